@@ -28,10 +28,17 @@ class Posterior:
     within: float | None  # factor on the odds of a difference inside the bound (Morey & Rouder, 2011)
 
 
-def posterior_of(one: Contrast, prior: Prior) -> Posterior:
+def posterior_of(contrast: Contrast, prior: Prior) -> Posterior:
     """Return the Bayes factor and the posterior of an estimable contrast."""
-    bound = None if one.equivalence is None else one.equivalence.half_width
-    return _posterior(one.estimate, one.se, np.inf if one.df is None else one.df, one.side, prior, bound)
+    bound = None if contrast.equivalence is None else contrast.equivalence.half_width
+    return _posterior(
+        contrast.estimate,
+        contrast.se,
+        np.inf if contrast.df is None else contrast.df,
+        contrast.side,
+        prior,
+        bound,
+    )
 
 
 @lru_cache(maxsize=4096)

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from analysis.multiple_comparisons import adjusted, two_one_sided
 from analysis.frames import ModelData
 from analysis.mixed import linear_contrasts, margins
-from analysis.plan import Difference, Plan, cell_name
+from analysis.multiple_comparisons import adjusted, two_one_sided
+from analysis.plan import LevelDifference, Plan, cell_name
 from analysis.readers import headed, spoken
-from analysis.results import Contrast, FittedModel
+from analysis.results import Contrast, FittedModelResult
 
 _NODES, _OF_NODES = np.polynomial.hermite_e.hermegauss(40)
 
@@ -23,7 +23,7 @@ Cells = Mapping[tuple[str, str], Floats]
 """Each cell of the design, by reader group and level, as weights of the fixed effects, shape (p,)."""
 
 
-def contrasts_of(plan: Plan, data: ModelData, model: FittedModel) -> tuple[Contrast, ...]:
+def contrasts_of(plan: Plan, data: ModelData, model: FittedModelResult) -> tuple[Contrast, ...]:
     """Test every contrast of a plan in each reader group (in its direction) and between the first and each other (two-sided)."""
     cells = cell_means(plan.factor, data, model)
     found: list[Contrast] = []
@@ -37,7 +37,7 @@ def contrasts_of(plan: Plan, data: ModelData, model: FittedModel) -> tuple[Contr
     return tuple(adjusted([(plan, found)])[0])
 
 
-def cell_means(factor: str, data: ModelData, model: FittedModel) -> Cells:
+def cell_means(factor: str, data: ModelData, model: FittedModelResult) -> Cells:
     """Return the mean of every cell of the design as weights of the fixed effects."""
     crossed = len(data.groups) > 1
     asked = [factor] if data.crossing is None else list(data.crossing.factors)
@@ -51,7 +51,7 @@ def cell_means(factor: str, data: ModelData, model: FittedModel) -> Cells:
     return found
 
 
-def _weights(difference: Difference, groups: tuple[str, ...], plan: Plan, cells: Cells) -> Floats:
+def _weights(difference: LevelDifference, groups: tuple[str, ...], plan: Plan, cells: Cells) -> Floats:
     """Return a contrast as weights of the fixed effects: of two groups the difference between them is taken."""
     signed = zip((1.0, -1.0), groups, strict=False)
     of_levels = plan.weights(difference).items()
@@ -60,7 +60,7 @@ def _weights(difference: Difference, groups: tuple[str, ...], plan: Plan, cells:
 
 
 def _tested(
-    difference: Difference, groups: tuple[str, ...], plan: Plan, cells: Cells, model: FittedModel
+    difference: LevelDifference, groups: tuple[str, ...], plan: Plan, cells: Cells, model: FittedModelResult
 ) -> Contrast:
     weights = _weights(difference, groups, plan, cells)
     table = linear_contrasts(model.source, weights).drop(columns="contrast")
@@ -120,7 +120,7 @@ def all_untested(plan: Plan, data: ModelData, why: str) -> tuple[Contrast, ...]:
     return tuple(adjusted([(plan, found)])[0])
 
 
-def untested(difference: Difference, groups: tuple[str, ...], why: str) -> Contrast:
+def untested(difference: LevelDifference, groups: tuple[str, ...], why: str) -> Contrast:
     """Return a planned contrast that is not in the model: not estimable, and still one of its family."""
     nan = float("nan")
     numbers = (nan, nan, nan, None, nan, (nan, nan))
@@ -130,10 +130,10 @@ def untested(difference: Difference, groups: tuple[str, ...], why: str) -> Contr
 def untested_in_words(contrasts: Iterable[Contrast]) -> str:
     """State which planned differences are not in the model, in which readers, and why; empty where all are."""
     by_why: dict[str, dict[str, list[str]]] = {}
-    for one in contrasts:
-        if one.left_out:
-            who = " vs. ".join(spoken(group) for group in one.groups)
-            by_why.setdefault(one.left_out, {}).setdefault(who, []).append(one.label)
+    for contrast in contrasts:
+        if contrast.left_out:
+            who = " vs. ".join(spoken(group) for group in contrast.groups)
+            by_why.setdefault(contrast.left_out, {}).setdefault(who, []).append(contrast.label)
     told = []
     for why, by_reader in by_why.items():
         labels = list(dict.fromkeys(label for own in by_reader.values() for label in own))
@@ -146,7 +146,7 @@ def compared(groups: tuple[str, ...]) -> list[tuple[str, ...]]:
     return [*((group,) for group in groups), *((groups[0], group) for group in groups[1:])]
 
 
-def why_not(difference: Difference, groups: tuple[str, ...], plan: Plan, data: ModelData) -> str:
+def why_not(difference: LevelDifference, groups: tuple[str, ...], plan: Plan, data: ModelData) -> str:
     """State why the data of a model do not hold a difference of readers; empty where they do."""
     without = [
         f"{headed(group)}: {data.unmodelled.get(group) or NOT_WITH_OTHERS}"

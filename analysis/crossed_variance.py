@@ -35,7 +35,7 @@ SPARSE = 5.0
 
 
 @dataclass(frozen=True)
-class Layout:
+class EstimateLayout:
     """The participants, items and conditions that the estimates of one question share."""
 
     conditions: tuple[Any, ...]
@@ -50,10 +50,10 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class Answers:
+class ItemAnswers:
     """People's answers, one for each participant, item and condition; repeated ones are averaged first."""
 
-    layout: Layout
+    layout: EstimateLayout
     value: Floats  # shape (answers,): 0 or 1, a share, or a rating
     participant: Codes  # shape (answers,): places in the layout
     item: Codes
@@ -66,8 +66,8 @@ class Answers:
         participant: Units,
         item: Units,
         condition: Units,
-        layout: Layout,
-    ) -> Answers:
+        layout: EstimateLayout,
+    ) -> ItemAnswers:
         """Return the answers of trials, those of one person, item and condition averaged, without conditions not in the layout."""
         p, i, c = (
             _places(known, given)
@@ -91,10 +91,10 @@ def _places(known: Sequence[Any], given: Units) -> Codes:
 
 
 @dataclass(frozen=True)
-class Sums:
+class ErrorSums:
     """What each participant, item and answer adds to the error of each condition's mean."""
 
-    layout: Layout
+    layout: EstimateLayout
     mean: Floats  # shape (C,): mean of each condition over items; nan where nobody answered
     participants: Floats  # shape (P, C)
     items: Floats  # shape (I, C)
@@ -110,21 +110,21 @@ class Sums:
     def _answers_squared(self) -> Floats:
         return np.asarray((self.answers.T @ self.answers).toarray())
 
-    def products(self, other: Sums) -> Floats:
+    def products(self, other: ErrorSums) -> Floats:
         """Return the covariances between the condition means of two sets of sums, shape (C, C')."""
         same = self is other
         between = self._answers_squared if same else np.asarray((self.answers.T @ other.answers).toarray())
         return np.asarray(self.participants.T @ other.participants + self.items.T @ other.items - between)
 
-    def turned(self) -> Sums:
+    def turned(self) -> ErrorSums:
         """Return the sums with the other sign: a model minus people."""
         return replace(
             self, mean=-self.mean, participants=-self.participants, items=-self.items, answers=-self.answers
         )
 
-    def minus(self, other: Sums) -> Sums:
+    def minus(self, other: ErrorSums) -> ErrorSums:
         """Return the difference between two groups of people who answered the same items."""
-        return Sums(
+        return ErrorSums(
             self.layout,
             self.mean - other.mean,
             self.participants - other.participants,
@@ -146,7 +146,9 @@ def _joined(own: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int6
     return np.where(other >= 0, other + own.max(axis=0, initial=-1) + 1, own)
 
 
-def sums_of_people(people: Answers, model: Floats | None = None, noise: Floats | None = None) -> Sums:
+def sums_of_people(
+    people: ItemAnswers, model: Floats | None = None, noise: Floats | None = None
+) -> ErrorSums:
     """Return the sums of people's answers, or of their distances from a model's means (and their variances), both of shape (I, C)."""
     layout = people.layout
     size = (len(layout.participants), len(layout.items), len(layout.conditions))
@@ -184,12 +186,12 @@ def sums_of_people(people: Answers, model: Floats | None = None, noise: Floats |
     answers = sparse.coo_array(
         (np.concatenate(values) if values else np.empty(0), places), shape=(size[0] * size[1], size[2])
     )
-    return Sums(
+    return ErrorSums(
         layout, mean, of_participants, of_items, answers.tocsr(), least, blocks_p, blocks_i, model, noise, lost
     )  # fmt: skip
 
 
-def sums_of_model(layout: Layout, model: Floats, noise: Floats | None = None) -> Sums:
+def sums_of_model(layout: EstimateLayout, model: Floats, noise: Floats | None = None) -> ErrorSums:
     """Return the sums of a model's mean answers, shape (I, C), nan where it has none."""
     held = np.isfinite(model)
     many = held.sum(axis=0)
@@ -198,7 +200,7 @@ def sums_of_model(layout: Layout, model: Floats, noise: Floats | None = None) ->
         scale = np.where(many > 1, np.sqrt(many / (many - 1.0)) / many, 1.0)
     conditions = len(layout.conditions)
     people = len(layout.participants)
-    return Sums(
+    return ErrorSums(
         layout,
         mean,
         np.zeros((people, conditions)),
@@ -263,7 +265,7 @@ def _least(y: Floats, span: tuple[float, float] | None) -> float:
 
 
 @dataclass(frozen=True)
-class Parts:
+class VarianceParts:
     """What the variance of an estimate consists of."""
 
     participants: float  # contributions of the two samples, and of single answers, which both contain
@@ -276,7 +278,7 @@ class Parts:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class CrossedEstimate:
     """A contrast of conditions with its standard error and degrees of freedom."""
 
     weights: Mapping[Any, float]  # of the conditions, without those of weight 0
@@ -284,8 +286,8 @@ class Estimate:
     se: float
     df: float
     furthest: float  # the largest value that the contrast can have
-    parts: Parts
-    sums: Sums = field(repr=False)  # what it was computed from
+    parts: VarianceParts
+    sums: ErrorSums = field(repr=False)  # what it was computed from
     to: Generalized = "participants and items"
 
     @property
@@ -322,7 +324,9 @@ class Estimate:
         return min(own, default=np.inf) < SPARSE
 
 
-def estimate(sums: Sums, weights: Mapping[Any, float], *, fixed_items: bool = False) -> Estimate | None:
+def estimate(
+    sums: ErrorSums, weights: Mapping[Any, float], *, fixed_items: bool = False
+) -> CrossedEstimate | None:
     """Estimate a contrast of conditions; None where a condition has no answer, or a model by itself only one item."""
     layout = sums.layout
     weights = {name: float(w) for name, w in weights.items() if w != 0}
@@ -337,15 +341,15 @@ def estimate(sums: Sums, weights: Mapping[Any, float], *, fixed_items: bool = Fa
     v_i, df_i = _over_units((sums.items @ w), sums.item_blocks[:, used])
     more = 0.0 if sums.model is None else _one_more(sums.model[:, used], w[used], layout.width)
     least = float((w[used] ** 2) @ sums.least[used])
-    parts = Parts(v_p, v_i, answers, more, least, df_p, df_i)
+    parts = VarianceParts(v_p, v_i, answers, more, least, df_p, df_i)
     value = float(w[used] @ sums.mean[used])
     # of shares between 0 and 1 a contrast reaches half the sum of its weights' sizes, a mean the end of the scale
     both = 2 if sums.model is not None and sums.of_people else 1
     sized = float(np.abs(w).sum()) * layout.width
     furthest = both * sized / 2 if abs(w.sum()) < 1e-9 else sized
 
-    def found(variance: float, df: float, to: Generalized) -> Estimate:
-        return Estimate(weights, value, float(np.sqrt(variance)), df, furthest, parts, sums, to)
+    def found(variance: float, df: float, to: Generalized) -> CrossedEstimate:
+        return CrossedEstimate(weights, value, float(np.sqrt(variance)), df, furthest, parts, sums, to)
 
     if fixed_items:
         repeated = _repeated(sums, w)
@@ -424,7 +428,7 @@ def _one_more(model: Floats, w: Floats, width: float) -> float:
     return found
 
 
-def _repeated(sums: Sums, w: Floats) -> float:
+def _repeated(sums: ErrorSums, w: Floats) -> float:
     """Return the variance of a contrast over a sampled model's repeated answers to the same items."""
     if sums.model is None or sums.noise is None:
         return 0.0
@@ -433,7 +437,7 @@ def _repeated(sums: Sums, w: Floats) -> float:
 
 
 def model_means(
-    value: Floats, item: Units, condition: Units, variant: Units, layout: Layout
+    value: Floats, item: Units, condition: Units, variant: Units, layout: EstimateLayout
 ) -> tuple[Floats, Floats]:
     """Return a model's means (over repetitions, then variants) and their variances over repeated answers, shape (I, C)."""
     i, c = _places(layout.items, item), _places(layout.conditions, condition)
@@ -455,7 +459,9 @@ def model_means(
     return mean.reshape(shape), np.where(variants > 0, noise, 0.0).reshape(shape)
 
 
-def in_general(people: Answers, models: Sequence[Floats], weights: Mapping[Any, float]) -> Estimate | None:
+def in_general(
+    people: ItemAnswers, models: Sequence[Floats], weights: Mapping[Any, float]
+) -> CrossedEstimate | None:
     """Estimate people's contrast minus that of models (means of shape (I, C)), whose variance beyond models by items is added."""
     stacked = np.stack(list(models))
     mean = stacked.mean(axis=0)

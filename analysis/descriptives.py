@@ -23,7 +23,7 @@ WITHIN, BETWEEN, WILSON, OVER_ITEMS, NONE = (
 
 
 @dataclass(frozen=True)
-class Cell:
+class ConditionMean:
     """One reader group in one condition."""
 
     group: str
@@ -66,7 +66,9 @@ def described_rows(rows: pd.DataFrame, measure: Measure) -> pd.DataFrame:
     return rows.assign(value=rows[column].astype(float))
 
 
-def describe(trials: pd.DataFrame, measure: Measure, factor: str, levels: tuple[str, ...]) -> list[Cell]:
+def describe(
+    trials: pd.DataFrame, measure: Measure, factor: str, levels: tuple[str, ...]
+) -> list[ConditionMean]:
     """Describe every reader group of a table in every level of a factor that it saw."""
     rows = scored(trials[trials[factor].notna()], measure)
     if measure.name != "latency_ms":
@@ -74,12 +76,14 @@ def describe(trials: pd.DataFrame, measure: Measure, factor: str, levels: tuple[
     return describe_rows(rows, measure, factor, levels)
 
 
-def describe_rows(rows: pd.DataFrame, measure: Measure, factor: str, levels: tuple[str, ...]) -> list[Cell]:
+def describe_rows(
+    rows: pd.DataFrame, measure: Measure, factor: str, levels: tuple[str, ...]
+) -> list[ConditionMean]:
     """Describe rows that have their ``value`` already, as :func:`describe` does."""
     if rows.empty:
         return []
     kinds = kinds_of(rows)
-    cells: list[Cell] = []
+    cells: list[ConditionMean] = []
     for group in group_order(rows):
         own = rows[rows["reader_group"] == group]
         present = [level for level in levels if (own[factor] == level).any()]
@@ -92,7 +96,7 @@ def describe_rows(rows: pd.DataFrame, measure: Measure, factor: str, levels: tup
 
 def _participants(
     own: pd.DataFrame, group: str, kind: str, measure: Measure, factor: str, levels: list[str]
-) -> list[Cell]:
+) -> list[ConditionMean]:
     means = participant_means(own, factor)[levels]
     apart = bool((means.notna().sum(axis=1) <= 1).all())
     if apart:
@@ -113,13 +117,13 @@ def _participants(
         trials = int((own[factor] == level).sum())
         how = NONE if not np.isfinite(half[place]) else BETWEEN if apart else WITHIN
         bounds = (np.nan, np.nan) if how == NONE else (float(low), float(high))
-        cells.append(Cell(group, kind, level, trials, len(values), float(centre), sd, *bounds, how))
+        cells.append(ConditionMean(group, kind, level, trials, len(values), float(centre), sd, *bounds, how))
     return cells
 
 
 def _one_reader(
     own: pd.DataFrame, group: str, kind: str, measure: Measure, factor: str, levels: list[str]
-) -> list[Cell]:
+) -> list[ConditionMean]:
     cells = []
     for level in levels:
         shown = own[own[factor] == level]
@@ -133,11 +137,13 @@ def _one_reader(
         if measure.logged:
             mean, low, high = (float(np.exp(one)) for one in (mean, low, high))
         how, ends = WILSON if shares else OVER_ITEMS, (float(low), float(high))
-        cells.append(Cell(group, kind, level, len(shown), len(by_item), mean, float("nan"), *ends, how))
+        cells.append(
+            ConditionMean(group, kind, level, len(shown), len(by_item), mean, float("nan"), *ends, how)
+        )
     return cells
 
 
-def participants_intervals(cells: Sequence[Cell]) -> str:
+def participants_intervals(cells: Sequence[ConditionMean]) -> str:
     """State what the intervals of participants' means are; empty where no mean of participants has one."""
     found = {cell.interval for cell in cells if cell.kind in PARTICIPANT_KINDS}
     if WITHIN in found:
@@ -145,7 +151,7 @@ def participants_intervals(cells: Sequence[Cell]) -> str:
     return "Student's intervals over participants, each in one condition" if BETWEEN in found else ""
 
 
-def why_no_interval(cells: Sequence[Cell]) -> str:
+def why_no_interval(cells: Sequence[ConditionMean]) -> str:
     """State why no mean of participants has an interval."""
     is_constant = {cell.sd for cell in cells if cell.kind in PARTICIPANT_KINDS} == {0.0}
     return "all participants have the same mean" if is_constant else "fewer than two were in all conditions"

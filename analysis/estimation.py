@@ -10,11 +10,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from analysis.cluster_sampling import draw, shares
 from analysis.contrasts import all_untested, contrasts_of, untested_in_words
-from analysis.multiple_comparisons import correction_of
 from analysis.frames import ModelData
 from analysis.mixed import Fit, VarianceComponent, fit, sketch
 from analysis.mixed.formula import read_formula
+from analysis.multiple_comparisons import correction_of
 from analysis.plan import Plan
 from analysis.random_structure import (
     MOST_COLUMNS_BESIDE,
@@ -25,8 +26,7 @@ from analysis.random_structure import (
     justified,
     reduced,
 )
-from analysis.results import Analysis, FittedModel
-from analysis.cluster_sampling import draw, shares
+from analysis.results import Analysis, FittedModelResult
 from stimuli.errors import UserError
 
 ZERO = 1e-3
@@ -86,7 +86,9 @@ def _analysed(
         return replace(nothing, remarks=(*told, f"The model could not be fitted: {error.message}."))
     except (np.linalg.LinAlgError, FloatingPointError) as error:
         return replace(nothing, remarks=(*told, f"The model could not be fitted ({error})."))
-    left_out = [one.label for one in plan.contrasts if not set(plan.weights(one)) <= set(data.levels)]
+    left_out = [
+        contrast.label for contrast in plan.contrasts if not set(plan.weights(contrast)) <= set(data.levels)
+    ]
     if left_out and not plan.planned:
         told = (*told, f"Not tested, since a condition is not in the model: {', '.join(left_out)}.")
     contrasts = contrasts_of(plan, data, model)
@@ -100,7 +102,7 @@ def fitted(
     *,
     engine: Callable[..., Fit] = sketch,
     reduce: bool = True,
-) -> FittedModel:
+) -> FittedModelResult:
     """Fit, reduce where the fit is singular or does not converge, and fit again until it stands or nothing is left."""
     settings = settings_of(plan, data)
     fixed = plan.factor if plan.crossing is None else " * ".join(plan.crossing.factors)
@@ -109,7 +111,7 @@ def fitted(
     while True:
         text = formula(plan.measure.response, fixed, terms)
         source = engine(text, data.rows, **settings)
-        model = FittedModel(source, settings, source.groups)
+        model = FittedModelResult(source, settings, source.groups)
         at_zero, doubtful = _doubts(model, terms)
         simpler, told = terms, ""
         if reduce and (model.singular or not model.converged):
@@ -122,7 +124,7 @@ def fitted(
         terms = simpler
 
 
-def _units(model: FittedModel, terms: list[RandomTerm], data: ModelData) -> dict[str, int]:
+def _units(model: FittedModelResult, terms: list[RandomTerm], data: ModelData) -> dict[str, int]:
     """Count the levels of each grouping column; of a term that is confined to people or models, theirs alone."""
     found = dict(model.units)
     for term in terms:
@@ -148,7 +150,7 @@ NO_MODEL_AS_WRITTEN = "the usual model takes the place of the planned one"
 
 def fitted_as_written(
     plan: Plan, data: ModelData, *, engine: Callable[..., Fit] = sketch
-) -> tuple[FittedModel | None, list[str]]:
+) -> tuple[FittedModelResult | None, list[str]]:
     """Fit the model that a plan writes out, or its fallback where that one is singular or does not converge."""
     settings = settings_of(plan, data)
     for name, levels in plan.factors.items():
@@ -157,12 +159,12 @@ def fitted_as_written(
             settings["levels"] |= {name: present} if present else {}
     steps: list[Step] = []
     told: list[str] = []
-    found: FittedModel | None = None
+    found: FittedModelResult | None = None
     written = [text for text in (plan.formula, plan.fallback) if text is not None]
 
-    def fit_one(text: str) -> FittedModel:
+    def fit_one(text: str) -> FittedModelResult:
         source = engine(text, data.rows, **_named_in(text, settings))
-        return FittedModel(source, settings, source.groups)
+        return FittedModelResult(source, settings, source.groups)
 
     for text, model, state in _tried(written, fit_one):
         which = "planned model" if text == plan.formula else "planned fallback"
@@ -182,7 +184,7 @@ def fitted_as_written(
     return replace(found.completed(), steps=tuple(steps)), told
 
 
-Tried = TypeVar("Tried", Fit, FittedModel)
+Tried = TypeVar("Tried", Fit, FittedModelResult)
 
 
 def _tried(
@@ -210,18 +212,18 @@ def _named_in(text: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     return {**settings, "levels": {name: own for name, own in settings["levels"].items() if name in named}}
 
 
-def _state(model: FittedModel | Fit) -> str:
+def _state(model: FittedModelResult | Fit) -> str:
     return "did not converge" if not model.converged else "is singular" if model.singular else "converged"
 
 
-def _verdict(model: FittedModel, told: str) -> str:
+def _verdict(model: FittedModelResult, told: str) -> str:
     state = _state(model).removeprefix("is ")
     if told:
         return f"{state}; {told}"
     return f"{state}; reported" + (" as it is: nothing is left to reduce" if state != "converged" else "")
 
 
-def _doubts(model: FittedModel, terms: list[RandomTerm]) -> tuple[dict[str, list[str]], set[str]]:
+def _doubts(model: FittedModelResult, terms: list[RandomTerm]) -> tuple[dict[str, list[str]], set[str]]:
     """Return the components at zero, by grouping column, and the grouping columns that are singular."""
     scale = model.sigma if model.sigma else 1.0
     at_zero: dict[str, list[str]] = {}
@@ -245,7 +247,7 @@ def _degenerate(term: VarianceComponent) -> bool:
 
 
 @dataclass(frozen=True)
-class Climb:
+class SimplificationResult:
     """Where a ladder of models ended."""
 
     fit: Fit | None  # None where not even the last model could be fitted
@@ -259,7 +261,7 @@ class Climb:
         return self.fit is not None and self.fit.converged
 
 
-def climb(fixed: str, random: Sequence[str], data: pd.DataFrame, **settings: Any) -> Climb:
+def climb(fixed: str, random: Sequence[str], data: pd.DataFrame, **settings: Any) -> SimplificationResult:
     """Fit a model with the first of several random parts that is neither singular nor without convergence."""
     if not random:
         raise UserError("a ladder without random parts", mend="Give at least one, such as (1 | item).")
@@ -277,7 +279,7 @@ def climb(fixed: str, random: Sequence[str], data: pd.DataFrame, **settings: Any
         if state == "converged" or text == formulas[-1]:
             next_step = "reported" if found is now else "an earlier one is reported"
         steps.append(f"{text}: {state}; {next_step}")
-    return Climb(found, formula, tuple(steps), settings)
+    return SimplificationResult(found, formula, tuple(steps), settings)
 
 
 def slopes(columns: Sequence[str], group: str, *, extra: str = "") -> list[str]:

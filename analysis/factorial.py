@@ -12,16 +12,18 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.names import plain
-from analysis.plan import TIMES, Crossing, cell_name, crossed_name
+from analysis.plan import TIMES, CrossedFactors, cell_name, crossed_name
 
 
-def slope_columns(crossing: Crossing, kind: str = "", only: Collection[str] | None = None) -> tuple[str, ...]:
+def slope_columns(
+    crossing: CrossedFactors, kind: str = "", only: Collection[str] | None = None
+) -> tuple[str, ...]:
     """Name the centred columns of slopes: of each factor, then of the interaction."""
     own = set(crossing.factors if only is None else only)
     return tuple(name for name, parts in _columns(crossing, kind).items() if {one for one, _ in parts} <= own)
 
 
-def slopes_in_cell(crossing: Crossing, cell: str, kind: str = "") -> dict[str, float]:
+def slopes_in_cell(crossing: CrossedFactors, cell: str, kind: str = "") -> dict[str, float]:
     """Return the value in a cell of every column of slopes, and of R's columns of treatment coding (``fontcursive``)."""
     shown = dict(zip(crossing.factors, crossing.pair_of(cell), strict=True))
     many = {factor: len(own) for factor, own in zip(crossing.factors, crossing.levels, strict=True)}
@@ -33,7 +35,9 @@ def slopes_in_cell(crossing: Crossing, cell: str, kind: str = "") -> dict[str, f
     return found
 
 
-def slopes_in_rows(crossing: Crossing, rows: pd.DataFrame, kind: str = "") -> dict[str, NDArray[np.float64]]:
+def slopes_in_rows(
+    crossing: CrossedFactors, rows: pd.DataFrame, kind: str = ""
+) -> dict[str, NDArray[np.float64]]:
     """Return the columns of slopes of all rows, each of shape (rows,); within the kind alone, 0 elsewhere."""
     by_cell = {cell: slopes_in_cell(crossing, cell, kind) for cell in crossing.cells}
     confined = rows[kind].to_numpy(dtype=float) if kind else np.ones(len(rows))
@@ -46,7 +50,7 @@ def slopes_in_rows(crossing: Crossing, rows: pd.DataFrame, kind: str = "") -> di
     }
 
 
-def slopes_in_words(crossing: Crossing) -> dict[str, str]:
+def slopes_in_words(crossing: CrossedFactors) -> dict[str, str]:
     """Name every column of slopes and of treatment coding in words: ``transposed vs. word``, ``transposed × cursive``."""
     reference = dict(zip(crossing.factors, (own[0] for own in crossing.levels), strict=True))
     found = {}
@@ -58,7 +62,7 @@ def slopes_in_words(crossing: Crossing) -> dict[str, str]:
     return found
 
 
-def _columns(crossing: Crossing, kind: str) -> dict[str, tuple[tuple[str, str], ...]]:
+def _columns(crossing: CrossedFactors, kind: str) -> dict[str, tuple[tuple[str, str], ...]]:
     """Return every column with the factors and levels that it is the product of."""
     head = [kind] if kind else []
     mains = [
@@ -84,7 +88,7 @@ def cells_shown(rows: pd.DataFrame, factors: tuple[str, str]) -> pd.Series[str]:
 
 
 @dataclass(frozen=True)
-class Slopes:
+class EstimableSlopes:
     """Which slopes the data of participants or items can carry."""
 
     text: str  # as a formula has them while correlations are estimated (``item_type * font``); empty for none
@@ -92,11 +96,11 @@ class Slopes:
     remarks: tuple[str, ...] = ()  # why some are left out
 
 
-def slopes_of(rows: pd.DataFrame, crossing: Crossing, kind: str = "") -> Slopes:
+def slopes_of(rows: pd.DataFrame, crossing: CrossedFactors, kind: str = "") -> EstimableSlopes:
     """Return the slopes of both factors and of their interaction that vary within participants, with trials enough."""
-    why = {one: why_no_slope(rows, one) for one in crossing.factors}
+    why = {factor: why_no_slope(rows, factor) for factor in crossing.factors}
     remarks = [one for one in why.values() if one]
-    enough = [one for one in crossing.factors if not why[one]]
+    enough = [factor for factor in crossing.factors if not why[factor]]
     is_crossed = len(enough) == 2 and crossing.is_filled(set(rows[crossing.name]))
     both = is_crossed and is_enough(rows, ["participant", *crossing.factors])
     if len(enough) == 2 and not both:
@@ -109,7 +113,7 @@ def slopes_of(rows: pd.DataFrame, crossing: Crossing, kind: str = "") -> Slopes:
     parts = _columns(crossing, kind)
     columns = tuple(name for name in slope_columns(crossing, kind, enough) if both or len(parts[name]) == 1)
     text = " + ".join(columns) if kind else (" * " if both else " + ").join(enough)
-    return Slopes(text, columns, tuple(remarks))
+    return EstimableSlopes(text, columns, tuple(remarks))
 
 
 TRIALS_FOR_A_SLOPE = 2

@@ -15,7 +15,7 @@ from analysis.answers import failures_as_wrong, judged, not_failed
 from analysis.arrays import Array, Mask
 from analysis.costs.ratios import CostProfile, Profile, crossed_profile, paired_profile
 from analysis.measures.resampling import RESAMPLES, draw_units, interval, with_ends
-from analysis.plan import Bound, Difference
+from analysis.plan import Bound, LevelDifference
 from analysis.readers import PARTICIPANT_KINDS, group_order
 from analysis.results import Analysis, Contrast
 from analysis.tables import Tables, item_names
@@ -27,7 +27,7 @@ _CELLS = 4_000_000
 
 
 @dataclass(frozen=True, eq=False)
-class Halves:
+class SplitHalves:
     """Item means of the two halves of many splits."""
 
     first: Array  # shape (splits, items); nan where no reader of that half met the item
@@ -46,7 +46,7 @@ def halves(
     strata: NDArray[np.intp],
     seed: int,
     splits: int = SPLITS,
-) -> Halves:
+) -> SplitHalves:
     """Deal readers into halves, again and again."""
     readers, items = sums.shape
     if readers < 2:
@@ -69,15 +69,15 @@ def halves(
     with np.errstate(divide="ignore", invalid="ignore"):
         first = np.asarray((sums.T @ dealt.T) / (counts.T @ dealt.T)).T
         second = np.asarray((sums.T @ (1 - dealt).T) / (counts.T @ (1 - dealt).T)).T
-    return Halves(first, second)
+    return SplitHalves(first, second)
 
 
-def weighted_correlations(one: Array, other: Array, weights: Array) -> Array:
+def weighted_correlations(array: Array, other: Array, weights: Array) -> Array:
     """Correlate rows under several weightings of their columns."""
-    present = np.isfinite(one) & np.isfinite(other)
+    present = np.isfinite(array) & np.isfinite(other)
     at = present.astype(float).T
     # deviations from the row's own mean keep the sums of squares small and so exact
-    x, y = (np.where(present, side - row_means(side, present), 0.0).T for side in (one, other))
+    x, y = (np.where(present, side - row_means(side, present), 0.0).T for side in (array, other))
     n = weights @ at
     with np.errstate(divide="ignore", invalid="ignore"):
         mean_x, mean_y = (weights @ x) / n, (weights @ y) / n
@@ -94,7 +94,7 @@ def row_means(values: Array, present: Mask) -> Array:
     return np.asarray(np.where(present, values, 0.0).sum(axis=1, keepdims=True) / many)
 
 
-def reliability(found: Halves, weights: Array | None = None) -> Array:
+def reliability(found: SplitHalves, weights: Array | None = None) -> Array:
     """Return the stepped-up mean correlation of halves."""
     if weights is None:
         weights = np.ones((1, found.first.shape[1]))
@@ -118,7 +118,7 @@ class ItemCells:
 
     items: tuple[str, ...]
     means: dict[str, Array]  # shape (items,): item means by level; nan where the item was not met
-    halves: dict[str, Halves]  # without the levels whose units cannot be halved
+    halves: dict[str, SplitHalves]  # without the levels whose units cannot be halved
     units: int  # participants, or sessions of a model
 
 
@@ -242,7 +242,7 @@ def _reliabilities(cells: ItemCells, level: str, weights: Array) -> Array:
     if level not in cells.halves:
         return np.full(len(weights), np.nan)
     made = cells.halves[level]
-    few = Halves(made.first[:BOOTSTRAP_SPLITS], made.second[:BOOTSTRAP_SPLITS])
+    few = SplitHalves(made.first[:BOOTSTRAP_SPLITS], made.second[:BOOTSTRAP_SPLITS])
     return np.concatenate([reliability(made), reliability(few, weights[1:])])
 
 
@@ -383,9 +383,9 @@ def _signs(values: Array) -> Array:
     return np.sign(values[:, first] - values[:, second])
 
 
-def kendall(one: Array, other: Array) -> Array:
+def kendall(array: Array, other: Array) -> Array:
     """Return Kendall's tau-b of paired rows, shapes (rows, conditions); nan where a row has only ties or a nan."""
-    return _cosines(_signs(one), _signs(other))
+    return _cosines(_signs(array), _signs(other))
 
 
 def _cosines(x: Array, y: Array) -> Array:
@@ -393,10 +393,10 @@ def _cosines(x: Array, y: Array) -> Array:
         return np.asarray((x * y).sum(axis=1) / np.sqrt((x**2).sum(axis=1) * (y**2).sum(axis=1)))
 
 
-def spearman(one: Array, other: Array) -> Array:
+def spearman(array: Array, other: Array) -> Array:
     """Return Spearman's rho of paired rows, shapes (rows, conditions); nan where a row has only ties or a nan."""
     ranks = []
-    for side in (one, other):
+    for side in (array, other):
         rank = stats.rankdata(side, axis=1)
         rank[~np.isfinite(side).all(axis=1)] = np.nan
         ranks.append(rank - rank.mean(axis=1, keepdims=True))
@@ -448,15 +448,15 @@ def effects(analysis: Analysis, people: Analysis | None = None) -> pd.DataFrame:
     return _judged(pd.DataFrame(rows), analysis.plan.alpha) if rows else pd.DataFrame()
 
 
-def _equivalence(one: Contrast) -> dict[str, float]:
-    test = one.equivalence
+def _equivalence(contrast: Contrast) -> dict[str, float]:
+    test = contrast.equivalence
     names = ("bound", "equivalence_low", "equivalence_high", "equivalence_p")
     values = (_NAN,) * 4 if test is None else (test.half_width, test.low, test.high, test.p_adjusted)
     return dict(zip(names, values, strict=True))
 
 
-def _ends(head: str, one: Contrast) -> dict[str, float]:
-    values = (one.estimate, one.low, one.high) if one.estimable else (_NAN,) * 3
+def _ends(head: str, contrast: Contrast) -> dict[str, float]:
+    values = (contrast.estimate, contrast.low, contrast.high) if contrast.estimable else (_NAN,) * 3
     return dict(zip((head, f"{head}_low", f"{head}_high"), values, strict=True))
 
 
@@ -474,7 +474,7 @@ def _judged(rows: pd.DataFrame, alpha: float) -> pd.DataFrame:
 def cost_effects(
     people: CostProfile,
     models: Sequence[CostProfile],
-    contrasts: Sequence[Difference],
+    contrasts: Sequence[LevelDifference],
     bound: Bound | None = None,
     alpha: float = 0.05,
 ) -> pd.DataFrame:
@@ -526,7 +526,7 @@ def _share(beyond: np.ndarray, draws: np.ndarray) -> float:
     return max(float(beyond[defined].mean()), 1.0 / int(defined.sum()))
 
 
-def _contrast(profile: Profile, difference: Difference) -> Array | None:
+def _contrast(profile: Profile, difference: LevelDifference) -> Array | None:
     """Return a contrast of costs and its draws, shape (1 + resamples,); None where a level is not in the profile."""
     levels = [difference.first, difference.second]
     if not set(levels) <= {profile.intact, *profile.levels}:

@@ -14,8 +14,17 @@ import numpy as np
 import pandas as pd
 
 from analysis import apa, mixed
-from analysis.mixed.fitting import Options
-from analysis.mixed.formula import Call, Name, Node, as_r, columns_of, expand_terms, parts_of, read_expression
+from analysis.mixed.fitting import EngineOptions
+from analysis.mixed.formula import (
+    FunctionCall,
+    Name,
+    Node,
+    as_r,
+    columns_of,
+    expand_terms,
+    parts_of,
+    read_expression,
+)
 from analysis.mixed.result import Fit, lined_up, plain
 from analysis.mixed.variables import Factor, level_name
 from stimuli.corpora.encodings import kind_of_bytes, refuse_other_kinds
@@ -31,14 +40,14 @@ Factors = str | Sequence[str]
 """Columns whose means are wanted: their names, or as on the command line ``"a, b | c"``, a and b within the levels of c."""
 
 
-class FitOptions(Options, total=False):
+class FitOptions(EngineOptions, total=False):
     """The rarer options of :func:`fit`; see there."""
 
     df: str | None
     signal: str | None
 
 
-class Comparing(TypedDict, total=False):
+class ContrastOptions(TypedDict, total=False):
     """The options of comparisons; see :meth:`FittedModel.contrasts`."""
 
     slopes: str | None
@@ -357,7 +366,7 @@ class FittedModel:
         title = f"{what} ({scale} scale)"
         return _titled(found.table(own_scale), "slopes" if slopes else "means", title, {"scale": scale})
 
-    def contrasts(self, factors: Factors, **options: Unpack[Comparing]) -> pd.DataFrame:
+    def contrasts(self, factors: Factors, **options: Unpack[ContrastOptions]) -> pd.DataFrame:
         """Compare marginal means, or slopes, with one another.
 
         Parameters
@@ -404,7 +413,7 @@ class FittedModel:
         title = f"Comparisons ({scale} scale; adjustment: {used}{', per family' if held else ''})"
         return _titled(table, "contrasts", title, {"scale": scale, "adjustment": used})
 
-    def equivalence(self, factors: Factors, bound: float, **options: Unpack[Comparing]) -> pd.DataFrame:
+    def equivalence(self, factors: Factors, bound: float, **options: Unpack[ContrastOptions]) -> pd.DataFrame:
         """Test that comparisons lie within bounds, by two one-sided tests.
 
         Parameters
@@ -542,7 +551,7 @@ class FittedModel:
             axis = "Probability"
         return estimates_figure(table, names, axis)
 
-    def to_apa(self, factors: Factors | None = None, **options: Unpack[Comparing]) -> str:
+    def to_apa(self, factors: Factors | None = None, **options: Unpack[ContrastOptions]) -> str:
         """Write results as the APA manual wants them (Markdown).
 
         Parameters
@@ -564,7 +573,7 @@ class FittedModel:
         if options.get("scale", "link") != "link":
             raise UserError("sentences give estimates on the link scale", mend="Leave scale out.")
         compared, held = _names(factors)
-        chosen: Comparing = {"adjust": "mvt", **options}
+        chosen: ContrastOptions = {"adjust": "mvt", **options}
         table = self.contrasts(factors, **chosen)
         shown = "response" if self._fit.cuts is None else "mean"
         means = self.means(factors, slopes=chosen.get("slopes"), scale=shown)
@@ -590,7 +599,7 @@ class FittedModel:
         if self._fit.model.family.takes_trials:
             return f"Probability of {self._fit.model.frame.success or as_r(response)}"
         match response:
-            case Call("log", (inner,)):
+            case FunctionCall("log", (inner,)):
                 return f"{as_r(inner)} (geometric mean)"
         return as_r(response)
 

@@ -19,7 +19,7 @@ from analysis.factorial import TELLING, slopes_in_rows
 from analysis.measures.recovery import recovery_trials
 from analysis.mixed.formula import columns_of, read_formula
 from analysis.names import plain
-from analysis.plan import TIMES, WORDS_WITH_ONE_TYPO, Crossing, Measure, Plan
+from analysis.plan import TIMES, WORDS_WITH_ONE_TYPO, CrossedFactors, Measure, Plan
 from analysis.planned import held_by
 from analysis.preprocessing.exclusions import (
     IDENTICAL,
@@ -48,7 +48,7 @@ class ModelData:
     remarks: tuple[str, ...]  # what was left out of the model, in sentences
     unmodelled: Mapping[str, str] = field(default_factory=dict)  # groups not in the model → why
     unmodelled_levels: Mapping[str, str] = field(default_factory=dict)
-    crossing: Crossing | None = None  # two factors compared together; ``levels`` are their cells
+    crossing: CrossedFactors | None = None  # two factors compared together; ``levels`` are their cells
     columns: tuple[str, ...] = ()  # of the rows, but for those that random terms need
 
     @property
@@ -265,7 +265,7 @@ def _largest_common(
     tested = [
         group
         for group in can_be_fitted
-        if any(set(plan.weights(one)) <= set(usable[group]) for one in plan.contrasts)
+        if any(set(plan.weights(contrast)) <= set(usable[group]) for contrast in plan.contrasts)
     ]
     first = next(iter([*tested, *can_be_fitted]), None)
     groups: list[str] = []
@@ -291,7 +291,11 @@ def indicator(factor: str, level: str) -> str:
 
 
 def _with_structure_columns(
-    rows: pd.DataFrame, plan: Plan, levels: list[str], people: tuple[str, ...], crossing: Crossing | None
+    rows: pd.DataFrame,
+    plan: Plan,
+    levels: list[str],
+    people: tuple[str, ...],
+    crossing: CrossedFactors | None,
 ) -> pd.DataFrame:
     """Add the columns that random terms need: who is a person, who a model, which level is shown, in which other conditions."""
     factor = plan.factor

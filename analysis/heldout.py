@@ -14,7 +14,7 @@ from scipy import stats
 
 from analysis.arrays import Array
 from analysis.contrasts import averaged_probability
-from analysis.measures.resampling import Interval, interval
+from analysis.measures.resampling import BootstrapInterval, interval
 from analysis.mixed import APPROXIMATE, Fit, fit, predict
 from stimuli.errors import UserError, unknown_name
 from stimuli.seeds import stable_seed
@@ -25,7 +25,7 @@ TERMS = ["term", "estimate", "se", "low", "high"]
 
 
 @dataclass(frozen=True, eq=False)
-class Candidate:
+class CandidateModel:
     """One of several competing models."""
 
     name: str
@@ -42,20 +42,22 @@ class Candidate:
 class Competition:
     """Competing models of the same rows."""
 
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[CandidateModel, ...]
     items: int
     rows: int
     folds: int
 
-    def gain(self, name: str, over: str, *, seed: int = 0, resamples: int = 2000) -> tuple[float, Interval]:
+    def gain(
+        self, name: str, over: str, *, seed: int = 0, resamples: int = 2000
+    ) -> tuple[float, BootstrapInterval]:
         """Return how many nats a row a candidate gains over another one in held-out items, with a bootstrap over items."""
-        named = {one.name: one for one in self.candidates}
+        named = {candidate.name: candidate for candidate in self.candidates}
         for asked in (name, over):
             if asked not in named:
                 raise unknown_name("candidate:", asked, named)
         difference = named[name].held_out - named[over].held_out
         if not np.isfinite(difference).all():
-            return float("nan"), Interval(float("nan"), float("nan"), 1.0)
+            return float("nan"), BootstrapInterval(float("nan"), float("nan"), 1.0)
         drawn = np.random.default_rng(seed).multinomial(
             len(difference), np.full(len(difference), 1 / len(difference)), size=resamples
         )
@@ -65,11 +67,13 @@ class Competition:
     def table(self, over: str, *, seed: int = 0) -> pd.DataFrame:
         """Return the candidates, best AIC first."""
         rows = []
-        for one in self.candidates:
-            gain, ends = self.gain(one.name, over, seed=seed)
-            row = {name: getattr(one, name) for name in ("name", "formula", "parameters", "loglik", "aic")}
-            row |= {"held_out": float(one.held_out.sum()), "gain": gain, "gain_low": ends.low}
-            row |= {"gain_high": ends.high, "items": self.items, "rows": self.rows, "sound": one.sound}
+        for candidate in self.candidates:
+            gain, ends = self.gain(candidate.name, over, seed=seed)
+            row = {
+                name: getattr(candidate, name) for name in ("name", "formula", "parameters", "loglik", "aic")
+            }
+            row |= {"held_out": float(candidate.held_out.sum()), "gain": gain, "gain_low": ends.low}
+            row |= {"gain_high": ends.high, "items": self.items, "rows": self.rows, "sound": candidate.sound}
             rows.append(row)
         found = pd.DataFrame(rows)
         found.insert(5, "delta_aic", found["aic"] - found["aic"].min())
@@ -123,7 +127,7 @@ def compete(
         if whole is not None:
             terms = whole.fixed.rename(columns={"ci_low": "low", "ci_high": "high"})[TERMS]
         aic = 2 * (parameters - loglik)
-        found.append(Candidate(name, formula, parameters, loglik, aic, sums, terms, sound))
+        found.append(CandidateModel(name, formula, parameters, loglik, aic, sums, terms, sound))
     return Competition(tuple(found), len(names), len(rows), many)
 
 

@@ -17,9 +17,9 @@ import pandas as pd
 
 from analysis.frames import STRUCTURE
 from analysis.plan import IN
-from analysis.table_io import DICTIONARY, TRIALS
 from analysis.report import write_report
 from analysis.report.write import dated_folder
+from analysis.table_io import DICTIONARY, TRIALS
 from analysis.tables import ADDED, LONG, OPTIONAL, REQUIRED, load
 from stimuli.corpora.tables import read_table
 from stimuli.errors import UserError, did_you_mean, together, unknown_name
@@ -35,7 +35,7 @@ TAKEN = {*REQUIRED, *OPTIONAL, *LONG, *ADDED, *STRUCTURE, "participant_id", "run
 """Names that columns of tables and models have; a condition needs another."""
 
 
-class Options(TypedDict, total=False):
+class TableRoles(TypedDict, total=False):
     """The roles that a table may lack; see :func:`analyse`."""
 
     correct: str | None
@@ -78,7 +78,7 @@ def analyse(
     item: str,
     condition: str | Sequence[str] | Mapping[str, Sequence[str]],
     out: str | PathLike[str] = "reports",
-    **options: Unpack[Options],
+    **options: Unpack[TableRoles],
 ) -> Path:
     """Write a report on a table of trials.
 
@@ -114,8 +114,8 @@ def analyse(
         Names all problems of the table.
     """
     for name in options:
-        if name not in Options.__annotations__:
-            raise unknown_name("option of analyse()", name, Options.__annotations__)
+        if name not in TableRoles.__annotations__:
+            raise unknown_name("option of analyse()", name, TableRoles.__annotations__)
     if isinstance(condition, str):
         condition = [condition]
     levels = condition if isinstance(condition, Mapping) else dict.fromkeys(condition, ())

@@ -34,11 +34,11 @@ MANY_TESTS = 64
 
 def across_analyses(analyses: Sequence[Analysis]) -> list[Analysis]:
     """Adjust the tests of all analyses of a report, families that span several of them included."""
-    found = adjusted([(one.plan, one.contrasts) for one in analyses], DIRECTIONS)
+    found = adjusted([(analysis.plan, analysis.contrasts) for analysis in analyses], DIRECTIONS)
     told = _one_interval_each(analyses, found)
     return [
-        replace(one, contrasts=tuple(contrasts), remarks=(*one.remarks, *remarks))
-        for one, contrasts, remarks in zip(analyses, found, told, strict=True)
+        replace(analysis, contrasts=tuple(contrasts), remarks=(*analysis.remarks, *remarks))
+        for analysis, contrasts, remarks in zip(analyses, found, told, strict=True)
     ]
 
 
@@ -87,10 +87,10 @@ def adjusted(
     families: dict[Hashable, list[Place]] = {}
     equivalences: dict[Hashable, list[Place]] = {}
     for number, (plan, contrasts) in enumerate(tested):
-        for place, one in enumerate(contrasts):
+        for place, contrast in enumerate(contrasts):
             name = family_of(plan, number)
             families.setdefault(name, []).append((number, place))
-            if one.equivalence is not None or (one.between and plan.equivalence is not None):
+            if contrast.equivalence is not None or (contrast.between and plan.equivalence is not None):
                 equivalences.setdefault(name, []).append((number, place))
     for places in families.values():
         own = [found[number][place] for number, place in places]
@@ -117,14 +117,14 @@ def family_name(plan: Plan) -> str:
     return f"the family {plan.family}" if plan.family else plan.measure.noun
 
 
-def _equivalent(one: Contrast, alpha: float, many: int) -> Contrast:
+def _equivalent(contrast: Contrast, alpha: float, many: int) -> Contrast:
     """Correct an equivalence test for ``many``: p by Bonferroni's method, and the interval that agrees with it."""
-    test = one.equivalence
+    test = contrast.equivalence
     if test is None:
-        return one
+        return contrast
     corrected = two_one_sided(test.estimate, test.se, test.df, test.half_width, alpha / many)
     p = min(1.0, many * test.p)
-    return replace(one, equivalence=replace(corrected, p_adjusted=p, family=many, equivalent=p < alpha))
+    return replace(contrast, equivalence=replace(corrected, p_adjusted=p, family=many, equivalent=p < alpha))
 
 
 def two_one_sided(
@@ -143,51 +143,66 @@ def by_largest_t(
     family: Sequence[Contrast], alphas: Sequence[float], directions: int = DIRECTIONS
 ) -> list[Contrast]:
     """Return one family adjusted by the largest |t|: each t is mapped to the largest df (a t copula); no p exceeds Bonferroni's."""
-    known = [one for one in family if one.estimable]
+    known = [contrast for contrast in family if contrast.estimable]
     if not known:
-        return [replace(one, p_adjusted=float("nan"), family=len(family)) for one in family]
+        return [replace(contrast, p_adjusted=float("nan"), family=len(family)) for contrast in family]
     df, joint = max(_df(one) for one in known), None
-    tails = sum(1 if one.side else 2 for one in family)
+    tails = sum(1 if contrast.side else 2 for contrast in family)
     if len(family) > 1:
         directions = directions if len(family) <= MANY_TESTS else directions // 4
-        sides = np.array([one.side for one in family], dtype=np.int64)
+        sides = np.array([contrast.side for contrast in family], dtype=np.int64)
         joint = LargestT(correlations(family), directions, sides=sides)
     limits = dict.fromkeys(alphas, 0.0)
     for alpha in limits:
         shared = 0.0 if joint is None else float(stats.t.sf(joint.isf(alpha, df), df))
         limits[alpha] = max(alpha / tails, shared)
     found = []
-    for one, alpha in zip(family, alphas, strict=True):
-        tail = float(stats.t.sf(one.side * one.statistic if one.side else abs(one.statistic), _df(one)))
+    for contrast, alpha in zip(family, alphas, strict=True):
+        tail = float(
+            stats.t.sf(
+                contrast.side * contrast.statistic if contrast.side else abs(contrast.statistic),
+                _df(contrast),
+            )
+        )
         p = min(1.0, tails * tail)
         if joint is not None and tail < 0.5:
             p = min(p, joint.sf(float(stats.t.isf(tail, df)), df))
-        found.append(_with_interval(one, p, float(stats.t.isf(limits[alpha], _df(one))), len(family)))
+        found.append(
+            _with_interval(contrast, p, float(stats.t.isf(limits[alpha], _df(contrast))), len(family))
+        )
     return found
 
 
-def _df(one: Contrast) -> float:
-    return float("inf") if one.df is None else one.df
+def _df(contrast: Contrast) -> float:
+    return float("inf") if contrast.df is None else contrast.df
 
 
-def _with_interval(one: Contrast, p: float, reach: float, many: int) -> Contrast:
+def _with_interval(contrast: Contrast, p: float, reach: float, many: int) -> Contrast:
     """Return a contrast with its adjusted p and the interval of this reach; without, where it is not estimable."""
-    if not one.estimable:
-        return replace(one, p_adjusted=float("nan"), family=many)
-    low = -one.furthest if one.side < 0 else max(one.estimate - reach * one.se, -one.furthest)
-    high = one.furthest if one.side > 0 else min(one.estimate + reach * one.se, one.furthest)
-    return replace(one, p_adjusted=p, family=many, low=low, high=high, reach=reach)
+    if not contrast.estimable:
+        return replace(contrast, p_adjusted=float("nan"), family=many)
+    low = (
+        -contrast.furthest
+        if contrast.side < 0
+        else max(contrast.estimate - reach * contrast.se, -contrast.furthest)
+    )
+    high = (
+        contrast.furthest
+        if contrast.side > 0
+        else min(contrast.estimate + reach * contrast.se, contrast.furthest)
+    )
+    return replace(contrast, p_adjusted=p, family=many, low=low, high=high, reach=reach)
 
 
 def by_false_discovery(family: Sequence[Contrast], alphas: Sequence[float]) -> list[Contrast]:
     """Return an exploratory family corrected for false discoveries, its intervals with the levels of :func:`interval_levels`."""
-    p = np.array([one.p if one.estimable else 1.0 for one in family])
+    p = np.array([contrast.p if contrast.estimable else 1.0 for contrast in family])
     q = by_p_alone(p, "BH")
     found = []
-    for place, (one, alpha) in enumerate(zip(family, alphas, strict=True)):
+    for place, (contrast, alpha) in enumerate(zip(family, alphas, strict=True)):
         outside = 1 - float(interval_levels(q, alpha)[place])
-        reach = float(stats.t.isf(outside if one.side else outside / 2, _df(one)))
-        found.append(_with_interval(one, float(q[place]), reach, len(family)))
+        reach = float(stats.t.isf(outside if contrast.side else outside / 2, _df(contrast)))
+        found.append(_with_interval(contrast, float(q[place]), reach, len(family)))
     return found
 
 
@@ -204,12 +219,12 @@ def correlations(family: Sequence[Contrast]) -> Floats:
     cov = np.zeros((len(family), len(family)))
     models: dict[int, list[int]] = {}
     crossed: dict[tuple[int, int], list[int]] = {}
-    for place, one in enumerate(family):
-        if one.estimable and one.crossed is not None:
-            layout = one.crossed.sums.layout
+    for place, contrast in enumerate(family):
+        if contrast.estimable and contrast.crossed is not None:
+            layout = contrast.crossed.sums.layout
             crossed.setdefault((len(layout.participants), len(layout.items)), []).append(place)
-        elif one.estimable and one.vcov is not None:
-            models.setdefault(id(one.vcov), []).append(place)
+        elif contrast.estimable and contrast.vcov is not None:
+            models.setdefault(id(contrast.vcov), []).append(place)
     for places in models.values():
         weights = np.array([family[place].weights for place in places])
         cov[np.ix_(places, places)] = weights @ family[places[0]].vcov @ weights.T
@@ -230,11 +245,11 @@ def _rescaled(cov: Floats) -> Floats:
 def _shared(contrasts: Sequence[Contrast]) -> Floats:
     """Return the covariances of estimates of shares: what participants and items add to both, less what answers do."""
     participants, items, answers = [], [], []
-    for one in contrasts:
-        assert one.crossed is not None
-        sums = one.crossed.sums
-        w = np.array([one.crossed.weights.get(name, 0.0) for name in sums.layout.conditions])
-        as_sample = 0.0 if one.crossed.to in ("participants", "these answers") else 1.0
+    for contrast in contrasts:
+        assert contrast.crossed is not None
+        sums = contrast.crossed.sums
+        w = np.array([contrast.crossed.weights.get(name, 0.0) for name in sums.layout.conditions])
+        as_sample = 0.0 if contrast.crossed.to in ("participants", "these answers") else 1.0
         participants.append(sums.participants @ w)
         items.append(as_sample * (sums.items @ w))
         answers.append(as_sample * (sums.answers @ sparse.csr_array(w[:, None])))

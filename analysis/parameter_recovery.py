@@ -17,7 +17,7 @@ from analysis.intervals import half_width, wilson
 from analysis.letters import letter_changes
 from analysis.measures.accuracy import with_chance
 from analysis.plan import MEASURES, Measure, Plan, against_reference
-from analysis.results import Analysis, FittedModel
+from analysis.results import Analysis, FittedModelResult
 from analysis.tables import Tables
 from stimuli.errors import UserError
 
@@ -33,7 +33,9 @@ class Recovered:
     title: str
     scale: str  # ``logit``, ``log_ms`` or ``share``
     label: str  # the effect, in words
-    truth: float  # what the effect that was put in leads to in this model (:mod:`analysis.parameter_recovery`)
+    truth: (
+        float  # what the effect that was put in leads to in this model (:mod:`analysis.parameter_recovery`)
+    )
     estimate: float
     low: float | None  # 95% confidence interval; None for standard deviations, which have none here
     high: float | None
@@ -89,19 +91,19 @@ def recovered(analysis: Analysis, tables: Tables) -> list[Recovered]:
     )
     effects = {level: float(value) for level, value in given["effects"][factor].items()}
     found = []
-    for one in analysis.effects:
-        level = one.term.removeprefix(factor)
-        if one.term == "(Intercept)":
+    for effect in analysis.effects:
+        level = effect.term.removeprefix(factor)
+        if effect.term == "(Intercept)":
             put_in = float(given["intercept"]) + effects.get(reference, 0.0)
             label, leads_to = f"intercept ({reference})", expected[reference]
-        elif one.term.startswith(factor) and level in analysis.levels:
+        elif effect.term.startswith(factor) and level in analysis.levels:
             put_in = effects.get(level, 0.0) - effects.get(reference, 0.0)
             label, leads_to = f"{level} − {reference}", expected[level] - expected[reference]
         else:
             continue
         numbers: tuple[float, float | None, float | None] = float("nan"), None, None
-        if one.estimable:
-            numbers = one.estimate, one.low, one.high
+        if effect.estimable:
+            numbers = effect.estimate, effect.low, effect.high
         found.append(Recovered(*about, label, leads_to, *numbers, put_in))
     return [*found, *_standard_deviations(analysis.model, measure, given)]
 
@@ -140,7 +142,9 @@ def recovered_lapses(tables: Tables) -> list[Recovered]:
     return found
 
 
-def _standard_deviations(model: FittedModel, measure: Measure, given: dict[str, Any]) -> Iterator[Recovered]:
+def _standard_deviations(
+    model: FittedModelResult, measure: Measure, given: dict[str, Any]
+) -> Iterator[Recovered]:
     about = (measure.name, measure.title, str(given["scale"]))
     for group in ("participant", "item"):
         for term in model.variance:

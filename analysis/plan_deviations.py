@@ -16,7 +16,7 @@ from analysis.tables import Tables
 
 
 @dataclass(frozen=True)
-class PlanStanding:
+class PlanStatus:
     """What can be said of a plan as a whole."""
 
     told: tuple[str, ...] = ()  # when it was frozen and where it was registered, in sentences
@@ -24,20 +24,20 @@ class PlanStanding:
     departures: tuple[str, ...] = ()  # what differs from the plan, in sentences
 
 
-def standing_of(tables: Tables, analyses: Sequence[Analysis]) -> PlanStanding:
+def standing_of(tables: Tables, analyses: Sequence[Analysis]) -> PlanStatus:
     """State how a study's plan stands."""
-    planned = [one for one in analyses if one.plan.planned]
+    planned = [analysis for analysis in analyses if analysis.plan.planned]
     if not planned:
-        return PlanStanding()
+        return PlanStatus()
     dictionary = tables.dictionary
     frozen, registration = dictionary.get("frozen"), dictionary.get("registration")
     wanted = dictionary.get("participants_wanted")
     departures = [*_of_freeze(frozen, registration), *_of_sample(tables, planned, wanted)]
     plan = StudyPlan(tuple(planned_analyses(tables)), tables.factors, dictionary.get("exclude") or {}, wanted)
     departures += [said for one in planned for said in _of_analysis(one)]
-    return PlanStanding(
+    return PlanStatus(
         tuple(_told(frozen, registration)),
-        tuple((one.name, plan_in_brief(one, plan)) for one in plan.analyses),
+        tuple((analysis.name, plan_in_brief(analysis, plan)) for analysis in plan.analyses),
         tuple(dict.fromkeys(departures)),
     )
 

@@ -12,7 +12,6 @@ from scipy import stats
 
 from analysis.contrasts import untested, untested_in_words
 from analysis.estimation import COUNTED, PLANNED_UNTESTED, analyse
-from analysis.multiple_comparisons import across_analyses, adjusted, correction_of, two_one_sided
 from analysis.frames import (
     LEAD,
     MODELLED,
@@ -26,7 +25,8 @@ from analysis.frames import (
     time_data,
     words_rows,
 )
-from analysis.plan import MISSING, OF_MODELS, RATING, WORDS, WORDS_WITH_ONE_TYPO, Difference, Plan
+from analysis.multiple_comparisons import across_analyses, adjusted, correction_of, two_one_sided
+from analysis.plan import MISSING, OF_MODELS, RATING, WORDS, WORDS_WITH_ONE_TYPO, LevelDifference, Plan
 from analysis.preprocessing.exclusions import time_bounds
 from analysis.random_structure import MODELS_FOR_A_CLAIM, on_models_in_general
 from analysis.readers import MODELS_IN_GENERAL, PARTICIPANT_KINDS, headed, kinds_of
@@ -53,7 +53,7 @@ def carry_out_all(
     for plan in plans:
         told(plan.name)
         found.append(carry_out(plan, tables))
-    return across_analyses([_without_planned(one, found) for one in across_measures(found)])
+    return across_analyses([_without_planned(measure, found) for measure in across_measures(found)])
 
 
 def _without_planned(analysis: Analysis, analyses: Sequence[Analysis]) -> Analysis:
@@ -121,7 +121,7 @@ def _without_trials(plan: Plan, rows: pd.DataFrame) -> Iterator[str]:
         elif missing:
             yield f"{headed(group)}: no trials in {', '.join(missing)}."
     every = set(rows[plan.factor])
-    left_out = [one.label for one in plan.contrasts if not set(plan.weights(one)) <= every]
+    left_out = [contrast.label for contrast in plan.contrasts if not set(plan.weights(contrast)) <= every]
     if left_out and not plan.planned:
         yield f"Not tested, since a condition has no trials: {', '.join(left_out)}."
 
@@ -156,10 +156,10 @@ def across_measures(analyses: Sequence[Analysis]) -> list[Analysis]:
     """Add the comparisons between readers whose measures differ, where one plan bounds them by a ratio."""
     found = list(analyses)
     first: dict[str, Analysis] = {}
-    for place, one in enumerate(analyses):
-        if one.plan.key and one.plan.equivalence is not None:
-            other = first.setdefault(one.plan.key, one)
-            found[place] = one if other is one else _beside(other, one)
+    for place, analysis in enumerate(analyses):
+        if analysis.plan.key and analysis.plan.equivalence is not None:
+            other = first.setdefault(analysis.plan.key, analysis)
+            found[place] = analysis if other is analysis else _beside(other, analysis)
     return found
 
 
@@ -168,25 +168,32 @@ def _beside(first: Analysis, other: Analysis) -> Analysis:
     if bound is None or bound.unit != "ratio":
         return other
     reader = first.plan.groups[0]
-    own = {one.label: one for one in first.contrasts if one.groups == (reader,)}
+    own = {contrast.label: contrast for contrast in first.contrasts if contrast.groups == (reader,)}
     added = []
-    for one in other.contrasts:
-        beside = own.get(one.label)
-        if one.between or beside is None:
+    for contrast in other.contrasts:
+        beside = own.get(contrast.label)
+        if contrast.between or beside is None:
             continue
-        difference, groups = Difference(one.first, one.second, at=one.at), (reader, one.groups[0])
-        if one.estimable and beside.estimable:
+        difference, groups = (
+            LevelDifference(contrast.first, contrast.second, at=contrast.at),
+            (reader, contrast.groups[0]),
+        )
+        if contrast.estimable and beside.estimable:
             # errors of two models are independent, with Welch's degrees of freedom
-            estimate, se, df = beside.estimate - one.estimate, float(np.hypot(beside.se, one.se)), None
-            if beside.df is not None and one.df is not None:
-                df = se**4 / (beside.se**4 / beside.df + one.se**4 / one.df)
+            estimate, se, df = (
+                beside.estimate - contrast.estimate,
+                float(np.hypot(beside.se, contrast.se)),
+                None,
+            )
+            if beside.df is not None and contrast.df is not None:
+                df = se**4 / (beside.se**4 / beside.df + contrast.se**4 / contrast.df)
             spread = stats.norm if df is None else stats.t(df)
             half, p = float(spread.ppf(0.975)) * se, float(2 * spread.sf(abs(estimate / se)))
             numbers = (estimate, se, estimate / se, df, p, (estimate - half, estimate + half))
             test = two_one_sided(estimate, se, df, bound.half_width, other.plan.alpha)
             added.append(Contrast.of(difference, groups, *numbers, equivalence=test))
         else:
-            why = "; ".join(dict.fromkeys(each.left_out for each in (beside, one) if each.left_out))
+            why = "; ".join(dict.fromkeys(each.left_out for each in (beside, contrast) if each.left_out))
             added.append(untested(difference, groups, why or "these data do not determine it"))
     other = replace(other, contrasts=(*other.contrasts, *added))
     if not any(one.estimable for one in added):
@@ -203,7 +210,7 @@ Kind = Literal["models in general", "label probabilities"]
 
 
 @dataclass(frozen=True)
-class Companion:
+class SupplementaryModel:
     """An analysis beside another."""
 
     kind: Kind  # one of 'models in general', 'label probabilities'
@@ -213,7 +220,7 @@ class Companion:
 
 def companions(
     analyses: Iterable[Analysis], tables: Tables, told: Callable[[str], None] = lambda _: None
-) -> list[Companion]:
+) -> list[SupplementaryModel]:
     """Carry out what belongs beside each analysis of accuracy."""
     makers: dict[Kind, Callable[[Plan, Tables], Analysis | None]]
     makers = {"models in general": in_general, "label probabilities": by_label_probabilities}
@@ -227,7 +234,7 @@ def companions(
         told(f"model: {plan.name}, {kind}")
         analysis = makers[kind](plan, tables)
         if analysis is not None:
-            found.append(Companion(kind, plan, analysis))
+            found.append(SupplementaryModel(kind, plan, analysis))
     return found
 
 
@@ -235,7 +242,7 @@ def _question(kind: Kind, plan: Plan, tables: Tables) -> tuple[object, ...]:
     """Name what a companion asks: the same question of two plans is answered once."""
     models = set(tables.trials.loc[tables.trials["reader_kind"] == "model", "reader_group"])
     groups = tuple(group for group in plan.groups if kind != "models in general" or group not in models)
-    labels = tuple(one.label for one in plan.contrasts)
+    labels = tuple(contrast.label for contrast in plan.contrasts)
     return (kind, plan.factor, plan.levels, groups, labels, plan.trials, plan.within, repr(plan.exclude))
 
 
@@ -252,7 +259,7 @@ def _exploratory(plan: Plan, what: str) -> Plan:
         plan,
         name=f"{plan.name}: {what}",
         **_UNPLANNED,
-        contrasts=tuple(replace(one, direction="two-sided") for one in plan.contrasts),
+        contrasts=tuple(replace(contrast, direction="two-sided") for contrast in plan.contrasts),
     )
 
 

@@ -10,9 +10,9 @@ import pandas as pd
 from analysis.plan import (
     MEASURES,
     RATING,
-    Crossing,
-    Design,
+    CrossedFactors,
     Plan,
+    PlanContext,
     PlannedAnalysis,
     Rules,
     Within,
@@ -29,14 +29,14 @@ from stimuli.errors import error_at, together
 def plans(tables: Tables) -> list[Plan]:
     """Return the analyses to run: planned ones and accuracy of other readers, or accuracy and time by each factor as exploratory."""
     if tables.dictionary["planned"]:
-        found = [plan for one in planned_analyses(tables) for plan in _plans_of(one, tables)]
+        found = [plan for analysis in planned_analyses(tables) for plan in _plans_of(analysis, tables)]
         return [*found, *_left_out(found, tables)]
     return _exploratory(tables)
 
 
 def planned_analyses(tables: Tables) -> list[PlannedAnalysis]:
     """Return the planned analyses of a study as they are written."""
-    design = Design(tables.factors)
+    design = PlanContext(tables.factors)
     found, faults = [], []
     for name, spec in tables.dictionary["planned"].items():
         where = f"analysis.planned.{name}"
@@ -130,7 +130,9 @@ def _exploratory(tables: Tables) -> list[Plan]:
                     rows = seen[held_by(whole, seen)] if whole.subset else seen
                     # what such trials never show is no condition of them, nor their reference
                     is_part = whole.subset or crossing is not None
-                    shown = [one for one in levels if (rows[factor] == one).any()] if is_part else levels
+                    shown = (
+                        [level for level in levels if (rows[factor] == level).any()] if is_part else levels
+                    )
                     if len(shown) < 2:
                         continue
                     part = None if crossing is None else crossing.among(shown)
@@ -148,14 +150,14 @@ def has_ratings(tables: Tables) -> bool:
     return RATING.name in tables.trials and RATING.name not in tables.factors
 
 
-def _unplanned(tables: Tables) -> Iterator[tuple[str, list[str], Crossing | None]]:
+def _unplanned(tables: Tables) -> Iterator[tuple[str, list[str], CrossedFactors | None]]:
     """Yield what is compared where nothing is planned, with its levels: each factor, then each two factors that cross."""
     factors = tables.factors
     for name, levels in factors.items():
         if len(levels) > 1:
             yield name, levels, None
     for one, other in compared_together({}, factors):
-        crossing = Crossing((one, other), (tuple(factors[one]), tuple(factors[other])))
+        crossing = CrossedFactors((one, other), (tuple(factors[one]), tuple(factors[other])))
         yield crossing.name, list(crossing.cells), crossing
 
 

@@ -46,7 +46,7 @@ class ErrorVectors:
 
     def units_of(self, *groups: str) -> Places:
         """Return the places of the units of some groups."""
-        return np.array([place for place, one in enumerate(self.groups) if one in groups], dtype=np.intp)
+        return np.array([place for place, group in enumerate(self.groups) if group in groups], dtype=np.intp)
 
 
 def error_vectors(tables: Tables, factor: str) -> ErrorVectors:
@@ -231,7 +231,7 @@ def matchings(vectors: ErrorVectors, groups: Sequence[str], study: str = "") -> 
             mend="Give two or more who met the same items.",
         )
     right, met = vectors.right[units].toarray(), vectors.met[units].toarray()
-    times_met = [(met[owner == one] > 0).sum(axis=0) for one in readers]
+    times_met = [(met[owner == reader] > 0).sum(axis=0) for reader in readers]
     by_session = all((many > 1).sum() * 2 > (many > 0).sum() for many in times_met)
     random = np.random.default_rng(stable_seed(study, "halves of readers", *groups))
     # sums of answers minus the mean of their cell over all readers
@@ -284,8 +284,8 @@ def _halves_of_items(
     to_level = np.eye(int(levels.max()) + 1)[levels]
     halves = []
     for half in (first[items], ~first[items]):
-        sums = np.vstack([(residual[owner == one].sum(axis=0) * half) @ to_level for one in readers])
-        counts = np.vstack([(met[owner == one].sum(axis=0) * half) @ to_level for one in readers])
+        sums = np.vstack([(residual[owner == reader].sum(axis=0) * half) @ to_level for reader in readers])
+        counts = np.vstack([(met[owner == reader].sum(axis=0) * half) @ to_level for reader in readers])
         halves.append(_mean(sums, counts))
     return halves
 
@@ -294,19 +294,19 @@ def _mean(sums: Array, counts: Array) -> Array:
     return np.divide(sums, counts, out=np.full_like(sums, np.nan), where=counts > 0)
 
 
-def _distances(one: Array, other: Array) -> Array:
+def _distances(array: Array, other: Array) -> Array:
     """Return mean squared distances over features that both have, shape (readers, readers); inf where they share none."""
-    has, also = np.isfinite(one).astype(float), np.isfinite(other).astype(float)
-    x, y = np.nan_to_num(one), np.nan_to_num(other)
+    has, also = np.isfinite(array).astype(float), np.isfinite(other).astype(float)
+    x, y = np.nan_to_num(array), np.nan_to_num(other)
     shared = has @ also.T
     squares = (x**2) @ also.T + has @ (y**2).T - 2 * x @ y.T
     return np.asarray(np.divide(squares, shared, out=np.full_like(shared, np.inf), where=shared > 0))
 
 
-def _shares(one: Array, other: Array, shuffles: Places) -> Array:
+def _shares(array: Array, other: Array, shuffles: Places) -> Array:
     """Return the share that finds itself, as dealt and under each relabelling; shape (1 + relabellings,)."""
     found = np.zeros(len(shuffles) + 1)
-    distance = _distances(one, other)
+    distance = _distances(array, other)
     rows = np.arange(len(distance))
     for table in (distance, distance.T):
         nearest = table <= table.min(axis=1, keepdims=True) + 1e-12
@@ -348,10 +348,10 @@ class RankCorrelation:
     exact: bool
 
 
-def rank_correlation(one: Array, other: Array, seed: int = 0) -> RankCorrelation:
+def rank_correlation(array: Array, other: Array, seed: int = 0) -> RankCorrelation:
     """Correlate the ranks of paired values (Kendall, 1938; Spearman, 1904)."""
-    known = np.isfinite(one) & np.isfinite(other)
-    x, y = one[known], other[known]
+    known = np.isfinite(array) & np.isfinite(other)
+    x, y = array[known], other[known]
     many = len(x)
     if many < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
         nan = float("nan")
@@ -440,7 +440,7 @@ MEASURES = ("lost", "retention")
 
 
 @dataclass(frozen=True)
-class Size:
+class ModelSize:
     """What is known of a model's size."""
 
     family: str | None
@@ -460,7 +460,7 @@ def read_parameters(given: object) -> float:
     return float(found[1]) * _TIMES[found[2]]
 
 
-def sizes(readers: Mapping[str, Mapping[str, Any]]) -> dict[str, Size]:
+def sizes(readers: Mapping[str, Mapping[str, Any]]) -> dict[str, ModelSize]:
     """Return family and size of every model among a dictionary's readers."""
     found = {}
     for name, spec in readers.items():
@@ -470,7 +470,9 @@ def sizes(readers: Mapping[str, Mapping[str, Any]]) -> dict[str, Size]:
         said, counted = settings.get("parameters"), spec.get("parameters")
         many = read_parameters(said if said is not None else counted) if said or counted else float("nan")
         family = settings.get("family")
-        found[str(name)] = Size(None if family is None else str(family), many, said is None and bool(counted))
+        found[str(name)] = ModelSize(
+            None if family is None else str(family), many, said is None and bool(counted)
+        )
     return found
 
 
@@ -519,11 +521,11 @@ def robustness(tables: Tables, factor: str, *, resamples: int = RESAMPLES) -> Ro
     return Robustness(tuple(models), intact, intact - left, kept, len(values))
 
 
-def robustness_table(found: Robustness, known: Mapping[str, Size]) -> pd.DataFrame:
+def robustness_table(found: Robustness, known: Mapping[str, ModelSize]) -> pd.DataFrame:
     """Lay out each model's robustness beside its family and size."""
     rows = []
     for place, model in enumerate(found.models):
-        size = known.get(model, Size(None, float("nan"), False))
+        size = known.get(model, ModelSize(None, float("nan"), False))
         row: dict[str, Any] = {"model": model, **vars(size), "items": found.items}
         for name in ("intact", *MEASURES):
             row |= with_ends(name, getattr(found, name)[:, place])
@@ -531,7 +533,7 @@ def robustness_table(found: Robustness, known: Mapping[str, Size]) -> pd.DataFra
     return pd.DataFrame(rows)
 
 
-def robustness_by_size(found: Robustness, known: Mapping[str, Size], study: str = "") -> pd.DataFrame:
+def robustness_by_size(found: Robustness, known: Mapping[str, ModelSize], study: str = "") -> pd.DataFrame:
     """Regress robustness on the size of models within each family of three or more sizes."""
     rows = []
     families = dict.fromkeys(size.family for size in known.values() if size.family is not None)

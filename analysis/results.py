@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from analysis.apa import without_width
-from analysis.crossed_variance import Estimate
+from analysis.crossed_variance import CrossedEstimate
 from analysis.mixed import APPROXIMATE, Fit, Note, VarianceComponent, completed, linear_contrasts
-from analysis.plan import Difference, Direction, Plan, label_of
+from analysis.plan import Direction, LevelDifference, Plan, label_of
 from analysis.random_structure import Step
 
 SIDES: Mapping[Direction, Literal[-1, 0, 1]] = {"two-sided": 0, "greater": 1, "less": -1}
@@ -53,7 +53,7 @@ HUGE = 4.0
 
 
 @dataclass(frozen=True)
-class FittedModel:
+class FittedModelResult:
     """One fitted model and how it was arrived at."""
 
     source: Fit  # the engine's own result
@@ -145,7 +145,7 @@ class FittedModel:
     @property
     def beta(self) -> NDArray[np.float64]:
         """Fixed effects, shape (p,)."""
-        return np.array([one.estimate for one in self.coefficients])
+        return np.array([coefficient.estimate for coefficient in self.coefficients])
 
     @property
     def plain(self) -> bool:
@@ -171,7 +171,7 @@ class FittedModel:
         scaled = self.vcov / np.sqrt(np.outer(size, size))
         return bool(np.linalg.eigvalsh((scaled + scaled.T) / 2)[0] > 0)
 
-    def completed(self) -> FittedModel:
+    def completed(self) -> FittedModelResult:
         """Make of a model that was sketched, to be simplified, one to report."""
         return replace(self, source=completed(self.source)) if self.source.is_sketch else self
 
@@ -230,12 +230,14 @@ class Contrast:
     furthest: float = float("inf")  # the largest value that the difference can have
     log_odds: float = float("nan")  # of shares, the same contrast of log odds of condition means
     vcov: NDArray[np.float64] | None = field(default=None, compare=False, repr=False)
-    crossed: Estimate | None = field(default=None, compare=False, repr=False)  # of shares, its estimate
+    crossed: CrossedEstimate | None = field(
+        default=None, compare=False, repr=False
+    )  # of shares, its estimate
 
     @classmethod
     def of(
         cls,
-        difference: Difference,
+        difference: LevelDifference,
         groups: tuple[str, ...],
         estimate: float,
         se: float,
@@ -309,7 +311,11 @@ def estimated_of(
     analyses: Iterable[Analysis], measure: str, group: str
 ) -> dict[tuple[str, str], Contrast | Coefficient]:
     """Return the differences of one reader in all trials, by their two levels and turned round: tests, then log times of models."""
-    own = [one for one in analyses if one.plan.measure.name == measure and not one.plan.subset]
+    own = [
+        analysis
+        for analysis in analyses
+        if analysis.plan.measure.name == measure and not analysis.plan.subset
+    ]
     tested = (each for one in own for each in one.contrasts if each.groups == (group,) and not each.at)
     found: dict[tuple[str, str], Contrast | Coefficient] = {}
     for each in tested:
@@ -318,10 +324,10 @@ def estimated_of(
     for analysis in own:
         plan = analysis.plan
         if plan.measure.logged and plan.formula is None and analysis.groups[:1] == (group,):
-            for one in analysis.effects:
-                level = one.term.removeprefix(plan.factor)
-                if one.estimable and f"{plan.factor}{level}" == one.term and level in analysis.levels:
-                    found.setdefault((level, analysis.levels[0]), one)
+            for effect in analysis.effects:
+                level = effect.term.removeprefix(plan.factor)
+                if effect.estimable and f"{plan.factor}{level}" == effect.term and level in analysis.levels:
+                    found.setdefault((level, analysis.levels[0]), effect)
     turned = {
         (second, first): replace(one, estimate=-one.estimate, low=-one.high, high=-one.low)
         for (first, second), one in found.items()
@@ -334,7 +340,7 @@ class Analysis:
     """One plan carried out: its model, contrasts and all that must be said about them."""
 
     plan: Plan
-    model: FittedModel | None  # None where nothing could be fitted; ``remarks`` then say why
+    model: FittedModelResult | None  # None where nothing could be fitted; ``remarks`` then say why
     groups: tuple[str, ...]  # of shares every reader that has answers, otherwise what is in the model
     levels: tuple[str, ...]
     contrasts: tuple[Contrast, ...]
@@ -352,35 +358,43 @@ class Analysis:
     def effects(self) -> list[Coefficient]:
         """Fixed effects of its model; what is tested as a contrast, either way round, has the adjusted p and interval."""
         found = [] if self.model is None else list(self.model.coefficients)
-        for one in self.contrasts:
-            weights = [(place, sign) for place, sign in enumerate(one.weights) if sign]
-            if one.estimable and len(weights) == 1 and abs(weights[0][1]) == 1.0:
+        for contrast in self.contrasts:
+            weights = [(place, sign) for place, sign in enumerate(contrast.weights) if sign]
+            if contrast.estimable and len(weights) == 1 and abs(weights[0][1]) == 1.0:
                 ((place, sign),) = weights
-                low, high = sorted((sign * one.low, sign * one.high))
-                found[place] = replace(found[place], p=one.p_adjusted, low=low, high=high)
+                low, high = sorted((sign * contrast.low, sign * contrast.high))
+                found[place] = replace(found[place], p=contrast.p_adjusted, low=low, high=high)
         return found
 
-    def test_of(self, one: Contrast) -> tuple[object, ...]:
+    def test_of(self, contrast: Contrast) -> tuple[object, ...]:
         """What is tested of whom in which trials, with its result: two planned analyses may share a test."""
         plan = self.plan
         # sums over readers in another order differ in their last digits
-        result = (one.label, one.groups, *(round(each, 9) for each in (one.estimate, one.low, one.high)))
+        result = (
+            contrast.label,
+            contrast.groups,
+            *(round(each, 9) for each in (contrast.estimate, contrast.low, contrast.high)),
+        )
         return (plan.measure.name, plan.factor, plan.trials, plan.within, *result)
 
     def in_order(self, readers: Sequence[str]) -> Analysis:
         """Put the contrasts of each difference in this order of readers."""
-        labels = list(dict.fromkeys(one.label for one in self.contrasts))
+        labels = list(dict.fromkeys(contrast.label for contrast in self.contrasts))
         rank = {name: place for place, name in enumerate(readers)}
 
-        def place_of(one: Contrast) -> tuple[int, bool, list[int]]:
-            return labels.index(one.label), one.between, [rank.get(name, len(rank)) for name in one.groups]
+        def place_of(contrast: Contrast) -> tuple[int, bool, list[int]]:
+            return (
+                labels.index(contrast.label),
+                contrast.between,
+                [rank.get(name, len(rank)) for name in contrast.groups],
+            )
 
         return replace(self, contrasts=tuple(sorted(self.contrasts, key=place_of)))
 
     @property
     def estimable(self) -> list[Contrast]:
         """The differences whose numbers say something."""
-        return [one for one in self.contrasts if one.estimable]
+        return [contrast for contrast in self.contrasts if contrast.estimable]
 
     @property
     def fit(self) -> Fit | None:
@@ -390,7 +404,7 @@ class Analysis:
     @property
     def has_results(self) -> bool:
         """Whether a model was fitted or a contrast estimated."""
-        return self.model is not None or any(one.estimable for one in self.contrasts)
+        return self.model is not None or any(contrast.estimable for contrast in self.contrasts)
 
 
 def each_test(analyses: Iterable[Analysis]) -> list[tuple[Analysis, list[Contrast]]]:

@@ -23,9 +23,9 @@ from statsmodels.genmod.generalized_estimating_equations import GEE
 from analysis import apa
 from analysis.answers import failures_as_wrong, is_valid, judged, not_failed
 from analysis.arrays import Array, Index
-from analysis.plan_runner import analysed_rows, carry_out
+from analysis.cluster_sampling import drawn_readers
 from analysis.contrasts import compared
-from analysis.estimation import Climb, climb
+from analysis.estimation import SimplificationResult, climb
 from analysis.frames import (
     ModelData,
     analysed_as_planned,
@@ -36,6 +36,7 @@ from analysis.frames import (
 from analysis.intervals import reach
 from analysis.measures.accuracy import with_chance
 from analysis.plan import RATING, WORDS_WITH_ONE_TYPO, Measure, Plan
+from analysis.plan_runner import analysed_rows, carry_out
 from analysis.preprocessing.exclusions import (
     alternatives,
     keeps_right_answers_alone,
@@ -48,7 +49,6 @@ from analysis.random_structure import VARIANTS_FOR_A_VARIANCE
 from analysis.readers import PARTICIPANT_KINDS, group_order
 from analysis.results import HUGE, Analysis, Contrast, each_test
 from analysis.tables import Tables, item_names
-from analysis.cluster_sampling import drawn_readers
 from stimuli.errors import UserError, unknown_name
 from stimuli.seeds import stable_seed
 
@@ -77,7 +77,7 @@ MOST_COST, FEWEST_CHECKED = 300_000, 6
 
 
 @dataclass(frozen=True)
-class Form:
+class CheckForm:
     """One form of a check: what it estimates on its own scale."""
 
     where: str  # which rule or set of items it is; empty where the check has one form
@@ -86,18 +86,18 @@ class Form:
     df: float | None = None  # None where the statistic is z
     scale: str = ""  # ``LOG`` for differences of logs that are shown in percent
 
-    def judged(self, planned: Contrast, alpha: float) -> Cell | None:
+    def judged(self, planned: Contrast, alpha: float) -> CheckOutcome | None:
         """Compare it with a planned contrast, whose adjustment its interval takes; None where it has no interval."""
         low, high = planned.ends_around(self.estimate, self.se, self.df)
         if not np.isfinite([self.estimate, low, high]).all():
             return None
         outcome = outcome_of(planned, alpha, self.estimate, low, high)
         estimate, low, high = _in_unit((self.estimate, low, high), self.scale)
-        return Cell(outcome, estimate, low, high, self.where)
+        return CheckOutcome(outcome, estimate, low, high, self.where)
 
 
 @dataclass(frozen=True)
-class Cell:
+class CheckOutcome:
     """The outcome of a check, with its estimate and interval."""
 
     outcome: str  # one of 'same', 'weaker', 'reversed', 'appears'
@@ -115,12 +115,14 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedContrast:
     """A planned contrast with its checks."""
 
     analysis: Analysis
     contrast: Contrast
-    cells: dict[str, Cell] = field(default_factory=dict)  # by check; those that do not apply are not there
+    cells: dict[str, CheckOutcome] = field(
+        default_factory=dict
+    )  # by check; those that do not apply are not there
 
     @property
     def agreeing(self) -> int:
@@ -132,7 +134,7 @@ class Checked:
 class Matrix:
     """All planned contrasts with their checks, and what could not be checked, in sentences."""
 
-    rows: tuple[Checked, ...] = ()
+    rows: tuple[CheckedContrast, ...] = ()
     remarks: tuple[str, ...] = ()
 
     @property
@@ -141,10 +143,10 @@ class Matrix:
         return tuple(name for name in CHECKS if any(name in row.cells for row in self.rows))
 
     @cached_property
-    def _by_test(self) -> dict[tuple[object, ...], Checked]:
+    def _by_test(self) -> dict[tuple[object, ...], CheckedContrast]:
         return {row.analysis.test_of(row.contrast): row for row in self.rows}
 
-    def checked(self, analysis: Analysis, contrast: Contrast) -> Checked | None:
+    def checked(self, analysis: Analysis, contrast: Contrast) -> CheckedContrast | None:
         """Return the row of a contrast, which analyses that share it have in common; None where it was not checked."""
         return self._by_test.get(analysis.test_of(contrast))
 
@@ -163,18 +165,18 @@ def robustness_matrix(
     analyses: Sequence[Analysis], tables: Tables, told: Callable[[str], None] = lambda _: None
 ) -> Matrix:
     """Check every planned contrast, one that several analyses share in the first of them."""
-    planned = [one for one in analyses if one.plan.planned] or list(analyses)
+    planned = [analysis for analysis in analyses if analysis.plan.planned] or list(analyses)
     wanted = each_test(planned)
     costs = np.cumsum([_cost(analysis) for analysis, _ in wanted])
     many = max(FEWEST_CHECKED, int((costs <= MOST_COST).sum()))
-    rows: list[Checked] = []
+    rows: list[CheckedContrast] = []
     remarks = [_unchecked(wanted[many:])] if many < len(wanted) else []
     small, drawn = drawn_readers(tables, MOST_CHECKED) if wanted else (tables, "")
     prepared, _ = drawn_readers(tables, MOST_PREPARED) if wanted else (tables, "")
     remarks += [drawn] if drawn else []
     for analysis, tested in wanted[:many]:
         told(f"checks: {analysis.plan.name}")
-        own = {(one.label, one.groups): Checked(analysis, one) for one in tested}
+        own = {(one.label, one.groups): CheckedContrast(analysis, one) for one in tested}
         checks: tuple[tuple[Callable[[Analysis, Tables], Iterator[Found]], Tables], ...] = (
             (_other_scale, tables),
             (_estimating_equations, small),
@@ -209,11 +211,11 @@ def _unchecked(left: Sequence[tuple[Analysis, Sequence[Contrast]]]) -> str:
 
 
 Key = tuple[str, tuple[str, ...]]
-Found = tuple[str, Key, list[Form]]
+Found = tuple[str, Key, list[CheckForm]]
 """Name of a check, label and groups of a contrast, and each form of the check."""
 
 
-def _worst(planned: Contrast, alpha: float, forms: Iterable[Form]) -> Cell | None:
+def _worst(planned: Contrast, alpha: float, forms: Iterable[CheckForm]) -> CheckOutcome | None:
     """Sum up the forms of a check: one that most of many forms fail has failed, and so has one that any of few sets fails."""
     cells = [cell for form in forms if (cell := form.judged(planned, alpha)) is not None]
     if not cells:
@@ -230,7 +232,7 @@ def _other_scale(analysis: Analysis, _: Tables) -> Iterator[Found]:
     for one in () if analysis.companion is None else analysis.companion.contrasts:
         if one.estimable:
             name = SCALE if analysis.plan.measure.scale == "points" else LINEAR
-            yield name, (one.label, one.groups), [Form("", one.estimate, one.se, one.df)]
+            yield name, (one.label, one.groups), [CheckForm("", one.estimate, one.se, one.df)]
 
 
 def _estimating_equations(analysis: Analysis, tables: Tables) -> Iterator[Found]:
@@ -240,17 +242,17 @@ def _estimating_equations(analysis: Analysis, tables: Tables) -> Iterator[Found]
         name = BY_PARTICIPANTS if one["clusters"] == PARTICIPANTS else BY_ITEMS
         if name == BY_PARTICIPANTS and not people & set(_key(one)[1]):
             continue  # a model's clusters are its items either way
-        yield name, _key(one), [Form("", float(one["estimate"]), float(one["se"]))]
+        yield name, _key(one), [CheckForm("", float(one["estimate"]), float(one["se"]))]
 
 
 def _without_items(analysis: Analysis, tables: Tables) -> Iterator[Found]:
     sets = item_sets(tables, analysis.plan, FOLDS)
     if analysis.model is not None and len(sets) * len(analysis.rows) > MOST_REFITTED:
         return
-    found: dict[Key, list[Form]] = {}
+    found: dict[Key, list[CheckForm]] = {}
     for name, _, one in _left_out(_as_fitted(analysis), tables, sets):
         found.setdefault((one.label, one.groups), []).append(
-            Form(f"without {name}", one.estimate, one.se, one.df)
+            CheckForm(f"without {name}", one.estimate, one.se, one.df)
         )
     for key, forms in found.items():
         yield ITEM_SETS, key, forms
@@ -281,7 +283,7 @@ def _prepared_otherwise(analysis: Analysis, tables: Tables) -> Iterator[Found]:
                 name,
                 (str(contrast), (str(group),)),
                 [
-                    Form(str(one[choice]), one["difference"], one["se"], one["df"], one["scale"])
+                    CheckForm(str(one[choice]), one["difference"], one["se"], one["df"], one["scale"])
                     for one in own.to_dict("records")
                 ],
             )
@@ -321,9 +323,9 @@ def _left_out(
     names = item_names(tables.trials)
     for name, items in sets.items():
         given = replace(tables, trials=tables.trials[~names.isin(items)])
-        for one in carry_out(plan, given, companion=False).contrasts:
-            if not one.left_out:
-                yield name, len(items), one
+        for contrast in carry_out(plan, given, companion=False).contrasts:
+            if not contrast.left_out:
+                yield name, len(items), contrast
 
 
 def _as_fitted(analysis: Analysis) -> Plan:
@@ -339,7 +341,9 @@ def without_item_sets(
     """Carry out a plan without each set of items: a row for each set and contrast, those of all items first."""
     written = plan if analysis is None else _as_fitted(analysis)
     whole = carry_out(plan, tables) if analysis is None else analysis
-    own = {(one.label, one.groups): one for one in whole.contrasts if not one.left_out}
+    own = {
+        (contrast.label, contrast.groups): contrast for contrast in whole.contrasts if not contrast.left_out
+    }
     found = [(NOTHING, 0, one) for one in own.values()]
     found += _left_out(written, tables, item_sets(tables, plan, folds))
     nan, rows = float("nan"), []
@@ -623,7 +627,7 @@ class Asked:
     """Variation of each model's answers with prompts, labels, orders, sessions and items."""
 
     table: pd.DataFrame  # a row for each model and source
-    models: Mapping[str, Climb]
+    models: Mapping[str, SimplificationResult]
     remarks: tuple[str, ...]  # what was drawn, in sentences
 
 
@@ -640,7 +644,7 @@ def asked_otherwise(tables: Tables, factor: str, *, permutations: int = 500) -> 
     rows["right"] = failures_as_wrong(rows)
     rows["item"] = item_names(rows)
     study, found = str(tables.dictionary["study"]), []
-    models: dict[str, Climb] = {}
+    models: dict[str, SimplificationResult] = {}
     remarks: list[str] = []
     for group in group_order(rows):
         own = rows[rows["reader_group"] == group]
@@ -664,7 +668,7 @@ _COLUMNS = [
 
 def _of_model(
     own: pd.DataFrame, factor: str, group: str, study: str, permutations: int
-) -> tuple[list[dict[str, object]], Climb | None]:
+) -> tuple[list[dict[str, object]], SimplificationResult | None]:
     levels = {name: int(own[column].nunique()) for name, column in SOURCES.items()}
     varied = {name: SOURCES[name] for name, many in levels.items() if many > 1}
     for name in varied:
@@ -706,14 +710,14 @@ def _of_model(
     return found, climbed if deviation else None
 
 
-def _same(one: Index, other: Index) -> bool:
-    pairs = len(np.unique(np.column_stack([one, other]), axis=0))
-    return bool(pairs == one.max() + 1 == other.max() + 1)
+def _same(index: Index, other: Index) -> bool:
+    pairs = len(np.unique(np.column_stack([index, other]), axis=0))
+    return bool(pairs == index.max() + 1 == other.max() + 1)
 
 
 def _deviations(
     own: pd.DataFrame, factor: str, kept: dict[str, str]
-) -> tuple[dict[str, float], Climb | None]:
+) -> tuple[dict[str, float], SimplificationResult | None]:
     several = own[factor].nunique() > 1
     if not kept or own["right"].nunique() < 2:
         return {}, None

@@ -14,20 +14,20 @@ from analysis import apa
 from analysis.contrasts import compared, untested
 from analysis.crossed_variance import (
     FEW,
-    Answers,
-    Estimate,
+    CrossedEstimate,
+    ErrorSums,
+    EstimateLayout,
     Floats,
-    Layout,
-    Sums,
+    ItemAnswers,
     estimate,
     in_general,
     model_means,
     sums_of_model,
     sums_of_people,
 )
-from analysis.multiple_comparisons import two_one_sided
 from analysis.mixed import influence
-from analysis.plan import Difference, Plan
+from analysis.multiple_comparisons import two_one_sided
+from analysis.plan import LevelDifference, Plan
 from analysis.readers import PARTICIPANT_KINDS, headed, spoken
 from analysis.results import SIDES, Analysis, Contrast
 from analysis.tables import Tables, item_names, joined
@@ -57,9 +57,9 @@ class ReaderSums:
         people = every.loc[every["reader_kind"].isin(PARTICIPANT_KINDS), ["reader_group", "reader"]]
         items, participants = (pd.unique(names) for names in (item_names(every), _reader_names(people)))
         span = (0.0, 1.0) if plan.measure.scale == "points" else (rows[value].min(), rows[value].max())
-        self.layout = Layout(plan.levels, tuple(items), tuple(participants), span)
+        self.layout = EstimateLayout(plan.levels, tuple(items), tuple(participants), span)
         self.factor, self.value = plan.factor, value
-        self.people: dict[str, Answers] = {}
+        self.people: dict[str, ItemAnswers] = {}
         self.models: dict[str, Means] = {}
         for group in plan.groups:
             self._read(group)
@@ -71,12 +71,12 @@ class ReaderSums:
         y, item = own[self.value].to_numpy(dtype=float), own["_item"].to_numpy()
         condition = own[self.factor].to_numpy(dtype=object)
         if own["reader_kind"].isin(PARTICIPANT_KINDS).any():
-            self.people[group] = Answers.of(y, own["_reader"].to_numpy(), item, condition, self.layout)
+            self.people[group] = ItemAnswers.of(y, own["_reader"].to_numpy(), item, condition, self.layout)
         else:
             variant = own["prompt_variant"].astype(str).to_numpy(dtype=object)
             self.models[group] = Means(*model_means(y, item, condition, variant, self.layout))
 
-    def of(self, groups: tuple[str, ...]) -> Sums | None:
+    def of(self, groups: tuple[str, ...]) -> ErrorSums | None:
         """Return the sums of a reader group, or of the first minus the second; None where one has no answer."""
         if not all(group in self.people or group in self.models for group in groups):
             return None
@@ -94,10 +94,10 @@ class ReaderSums:
                 found[group] = (total / many).reshape(size)
         return found
 
-    def in_general(self, people: str, weights: Mapping[str, float]) -> Estimate | None:
+    def in_general(self, people: str, weights: Mapping[str, float]) -> CrossedEstimate | None:
         """Estimate people's contrast minus that of models like these, of which those here are a sample."""
         answers = self.people.get(people)
-        means = [one.mean for one in self.models.values()]
+        means = [model.mean for model in self.models.values()]
         return None if answers is None or len(means) < 2 else in_general(answers, means, weights)
 
     def log_odds(self, group: str, weights: Mapping[str, float]) -> float:
@@ -118,8 +118,11 @@ class ReaderSums:
 
 
 def sums_of_readers(
-    groups: tuple[str, ...], people: Mapping[str, Answers], models: Mapping[str, Means], layout: Layout
-) -> Sums:
+    groups: tuple[str, ...],
+    people: Mapping[str, ItemAnswers],
+    models: Mapping[str, Means],
+    layout: EstimateLayout,
+) -> ErrorSums:
     """Return the sums of a reader group, or of the first minus the second."""
     of_people = [people[group] for group in groups if group in people]
     of_models = [models[group] for group in groups if group in models]
@@ -139,7 +142,7 @@ def contrasts_in_points(sums: ReaderSums, plan: Plan) -> tuple[list[Contrast], l
     held = {groups: sums.of(groups) for groups in compared(plan.groups)}
     shown = {group: sums.shown(group) for group in plan.groups}
     found: list[Contrast] = []
-    estimates: list[tuple[Contrast, Estimate]] = []
+    estimates: list[tuple[Contrast, CrossedEstimate]] = []
     for difference in plan.contrasts:
         weights = plan.weights(difference)
         for groups, own in held.items():
@@ -172,7 +175,7 @@ def _why_not(groups: tuple[str, ...], weights: Mapping[str, float], shown: Mappi
 
 
 def contrast_in_points(
-    difference: Difference, groups: tuple[str, ...], plan: Plan, done: Estimate
+    difference: LevelDifference, groups: tuple[str, ...], plan: Plan, done: CrossedEstimate
 ) -> Contrast:
     """Turn an estimate into a contrast in percentage points or scale points, not yet adjusted."""
     points = PERCENT if plan.measure.scale == "points" else 1.0
@@ -199,7 +202,7 @@ def contrast_in_points(
     )
 
 
-def _remarks(estimates: list[tuple[Contrast, Estimate]]) -> Iterator[str]:
+def _remarks(estimates: list[tuple[Contrast, CrossedEstimate]]) -> Iterator[str]:
     """State where an estimate rests on few readers, few items or hardly any answers that differ."""
     few: dict[str, None] = {}
     alike: dict[str, None] = {}
@@ -264,7 +267,9 @@ def _without_each(
     plan = analysis.plan
     sums = ReaderSums(plan, analysis.rows, tables)
     points = PERCENT if plan.measure.scale == "points" else 1.0
-    weighed = [(one, {} if one.crossed is None else one.crossed.weights) for one in tested]
+    weighed = [
+        (contrast, {} if contrast.crossed is None else contrast.crossed.weights) for contrast in tested
+    ]
     weights = [(one, np.array([own.get(name, 0.0) for name in plan.levels])) for one, own in weighed]
 
     def contrasts(means: Mapping[str, Floats]) -> list[float]:
@@ -287,11 +292,11 @@ def _without_each(
     }
 
 
-def _contrast(one: Contrast, w: Floats, means: Mapping[str, Floats], people: Collection[str]) -> float:
+def _contrast(contrast: Contrast, w: Floats, means: Mapping[str, Floats], people: Collection[str]) -> float:
     """Return a contrast of item means, shape (items, conditions) by reader group, paired by item with a model's."""
     used = w != 0
-    tables = [means[group][:, used] for group in one.groups]
-    if len(tables) == 2 and not set(one.groups) <= set(people):
+    tables = [means[group][:, used] for group in contrast.groups]
+    if len(tables) == 2 and not set(contrast.groups) <= set(people):
         tables = [tables[0] - tables[1]]
     with np.errstate(invalid="ignore"):
         values = [np.nansum(table, axis=0) / np.isfinite(table).sum(axis=0) for table in tables]

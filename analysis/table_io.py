@@ -33,7 +33,7 @@ _LAG_S = 5.0
 
 
 @dataclass(frozen=True)
-class Source:
+class TableSource:
     """Where one study's tables lie."""
 
     folder: Path  # the folder with the tables
@@ -45,7 +45,7 @@ class Source:
     remarks: tuple[str, ...] = ()  # what a reader of the tables should know about where they come from
 
 
-def find_tables(folder: Path) -> Source:
+def find_tables(folder: Path) -> TableSource:
     """Find the tables in a study's folder, a handover, or an export."""
     if (folder / "study.yaml").is_file() and not (folder / TRIALS).is_file():
         return _of_study(folder)
@@ -59,7 +59,7 @@ def find_tables(folder: Path) -> Source:
     )
 
 
-def _of_study(folder: Path) -> Source:
+def _of_study(folder: Path) -> TableSource:
     places = [*folder.glob(f"reports/*/data/{DICTIONARY}"), *folder.glob(f"handover/{DICTIONARY}")]
     handed = sorted(places, key=lambda file: file.stat().st_mtime)
     if not handed:
@@ -91,7 +91,7 @@ def _is_older(handed_over: object, store: Path) -> bool:
         return False
 
 
-def _of_handover(folder: Path) -> Source:
+def _of_handover(folder: Path) -> TableSource:
     dictionary = _read_json(folder / DICTIONARY)
     if not isinstance(dictionary.get("factors"), dict):
         raise UserError(f"{folder / DICTIONARY} has no 'factors'", mend="Export the study again.")
@@ -105,10 +105,10 @@ def _of_handover(folder: Path) -> Source:
             f"{folder / TRIALS} is missing", mend="A report is made from a study or its handover folder."
         )
     files = {name: folder / name if (folder / name).is_file() else None for name in (REGIONS, ITEMS)}
-    return Source(folder, folder / TRIALS, files[REGIONS], files[ITEMS], dictionary, {})
+    return TableSource(folder, folder / TRIALS, files[REGIONS], files[ITEMS], dictionary, {})
 
 
-def _of_export(folder: Path, codebook: Path) -> Source:
+def _of_export(folder: Path, codebook: Path) -> TableSource:
     types, factors = _read_codebook(codebook)
     trials = _table_file(folder, "trials")
     if trials is None:
@@ -124,7 +124,7 @@ def _of_export(folder: Path, codebook: Path) -> Source:
         "the export holds no analysis plan (plan.json): bounds of times and planned comparisons are not known",
     )  # fmt: skip
     regions, items = (_table_file(folder, name) for name in ("regions", "items"))
-    return Source(folder, trials, regions, items, dictionary, types, remarks)
+    return TableSource(folder, trials, regions, items, dictionary, types, remarks)
 
 
 def _codebook(folder: Path) -> Path | None:

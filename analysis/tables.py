@@ -19,7 +19,7 @@ from pyarrow import csv
 from analysis.factorial import cells_shown
 from analysis.plan import compared_together, crossed_name
 from analysis.preprocessing.exclusions import flag_trials, newest_design, same_prompts, time_reasons
-from analysis.table_io import Source, as_frame, batches, column_names, find_tables, read_columns
+from analysis.table_io import TableSource, as_frame, batches, column_names, find_tables, read_columns
 from stimuli.errors import UserError, unknown_name
 
 REQUIRED = {
@@ -58,7 +58,7 @@ class Tables:
     trials: pd.DataFrame  # one row per trial and attempt; see :func:`load` for its columns
     items: pd.DataFrame  # one row per item and condition; may be empty
     dictionary: dict[str, Any]  # factors, readers, plans, exclusions, truth, prose of columns
-    source: Source  # where the files lie
+    source: TableSource  # where the files lie
 
     @property
     def folder(self) -> Path:

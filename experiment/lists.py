@@ -150,7 +150,9 @@ def _class_of(study: Study, item: Item) -> list[str]:
 def _same_in_all(family: Sequence[Item]) -> list[str]:
     """Return the levels that an item has in all of its conditions, such as the frequency of its words."""
     first = family[0].condition
-    return [level for factor, level in first.items() if all(one.condition[factor] == level for one in family)]
+    return [
+        level for factor, level in first.items() if all(item.condition[factor] == level for item in family)
+    ]
 
 
 def block_items(study: Study, chosen: Sequence[Item], number: int, list_id: int) -> list[Item]:

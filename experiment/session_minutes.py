@@ -95,7 +95,7 @@ def _question(question: Mapping[str, Any]) -> float:
 
 def _examples(trials: Sequence[Mapping[str, Any]]) -> float:
     shown = {trial["set"]: trial["exemplars"] for trial in trials if trial["exemplars"]}
-    return sum(_reading(one.get("text")) for examples in shown.values() for one in examples)
+    return sum(_reading(example.get("text")) for examples in shown.values() for example in examples)
 
 
 def _breaks(block: Mapping[str, Any], trials: Sequence[Mapping[str, Any]]) -> float:

@@ -32,7 +32,7 @@ _DIGITS = 6
 
 
 @dataclass(frozen=True)
-class Spread:
+class CovariateSpread:
     """How one covariate is spread in one group: number of values, mean, sample SD, least and greatest value."""
 
     covariate: str
@@ -45,7 +45,7 @@ class Spread:
 
 
 @dataclass(frozen=True)
-class Contrast:
+class CovariateDifference:
     """Standardised mean difference of one covariate between two groups; None where no spread makes it countable."""
 
     covariate: str
@@ -62,10 +62,10 @@ class Contrast:
 class Balance:
     """Spread of every covariate in every group, and the contrast of every pair of groups."""
 
-    spreads: tuple[Spread, ...]
-    contrasts: tuple[Contrast, ...]
+    spreads: tuple[CovariateSpread, ...]
+    contrasts: tuple[CovariateDifference, ...]
 
-    def largest(self, covariate: str) -> Contrast | None:
+    def largest(self, covariate: str) -> CovariateDifference | None:
         """Return the contrast of a covariate that is farthest from zero, or None for a single group."""
         own = [contrast for contrast in self.contrasts if contrast.covariate == covariate]
         return max(own, key=lambda one: math.inf if one.smd is None else abs(one.smd), default=None)
@@ -82,8 +82,8 @@ def balance(
     overall: bool = False,
 ) -> Balance:
     """Describe covariates by group."""
-    spreads: list[Spread] = []
-    contrasts: list[Contrast] = []
+    spreads: list[CovariateSpread] = []
+    contrasts: list[CovariateDifference] = []
     for covariate, groups in values.items():
         present = {
             group: _Values(own, None if weights is None else weights[covariate][group])
@@ -95,7 +95,7 @@ def balance(
             _Values([value for own in present.values() for value in own.values]).variance if overall else 0.0
         )
         contrasts += [
-            Contrast(covariate, one, other, _difference(present[one], present[other], least))
+            CovariateDifference(covariate, one, other, _difference(present[one], present[other], least))
             for one, other in itertools.combinations(present, 2)
         ]
     return Balance(tuple(spreads), tuple(contrasts))
@@ -140,8 +140,8 @@ def _difference(one: _Values, other: _Values, least: float = 0.0) -> float | Non
     return round(difference / spread, _DIGITS)
 
 
-def _spread(covariate: str, group: str, own: _Values) -> Spread:
-    return Spread(
+def _spread(covariate: str, group: str, own: _Values) -> CovariateSpread:
+    return CovariateSpread(
         covariate,
         group,
         max(round(own.number), 1),
@@ -159,7 +159,7 @@ ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
-class Candidate:
+class MatchCandidate:
     """Something that may be picked: its id, the condition that it could stand for, and its covariates."""
 
     id: str
@@ -178,10 +178,10 @@ class Tolerance:
 
 
 @dataclass(frozen=True)
-class Measured:
+class OrderedCandidates:
     """Candidates in a fixed order that depends on the seed and on their ids only."""
 
-    candidates: tuple[Candidate, ...]  # n candidates without missing covariates
+    candidates: tuple[MatchCandidate, ...]  # n candidates without missing covariates
     numbers: dict[str, NDArray[np.float64]]  # values of each numeric covariate
     whole: Whole  # the c numeric covariates, in thousandths of their SD from the least value
     codes: dict[str, Whole]  # a number for each text of a text-valued covariate
@@ -196,12 +196,14 @@ class Measured:
             }
         )
 
-    def without(self, name: str) -> Measured:
+    def without(self, name: str) -> OrderedCandidates:
         """Return the same candidates measured on all covariates but one."""
-        return Measured(
+        return OrderedCandidates(
             self.candidates,
             {other: values for other, values in self.numbers.items() if other != name},
-            np.delete(self.whole, [place for place, one in enumerate(self.numbers) if one == name], axis=1),
+            np.delete(
+                self.whole, [place for place, number in enumerate(self.numbers) if number == name], axis=1
+            ),
             {other: codes for other, codes in self.codes.items() if other != name},
             self.excluded,
         )
@@ -226,28 +228,28 @@ def tolerances(on: Mapping[str, float | Tolerance]) -> dict[str, Tolerance]:
 
 
 def measure(
-    candidates: Sequence[Candidate], on: Mapping[str, Tolerance], *, seed: int, missing: Missing
-) -> Measured:
+    candidates: Sequence[MatchCandidate], on: Mapping[str, Tolerance], *, seed: int, missing: Missing
+) -> OrderedCandidates:
     """Check candidates and bring them into an order that their given order does not touch."""
-    twice = [name for name, number in Counter(one.id for one in candidates).items() if number > 1]
+    twice = [name for name, number in Counter(candidate.id for candidate in candidates).items() if number > 1]
     if twice:
         raise UserError(f"match: the id {min(twice)!r} stands twice among the candidates")
-    known = {name for one in candidates for name in one.covariates}
+    known = {name for candidate in candidates for name in candidate.covariates}
     for name in on:
         if candidates and name not in known:
             raise unknown_name("covariate", name, known or {"(none)"})
     kept, excluded = [], []
-    for one in sorted(candidates, key=lambda c: (stable_seed(seed, "match order", c.id), c.id)):
-        lacking = [name for name in on if _is_missing(one.covariates.get(name))]
+    for candidate in sorted(candidates, key=lambda c: (stable_seed(seed, "match order", c.id), c.id)):
+        lacking = [name for name in on if _is_missing(candidate.covariates.get(name))]
         if lacking and missing == "error":
             raise UserError(
-                f"match: candidate {one.id!r} ({one.group}) has no {lacking[0]}",
+                f"match: candidate {candidate.id!r} ({candidate.group}) has no {lacking[0]}",
                 mend=f"Fill it in, leave {lacking[0]} out of match, or exclude what lacks it with missing: exclude.",
             )
         if lacking:
-            excluded.append((one.id, lacking[0]))
+            excluded.append((candidate.id, lacking[0]))
         else:
-            kept.append(one)
+            kept.append(candidate)
     numbers: dict[str, NDArray[np.float64]] = {}
     codes: dict[str, Whole] = {}
     for name in on:
@@ -266,7 +268,7 @@ def measure(
             numbers[name] = np.array([float(value) for value in column if value is not None], dtype=float)
     columns = [_whole(values) for values in numbers.values()]
     whole = np.stack(columns, axis=1) if columns else np.zeros((len(kept), 0), dtype=np.int64)
-    return Measured(tuple(kept), numbers, whole, codes, tuple(sorted(excluded)))
+    return OrderedCandidates(tuple(kept), numbers, whole, codes, tuple(sorted(excluded)))
 
 
 def _is_missing(value: float | str | None) -> bool:
@@ -285,27 +287,29 @@ def _whole(values: NDArray[np.float64]) -> Whole:
 
 
 def allowed_between(
-    measured: Measured, wanted: Mapping[str, Tolerance], one: Whole, other: Whole
+    measured: OrderedCandidates, wanted: Mapping[str, Tolerance], whole: Whole, other: Whole
 ) -> NDArray[np.bool_]:
     """Return which of two lists of candidates may be matched, shape (len(one), len(other))."""
-    allowed = np.ones((len(one), len(other)), dtype=bool)
+    allowed = np.ones((len(whole), len(other)), dtype=bool)
     for name, codes in measured.codes.items():
         if name in wanted:
-            allowed &= codes[one][:, None] == codes[other][None, :]
+            allowed &= codes[whole][:, None] == codes[other][None, :]
     for name, values in measured.numbers.items():
         within = wanted[name].within if name in wanted else None
         if within is not None:
-            allowed &= np.abs(values[one][:, None] - values[other][None, :]) <= within + ROUNDING
+            allowed &= np.abs(values[whole][:, None] - values[other][None, :]) <= within + ROUNDING
     return allowed
 
 
-def distance_between(measured: Measured, wanted: Mapping[str, Tolerance], one: Whole, other: Whole) -> Whole:
+def distance_between(
+    measured: OrderedCandidates, wanted: Mapping[str, Tolerance], whole: Whole, other: Whole
+) -> Whole:
     """Return the summed distance of candidates in thousandths of a standard deviation."""
-    total = np.zeros((len(one), len(other)), dtype=np.int64)
+    total = np.zeros((len(whole), len(other)), dtype=np.int64)
     for place, name in enumerate(measured.numbers):
         if name in wanted:
             column = measured.whole[:, place]
-            total += np.abs(column[one][:, None] - column[other][None, :])
+            total += np.abs(column[whole][:, None] - column[other][None, :])
     return total
 
 
@@ -318,7 +322,11 @@ class _Choice:
     """Matches, which of them are chosen, and the weighted differences between groups that each of them adds."""
 
     def __init__(
-        self, measured: Measured, wanted: Mapping[str, Tolerance], groups: Sequence[Whole], matches: Whole
+        self,
+        measured: OrderedCandidates,
+        wanted: Mapping[str, Tolerance],
+        groups: Sequence[Whole],
+        matches: Whole,
     ) -> None:
         self.measured, self.wanted, self.groups = measured, wanted, groups
         self.matches = matches.copy()
@@ -338,7 +346,11 @@ class _Choice:
         """Return the places of the covariates whose sets differ by more than their limit."""
         rows = self.matches[self.chosen]
         table = self.measured.balance({str(place): rows[:, place] for place in range(rows.shape[1])})
-        over = {one.covariate for one in table.contrasts if one.exceeds(self.wanted[one.covariate].smd)}
+        over = {
+            contrast.covariate
+            for contrast in table.contrasts
+            if contrast.exceeds(self.wanted[contrast.covariate].smd)
+        }
         return [place for place, name in enumerate(self.measured.numbers) if name in over]
 
     def improve(self) -> None:
@@ -410,7 +422,7 @@ class _Choice:
 
 
 def choose(
-    measured: Measured,
+    measured: OrderedCandidates,
     wanted: Mapping[str, Tolerance],
     groups: Sequence[Whole],
     matches: Whole,
@@ -486,7 +498,7 @@ class Matched:
 
 
 def match_sets(
-    candidates: Sequence[Candidate],
+    candidates: Sequence[MatchCandidate],
     on: Mapping[str, float | Tolerance],
     size: int | None = None,
     *,
@@ -497,12 +509,14 @@ def match_sets(
     wanted = tolerances(on)
     if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 1):
         raise UserError(f"match: size is {size!r}; it is a whole number from 1 upwards")
-    named = sorted({one.group for one in candidates})
+    named = sorted({candidate.group for candidate in candidates})
     if len(named) < 2:
         raise UserError(f"match: candidates are of {len(named)} group; sets are matched between two or more")
     measured = measure(candidates, wanted, seed=seed, missing=missing)
     groups = [
-        np.array([i for i, one in enumerate(measured.candidates) if one.group == group], dtype=np.int64)
+        np.array(
+            [i for i, candidate in enumerate(measured.candidates) if candidate.group == group], dtype=np.int64
+        )
         for group in named
     ]
     matches = _assign(measured, wanted, groups)
@@ -517,7 +531,7 @@ def match_sets(
     return Matched(sets, table, unmet, len(chosen), measured.excluded)
 
 
-def _assign(measured: Measured, wanted: Mapping[str, Tolerance], groups: Sequence[Whole]) -> Whole:
+def _assign(measured: OrderedCandidates, wanted: Mapping[str, Tolerance], groups: Sequence[Whole]) -> Whole:
     """Match candidates across groups, shape (matches, groups), nearest first."""
     order = sorted(range(len(groups)), key=lambda g: (len(groups[g]), g))
     rows = np.full((len(groups[order[0]]), len(groups)), -1, dtype=np.int64)
@@ -535,7 +549,7 @@ def _assign(measured: Measured, wanted: Mapping[str, Tolerance], groups: Sequenc
 
 
 def _join(
-    measured: Measured,
+    measured: OrderedCandidates,
     wanted: Mapping[str, Tolerance],
     rows: Whole,
     others: Sequence[int],
@@ -571,7 +585,7 @@ def _join(
 
 
 def _blame(
-    measured: Measured,
+    measured: OrderedCandidates,
     wanted: Mapping[str, Tolerance],
     groups: Sequence[Whole],
     size: int,
@@ -593,7 +607,7 @@ def _blame(
     return tuple(at_fault or told)
 
 
-def _rule(name: str, tolerance: Tolerance, measured: Measured, size: int, within: int) -> str:
+def _rule(name: str, tolerance: Tolerance, measured: OrderedCandidates, size: int, within: int) -> str:
     if name in measured.codes:
         return f"the same text in matched items is not to be had for {size}"
     if within < size and tolerance.within is not None:
@@ -605,7 +619,7 @@ _EXCHANGES = 2000
 
 
 def match_lists(
-    items: Sequence[Candidate],
+    items: Sequence[MatchCandidate],
     lists: int,
     on: Mapping[str, float | Tolerance],
     *,
@@ -643,17 +657,17 @@ def match_lists(
 
 def _too_far_apart(table: Balance, covariate: str, within: float | None) -> str | None:
     """Say which two lists' means differ by more than they may; None where none do or nothing is asked."""
-    means = sorted((one.mean, one.group) for one in table.spreads if one.covariate == covariate)
+    means = sorted((spread.mean, spread.group) for spread in table.spreads if spread.covariate == covariate)
     (low, least), (high, most) = means[0], means[-1]
     if not within or high - low <= within + ROUNDING:
         return None
     return f"the means of lists {least} and {most} differ by {high - low:.3g}, more than {within:g}"
 
 
-def _strata(measured: Measured) -> list[Whole]:
+def _strata(measured: OrderedCandidates) -> list[Whole]:
     by_kind: dict[tuple[str, tuple[int, ...]], list[int]] = {}
-    for number, one in enumerate(measured.candidates):
-        kind = (one.group, tuple(int(codes[number]) for codes in measured.codes.values()))
+    for number, candidate in enumerate(measured.candidates):
+        kind = (candidate.group, tuple(int(codes[number]) for codes in measured.codes.values()))
         by_kind.setdefault(kind, []).append(number)
     return [np.array(by_kind[kind], dtype=np.int64) for kind in sorted(by_kind)]
 

@@ -211,7 +211,7 @@ def is_letter(cluster: str) -> bool:
     return cluster[0].isalpha() and cluster not in APOSTROPHES
 
 
-class Cut(NamedTuple):
+class TextPieces(NamedTuple):
     """A text in pieces."""
 
     # what stands before the first word, the first word, what stands between, …, what stands after the last word
@@ -219,11 +219,11 @@ class Cut(NamedTuple):
     fixed: frozenset[int]  # places of the words whose letters stay: addresses and names of files
 
 
-def cut(text: str) -> Cut:
+def cut(text: str) -> TextPieces:
     """Cut a text in NFC into words and what stands between them."""
     addresses = find_addresses(text)
     if not addresses:
-        return _MAKE(Cut, (_words_of(text), _NONE))
+        return _MAKE(TextPieces, (_words_of(text), _NONE))
     pieces: list[str] = [""]
     fixed: set[int] = set()
     position = 0
@@ -235,7 +235,7 @@ def cut(text: str) -> Cut:
             fixed.add(len(pieces) // 2)
             pieces += [text[begin:end], ""]
         position = end
-    return Cut(pieces, frozenset(fixed))
+    return TextPieces(pieces, frozenset(fixed))
 
 
 def _words_of(text: str) -> list[str]:

@@ -17,9 +17,9 @@ from stimuli.htest.geometry.questions import (
     GUARD,
     MAIN_FONT,
     Family,
-    Operation,
-    Question,
-    Reading,
+    GeometryOperation,
+    GeometryQuestion,
+    ShapeImage,
     drawn,
     kept_apart,
     operations,
@@ -31,9 +31,9 @@ from stimuli.htest.geometry.shapes import FONTS, alphabet, has_glyph
 FILE = Path(__file__).parents[1] / "stimuli/htest/geometry/questions.json"
 
 
-def readings(symbols: Sequence[str], names: Sequence[str]) -> dict[str, Reading | None]:
+def readings(symbols: Sequence[str], names: Sequence[str]) -> dict[str, ShapeImage | None]:
     """Read one question in every font that draws its symbols."""
-    found: dict[str, Reading | None] = {}
+    found: dict[str, ShapeImage | None] = {}
     for style in FONTS:
         if all(has_glyph(symbol, style) for symbol in symbols):
             shape = drawn(symbols, names, style)
@@ -64,7 +64,7 @@ def _asked(family: Family) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
                 yield pair, (step.name,)
 
 
-def _undoes(first: Operation, second: Operation) -> bool:
+def _undoes(first: GeometryOperation, second: GeometryOperation) -> bool:
     return first.quarters > 0 and (first.quarters + second.quarters) % 4 == 0
 
 
@@ -96,7 +96,7 @@ def kept_questions() -> str:
     return f'{head}, "questions": {{{lines}}}}}\n'
 
 
-def computed_questions(family: Family) -> tuple[Question, ...]:
+def computed_questions(family: Family) -> tuple[GeometryQuestion, ...]:
     """Render and read every question of a family that could be asked, and return the valid ones in a fixed order."""
     asked = list(_asked(family))
     clear = [
@@ -116,7 +116,9 @@ def computed_questions(family: Family) -> tuple[Question, ...]:
     )
 
 
-def _read_all(asked: Iterable[tuple[tuple[str, ...], tuple[str, ...]]], style: str) -> list[Reading | None]:
+def _read_all(
+    asked: Iterable[tuple[tuple[str, ...], tuple[str, ...]]], style: str
+) -> list[ShapeImage | None]:
     """Read questions in one font; None where it lacks a symbol or the shape reads as nothing."""
     nothing = np.zeros((0, 0), dtype=np.bool_)
     inks = []
@@ -130,15 +132,15 @@ def _valid(
     family: Family,
     symbols: tuple[str, ...],
     names: tuple[str, ...],
-    main: Reading,
-    others: Mapping[str, Reading | None],
-) -> Question | None:
+    main: ShapeImage,
+    others: Mapping[str, ShapeImage | None],
+) -> GeometryQuestion | None:
     if family in ("addition", "subtraction") and any(same(main.symbol, one) for one in symbols):
         return None
     found = {style: one.symbol for style, one in others.items() if one is not None and one.reads(GUARD)}
     if not found or not all(kept_apart(one, main.symbol) for one in found.values()):
         return None
-    return Question(family, symbols, names, main, (MAIN_FONT, *found))
+    return GeometryQuestion(family, symbols, names, main, (MAIN_FONT, *found))
 
 
 if __name__ == "__main__":

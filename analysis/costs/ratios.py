@@ -14,16 +14,16 @@ from scipy import sparse
 
 from analysis.answers import not_failed
 from analysis.arrays import Array
-from analysis.costs.words import NEXT, SECOND, TARGET, Sums, WordTable, region_rows, word_table
-from analysis.descriptives import Cell, scored
-from analysis.measures.resampling import RESAMPLES, Interval, draw_units, interval, resampled_means
+from analysis.cluster_sampling import draw
+from analysis.costs.words import NEXT, SECOND, TARGET, KeyedSums, WordTable, region_rows, word_table
+from analysis.descriptives import ConditionMean, scored
+from analysis.measures.resampling import RESAMPLES, BootstrapInterval, draw_units, interval, resampled_means
 from analysis.measures.resampling import means as means_of
 from analysis.measures.retention import COSTS, costs_of
 from analysis.plan import Measure
 from analysis.readers import PARTICIPANT_KINDS, group_order, kinds_of
 from analysis.results import Analysis, estimated_of
 from analysis.tables import Tables, item_names
-from analysis.cluster_sampling import draw
 from stimuli.errors import UserError
 from stimuli.seeds import stable_seed
 
@@ -67,7 +67,7 @@ class Profile:
     participants: int  # how many the estimates rest on; ``participants`` is 0 where the reader is one model
     items: int
     resampled: str  # what was drawn
-    tested: Mapping[str, Interval] = field(default_factory=dict)  # of levels that the Results report
+    tested: Mapping[str, BootstrapInterval] = field(default_factory=dict)  # of levels that the Results report
 
     def with_estimated(self, analyses: Iterable[Analysis], measure: str, group: str) -> Profile:
         """Return the profile with what analyses estimate of its levels against the intact one, as shares and log ratios."""
@@ -85,10 +85,10 @@ class Profile:
         """Return the profile with the estimates and ends that the Results have for some of its levels."""
         own = zip(self.levels, self.estimate, strict=True)
         estimate = np.array([tested.get(level, (value,))[0] for level, value in own])
-        ends = {level: Interval(low, high) for level, (_, low, high) in tested.items()}
+        ends = {level: BootstrapInterval(low, high) for level, (_, low, high) in tested.items()}
         return replace(self, estimate=estimate, tested=ends)
 
-    def interval(self, place: int, level: float = 0.95) -> Interval:
+    def interval(self, place: int, level: float = 0.95) -> BootstrapInterval:
         """Return the interval of one level: that of the Results, or else the percentile interval."""
         if self.levels[place] in self.tested:
             return self.tested[self.levels[place]]
@@ -254,7 +254,7 @@ def _of_models(machines: pd.DataFrame, factor: str, measure: str) -> pd.DataFram
 
 def _of_words(tables: Tables, factor: str, table: WordTable | None) -> pd.DataFrame:
     table = word_table(tables, factor) if table is None else table
-    sums = Sums([*_COLUMNS, factor])
+    sums = KeyedSums([*_COLUMNS, factor])
     for batch in region_rows(tables, table):
         rows = batch[batch["zone"].notna() & batch[factor].notna()]
         people = rows["reader_kind"].isin(PARTICIPANT_KINDS)
@@ -324,7 +324,7 @@ def cost_profiles(costs: UnitCosts, *, study: str = "", resamples: int = RESAMPL
 
 
 @dataclass(frozen=True)
-class Cost:
+class LevelCost:
     """What one level costs one reader group."""
 
     group: str
@@ -342,7 +342,7 @@ def costs_by_level(
     levels: tuple[str, ...],
     study: str,
     analyses: Sequence[Analysis] = (),
-) -> list[Cost]:
+) -> list[LevelCost]:
     """Return the cost of every level but the reference for every reader group, as analyses estimate it where they do."""
     rows = scored(trials[trials[factor].notna()], measure)
     rows = rows[["reader_group", "reader_kind", "reader", "set", "item_id", factor, "value"]]
@@ -351,9 +351,9 @@ def costs_by_level(
     found = []
     for group, kind, profile in group_profiles(rows, factor, levels, (study, measure.name)):
         for level, *values in profile.with_estimated(analyses, measure.name, group).costs():
-            scaled = [100 * (np.expm1(one) if measure.logged else -one) for one in values]
+            scaled = [100 * (np.expm1(value) if measure.logged else -value) for value in values]
             if np.isfinite(scaled[0]):
-                found.append(Cost(group, kind, level, scaled[0], *sorted(scaled[1:])))
+                found.append(LevelCost(group, kind, level, scaled[0], *sorted(scaled[1:])))
     return found
 
 
@@ -361,49 +361,51 @@ def log_ratios(found: list[CostProfile], factor: str) -> pd.DataFrame:
     """Return the log ratios as a table."""
     rows = [
         {
-            **one.names,
-            "unit": UNITS[one.measure],
+            **profile.names,
+            "unit": UNITS[profile.measure],
             factor: level,
             "log_ratio": estimate,
             "low": low,
             "high": high,
             "percent": 100 * float(np.expm1(estimate)),
-            **{name: getattr(one.profile, name) for name in ("participants", "items", "resampled")},
-            "without": one.without,
+            **{name: getattr(profile.profile, name) for name in ("participants", "items", "resampled")},
+            "without": profile.without,
         }
-        for one in found
-        for level, estimate, low, high in one.profile.costs()
+        for profile in found
+        for level, estimate, low, high in profile.profile.costs()
     ]
     return pd.DataFrame(rows)
 
 
 def profiles(found: list[CostProfile], factor: str, reference: tuple[str, str] | None = None) -> pd.DataFrame:
     """Return profiles scaled to their own mean, each beside the reference reader's."""
-    usual = [one for one in found if one.kind in PARTICIPANT_KINDS and len(one.profile.levels) > 1]
-    named = [one for one in found if (one.group, one.measure) == reference]
+    usual = [
+        profile for profile in found if profile.kind in PARTICIPANT_KINDS and len(profile.profile.levels) > 1
+    ]
+    named = [profile for profile in found if (profile.group, profile.measure) == reference]
     chosen = next(iter(usual if reference is None else named), None)
     if chosen is None and reference is not None:
-        known = ", ".join(f"{one.group} {one.measure}" for one in found)
+        known = ", ".join(f"{profile.group} {profile.measure}" for profile in found)
         raise UserError(f"no profile of {reference[0]} in {reference[1]}", mend=f"There are: {known}.")
     rows = []
-    for one in found:
-        if len(one.profile.levels) < 2:
+    for profile in found:
+        if len(profile.profile.levels) < 2:
             continue
-        whole, draws = one.scaled
-        mean = interval(one.profile.draws.mean(axis=1))
+        whole, draws = profile.scaled
+        mean = interval(profile.profile.draws.mean(axis=1))
         other, other_draws = whole * np.nan, draws * np.nan
-        if chosen is not None and chosen is not one and chosen.profile.levels == one.profile.levels:
+        if chosen is not None and chosen is not profile and chosen.profile.levels == profile.profile.levels:
             other, other_draws = chosen.scaled
-        for place, level in enumerate(one.profile.levels):
+        for place, level in enumerate(profile.profile.levels):
             ends, apart = interval(draws[:, place]), interval(draws[:, place] - other_draws[:, place])
             rows.append(
                 {
-                    **one.names,
+                    **profile.names,
                     factor: level,
                     "scaled": float(whole[place]),
                     "low": ends.low,
                     "high": ends.high,
-                    "mean_log_ratio": float(one.profile.estimate.mean()),
+                    "mean_log_ratio": float(profile.profile.estimate.mean()),
                     "mean_low": mean.low,
                     "mean_high": mean.high,
                     "unsure": mean.includes_zero,
@@ -423,8 +425,8 @@ BITS = ("surprisal", "surprisal_after", "surprisal_changed")
 def shown_profiles(found: Sequence[CostProfile]) -> list[CostProfile]:
     """Choose at most one of :data:`SPENT` and one of :data:`BITS` for each reader's figures."""
     chosen: list[CostProfile] = []
-    for group in dict.fromkeys(one.group for one in found):
-        own = {one.measure: one for one in found if one.group == group}
+    for group in dict.fromkeys(profile.group for profile in found):
+        own = {profile.measure: profile for profile in found if profile.group == group}
         kinds = [[own[name] for name in names if name in own] for names in (SPENT, BITS)]
         varied = [[one for one in several if one.varies] for several in kinds]
         some = [several[0] for several in varied if several]
@@ -432,16 +434,18 @@ def shown_profiles(found: Sequence[CostProfile]) -> list[CostProfile]:
     return chosen
 
 
-def cost_and_accuracy(shown: Sequence[CostProfile], cells: Sequence[Cell], factor: str) -> pd.DataFrame:
+def cost_and_accuracy(
+    shown: Sequence[CostProfile], cells: Sequence[ConditionMean], factor: str
+) -> pd.DataFrame:
     """Put each reader's log ratio of cost beside the share of right answers, condition by condition."""
     right = {(cell.group, cell.level): cell for cell in cells}
     nan = float("nan")
     rows = []
-    for one in shown:
-        for level, ratio, low, high in ((one.profile.intact, 0.0, nan, nan), *one.profile.costs()):
-            cell = right.get((one.group, level))
+    for profile in shown:
+        for level, ratio, low, high in ((profile.profile.intact, 0.0, nan, nan), *profile.profile.costs()):
+            cell = right.get((profile.group, level))
             if cell is not None and np.isfinite(ratio):
                 costs = {"log_ratio": ratio, "cost_low": low, "cost_high": high}
                 accuracy = {"correct": cell.mean, "correct_low": cell.low, "correct_high": cell.high}
-                rows.append({**one.names, factor: level, **costs, **accuracy})
+                rows.append({**profile.names, factor: level, **costs, **accuracy})
     return pd.DataFrame(rows)

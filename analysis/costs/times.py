@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from analysis.arrays import Array
-from analysis.plan_runner import analyse_time
 from analysis.costs.ratios import timed_trials
 from analysis.plan import Measure, Plan
+from analysis.plan_runner import analyse_time
 from analysis.random_structure import MOST_COLUMNS_BESIDE
 from analysis.readers import group_order, kinds_of
 from analysis.results import Analysis, Contrast
@@ -56,27 +56,35 @@ def time_scales(
 
 
 def _beside(on_log: Analysis, own: Analysis) -> pd.DataFrame:
-    others = {(one.label, one.groups): one for one in own.contrasts}
+    others = {(contrast.label, contrast.groups): contrast for contrast in own.contrasts}
     rows = []
-    for one in on_log.contrasts:
-        other = others.get((one.label, one.groups))
-        log = _numbers(one, "log", "log_estimate")
-        names = {"contrast": one.label, "groups": " − ".join(one.groups), "agree": _verdict(one, other)}
+    for contrast in on_log.contrasts:
+        other = others.get((contrast.label, contrast.groups))
+        log = _numbers(contrast, "log", "log_estimate")
+        names = {
+            "contrast": contrast.label,
+            "groups": " − ".join(contrast.groups),
+            "agree": _verdict(contrast, other),
+        }
         percents = {head: 100 * expm1(log[name]) for head, name in _PERCENTS.items()}
         rows.append({**names, **log, **percents, **_numbers(other, "ms", "ms")})
     return pd.DataFrame(rows, columns=_COLUMNS)
 
 
-def _numbers(one: Contrast | None, head: str, first: str) -> dict[str, float]:
+def _numbers(contrast: Contrast | None, head: str, first: str) -> dict[str, float]:
     nan = float("nan")
-    values = (one.estimate, one.low, one.high, one.p) if one is not None and one.estimable else (nan,) * 4
+    values = (
+        (contrast.estimate, contrast.low, contrast.high, contrast.p)
+        if contrast is not None and contrast.estimable
+        else (nan,) * 4
+    )
     return dict(zip((first, f"{head}_low", f"{head}_high", f"{head}_p"), values, strict=True))
 
 
-def _verdict(one: Contrast, other: Contrast | None) -> str:
-    if other is None or not (one.estimable and other.estimable):
+def _verdict(contrast: Contrast, other: Contrast | None) -> str:
+    if other is None or not (contrast.estimable and other.estimable):
         return "not estimable"
-    first, second = (int(each.low > 0) - int(each.high < 0) for each in (one, other))
+    first, second = (int(each.low > 0) - int(each.high < 0) for each in (contrast, other))
     if first == second:
         return "same"
     return "opposite" if first * second < 0 else "one scale only"

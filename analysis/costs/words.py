@@ -11,15 +11,15 @@ import pandas as pd
 from scipy import stats
 
 from analysis.arrays import Array
+from analysis.cluster_sampling import place_in_order
 from analysis.descriptives import OVER_ITEMS
-from analysis.estimation import Climb, climb, slopes
+from analysis.estimation import SimplificationResult, climb, slopes
 from analysis.frames import indicator
 from analysis.heldout import FOLDS, compete
 from analysis.intervals import over_items, within_participant_half_widths
 from analysis.mixed import fit, margins
 from analysis.readers import PARTICIPANT_KINDS, group_order
 from analysis.tables import Tables, item_names
-from analysis.cluster_sampling import place_in_order
 from stimuli.errors import UserError, unknown_name
 from stimuli.lexicon import zipf
 from stimuli.seeds import stable_seed
@@ -100,7 +100,7 @@ def region_rows(tables: Tables, table: WordTable) -> Iterator[pd.DataFrame]:
         yield batch.drop(columns=[n for n in own if n in batch]).merge(table.words, on=table.on, how="left")
 
 
-class Sums:
+class KeyedSums:
     """Sums and counts of a number by keys, added up batch by batch."""
 
     def __init__(self, keys: Sequence[str]) -> None:
@@ -179,7 +179,7 @@ def reading_profile(tables: Tables, factor: str, table: WordTable | None = None)
     table = word_table(tables, factor) if table is None else table
     table = replace(table, words=table.words.assign(at=places(table)))
     keys = ["measure", "reader_group", "reader_kind", "unit", factor, "at"]
-    sums = Sums(keys)
+    sums = KeyedSums(keys)
     for batch in region_rows(tables, table):
         rows = batch[batch["at"].notna() & batch[factor].notna()]
         people = rows["reader_kind"].isin(PARTICIPANT_KINDS)
@@ -214,13 +214,13 @@ def places(table: WordTable) -> Array:
     return np.where(since <= AFTER, since, before)
 
 
-def _means(one: pd.DataFrame, factor: str, levels: tuple[str, ...]) -> pd.DataFrame:
-    kind = str(one["reader_kind"].iloc[0])
-    words = one.groupby([factor, "at"])["count"].sum().to_dict()
+def _means(frame: pd.DataFrame, factor: str, levels: tuple[str, ...]) -> pd.DataFrame:
+    kind = str(frame["reader_kind"].iloc[0])
+    words = frame.groupby([factor, "at"])["count"].sum().to_dict()
     order = {level: place for place, level in enumerate(levels)}
     rows = []
-    for at in sorted({int(value) for value in one["at"].to_numpy()}):
-        there = one[one["at"] == at]
+    for at in sorted({int(value) for value in frame["at"].to_numpy()}):
+        there = frame[frame["at"] == at]
         wide = there.pivot_table(index="unit", columns=factor, values="value", aggfunc="mean")
         half = within_participant_half_widths(wide.dropna().to_numpy(dtype=float))
         for place, level in enumerate(wide.columns):
@@ -251,7 +251,7 @@ class SpillOver:
     """Costs of single words."""
 
     table: pd.DataFrame
-    models: dict[tuple[str, str, str], Climb]
+    models: dict[tuple[str, str, str], SimplificationResult]
     remarks: tuple[str, ...]  # what was left out, in sentences
 
 
@@ -277,7 +277,7 @@ def spill_over(
             mend="Let people read with `as: moving_window`; models have no reading times.",
         )
     found: list[pd.DataFrame] = []
-    models: dict[tuple[str, str, str], Climb] = {}
+    models: dict[tuple[str, str, str], SimplificationResult] = {}
     for group, zone in product(group_order(rows), ZONES):
         own = rows[(rows["reader_group"] == group) & (rows["zone"] == zone)].reset_index(drop=True)
         levels = [level for level in table.levels if (own[factor] == level).any()]
@@ -344,7 +344,7 @@ def _by_trial(own: pd.DataFrame, factor: str, covariates: tuple[str, ...]) -> pd
 
 def _fitted(
     own: pd.DataFrame, factor: str, levels: list[str], scale: str, covariates: tuple[str, ...]
-) -> tuple[Climb, list[str]]:
+) -> tuple[SimplificationResult, list[str]]:
     told, used = [], []
     for name in covariates:
         values = own[name]
@@ -369,7 +369,9 @@ def _fitted(
     return climb(f"rt ~ {fixed}", random, own, family="Gamma", link="identity", **settings), told
 
 
-def _told(own: pd.DataFrame, climbed: Climb, factor: str, levels: list[str], scale: str) -> pd.DataFrame:
+def _told(
+    own: pd.DataFrame, climbed: SimplificationResult, factor: str, levels: list[str], scale: str
+) -> pd.DataFrame:
     assert climbed.fit is not None
     means = margins(climbed.fit, [factor])
     table = means.against(levels[0], adjust="none")
@@ -393,7 +395,7 @@ def _told(own: pd.DataFrame, climbed: Climb, factor: str, levels: list[str], sca
 
 
 @dataclass(frozen=True, eq=False)
-class Slopes:
+class WordSlopes:
     """Slopes with their covariance over items."""
 
     names: tuple[str, ...]  # predictors, the intercept first
@@ -411,7 +413,7 @@ class Slopes:
 
 def clustered_slopes(
     rows: pd.DataFrame, response: str, predictors: Sequence[str], weights: str, random: str
-) -> Slopes:
+) -> WordSlopes:
     """Regress a response on numeric predictors with items as clusters."""
     names = ("(Intercept)", *predictors)
     codes, items = pd.factorize(rows["item"])
@@ -438,7 +440,7 @@ def clustered_slopes(
     scores = inner * (y - x @ beta)[:, None]
     sums = np.column_stack([np.bincount(codes, column) for column in scores.T])
     many = len(items)
-    return Slopes(names, beta, bread @ (sums.T @ sums) @ bread * many / (many - 1), many)
+    return WordSlopes(names, beta, bread @ (sums.T @ sums) @ bread * many / (many - 1), many)
 
 
 ALL, UNCHANGED, CHANGED = WORDS = ("all", "unchanged", "changed")
@@ -455,9 +457,9 @@ def linking(
     table: WordTable | None = None,
 ) -> pd.DataFrame:
     """Regress words' mean times on each model's surprisal, with and without baseline predictors."""
-    for one in words:
-        if one not in WORDS:
-            raise unknown_name("words:", one, WORDS)
+    for word in words:
+        if word not in WORDS:
+            raise unknown_name("words:", word, WORDS)
     table = word_table(tables, factor) if table is None else table
     means = word_means(tables, table)
     groups = [group for group in group_order(tables.trials) if f"rt {group}" in means]
@@ -480,13 +482,13 @@ def linking(
 def word_means(tables: Tables, table: WordTable) -> pd.DataFrame:
     """Return the mean time and surprisal of every word, in two passes over the regions."""
     by_reader = ["reader_group", "reader"]
-    heard = Sums(by_reader)
+    heard = KeyedSums(by_reader)
     for batch in region_rows(tables, table):
         heard.add(batch[batch["reader_kind"].isin(PARTICIPANT_KINDS) & (batch["rt"] > 0)], "rt")
     speeds = heard.table
     speeds["speed"] = speeds["sum"] / speeds["count"]
     means = table.words
-    parts: dict[str, Sums] = {}
+    parts: dict[str, KeyedSums] = {}
     for batch in region_rows(tables, table):
         timed = batch[batch["reader_kind"].isin(PARTICIPANT_KINDS) & (batch["rt"] > 0)]
         timed = timed.merge(speeds[[*by_reader, "speed"]], on=by_reader, how="left")
@@ -494,7 +496,7 @@ def word_means(tables: Tables, table: WordTable) -> pd.DataFrame:
         machine = batch[~batch["reader_kind"].isin(PARTICIPANT_KINDS)].rename(columns={"surprisal": "number"})
         for head, rows in (("rt", timed), ("surprisal", machine[machine["number"].notna()])):
             for group, one in rows.groupby("reader_group", sort=False):
-                parts.setdefault(f"{head} {group}", Sums(table.on)).add(one, "number")
+                parts.setdefault(f"{head} {group}", KeyedSums(table.on)).add(one, "number")
     for name, held in parts.items():
         sums = held.table
         head, _, group = name.partition(" ")

@@ -14,10 +14,10 @@ from matplotlib.ticker import LogLocator, NullFormatter
 from numpy.typing import NDArray
 
 from analysis import apa
-from analysis.costs.ratios import Cost
+from analysis.costs.ratios import LevelCost
 from analysis.descriptives import (
     OVER_ITEMS,
-    Cell,
+    ConditionMean,
     is_letter_position,
     participant_means,
     participants_intervals,
@@ -32,7 +32,7 @@ from analysis.figures.drawing import (
     WIDTH,
     Drawing,
     Effect,
-    Look,
+    MarkStyle,
     keep_width,
     looks,
     palette,
@@ -40,7 +40,7 @@ from analysis.figures.drawing import (
     styled,
 )
 from analysis.figures.labels import cut_to_lines, laid_out, places_of, size_in, width_of
-from analysis.figures.marks import DASHED, INK, SOFT, STEPS, Estimates
+from analysis.figures.marks import DASHED, INK, SOFT, STEPS, IntervalMarks
 from analysis.figures.panels import axes_at, is_person, lettered, stacked
 from analysis.plan import RATING, RECOVERED, Measure
 from analysis.readers import headed
@@ -57,17 +57,17 @@ GLYPHS = {"x": "×", "+": "+", "1": "⅄"}  # marks of baselines, as a note writ
 _BLACK = "#1b1b1b"
 _HEAD: dict[str, Any] = {"fontsize": HEAD, "weight": "bold", "color": _BLACK, "va": "baseline"}
 _SMALL: dict[str, Any] = {"fontsize": SIZE, "color": SOFT, "va": "baseline"}
-_PILOT = Look(style()["pilot"]["colour"], style()["pilot"]["marker"], is_hollow=True)
+_PILOT = MarkStyle(style()["pilot"]["colour"], style()["pilot"]["marker"], is_hollow=True)
 
 
 @dataclass(frozen=True)
-class Conditions:
+class ConditionMeans:
     """The means of one measure in each condition, with its planned contrasts."""
 
     measure: Measure
     factor: str
     levels: tuple[str, ...]  # from top to bottom
-    cells: Sequence[Cell]
+    cells: Sequence[ConditionMean]
     trials: pd.DataFrame  # for the dots
     pilot: pd.DataFrame  # of a visitor who is in no mean
     chance: float | None = None  # share that guessing gets right
@@ -91,16 +91,16 @@ class Conditions:
     def drawn(self) -> tuple[Effect, ...]:
         """The contrasts for which there is room: of participants and between readers before those of single models."""
         people = {cell.group for cell in self.cells if is_person(cell.kind)}
-        ranked = sorted(self.effects, key=lambda one: one.group not in {"", *people})
+        ranked = sorted(self.effects, key=lambda effect: effect.group not in {"", *people})
         kept = ranked[: MOST_EFFECTS if self.is_beside else MOST_BELOW]
-        return tuple(one for one in self.effects if one in kept)
+        return tuple(effect for effect in self.effects if effect in kept)
 
     def raw(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return means of the modelled scale as the axis has them."""
         return np.exp(values) if self.measure.logged else values if self.measure is RATING else 100.0 * values
 
 
-def condition_figure(name: str, rows: Sequence[Conditions], of: str = "") -> Drawing:
+def condition_figure(name: str, rows: Sequence[ConditionMeans], of: str = "") -> Drawing:
     """Draw the mean of every reader in every condition, and the planned contrasts."""
     look = looks({cell.group: cell.kind for row in rows for cell in row.cells})
     top = 0.16 if {"simulated", "baseline"} & {it.kind for it in look.values()} else 0.04
@@ -139,31 +139,31 @@ def condition_figure(name: str, rows: Sequence[Conditions], of: str = "") -> Dra
     return Drawing.described(name, figure, look, "conditions", **values)
 
 
-def _written(row: Conditions, mean: float) -> str:
+def _written(row: ConditionMeans, mean: float) -> str:
     """Write a mean as text has it."""
     write = apa.milliseconds if row.measure.logged else apa.number if row.measure is RATING else apa.percent
     return write(mean)
 
 
-def _columns(row: Conditions) -> int:
+def _columns(row: ConditionMeans) -> int:
     return len(row.panels) if row.is_beside else min(len(row.panels), COLUMNS)
 
 
-def _lines(row: Conditions) -> int:
+def _lines(row: ConditionMeans) -> int:
     return -(-len(row.panels) // _columns(row))
 
 
-def _forest_height(row: Conditions) -> float:
+def _forest_height(row: ConditionMeans) -> float:
     return _LINE * (len(row.drawn) + len({one.label for one in row.drawn}) + 0.3)
 
 
-def _step(row: Conditions) -> float:
+def _step(row: ConditionMeans) -> float:
     """Return the inches between two conditions."""
     step = min(0.28, max(0.2, 1.6 / len(row.levels))) if _lines(row) == 1 else 0.2
     return max(step, min(0.5, _forest_height(row) / len(row.levels))) if row.is_beside else step
 
 
-def _height(row: Conditions, step: float) -> float:
+def _height(row: ConditionMeans, step: float) -> float:
     """Return the inches of all panels of a measure."""
     panels = len(row.levels) * step
     if row.is_beside:
@@ -172,7 +172,7 @@ def _height(row: Conditions, step: float) -> float:
     return _lines(row) * (_ABOVE + panels) + 0.3 * (_lines(row) - 1) + _BELOW + below
 
 
-def _draw(figure: Figure, row: Conditions, look: dict[str, Look], top: float, step: float) -> None:
+def _draw(figure: Figure, row: ConditionMeans, look: dict[str, MarkStyle], top: float, step: float) -> None:
     """Draw all panels of one measure, which begin so many inches below the upper edge."""
     high = figure.get_figheight()
     columns, size = _columns(row), min(SIZE, size_in(step))
@@ -211,7 +211,7 @@ def _draw(figure: Figure, row: Conditions, look: dict[str, Look], top: float, st
         _forest(forest, row, look, 1.2 if row.is_beside else 1.7)
 
 
-def _single(row: Conditions, group: str) -> pd.DataFrame:
+def _single(row: ConditionMeans, group: str) -> pd.DataFrame:
     """Return the means of single participants: a row each, a column for every level."""
     rows = scored(
         row.trials[(row.trials["reader_group"] == group) & row.trials[row.factor].notna()], row.measure
@@ -219,26 +219,30 @@ def _single(row: Conditions, group: str) -> pd.DataFrame:
     return participant_means(rows, row.factor) if len(rows) else pd.DataFrame()
 
 
-def _shown(row: Conditions, cells: Sequence[Cell]) -> Estimates:
+def _shown(row: ConditionMeans, cells: Sequence[ConditionMean]) -> IntervalMarks:
     """Return means as the axis has them."""
     scale = 1.0 if row.measure.logged or row.measure is RATING else 100.0
-    return Estimates(*scale * np.array([(cell.mean, cell.low, cell.high) for cell in cells], dtype=float).T)
+    return IntervalMarks(
+        *scale * np.array([(cell.mean, cell.low, cell.high) for cell in cells], dtype=float).T
+    )
 
 
-def _limits(row: Conditions) -> tuple[float, float]:
+def _limits(row: ConditionMeans) -> tuple[float, float]:
     """Return the ends of the axis that all panels of a measure share."""
     shown = _shown(row, row.cells)
     people = {cell.group for cell in row.cells if is_person(cell.kind)}
     single = [row.raw(_single(row, group).to_numpy(dtype=float)) for group in people]
     values = [shown.value, shown.low, shown.high, *single]
     if row.measure.scale == "points" or row.measure is RECOVERED:
-        known = np.concatenate([np.ravel(one) for one in values])
+        known = np.concatenate([np.ravel(value) for value in values])
         low = min(float(np.nanmin(known)), np.inf if row.chance is None else 100 * row.chance)
         return max(0.0, 25.0 * np.floor(min(low, 75.0) / 25.0)) - 4, 107.0
     return marks.widened(values, 0.06)
 
 
-def _panel(axes: Axes, row: Conditions, groups: tuple[str, ...], look: dict[str, Look], step: float) -> None:
+def _panel(
+    axes: Axes, row: ConditionMeans, groups: tuple[str, ...], look: dict[str, MarkStyle], step: float
+) -> None:
     """Draw one reader, or all baselines."""
     own = {(cell.group, cell.level): cell for cell in row.cells if cell.group in groups}
     kind = look[groups[0]].kind
@@ -271,7 +275,7 @@ def _panel(axes: Axes, row: Conditions, groups: tuple[str, ...], look: dict[str,
     marks.above(axes, cut_to_lines(below, room, SIZE, 1)[0], 4, **_SMALL)
 
 
-def _value(axes: Axes, row: Conditions, ends: Sequence[float], y: float, step: float) -> None:
+def _value(axes: Axes, row: ConditionMeans, ends: Sequence[float], y: float, step: float) -> None:
     """Write a mean above its mark, or where rows are low next to its interval."""
     mean, low, high = (end if np.isfinite(end) else ends[0] for end in ends)
     text = f"{mean:,.0f}" if row.measure is not RATING else f"{mean:.1f}"
@@ -289,7 +293,7 @@ def _value(axes: Axes, row: Conditions, ends: Sequence[float], y: float, step: f
     )
 
 
-def _dots(axes: Axes, row: Conditions, group: str, colour: str) -> None:
+def _dots(axes: Axes, row: ConditionMeans, group: str, colour: str) -> None:
     """Draw the means of single participants, larger where several coincide."""
     means = _single(row, group)
     for place, level in enumerate(row.levels):
@@ -303,7 +307,7 @@ def _dots(axes: Axes, row: Conditions, group: str, colour: str) -> None:
             )  # fmt: skip
 
 
-def _pilot(axes: Axes, row: Conditions) -> None:
+def _pilot(axes: Axes, row: ConditionMeans) -> None:
     """Lay the means of one pilot visitor over the panel of participants."""
     rows = scored(row.pilot[row.pilot[row.factor].notna()], row.measure) if len(row.pilot) else row.pilot
     if rows.empty:
@@ -317,7 +321,7 @@ def _pilot(axes: Axes, row: Conditions) -> None:
     )
 
 
-def _forest(axes: Axes, row: Conditions, look: dict[str, Look], names: float) -> None:
+def _forest(axes: Axes, row: ConditionMeans, look: dict[str, MarkStyle], names: float) -> None:
     """Draw the planned contrasts, with names so many inches at the left and grades at the right."""
     axes.set_label(CONTRASTS)
     odds = row.axis == "odds ratio"
@@ -351,12 +355,14 @@ def _forest(axes: Axes, row: Conditions, look: dict[str, Look], names: float) ->
             label = one.label
             write(left, cut_to_lines(label, 2.9, SIZE, 1, bold=True)[0], bold=True)
             y += 1.0
-        it = replace(look.get(one.group, Look(_BLACK, "D")), is_hollow=one.group != "human")
+        it = replace(look.get(one.group, MarkStyle(_BLACK, "D")), is_hollow=one.group != "human")
         low, high = np.clip([one.low, one.high], *axes.get_xlim())
         dash = (0, (3, 1.6)) if one.uncertain else "-"
-        marks.points(axes, it, Estimates(one.estimate, low, high), y, bar=1.7, edge=1.4, dash=dash)
+        marks.points(axes, it, IntervalMarks(one.estimate, low, high), y, bar=1.7, edge=1.4, dash=dash)
         if one.built_in is not None:
-            marks.points(axes, Look(_BLACK, "v", is_hollow=True), one.built_in, y - 0.42, size=4.5, edge=1.0)
+            marks.points(
+                axes, MarkStyle(_BLACK, "v", is_hollow=True), one.built_in, y - 0.42, size=4.5, edge=1.0
+            )
         write(left + 0.08 * inch, cut_to_lines(one.reader, names - 0.14, SIZE, 1)[0])
         write(1 + 0.08 * inch, one.grade, bold=one.grade not in ("Open", "Not estimable"))
         y += 1.0
@@ -369,7 +375,7 @@ DODGE = 0.09
 _LEFT, _ACROSS = 0.09, 0.64  # left edge and width of a panel, as shares of the figure's width
 LEAST_RANGE = 5.0  # the axis reaches at least this far from zero, so that no cost at all looks like none
 
-Costs = tuple[Measure, Sequence[Cost], Sequence[Cost]]
+Costs = tuple[Measure, Sequence[LevelCost], Sequence[LevelCost]]
 """A measure with every reader's costs, and those of a pilot visitor."""
 
 
@@ -396,7 +402,7 @@ def position_figure(
     return Drawing.described(name, figure, look, "costs", **values)
 
 
-def _costs(axes: Axes, costs: Costs, changed: list[str], look: dict[str, Look]) -> None:
+def _costs(axes: Axes, costs: Costs, changed: list[str], look: dict[str, MarkStyle]) -> None:
     measure, own, pilot = costs
     marks.name_columns(axes, changed)
     axes.axhline(0, color=INK, lw=0.8, zorder=1)
@@ -406,7 +412,7 @@ def _costs(axes: Axes, costs: Costs, changed: list[str], look: dict[str, Look]) 
     for turn, group in enumerate(groups):
         mine, it = [cost for cost in own if cost.group == group], look[group]
         x = np.array([changed.index(cost.level) for cost in mine]) + DODGE * (turn - (len(groups) - 1) / 2)
-        y = Estimates(*np.array([(cost.cost, cost.low, cost.high) for cost in mine], dtype=float).T)
+        y = IntervalMarks(*np.array([(cost.cost, cost.low, cost.high) for cost in mine], dtype=float).T)
         rule = it.kind == "baseline"
         join = (1.0 if rule else 1.5) if marks.are_numbers_in_order(changed) else 0.0
         marks.points(axes, it, x, y, join=join, bar=0.0 if rule else 1.5)
@@ -435,7 +441,9 @@ def estimates_figure(table: pd.DataFrame, factors: Sequence[str], axis: str) -> 
             figure = Figure(figsize=(WIDTH, 1.1 + 0.28 * len(table)), layout="constrained")
             axes = figure.add_subplot()
             (it,) = palette([""])
-            marks.points(axes, it, Estimates.of(estimates, "estimate"), range(len(table)), size=5, bar=1.5)
+            marks.points(
+                axes, it, IntervalMarks.of(estimates, "estimate"), range(len(table)), size=5, bar=1.5
+            )
             axes.axvline(0.0, color=SOFT, lw=0.8, ls=DASHED)
             marks.name_rows(axes, [str(term) for term in table["term"]], 8.5, 0.6)
             axes.set_xlabel(f"{axis}, 95% CI")
@@ -452,7 +460,7 @@ def estimates_figure(table: pd.DataFrame, factors: Sequence[str], axis: str) -> 
             rows = estimates[(cells == it.label).to_numpy()]
             shift = APART * (turn - (len(series) - 1) / 2) / len(series)
             x = [levels.index(level) + shift for level in rows[first]]
-            marks.points(axes, it, x, Estimates.of(rows, "estimate"), size=6, bar=1.5, label=it.label)
+            marks.points(axes, it, x, IntervalMarks.of(rows, "estimate"), size=6, bar=1.5, label=it.label)
         marks.name_columns(axes, [str(level) for level in levels], 0.6)
         axes.set(xlabel=first, ylabel=f"{axis}, 95% CI")
         if others:

@@ -17,9 +17,9 @@ from analysis.costs.ratios import TITLES
 from analysis.costs.times import TimeSpread
 from analysis.costs.words import TIME, ReadingProfile
 from analysis.figures import marks
-from analysis.figures.drawing import TALLEST, Drawing, Look, looks, styled
+from analysis.figures.drawing import TALLEST, Drawing, MarkStyle, looks, styled
 from analysis.figures.labels import height_of, size_in
-from analysis.figures.marks import INK, STEPS, Estimates
+from analysis.figures.marks import INK, STEPS, IntervalMarks
 from analysis.figures.panels import (
     Room,
     Series,
@@ -40,7 +40,7 @@ from analysis.readers import PARTICIPANT_KINDS
 _LEAST = 0.1  # the axis of costs is at least this long, so that no cost at all looks like none
 
 
-def _readers(table: pd.DataFrame) -> dict[str, Look]:
+def _readers(table: pd.DataFrame) -> dict[str, MarkStyle]:
     return looks(dict(zip(table["reader_group"], table["reader_kind"], strict=True)))
 
 
@@ -89,9 +89,9 @@ def cost_accuracy_figures(
     return paged(name, title, series_of(points, "reader_group", "measure"), draw)
 
 
-def _points(axes: Axes, look: Look, rows: pd.DataFrame, **style: float) -> None:
-    costs = Estimates(rows["log_ratio"], rows["cost_low"], rows["cost_high"])
-    marks.points(axes, look, costs, Estimates.of(rows, "correct", 100), **style)
+def _points(axes: Axes, look: MarkStyle, rows: pd.DataFrame, **style: float) -> None:
+    costs = IntervalMarks(rows["log_ratio"], rows["cost_low"], rows["cost_high"])
+    marks.points(axes, look, costs, IntervalMarks.of(rows, "correct", 100), **style)
 
 
 _FARTHEST = 4.0  # ends of the axis at most, from 1: a profile whose mean is near 0 reaches beyond anything
@@ -131,7 +131,7 @@ def cost_profile_figures(name: str, shapes: pd.DataFrame, factor: str, base: str
                     continue
                 inside = own["scaled"].where(own["scaled"].between(*reach))
                 clipped = own[["low", "high"]].clip(*reach)
-                ends_of = Estimates(inside, clipped["low"], clipped["high"])
+                ends_of = IntervalMarks(inside, clipped["low"], clipped["high"])
                 marks.points(
                     axes, look[group], ends_of, [levels.index(level) for level in own[factor]], edge=1.2
                 )
@@ -165,9 +165,9 @@ def time_distribution_figure(
     name: str, spreads: Sequence[TimeSpread], factor: str, levels: Sequence[str]
 ) -> Drawing:
     """Draw the times of people in each condition, a panel for each group of participants and measure."""
-    look = looks({one.group: one.kind for one in spreads})
-    keys = list(dict.fromkeys((one.group, one.measure) for one in spreads))
-    shown = [level for level in levels if any(one.level == level for one in spreads)]
+    look = looks({spread.group: spread.kind for spread in spreads})
+    keys = list(dict.fromkeys((spread.group, spread.measure) for spread in spreads))
+    shown = [level for level in levels if any(spread.level == level for spread in spreads)]
     between, top, below = 0.72, 0.42, 0.52
     room = (TALLEST - top - below - (len(keys) - 1) * between) / len(keys) - 0.1
     row = float(np.clip(room / len(shown), _LEAST_ROW, _ROW))
@@ -175,7 +175,7 @@ def time_distribution_figure(
     lines = [fitted(level, 18) for level in shown]
     if row < height_of(max(map(len, lines)), size):
         lines = [fitted(level, 36) for level in shown]
-    names = ["\n".join(one) for one in lines]
+    names = ["\n".join(line) for line in lines]
     left = 0.25 + 0.072 * max(5, *(len(line) for text in names for line in text.split("\n")))
     frame = Room(
         row * len(shown) + 0.1, left, below, 1, right=0.15, above=top, gap=between - top, top=0, shared=""
@@ -183,7 +183,7 @@ def time_distribution_figure(
     with styled():
         figure, panels = frame.panels(len(keys))
         for place, (axes, (group, measure)) in enumerate(zip(panels, keys, strict=True)):
-            own = [one for one in spreads if (one.group, one.measure) == (group, measure)]
+            own = [spread for spread in spreads if (spread.group, spread.measure) == (group, measure)]
             peak = max(float(one.density.max()) for one in own)
             for one in own:
                 _row(axes, one, shown.index(one.level), peak, look[group].colour)
@@ -193,26 +193,26 @@ def time_distribution_figure(
             axes.set_yticks([place + 0.12 for place in range(len(names))], names, fontsize=size)
             axes.set_title(lettered(place, len(keys), f"{look[group].label}: {TITLES[measure].lower()}"))
             axes.set_xlabel(f"{TITLES[measure]} (ms, log scale)")
-    values = {"spreads": spreads, "factor": factor, "people": max(len(one.medians) for one in spreads)}
+    values = {"spreads": spreads, "factor": factor, "people": max(len(spread.medians) for spread in spreads)}
     return Drawing.described(name, figure, look, "time_distributions", **values)
 
 
-def _row(axes: Axes, one: TimeSpread, row: int, peak: float, colour: str) -> None:
-    base, dark = row + 0.12, Look("#222222", "o", is_hollow=True)
-    curve = base - 0.58 * one.density / peak
-    axes.fill_between(one.grid, curve, base, color=colour, alpha=0.28, linewidth=0, zorder=2)
-    axes.plot(one.grid, curve, color=colour, lw=0.9, zorder=3)
-    p5, _, p25, p50, p75, _, p95 = one.percentiles
+def _row(axes: Axes, spread: TimeSpread, row: int, peak: float, colour: str) -> None:
+    base, dark = row + 0.12, MarkStyle("#222222", "o", is_hollow=True)
+    curve = base - 0.58 * spread.density / peak
+    axes.fill_between(spread.grid, curve, base, color=colour, alpha=0.28, linewidth=0, zorder=2)
+    axes.plot(spread.grid, curve, color=colour, lw=0.9, zorder=3)
+    p5, _, p25, p50, p75, _, p95 = spread.percentiles
     axes.hlines([base] * 2, [p5, p25], [p95, p75], color=dark.colour, lw=[0.9, 3.4], zorder=4)
     marks.points(axes, dark, p50, base, size=4.2, edge=1.0)
-    alpha = float(np.clip(14 / max(len(one.medians), 1), 0.06, 0.75))
-    axes.vlines(one.medians, base + 0.1, base + 0.26, color=colour, lw=1.0, alpha=alpha, zorder=3)
+    alpha = float(np.clip(14 / max(len(spread.medians), 1), 0.06, 0.75))
+    axes.vlines(spread.medians, base + 0.1, base + 0.26, color=colour, lw=1.0, alpha=alpha, zorder=3)
 
 
 def _log_times(axes: Axes, own: Sequence[TimeSpread]) -> None:
     axes.set_xscale("log")
-    low = min(float(min(one.percentiles[0], one.medians.min())) for one in own)
-    high = max(float(max(one.percentiles[-1], one.medians.max())) for one in own)
+    low = min(float(min(spread.percentiles[0], spread.medians.min())) for spread in own)
+    high = max(float(max(spread.percentiles[-1], spread.medians.max())) for spread in own)
     stretch = (high / low) ** 0.16 if high > low else 1.2
     axes.set_xlim(low / stretch, high * stretch)
     wide = high * stretch * stretch / low
@@ -302,10 +302,10 @@ def _shares(levels: list[str]) -> list[list[str]]:
     return [[levels[0], *levels[at : at + each]] for at in range(1, len(levels), each)]
 
 
-def _lines(axes: Axes, own: pd.DataFrame, factor: str, look: dict[str, Look]) -> None:
+def _lines(axes: Axes, own: pd.DataFrame, factor: str, look: dict[str, MarkStyle]) -> None:
     shown = [level for level in look if (own[factor] == level).any()]
     for turn, level in enumerate(shown):
         rows = own[own[factor] == level].sort_values("place")
         x = rows["place"] + marks.dodged(turn, len(shown), 0.09, 0.5)
-        ends = Estimates(rows["mean"], rows["low"], rows["high"])
+        ends = IntervalMarks(rows["mean"], rows["low"], rows["high"])
         marks.points(axes, look[level], x, ends, join=1.2, size=4.4, edge=1.0, bar=1.1)

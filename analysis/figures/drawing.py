@@ -35,7 +35,7 @@ TALLEST = 8.2
 
 
 @dataclass(frozen=True)
-class Look:
+class MarkStyle:
     """Colour, marker and line of a reader or condition; all differ, so that grey prints are legible."""
 
     colour: str
@@ -84,7 +84,7 @@ class Drawing:
 
     @classmethod
     def described(
-        cls, name: str, figure: Figure, look: Mapping[str, Look], words: str, **values: Any
+        cls, name: str, figure: Figure, look: Mapping[str, MarkStyle], words: str, **values: Any
     ) -> Drawing:
         """Return a figure with the title, note and alternative of ``words.yaml`` or of the values, marked where it is not data."""
         kinds = {group: it.kind for group, it in look.items()}
@@ -100,7 +100,9 @@ class Drawing:
             )
 
         def worded(part: str) -> str:
-            parts = (one.render(values, not_data=not_data).strip() for one in _sentences(words, part))
+            parts = (
+                sentence.render(values, not_data=not_data).strip() for sentence in _sentences(words, part)
+            )
             return " ".join(filter(None, parts))
 
         title, note, alternative = (
@@ -158,9 +160,9 @@ def styled() -> Iterator[None]:
         yield
 
 
-def looks(kinds: Mapping[str, str]) -> dict[str, Look]:
+def looks(kinds: Mapping[str, str]) -> dict[str, MarkStyle]:
     """Give each reader group its look: people blue, models by turn and hollow, baselines grey."""
-    found: dict[str, Look] = {}
+    found: dict[str, MarkStyle] = {}
     turn = {"people": 0, "model": 0, "baseline": 0}
     for group, kind in kinds.items():
         among = "people" if kind in readers.PARTICIPANT_KINDS else kind
@@ -176,19 +178,19 @@ def looks(kinds: Mapping[str, str]) -> dict[str, Look]:
     return found
 
 
-def _look(spec: Mapping[str, Any], label: str, kind: str = "", *, is_hollow: bool = False) -> Look:
+def _look(spec: Mapping[str, Any], label: str, kind: str = "", *, is_hollow: bool = False) -> MarkStyle:
     line = spec["line"] if isinstance(spec["line"], str) else (0, tuple(spec["line"]))
-    return Look(spec["colour"], spec["marker"], line, label, kind, is_hollow)
+    return MarkStyle(spec["colour"], spec["marker"], line, label, kind, is_hollow)
 
 
-def palette(labels: Sequence[str]) -> list[Look]:
+def palette(labels: Sequence[str]) -> list[MarkStyle]:
     """Give each of what are not readers a look, by turn, every second one hollow."""
     specs = islice(cycle([style()["people"], *style()["models"]]), len(labels))
     named = enumerate(zip(specs, labels, strict=True))
     return [_look(spec, label, is_hollow=n % 2 == 1) for n, (spec, label) in named]
 
 
-def shown_of(kinds: Mapping[str, str], groups: Collection[str]) -> dict[str, Look]:
+def shown_of(kinds: Mapping[str, str], groups: Collection[str]) -> dict[str, MarkStyle]:
     """Return the looks of the groups that a figure shows; each looks as among all, in every figure of a chapter."""
     return {group: look for group, look in looks(kinds).items() if group in groups}
 

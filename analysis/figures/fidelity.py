@@ -15,9 +15,9 @@ from matplotlib.ticker import NullFormatter, NullLocator
 
 from analysis import apa
 from analysis.figures import marks
-from analysis.figures.drawing import WIDTH, Drawing, Look, looks, shortened, styled
+from analysis.figures.drawing import WIDTH, Drawing, MarkStyle, looks, shortened, styled
 from analysis.figures.labels import cut_to_lines, height_of, in_lines
-from analysis.figures.marks import INK, Estimates
+from analysis.figures.marks import INK, IntervalMarks
 from analysis.figures.panels import Room
 from analysis.readers import headed
 from stimuli.seeds import stable_seed
@@ -66,15 +66,15 @@ def fidelity_map(
     with styled():
         figure, panels = room.panels(len(models) if is_apart else 1)
         high = figure.get_figheight()
-        for axes, shown in zip(panels, [[one] for one in models] if is_apart else [models], strict=True):
+        for axes, shown in zip(panels, [[model] for model in models] if is_apart else [models], strict=True):
             _ground(axes, ends, bound)
             for turn, model in enumerate(shown):
                 own = effects[effects["model"] == model]
-                human = Estimates.of(own, "human")
+                human = IntervalMarks.of(own, "human")
                 # models share people's estimate: a small step aside keeps their bars apart
                 aside = 0.008 * (ends[1] - ends[0]) * (turn - (len(shown) - 1) / 2)
-                human = Estimates(human.value + aside, human.low, human.high)
-                marks.points(axes, look[model], human, Estimates.of(own, "machine"), bar=1.0)
+                human = IntervalMarks(human.value + aside, human.low, human.high)
+                marks.points(axes, look[model], human, IntervalMarks.of(own, "machine"), bar=1.0)
             if is_apart:
                 _name_contrasts(axes, contrasts["human"], list(names), 0.07, rotation=0)
                 axes.set_title(wrapped(look[shown[0]].label, 26), fontsize=8, pad=19)
@@ -88,15 +88,15 @@ def fidelity_map(
         else:
             panels[0].set(xlabel=x_label, ylabel=y_label)
             handles = [
-                marks.handle(look[one], wrapped(look[one].label), ls="-", lw=1.2, mew=1.3, ms=6)
-                for one in models
+                marks.handle(look[model], wrapped(look[model].label), ls="-", lw=1.2, mew=1.3, ms=6)
+                for model in models
             ]
             lines = [("the same effect", {"color": INK, "lw": 0.9})]
             if np.isfinite(bound):
                 lines.append(
                     ("equivalent\n(bound fixed beforehand)", {"color": "#BBBBBB", "lw": 7, "alpha": 0.6})
                 )
-            handles += [marks.handle(Look("", ""), text, **line) for text, line in lines]
+            handles += [marks.handle(MarkStyle("", ""), text, **line) for text, line in lines]
             at = (0.1 + SIDE / WIDTH + 0.02, 0.1 + SIDE / high / 2)
             figure.legend(handles=handles, loc="center left", bbox_to_anchor=at, fontsize=8, frameon=False)
     values = {"people": people, "scale": scale, "is_bounded": np.isfinite(bound), "said": said}
@@ -191,7 +191,7 @@ def item_scatter(
         (one for one in SIZES if all(in_lines(level, room, one, bold=True) for level in levels)), SIZES[-1]
     )
     titles = ["\n".join(cut_to_lines(level, room, size, bold=True)) for level in levels]
-    above = 1.05 + height_of(max(one.count("\n") for one in titles), size)
+    above = 1.05 + height_of(max(title.count("\n") for title in titles), size)
     gap, left = 0.022 * WIDTH, 0.095 * WIDTH
     frame = Room(1.42, left, 0.5, across, gap, above=above, gap=0, top=0, widest=width - gap)
     hidden = 0
@@ -281,7 +281,7 @@ def size_figure(name: str, table: pd.DataFrame, slopes: pd.DataFrame) -> Drawing
             fitted = own["lost"].mean() + steep[family] * (logs - logs.mean())
             axes.plot(own["parameters"], fitted, color=it.colour, ls=it.line, lw=1.3, zorder=2)
             x = own["parameters"] * 1.04 ** (turn - (len(families) - 1) / 2)
-            marks.points(axes, it, x, Estimates.of(own, "lost"))
+            marks.points(axes, it, x, IntervalMarks.of(own, "lost"))
             ends.append(
                 (float(own["parameters"].iloc[-1]), float(fitted[-1]), wrapped(it.label, 22), it.colour)
             )
@@ -313,7 +313,9 @@ def recovery_figure(name: str, table: pd.DataFrame) -> Drawing:
         axes.grid(visible=True, axis="both")
         ends = []
         for row, (model, it) in zip(table.to_dict("records"), look.items(), strict=True):
-            marks.points(axes, it, Estimates.of(row, "recovery"), Estimates.of(row, "task"), size=6, bar=1.2)
+            marks.points(
+                axes, it, IntervalMarks.of(row, "recovery"), IntervalMarks.of(row, "task"), size=6, bar=1.2
+            )
             ends.append((float(row["recovery"]), float(row["task"]), wrapped(model, 24), it.colour))
         axes.set(xlabel="Mean recovery of changed text (%)", ylabel="Answers right on changed text (%)")
         left, right = axes.get_xlim()

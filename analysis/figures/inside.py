@@ -21,7 +21,7 @@ from analysis.figures import marks
 from analysis.figures.drawing import (
     WIDTH,
     Drawing,
-    Look,
+    MarkStyle,
     continued,
     keep_width,
     looks,
@@ -29,7 +29,7 @@ from analysis.figures.drawing import (
     shortened,
     styled,
 )
-from analysis.figures.marks import DASHED, GREY, SOFT, Estimates
+from analysis.figures.marks import DASHED, GREY, SOFT, IntervalMarks
 from analysis.figures.panels import (
     LOWEST,
     Room,
@@ -116,7 +116,7 @@ def tasks_figure(name: str, title: str, rows: Sequence[TaskRow], base: str) -> D
     """Draw the base and its trained models task by task (Figure 6 of Lee and Lim)."""
     before, after = palette([f"{shortened(base, 24)}, not trained", "trained on the task"])
     before, after = replace(before, is_hollow=True), replace(after, is_hollow=False, line="-")
-    other = Look("#8A8A8A", "|", "", "trained on another task")
+    other = MarkStyle("#8A8A8A", "|", "", "trained on another task")
     with styled():
         height = 0.3 * len(rows)
         figure, (axes,) = Room(height, 0.2 * WIDTH, 0.72, right=0.03 * WIDTH, above=0.23, top=0).panels(1)
@@ -129,7 +129,7 @@ def tasks_figure(name: str, title: str, rows: Sequence[TaskRow], base: str) -> D
             )
             for one, look, shift in ((row.base, before, -0.12), (row.own, after, 0.06)):
                 if one is not None:
-                    marks.points(axes, look, Estimates(*one), place + shift, bar=1.2)
+                    marks.points(axes, look, IntervalMarks(*one), place + shift, bar=1.2)
         axes.set(xlim=(-1, 101), xlabel="Correct answers (dashed: chance)")
         marks.numbered(axes.xaxis, marks.percent)
         marks.key_below(
@@ -205,16 +205,16 @@ def pattern_figures(name: str, title: str, panels: Sequence[Panel], note: str) -
     """Draw the maps of models below each other, on as many figures as pages take; all with the same scales."""
     norms = []
     for which in ("cosine", "centred"):
-        values = np.concatenate([getattr(one, which).ravel() for one in panels])
+        values = np.concatenate([getattr(panel, which).ravel() for panel in panels])
         values = values[np.isfinite(values)] if np.isfinite(values).any() else np.array([0.0, 1.0])
         low, high = float(values.min()), float(values.max())
         norms.append(Normalize(low, high) if high > low else Normalize(low - 0.01, high + 0.01))
     pages: list[list[Panel]] = [[]]
-    for one in panels:
-        used = sum(HEAD + other.tall + AXIS for other in (*pages[-1], one))
+    for panel in panels:
+        used = sum(HEAD + other.tall + AXIS for other in (*pages[-1], panel))
         if pages[-1] and used > TALLEST - TOP - SCALE:
             pages.append([])
-        pages[-1].append(one)
+        pages[-1].append(panel)
     found = []
     for number, own in enumerate(pages, 1):
         titled = title if len(pages) == 1 else f"{title} ({number} of {len(pages)})"
@@ -266,9 +266,9 @@ def _patterns(panels: Sequence[Panel], norms: Sequence[Normalize]) -> Figure:
 
 def _ticks(low: float, high: float) -> list[float]:
     """Return ticks of a scale, none so near its ends that its number meets one of the next scale."""
-    ticks = [float(one) for one in MaxNLocator(nbins=4).tick_values(low, high) if low <= one <= high]
+    ticks = [float(value) for value in MaxNLocator(nbins=4).tick_values(low, high) if low <= value <= high]
     edge = _EDGE * (high - low)
-    inner = [one for one in ticks if low + edge <= one <= high - edge]
+    inner = [tick for tick in ticks if low + edge <= tick <= high - edge]
     return inner if len(inner) > 1 else ticks
 
 
@@ -301,8 +301,8 @@ def _answers(axes: Axes, accuracy: Sequence[float]) -> None:
 COLUMNS_OF_MODELS, COLUMNS_OF_CONDITIONS = 2, 3
 MOST_PANELS = 8
 _MARKED = 16  # with at most this many layers, each has its mark; with more, every second, third … has
-_CHANCE = Look("#444444", "", (0, (4, 2)), "chance")
-_CONTROL = Look(GREY, "", (0, (1, 1.4)), "control task (random labels)")
+_CHANCE = MarkStyle("#444444", "", (0, (4, 2)), "chance")
+_CONTROL = MarkStyle(GREY, "", (0, (1, 1.4)), "control task (random labels)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -322,23 +322,25 @@ def accuracy_figures(name: str, title: str, models: Sequence[ModelLayers], predi
     """Draw accuracy against layer, with one line and band per condition and one panel per model."""
 
     def draw(name: str, title: str, models: Sequence[ModelLayers]) -> Drawing:
-        look = condition_looks(list(dict.fromkeys(level for one in models for level in one.conditions)))
+        look = condition_looks(list(dict.fromkeys(level for model in models for level in model.conditions)))
         key = key_height(look) + 0.22
         low = min(
             float(np.nanmin(part))
-            for one in models
-            for part in (one.found.accuracy.low, one.found.chance[-1])
+            for model in models
+            for part in (model.found.accuracy.low, model.found.chance[-1])
         )
-        high = max(float(np.nanmax(one.found.accuracy.high)) for one in models)
+        high = max(float(np.nanmax(model.found.accuracy.high)) for model in models)
         room = Room(2.3, 0.6, key + 0.42, COLUMNS_OF_MODELS, 0.25, widest=3.6)
         with styled():
             figure, panels = room.panels(len(models))
-            for place, (axes, one) in enumerate(zip(panels, models, strict=True)):
-                _lines(axes, one, look)
+            for place, (axes, model) in enumerate(zip(panels, models, strict=True)):
+                _lines(axes, model, look)
                 axes.set_ylim(max(0.0, 100 * low - 3), min(101.0, 100 * high + 3))
-                _layers_below(axes, one.found)
+                _layers_below(axes, model.found)
                 marks.numbered(axes.yaxis, marks.percent, nbins=6)
-                marks.above(axes, "\n".join(fitted(lettered(place, len(models), one.name), 40)), 6, **_TITLE)
+                marks.above(
+                    axes, "\n".join(fitted(lettered(place, len(models), model.name), 40)), 6, **_TITLE
+                )
             for axes in panels[::COLUMNS_OF_MODELS]:
                 axes.set_ylabel("Accuracy of the probe", fontsize=8.5)
             axis_name(figure, panels, "Layer (0: embedding)", key + 0.12)
@@ -384,7 +386,7 @@ def step_figure(name: str, title: str, model: ModelLayers) -> Drawing:
     return Drawing.described(name, figure, {}, "probe_steps", **values)
 
 
-def _lines(axes: Axes, one: ModelLayers, look: Mapping[str, Look]) -> None:
+def _lines(axes: Axes, one: ModelLayers, look: Mapping[str, MarkStyle]) -> None:
     found = one.found
     layers = np.arange(found.accuracy.value.shape[1])
     together = len(found.names) - 1
@@ -402,7 +404,7 @@ def _lines(axes: Axes, one: ModelLayers, look: Mapping[str, Look]) -> None:
         marks.points(axes, it, layers, value, join=1.3, size=4.2, edge=1.0, markevery=every)
 
 
-def _steps(axes: Axes, found: Accuracies, place: int, it: Look) -> None:
+def _steps(axes: Axes, found: Accuracies, place: int, it: MarkStyle) -> None:
     steps = found.steps
     layers = np.arange(1, steps.value.shape[1] + 1)
     value, low, high = (100 * part[place] for part in (steps.value, steps.low, steps.high))
@@ -410,7 +412,7 @@ def _steps(axes: Axes, found: Accuracies, place: int, it: Look) -> None:
     size = 4.2 if len(layers) <= 2 * _MARKED else 2.6
     axes.axhline(0, color=_CHANCE.colour, lw=0.8, zorder=1)
     for some in (sure, ~sure):
-        ends = Estimates(value[some], low[some], high[some])
+        ends = IntervalMarks(value[some], low[some], high[some])
         marks.points(
             axes, replace(it, is_hollow=some is not sure), layers[some], ends, size=size, edge=0.9, bar=1.0
         )
@@ -436,7 +438,7 @@ def profile_plane(
 ) -> Drawing:
     """Draw a point for each person and a marker for each model on the axes that take these shares of people's variance."""
     (group, own), (names, places), (title, note) = people, models, caption
-    look = looks({group: kinds[group], **{one: kinds.get(one, "model") for one in names}})
+    look = looks({group: kinds[group], **{name: kinds.get(name, "model") for name in names}})
     with styled():
         figure = Figure(figsize=(WIDTH, 3.6))
         axes = figure.add_axes((0.1, 0.14, 0.56, 0.8))
@@ -456,5 +458,5 @@ def profile_plane(
         at = (0.68, 0.95)
         figure.legend(handles=handles, loc="upper left", bbox_to_anchor=at, frameon=False, fontsize=8.5)
     values = {"title": title, "note": note, "group": group, "many": len(own), "spread": own.std(axis=0)}
-    located = [(one, float(x), float(y)) for one, (x, y) in zip(names, places, strict=True)]
+    located = [(name, float(x), float(y)) for name, (x, y) in zip(names, places, strict=True)]
     return Drawing.described(name, figure, look, "profile_plane", located=located, **values)

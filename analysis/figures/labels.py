@@ -101,18 +101,18 @@ class LaidOut:
 def laid_out(texts: Sequence[str], places: Sequence[float], size: float = LABEL_SIZE) -> LaidOut:
     """Lay out labels so that none runs into the next: in one line, in several, or slanted."""
     steps = np.abs(np.diff(np.asarray(places, dtype=float)))
-    widths = np.array([width_of(one, size) for one in texts])
+    widths = np.array([width_of(text, size) for text in texts])
     if not len(steps) or bool(((widths[:-1] + widths[1:]) / 2 + _APART <= steps).all()):
         return LaidOut(tuple(texts), False, height_of(1, size))
     step = float(steps.min())
-    broken = [in_lines(one, step - _APART, size) or () for one in texts]
+    broken = [in_lines(text, step - _APART, size) or () for text in texts]
     most = max(map(len, broken))
     if all(broken) and most <= LINES:
         return LaidOut(tuple("\n".join(one) for one in broken), False, height_of(most, size))
     turn = radians(SLANT)
     room = max(_LEAST_SLANTED, min(places) / cos(turn))
     deep = max(1, min(LINES, int(step * sin(turn) / height_of(1, size))))
-    cut = [cut_to_lines(one, room, size, deep) for one in texts]
+    cut = [cut_to_lines(text, room, size, deep) for text in texts]
     widest = max(width_of(line, size) for one in cut for line in one)
     depth = widest * sin(turn) + height_of(max(map(len, cut)), size) * cos(turn)
     return LaidOut(tuple("\n".join(one) for one in cut), True, depth)
@@ -133,7 +133,7 @@ def fit_labels(axes: Axes) -> LaidOut | None:
     low, high = axes.get_xlim()
     frame = axes.get_position()
     places = (frame.x0 + frame.width * (marks - low) / (high - low)) * float(figure.get_figwidth())
-    laid = laid_out([one.get_text() for one in labels], list(places), float(labels[0].get_fontsize()))
+    laid = laid_out([label.get_text() for label in labels], list(places), float(labels[0].get_fontsize()))
     axes.set_xticks(marks, laid.texts)
     if laid.is_slanted:
         for label in axes.get_xticklabels():

@@ -14,17 +14,17 @@ from matplotlib.ticker import MaxNLocator
 
 from analysis import apa
 from analysis.figures import marks
-from analysis.figures.drawing import WIDTH, Drawing, Look, keep_width, looks, shortened, styled
-from analysis.figures.marks import INK, STEPS, Estimates
+from analysis.figures.drawing import WIDTH, Drawing, MarkStyle, keep_width, looks, shortened, styled
+from analysis.figures.marks import INK, STEPS, IntervalMarks
 from analysis.figures.panels import Room, axes_at, paged
-from analysis.letters.letter_costs import BITS, RIGHT, TIME, Beside, Cost, Pair
+from analysis.letters.letter_costs import BITS, RIGHT, TIME, CostInterval, HumanModelCost, HumanModelPair
 from analysis.readers import marked, spoken
 
 KIND_LOOKS = {
-    "transposition": Look(INK, "o", "-", "two letters transposed"),
-    "substitution": Look(INK, "s", (0, (4, 1.6)), "letters substituted", is_hollow=True),
-    "shuffle": Look(INK, "^", (0, (1.2, 1.2)), "several letters moved"),
-    "other": Look(INK, "D", (0, (6, 1.5, 1.2, 1.5)), "other changes", is_hollow=True),
+    "transposition": MarkStyle(INK, "o", "-", "two letters transposed"),
+    "substitution": MarkStyle(INK, "s", (0, (4, 1.6)), "letters substituted", is_hollow=True),
+    "shuffle": MarkStyle(INK, "^", (0, (1.2, 1.2)), "several letters moved"),
+    "other": MarkStyle(INK, "D", (0, (6, 1.5, 1.2, 1.5)), "other changes", is_hollow=True),
 }
 """Kinds differ in grey as in colour."""
 KIND_NAMES = {
@@ -81,8 +81,10 @@ def _kinds_in(panels: Sequence[CurvePanel]) -> list[str]:
     return [kind for kind in KIND_LOOKS if kind in seen]
 
 
-def _sides(chosen: Sequence[CurvePoint]) -> Estimates:
-    return Estimates(*np.array([(one.cost, *one.ends) for one in chosen], dtype=float).reshape(-1, 3).T)
+def _sides(chosen: Sequence[CurvePoint]) -> IntervalMarks:
+    return IntervalMarks(
+        *np.array([(point.cost, *point.ends) for point in chosen], dtype=float).reshape(-1, 3).T
+    )
 
 
 def letter_curves(name: str, panels: Sequence[CurvePanel], title: str, note: str) -> Drawing:
@@ -176,7 +178,7 @@ def _segment(
     axes.tick_params(axis="x", labelsize=8)
     marks.numbered(axes.yaxis, _tick, nbins=5, steps=STEPS)
     for turn, kind in enumerate(kinds):
-        known = [one for one in own if one.kind == kind and np.isfinite(one.cost)]
+        known = [point for point in own if point.kind == kind and np.isfinite(point.cost)]
         known = sorted(known, key=lambda one: places.index(one.place))
         at = np.array([places.index(one.place) for one in known], dtype=float)
         look = replace(KIND_LOOKS[kind], colour=colour)
@@ -215,7 +217,9 @@ def letter_map(name: str, panels: Sequence[CurvePanel], title: str, note: str) -
     largest = max(map(abs, known), default=0.0)
     decimals = 0 if largest >= 20 else 1 if largest >= 2 else 2
     written = [apa.interval(*one.ends, decimals) for one in shown if np.isfinite(one.ends[0])]
-    needed = max(map(len, written), default=0) * CHARACTER * max(len(one.segments[0][1]) for one in panels)
+    needed = (
+        max(map(len, written), default=0) * CHARACTER * max(len(panel.segments[0][1]) for panel in panels)
+    )
 
     def wide(across: int) -> float:
         room = (WIDTH - MAP_LEFT - 0.05 - 0.2 * (across - 1)) / across
@@ -254,7 +258,9 @@ def _map(axes: Axes, panel: CurvePanel, rows: Sequence[str], norm: Normalize, de
             axes.text(across + 0.5, down + 0.74, apa.interval(*point.ends, decimals), fontsize=6.5, **style)
     axes.patch.set(hatch="////", edgecolor="#AAAAAA", linewidth=0)
     marks.cells(axes, costs, SHADES, norm, edgecolors="#D5D5D5", linewidth=0.8)
-    axes.set_xticks(np.arange(len(places)) + 0.5, [PLACE_TICKS.get(one, one) for one in places], fontsize=8.5)
+    axes.set_xticks(
+        np.arange(len(places)) + 0.5, [PLACE_TICKS.get(place, place) for place in places], fontsize=8.5
+    )
     axes.set_yticks(np.arange(len(rows)) + 0.5, [KIND_NAMES[kind] for kind in rows])
     axes.tick_params(length=0)
 
@@ -281,23 +287,25 @@ def percent_added(log_ratio: float) -> float:
     return 100.0 * float(np.expm1(log_ratio))
 
 
-def letter_beside_figures(name: str, pairs: Sequence[Pair], title: str, note: str) -> list[Drawing]:
+def letter_beside_figures(name: str, pairs: Sequence[HumanModelPair], title: str, note: str) -> list[Drawing]:
     """Draw people's added reading time against a model's added surprisal and lost accuracy, a row of panels for each model."""
     return paged(
         name, title, pairs, lambda own, _, shown: _beside(own, shown, pairs, (title, note)), MOST_MODELS
     )
 
 
-def _beside(name: str, shown: Sequence[Pair], every: Sequence[Pair], caption: tuple[str, str]) -> Drawing:
+def _beside(
+    name: str, shown: Sequence[HumanModelPair], every: Sequence[HumanModelPair], caption: tuple[str, str]
+) -> Drawing:
     people = every[0].people
-    look = looks({people: every[0].people_kind, **dict.fromkeys((one.model for one in every), "model")})
-    times = _limits(percent_added, [row.people[TIME] for one in every for row in one.apart])
+    look = looks({people: every[0].people_kind, **dict.fromkeys((pair.model for pair in every), "model")})
+    times = _limits(percent_added, [row.people[TIME] for pair in every for row in pair.apart])
     room = Room(2.05, 0.72, 0.52, 2, between=0.34, right=0.12, above=0.48, gap=0.0, top=0.28)
     with styled():
         figure, panels = room.panels(2 * len(shown))
         for n, axes in enumerate(panels):
             pair, (measure, (axis, scaled)) = shown[n // 2], list(AXES.items())[n % 2]
-            costs = [row.model[measure] for one in every for row in one.apart if measure in row.model]
+            costs = [row.model[measure] for pair in every for row in pair.apart if measure in row.model]
             axes.set(xlim=_limits(scaled, costs), ylim=times)
             _beside_panel(axes, pair, measure, look[pair.model])
             axes.tick_params(labelsize=8, labelbottom=True)
@@ -321,18 +329,18 @@ def _beside(name: str, shown: Sequence[Pair], every: Sequence[Pair], caption: tu
     return Drawing.described(name, figure, look, "letter_beside", title=title, note=note, told=told)
 
 
-def _limits(scaled: Callable[[float], float], costs: Sequence[Cost]) -> tuple[float, float]:
+def _limits(scaled: Callable[[float], float], costs: Sequence[CostInterval]) -> tuple[float, float]:
     """Return a range that holds all points, their intervals and zero."""
-    return marks.widened([[scaled(value) for one in costs for value in _ends(one)]], 0.07, 0.0)
+    return marks.widened([[scaled(value) for cost in costs for value in _ends(cost)]], 0.07, 0.0)
 
 
-def _ends(cost: Cost) -> tuple[float, float, float]:
+def _ends(cost: CostInterval) -> tuple[float, float, float]:
     """Return a cost and its interval; of fewer than three items there is none that means something."""
     ends = (cost.low, cost.high) if cost.items >= FEWEST_ITEMS else (np.nan, np.nan)
     return (cost.value, *ends)
 
 
-def _beside_panel(axes: Axes, pair: Pair, measure: str, look: Look) -> None:
+def _beside_panel(axes: Axes, pair: HumanModelPair, measure: str, look: MarkStyle) -> None:
     axes.axhline(0, color=INK, lw=0.7, zorder=1)
     axes.axvline(0, color=INK, lw=0.7, zorder=1)
     for axis in (axes.xaxis, axes.yaxis):
@@ -342,16 +350,16 @@ def _beside_panel(axes: Axes, pair: Pair, measure: str, look: Look) -> None:
         text = "tells no surprisal" if measure == BITS else "answers no questions"
         marks.in_the_middle(axes, text, fontsize=8.5)
     for row in drawn:
-        x = Estimates(*map(AXES[measure][1], _ends(row.model[measure])))
-        y = Estimates(*map(percent_added, _ends(row.people[TIME])))
+        x = IntervalMarks(*map(AXES[measure][1], _ends(row.model[measure])))
+        y = IntervalMarks(*map(percent_added, _ends(row.people[TIME])))
         colour = _shade(look.colour, row.distance, distances)
-        it = Look(colour, MARKERS[row.place], is_hollow=row.kind != "transposition")
+        it = MarkStyle(colour, MARKERS[row.place], is_hollow=row.kind != "transposition")
         marks.points(axes, it, x, y, size=6.2, edge=1.2, bar=0.9)
 
 
-def _distances(pairs: Sequence[Pair]) -> list[str]:
+def _distances(pairs: Sequence[HumanModelPair]) -> list[str]:
     """Return the distances that are told apart, the shortest first."""
-    return sorted({row.distance for one in pairs for row in one.rows if row.distance}, key=float)
+    return sorted({row.distance for pair in pairs for row in pair.rows if row.distance}, key=float)
 
 
 def _shade(colour: str, distance: str, distances: Sequence[str]) -> str:
@@ -362,7 +370,7 @@ def _shade(colour: str, distance: str, distances: Sequence[str]) -> str:
     return to_hex([one + (1.0 - one) * white for one in to_rgb(colour)])
 
 
-def _beside_handles(shown: Sequence[Pair]) -> list[Any]:
+def _beside_handles(shown: Sequence[HumanModelPair]) -> list[Any]:
     """Return which marker is which place, which filling which kind of change, and which shade which distance."""
     rows = [row for pair in shown for row in pair.rows]
     distances = _distances(shown)
@@ -370,17 +378,21 @@ def _beside_handles(shown: Sequence[Pair]) -> list[Any]:
     for place, marker in MARKERS.items():
         if own := [row for row in rows if row.place == place]:
             together = bool(distances) and not any(row.distance for row in own)
-            found.append(Look(INK, marker, "", PLACE_WORDS[place] + (f" ({TOGETHER})" if together else "")))
+            found.append(
+                MarkStyle(INK, marker, "", PLACE_WORDS[place] + (f" ({TOGETHER})" if together else ""))
+            )
     found += [
-        Look(INK, "p", "", it.label, is_hollow=kind != "transposition")
+        MarkStyle(INK, "p", "", it.label, is_hollow=kind != "transposition")
         for kind, it in KIND_LOOKS.items()
         if any(row.kind == kind for row in rows)
     ]
-    found += [Look(_shade(INK, one, distances), "p", "", f"distance {one}") for one in distances]
+    found += [
+        MarkStyle(_shade(INK, distance, distances), "p", "", f"distance {distance}") for distance in distances
+    ]
     return [marks.handle(it, ms=6, mew=1.1) for it in found]
 
 
-def _row(row: Beside) -> str:
+def _row(row: HumanModelCost) -> str:
     values = [f"{apa.number(percent_added(row.people[TIME].value), 1)}% time"]
     for measure, unit, decimals in ((BITS, "bits", 2), (RIGHT, "points", 1)):
         if measure in row.model:
@@ -410,8 +422,8 @@ def letter_weights(
     name: str, found: Sequence[Explained], predictors: Sequence[str], title: str, note: str
 ) -> Drawing:
     """Draw weights as bars above, gains as points with intervals below."""
-    look = looks({one.group: one.kind for one in found})
-    ends = marks.widened([(one.gain, one.low, one.high) for one in found], 0.06, 0.0)
+    look = looks({explained.group: explained.kind for explained in found})
+    ends = marks.widened([(explained.gain, explained.low, explained.high) for explained in found], 0.06, 0.0)
     room = Room(
         LINE * len(predictors), WEIGHTS_LEFT, 0.45, len(look), between=0.22, right=0.1, above=0.55, gap=0.07, top=0, widest=2.6,
         shared="y",
@@ -421,7 +433,7 @@ def letter_weights(
         for n, axes in enumerate(panels):
             is_gain, turn = divmod(n, len(look))
             group, it = list(look.items())[turn]
-            own = {one.predictor: one for one in found if one.group == group}
+            own = {explained.predictor: explained for explained in found if explained.group == group}
             marks.name_rows(axes, predictors, 8, 0.6)
             axes.tick_params(axis="x", labelsize=8)
             draw = _gains if is_gain else _bars
@@ -437,13 +449,16 @@ def letter_weights(
                 figure.text(0.01, frame.y1 + up, text, fontsize=9, weight="bold")
         keep_width(figure)
     ranked = {
-        group: sorted((one for one in found if one.group == group), key=lambda one: -one.weight)
+        group: sorted(
+            (explained for explained in found if explained.group == group),
+            key=lambda explained: -explained.weight,
+        )
         for group in look
     }
     return Drawing.described(name, figure, look, "letter_weights", title=title, note=note, ranked=ranked)
 
 
-def _bars(axes: Axes, own: Mapping[str, Explained], predictors: Sequence[str], look: Look) -> None:
+def _bars(axes: Axes, own: Mapping[str, Explained], predictors: Sequence[str], look: MarkStyle) -> None:
     axes.set_xticks([0, 0.5, 1], ["0", ".5", "1"])
     for place, name in enumerate(predictors):
         if name not in own:
@@ -452,11 +467,13 @@ def _bars(axes: Axes, own: Mapping[str, Explained], predictors: Sequence[str], l
             axes.barh(place, own[name].weight, height=0.66, color=look.colour, zorder=3)
 
 
-def _gains(axes: Axes, own: Mapping[str, Explained], predictors: Sequence[str], look: Look) -> None:
+def _gains(axes: Axes, own: Mapping[str, Explained], predictors: Sequence[str], look: MarkStyle) -> None:
     axes.axvline(0, color=INK, lw=0.8, zorder=1)
     marks.numbered(axes.xaxis, _tick, nbins=4, steps=[1, 2, 5, 10])
     for place, name in enumerate(predictors):
         if name in own:
             one = own[name]
             it = replace(look, marker="o", is_hollow=not one.low > 0)
-            marks.points(axes, it, Estimates(one.gain, one.low, one.high), place, size=4.2, edge=1.0, bar=1.2)
+            marks.points(
+                axes, it, IntervalMarks(one.gain, one.low, one.high), place, size=4.2, edge=1.0, bar=1.2
+            )

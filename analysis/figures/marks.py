@@ -16,7 +16,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
 from analysis import apa
-from analysis.figures.drawing import Look
+from analysis.figures.drawing import MarkStyle
 from analysis.figures.labels import fit_labels
 
 INK, SOFT, GREY = "#333333", "#555555", "#9A9A9A"
@@ -25,7 +25,7 @@ STEPS = [1, 2, 2.5, 5, 10]  # of ticks: their last digits
 
 
 @dataclass(frozen=True)
-class Estimates:
+class IntervalMarks:
     """Values with the ends of their intervals, any of which may be missing."""
 
     value: Any
@@ -33,14 +33,14 @@ class Estimates:
     high: Any
 
     @classmethod
-    def of(cls, table: Any, name: str, scale: float = 1.0) -> Estimates:
+    def of(cls, table: Any, name: str, scale: float = 1.0) -> IntervalMarks:
         """Take ``name``, ``name_low`` and ``name_high`` from a table or a row."""
         columns = (table[column] for column in (name, f"{name}_low", f"{name}_high"))
         return cls(*(scale * np.asarray(values, dtype=float) for values in columns))
 
 
-def points(axes: Axes, look: Look, x: Any, y: Any, **style: Any) -> None:
-    """Draw points with the intervals of ``x`` or ``y`` that are :class:`Estimates`.
+def points(axes: Axes, look: MarkStyle, x: Any, y: Any, **style: Any) -> None:
+    """Draw points with the intervals of ``x`` or ``y`` that are :class:`IntervalMarks`.
 
     Style: ``size`` and ``edge`` of markers, their ``face``, ``bar`` (width of intervals; 0: none), ``dash`` of intervals, ``join``
     (width of a line that joins the points), and what matplotlib takes for lines.
@@ -49,7 +49,7 @@ def points(axes: Axes, look: Look, x: Any, y: Any, **style: Any) -> None:
     style = given | style
     size, edge, bar, join, dash = (style.pop(name) for name in ("size", "edge", "bar", "join", "dash"))
     face = style.pop("face", look.face)
-    at_x, at_y = (one.value if isinstance(one, Estimates) else one for one in (x, y))
+    at_x, at_y = (one.value if isinstance(one, IntervalMarks) else one for one in (x, y))
     line: dict[str, Any] = {
         "color": look.colour,
         "zorder": style["zorder"] - 1,
@@ -57,7 +57,7 @@ def points(axes: Axes, look: Look, x: Any, y: Any, **style: Any) -> None:
         "ls": dash,
     }
     for draw, at, ends in ((axes.hlines, at_y, x), (axes.vlines, at_x, y)):
-        if isinstance(ends, Estimates) and bar:
+        if isinstance(ends, IntervalMarks) and bar:
             places = np.asarray(at, dtype=float)
             places, low, high = np.atleast_1d(*np.broadcast_arrays(places, ends.low, ends.high))
             known = np.isfinite(low) & np.isfinite(high)
@@ -133,7 +133,7 @@ def ink_on(colour: Sequence[float]) -> str:
     return "black" if (luminance + 0.05) / 0.05 > 1.05 / (luminance + 0.05) else "white"
 
 
-def handle(look: Look, label: str = "", **style: Any) -> Line2D:
+def handle(look: MarkStyle, label: str = "", **style: Any) -> Line2D:
     """Return a key's entry: line and marker of a look."""
     given: dict[str, Any] = {
         "color": look.colour,

@@ -12,9 +12,9 @@ from matplotlib.axes import Axes
 from matplotlib.patheffects import withStroke
 
 from analysis.figures import marks
-from analysis.figures.drawing import TALLEST, WIDTH, Drawing, Look, looks, shortened, styled
+from analysis.figures.drawing import TALLEST, WIDTH, Drawing, MarkStyle, looks, shortened, styled
 from analysis.figures.labels import cut_to_lines, height_of, laid_out, places_of
-from analysis.figures.marks import DASHED, INK, SOFT, Estimates
+from analysis.figures.marks import DASHED, INK, SOFT, IntervalMarks
 from analysis.figures.panels import LOWEST, Room, is_person
 
 TYPO = 0.028
@@ -50,7 +50,7 @@ def recovered_figure(
                     continue
                 rule, shift = it.kind == "baseline", marks.dodged(turn, len(look), 0.06, 0.5)
                 x = np.array([levels.index(level) for level in own.index]) + shift
-                y = Estimates.of(own, measure)
+                y = IntervalMarks.of(own, measure)
                 join = (1.0 if rule else 1.5) if marks.are_numbers_in_order(levels) else 0.0
                 marks.points(axes, it, x, y, join=join, bar=0.0 if rule else 1.5)
                 if measure == "words":
@@ -59,7 +59,7 @@ def recovered_figure(
                     copied = sums[(sums["reader_group"] == group) & sums["kept"].notna()]
                     places = [levels.index(level) + shift for level in copied[factor]]
                     marks.points(
-                        axes, Look(INK, "_"), places, 100.0 * copied["kept"], size=9, edge=0.9, zorder=2
+                        axes, MarkStyle(INK, "_"), places, 100.0 * copied["kept"], size=9, edge=0.9, zorder=2
                     )
                 label = it.label.replace(" (", "\n(") if len(it.label) > 16 else it.label
                 label = str(turn + 1) if crowded else label
@@ -108,7 +108,7 @@ def sensitivity_figure(
     size, between = 8.5 if columns < 4 else 7.5, 0.15
     room = 0.895 * WIDTH / columns - 0.1
     titles = ["\n".join(cut_to_lines(str(level), room, size, bold=True)) for level in levels]
-    added = height_of(max(one.count("\n") for one in titles), size)
+    added = height_of(max(title.count("\n") for title in titles), size)
     above, below = 0.3 + added, 0.55 + legend
     tall = min(2.6 if lines == 1 else 1.6, (TALLEST - 0.2 - below) / lines - above)
     frame = Room(
@@ -141,12 +141,12 @@ def sensitivity_figure(
     return Drawing.described(name, figure, look, "sensitivity", **values)
 
 
-def _sized(it: Look) -> dict[str, float]:
+def _sized(it: MarkStyle) -> dict[str, float]:
     digit = str(it.marker).startswith("$")
     return {"ms": 6.5 if digit else 5.5, "mew": 0.6 if digit else 1.3}
 
 
-def _panel(axes: Axes, cells: pd.DataFrame, readers: pd.DataFrame, look: dict[str, Look]) -> None:
+def _panel(axes: Axes, cells: pd.DataFrame, readers: pd.DataFrame, look: dict[str, MarkStyle]) -> None:
     axes.axhline(0, color=SOFT, lw=0.8, ls=DASHED, zorder=1)
     axes.axvline(0, color=SOFT, lw=0.8, ls=DASHED, zorder=1)
     axes.grid(True)
@@ -161,7 +161,7 @@ def _panel(axes: Axes, cells: pd.DataFrame, readers: pd.DataFrame, look: dict[st
         if not np.isfinite([cell["criterion"], cell["d_prime"]]).all():
             continue
         bar = 0.0 if it.kind == "baseline" else 1.2
-        x, y = Estimates.of(cell, "criterion"), Estimates.of(cell, "d_prime")
+        x, y = IntervalMarks.of(cell, "criterion"), IntervalMarks.of(cell, "d_prime")
         marks.points(axes, it, x, y, bar=bar, size=size["ms"], edge=size["mew"])
         if str(it.marker).startswith("$"):
             axes.lines[-1].set_path_effects([withStroke(linewidth=2.4, foreground="white")])

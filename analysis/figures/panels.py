@@ -14,9 +14,9 @@ from matplotlib.figure import Figure
 
 from analysis.costs.ratios import TITLES
 from analysis.figures import marks
-from analysis.figures.drawing import WIDTH, Drawing, Look, continued, style
+from analysis.figures.drawing import WIDTH, Drawing, MarkStyle, continued, style
 from analysis.figures.labels import laid_out, places_of
-from analysis.figures.marks import INK, Estimates
+from analysis.figures.marks import INK, IntervalMarks
 from analysis.readers import PARTICIPANT_KINDS
 
 COLUMNS = 3
@@ -41,7 +41,7 @@ def paged(
     return [draw(*continued(name, title, n), series[at : at + most]) for n, at in enumerate(starts, 1)]
 
 
-def condition_looks(levels: Sequence[str]) -> dict[str, Look]:
+def condition_looks(levels: Sequence[str]) -> dict[str, MarkStyle]:
     """Give each condition its look: the first black, the others by turn; markers and lines differ, so that grey is legible."""
     turns: list[dict[str, Any]] = [style()["people"], *style()["models"]]
     dashes: list[list[float]] = style()["further_models"]["lines"]
@@ -49,7 +49,9 @@ def condition_looks(levels: Sequence[str]) -> dict[str, Look]:
     for place, level in enumerate(levels):
         colour = turns[(place - 1) % len(turns)]["colour"] if place else "#111111"
         line = (0, tuple(dashes[(place - 1) % len(dashes)])) if place else "-"
-        found[level] = Look(colour, _MARKERS[place % len(_MARKERS)], line, level, is_hollow=place % 2 == 1)
+        found[level] = MarkStyle(
+            colour, _MARKERS[place % len(_MARKERS)], line, level, is_hollow=place % 2 == 1
+        )
     return found
 
 
@@ -99,7 +101,9 @@ def stacked(
 
 def deepest(places: Iterable[Sequence[str]]) -> float:
     """Return how many inches the labels of panels that fill the width reach below them."""
-    return max(laid_out(one, places_of(len(one), 0.1 * WIDTH, 0.87 * WIDTH, 0.55)).depth for one in places)
+    return max(
+        laid_out(place, places_of(len(place), 0.1 * WIDTH, 0.87 * WIDTH, 0.55)).depth for place in places
+    )
 
 
 def axes_at(figure: Figure, left: float, bottom: float, width: float, height: float) -> Axes:
@@ -122,7 +126,7 @@ def readers_by_place(
     axes: Axes,
     cells: pd.DataFrame,
     places: Sequence[str],
-    look: Mapping[str, Look],
+    look: Mapping[str, MarkStyle],
     *,
     gap: float = 0.09,
     join: float = 0.0,
@@ -134,14 +138,14 @@ def readers_by_place(
         own = own.loc[[place for place in places if place in own.index]]
         x = [places.index(str(place)) + marks.dodged(turn, len(look), gap, 0.7) for place in own.index]
         ends = own[["value", "low", "high"]].clip(lower=LOWEST).to_numpy(dtype=float).T
-        marks.points(axes, it, x, Estimates(*ends), join=join, bar=0.0 if it.kind == "baseline" else 1.3)
+        marks.points(axes, it, x, IntervalMarks(*ends), join=join, bar=0.0 if it.kind == "baseline" else 1.3)
     bottom, top = axes.get_ylim()
     axes.set_ylim(max(min(bottom, -5.0), LOWEST - 5), max(top, 104.0))
     marks.name_columns(axes, places, 0.55)
     marks.numbered(axes.yaxis, marks.percent)
 
 
-def name_above(axes: Axes, look: Look, measure: str) -> None:
+def name_above(axes: Axes, look: MarkStyle, measure: str) -> None:
     """Write above a panel who is in it, in at most two lines, and what is measured."""
     marks.above(axes, TITLES[measure], 3, fontsize=7.5)
     marks.above(axes, "\n".join(fitted(look.label, _NAME)), 13, fontsize=8, color=look.colour, weight="bold")
@@ -155,7 +159,9 @@ def fitted(text: str, letters: int, lines: int = 2) -> list[str]:
     return found
 
 
-def condition_key(figure: Figure, panels: Sequence[Axes], look: Mapping[str, Look], *, lines: bool) -> None:
+def condition_key(
+    figure: Figure, panels: Sequence[Axes], look: Mapping[str, MarkStyle], *, lines: bool
+) -> None:
     """Write under the panels which marker (and line) is which condition."""
     names = ["\n".join(fitted(level, 26)) for level in look]
     own = {} if lines else {"ls": "", "color": INK, "mfc": INK}

@@ -12,13 +12,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 
-from analysis.figures.drawing import TALLEST, WIDTH, Drawing, Look, looks, shortened, shown_of, styled
+from analysis.figures.drawing import TALLEST, WIDTH, Drawing, MarkStyle, looks, shortened, shown_of, styled
 from analysis.figures.marks import (
     DASHED,
     GREY,
     INK,
     SOFT,
-    Estimates,
+    IntervalMarks,
     dodged,
     handle,
     key_below,
@@ -28,7 +28,7 @@ from analysis.figures.marks import (
     points,
 )
 from analysis.figures.panels import LOWEST, Room, deepest, lettered, readers_by_place, stacked
-from analysis.reproductions.h_test import Fitted, Point
+from analysis.reproductions.h_test import Fitted, ReaderPoint
 from analysis.reproductions.mind_scramble import Slope
 
 CHANCE = 50.0
@@ -36,7 +36,7 @@ MOST_LABELLED = 10
 
 
 @dataclass(frozen=True)
-class Line:
+class PanelLine:
     """One line of a panel: percentages right of a reader group with the ends of their intervals at places of the axis.
 
     ``is_open`` lines have open marks and dashes, such as adjusted accuracy; places that are not ordered are not joined.
@@ -55,7 +55,7 @@ class Line:
 def lines_figure(
     name: str,
     caption: tuple[str, str],
-    panels: Sequence[tuple[str, Sequence[Line]]],
+    panels: Sequence[tuple[str, Sequence[PanelLine]]],
     steps: Sequence[str],
     axis: str,
     kinds: dict[str, str],
@@ -81,7 +81,7 @@ def lines_figure(
                 it = replace(look[line.group], is_hollow=line.is_open)
                 it = replace(it, line=(0, (1, 1.5))) if line.is_open else it
                 x = np.array(line.places) + dodged(turn, len(lines), 0.05, 0.2)
-                y = Estimates(line.values, np.array(line.low), np.array(line.high))
+                y = IntervalMarks(line.values, np.array(line.low), np.array(line.high))
                 points(axes, it, x, y, join=1.2 * line.is_joined, size=5, edge=1.0, bar=0.8)
                 label = it.label if line.label == line.group else line.label
                 ends.append((float(x[-1]), line.values[-1], label, it.colour))
@@ -105,13 +105,13 @@ Box = tuple[float, float, float, float]  # left, right, lower and upper edge
 def geometry_figure(
     name: str,
     caption: tuple[str, str],
-    own: Sequence[Point],
-    printed: Sequence[Point],
+    own: Sequence[ReaderPoint],
+    printed: Sequence[ReaderPoint],
     lines: tuple[Fitted | None, Fitted | None],
 ) -> Drawing:
     """Draw readers as points with intervals both ways, the paper's printed models in grey behind; lines are of either."""
-    look = looks({one.group: one.kind for one in own})
-    models = [one for one in own if one.kind == "model"]
+    look = looks({point.group: point.kind for point in own})
+    models = [point for point in own if point.kind == "model"]
     with styled():
         figure = Figure(figsize=(WIDTH, 4.4))
         axes = figure.add_axes((0.1, 0.12, 0.86, 0.82))
@@ -133,20 +133,37 @@ def geometry_figure(
                 for x in map(float, np.arange(ends[0], ends[1], 0.5)):
                     y = line.intercept + line.slope * x
                     boxes.append((x - 0.3, x + 0.3, y - 0.4, y + 0.4))
-        for one in printed:
-            points(axes, Look(_GREY, "o", is_hollow=True), one.x[0], one.y[0], size=4, edge=1.0, zorder=2)
-        for one in own:
-            it, x, y = look[one.group], one.x[0], one.y[0]
-            points(axes, it, Estimates(*one.x), Estimates(*one.y), size=6, bar=1, edge=1.0, face=it.colour)
-            boxes += [(*one.x[1:], y - 0.3, y + 0.3), (x - 0.2, x + 0.2, *one.y[1:])]
-        named = [(one, look[one.group].colour, look[one.group].label) for one in own]
-        _labels(axes, [*named, *((one, _GREY, one.group) for one in printed)], boxes)
+        for point in printed:
+            points(
+                axes,
+                MarkStyle(_GREY, "o", is_hollow=True),
+                point.x[0],
+                point.y[0],
+                size=4,
+                edge=1.0,
+                zorder=2,
+            )
+        for point in own:
+            it, x, y = look[point.group], point.x[0], point.y[0]
+            points(
+                axes,
+                it,
+                IntervalMarks(*point.x),
+                IntervalMarks(*point.y),
+                size=6,
+                bar=1,
+                edge=1.0,
+                face=it.colour,
+            )
+            boxes += [(*point.x[1:], y - 0.3, y + 0.3), (x - 0.2, x + 0.2, *point.y[1:])]
+        named = [(point, look[point.group].colour, look[point.group].label) for point in own]
+        _labels(axes, [*named, *((point, _GREY, point.group) for point in printed)], boxes)
     title, note = caption
     values = {"title": title, "note": note, "printed": printed, "line": lines[0]}
     return Drawing.described(name, figure, look, "h_test_geometry", own=own, **values)
 
 
-def _labels(axes: Axes, named: Sequence[tuple[Point, str, str]], drawn: Sequence[Box]) -> None:
+def _labels(axes: Axes, named: Sequence[tuple[ReaderPoint, str, str]], drawn: Sequence[Box]) -> None:
     """Write each name next to its point, away from other points and names, and where it touches the fewest lines."""
     taken: list[Box] = [
         (one.x[0] - 1.0, one.x[0] + 1.0, one.y[0] - 1.5, one.y[0] + 1.5) for one, _, _ in named
@@ -212,9 +229,9 @@ def cost_figure(name: str, ratios: pd.DataFrame, kinds: Mapping[str, str], time:
 
 def series_figure(name: str, found: Sequence[Slope], kinds: Mapping[str, str], measure: str) -> Drawing:
     """Draw Mind Scramble's Figure 4: the measure against the number of operations inside each word, a panel per kind of operation."""
-    operations = list(dict.fromkeys(one.operation for one in found))
-    look = shown_of(kinds, {one.group for one in found})
-    values = [mean for one in found for mean in one.means]
+    operations = list(dict.fromkeys(slope.operation for slope in found))
+    look = shown_of(kinds, {slope.group for slope in found})
+    values = [mean for slope in found for mean in slope.means]
     edge = 0.08 * max(5.0, max(values) - min(values))
     room = Room(
         2.1, left=0.08 * WIDTH, right=0.16 * WIDTH, between=0.03 * WIDTH, columns=len(operations), above=0.39, top=0, below=0.51
@@ -223,11 +240,11 @@ def series_figure(name: str, found: Sequence[Slope], kinds: Mapping[str, str], m
         figure, panels = room.panels(len(operations))
         for axes, operation in zip(panels, operations, strict=True):
             ends: list[tuple[float, float, str, str]] = []
-            for one in found:
-                if one.operation == operation:
-                    it = look[one.group]
-                    points(axes, it, one.counts, one.means, join=1.3, size=4, edge=1.0, face=it.colour)
-                    ends.append((one.counts[-1], one.means[-1], it.label, it.colour))
+            for slope in found:
+                if slope.operation == operation:
+                    it = look[slope.group]
+                    points(axes, it, slope.counts, slope.means, join=1.3, size=4, edge=1.0, face=it.colour)
+                    ends.append((slope.counts[-1], slope.means[-1], it.label, it.colour))
             axes.set(xlim=(-0.3, 4.3), ylim=(min(values) - edge, max(values) + edge), xticks=range(5))
             axes.set_title(operation, fontsize=9, loc="left")
         panels[0].set_ylabel(measure)
@@ -242,7 +259,7 @@ LONGEST_NAME = 44
 
 
 @dataclass(frozen=True)
-class Places:
+class PanelAxis:
     """One panel: its title, the values of ``place`` from left to right, and whether they are a scale along which points are joined."""
 
     title: str
@@ -251,7 +268,7 @@ class Places:
 
 
 def panels_figure(
-    name: str, title: str, cells: pd.DataFrame, panels: Sequence[Places], label: str, kinds: dict[str, str]
+    name: str, title: str, cells: pd.DataFrame, panels: Sequence[PanelAxis], label: str, kinds: dict[str, str]
 ) -> Drawing:
     """Draw a point for every value, panels below each other; Scrambled Bench draws bars and leaves values below 0 out."""
     shown = cells[
@@ -298,6 +315,6 @@ def sizes_figure(name: str, title: str, cells: pd.DataFrame, label: str, kinds: 
     return Drawing.described(name, figure, look, "scrambled_bench_sizes", title=title, cells=cells)
 
 
-def _legend(figure: Figure, look: Mapping[str, Look]) -> None:
+def _legend(figure: Figure, look: Mapping[str, MarkStyle]) -> None:
     handles = [handle(it, shortened(it.label, LONGEST_NAME)) for it in look.values()]
     key_below(figure, handles, 2, handlelength=3.2, labelspacing=0.25)

@@ -11,12 +11,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-from analysis.figures.drawing import TALLEST, WIDTH, Drawing, Look, looks, palette, styled
+from analysis.figures.drawing import TALLEST, WIDTH, Drawing, MarkStyle, looks, palette, styled
 from analysis.figures.labels import LABEL_SIZE, LINES, cut_to_lines, height_of, size_in
-from analysis.figures.marks import INK, Estimates, handle, key_below, name_rows, numbered, percent, points
+from analysis.figures.marks import INK, IntervalMarks, handle, key_below, name_rows, numbered, percent, points
 from analysis.figures.panels import Room
-from analysis.readers import headed, spoken
 from analysis.parameter_recovery import Recovered
+from analysis.readers import headed, spoken
 
 Line = Mapping[Hashable, Any]  # values by column
 COLUMNS = 3
@@ -55,7 +55,7 @@ def power_figure(
             for turn, (line, it) in enumerate(zip(lines, look, strict=True)):
                 curve = _of(own, line).sort_values(axis)
                 shift = 0.012 * float(np.ptp(axes.get_xlim())) * (turn - (len(lines) - 1) / 2)
-                power = Estimates.of(curve, "power")
+                power = IntervalMarks.of(curve, "power")
                 points(axes, it, curve[axis] + shift, power, join=1.3, size=4.5, edge=1.0, bar=1.4)
                 reached = _of(_of(needed, test), line | {"of": axis, "reached": "yes"})["number"]
                 points(axes, it, reached, [-0.03] * len(reached), size=6.5, clip_on=False)
@@ -121,7 +121,7 @@ def recovery_figure(name: str, recovered: Sequence[Recovered]) -> Drawing:
         measure: [one for one in recovered if one.measure == measure]
         for measure in dict.fromkeys(one.measure for one in recovered)
     }
-    people, put_in = looks({"simulated": "simulated"}), Look("#D55E00", "D")
+    people, put_in = looks({"simulated": "simulated"}), MarkStyle("#D55E00", "D")
     shared = _shared([[one.label for one in own] for own in panels.values()])
     most = len(shared) or max(map(len, panels.values()))
     row = (TALLEST - 0.75) / (most + 1)
@@ -141,7 +141,7 @@ def recovery_figure(name: str, recovered: Sequence[Recovered]) -> Drawing:
             listed = shared or labels
             y = range(len(own)) if labels == listed else [listed.index(label) for label in labels]
             ends = np.array([(one.estimate, one.low, one.high) for one in own], dtype=float).T
-            points(axes, people["simulated"], Estimates(*ends), y, bar=1.6, edge=1.0)
+            points(axes, people["simulated"], IntervalMarks(*ends), y, bar=1.6, edge=1.0)
             points(axes, put_in, [one.truth for one in own], y, size=8, face="none")
             axes.axvline(0, color=INK, lw=0.8)
             name_rows(axes, [names[label] for label in listed], size, 0.6)

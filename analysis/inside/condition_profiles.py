@@ -120,7 +120,7 @@ def told_of(found: Profiles, study: str) -> PeopleTold:
     )
     known = typical[np.isfinite(typical)]
     below = np.array(
-        [(known < one).mean() if np.isfinite(one) and len(known) else np.nan for one in of_models]
+        [(known < model).mean() if np.isfinite(model) and len(known) else np.nan for model in of_models]
     )
     return PeopleTold(who, float(spearman_brown(np.array(who.within))), typical, of_models, below)
 
@@ -135,5 +135,5 @@ def plane(found: Profiles) -> Plane:
     return Plane((found.whole - centre) @ axes.T, (found.of_models - centre) @ axes.T, shares)
 
 
-def _row_correlations(one: Array, other: Array) -> Array:
-    return row_correlations(_shapes(one), _shapes(other))
+def _row_correlations(array: Array, other: Array) -> Array:
+    return row_correlations(_shapes(array), _shapes(other))

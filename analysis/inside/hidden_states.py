@@ -29,7 +29,7 @@ _PLACE = ["session_id", "trial_index", "attempt"]
 
 
 @dataclass(frozen=True, eq=False)
-class Kept:
+class StoredStates:
     """Hidden states of one model at one position of its prompts."""
 
     run: str
@@ -70,7 +70,7 @@ class _Part:
     """What one folder holds of some trials."""
 
     folder: Path
-    trial: NDArray[np.intp]  # shape (m,): places in ``Kept.rows``, in order
+    trial: NDArray[np.intp]  # shape (m,): places in ``StoredStates.rows``, in order
     row: NDArray[np.int64]  # shape (m,): rows of the memory maps
 
     @property
@@ -93,7 +93,7 @@ def states_folder(tables: Tables) -> Path | None:
     return folder if folder is not None and any(_runs(folder)) else None
 
 
-def kept_states(tables: Tables, position: str) -> list[Kept]:
+def kept_states(tables: Tables, position: str) -> list[StoredStates]:
     """Return the hidden states of every model at one position."""
     folder = states_folder(tables)
     trials = _trials_with_keys(tables) if folder is not None else pd.DataFrame()
@@ -140,7 +140,7 @@ def _index(run: Path, position: str) -> pd.DataFrame:
 
 def _joined(
     group: str, position: str, own: pd.DataFrame, indices: dict[Path, pd.DataFrame], shape: tuple[int, int]
-) -> Kept | None:
+) -> StoredStates | None:
     """Return what several runs hold of a model's trials; None where it is nothing. A trial is read from one run alone."""
     known = pd.concat([index.assign(run=number) for number, index in enumerate(indices.values())])
     known = known[known["work_key"].isin(own["work_key"])]
@@ -157,7 +157,7 @@ def _joined(
         if len(part)
     ]
     home = max(parts, key=lambda part: len(part.trial)).folder
-    return Kept(home.name, group, position, rows, *shape, home, tuple(parts))
+    return StoredStates(home.name, group, position, rows, *shape, home, tuple(parts))
 
 
 def _shape(run: Path) -> tuple[int, int]:
@@ -199,9 +199,9 @@ Arrays = dict[str, NDArray[Any]]
 def fingerprint(told: Mapping[str, Any], *arrays: NDArray[Any]) -> str:
     """Return a hash of settings (JSON) and of arrays with their shapes and types."""
     said = hashlib.sha256(json.dumps(told, sort_keys=True, ensure_ascii=False, default=str).encode("utf-8"))
-    for one in arrays:
-        said.update(f"|{one.dtype.str}{one.shape}|".encode())
-        said.update(np.ascontiguousarray(one).tobytes())
+    for array in arrays:
+        said.update(f"|{array.dtype.str}{array.shape}|".encode())
+        said.update(np.ascontiguousarray(array).tobytes())
     return said.hexdigest()
 
 

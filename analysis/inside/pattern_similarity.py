@@ -39,7 +39,7 @@ FLAT = 1e-9
 
 
 @dataclass(frozen=True)
-class Alike:
+class MapSimilarity:
     """How alike two maps are."""
 
     conditions: int  # cells that both have
@@ -54,7 +54,7 @@ class Alike:
 
 
 @dataclass(frozen=True)
-class Halves:
+class MapReliability:
     """Similarity of the maps of two halves of a model's items: the most that a correlation can reach."""
 
     items: int
@@ -72,7 +72,7 @@ def centred(pattern: NDArray[np.floating], centring: Centring = "layers") -> Arr
 
 def alike(
     one: NDArray[np.floating], other: NDArray[np.floating], seed: int, *, orders: int = ORDERS
-) -> Alike:
+) -> MapSimilarity:
     """Compare two maps of the same conditions and layers."""
     if one.shape != other.shape or one.ndim != 2 or one.shape[0] < FEWEST_CONDITIONS:
         raise UserError(
@@ -83,18 +83,18 @@ def alike(
     r, p = _against_orders(centred(one), centred(other), tried)
     r_both, p_both = _against_orders(centred(one, "both"), centred(other, "both"), tried)
     (conditions, layers), raw = one.shape, float(row_correlations(one, other))
-    return Alike(
+    return MapSimilarity(
         conditions, layers, raw, r, p, r_both, p_both, 1.0 / len(tried), len(one) <= EXACT_CONDITIONS
     )
 
 
-def _against_orders(one: Array, other: Array, orders: Index) -> tuple[float, float]:
+def _against_orders(array: Array, other: Array, orders: Index) -> tuple[float, float]:
     """Return the correlation of centred maps and its p; the first order is the observed one."""
-    observed = float(row_correlations(one, other))
+    observed = float(row_correlations(array, other))
     if not np.isfinite(observed):
         return float("nan"), float("nan")
-    products = one @ other.T
-    found = products[np.arange(len(one)), orders].sum(axis=1)
+    products = array @ other.T
+    found = products[np.arange(len(array)), orders].sum(axis=1)
     return observed, float((found >= found[0] - 1e-12 * np.abs(products).sum()).mean())
 
 
@@ -155,20 +155,20 @@ def row_correlations(one: NDArray[np.floating], other: NDArray[np.floating]) -> 
     return np.asarray(np.divide(product, a * b, out=np.full(product.shape, np.nan), where=known))
 
 
-def cross_correlations(one: Array, other: Array) -> Array:
+def cross_correlations(array: Array, other: Array) -> Array:
     """Return the cosine of every map with every other, shape (…, readers, conditions, layers) to (…, readers, readers)."""
-    return row_correlations(one[..., :, None, :, :], other[..., None, :, :, :])
+    return row_correlations(array[..., :, None, :, :], other[..., None, :, :, :])
 
 
-def halves(of_items: NDArray[np.floating], seed: int, *, centring: Centring = "layers") -> Halves:
+def halves(of_items: NDArray[np.floating], seed: int, *, centring: Centring = "layers") -> MapReliability:
     """Correlate the maps of random halves of one model's items."""
     own = of_items[:, np.isfinite(means(of_items)).all(axis=1)]
     if len(own) < 4 or own.shape[1] < FEWEST_CONDITIONS:
-        return Halves(len(own), float("nan"), float("nan"), float("nan"))
+        return MapReliability(len(own), float("nan"), float("nan"), float("nan"))
     one, other = half_maps(own, splits(len(own), seed))
     r = row_correlations(centred(one, centring), centred(other, centring))
     half, raw = mean_of(r), mean_of(row_correlations(one, other))
-    return Halves(len(own), half, float(spearman_brown(np.array(half))), raw)
+    return MapReliability(len(own), half, float(spearman_brown(np.array(half))), raw)
 
 
 SWAPS = 999
@@ -306,7 +306,7 @@ FEWEST_ITEMS = 8
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class MapIntervals:
     """A map with 95% percentile intervals of a bootstrap over items."""
 
     value: Array  # shape (conditions, layers + 1): the last column is the mean over layers
@@ -322,7 +322,7 @@ class TwoSets:
     model: str
     one: str
     other: str
-    found: Alike
+    found: MapSimilarity
 
 
 @dataclass(frozen=True, eq=False)
@@ -342,7 +342,7 @@ class SeveralModels:
     r_both: Array  # shape (models, models)
 
 
-def cells(of_items: NDArray[np.floating], seed: int) -> Cells:
+def cells(of_items: NDArray[np.floating], seed: int) -> MapIntervals:
     """Average a model's items in each cell, with intervals; items are drawn with all their cells."""
     whole = np.concatenate([of_items, of_items.mean(axis=2, keepdims=True)], axis=2).astype(float)
     value = means(whole)
@@ -350,34 +350,36 @@ def cells(of_items: NDArray[np.floating], seed: int) -> Cells:
     if len(whole) > 1:
         draws = resampled_means(whole.reshape(len(whole), -1), seed)
     counts = np.isfinite(whole).sum(axis=0)[:, -1].astype(np.int64)
-    return Cells(value, *percentile_ends(draws.reshape(-1, *value.shape)), counts)
+    return MapIntervals(value, *percentile_ends(draws.reshape(-1, *value.shape)), counts)
 
 
-def accuracy_of(trials: pd.DataFrame, one: Represented) -> Array:
+def accuracy_of(trials: pd.DataFrame, represented: Represented) -> Array:
     """Return percent right of a model in each condition of its map, failures as wrong; nan where nothing can be right."""
     rows = asked(trials)
-    rows = rows[(rows[GROUP] == one.group) & rows[one.factor].notna()]
-    if one.part:
-        rows = rows[rows["set"].astype(str) == one.part]
-    right = failures_as_wrong(rows).astype(float).groupby(rows[one.factor].astype(str)).mean()
-    return np.array([100 * float(right.get(name, np.nan)) for name in one.pattern.conditions])
+    rows = rows[(rows[GROUP] == represented.group) & rows[represented.factor].notna()]
+    if represented.part:
+        rows = rows[rows["set"].astype(str) == represented.part]
+    right = failures_as_wrong(rows).astype(float).groupby(rows[represented.factor].astype(str)).mean()
+    return np.array([100 * float(right.get(name, np.nan)) for name in represented.pattern.conditions])
 
 
-def with_accuracy(one: Represented, accuracy: Array, study: str) -> tuple[float, float, int]:
+def with_accuracy(represented: Represented, accuracy: Array, study: str) -> tuple[float, float, int]:
     """Correlate ranks of the mean centred cosine and of accuracy over conditions; p is one-sided."""
-    near = one.pattern.map(centred=True).mean(axis=1)
+    near = represented.pattern.map(centred=True).mean(axis=1)
     known = np.isfinite(near) & np.isfinite(accuracy)
     if known.sum() < FEWEST_CONDITIONS:
         return float("nan"), float("nan"), int(known.sum())
     ranks = [rankdata(values[known])[:, None] for values in (near, accuracy)]
-    found = alike(ranks[0], ranks[1], stable_seed(study, "accuracy and cosine", one.group, one.part))
+    found = alike(
+        ranks[0], ranks[1], stable_seed(study, "accuracy and cosine", represented.group, represented.part)
+    )
     return found.r, found.p, int(known.sum())
 
 
-def reliability(one: Represented, study: str) -> tuple[Halves, Halves]:
+def reliability(represented: Represented, study: str) -> tuple[MapReliability, MapReliability]:
     """Return how alike the maps of halves of a model's items are, by both centrings."""
-    seed = stable_seed(study, "halves of items", one.group, one.part)
-    return halves(one.pattern.cosine, seed), halves(one.pattern.cosine, seed, centring="both")
+    seed = stable_seed(study, "halves of items", represented.group, represented.part)
+    return halves(represented.pattern.cosine, seed), halves(represented.pattern.cosine, seed, centring="both")
 
 
 def between_sets(found: Sequence[tuple[str, Represented]], study: str) -> Iterator[TwoSets]:
@@ -395,19 +397,21 @@ def between_models(found: Sequence[Represented], study: str) -> SeveralModels | 
     """Compare the maps of models on the items that all of them have; None with too few."""
     if len(found) < 2:
         return None
-    patterns = [one.pattern for one in found]
+    patterns = [represented.pattern for represented in found]
     conditions, items = (
         reduce(lambda one, other: one.intersection(other, sort=False), map(pd.Index, names))
-        for names in ([one.conditions for one in patterns], [one.items for one in patterns])
+        for names in ([pattern.conditions for pattern in patterns], [pattern.items for pattern in patterns])
     )
     if len(conditions) < FEWEST_CONDITIONS or len(items) < FEWEST_ITEMS:
         return None
-    depths = min(one.layers for one in patterns)
+    depths = min(pattern.layers for pattern in patterns)
     places = [
-        np.ix_(pd.Index(one.items).get_indexer(items), pd.Index(one.conditions).get_indexer(conditions))
-        for one in patterns
+        np.ix_(
+            pd.Index(pattern.items).get_indexer(items), pd.Index(pattern.conditions).get_indexer(conditions)
+        )
+        for pattern in patterns
     ]
-    shared = [one.cosine[own] for one, own in zip(patterns, places, strict=True)]
+    shared = [pattern.cosine[own] for pattern, own in zip(patterns, places, strict=True)]
     maps = np.stack([at_depths(one, depths) for one in shared])
     complete: Mask = np.asarray(np.isfinite(maps).all(axis=(0, 2, 3)))
     if complete.sum() < FEWEST_ITEMS:
@@ -418,11 +422,11 @@ def between_models(found: Sequence[Represented], study: str) -> SeveralModels | 
     order = np.argsort([stable_seed(study, "halves of items", item) for item in kept], kind="stable")
     whole = maps.mean(axis=1)
     return SeveralModels(
-        tuple(one.group for one in found),
+        tuple(represented.group for represented in found),
         len(kept),
         len(conditions),
         depths,
-        len({one.layers for one in patterns}) > 1,
+        len({pattern.layers for pattern in patterns}) > 1,
         between_readers(maps, seed),
         between_readers(maps, seed, centring="both"),
         identified_models(maps, order.astype(np.intp), seed),

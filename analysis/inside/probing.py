@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from analysis.inside.hidden_states import (
     LAST,
     RESULTS,
-    Kept,
     LayersDone,
+    StoredStates,
     fingerprint,
     kept_states,
     read_arrays,
@@ -66,7 +66,7 @@ def labels_of(rows: pd.DataFrame, items: pd.DataFrame, target: str, factors: Seq
     if target == "response":
         given = given.where(rows["response_status"] == "valid", None)
     options = _options(rows, items, factors)
-    if len({one for one in options if one is not None}) > 1:
+    if len({option for option in options if option is not None}) > 1:
         found = [_letter(*shown) for shown in zip(given, options, rows["choice_order"], strict=True)]
     else:
         # which label stood for which class (``Yes=A,No=B``)
@@ -139,7 +139,7 @@ class Dealt:
     @property
     def is_thinned(self) -> bool:
         """Whether families were drawn for training, as all of them are too many to hold."""
-        return max(len(one.train) for one in self.splits) < self.training
+        return max(len(split.train) for split in self.splits) < self.training
 
 
 def families_of(rows: pd.DataFrame, items: pd.DataFrame, keep_together: Sequence[str]) -> Codes:
@@ -173,7 +173,7 @@ def _column(name: str, items: pd.DataFrame) -> str:
     raise unknown_name(
         "analysis.probing.keep_together: column of items",
         name,
-        [str(one).removeprefix("cov_") for one in items],
+        [str(item).removeprefix("cov_") for item in items],
     )
 
 
@@ -315,8 +315,8 @@ _COUNTS = ("fits", "unconverged", "clipped")
 
 def folder_of(states: Path, target: str, settings: Mapping[str, Any], parts: Sequence[Any]) -> Path:
     """Return the folder for the results of one probing, named by a hash of all that they are made of."""
-    arrays = [one for one in parts if isinstance(one, np.ndarray)]
-    lists = [list(one) for one in parts if not isinstance(one, np.ndarray)]
+    arrays = [part for part in parts if isinstance(part, np.ndarray)]
+    lists = [list(part) for part in parts if not isinstance(part, np.ndarray)]
     mark = fingerprint({"layout": LAYOUT, **settings, "parts": lists}, *arrays)
     return states / RESULTS / f"probing_{plain(target)}_{mark[:16]}"
 
@@ -404,7 +404,7 @@ def probings(
 
 
 def _probed(
-    kept: Kept, tables: Tables, target: str, settings: Settings, told: Callable[[str], None]
+    kept: StoredStates, tables: Tables, target: str, settings: Settings, told: Callable[[str], None]
 ) -> Probing | Unprobed:
     study = str(tables.dictionary["study"])
     factors = [name for name in tables.factors if kept.rows[name].notna().any()]
@@ -469,15 +469,15 @@ def _probed(
 
 
 def _with_layers(
-    one: Probing,
-    kept: Kept,
+    probing: Probing,
+    kept: StoredStates,
     settings: Settings,
     where: Codes,
     keys: Sequence[str],
     told: Callable[[str], None],
 ) -> Probing:
     """Probe layer after layer; those that are kept are read."""
-    label, controls, dealt, target = one.label, one.controls, one.dealt, one.target
+    label, controls, dealt, target = probing.label, probing.controls, probing.dealt, probing.target
     parts = [part for split in dealt.splits for part in (split.train, split.test, split.inner)]
     folder = folder_of(
         kept.folder,
@@ -505,7 +505,7 @@ def _with_layers(
             computed += 1
             is_kept &= keep_layer(file, before)
         found.append(before)
-    return replace(one, layers=tuple(found), kept=is_kept)
+    return replace(probing, layers=tuple(found), kept=is_kept)
 
 
 def _counted(many: int, what: str) -> list[str]:

@@ -121,15 +121,17 @@ def probe_layer(
         trained.append(float(np.mean(probe.predict(z) == y)))
         labels_of = [own[split.train] for own in control_labels]
         others = [_fitted(z, own, c, None, count) for own in labels_of]
-        learnt = [float(np.mean(one.predict(z) == own)) for one, own in zip(others, labels_of, strict=True)]
+        learnt = [
+            float(np.mean(other.predict(z) == own)) for other, own in zip(others, labels_of, strict=True)
+        ]
         trained_controls.append(learnt)
         del z
         for first in range(0, len(split.test), _AT_ONCE):
             some = split.test[first : first + _AT_ONCE]
             rows = space.of(read(some))
             predicted[some] = probe.predict(rows)
-            for place, one in enumerate(others):
-                controls[place, some] = one.predict(rows)
+            for place, other in enumerate(others):
+                controls[place, some] = other.predict(rows)
     return ProbedLayer(
         predicted,
         controls,

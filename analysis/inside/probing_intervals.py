@@ -26,7 +26,7 @@ _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Estimates:
+class ProbeEstimates:
     """A value of every condition and layer."""
 
     value: Array  # shape (conditions, layers): with percentile intervals, each by itself
@@ -46,11 +46,11 @@ class Accuracies:
     units: int  # families that were drawn again
     widened: float  # factor of intervals' widths (`widening`)
     chance: Array
-    accuracy: Estimates
-    steps: Estimates  # accuracy at a layer minus that at the one before; shape (conditions, layers − 1)
-    against: Estimates
-    control: Estimates  # accuracy of the control task, the mean over its shuffles
-    selectivity: Estimates  # accuracy minus that of the control task
+    accuracy: ProbeEstimates
+    steps: ProbeEstimates  # accuracy at a layer minus that at the one before; shape (conditions, layers − 1)
+    against: ProbeEstimates
+    control: ProbeEstimates  # accuracy of the control task, the mean over its shuffles
+    selectivity: ProbeEstimates  # accuracy minus that of the control task
 
     @property
     def intervals(self) -> str:
@@ -59,26 +59,28 @@ class Accuracies:
             f", {self.widened:.2f} times as wide since folds share training items" if self.widened > 1 else ""
         )
         parts = (self.accuracy, self.steps, self.against, self.control, self.selectivity)
-        return f"percentile bootstraps over items{wider}{_UNMOVED if any(one.unmoved.any() for one in parts) else ''}"
+        return f"percentile bootstraps over items{wider}{_UNMOVED if any(part.unmoved.any() for part in parts) else ''}"
 
 
-def accuracies(one: Probing, study: str, resamples: int = RESAMPLES) -> Accuracies:
+def accuracies(probing: Probing, study: str, resamples: int = RESAMPLES) -> Accuracies:
     """Return accuracy, steps, differences and selectivity of a model's probes, with intervals."""
-    tested = one.tested
-    label, condition, family = one.label[tested], one.condition[tested], one.family[tested]
-    right = np.stack([layer.predicted[tested] == label for layer in one.layers], axis=1).astype(float)
+    tested = probing.tested
+    label, condition, family = probing.label[tested], probing.condition[tested], probing.family[tested]
+    right = np.stack([layer.predicted[tested] == label for layer in probing.layers], axis=1).astype(float)
     nothing = np.full(len(label), np.nan)
     learnt = np.stack(
         [
-            (layer.controls == one.controls)[:, tested].mean(axis=0) if len(one.controls) else nothing
-            for layer in one.layers
+            (layer.controls == probing.controls)[:, tested].mean(axis=0) if len(probing.controls) else nothing
+            for layer in probing.layers
         ],
         axis=1,
     )
-    names = (*one.conditions, ALL) if len(one.conditions) > 1 else one.conditions
-    own, layers = len(one.conditions), len(one.layers)
+    names = (*probing.conditions, ALL) if len(probing.conditions) > 1 else probing.conditions
+    own, layers = len(probing.conditions), len(probing.layers)
     sums, counts = _sums(np.concatenate([right, learnt], axis=1), condition, family, own)
-    both = _shares(sums, counts, stable_seed(study, "probing items", one.group, one.target), resamples)
+    both = _shares(
+        sums, counts, stable_seed(study, "probing items", probing.group, probing.target), resamples
+    )
     accuracy, control = both[..., :layers], both[..., layers:]
     made = {
         "accuracy": accuracy,
@@ -89,13 +91,13 @@ def accuracies(one: Probing, study: str, resamples: int = RESAMPLES) -> Accuraci
     }
     trials = np.bincount(condition, minlength=own)
     units = (counts > 0).sum(axis=0)
-    wider = widening(len(one.dealt.splits))
+    wider = widening(len(probing.dealt.splits))
     return Accuracies(
         names=names,
         trials=np.append(trials, trials.sum()) if own > 1 else trials,
         units=len(counts),
         widened=wider,
-        chance=_chance(one, tested),
+        chance=_chance(probing, tested),
         **{
             name: _estimates(
                 values[0],
@@ -109,14 +111,14 @@ def accuracies(one: Probing, study: str, resamples: int = RESAMPLES) -> Accuraci
     )
 
 
-def _chance(one: Probing, tested: Mask) -> Array:
+def _chance(probing: Probing, tested: Mask) -> Array:
     """Return chance as :class:`Accuracies` says, shape (conditions, layers), all conditions together last where there are several."""
-    label, condition = one.label[tested], one.condition[tested]
-    guess, own, layers = 1.0 / len(one.classes), len(one.conditions), len(one.layers)
-    common = (one.majority[tested] == label).astype(float)
-    if one.target == CONDITION:
-        taken = np.stack([layer.predicted[tested] for layer in one.layers], axis=1)
-        chance = [(taken == one.classes.index(level)).mean(axis=0) for level in one.conditions]
+    label, condition = probing.label[tested], probing.condition[tested]
+    guess, own, layers = 1.0 / len(probing.classes), len(probing.conditions), len(probing.layers)
+    common = (probing.majority[tested] == label).astype(float)
+    if probing.target == CONDITION:
+        taken = np.stack([layer.predicted[tested] for layer in probing.layers], axis=1)
+        chance = [(taken == probing.classes.index(level)).mean(axis=0) for level in probing.conditions]
     else:
         chance = [np.full(layers, max(guess, common[condition == place].mean())) for place in range(own)]
     chance += [np.full(layers, max(guess, common.mean()))] if own > 1 else []
@@ -149,7 +151,7 @@ def _shares(sums: Array, counts: Array, seed: int, resamples: int) -> Array:
     return np.concatenate([value[None], drawn.reshape(resamples, conditions, columns)])
 
 
-def _estimates(value: Array, draws: Array, wider: float, units: Index, least: float) -> Estimates:
+def _estimates(value: Array, draws: Array, wider: float, units: Index, least: float) -> ProbeEstimates:
     """Put percentile and simultaneous intervals around values, both within ``least`` and 1."""
     low, high = percentile_ends(draws, LEVEL)
     known = np.isfinite(value)
@@ -166,4 +168,4 @@ def _estimates(value: Array, draws: Array, wider: float, units: Index, least: fl
     ]
     ends = [np.where(unmoved, other, end) for other, end in zip(others, found, strict=True)]
     ends = [np.clip(value + wider * (end - value), least, 1.0) for end in ends]
-    return Estimates(value, ends[0], ends[1], ends[2], ends[3], unmoved)
+    return ProbeEstimates(value, ends[0], ends[1], ends[2], ends[3], unmoved)

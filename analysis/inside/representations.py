@@ -15,13 +15,13 @@ from analysis.inside.hidden_states import (
     LAST,
     MEAN,
     REGIONS,
-    Kept,
     LayersDone,
+    StoredStates,
     fingerprint,
     kept_states,
     remembered,
 )
-from analysis.measures.levels import Levels
+from analysis.measures.levels import LevelMeanings
 from analysis.measures.resampling import means
 from analysis.measures.similarity import cosines
 from analysis.tables import Tables
@@ -37,7 +37,7 @@ WORDING = ("prompt_variant", "label_map", "choice_order")
 
 
 @dataclass(frozen=True, eq=False)
-class Pairs:
+class StatePairs:
     """Which states are compared with which."""
 
     items: tuple[str, ...]
@@ -60,7 +60,7 @@ class LayerCosines:
 
 
 @dataclass(frozen=True, eq=False)
-class Pattern:
+class ConditionMap:
     """A model's map of conditions and layers, item by item."""
 
     items: tuple[str, ...]
@@ -82,7 +82,7 @@ class Pattern:
 
 def pair_rows(
     rows: pd.DataFrame, factor: str, intact: str, conditions: Sequence[str], within: Sequence[str] = ()
-) -> Pairs:
+) -> StatePairs:
     """Pair each changed text's states with those of the same item intact, in the same wording if any."""
     same_item = [name for name in ("set", "item_id", *within) if name in rows]
     wording = [name for name in WORDING if name in rows]
@@ -99,8 +99,8 @@ def pair_rows(
     named = [name for name in ("set", "item_id") if name in rows]
     texts = ["/".join(one) for one in zip(*(changed[name].astype(str) for name in named), strict=True)]
     items = tuple(sorted(set(texts)))
-    shown = tuple(one for one in conditions if (changed[factor] == one).any())
-    return Pairs(
+    shown = tuple(condition for condition in conditions if (changed[factor] == condition).any())
+    return StatePairs(
         items,
         shown,
         pd.Categorical(texts, items).codes.astype(np.intp),
@@ -118,7 +118,7 @@ def _looked_up(changed: pd.DataFrame, base: pd.DataFrame, by: list[str]) -> NDAr
     return merged["_intact"].fillna(-1).to_numpy(dtype=np.int64)
 
 
-def layer_cosines(read: Reader, pairs: Pairs) -> LayerCosines:
+def layer_cosines(read: Reader, pairs: StatePairs) -> LayerCosines:
     """Compare the pairs of one layer in two passes over it, a thousand rows in memory at a time."""
     used = np.union1d(pairs.changed, pairs.intact)
     mean = np.asarray(
@@ -174,18 +174,18 @@ class Represented:
     """One model's map in one set of items."""
 
     group: str  # reader group
-    run: str  # as `analysis.inside.hidden_states.Kept` has them
+    run: str  # as `analysis.inside.hidden_states.StoredStates` has them
     position: str
     part: str  # name of the set of items; empty where a study has one
     factor: str
     intact: str
-    pattern: Pattern
+    pattern: ConditionMap
     pairs: int
     other_wording: int
 
 
 def represented(
-    tables: Tables, does: Levels, told: Callable[[str], None] = lambda _: None
+    tables: Tables, does: LevelMeanings, told: Callable[[str], None] = lambda _: None
 ) -> list[Represented]:
     """Return the map of every model with hidden states, by one factor."""
     if does.intact is None:
@@ -193,7 +193,7 @@ def represented(
     found: list[Represented] = []
     seen: set[str] = set()
     for position in POSITIONS:
-        kept = [one for one in kept_states(tables, position) if one.group not in seen]
+        kept = [state for state in kept_states(tables, position) if state.group not in seen]
         seen.update(one.group for one in kept)
         for one in kept:
             found += _of_model(one, does, tables.factors, told)
@@ -201,7 +201,7 @@ def represented(
 
 
 def _of_model(
-    kept: Kept, does: Levels, factors: Mapping[str, Sequence[str]], told: Callable[[str], None]
+    kept: StoredStates, does: LevelMeanings, factors: Mapping[str, Sequence[str]], told: Callable[[str], None]
 ) -> Iterator[Represented]:
     assert does.intact is not None
     rows = kept.rows
@@ -223,7 +223,9 @@ def _of_model(
         yield Represented(*place, pattern, len(pairs.item), wording)
 
 
-def _pattern(kept: Kept, places: Places, pairs: Pairs, what: str, told: Callable[[str], None]) -> Pattern:
+def _pattern(
+    kept: StoredStates, places: Places, pairs: StatePairs, what: str, told: Callable[[str], None]
+) -> ConditionMap:
     """Compute a model's map layer by layer, each kept as it is done; each that was not kept before is told."""
     keys = kept.rows["work_key"].astype(str).to_numpy()[places]
     made_of = {
@@ -250,6 +252,6 @@ def _pattern(kept: Kept, places: Places, pairs: Pairs, what: str, told: Callable
             return {"cosine": layer.cosine, "centred": layer.centred, "apart": apart}
 
         layers.append(remembered(kept.folder, f"representations_layer_{number:02d}", mark, compute))
-    cosine, centred = (np.stack([one[name] for one in layers], axis=2) for name in ("cosine", "centred"))
-    apart, apart_centred = np.array([one["apart"] for one in layers], dtype=float).T
-    return Pattern(pairs.items, pairs.conditions, cosine, centred, apart, apart_centred)
+    cosine, centred = (np.stack([layer[name] for layer in layers], axis=2) for name in ("cosine", "centred"))
+    apart, apart_centred = np.array([layer["apart"] for layer in layers], dtype=float).T
+    return ConditionMap(pairs.items, pairs.conditions, cosine, centred, apart, apart_centred)

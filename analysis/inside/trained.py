@@ -65,7 +65,7 @@ class Trained:
 
 
 @dataclass(frozen=True)
-class Family:
+class ModelFamily:
     """A model and what was trained from it, in the order in which the trainings began."""
 
     base: str
@@ -75,11 +75,11 @@ class Family:
     @property
     def control(self) -> Trained | None:
         """The model trained on texts as they are; None where there is none, or more than one."""
-        found = [one for one in self.models if one.is_control]
+        found = [model for model in self.models if model.is_control]
         return found[0] if len(found) == 1 else None
 
 
-def families(tables: Tables) -> list[Family]:
+def families(tables: Tables) -> list[ModelFamily]:
     """Return the models of a study that were trained, by base; empty where none has used trials."""
     used = tables.trials[tables.trials["excluded_reason"].isna()]
     asked = set(used["reader_group"].astype(str))
@@ -91,8 +91,8 @@ def families(tables: Tables) -> list[Family]:
             one = Trained(str(group), str(base), str(training), record_of(tables, str(training)))
             found.setdefault(str(base), []).append(one)
     for models in found.values():
-        models.sort(key=lambda one: str(one.record.get("began_at") or ""))
-    return [Family(base, base in asked, tuple(models)) for base, models in found.items()]
+        models.sort(key=lambda model: str(model.record.get("began_at") or ""))
+    return [ModelFamily(base, base in asked, tuple(models)) for base, models in found.items()]
 
 
 def record_of(tables: Tables, training: str) -> Mapping[str, Any]:
@@ -132,7 +132,7 @@ MOST_ROWS = 60_000
 
 
 @dataclass(frozen=True)
-class Part:
+class TrainedMaterials:
     """Materials in which trained models are compared with their base."""
 
     title: str  # what they are, in words
@@ -145,7 +145,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Difference:
+class ModelDifference:
     """Two models in one condition, over the items that both were asked."""
 
     condition: str  # ``second`` minus ``first``
@@ -171,15 +171,15 @@ class Modelled:
     interaction: LikelihoodRatio | None
 
 
-def parts_of(tables: Tables, family: Family) -> list[Part]:
+def parts_of(tables: Tables, family: ModelFamily) -> list[TrainedMaterials]:
     """Return the materials of a study that a base and its trained models were asked about, H-TEST's tasks left out."""
-    members = [family.base, *(one.group for one in family.models)]
+    members = [family.base, *(model.group for model in family.models)]
     trials = tables.trials
     trials = trials[trials["excluded_reason"].isna() & trials[GROUP].isin(members)]
     if "task" in tables.factors:
         trials = trials[trials["task"].isna()]
     found = []
-    known = {one.set_name: one for one in study_parts(tables) if not one.imported}
+    known = {part.set_name: part for part in study_parts(tables) if not part.imported}
     for set_name, rows in trials.groupby("set", sort=False, dropna=False):
         published = known.get(str(set_name))
         if published is not None:
@@ -196,7 +196,7 @@ def parts_of(tables: Tables, family: Family) -> list[Part]:
 
 def _measured(
     tables: Tables, rows: pd.DataFrame, title: str, name: str, factor: str, levels: dict[str, str]
-) -> Iterator[Part]:
+) -> Iterator[TrainedMaterials]:
     rows = rows.assign(condition=rows[factor].map(levels) if factor else ALL)
     rows = rows[rows["condition"].notna()]
 
@@ -210,15 +210,15 @@ def _measured(
         measured = measured.assign(condition=measured[factor].map(levels) if factor else ALL)
         measured = measured[measured["ed_shown"] > 0]
         if len(measured):
-            yield Part(
+            yield TrainedMaterials(
                 title, f"{name}_recovered", RECOVERY, factor, present(measured), rows[restored], measured
             )
     judged = asked(rows[~restored])
     if len(judged):
-        yield Part(title, name, RIGHT, factor, present(rows), judged, pd.DataFrame())
+        yield TrainedMaterials(title, name, RIGHT, factor, present(rows), judged, pd.DataFrame())
 
 
-def cells_of(part: Part, study: str) -> pd.DataFrame:
+def cells_of(part: TrainedMaterials, study: str) -> pd.DataFrame:
     """Return every model's value in every condition, in percent."""
     if part.measure == RECOVERY:
         sums = recovery(part.measured, ["condition"], study=study)
@@ -230,13 +230,13 @@ def cells_of(part: Part, study: str) -> pd.DataFrame:
     return shares[[GROUP, "condition", "trials"]].assign(**percent)
 
 
-def differences(part: Part, family: Family) -> list[Difference]:
+def differences(part: TrainedMaterials, family: ModelFamily) -> list[ModelDifference]:
     """Compare each trained model with the base and, trained on scrambled text, with the control, in every condition."""
     control = family.control
     asked_of = set(part.trials[GROUP].astype(str))
-    pairs = [(family.base, one.group, False) for one in family.models]
+    pairs = [(family.base, model.group, False) for model in family.models]
     if control is not None:
-        pairs += [(control.group, one.group, True) for one in family.models if not one.is_control]
+        pairs += [(control.group, model.group, True) for model in family.models if not model.is_control]
     pairs = [pair for pair in pairs if {*pair[:2]} <= asked_of]
     compare = _recovered if part.measure == RECOVERY else _right
     compared = [compare(part, condition, *pair) for condition in part.levels.values() for pair in pairs]
@@ -248,17 +248,23 @@ def differences(part: Part, family: Family) -> list[Difference]:
 _KEYS = ["set", "item_id"]
 
 
-def _right(part: Part, condition: str, first: str, second: str, against: bool) -> Difference | None:
+def _right(
+    part: TrainedMaterials, condition: str, first: str, second: str, against: bool
+) -> ModelDifference | None:
     rows = part.trials[part.trials["condition"] == condition]
     rows = rows.assign(right=failures_as_wrong(rows), making="", task=rows["set"].astype(str))
     met = paired(rows[rows[GROUP] == first], rows[rows[GROUP] == second])
     if met is None:
         return None
     ends = 100 * met.difference, 100 * met.low, 100 * met.high, met.p
-    return Difference(condition, first, second, against, met.items, 100 * met.first, 100 * met.second, *ends)
+    return ModelDifference(
+        condition, first, second, against, met.items, 100 * met.first, 100 * met.second, *ends
+    )
 
 
-def _recovered(part: Part, condition: str, first: str, second: str, against: bool) -> Difference | None:
+def _recovered(
+    part: TrainedMaterials, condition: str, first: str, second: str, against: bool
+) -> ModelDifference | None:
     rows = part.measured[part.measured["condition"] == condition]
     sums = [
         rows[rows[GROUP] == group].groupby(_KEYS, dropna=False)[["ed_shown", "ed_given"]].mean()
@@ -279,17 +285,17 @@ def _recovered(part: Part, condition: str, first: str, second: str, against: boo
         low, high, p = *test.confidence_interval(), float(test.pvalue)
     before, after = (100 * rates).tolist()
     found = before, after, after - before, float(low), float(high), p
-    return Difference(condition, first, second, against, len(both), *found)
+    return ModelDifference(condition, first, second, against, len(both), *found)
 
 
-def modelled(part: Part, family: Family) -> Modelled | str:
+def modelled(part: TrainedMaterials, family: ModelFamily) -> Modelled | str:
     """Fit a logistic mixed model of training by condition with a variance between items."""
     rows = part.measured if part.measure == RECOVERY else part.trials
     if len(rows) > MOST_ROWS:
         return f"there are {len(rows):,} answers; state a plan for a model of so many"
     present = set(rows[GROUP].astype(str))
-    models = [name for name in (family.base, *(one.group for one in family.models)) if name in present]
-    conditions = [one for one in part.levels.values() if (rows["condition"] == one).any()]
+    models = [name for name in (family.base, *(model.group for model in family.models)) if name in present]
+    conditions = [level for level in part.levels.values() if (rows["condition"] == level).any()]
     if len(models) < 2:
         return "one model alone answered"
     data = pd.DataFrame({"training": rows[GROUP].astype(str), "condition": rows["condition"].astype(str)})
@@ -373,7 +379,7 @@ _ITEM = ["making", "task", "item_id"]
 
 
 @dataclass(frozen=True)
-class Cell:
+class TrainedScore:
     """One test task (or all of them) of one trained model."""
 
     task: str  # what was tested: a task, or ``average`` (all items of all tasks)
@@ -396,23 +402,23 @@ class Transfer:
     models: tuple[Trained, ...]
     base_accuracy: Mapping[str, float]  # share right of the base, by task and ``average`` (mean of the tasks)
     accuracy: pd.DataFrame
-    cells: tuple[Cell, ...]  # comparisons; a cell with fewer than ten common items is left out
-    averages: tuple[Cell, ...]
+    cells: tuple[TrainedScore, ...]  # comparisons; a cell with fewer than ten common items is left out
+    averages: tuple[TrainedScore, ...]
     diagonal: Diagonal | None  # none for fewer than two tasks both trained and tested
 
 
 def transfer(
-    rows: pd.DataFrame, family: Family, bound: float | None = None, seed: int = 0
+    rows: pd.DataFrame, family: ModelFamily, bound: float | None = None, seed: int = 0
 ) -> Transfer | None:
     """Compare what was trained from one base with the base, task by task."""
     rows_of = {str(group): own for group, own in rows.groupby("reader_group")}
     base = rows_of.get(family.base)
-    models = [one for one in family.models if one.group in rows_of]
+    models = [model for model in family.models if model.group in rows_of]
     if base is None or not models:
         return None
-    models.sort(key=lambda one: TASKS.index(one.task) if one.task in TASKS else len(TASKS))
+    models.sort(key=lambda model: TASKS.index(model.task) if model.task in TASKS else len(TASKS))
     tasks = tuple(task for task in TASKS if (base["task"] == task).any())
-    shares = pd.DataFrame({one.group: _by_task(rows_of[one.group], tasks) for one in models})
+    shares = pd.DataFrame({model.group: _by_task(rows_of[model.group], tasks) for model in models})
     found: list[tuple[str, Trained, Paired]] = []
     for one in models:
         both = in_common(base, rows_of[one.group])
@@ -420,7 +426,7 @@ def transfer(
             first, second = (rows if task == AVERAGE else rows[rows["task"] == task] for rows in both)
             if (met := paired(first, second, bound)) is not None:
                 found.append((task, one, met))
-    on_tasks = {one.group: one.task for one in models if one.task in tasks}
+    on_tasks = {model.group: model.task for model in models if model.task in tasks}
     gains = {group: _item_gains(base, rows_of[group]) for group in on_tasks}
     return Transfer(
         family.base,
@@ -440,9 +446,9 @@ def _by_task(rows: pd.DataFrame, tasks: Sequence[str]) -> pd.Series[float]:
     return shares
 
 
-def _adjusted(found: Sequence[tuple[str, Trained, Paired]]) -> tuple[Cell, ...]:
+def _adjusted(found: Sequence[tuple[str, Trained, Paired]]) -> tuple[TrainedScore, ...]:
     adjusted = corrected(np.array([one.p for *_, one in found]), "BH")
-    return tuple(Cell(*one, float(p)) for one, p in zip(found, adjusted, strict=True))
+    return tuple(TrainedScore(*one, float(p)) for one, p in zip(found, adjusted, strict=True))
 
 
 def _item_gains(base: pd.DataFrame, trained: pd.DataFrame) -> pd.Series[float]:

@@ -1,7 +1,7 @@
 """Which letters of a word matter, and what explains it: places, kinds of change, distance, match scores and tokens."""
 
 from analysis.letters.changes import letter_changes
-from analysis.letters.predictor_comparison import Competing, competing_predictors
 from analysis.letters.letter_costs import letter_contrast, letter_costs
+from analysis.letters.predictor_comparison import Competing, competing_predictors
 
 __all__ = ["Competing", "competing_predictors", "letter_changes", "letter_contrast", "letter_costs"]

@@ -76,7 +76,7 @@ def letter_changes(items: pd.DataFrame, factors: Sequence[str]) -> pd.DataFrame:
         changes, derived = _changes_of(said, str(given["item_id"]))
         if changes is None or any(change["unit"] != "letter" for change in changes):
             continue
-        changed = [(one, told) for one in changes if (told := _of_word(one)) is not None]
+        changed = [(change, told) for change in changes if (told := _of_word(change)) is not None]
         found = [told for _, told in changed]
         told = {name: _common([one[name] for one in found]) for name in ("zone", "kind")}
         many = {"changed_words": len(found)}
@@ -97,7 +97,7 @@ def _changes_of(said: Mapping[str, Any], item: str) -> tuple[Sequence[Mapping[st
     if recorded or (said["changes"] is not None and provenance.get("operation") != IMPORTED):
         return list(recorded), False
     forms = [_read(said[side], item, side) for side in ("intact", "shown")]
-    if not all(isinstance(one, Mapping) for one in forms):
+    if not all(isinstance(form, Mapping) for form in forms):
         return ([], False) if said["changes"] is not None else (None, True)
     return changes_of_forms(*forms), True
 

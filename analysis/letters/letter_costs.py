@@ -13,13 +13,13 @@ import numpy as np
 import pandas as pd
 
 from analysis.arrays import Array
+from analysis.cluster_sampling import draw
 from analysis.costs.ratios import Profile, group_profiles
 from analysis.fidelity import item_values
 from analysis.letters.changes import AGREED, INTACT, MIXED, letter_changes, of_forms
 from analysis.measures.resampling import RESAMPLES, interval
 from analysis.readers import PARTICIPANT_KINDS
 from analysis.tables import Tables, item_names
-from analysis.cluster_sampling import draw
 from stimuli.errors import UserError, unknown_name
 
 OF_WORDS = {"time_changed": "rt", "surprisal_changed": "surprisal"}
@@ -169,14 +169,14 @@ class GroupCosts:
 
 
 @dataclass(frozen=True)
-class Question:
+class LetterContrast:
     """One contrast of kinds or places of change."""
 
     name: str  # in words, such as ``substitution − transposition``
     weights: dict[str, float]  # of the levels whose weighted sum is asked for
 
     @classmethod
-    def of_pairs(cls, name: str, pairs: Sequence[tuple[Sequence[str], Sequence[str]]]) -> Question:
+    def of_pairs(cls, name: str, pairs: Sequence[tuple[Sequence[str], Sequence[str]]]) -> LetterContrast:
         """Ask for the difference between two sides, each the mean of its levels, averaged over pairs of sides."""
         weights: dict[str, float] = {}
         for pair in pairs:
@@ -186,10 +186,10 @@ class Question:
         return cls(name, weights)
 
     @classmethod
-    def of_slope(cls, name: str, places: dict[str, float]) -> Question:
+    def of_slope(cls, name: str, places: dict[str, float]) -> LetterContrast:
         """Ask by how much the cost grows with each step of a number that belongs to the levels (least squares)."""
         middle = sum(places.values()) / len(places)
-        spread = sum((one - middle) ** 2 for one in places.values())
+        spread = sum((place - middle) ** 2 for place in places.values())
         return cls(name, {level: (one - middle) / spread for level, one in places.items()})
 
 
@@ -230,15 +230,15 @@ def letter_contrast(
 ) -> pd.DataFrame:
     """Return how much more one kind of change costs than another, e.g. transposition than substitution."""
     costs = _asked(tables, by, measure, resamples)
-    asked = [Question.of_pairs(f"{first} − {second}", [((first,), (second,))])]
+    asked = [LetterContrast.of_pairs(f"{first} − {second}", [((first,), (second,))])]
     found = contrast_table(costs, asked).drop(columns="draws")
     if found.empty:
-        seen = {level for one in costs for level in one.profile.levels}
+        seen = {level for cost in costs for level in cost.profile.levels}
         raise unknown_name("level of changed letters:", first if first not in seen else second, seen)
     return found
 
 
-def contrast_table(costs: Sequence[GroupCosts], questions: Sequence[Question]) -> pd.DataFrame:
+def contrast_table(costs: Sequence[GroupCosts], questions: Sequence[LetterContrast]) -> pd.DataFrame:
     """Answer questions of profiles."""
     names = ["reader_group", "reader_kind", "contrast", "difference", "low", "high", "p", "draws"]
     found = []
@@ -394,7 +394,7 @@ MOST_DISTANCES = 4
 
 
 @dataclass(frozen=True)
-class Cost:
+class CostInterval:
     """One cost with the ends of its interval (nan where there is none) and the items behind it."""
 
     value: float
@@ -404,32 +404,32 @@ class Cost:
 
 
 @dataclass(frozen=True)
-class Beside:
+class HumanModelCost:
     """What one kind of change at one place costs people and a model."""
 
     kind: str  # as `analysis.letters.letter_changes` names them
     place: str
-    people: Mapping[str, Cost]
-    model: Mapping[str, Cost]
+    people: Mapping[str, CostInterval]
+    model: Mapping[str, CostInterval]
     distance: str = ""  # places between the two letters, or empty: all distances together
 
 
 @dataclass(frozen=True)
-class Pair:
+class HumanModelPair:
     """People and one model."""
 
     people: str  # reader groups, and the people's reader kind
     people_kind: str
     model: str
-    rows: tuple[Beside, ...]
+    rows: tuple[HumanModelCost, ...]
 
     @property
-    def together(self) -> tuple[Beside, ...]:
+    def together(self) -> tuple[HumanModelCost, ...]:
         """Rows of places, all distances together."""
         return tuple(row for row in self.rows if not row.distance)
 
     @property
-    def apart(self) -> tuple[Beside, ...]:
+    def apart(self) -> tuple[HumanModelCost, ...]:
         """Rows of single distances, and of places that have no distances of their own."""
         split = {(row.kind, row.place) for row in self.rows if row.distance}
         return tuple(row for row in self.rows if row.distance or (row.kind, row.place) not in split)
@@ -441,9 +441,9 @@ def beside(
     right: Sequence[GroupCosts],
     kinds: Sequence[str],
     places: Sequence[str],
-) -> list[Pair]:
+) -> list[HumanModelPair]:
     """Put people's costs beside those of each model."""
-    timed = sorted(times, key=lambda one: one.kind != "human")
+    timed = sorted(times, key=lambda time: time.kind != "human")
     bits = of_models.get(BITS, ())
     if not timed or not bits:
         return []
@@ -455,33 +455,33 @@ def beside(
     for model in models:
         own = {name: _of(model, costs) for name, costs in (*of_models.items(), (RIGHT, right))}
         rows = tuple(
-            Beside(kind, place, _costs(people, level), _costs(own, level), distance)
+            HumanModelCost(kind, place, _costs(people, level), _costs(own, level), distance)
             for kind, place, distance, level in keys
         )
         if any(row.model for row in rows):
-            found.append(Pair(who.group, who.kind, model, rows))
+            found.append(HumanModelPair(who.group, who.kind, model, rows))
     return found
 
 
 def _of(group: str, costs: Sequence[GroupCosts]) -> list[GroupCosts]:
-    return [one for one in costs if one.group == group]
+    return [cost for cost in costs if cost.group == group]
 
 
 def _keys(times: Sequence[GroupCosts], kind: str, place: str) -> list[tuple[str, str, str, str]]:
     """Return kind, place, distance and level of a place that people met: all distances together, then each of several."""
-    levels = [level for one in times for level in one.profile.levels]
+    levels = [level for time in times for level in time.profile.levels]
     whole = f"{kind}{SEPARATOR}{place}"
     if whole not in levels:
         return []
-    split = sorted((one for one in levels if one.startswith(whole + SEPARATOR)), key=natural)
+    split = sorted((level for level in levels if level.startswith(whole + SEPARATOR)), key=natural)
     if place == "outer" or not 1 < len(split) <= MOST_DISTANCES:
         split = []
     return [(kind, place, "", whole), *((kind, place, one.split(SEPARATOR)[2], one) for one in split)]
 
 
-def _costs(given: Mapping[str, Sequence[GroupCosts]], level: str) -> dict[str, Cost]:
+def _costs(given: Mapping[str, Sequence[GroupCosts]], level: str) -> dict[str, CostInterval]:
     return {
-        measure: Cost(value, low, high, one.items_of[level])
+        measure: CostInterval(value, low, high, one.items_of[level])
         for measure, several in given.items()
         for one in several
         for name, value, low, high in one.profile.costs()

@@ -41,7 +41,7 @@ class Competing:
     def fitted(self, group: str, name: str, measure: str) -> Fit | None:
         """Fit one explanation once more and return it whole; None where it has no random effects or cannot be fitted."""
         done = self.competitions[group]
-        formula = next(one.formula for one in done.candidates if one.name == name)
+        formula = next(candidate.formula for candidate in done.candidates if candidate.name == name)
         if "|" not in formula:
             return None
         try:
@@ -132,7 +132,7 @@ def _with_matches(rows: pd.DataFrame) -> pd.DataFrame:
     told = {}
     for forms in set(rows["forms"]):
         scores = [match_scores(intact.lower(), shown.lower()) for intact, shown in forms]
-        told[forms] = {f"cov_{name}": float(np.mean([one[name] for one in scores])) for name in scores[0]}
+        told[forms] = {f"cov_{name}": float(np.mean([score[name] for score in scores])) for name in scores[0]}
     computed = pd.DataFrame([told[forms] for forms in rows["forms"]], index=rows.index)
     if "cov_letters" not in rows:
         computed["cov_letters"] = rows["letters"]

@@ -170,13 +170,13 @@ def against_chance(trials: pd.DataFrame, by: Sequence[str] | str, *, study: str 
         stats.binomtest(int(k), int(n), float(p))
         for k, n, p in zip(table["correct"], table["trials"], table["chance"], strict=True)
     ]
-    ends = [one.proportion_ci(0.95, "exact") for one in tests]
+    ends = [test.proportion_ci(0.95, "exact") for test in tests]
     kinds = kinds_of(rows)
     units = [
         (one["wrong_low"], one["wrong_high"]) if kinds[one[GROUP]] in PARTICIPANT_KINDS else _over_items(own)
         for one, (_, own) in zip(table.to_dict("records"), cells, strict=True)
     ]
-    p = np.array([float(one.pvalue) for one in tests])
+    p = np.array([float(test.pvalue) for test in tests])
     found = pd.DataFrame(
         {
             **{name: table[name] for name in keys},
@@ -185,7 +185,7 @@ def against_chance(trials: pd.DataFrame, by: Sequence[str] | str, *, study: str 
             "correct": table["correct"],
             "answered": table["valid"],
             "accuracy": table["wrong"],
-            **dict(zip(("low", "high"), np.array([(one.low, one.high) for one in ends]).T, strict=True)),
+            **dict(zip(("low", "high"), np.array([(end.low, end.high) for end in ends]).T, strict=True)),
             **dict(zip(("unit_low", "unit_high"), np.array(units).T, strict=True)),
             "chance": table["chance"],
             "p": p,

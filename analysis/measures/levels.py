@@ -20,7 +20,7 @@ _NOTHING = "none"
 
 
 @dataclass(frozen=True)
-class Levels:
+class LevelMeanings:
     """What the levels of one factor do."""
 
     factor: str
@@ -41,7 +41,7 @@ def levels_of(
     factor: str,
     levels: Sequence[str],
     between: Mapping[str, Mapping[str, Mapping[str, Any]]] | None = None,
-) -> Levels:
+) -> LevelMeanings:
     """Say what each level of a factor does to the texts of a study's test items."""
     found: dict[str, Does | None] = dict.fromkeys(levels)
     if factor in items:
@@ -59,7 +59,7 @@ def levels_of(
         return tuple(level for level in levels if found[level] == does)
 
     intact, others = those("intact"), (those("substituted"), those("withheld"), those("changed"), those(None))
-    return Levels(factor, intact[0] if len(intact) == 1 else None, *others)
+    return LevelMeanings(factor, intact[0] if len(intact) == 1 else None, *others)
 
 
 def scrambled_levels(tables: Tables, factor: str) -> list[str]:

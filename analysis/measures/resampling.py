@@ -20,7 +20,7 @@ _CELLS = 4_000_000
 
 
 @dataclass(frozen=True)
-class Interval:
+class BootstrapInterval:
     """A percentile interval of a bootstrap."""
 
     low: float
@@ -33,11 +33,11 @@ class Interval:
         return not (self.low > 0 or self.high < 0)
 
 
-def where_it_varies(ends: Interval) -> Interval:
+def where_it_varies(ends: BootstrapInterval) -> BootstrapInterval:
     """Return an interval, or none where all resamples have one value: they cannot say how far other units would be off."""
     if ends.high - ends.low > _ROUNDING:
         return ends
-    return Interval(float("nan"), float("nan"), ends.undefined)
+    return BootstrapInterval(float("nan"), float("nan"), ends.undefined)
 
 
 def means(values: NDArray[np.floating]) -> Array:
@@ -86,14 +86,14 @@ def percentile_ends(draws: Array, level: float = 0.95) -> tuple[Array, Array]:
     return low, high
 
 
-def interval(draws: Array, level: float = 0.95) -> Interval:
+def interval(draws: Array, level: float = 0.95) -> BootstrapInterval:
     """Return the percentile interval of bootstrap draws, shape (resamples,); undefined draws (nan, inf) are counted."""
     defined = draws[np.isfinite(draws)]
     undefined = 1.0 - len(defined) / len(draws) if len(draws) else 1.0
     if undefined > 0.5 or len(defined) < 2:
-        return Interval(float("nan"), float("nan"), undefined)
+        return BootstrapInterval(float("nan"), float("nan"), undefined)
     low, high = np.quantile(defined, [0.5 - level / 2, 0.5 + level / 2])
-    return Interval(float(low), float(high), undefined)
+    return BootstrapInterval(float(low), float(high), undefined)
 
 
 def with_ends(name: str, draws: Array) -> dict[str, float]:
@@ -108,10 +108,10 @@ def bootstrap(
     seed: int,
     resamples: int = RESAMPLES,
     level: float = 0.95,
-) -> Interval:
+) -> BootstrapInterval:
     """Return the percentile interval of a statistic of column means."""
     if len(values) < 2:
-        return Interval(float("nan"), float("nan"), 1.0)
+        return BootstrapInterval(float("nan"), float("nan"), 1.0)
     with np.errstate(invalid="ignore", divide="ignore"):
         return interval(statistic(resampled_means(values, seed, resamples)), level)
 
@@ -121,7 +121,7 @@ def mean_of(values: Array) -> float:
     return float(means(values.ravel()))
 
 
-def mean_ends(values: Array, seed: int) -> Interval:
+def mean_ends(values: Array, seed: int) -> BootstrapInterval:
     """Return the bootstrap interval of a mean over units, shape (units,); none where all resamples have one value."""
     return where_it_varies(bootstrap(values[:, None], lambda means: means[:, 0], seed))
 

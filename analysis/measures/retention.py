@@ -11,7 +11,14 @@ import pandas as pd
 from analysis.answers import failures_as_wrong
 from analysis.arrays import Array
 from analysis.measures.accuracy import GROUP, asked
-from analysis.measures.resampling import Interval, bootstrap, interval, item_means, means, resampled_means
+from analysis.measures.resampling import (
+    BootstrapInterval,
+    bootstrap,
+    interval,
+    item_means,
+    means,
+    resampled_means,
+)
 from analysis.preprocessing.exclusions import TIMED
 from stimuli.errors import UserError, unknown_name
 from stimuli.seeds import stable_seed
@@ -118,8 +125,8 @@ def retentions(
     return pd.DataFrame(found)
 
 
-def _ends(draws: Array, units: int) -> Interval:
-    return interval(draws) if units > 1 else Interval(float("nan"), float("nan"), 1.0)
+def _ends(draws: Array, units: int) -> BootstrapInterval:
+    return interval(draws) if units > 1 else BootstrapInterval(float("nan"), float("nan"), 1.0)
 
 
 TOKENS = ("prompt_tokens", "completion_tokens", "total_tokens", "reasoning_tokens")

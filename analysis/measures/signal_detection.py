@@ -15,13 +15,13 @@ from scipy import stats
 
 from analysis import apa
 from analysis.answers import is_valid
+from analysis.cluster_sampling import draw, shares, units_of
 from analysis.intervals import half_width
 from analysis.measures.accuracy import cell_columns
 from analysis.measures.resampling import interval, resampled_means
 from analysis.mixed import Fit, fit, linear_contrasts
 from analysis.names import plain
 from analysis.readers import DATA_KINDS, PARTICIPANT_KINDS, group_order, headed, kinds_of
-from analysis.cluster_sampling import draw, shares, units_of
 from stimuli.errors import UserError, unknown_name
 from stimuli.seeds import stable_seed
 
@@ -32,7 +32,7 @@ false alarms, with 1 added to the numbers of signal and other trials, whether or
 
 
 @dataclass(frozen=True)
-class Sensitivity:
+class SignalDetection:
     """Sensitivity and bias from counts."""
 
     d_prime: float  # a criterion above 0 is a bias against answering "signal"
@@ -42,7 +42,7 @@ class Sensitivity:
     beta: float  # ln of the likelihood ratio at the criterion, d' x c
 
 
-def sensitivity(hits: float, signals: float, false_alarms: float, others: float) -> Sensitivity:
+def sensitivity(hits: float, signals: float, false_alarms: float, others: float) -> SignalDetection:
     """Return d' and c of one reader in one condition, with the log-linear correction."""
     if min(hits, false_alarms) < 0 or hits > signals or false_alarms > others:
         raise UserError(
@@ -55,7 +55,7 @@ def sensitivity(hits: float, signals: float, false_alarms: float, others: float)
     variance = rates * (1 - rates) / many / stats.norm.pdf(z) ** 2
     d_prime, criterion = float(z[0] - z[1]), float(-(z[0] + z[1]) / 2)
     se = float(np.sqrt(variance.sum()))
-    return Sensitivity(d_prime, criterion, se, se / 2, d_prime * criterion)
+    return SignalDetection(d_prime, criterion, se, se / 2, d_prime * criterion)
 
 
 def classes_of(trials: pd.DataFrame) -> tuple[str, str]:
@@ -379,7 +379,7 @@ def probit_model(classes: Classes, factor: str, levels: Sequence[str]) -> Probit
             return ProbitModel(data, found, omitted, tuple(remarks), tuple(groups), tuple(kept))
         why = NO_VARIANCE if found.converged else NOT_CONVERGED
         left_out.setdefault(why, []).extend(gone)
-        terms = [one for one in terms if one not in gone]
+        terms = [term for term in terms if term not in gone]
         grouped = [one for one in grouped if one not in gone]
 
 

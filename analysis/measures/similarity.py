@@ -19,7 +19,7 @@ _ROWS = 4096
 
 
 @dataclass(frozen=True)
-class Similarity:
+class VectorSimilarity:
     """Similarity of paired vectors."""
 
     pairs: int
@@ -46,7 +46,7 @@ def cosines(one: NDArray[np.floating], other: NDArray[np.floating]) -> Array:
 
 def similarity(
     one: NDArray[np.floating], other: NDArray[np.floating], seed: int, permutations: int = 1000
-) -> Similarity:
+) -> VectorSimilarity:
     """Return mean cosine, centred cosine, and the baseline of permuted pairs."""
     own = cosines(one, other)
     first, second = (np.asarray(side, dtype=float) for side in (one, other))
@@ -63,7 +63,7 @@ def similarity(
         [np.nanmean(np.einsum("ij,ij->i", a, b[random.permutation(len(b))])) for _ in range(permutations)]
     )
     higher = int((drawn >= observed - 1e-12).sum())
-    return Similarity(
+    return VectorSimilarity(
         len(own),
         observed,
         ends.low,

@@ -20,7 +20,14 @@ Symbols are those of Bates et al. (2015): y = X beta + Z b + o, b = Lambda u, u 
 """
 
 from analysis.mixed.fitting import completed, fit, sketch
-from analysis.mixed.hypotheses import LikelihoodRatio, anova, joint_test, kenward_roger, likelihood_ratio_test, with_degrees
+from analysis.mixed.hypotheses import (
+    LikelihoodRatio,
+    anova,
+    joint_test,
+    kenward_roger,
+    likelihood_ratio_test,
+    with_degrees,
+)
 from analysis.mixed.inference import equivalence_tests, linear_contrasts
 from analysis.mixed.intervals import Bootstrap, bootstrap, profile_intervals
 from analysis.mixed.marginal_means import CategoryMargins, Margins, category_margins, margins, trends

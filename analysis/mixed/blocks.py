@@ -21,13 +21,21 @@ import numpy as np
 from scipy import linalg, sparse
 
 from analysis.arrays import Array, Index
+from analysis.mixed.elimination import (
+    Factored,
+    Indices,
+    Structure,
+    TooLarge,
+    distinct,
+    for_scipy,
+    plan,
+    transposed_times,
+)
 from stimuli.errors import UserError
-
-from analysis.mixed.elimination import Factored, Indices, Structure, TooLarge, distinct, for_scipy, plan, transposed_times
 
 
 @dataclass(frozen=True)
-class Effects:
+class RandomEffectsBlock:
     """The random-effects columns of one grouping factor, all its terms side by side."""
 
     codes: Index  # (n,): level of each row
@@ -52,13 +60,13 @@ Columns = tuple[Array | None, ...]
 """Columns of a factor in some rows, shapes (r,); None for one that is 1 in all of them."""
 
 
-def _columns(of: Effects, rows: Rows) -> Columns:
+def _columns(of: RandomEffectsBlock, rows: Rows) -> Columns:
     found = [np.ascontiguousarray(of.columns[rows, i]) for i in range(of.width)]
     return tuple(None if (one == 1.0).all() else one for one in found)
 
 
 @dataclass(frozen=True)
-class Pair:
+class LevelPair:
     """Levels of factors f <= g that occur together; each combination is a cell."""
 
     f: int  # f, g: the factors
@@ -87,7 +95,7 @@ class Pair:
 class Products:
     """A = Z' W Z: per pair of factors the blocks (cells, k_f, k_g)."""
 
-    layout: Layout
+    layout: EffectsLayout
     blocks: tuple[Array, ...]
 
     def times(self, b: Array) -> Array:
@@ -114,10 +122,10 @@ class Products:
         return found
 
 
-class Layout:
+class EffectsLayout:
     """Positions of each grouping factor's effects, and products with the sparse Z that never form it."""
 
-    def __init__(self, factors: Sequence[Effects]) -> None:
+    def __init__(self, factors: Sequence[RandomEffectsBlock]) -> None:
         self.factors = tuple(factors)
         self.n = len(self.factors[0].codes)
         self.m1, self.k1 = self.factors[0].n_levels, self.factors[0].width
@@ -126,23 +134,23 @@ class Layout:
         self.q, self.q1, self.q2 = ends[-1], ends[0], ends[-1] - ends[0]
 
     @cached_property
-    def pairs(self) -> tuple[Pair, ...]:
+    def pairs(self) -> tuple[LevelPair, ...]:
         """Pairs of factors, all levels of which may meet."""
         columns = [_columns(f, slice(None)) for f in self.factors]
         found = []
-        for f, one in enumerate(self.factors):
-            found.append(Pair(f, f, one.n_levels, slice(None), one.codes, columns[f], columns[f]))
+        for f, factor in enumerate(self.factors):
+            found.append(LevelPair(f, f, factor.n_levels, slice(None), factor.codes, columns[f], columns[f]))
             for g, other in enumerate(self.factors[f + 1 :], start=f + 1):
-                cell = one.codes * other.n_levels + other.codes
-                count = one.n_levels * other.n_levels
-                found.append(Pair(f, g, count, slice(None), cell, columns[f], columns[g]))
+                cell = factor.codes * other.n_levels + other.codes
+                count = factor.n_levels * other.n_levels
+                found.append(LevelPair(f, g, count, slice(None), cell, columns[f], columns[g]))
         return tuple(found)
 
     def part(self, b: Array, f: int) -> Array:
         """View the part of a (q, …) array of a factor as (m, k, …)."""
         return b[self.slices[f]].reshape(self.factors[f].n_levels, self.factors[f].width, *b.shape[1:])
 
-    def view(self, matrix: Array, pair: Pair) -> Array:
+    def view(self, matrix: Array, pair: LevelPair) -> Array:
         """View the part of a (q1, q2) or (q2, q2) matrix of a pair as blocks, (m_f, k, k) or (m_f, m_g, k_f, k_g)."""
         one, other = self.factors[pair.f], self.factors[pair.g]
         down, across = (
@@ -152,12 +160,12 @@ class Layout:
         blocks = matrix[down, across].reshape(one.n_levels, one.width, other.n_levels, other.width)
         return np.einsum("iaib->iab", blocks) if pair.f == pair.g else blocks.transpose(0, 2, 1, 3)
 
-    def cross(self, pair: Pair, block: Array, one: Array, other: Array) -> tuple[Array, Array]:
+    def cross(self, pair: LevelPair, block: Array, array: Array, other: Array) -> tuple[Array, Array]:
         """Multiply the matrix of two factors and (m_g k_g, c), and its transpose and (m_f k_f, c)."""
         f, g = self.factors[pair.f], self.factors[pair.g]
         blocks = block.reshape(f.n_levels, g.n_levels, f.width, g.width)
-        matrix = blocks.transpose(0, 2, 1, 3).reshape(len(one), len(other))
-        return matrix @ other, matrix.T @ one
+        matrix = blocks.transpose(0, 2, 1, 3).reshape(len(array), len(other))
+        return matrix @ other, matrix.T @ array
 
     def products(self, w: Array) -> Products:
         """Form Z' W Z for weights of shape (n,)."""
@@ -248,7 +256,7 @@ def _squares(a: Array, b: Array) -> Array:
 class PenalisedCholesky:
     """The factor of H at given Lambda, by blocks of the first factor and the dense Schur complement of the others."""
 
-    def __init__(self, layout: Layout, a: Products, lambdas: Sequence[Array]) -> None:
+    def __init__(self, layout: EffectsLayout, a: Products, lambdas: Sequence[Array]) -> None:
         self.layout, self.a, self.lambdas = layout, a, lambdas
         m1, k1, q1, q2 = layout.m1, layout.k1, layout.q1, layout.q2
         h11, *others = a.penalised(lambdas)
@@ -346,7 +354,7 @@ Met = tuple[int, int, Rows, Index, Index, Index]
 
 
 @dataclass(frozen=True)
-class SparsePair(Pair):
+class SparsePair(LevelPair):
     """A pair that has few of its possible cells."""
 
     # (cells,) and (m_f + 1,): level of g in each cell, sorted by level of f, then of g; where each level of f begins
@@ -354,30 +362,30 @@ class SparsePair(Pair):
     places: Index  # (cells, k_f, k_g): where the cell's entries of H are stored
 
 
-class CellLayout(Layout):
+class CellLayout(EffectsLayout):
     """Products with Z where levels meet sparsely."""
 
     pairs: tuple[SparsePair, ...]
 
-    def __init__(self, factors: Sequence[Effects]) -> None:
+    def __init__(self, factors: Sequence[RandomEffectsBlock]) -> None:
         super().__init__(factors)
         met = []
         meets = np.zeros(len(self.factors))
         there = [np.asarray(f.columns.any(axis=1)) for f in self.factors]
-        for f, one in enumerate(self.factors):
+        for f, factor in enumerate(self.factors):
             for g in range(f, len(self.factors)):
                 other = self.factors[g]
                 both = np.asarray(there[f] & there[g])
                 together: Rows = slice(None) if both.all() else np.flatnonzero(both)
                 keys, cell = (
-                    (np.arange(one.n_levels) * (one.n_levels + 1), one.codes[together])
+                    (np.arange(factor.n_levels) * (factor.n_levels + 1), factor.codes[together])
                     if f == g
-                    else _cells(one, other, together)
+                    else _cells(factor, other, together)
                 )
                 met.append((f, g, together, cell, *np.divmod(keys, other.n_levels)))
                 if f != g:
-                    meets[f] += len(keys) * other.width / one.n_levels
-                    meets[g] += len(keys) * one.width / other.n_levels
+                    meets[f] += len(keys) * other.width / factor.n_levels
+                    meets[g] += len(keys) * factor.width / other.n_levels
         # whose levels meet fewest columns goes first; of two factors that is the one with most columns
         self.order, self.structure, self.pairs = _best(
             self.factors, met, np.argsort(meets, kind="stable").tolist()
@@ -385,12 +393,12 @@ class CellLayout(Layout):
         every = np.arange(self.q)
         self.permutation = np.concatenate([every[self.slices[f]] for f in self.order])
 
-    def cross(self, pair: Pair, block: Array, one: Array, other: Array) -> tuple[Array, Array]:
+    def cross(self, pair: LevelPair, block: Array, array: Array, other: Array) -> tuple[Array, Array]:
         """Multiply the sparse matrix of two factors and (m_g k_g, c), and its transpose and (m_f k_f, c)."""
         assert isinstance(pair, SparsePair)
-        shape, levels = (len(one), len(other)), self.factors[pair.g].n_levels
+        shape, levels = (len(array), len(other)), self.factors[pair.g].n_levels
         matrix = sparse.bsr_array((block, *pair.sparse_form), shape=shape, blocksize=block.shape[1:])
-        return matrix @ other, transposed_times(block, *pair.sparse_form, levels, one)
+        return matrix @ other, transposed_times(block, *pair.sparse_form, levels, array)
 
     def factor(self, a: Products, lambdas: Sequence[Array]) -> Factor:
         """Factor H = Lambda' A Lambda + I for A = Z' W Z, as ``products`` gave it."""
@@ -405,7 +413,7 @@ class _Placed(NamedTuple):
     pairs: tuple[SparsePair, ...]
 
 
-def _best(factors: Sequence[Effects], met: Sequence[Met], order: list[int]) -> _Placed:
+def _best(factors: Sequence[RandomEffectsBlock], met: Sequence[Met], order: list[int]) -> _Placed:
     """Place in an order, or where much is left at the end once the largest factor of it is eliminated too, if that is less."""
     try:
         usual = _placed(factors, met, order)
@@ -426,7 +434,7 @@ def _best(factors: Sequence[Effects], met: Sequence[Met], order: list[int]) -> _
     return min(usual, other, key=lambda one: one.structure.work)
 
 
-def _placed(factors: Sequence[Effects], met: Sequence[Met], order: list[int]) -> _Placed:
+def _placed(factors: Sequence[RandomEffectsBlock], met: Sequence[Met], order: list[int]) -> _Placed:
     """Plan how H is factored in an order of the factors."""
     sizes = np.array([f.n_levels * f.width for f in factors])
     begins = np.empty(len(sizes), dtype=np.intp)
@@ -452,7 +460,9 @@ def _placed(factors: Sequence[Effects], met: Sequence[Met], order: list[int]) ->
     return _Placed(order, structure, tuple(pairs))
 
 
-def _turned(factors: Sequence[Effects], met: Sequence[Met], order: list[int], eliminated: int) -> list[int]:
+def _turned(
+    factors: Sequence[RandomEffectsBlock], met: Sequence[Met], order: list[int], eliminated: int
+) -> list[int]:
     """Put the largest factor of those that are left at the end before the first one of which it meets several levels."""
     left = order[eliminated:]
     if not left:
@@ -467,9 +477,9 @@ def _turned(factors: Sequence[Effects], met: Sequence[Met], order: list[int], el
     return [*others[:place], largest, *others[place:]]
 
 
-def _cells(one: Effects, other: Effects, together: Rows) -> tuple[Index, Index]:
+def _cells(block: RandomEffectsBlock, other: RandomEffectsBlock, together: Rows) -> tuple[Index, Index]:
     """Cells of two factors, and the cell of each row in which both have columns; one of zeros if they are never together."""
-    keys = one.codes[together] * other.n_levels + other.codes[together]
+    keys = block.codes[together] * other.n_levels + other.codes[together]
     if not len(keys):
         return np.zeros(1, dtype=np.intp), keys
     return np.unique(keys, return_inverse=True)
@@ -501,12 +511,12 @@ class CellCholesky:
         return Inverse(self, tuple(values[pair.places] for pair in self.layout.pairs))
 
 
-def make_layout(factors: Sequence[Effects]) -> Layout:
+def make_layout(factors: Sequence[RandomEffectsBlock]) -> EffectsLayout:
     """Choose dense blocks or cells, whichever is less work."""
     one = factors[0]
     q1, q2 = one.n_levels * one.width, sum(f.n_levels * f.width for f in factors[1:])
     if q1 * q2 < SMALL:
-        return Layout(factors)
+        return EffectsLayout(factors)
     met = np.zeros(one.n_levels)
     for f in factors[1:]:
         both = one.columns.any(axis=1) & f.columns.any(axis=1)
@@ -515,7 +525,7 @@ def make_layout(factors: Sequence[Effects]) -> Layout:
     full = q1 * float(q2) ** 2
     present = one.width * float(met @ met)
     if present * GATHERED > full and q1 * q2 <= LARGEST:
-        return Layout(factors)
+        return EffectsLayout(factors)
     try:
         return CellLayout(factors)
     except TooLarge as fault:

@@ -8,8 +8,8 @@ not zero, which the same recursion gives backwards (Takahashi, Fagan and Chin 19
 
 A structure says where an entry is stored in a flat array of values; each entry of the lower triangle has one place, and
 what is held densely at the end are the last values. A block that meets few later columns keeps the places of their pairs
-(``Pairs``). Blocks that meet many keep the columns alone (``Cliques``): those that meet nearly the same columns of the dense
-part subtract their product from it as one matrix. Pairs of columns before the dense part that many blocks meet are listed
+(``EliminationPairs``). Blocks that meet many keep the columns alone (``Cliques``): those that meet nearly the same columns of
+the dense part subtract their product from it as one matrix. Pairs of columns before the dense part that many blocks meet are listed
 once for all of them (``Shared``). Groups that never meet (an item's own levels, crossed within it) become diagonal blocks,
 padded to the largest by columns of the identity, with a border for factors that tie all groups together (``Sorting``).
 """
@@ -43,7 +43,7 @@ TAKEN_OUT = 2.0
 
 
 @dataclass(frozen=True)
-class Pattern:
+class SparsePattern:
     """Nonzero entries of a symmetric matrix of later columns."""
 
     blocks: Sequence[tuple[int, int]]  # factors in the order of the columns
@@ -86,7 +86,7 @@ def distinct(keys: Index) -> Index:
     return ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])] if len(keys) else ordered
 
 
-def sorting(pattern: Pattern) -> Sorting | None:
+def sorting(pattern: SparsePattern) -> Sorting | None:
     """Choose the border under which components are least work; None where one dense matrix is no more."""
     order = pattern.order
     if order <= FEW:
@@ -101,7 +101,7 @@ def sorting(pattern: Pattern) -> Sorting | None:
     return best
 
 
-def _sorted(pattern: Pattern, kept: tuple[int, ...]) -> Sorting:
+def _sorted(pattern: SparsePattern, kept: tuple[int, ...]) -> Sorting:
     order = pattern.order
     is_border = np.concatenate([np.full(m * k, f in kept) for f, (m, k) in enumerate(pattern.blocks)])
     # sets of columns are nodes of the graph too, behind the columns
@@ -159,7 +159,7 @@ COMPARED = 16
 
 
 @dataclass(frozen=True)
-class Pairs:
+class EliminationPairs:
     """Levels that meet the same number r of later columns: their entries (G, r), places of the column pairs (G, r(r+1)/2)."""
 
     levels: Index
@@ -445,14 +445,14 @@ class BlockStructure:
         self.work: float = rest.work + k * float(counts @ counts)
         self.starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.intp)
         self.sparse_form = for_scipy(column), for_scipy(self.starts)
-        self.buckets: list[Pairs] = []
+        self.buckets: list[EliminationPairs] = []
         self.cliques: list[Cliques] = []
         self.shared: list[Shared] = []
         many = np.flatnonzero(counts > min(ALWAYS_PAIRED, MOST_PAIRED))
         if len(many):
             self.cliques, self.shared = cliques(many, self.starts, column, rest, MOST_PAIRED)
-        for one in self.cliques:
-            counts[one.levels] = 0
+        for clique in self.cliques:
+            counts[clique.levels] = 0
         for r in np.unique(counts[counts > 0]).tolist():
             levels = np.flatnonzero(counts == r)
             lower, upper = np.tril_indices(r)
@@ -461,7 +461,7 @@ class BlockStructure:
                 entries = self.starts[some][:, None] + np.arange(r)
                 meets = column[entries]
                 pairs = rest.locate(meets[:, lower].ravel(), meets[:, upper].ravel())
-                self.buckets.append(Pairs(some, entries, pairs.reshape(len(some), -1)))
+                self.buckets.append(EliminationPairs(some, entries, pairs.reshape(len(some), -1)))
 
     def locate(self, rows: Index, columns: Index) -> Index:
         """Places of entries."""
@@ -513,7 +513,7 @@ class _BlockFactor:
         self.later = s.rest.factor(rest)
         self.logdet += self.later.logdet
 
-    def _left(self, blocks: Array, group: Pairs | Cliques | Shared) -> Array:
+    def _left(self, blocks: Array, group: EliminationPairs | Cliques | Shared) -> Array:
         """Multiply each level's block (k, k) and its entries: (G, r, k)."""
         at, entries = blocks[group.levels], self.padded[group.entries]
         return np.asarray(at * entries if self.structure.k == 1 else entries @ np.swapaxes(at, 1, 2))
@@ -538,7 +538,7 @@ class _BlockFactor:
         p11: Array = np.swapaxes(self.inverse_lower, 1, 2) @ self.inverse_lower
         p12 = np.zeros_like(self.padded)
         of_level = p11.copy()
-        groups: list[Pairs | Cliques | Shared] = [*s.buckets, *s.cliques, *s.shared]
+        groups: list[EliminationPairs | Cliques | Shared] = [*s.buckets, *s.cliques, *s.shared]
         for group in groups:
             e = self._left(of_level, group)
             meets = -group.times(p22, e, s.full_order)
@@ -607,7 +607,7 @@ def plan(blocks: list[tuple[int, int]], rows: Index, columns: Index) -> Structur
     inside = high < m * k
     none = np.zeros(0, dtype=np.intp)
     if (high[inside] // k != low[inside] // k).any():
-        return _together(Pattern(blocks, none, none, high, low))
+        return _together(SparsePattern(blocks, none, none, high, low))
     later = order - m * k
     meets = (low < m * k) & ~inside
     keys = distinct(low[meets] // k * max(later, 1) + high[meets] - m * k)
@@ -626,14 +626,14 @@ def plan(blocks: list[tuple[int, int]], rows: Index, columns: Index) -> Structur
             high, low = _filled(high, low, level, column, later)
             rest = plan(blocks[1:], high, low)
         else:
-            rest = _together(Pattern(blocks[1:], level, column, high, low))
+            rest = _together(SparsePattern(blocks[1:], level, column, high, low))
     except TooLarge as fault:
         fault.eliminated += 1
         raise
     return BlockStructure(m, k, level, column, rest)
 
 
-def _together(pattern: Pattern) -> Structure:
+def _together(pattern: SparsePattern) -> Structure:
     """Hold columns that meet directly: by groups that never meet where there are such, else densely."""
     found = sorting(pattern)
     return DenseStructure(pattern.order) if found is None else SortedStructure(pattern.order, found)

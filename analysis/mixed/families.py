@@ -160,7 +160,7 @@ def read_link(text: str) -> Link | None:
     return guess_link(rate, (found["base"] if found else None) or "logit")
 
 
-class Slopes(NamedTuple):
+class DensitySlopes(NamedTuple):
     """Derivatives of a log-density with respect to mu, each of shape (n,)."""
 
     first: Array
@@ -206,7 +206,7 @@ class Family:
         """Log-density, all constants in."""
         raise NotImplementedError(self.name)
 
-    def slopes(self, y: Array, mu: Array, w: Array, d: float) -> Slopes:
+    def slopes(self, y: Array, mu: Array, w: Array, d: float) -> DensitySlopes:
         """Differentiate the log-density with respect to mu."""
         raise NotImplementedError(self.name)
 
@@ -235,9 +235,9 @@ class _Binomial(Family):
             w * (special.xlogy(y, mu) + special.xlog1py(1.0 - y, -mu)) + log_choices(w, w * y, w - w * y)
         )
 
-    def slopes(self, y: Array, mu: Array, w: Array, d: float) -> Slopes:
+    def slopes(self, y: Array, mu: Array, w: Array, d: float) -> DensitySlopes:
         rest, failure = 1.0 - mu, 1.0 - y
-        return Slopes(
+        return DensitySlopes(
             w * (y / mu - failure / rest),
             -w * (y / mu**2 + failure / rest**2),
             2.0 * w * (y / mu**3 - failure / rest**3),
@@ -279,12 +279,12 @@ class _BetaBinomial(_Binomial):
         rest = self._sum(w, np.ones_like(mu), d, lambda k, rung: np.log(rung))
         return np.asarray(log_choices(w, w * y, w - w * y) + both - rest)
 
-    def slopes(self, y: Array, mu: Array, w: Array, d: float) -> Slopes:
+    def slopes(self, y: Array, mu: Array, w: Array, d: float) -> DensitySlopes:
         (s1, f1), (s2, f2), (s3, f3) = (
             self._both(y, mu, w, d, lambda k, rung, power=power: rung**-power)  # type: ignore[misc]
             for power in (1.0, 2.0, 3.0)
         )
-        return Slopes(s1 - f1, -s2 - f2, 2.0 * (s3 - f3))
+        return DensitySlopes(s1 - f1, -s2 - f2, 2.0 * (s3 - f3))
 
     def information(self, mu: Array, w: Array, d: float) -> tuple[Array, Array]:
         # That of the mean and variance, a little below Fisher's; it only guides the search.
@@ -319,8 +319,8 @@ class _Poisson(Family):
     def loglik(self, y: Array, mu: Array, w: Array, d: float) -> Array:
         return np.asarray(w * (special.xlogy(y, mu) - mu - special.gammaln(y + 1.0)))
 
-    def slopes(self, y: Array, mu: Array, w: Array, d: float) -> Slopes:
-        return Slopes(w * (y / mu - 1.0), -w * y / mu**2, 2.0 * w * y / mu**3)
+    def slopes(self, y: Array, mu: Array, w: Array, d: float) -> DensitySlopes:
+        return DensitySlopes(w * (y / mu - 1.0), -w * y / mu**2, 2.0 * w * y / mu**3)
 
     def information(self, mu: Array, w: Array, d: float) -> tuple[Array, Array]:
         return w / mu, -w / mu**2
@@ -340,9 +340,9 @@ class _NegativeBinomial(_Poisson):
         choose = -special.betaln(d, y + 1.0) - np.log(y + d)
         return np.asarray(w * (choose + special.xlogy(y, mu / (mu + d)) - d * np.log1p(mu / d)))
 
-    def slopes(self, y: Array, mu: Array, w: Array, d: float) -> Slopes:
+    def slopes(self, y: Array, mu: Array, w: Array, d: float) -> DensitySlopes:
         both = mu + d
-        return Slopes(
+        return DensitySlopes(
             w * d * (y - mu) / (mu * both),
             w * ((y + d) / both**2 - y / mu**2),
             2.0 * w * (y / mu**3 - (y + d) / both**3),
@@ -392,12 +392,14 @@ class _Gaussian(Family):
     def draw(self, rng: np.random.Generator, mu: Array, w: Array, d: float) -> Array:
         return mu + rng.normal(size=len(mu)) * np.sqrt(d / w)
 
-    def slopes(self, y: Array, mu: Array, w: Array, d: float) -> Slopes:
+    def slopes(self, y: Array, mu: Array, w: Array, d: float) -> DensitySlopes:
         a, power = w / d * mu**-self.power, self.power
         if not power:
-            return Slopes(a * (y - mu), -a, np.zeros_like(mu))
+            return DensitySlopes(a * (y - mu), -a, np.zeros_like(mu))
         gap = (y - mu) / mu
-        return Slopes(a * (y - mu), -a * (1.0 + power * gap), a / mu * power * (2.0 + (power + 1.0) * gap))
+        return DensitySlopes(
+            a * (y - mu), -a * (1.0 + power * gap), a / mu * power * (2.0 + (power + 1.0) * gap)
+        )
 
     def information(self, mu: Array, w: Array, d: float) -> tuple[Array, Array]:
         i = w / d * mu**-self.power

@@ -12,10 +12,7 @@ from scipy import linalg
 from threadpoolctl import ThreadpoolController
 
 from analysis.arrays import Array
-from stimuli.errors import UserError, unknown_name
-
-from analysis.mixed.blocks import Layout
-from analysis.mixed.objective import choose_criterion, make_objective
+from analysis.mixed.blocks import EffectsLayout
 from analysis.mixed.degrees_of_freedom import RESIDUAL, Satterthwaite
 from analysis.mixed.families import BOUNDED_LINKS, Family, choose_family
 from analysis.mixed.formula import read_formula
@@ -25,10 +22,12 @@ from analysis.mixed.linear import LinearDeviance
 from analysis.mixed.matrices import Frame, Matrices, make_frame, make_matrices
 from analysis.mixed.matrices import Vector as Column
 from analysis.mixed.notes import APPROXIMATE, Note
+from analysis.mixed.objective import choose_criterion, make_objective
 from analysis.mixed.optimise import Optimum, finish, minimise
 from analysis.mixed.responses import OrderedResponse, ProfiledResponse, Shape, Thresholds, TimeResponse
 from analysis.mixed.result import Fit, Model, VarianceComponent
 from analysis.mixed.variables import Factor, Given
+from stimuli.errors import UserError, unknown_name
 
 HUGE_SE = 10.0
 """Standard error, for a column of unit size, that points to separation on a logit, probit or log scale."""
@@ -153,7 +152,7 @@ parameters differ from those of central differences by 2e-7 of themselves, those
 SKETCHED = Note("sketch")
 
 
-class Options(TypedDict, total=False):
+class EngineOptions(TypedDict, total=False):
     """The rarer options of :func:`fit`."""
 
     reml: bool
@@ -172,7 +171,7 @@ def fit(
     data: pd.DataFrame,
     family: str = "gaussian",
     link: str | None = None,
-    **options: Unpack[Options],
+    **options: Unpack[EngineOptions],
 ) -> Fit:
     """Fit a linear, generalised linear or ordinal model, mixed as lme4 and clmm do at tight control, or of fixed effects alone.
 
@@ -203,12 +202,12 @@ def make_model(
     data: pd.DataFrame,
     family: str = "gaussian",
     link: str | None = None,
-    **options: Unpack[Options],
+    **options: Unpack[EngineOptions],
 ) -> Model:
     """Read the formula and make the matrices: all of :func:`fit`, whose arguments these are, but the search."""
     for name in options:
-        if name not in Options.__annotations__:
-            raise unknown_name("option of fit()", name, Options.__annotations__)
+        if name not in EngineOptions.__annotations__:
+            raise unknown_name("option of fit()", name, EngineOptions.__annotations__)
     chosen, chosen_link = choose_family(family, link)
     parsed = read_formula(formula, [str(c) for c in data] if isinstance(data, pd.DataFrame) else None)
     criterion = choose_criterion(
@@ -262,7 +261,7 @@ def sketch(
     data: pd.DataFrame,
     family: str = "gaussian",
     link: str | None = None,
-    **options: Unpack[Options],
+    **options: Unpack[EngineOptions],
 ) -> Fit:
     """Fit as :func:`fit` does, but without second derivatives where a model is singular and will be simplified for that.
 
@@ -400,7 +399,7 @@ def _fit_generalised(model: Model, is_sketch: bool = False, end: Array | None = 
 
 def _modes(matrices: Matrices, effects: Array) -> dict[str, pd.DataFrame]:
     """Put the random effects back on the user's columns; terms on one factor stand side by side, as in ``ranef``."""
-    layout = Layout(matrices.effects)
+    layout = EffectsLayout(matrices.effects)
     parts: dict[str, list[pd.DataFrame]] = {}
     for term in matrices.covariance.terms:
         grouping = matrices.groupings[term.factor]

@@ -87,7 +87,7 @@ class Literal:
 
 
 @dataclass(frozen=True)
-class Call:
+class FunctionCall:
     """A function call; ``keywords`` holds the named arguments."""
 
     function: str
@@ -120,14 +120,14 @@ class Paren:
 
 
 @dataclass(frozen=True)
-class Column:
+class MatrixColumn:
     """One column of a matrix, ``scale(x)[, 1]``."""
 
     inner: Node
     number: str
 
 
-Node = Name | Literal | Call | Binary | Unary | Paren | Column
+Node = Name | Literal | FunctionCall | Binary | Unary | Paren | MatrixColumn
 
 CONSTANTS: Mapping[str, bool | float] = {"TRUE": True, "FALSE": False, "pi": math.pi, "Inf": math.inf}
 """Names that are values."""
@@ -206,7 +206,7 @@ class _Reader:
             if kind != "number" or not number.rstrip("L").isdigit():
                 raise self.fail("inside [ , ] stands the number of a column, as in scale(x)[, 1]")
             self.take("]")
-            node = Column(node, number)
+            node = MatrixColumn(node, number)
         return node
 
     def plain_operand(self) -> Node:
@@ -251,7 +251,7 @@ class _Reader:
         self.take(")")
         if not arguments:
             raise self.fail(f"{function}() needs something inside its parentheses")
-        return Call(function, tuple(arguments), tuple(keywords))
+        return FunctionCall(function, tuple(arguments), tuple(keywords))
 
 
 def read_expression(text: str) -> Node:
@@ -267,11 +267,11 @@ def read_expression(text: str) -> Node:
 def children_of(node: Node) -> tuple[Node, ...]:
     """Return the expressions directly inside one, arguments under their names too."""
     match node:
-        case Call(_, arguments, keywords):
+        case FunctionCall(_, arguments, keywords):
             return *arguments, *(value for _, value in keywords)
         case Binary(_, left, right):
             return left, right
-        case Unary(_, inner) | Paren(inner) | Column(inner, _):
+        case Unary(_, inner) | Paren(inner) | MatrixColumn(inner, _):
             return (inner,)
     return ()
 
@@ -279,17 +279,17 @@ def children_of(node: Node) -> tuple[Node, ...]:
 def mapped(node: Node, change: Callable[[Node], Node]) -> Node:
     """Return an expression with the expressions directly inside it changed."""
     match node:
-        case Call(function, arguments, keywords):
+        case FunctionCall(function, arguments, keywords):
             named = tuple((name, change(value)) for name, value in keywords)
-            return Call(function, tuple(map(change, arguments)), named)
+            return FunctionCall(function, tuple(map(change, arguments)), named)
         case Binary(op, left, right):
             return Binary(op, change(left), change(right))
         case Unary(op, operand):
             return Unary(op, change(operand))
         case Paren(inner):
             return Paren(change(inner))
-        case Column(inner, number):
-            return Column(change(inner), number)
+        case MatrixColumn(inner, number):
+            return MatrixColumn(change(inner), number)
     return node
 
 
@@ -310,12 +310,18 @@ def columns_of(node: Node) -> tuple[str, ...]:
     match node:
         case Name(name):
             return () if name in CONSTANTS else (name,)
-        case Call(function, (factor, *_), _) if bare(function) in {"C", "dummy", "cut", "relevel", "factor"}:
+        case FunctionCall(function, (factor, *_), _) if bare(function) in {
+            "C",
+            "dummy",
+            "cut",
+            "relevel",
+            "factor",
+        }:
             return columns_of(factor)
     parts = [
         part
         for at, part in enumerate(children_of(node))
-        if not (at and isinstance(node, Call) and part in SHORT_TRUTH)
+        if not (at and isinstance(node, FunctionCall) and part in SHORT_TRUTH)
     ]
     return tuple(dict.fromkeys(name for part in parts for name in columns_of(part)))
 
@@ -328,9 +334,9 @@ def bare(function: str) -> str:
 def is_condition(node: Node) -> bool:
     """Whether an expression yields TRUE or FALSE on a row."""
     match node:
-        case Call("I", (inner,)) | Paren(inner):
+        case FunctionCall("I", (inner,)) | Paren(inner):
             return is_condition(inner)
-        case Call("as.logical", _, _) | Unary("!", _):
+        case FunctionCall("as.logical", _, _) | Unary("!", _):
             return True
         case Binary(op, _, _):
             return op in COMPARISONS | LOGICAL | {"%in%", "|", "||"}
@@ -367,9 +373,9 @@ def as_r(node: Node) -> str:
             return '"' + text[1:-1].replace('"', '\\"') + '"'
         case Literal(text):
             return _number_as_r(text)
-        case Column(inner, number):
+        case MatrixColumn(inner, number):
             return f"{as_r(inner)}[, {number}]"
-        case Call(function, arguments, keywords):
+        case FunctionCall(function, arguments, keywords):
             parts = [as_r(a) for a in arguments] + [f"{k} = {as_r(v)}" for k, v in keywords]
             return f"{function}({', '.join(parts)})"
         case Binary(op, left, right):
@@ -400,7 +406,7 @@ class Terms:
 
 
 @dataclass(frozen=True)
-class RandomTerm:
+class FormulaRandomTerm:
     """One ``(terms | group)``."""
 
     design: Terms  # left of the bar
@@ -418,9 +424,9 @@ class Formula:
     """A whole mixed-model formula."""
 
     text: str  # as given, the columns that ``.`` stands for written out
-    response: Node  # left of ``~``; a ``Call('cbind', …)`` for counts
+    response: Node  # left of ``~``; a ``FunctionCall('cbind', …)`` for counts
     fixed: Terms  # the fixed part, offsets taken out
-    random: tuple[RandomTerm, ...]  # in the order written, ``||`` and ``/`` expanded
+    random: tuple[FormulaRandomTerm, ...]  # in the order written, ``||`` and ``/`` expanded
     offsets: tuple[Node, ...] = ()  # what stood in ``offset()``
 
     def columns(self) -> tuple[str, ...]:
@@ -459,7 +465,7 @@ class _Algebra:
                 return [frozenset()]
             case Literal("0") | Name("FALSE"):
                 return []
-            case Name() | Call() | Column() | Unary("!", _):
+            case Name() | FunctionCall() | MatrixColumn() | Unary("!", _):
                 return self.variable(node)
             case Binary(op, _, _) if op in COMPARISONS | LOGICAL | REMAINDERS:
                 return self.variable(node)
@@ -578,7 +584,7 @@ def read_formula(text: str, columns: Sequence[str] | None = None) -> Formula:
             f"formula {text!r}: the response {as_r(response)} stands on the right side too and would explain itself",
             mend="Take it out of the right side.",
         )
-    random: list[RandomTerm] = []
+    random: list[FormulaRandomTerm] = []
     for bar in bars:
         random += _random_terms(bar, text)
     return Formula(spelt, response, fixed, tuple(random), tuple(offsets))
@@ -589,7 +595,7 @@ def _spelt_out(node: Node, others: Sequence[str]) -> Node:
     match node:
         case Name("."):
             return Paren(total([Name(name) for name in others] or [Literal("1")]))
-        case Binary("|" | "||", _, _) | Call() | Column():
+        case Binary("|" | "||", _, _) | FunctionCall() | MatrixColumn():
             return node
     return mapped(node, lambda part: _spelt_out(part, others))
 
@@ -600,7 +606,7 @@ def _take(node: Node, bars: list[Binary], offsets: list[Node]) -> Node | None:
         case Paren(Binary("|" | "||", _, _) as bar):
             bars.append(bar)
             return None
-        case Call("offset", (inner,)):
+        case FunctionCall("offset", (inner,)):
             offsets.append(inner)
             return None
         case Binary("+", left, right):
@@ -615,7 +621,7 @@ def _take(node: Node, bars: list[Binary], offsets: list[Node]) -> Node | None:
     return node
 
 
-def _random_terms(bar: Binary, text: str) -> list[RandomTerm]:
+def _random_terms(bar: Binary, text: str) -> list[FormulaRandomTerm]:
     """Expand ``a/b`` groups first and ``||`` second, as lme4's findbars and expandDoubleVerts do."""
     whole = expand_terms(bar.left, text)
     designs = [whole]
@@ -628,7 +634,7 @@ def _random_terms(bar: Binary, text: str) -> list[RandomTerm]:
     for design in designs:
         if not design.intercept and not design.terms:
             raise UserError(f"formula {text!r}: the random-effects term ({as_r(bar)}) has no columns")
-        result += [RandomTerm(design, group, name) for group, name in _groups(bar.right, text)]
+        result += [FormulaRandomTerm(design, group, name) for group, name in _groups(bar.right, text)]
     return result
 
 
@@ -637,7 +643,7 @@ def _groups(node: Node, text: str) -> list[tuple[tuple[Node, ...], str]]:
     match node:
         case Paren(inner):
             return _groups(inner, text)
-        case Name() | Call("factor" | "as.factor", (Name(),), ()):
+        case Name() | FunctionCall("factor" | "as.factor", (Name(),), ()):
             column = Name(columns_of(node)[0])
             return [((column,), as_r(column))]
         case Binary(":", left, right):

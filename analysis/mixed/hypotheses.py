@@ -27,12 +27,11 @@ from numpy.typing import ArrayLike
 from scipy import linalg, sparse, stats
 
 from analysis.arrays import Array, Index, Mask
-from stimuli.errors import UserError, unknown_name
-
 from analysis.mixed.degrees_of_freedom import RESIDUAL, DegreesOfFreedom, FTest, KenwardRoger, f_tail
 from analysis.mixed.inference import coefficient_table
 from analysis.mixed.result import Fit
 from analysis.mixed.variables import Coding, Factor, Variable
+from stimuli.errors import UserError, unknown_name
 
 LARGEST = 8000
 """Random effects for which the dense q x q products are formed at most (half a gigabyte each)."""
@@ -434,9 +433,9 @@ def _refuse_unnested(smaller: Fit, larger: Fit) -> None:
             )
 
 
-def _same_groups(one: Index, other: Index) -> bool:
-    pairs = len(np.unique(one.astype(np.int64) * (int(other.max()) + 1) + other))
-    return pairs == int(one.max()) + 1 == int(other.max()) + 1
+def _same_groups(index: Index, other: Index) -> bool:
+    pairs = len(np.unique(index.astype(np.int64) * (int(other.max()) + 1) + other))
+    return pairs == int(index.max()) + 1 == int(other.max()) + 1
 
 
 def _blocks(fit: Fit) -> Counter[tuple[str, frozenset[str]]]:

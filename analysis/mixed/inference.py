@@ -22,11 +22,10 @@ from scipy.stats import qmc
 from statsmodels.stats.multitest import multipletests
 
 from analysis.arrays import Array, Mask
-from stimuli.errors import UserError, unknown_name
-from stimuli.seeds import stable_seed
-
 from analysis.mixed.degrees_of_freedom import DegreesOfFreedom, positive_inverse
 from analysis.mixed.result import Fit
+from stimuli.errors import UserError, unknown_name
+from stimuli.seeds import stable_seed
 
 _BY_P = {"holm": "holm", "bonferroni": "bonferroni", "BH": "fdr_bh"}
 """Adjustments that need p values only, under emmeans' names; the values are statsmodels'."""

@@ -30,22 +30,21 @@ from scipy import optimize, stats
 from threadpoolctl import threadpool_limits
 
 from analysis.arrays import Array
-from analysis.processes import run_tasks
-from stimuli.errors import UserError, unknown_name
-from stimuli.files import replacing
-
-from analysis.mixed.objective import make_objective
 from analysis.mixed.fitting import fit_model
 from analysis.mixed.inference import check_level
 from analysis.mixed.linear import LinearDeviance
 from analysis.mixed.matrices import Covariance
+from analysis.mixed.objective import make_objective
 from analysis.mixed.optimise import hessian
 from analysis.mixed.prediction import simulate
 from analysis.mixed.result import Fit
+from analysis.processes import run_tasks
+from stimuli.errors import UserError, unknown_name
+from stimuli.files import replacing
 
 
 @dataclass(frozen=True)
-class Parameter:
+class ReportedParameter:
     """One parameter on the scale on which it is reported."""
 
     name: str  # lme4's: ``sd_Days|Subject``, ``cor_Days.(Intercept)|Subject``, ``sigma``, or a fixed effect's
@@ -56,28 +55,32 @@ class Parameter:
     column: int = 0
 
 
-def parameters_of(fit: Fit) -> list[Parameter]:
+def parameters_of(fit: Fit) -> list[ReportedParameter]:
     """List a model's parameters in the order of lme4's ``confint``."""
     found = []
     matrices, family = fit.model.matrices, fit.model.family
     for at, (term, part) in enumerate(zip(matrices.covariance.terms, fit.variance, strict=True)):
         group = matrices.groupings[term.factor].name
         for column, name in enumerate(term.names):
-            found.append(Parameter(f"sd_{name}|{group}", "sd", float(part.sd[column]), at, column, column))
+            found.append(
+                ReportedParameter(f"sd_{name}|{group}", "sd", float(part.sd[column]), at, column, column)
+            )
             for row in range(column + 1, term.width):
                 label, estimate = f"cor_{term.names[row]}.{name}|{group}", float(part.corr[row, column])
-                found.append(Parameter(label, "cor", estimate, at, row, column))
+                found.append(ReportedParameter(label, "cor", estimate, at, row, column))
     if family.has_scale or family.dispersion == "phi":
-        found.append(Parameter("sigma", "sigma", fit.sigma))
+        found.append(ReportedParameter("sigma", "sigma", fit.sigma))
     elif fit.dispersion is not None and family.dispersion is not None:
-        found.append(Parameter(family.dispersion, "dispersion", fit.dispersion))
+        found.append(ReportedParameter(family.dispersion, "dispersion", fit.dispersion))
     fixed = [
-        Parameter(name, "fixed", value, at)
+        ReportedParameter(name, "fixed", value, at)
         for at, (name, value) in enumerate(zip(matrices.names, fit.fixed["estimate"].tolist(), strict=True))
     ]
     for kind, table in (("shape", fit.distribution), ("threshold", fit.thresholds)):
         if table is not None:
-            found += [Parameter(name, kind, value) for name, value in table[["term", "estimate"]].to_numpy()]
+            found += [
+                ReportedParameter(name, kind, value) for name, value in table[["term", "estimate"]].to_numpy()
+            ]
     return found + (fixed if fit.thresholds is None else fixed[1:])
 
 
@@ -94,7 +97,7 @@ SMALLEST = 1e-3
 class PinnedCovariance(Covariance):
     """All random terms of a model; the parameters are those of the other terms, then of one of which a quantity is held."""
 
-    def __init__(self, base: Covariance, parameter: Parameter, value: float, follows: bool) -> None:
+    def __init__(self, base: Covariance, parameter: ReportedParameter, value: float, follows: bool) -> None:
         super().__init__(base.terms, base.widths)
         self.parameter, self.value, self.follows = parameter, value, follows
         self.term = base.terms[parameter.at]
@@ -161,7 +164,9 @@ class PinnedCovariance(Covariance):
         return np.concatenate([self._scales[self.others], own])
 
 
-def pinned(fit: Fit, parameter: Parameter, value: float, before: Array | None) -> tuple[Objective, Array]:
+def pinned(
+    fit: Fit, parameter: ReportedParameter, value: float, before: Array | None
+) -> tuple[Objective, Array]:
     """Make the deviance with a parameter held, and where to begin: the parameters found ``before``, or the estimate's."""
     model, kind, at = fit.model, parameter.kind, parameter.at
     frame, matrices, theta = model.frame, model.matrices, fit.theta
@@ -276,7 +281,7 @@ def profile_intervals(
 class _Profile:
     """zeta of one parameter, on a scale s on which it may take any value."""
 
-    def __init__(self, fit: Fit, parameter: Parameter) -> None:
+    def __init__(self, fit: Fit, parameter: ReportedParameter) -> None:
         self.kind = parameter.kind
         self.deviance = fit.deviance
         self.pinned = partial(pinned, fit, parameter)
@@ -289,7 +294,7 @@ class _Profile:
             parameter.kind in {"sd", "sigma", "dispersion"} and self.estimate > self.step * 1e-2
         )
 
-    def _first_step(self, fit: Fit, parameter: Parameter) -> float:
+    def _first_step(self, fit: Fit, parameter: ReportedParameter) -> float:
         match parameter.kind:
             case "fixed":
                 se = float(fit.fixed["se"].iloc[parameter.at])
@@ -427,7 +432,7 @@ class Refit:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class RefitPlan:
     """Everything that refits depend on."""
 
     fit: Fit  # the model that responses are drawn from and that is fitted to them
@@ -459,7 +464,7 @@ class Plan:
         return found.hexdigest()
 
 
-def _kept_refits(file: Path, plan: Plan) -> dict[int, Refit]:
+def _kept_refits(file: Path, plan: RefitPlan) -> dict[int, Refit]:
     """Read the refits in a file, one JSON line each after a line that identifies the model and data; create it if it is missing."""
     first = {"refits of": plan.mark(), "seed": str(plan.seed), "formula": plan.fit.formula}
     try:
@@ -623,13 +628,13 @@ def bootstrap(
         raise UserError(
             f"{len(names)} names are given; the statistic has {len(estimate)} numbers", mend="Name each once."
         )
-    plan, file = Plan(fit, statistic, seed), None if keep is None else Path(keep)
+    plan, file = RefitPlan(fit, statistic, seed), None if keep is None else Path(keep)
     done = {} if file is None else _kept_refits(file, plan)
     missing = [number for number in range(replicates) if number not in done]
     before = replicates - len(missing)
     if progress is not None and before:
         progress(before, replicates)
-    for count, refit in enumerate(run_tasks(Plan.refit, plan, missing, processes), start=before + 1):
+    for count, refit in enumerate(run_tasks(RefitPlan.refit, plan, missing, processes), start=before + 1):
         done[refit.number] = refit
         if file is not None:
             with file.open("a", encoding="utf-8") as lines:

@@ -22,11 +22,10 @@ import numpy as np
 from scipy import linalg
 
 from analysis.arrays import Array, Index, Mask
-
-from analysis.mixed.blocks import Effects, Factor, Layout, Products, make_layout
+from analysis.mixed.blocks import EffectsLayout, Factor, Products, RandomEffectsBlock, make_layout
 from analysis.mixed.families import Family, Link
 from analysis.mixed.matrices import Covariance, Frame, Matrices
-from analysis.mixed.responses import Response, make_response
+from analysis.mixed.responses import ResponseModel, make_response
 
 TOLERANCE = 1e-18
 """Newton decrement (squared distance in units of the conditional spread) at which the mode counts as found."""
@@ -50,7 +49,7 @@ class Mode:
 class ModeSearch:
     """Finds modes, each beginning where the last one ended. Shapes: saturated (n,)."""
 
-    def __init__(self, layout: Layout, noise: float, saturated: Array) -> None:
+    def __init__(self, layout: EffectsLayout, noise: float, saturated: Array) -> None:
         self.layout, self.noise, self._saturated = layout, noise, saturated
         self.forget()
 
@@ -63,7 +62,7 @@ class ModeSearch:
         """Begin the next search with this factor."""
         self._kept = factor
 
-    def _factor(self, response: Response, eta: Array, lambdas: list[Array], near: bool) -> Factor:
+    def _factor(self, response: ResponseModel, eta: Array, lambdas: list[Array], near: bool) -> Factor:
         """Factor the information for steps: expected, or near the mode, where scoring is slow, observed."""
         if near and not response.canonical:
             try:
@@ -72,7 +71,7 @@ class ModeSearch:
                 pass
         return self.layout.factor(self.layout.products(response.weight(eta)), lambdas)
 
-    def find(self, lambdas: list[Array], fixed: Array, response: Response) -> Mode:
+    def find(self, lambdas: list[Array], fixed: Array, response: ResponseModel) -> Mode:
         """Climb by scoring steps, halved until they do not go down. Shapes: fixed (n,)."""
         if self._is_warm and np.isfinite(self._at(lambdas, fixed, response, self._u)[2]):
             return self._search(lambdas, fixed, response, self._u)
@@ -83,12 +82,12 @@ class ModeSearch:
             return self._search(lambdas, fixed, response, self._from_saturated(lambdas, fixed, response))
 
     def _at(
-        self, lambdas: list[Array], fixed: Array, response: Response, u: Array
+        self, lambdas: list[Array], fixed: Array, response: ResponseModel, u: Array
     ) -> tuple[Array, Array, float]:
         eta = fixed + self.layout.times(self.layout.scale(lambdas, u))
         return u, eta, 2.0 * float(response.loglik(eta).sum()) - float(u @ u)
 
-    def _search(self, lambdas: list[Array], fixed: Array, response: Response, u: Array) -> Mode:
+    def _search(self, lambdas: list[Array], fixed: Array, response: ResponseModel, u: Array) -> Mode:
         layout = self.layout
         u, eta, value = self._at(lambdas, fixed, response, u)
         if not np.isfinite(value):
@@ -117,7 +116,7 @@ class ModeSearch:
             u, eta, value = new
         raise ModeNotFound
 
-    def _from_saturated(self, lambdas: list[Array], fixed: Array, response: Response) -> Array:
+    def _from_saturated(self, lambdas: list[Array], fixed: Array, response: ResponseModel) -> Array:
         """Take the first step of iterated least squares from the saturated model."""
         eta = self._saturated
         weight = response.weight(eta)
@@ -220,7 +219,7 @@ def in_units_of_residuals(matrices: Matrices, frame: Frame, family: Family, link
     return replace(
         matrices,
         covariance=Covariance(terms, covariance.widths),
-        effects=tuple(Effects(e.codes, e.n_levels, e.columns * unit) for e in matrices.effects),
+        effects=tuple(RandomEffectsBlock(e.codes, e.n_levels, e.columns * unit) for e in matrices.effects),
     )
 
 
@@ -236,7 +235,7 @@ class LaplacePoint:
     gradient: Array
     u: Array
     eta: Array
-    response: Response
+    response: ResponseModel
 
 
 @dataclass(frozen=True)
@@ -250,7 +249,7 @@ class _Solved:
     a: Products
     h: Factor
     eta: Array
-    response: Response
+    response: ResponseModel
 
 
 def _alike(x: Array) -> tuple[Array, Index] | None:
@@ -279,8 +278,8 @@ class LaplaceDeviance:
         profiled: bool = False,
     ) -> None:
         self.covariance: Covariance = matrices.covariance
-        self.layout: Layout = make_layout(matrices.effects)
-        self.response: Response = make_response(family, link, frame.y, frame.weights, observed, profiled)
+        self.layout: EffectsLayout = make_layout(matrices.effects)
+        self.response: ResponseModel = make_response(family, link, frame.y, frame.weights, observed, profiled)
         self.offset = frame.offset
         self.n, self.p = matrices.x.shape
         lacking = lacks_constant(matrices)
@@ -326,7 +325,7 @@ class LaplaceDeviance:
         k = self.covariance.size
         return np.concatenate([self.covariance.with_positive_diagonal(x[:k]), x[k:]])
 
-    def split(self, x: Array) -> tuple[Array, Response, Array]:
+    def split(self, x: Array) -> tuple[Array, ResponseModel, Array]:
         """Take parameters apart: theta, the response at its dispersion, whitened beta."""
         k = self.covariance.size
         at = k + self.n_dispersion

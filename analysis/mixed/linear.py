@@ -18,10 +18,9 @@ import numpy as np
 from scipy import linalg
 
 from analysis.arrays import Array
-from stimuli.errors import UserError
-
-from analysis.mixed.blocks import Factor, Layout, make_layout
+from analysis.mixed.blocks import EffectsLayout, Factor, make_layout
 from analysis.mixed.matrices import Covariance, Frame, Matrices
+from stimuli.errors import UserError
 
 NO_RESIDUAL = 1e-10
 """Residual sum of squares per row, as a share of that of least squares, that is rounding error."""
@@ -57,7 +56,7 @@ class LinearDeviance:
     def __init__(self, frame: Frame, matrices: Matrices, reml: bool) -> None:
         self.reml = reml
         self.covariance: Covariance = matrices.covariance
-        self.layout: Layout = make_layout(matrices.effects)
+        self.layout: EffectsLayout = make_layout(matrices.effects)
         root = np.sqrt(frame.weights)
         self.n, self.p = matrices.x.shape
         target = frame.y - frame.offset

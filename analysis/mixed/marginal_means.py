@@ -16,13 +16,12 @@ import numpy as np
 import pandas as pd
 
 from analysis.arrays import Array
-from stimuli.errors import UserError, unknown_name
-
 from analysis.mixed.formula import Node, as_r, columns_of
 from analysis.mixed.inference import Testing, linear_contrasts, tested
 from analysis.mixed.responses import TimeResponse
 from analysis.mixed.result import Fit
 from analysis.mixed.variables import Factor, Numeric, level_name
+from stimuli.errors import UserError, unknown_name
 
 
 def reference_grid(wanted: list[str], values: dict[str, list[Any]]) -> tuple[pd.DataFrame, pd.DataFrame, int]:
@@ -106,7 +105,7 @@ def grid_values(fit: Fit, at: Mapping[str, Any]) -> dict[str, list[Any]]:
     return values
 
 
-class Comparing(Testing, total=False):
+class PairOptions(Testing, total=False):
     """Options of comparisons; see ``Margins.pairs``."""
 
     scale: str
@@ -164,7 +163,7 @@ class Margins:
         by: Sequence[str] | str = (),
         *,
         reverse: bool = False,
-        **options: Unpack[Comparing],
+        **options: Unpack[PairOptions],
     ) -> pd.DataFrame:
         """Compare every two means within each level of ``by``.
 
@@ -191,7 +190,7 @@ class Margins:
         return self._contrast(_differences(ends, count), ends, held, **options)
 
     def against(
-        self, control: Any, by: Sequence[str] | str = (), **options: Unpack[Comparing]
+        self, control: Any, by: Sequence[str] | str = (), **options: Unpack[PairOptions]
     ) -> pd.DataFrame:
         """Compare every other mean with a control; the rest as for ``pairs``, but ``dunnett``, exact here, is the default.
 
@@ -216,7 +215,7 @@ class Margins:
         self,
         weights: Mapping[str, Sequence[float]],
         by: Sequence[str] | str = (),
-        **options: Unpack[Comparing],
+        **options: Unpack[PairOptions],
     ) -> pd.DataFrame:
         """Estimate named combinations of the means; the rest as for ``pairs``.
 
@@ -232,7 +231,7 @@ class Margins:
         return self._contrast(matrix, list(weights), _several(by), **options)
 
     def interaction(
-        self, methods: Mapping[str, str], by: Sequence[str] | str = (), **options: Unpack[Comparing]
+        self, methods: Mapping[str, str], by: Sequence[str] | str = (), **options: Unpack[PairOptions]
     ) -> pd.DataFrame:
         """Contrast contrasts: a contrast of each factor, multiplied; the rest as for ``pairs``.
 
@@ -262,7 +261,7 @@ class Margins:
         return len(self.grid) // (len(self.grid[held].drop_duplicates()) if held else 1)
 
     def _contrast(
-        self, weights: Array, labels: Sequence[Any], by: list[str], **options: Unpack[Comparing]
+        self, weights: Array, labels: Sequence[Any], by: list[str], **options: Unpack[PairOptions]
     ) -> pd.DataFrame:
         options.setdefault("adjust", "holm")
         scale = options.setdefault("scale", "link")

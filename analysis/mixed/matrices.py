@@ -22,21 +22,31 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from analysis.arrays import Array, Index, Mask
-from stimuli.errors import UserError, unknown_name
-
-from analysis.mixed.blocks import Effects
+from analysis.mixed.blocks import RandomEffectsBlock
 from analysis.mixed.families import Family
-from analysis.mixed.formula import Call, Formula, Name, Node, RandomTerm, Terms, as_r, bare, columns_of, read_expression
+from analysis.mixed.formula import (
+    Formula,
+    FormulaRandomTerm,
+    FunctionCall,
+    Name,
+    Node,
+    Terms,
+    as_r,
+    bare,
+    columns_of,
+    read_expression,
+)
 from analysis.mixed.notes import Note
 from analysis.mixed.responses import check_response
 from analysis.mixed.variables import Factor, Given, Numeric, Variable, Variables, is_numeric, level_name
+from stimuli.errors import UserError, unknown_name
 
 Vector = str | ArrayLike
 """Weights or offset: a column name, an expression of columns, or one number per row."""
 
 
 @dataclass(frozen=True)
-class Grouping:
+class GroupingFactor:
     """A grouping factor on the rows used."""
 
     name: str  # as lme4 names it
@@ -58,7 +68,7 @@ class Frame:
     notes: tuple[Note, ...]  # what the user should know, such as rows dropped
     categories: tuple[str, ...] = ()  # of an ordinal response, those that occur, in their order
 
-    def grouping(self, term: RandomTerm) -> Grouping:
+    def grouping(self, term: FormulaRandomTerm) -> GroupingFactor:
         """Find the levels of a random term's grouping factor on the rows used."""
         codes = np.zeros(len(self.data), dtype=np.intp)
         labels = np.array([""], dtype=object)
@@ -71,7 +81,7 @@ class Frame:
                 inner if labels.size == 1 and labels[0] == "" else (labels[:, None] + ":" + inner).ravel()
             )
         occurs = np.bincount(codes, minlength=len(labels)) > 0
-        return Grouping(term.name, (np.cumsum(occurs) - 1)[codes], tuple(labels[occurs]))
+        return GroupingFactor(term.name, (np.cumsum(occurs) - 1)[codes], tuple(labels[occurs]))
 
 
 def _aligned(value: ArrayLike, data: pd.DataFrame, what: str) -> pd.Series[Any]:
@@ -128,7 +138,7 @@ def _response(
     node: Node, family: Family, variables: Variables, data: pd.DataFrame
 ) -> tuple[Array, Array | None, str | None]:
     """Read the response: (y, trials or None, success level or None)."""
-    if isinstance(node, Call) and node.function == "cbind":
+    if isinstance(node, FunctionCall) and node.function == "cbind":
         if not family.takes_trials or len(node.arguments) != 2:
             raise UserError(
                 f"response {as_r(node)!r}: cbind takes successes and failures and needs family binomial or betabinomial",
@@ -171,7 +181,7 @@ def _only_column(variable: Numeric, data: pd.DataFrame) -> Array:
 
 def _ordered(node: Node, variables: Variables, data: pd.DataFrame) -> tuple[Array, tuple[str, ...]]:
     """Read ordered categories: (places from 0, names of those that occur)."""
-    if isinstance(node, Call) and node.function == "cbind":
+    if isinstance(node, FunctionCall) and node.function == "cbind":
         raise UserError(
             f"response {as_r(node)!r}: cbind is for the binomial family",
             mend="Name one column of ordered categories.",
@@ -197,7 +207,9 @@ def _is_in_order(node: Node, factor: Factor, variables: Variables, data: pd.Data
     """Whether something says in which order the levels stand: the user, the column's type, or numbers."""
     if factor.condition is not None or factor.column in variables.levels:
         return True
-    if isinstance(node, Call) and (bare(node.function) == "ordered" or "levels" in dict(node.keywords)):
+    if isinstance(node, FunctionCall) and (
+        bare(node.function) == "ordered" or "levels" in dict(node.keywords)
+    ):
         return True
     column = data[factor.column]
     if isinstance(column.dtype, pd.CategoricalDtype):
@@ -309,7 +321,7 @@ RANK_TOLERANCE = 1e-7
 
 
 @dataclass(frozen=True)
-class Design:
+class MatrixDesign:
     """A recipe for a model matrix."""
 
     terms: Terms  # what the columns stand for
@@ -352,7 +364,7 @@ def _column_names(variable: Variable, full: bool) -> list[str]:
     return [variable.label + s for s in suffixes]
 
 
-def make_design(terms: Terms, variables: Variables) -> Design:
+def make_design(terms: Terms, variables: Variables) -> MatrixDesign:
     """Decide the coding of every factor in every term."""
     made = tuple(variables.make(node) for node in terms.variables)
     for variable in made:
@@ -379,7 +391,7 @@ def make_design(terms: Terms, variables: Variables) -> Design:
         for v in sorted(term):
             block = [f"{a}:{b}" if a else b for b in _column_names(made[v], (t, v) in full) for a in block]
         names += block
-    return Design(terms, made, frozenset(full), tuple(names))
+    return MatrixDesign(terms, made, frozenset(full), tuple(names))
 
 
 def independent_columns(x: Array) -> list[int]:
@@ -552,10 +564,10 @@ class Matrices:
     dropped: tuple[str, ...]  # names of dependent columns
     kept: tuple[int, ...]  # positions of the columns of ``x`` among all columns of ``design``
     alias: Array  # (p, dropped): the dropped columns as combinations of ``x``
-    design: Design  # makes the fixed columns for other rows
+    design: MatrixDesign  # makes the fixed columns for other rows
     # per grouping factor, most columns first; a column of zeros where there is none
-    effects: tuple[Effects, ...]
-    groupings: tuple[Grouping, ...]  # parallel to ``effects``; empty where there is none
+    effects: tuple[RandomEffectsBlock, ...]
+    groupings: tuple[GroupingFactor, ...]  # parallel to ``effects``; empty where there is none
     covariance: Covariance  # terms in lme4's order
     labels: tuple[str, ...]  # grouping name per term, ``g.1`` for the second term on g
     notes: tuple[Note, ...]  # what was dropped
@@ -625,12 +637,13 @@ def make_matrices(formula: Formula, frame: Frame, family: Family) -> Matrices:
         columns[name].append(raw[i] @ transform)
         at_theta = theta.stop
     effects = tuple(
-        Effects(by_name[name].codes, len(by_name[name].levels), np.hstack(columns[name])) for name in unique
+        RandomEffectsBlock(by_name[name].codes, len(by_name[name].levels), np.hstack(columns[name]))
+        for name in unique
     )
     if not effects:
         # Without random effects one that is zero in every row stands in, so that no deviance needs a second form.
         n = len(frame.y)
-        effects = (Effects(np.zeros(n, dtype=np.intp), 1, np.zeros((n, 1))),)
+        effects = (RandomEffectsBlock(np.zeros(n, dtype=np.intp), 1, np.zeros((n, 1))),)
     notes += _repeated(formula, designs, raw, groupings) + _scarce(groupings)
     return Matrices(
         x=whole[:, kept],
@@ -648,7 +661,7 @@ def make_matrices(formula: Formula, frame: Frame, family: Family) -> Matrices:
 
 
 def _repeated(
-    formula: Formula, designs: list[Design], raw: list[Array], groupings: list[Grouping]
+    formula: Formula, designs: list[MatrixDesign], raw: list[Array], groupings: list[GroupingFactor]
 ) -> list[Note]:
     """Report random effects that no data could distinguish."""
     notes = []
@@ -672,7 +685,7 @@ def _holds(columns: Array, others: Array) -> bool:
     return len(independent_columns(np.hstack([columns, others]))) == len(independent_columns(columns))
 
 
-def _scarce(groupings: list[Grouping]) -> list[Note]:
+def _scarce(groupings: list[GroupingFactor]) -> list[Note]:
     """Report factors with too few levels for a variance, and levels that occur in one row, unless all do."""
     unique = list({g.name: g for g in groupings}.values())
     notes = [
@@ -693,7 +706,7 @@ def _scarce(groupings: list[Grouping]) -> list[Note]:
     return notes
 
 
-def _check_grouping(term: str, grouping: Grouping, width: int, frame: Frame, family: Family) -> None:
+def _check_grouping(term: str, grouping: GroupingFactor, width: int, frame: Frame, family: Family) -> None:
     m, n = len(grouping.levels), len(frame.y)
     if m < 2:
         raise UserError(

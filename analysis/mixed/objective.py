@@ -21,11 +21,10 @@ import numpy as np
 from scipy import special
 
 from analysis.arrays import Array
-from stimuli.errors import UserError, unknown_name
-
 from analysis.mixed.families import Family, Link
 from analysis.mixed.laplace import LaplaceDeviance, LaplacePoint
 from analysis.mixed.matrices import Frame, Matrices
+from stimuli.errors import UserError, unknown_name
 
 MOST_NODES = 100
 """Largest number of points along one dimension; the weights of more underflow."""

@@ -23,16 +23,15 @@ from scipy import sparse, stats
 from scipy.linalg import cho_factor, cho_solve
 
 from analysis.arrays import Array, Index, Mask
-from stimuli.errors import UserError, unknown_name
-from stimuli.seeds import stable_seed
-
 from analysis.mixed.blocks import make_layout
 from analysis.mixed.fitting import fit_model
-from analysis.mixed.formula import Node, RandomTerm, columns_of
+from analysis.mixed.formula import FormulaRandomTerm, Node, columns_of
 from analysis.mixed.inference import check_level
-from analysis.mixed.matrices import Design, TermCovariance, make_design
+from analysis.mixed.matrices import MatrixDesign, TermCovariance, make_design
 from analysis.mixed.result import Fit
 from analysis.mixed.variables import level_name
+from stimuli.errors import UserError, unknown_name
+from stimuli.seeds import stable_seed
 
 
 def effects_unit(fit: Fit) -> float:
@@ -101,7 +100,7 @@ BATCH = 256
 """Rows whose variances are computed at once."""
 
 
-_Term = tuple[RandomTerm, TermCovariance, Design]
+_Term = tuple[FormulaRandomTerm, TermCovariance, MatrixDesign]
 """A random term as new rows need it."""
 _Part = tuple[TermCovariance, Array, Index]
 """A random term, its columns in new rows, and the levels there."""

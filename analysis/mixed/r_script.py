@@ -18,12 +18,10 @@ import numpy as np
 import pandas as pd
 
 from analysis.arrays import Array
-from stimuli.errors import UserError
-
 from analysis.mixed.formula import (
     FACTOR_FUNCTIONS,
     Binary,
-    Call,
+    FunctionCall,
     Name,
     Node,
     Paren,
@@ -38,6 +36,7 @@ from analysis.mixed.formula import (
 )
 from analysis.mixed.result import Fit
 from analysis.mixed.variables import Factor, is_numeric
+from stimuli.errors import UserError
 
 _NUMBERS = frozenset({"integer", "floating", "mixed-integer-float", "decimal"})
 _FROM_FACTORS = frozenset({"relevel", "C", "droplevels"})
@@ -122,7 +121,7 @@ class _Reading:
         match node:
             case Name():
                 return
-            case Call("cbind", arguments, _):
+            case FunctionCall("cbind", arguments, _):
                 for argument in arguments:
                     self._hold(argument)
                 return
@@ -200,7 +199,7 @@ class _Reading:
         gappy = [c for c in self.columns if whole[c].isna().any()]
         lines = []
         for node in [part for n in self.nodes for part in nodes_of(n)]:
-            if isinstance(node, Call) and node.function in {"poly", "stats::poly"}:
+            if isinstance(node, FunctionCall) and node.function in {"poly", "stats::poly"}:
                 for c in columns_of(node):
                     if c in gappy:
                         lines.append(f"d <- d[!is.na({_column(c)}), ]  # poly() takes no missing values")
@@ -219,10 +218,10 @@ def _cells(cells: pd.Series[Any]) -> str:
     return "truth" if found == "boolean" else "text"
 
 
-def _factor_calls(node: Node) -> list[Call]:
+def _factor_calls(node: Node) -> list[FunctionCall]:
     """List calls within calls that make one column a factor, the outermost first."""
-    calls: list[Call] = []
-    while isinstance(node, Call) and bare(node.function) in FACTOR_FUNCTIONS:
+    calls: list[FunctionCall] = []
+    while isinstance(node, FunctionCall) and bare(node.function) in FACTOR_FUNCTIONS:
         calls.append(node)
         node = node.arguments[0]
     return calls if isinstance(node, Name) else []
@@ -231,7 +230,7 @@ def _factor_calls(node: Node) -> list[Call]:
 def _may_be_known(node: Node) -> bool:
     return any(
         (isinstance(part, Binary) and part.op in _MAY_BE_KNOWN)
-        or (isinstance(part, Call) and part.function in _MAY_BE_KNOWN_CALLS)
+        or (isinstance(part, FunctionCall) and part.function in _MAY_BE_KNOWN_CALLS)
         for part in nodes_of(node)
     )
 
@@ -256,9 +255,9 @@ def _replaced(node: Node, held: Mapping[str, str], is_group: bool = False) -> No
     if as_r(node) in held:
         return Name(held[as_r(node)])
     match node:
-        case Call("factor" | "as.factor", (inner,), ()) if is_group:
+        case FunctionCall("factor" | "as.factor", (inner,), ()) if is_group:
             return inner
-        case Call():
+        case FunctionCall():
             is_group = False
         case Binary("|" | "||" as bar, left, right):
             return Binary(bar, _replaced(left, held), _replaced(right, {}, True))
@@ -364,7 +363,7 @@ def lme4_program(fit: Fit, file: str) -> str:
         "lme4": fit.cuts is None and fit.variance,
         "lmerTest": is_linear and fit.variance,
         "Matrix": why,
-        "splines": {"ns", "bs"} & {part.function for part in parts if isinstance(part, Call)},
+        "splines": {"ns", "bs"} & {part.function for part in parts if isinstance(part, FunctionCall)},
     }
     rate, spellings = f"{link.guess:.15g}", ("quantile", "probability", "density")
     environment = Environment(

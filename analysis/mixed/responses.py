@@ -29,10 +29,9 @@ import pandas as pd
 from scipy import special, stats
 
 from analysis.arrays import Array, Mask
-from stimuli.errors import UserError
-
 from analysis.mixed.families import Family, Link, log_choices
 from analysis.mixed.notes import Note
+from stimuli.errors import UserError
 
 _EDGE = float(np.finfo(float).eps)
 LARGEST_LOG = 40.0
@@ -41,7 +40,7 @@ MOST_CATEGORIES = 50
 """Most categories of an ordered response."""
 
 
-class Response(ABC):
+class ResponseModel(ABC):
     """The observations at a linear predictor; every array has shape (n,)."""
 
     canonical = True  # whether the observed information serves as the working weight
@@ -84,12 +83,12 @@ class Response(ABC):
         """Differentiate log-likelihood, score and ``inside`` with respect to the log dispersion, or each of them."""
         raise AssertionError("this family has no dispersion")
 
-    def with_dispersion(self, log_dispersion: Array) -> Response:
+    def with_dispersion(self, log_dispersion: Array) -> ResponseModel:
         """Return the same observations at another dispersion, shape (dispersions,)."""
         raise AssertionError("this family has no dispersion")
 
 
-class _FamilyResponse(Response):
+class _FamilyResponse(ResponseModel):
     """Observations of a family with a density in the mean, under any link."""
 
     canonical = False
@@ -216,7 +215,7 @@ _BEYOND = 1e6
 _SMALLEST = 1e-300
 
 
-class OrderedResponse(Response):
+class OrderedResponse(ResponseModel):
     """Ordered categories. Shapes: y (n,), weights (n,), log_gaps (J - 2,)."""
 
     def __init__(self, link: Link, y: Array, weights: Array, log_gaps: Array | None = None) -> None:
@@ -343,7 +342,7 @@ class Thresholds:
         return found, -np.diff(density, axis=1), np.diff(moved, axis=1)
 
 
-class TimeResponse(Response):
+class TimeResponse(ResponseModel):
     """Response times; weights multiply the log-likelihood. Shapes: y, weights (n,), searched (2,)."""
 
     terms: tuple[str, str]
@@ -563,7 +562,7 @@ class Shape:
 
 def make_response(
     family: Family, link: Link, y: Array, weights: Array, observed: bool = False, profiled: bool = False
-) -> Response:
+) -> ResponseModel:
     """Tie a family and a link to the observations. Shapes: y (n,), weights (n,)."""
     if family.name == "ordinal":
         return OrderedResponse(link, y, weights)

@@ -13,14 +13,13 @@ import numpy as np
 import pandas as pd
 
 from analysis.arrays import Array, Index
-
-from analysis.mixed.objective import Criterion
 from analysis.mixed.degrees_of_freedom import DegreesOfFreedom
 from analysis.mixed.families import LINKS, Family, Link
-from analysis.mixed.formula import Call, Formula, Node, read_expression
+from analysis.mixed.formula import Formula, FunctionCall, Node, read_expression
 from analysis.mixed.matrices import Frame, Matrices
 from analysis.mixed.notes import Note
-from analysis.mixed.responses import Response, Shape, Thresholds
+from analysis.mixed.objective import Criterion
+from analysis.mixed.responses import ResponseModel, Shape, Thresholds
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +46,7 @@ class Model:
     def back(self) -> Link:
         """The link that leads back to the response as measured: that of a response log(y) is the log."""
         match self.formula.response, self.link.name:
-            case Call("log", (_,), ()), "identity":
+            case FunctionCall("log", (_,), ()), "identity":
                 return LINKS["log"]
         return self.link
 
@@ -111,7 +110,9 @@ class Fit:
     dispersion: float | None = None  # phi, theta of negative.binomial, precision of betabinomial
     cuts: Thresholds | None = None  # of an ordinal model; the intercept of ``fixed`` is minus their mean
     shape: Shape | None = None  # of response times: the fitted shifted lognormal or ex-Gaussian distribution
-    response: Response | None = None  # the observations at the estimated dispersion; None for linear models
+    response: ResponseModel | None = (
+        None  # the observations at the estimated dispersion; None for linear models
+    )
 
     @property
     def thresholds(self) -> pd.DataFrame | None:

@@ -27,16 +27,14 @@ from scipy import linalg
 from scipy.interpolate import BSpline
 
 from analysis.arrays import Array, Index, Mask
-from stimuli.errors import UserError, did_you_mean, unknown_name
-
 from analysis.mixed.formula import (
     CONSTANTS,
     FACTOR_FUNCTIONS,
     SHORT_TRUTH,
     Binary,
-    Call,
-    Column,
+    FunctionCall,
     Literal,
+    MatrixColumn,
     Name,
     Node,
     Paren,
@@ -49,6 +47,7 @@ from analysis.mixed.formula import (
     nodes_of,
 )
 from analysis.mixed.notes import Note
+from stimuli.errors import UserError, did_you_mean, unknown_name
 
 
 def _spline(
@@ -210,7 +209,7 @@ _RULES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
 """What the value of an argument must be, and this in words."""
 
 
-def _arguments(node: Call, value: Callable[[Node], Any]) -> dict[str, Any]:
+def _arguments(node: FunctionCall, value: Callable[[Node], Any]) -> dict[str, Any]:
     """Evaluate what a call gives after its first argument, by R's names."""
     function, named = bare(node.function), dict(node.keywords)
     names = _ARGUMENTS.get(function, ())
@@ -280,7 +279,7 @@ def _value(node: Node, data: Any, learnt: Learnt) -> Any:
         case Literal(text):
             number = text.rstrip("L")
             return int(number) if number.isdigit() else float(number)
-        case Call(function, (first, *more), keywords) if bare(function) in {*_FUNCTIONS, *_LEARNING}:
+        case FunctionCall(function, (first, *more), keywords) if bare(function) in {*_FUNCTIONS, *_LEARNING}:
             function = bare(function)
             if function in _MANY and not keywords:
                 return _FUNCTIONS[function](value(first), *map(value, more))
@@ -305,7 +304,7 @@ def _value(node: Node, data: Any, learnt: Learnt) -> Any:
             return ~np.asarray(value(operand), dtype=bool)
         case Unary(op, operand):
             return -value(operand) if op == "-" else +value(operand)
-        case Column(inner, number):
+        case MatrixColumn(inner, number):
             return _column_of(value(inner), int(number.rstrip("L")))
         case Paren(inner):
             return value(inner)
@@ -345,10 +344,10 @@ def _beside_text(node: Node) -> set[str]:
     """Columns that are compared with a quoted text, and so may hold text."""
     found = set()
     for part in nodes_of(node):
-        is_dummy = isinstance(part, Call) and part.function == "dummy"
+        is_dummy = isinstance(part, FunctionCall) and part.function == "dummy"
         if is_dummy or (isinstance(part, Binary) and part.op in {"==", "!=", "%in%"}):
-            names = {one.name for one in children_of(part) if isinstance(one, Name)}
-            if any(isinstance(one, Literal) and one.text[0] in "'\"" for one in nodes_of(part)):
+            names = {child.name for child in children_of(part) if isinstance(child, Name)}
+            if any(isinstance(node, Literal) and node.text[0] in "'\"" for node in nodes_of(part)):
                 found |= names
     return found
 
@@ -356,7 +355,11 @@ def _beside_text(node: Node) -> set[str]:
 def evaluate(node: Node, data: pd.DataFrame, label: str) -> Numeric:
     """Make a numeric variable of an expression, learning from data."""
     for part in nodes_of(node):
-        if not isinstance(part, Call) or part.function not in WHOLE_COLUMN or "na.rm" in dict(part.keywords):
+        if (
+            not isinstance(part, FunctionCall)
+            or part.function not in WHOLE_COLUMN
+            or "na.rm" in dict(part.keywords)
+        ):
             continue
         gaps = int(data[list(columns_of(part))].isna().any(axis=1).sum())
         if gaps:
@@ -499,20 +502,20 @@ def _alphabetical(text: str) -> tuple[list[tuple[int, int | str]], str, str]:
 
 
 @dataclass(frozen=True)
-class Cells:
+class DistinctValues:
     """A column's distinct values in order of appearance, and the place of each row's among them, shape (n,)."""
 
     places: Index
     values: list[Any]
 
 
-def read_cells(column: pd.Series[Any]) -> Cells:
+def read_cells(column: pd.Series[Any]) -> DistinctValues:
     """Find the distinct values of a column."""
     places, values = pd.factorize(column)
-    return Cells(places, values.tolist())
+    return DistinctValues(places, values.tolist())
 
 
-def natural_levels(column: pd.Series[Any], cells: Cells | None = None) -> tuple[str, ...]:
+def natural_levels(column: pd.Series[Any], cells: DistinctValues | None = None) -> tuple[str, ...]:
     """List the levels that occur: categories in their order, numbers by size, text alphabetically."""
     values = (cells or read_cells(column)).values
     if isinstance(column.dtype, pd.CategoricalDtype):
@@ -532,7 +535,7 @@ def alphabetical(levels: Sequence[str]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Cut:
+class CutNumbers:
     """Numbers cut into intervals, R's ``cut``."""
 
     numbers: Numeric  # what is cut
@@ -599,7 +602,7 @@ class Factor:
     levels: tuple[str, ...]  # first is the reference under treatment contrasts
     contrast: Coding = field(default_factory=Coding)  # how levels become columns
     # yields positions in ``levels``: 0 or 1 for a comparison such as ``I(x > 2)``, intervals for ``cut()``
-    condition: Numeric | Cut | None = None
+    condition: Numeric | CutNumbers | None = None
     printed: tuple[str, ...] = ()  # other names of the levels, ``factor(x, labels = …)``
 
     def codes(self, data: pd.DataFrame) -> Index:
@@ -608,7 +611,7 @@ class Factor:
             return np.asarray(self.condition.values(data)[:, 0], dtype=np.intp)
         return self.codes_of(read_cells(data[self.column]))
 
-    def codes_of(self, cells: Cells) -> Index:
+    def codes_of(self, cells: DistinctValues) -> Index:
         """Positions in ``levels`` of a column's cells; shape (n,)."""
         place = {level: at for at, level in enumerate(self.levels)}
         names = [level_name(v) for v in cells.values]
@@ -646,7 +649,7 @@ class Variables:
         self.notes: list[Note] = []
         self.contrasts = dict(contrasts)
         self._made: dict[str, Variable] = {}
-        self._cells: dict[str, Cells] = {}
+        self._cells: dict[str, DistinctValues] = {}
         for name, wanted in levels.items():
             if name in data.columns:
                 self.levels[name] = self._checked_levels(name, [level_name(v) for v in wanted])
@@ -682,7 +685,7 @@ class Variables:
         kind = self.data[column].dtype
         return column not in self.levels and isinstance(kind, pd.CategoricalDtype) and bool(kind.ordered)
 
-    def cells(self, column: str) -> Cells:
+    def cells(self, column: str) -> DistinctValues:
         """Return the distinct values of a column of the data, found once."""
         if column not in self._cells:
             self._cells[column] = read_cells(self.data[column])
@@ -703,24 +706,24 @@ class Variables:
                 if is_numeric(column) and not wants_factor:
                     return Numeric(label, node)
                 return self.factor(name, label)
-            case Call(function, _, _) if bare(function) in FACTOR_FUNCTIONS:
+            case FunctionCall(function, _, _) if bare(function) in FACTOR_FUNCTIONS:
                 return replace(self._read_factor(node), label=label)
-            case Call("cbind" | "offset"):
+            case FunctionCall("cbind" | "offset"):
                 raise UserError(
                     f"{label!r} does not belong on the right side of a formula term",
                     mend="cbind(success, failure) is a response; add offset() as a summand of its own.",
                 )
-            case Call(function, _, _) if function in WHOLE_COLUMN:
+            case FunctionCall(function, _, _) if function in WHOLE_COLUMN:
                 raise UserError(
                     f"{label!r} is one number, not one for each row",
                     mend=f"Do arithmetic with it inside I(), for example I({columns_of(node)[0]} - {label}).",
                 )
-            case Call("poly", (_, Name() | Call(), *_), _):
+            case FunctionCall("poly", (_, Name() | FunctionCall(), *_), _):
                 raise UserError(
                     f"{label!r}: polynomials of several variables are not read",
                     mend="Write poly(x, 2) * poly(z, 2), or poly(x, 2) + poly(z, 2) + x:z.",
                 )
-            case Call("dummy", arguments, keywords) if len(arguments) != 2 or keywords:
+            case FunctionCall("dummy", arguments, keywords) if len(arguments) != 2 or keywords:
                 raise UserError(
                     f"{label!r}: dummy() takes a factor and one level",
                     mend='Write one for each level: dummy(cond, "intact") + dummy(cond, "initial").',
@@ -735,17 +738,19 @@ class Variables:
         match node:
             case Name(name):
                 return self.factor(name)
-            case Call("as.factor" | "droplevels", (inner,), ()):
+            case FunctionCall("as.factor" | "droplevels", (inner,), ()):
                 return self._read_factor(inner)
-            case Call("as.character", (inner,), ()):
+            case FunctionCall("as.character", (inner,), ()):
                 made = self._read_factor(inner)
                 return replace(made, levels=alphabetical(made.levels), contrast=Coding(), printed=())
-            case Call("factor" | "ordered" as function, (inner, *more), keywords):
+            case FunctionCall("factor" | "ordered" as function, (inner, *more), keywords):
                 # R's order of arguments: x, levels, labels.
                 given = dict(zip(("levels", "labels"), more, strict=False)) | dict(keywords)
                 if len(more) <= 2 and set(given) <= {"levels", "labels", "ordered"}:
                     return self._given_levels(inner, given, function == "ordered")
-            case Call("relevel", (inner,), (("ref", reference),)) | Call("relevel", (inner, reference), ()):
+            case FunctionCall("relevel", (inner,), (("ref", reference),)) | FunctionCall(
+                "relevel", (inner, reference), ()
+            ):
                 made, first = self._read_factor(inner), _literals(reference)[0]
                 if first not in made.shown:
                     raise unknown_name(f"level of {made.column}", first, made.shown)
@@ -756,14 +761,14 @@ class Variables:
                     levels=tuple(made.levels[i] for i in order),
                     printed=tuple(made.printed[i] for i in order) if made.printed else (),
                 )
-            case Call("C", (inner, contrast), keywords):
+            case FunctionCall("C", (inner, contrast), keywords):
                 made = self._read_factor(inner)
                 return replace(made, contrast=_named_contrast(made, contrast, dict(keywords)))
-            case Call("cut", (inner, breaks, *more), keywords):
+            case FunctionCall("cut", (inner, breaks, *more), keywords):
                 given = dict(zip(("labels", "include.lowest", "right"), more, strict=False))
                 given |= dict(keywords)
                 return self._cut(inner, breaks, given)
-            case Call("cut", (inner,), (("breaks", breaks), *more)):
+            case FunctionCall("cut", (inner,), (("breaks", breaks), *more)):
                 return self._cut(inner, breaks, dict(more))
         raise UserError(
             f"{as_r(node)!r} is no factor that can be read here",
@@ -803,7 +808,7 @@ class Variables:
             raise UserError(f"cut({label}): {label} is no column of numbers", mend="Cut numbers.")
         x = numbers.values(self.learn_from[list(columns_of(inner))].dropna())[:, 0]
         right, lowest = _truth(given.get("right"), True), _truth(given.get("include.lowest"))
-        cut = Cut(numbers, _breaks(breaks, float(x.min()), float(x.max())), right, lowest)
+        cut = CutNumbers(numbers, _breaks(breaks, float(x.min()), float(x.max())), right, lowest)
         names = interval_names(cut.breaks, right, lowest)
         if "labels" in given:
             names = tuple(_literals(given["labels"]))
@@ -841,7 +846,7 @@ def _named_contrast(factor: Factor, node: Node, options: Mapping[str, Node]) -> 
             name = text
         case Literal(text):
             name = text.strip("'\"")
-        case Call(function, _, keywords) if bare(function).startswith("contr."):
+        case FunctionCall(function, _, keywords) if bare(function).startswith("contr."):
             name, base = bare(function), dict(keywords).get("base", base)
     if not name or set(options) - {"base"}:
         raise UserError(
@@ -875,7 +880,7 @@ def _truth(node: Node | None, default: bool = False) -> bool:
 def _literals(node: Node) -> list[str]:
     """Read ``c("a", "b")``, ``1:4`` or one value."""
     match node:
-        case Call("c", arguments, ()):
+        case FunctionCall("c", arguments, ()):
             return [value for argument in arguments for value in _literals(argument)]
         case Literal() | Name() | Unary("-", Literal() | Name()) | Binary(":", _, _) if not columns_of(node):
             with suppress(TypeError):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import inf, log
 from typing import Any
 
-from analysis.plan.contrasts import Fault, unknown
+from analysis.plan.contrasts import PlanFault, unknown
 from analysis.plan.measures import Measure, Scale
 
 RIGHT_SHARE = "question_accuracy"
@@ -50,22 +50,22 @@ def read_bound(text: str, measures: Sequence[Measure]) -> Bound:
     """Read ``5 points``, ``10%``, ``1.2 times`` or ``0.5 bits``."""
     one = measures[0]
     if len({measure.scale for measure in measures}) > 1 or (len(measures) > 1 and one.scale == "raw"):
-        raise Fault(
+        raise PlanFault(
             f" is {text!r}; differences in {' and '.join(measure.name for measure in measures)} have no scale in common",
             "Times and tokens can be compared as ratios; take the bound out otherwise.",
         )
     found = _BOUND.fullmatch(str(text).strip())
     if found is None:
-        raise Fault(f" is {text!r}", "Write it like: 5 points, 10%, 1.2 times, or 0.5 bits.")
+        raise PlanFault(f" is {text!r}", "Write it like: 5 points, 10%, 1.2 times, or 0.5 bits.")
     number, unit = float(found[1]), found[2]
     scale: Scale = "points" if unit.startswith("point") else "ratio" if unit in ("%", "times") else "raw"
     if scale != one.scale or (scale == "raw" and unit.removesuffix("s") != one.unit.removesuffix("s")):
         wanted = {"points": "5 points", "ratio": "10% or 1.2 times", "raw": f"0.5 {one.unit}"}[one.scale]
-        raise Fault(f" is {text!r}, which is not a bound of {one.noun}", f"Write it like: {wanted}.")
+        raise PlanFault(f" is {text!r}, which is not a bound of {one.noun}", f"Write it like: {wanted}.")
     bound = Bound(1 + number / 100 if unit == "%" else number, scale, str(text))
     if bound.half_width <= 0 or (scale == "points" and number >= 100):
         rule = f"above {1 if unit == 'times' else 0}" + (" and below 100" if scale == "points" else "")
-        raise Fault(f" is {text!r}", f"A bound must be {rule}.")
+        raise PlanFault(f" is {text!r}", f"A bound must be {rule}.")
     return bound
 
 
@@ -73,10 +73,10 @@ def read_times(text: str) -> tuple[float, float]:
     """Read the times in milliseconds between which a measure counts: ``outside 200 ms to 10 s``."""
     found = _TIMES.fullmatch(str(text).strip())
     if found is None:
-        raise Fault(f" is {text!r}", "Write it like: outside 200 ms to 10 s.")
+        raise PlanFault(f" is {text!r}", "Write it like: outside 200 ms to 10 s.")
     low, high = float(found[1]) * _UNITS[found[2]], float(found[3]) * _UNITS[found[4]]
     if low >= high:
-        raise Fault(
+        raise PlanFault(
             f" is {text!r}; the first bound must be the lower one", "Write it like: outside 200 ms to 10 s."
         )
     return low, high
@@ -115,11 +115,11 @@ def read_sign_rule(sign: str, text: str) -> SignRule:
     elif found := _SIDED.fullmatch(str(text).strip()):
         rule = SignRule(sign, str(text), float(found[2]) * _UNITS[found[3]], found[1])
     else:
-        raise Fault(f" is {text!r}", f"Write it like: {example}.")
+        raise PlanFault(f" is {text!r}", f"Write it like: {example}.")
     if (rule.side == "below") != (sign == RIGHT_SHARE):
-        raise Fault(f" is {text!r}; {sign} is bounded from the other side", f"Write it like: {example}.")
+        raise PlanFault(f" is {text!r}; {sign} is bounded from the other side", f"Write it like: {example}.")
     if found[found.lastindex or 1] == "%" and rule.bound > 1:
-        raise Fault(f" is {text!r}; a share must be between 0% and 100%", f"Write it like: {example}.")
+        raise PlanFault(f" is {text!r}; a share must be between 0% and 100%", f"Write it like: {example}.")
     return rule
 
 
@@ -153,16 +153,18 @@ def read_prior(given: Mapping[str, Any], measures: Sequence[Measure]) -> Prior:
     kind, df = str(given.get("prior", "cauchy")), given.get("df")
     if kind not in DF:
         raise unknown("prior", kind, DF, "prior")
-    if len({(one.scale, one.unit if one.scale == "raw" else "") for one in measures}) > 1:
-        raise Fault(
-            f": differences in {' and '.join(one.name for one in measures)} have no scale in common",
+    if len({(measure.scale, measure.unit if measure.scale == "raw" else "") for measure in measures}) > 1:
+        raise PlanFault(
+            f": differences in {' and '.join(measure.name for measure in measures)} have no scale in common",
             "Plan an analysis for each measure.",
         )
     for key, needed in (("scale", True), ("df", kind == "t")):
         value = given.get(key)
         if not needed and value is not None:
-            raise Fault(f" is {value!r}; a {kind} prior has none", "Take it out, or write prior: t.", (key,))
+            raise PlanFault(
+                f" is {value!r}; a {kind} prior has none", "Take it out, or write prior: t.", (key,)
+            )
         if needed and (isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < inf):
-            raise Fault(f" is {value!r}; it must be a number above 0", "For example 10.", (key,))
+            raise PlanFault(f" is {value!r}; it must be a number above 0", "For example 10.", (key,))
     unit = "natural-log units" if measures[0].scale == "ratio" else measures[0].unit_of_difference
     return Prior(kind, float(given["scale"]), float(DF[kind] or df or inf), unit)

@@ -9,9 +9,9 @@ from typing import Any
 
 from analysis.plan.bounds import KEYLESS, NOT_IN_TRIALS, read_bound, read_prior, read_sign_rule, read_times
 from analysis.plan.contrasts import (
-    Fault,
     Key,
     Levels,
+    PlanFault,
     factors_compared,
     read_contrast,
     unknown,
@@ -30,7 +30,7 @@ Spec = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Design:
+class PlanContext:
     """The parts of a study against which its plans are checked; what is None is not known and not checked."""
 
     factors: Mapping[str, Sequence[str]] | None  # levels of each factor
@@ -40,7 +40,7 @@ class Design:
     assistive_input: bool = False  # whether the study allows text without key strokes
 
 
-def faults_of(spec: Spec, design: Design, broken: Collection[str] = ()) -> Iterator[Fault]:
+def faults_of(spec: Spec, design: PlanContext, broken: Collection[str] = ()) -> Iterator[PlanFault]:
     """Yield everything that is wrong with a planned analysis."""
     broken = {*broken, *({"measure", "compare"} - set(spec))}
     for check, reads in _CHECKS:
@@ -59,11 +59,11 @@ def faults_of(spec: Spec, design: Design, broken: Collection[str] = ()) -> Itera
             yield from _contrasts(spec, levels_compared(spec, design.factors), "direction" in broken)
 
 
-def _factors(spec: Spec, factors: Levels) -> Iterator[Fault]:
+def _factors(spec: Spec, factors: Levels) -> Iterator[PlanFault]:
     names, given = factors_compared(spec), spec["compare"]
     for i, name in enumerate(names):
         if name not in factors:
-            yield Fault(
+            yield PlanFault(
                 f" is {name!r}, which is not a factor of the design",
                 f"Factors: {', '.join(factors) or 'none'}.",
                 ("compare",) if isinstance(given, str) else ("compare", i),
@@ -71,14 +71,14 @@ def _factors(spec: Spec, factors: Levels) -> Iterator[Fault]:
                 known=factors,
             )
     if not isinstance(given, str) and len(set(names)) != 2:
-        yield Fault(
+        yield PlanFault(
             f" names {' and '.join(names)}; an interaction is of two factors",
             "Name two, such as [item_type, font].",
             ("compare",),
         )
 
 
-def _readers(spec: Spec, design: Design) -> Iterator[Fault]:
+def _readers(spec: Spec, design: PlanContext) -> Iterator[PlanFault]:
     readers, by_reader = readers_of(spec), measures_by_reader(spec)
     known = {*PEOPLE, *(design.models or ())}
     at: tuple[Key, ...]
@@ -87,11 +87,11 @@ def _readers(spec: Spec, design: Design) -> Iterator[Fault]:
         if design.models is not None and reader not in known:
             models = ", ".join(design.models) or "none"
             remedy = f"Readers: human, simulated, or a model of the study ({models})."
-            yield Fault(f" is {reader!r}", remedy, at, given=reader, known=known)
+            yield PlanFault(f" is {reader!r}", remedy, at, given=reader, known=known)
         elif reader in readers[:i]:
-            yield Fault(f" names {reader!r} again", "Name it once.", at)
+            yield PlanFault(f" names {reader!r} again", "Name it once.", at)
         elif reader not in by_reader:
-            yield Fault(
+            yield PlanFault(
                 f": {reader} has no measure",
                 f"Say under measure what is measured of {reader}, or take it out of between.",
                 at,
@@ -103,7 +103,7 @@ def _readers(spec: Spec, design: Design) -> Iterator[Fault]:
         elif name not in PLANNABLE:
             yield unknown("measure", name, PLANNABLE, *at)
         elif reader in PEOPLE and PLANNABLE[name].of == "models":
-            yield Fault(
+            yield PlanFault(
                 f" is {name!r}, which people do not have ({PLANNABLE[name].said})",
                 "Give each reader a measure of its own, such as measure: {human: reading_time, "
                 f"MODEL: {name}}}, or compare models alone.",
@@ -111,36 +111,36 @@ def _readers(spec: Spec, design: Design) -> Iterator[Fault]:
             )
 
 
-def _trials(spec: Spec, design: Design) -> Iterator[Fault]:
+def _trials(spec: Spec, design: PlanContext) -> Iterator[PlanFault]:
     if design.steps is None:
         return
     steps, measured = sorted(design.steps), set(measures_by_reader(spec).values())
     end = f"trials of this study end with {', '.join(steps)}"
     if "trials" in spec and spec["trials"] not in steps:
-        yield Fault(
+        yield PlanFault(
             f" is {spec['trials']!r}; {end}",
-            f"Write {' or '.join(f'trials: {one}' for one in steps)}.",
+            f"Write {' or '.join(f'trials: {step}' for step in steps)}.",
             ("trials",),
         )
     elif measured & OF_WORDS and spec.get("trials", "recover") != "recover":
-        yield Fault(
+        yield PlanFault(
             f" is {spec['trials']!r}; words are recovered in trials that end with recover",
             "Write trials: recover.",
             ("trials",),
         )
     if measured & OF_WORDS and "recover" not in steps:
-        yield Fault(
+        yield PlanFault(
             f": no text is restored in this study, and {end}",
             "Measure correct, or let a block end with `recover`.",
             ("measure",),
         )
     if len(steps) > 1 and "trials" not in spec and not measured <= OF_READING | OF_WORDS:
-        yield Fault(
+        yield PlanFault(
             f" would mix trials that end with {' and with '.join(steps)}", f"Say which: trials: {steps[0]}."
         )
 
 
-def _levels(spec: Spec, factors: Levels) -> Iterator[Fault]:
+def _levels(spec: Spec, factors: Levels) -> Iterator[PlanFault]:
     names, given = factors_compared(spec), spec.get("levels") or {}
     if isinstance(given, Mapping) == (len(names) == 1) and given:
         said, form = (
@@ -152,7 +152,7 @@ def _levels(spec: Spec, factors: Levels) -> Iterator[Fault]:
             )
         )
         compared = f"{names[0]} is" if len(names) == 1 else f"{' and '.join(names)} are"
-        yield Fault(f" is {said}, and {compared} compared", f"Write {form}.", ("levels",))
+        yield PlanFault(f" is {said}, and {compared} compared", f"Write {form}.", ("levels",))
         return
     wrong = []
     for name, own in (given if isinstance(given, Mapping) else {names[0]: given}).items():
@@ -169,14 +169,14 @@ def _levels(spec: Spec, factors: Levels) -> Iterator[Fault]:
         yield from _crossing(levels_compared(spec, factors))
 
 
-def _crossing(levels: Levels) -> Iterator[Fault]:
+def _crossing(levels: Levels) -> Iterator[PlanFault]:
     """Yield why two factors cannot be compared together: one has nothing to compare, or a level could be of either."""
     for name, own in levels.items():
         if len(own) < 2:
             problem = (
                 f": {name} has one level ({', '.join(own)}), and an interaction takes two of each factor"
             )
-            yield Fault(problem, "Name another factor.", ("compare",))
+            yield PlanFault(problem, "Name another factor.", ("compare",))
     (one, first), (other, second) = levels.items()
     for level in first:
         if level in second:
@@ -184,24 +184,24 @@ def _crossing(levels: Levels) -> Iterator[Fault]:
                 f": {one} and {other} both have a level {level!r}, so that a contrast could be of either"
             )
             remedy = f"Give it another name in one of them, such as {level}_{other}."
-            yield Fault(problem, remedy, ("compare",))
+            yield PlanFault(problem, remedy, ("compare",))
 
 
-def _within(spec: Spec, factors: Levels) -> Iterator[Fault]:
+def _within(spec: Spec, factors: Levels) -> Iterator[PlanFault]:
     compared = factors_compared(spec)
     others = [name for name in factors if name not in compared]
     for name, level in (spec.get("within") or {}).items():
         if name in compared:
             remedy = "Name levels: of it, or another factor."
-            yield Fault(f": {name} is what is compared", remedy, ("within", name))
+            yield PlanFault(f": {name} is what is compared", remedy, ("within", name))
         elif name not in others:
             yield unknown("factor", name, others, "within", name)
         elif level not in factors[name]:
             yield unknown(f"level of {name}", level, factors[name], "within", name)
 
 
-def _contrasts(spec: Spec, levels: Levels, no_direction: bool) -> Iterator[Fault]:
-    said, wrong = spec.get("contrasts") or (), list[Fault]()
+def _contrasts(spec: Spec, levels: Levels, no_direction: bool) -> Iterator[PlanFault]:
+    said, wrong = spec.get("contrasts") or (), list[PlanFault]()
     for i, text in enumerate(said):
         wrong += _caught(partial(read_contrast, str(text), levels), "contrasts", i)
     yield from wrong
@@ -209,13 +209,13 @@ def _contrasts(spec: Spec, levels: Levels, no_direction: bool) -> Iterator[Fault
         yield from _caught(lambda: with_directions(said, spec.get("direction"), levels))
 
 
-def _alpha(spec: Spec, design: Design) -> Iterator[Fault]:
+def _alpha(spec: Spec, design: PlanContext) -> Iterator[PlanFault]:
     given = spec.get("alpha", ALPHA)
     if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < 0.5:
-        yield Fault(f" is {given!r}; it must be above 0 and below 0.5", "For example 0.05.", ("alpha",))
+        yield PlanFault(f" is {given!r}; it must be above 0 and below 0.5", "For example 0.05.", ("alpha",))
 
 
-def _bound(spec: Spec, design: Design) -> Iterator[Fault]:
+def _bound(spec: Spec, design: PlanContext) -> Iterator[PlanFault]:
     said, by_reader = spec.get("equivalence"), measures_by_reader(spec)
     readers = readers_of(spec)
     names = dict.fromkeys(by_reader[reader] for reader in readers if reader in by_reader)
@@ -224,7 +224,7 @@ def _bound(spec: Spec, design: Design) -> Iterator[Fault]:
     of_items = design.compares_items and "correct" in names
     if design.models is not None and len(readers) < 2 and not (of_items and design.models):
         also = " (of accuracy also between conditions of a model, and the study names no model)"
-        yield Fault(
+        yield PlanFault(
             f" is {said!r}; it bounds the difference between readers{also * of_items}, and the analysis has one",
             "Name a second reader in between, or take the bound out.",
             ("equivalence",),
@@ -233,76 +233,76 @@ def _bound(spec: Spec, design: Design) -> Iterator[Fault]:
     yield from _caught(lambda: read_bound(said, [PLANNABLE[name] for name in names]), "equivalence")
 
 
-def _caught(read: Callable[[], object], *keys: Key) -> Iterator[Fault]:
+def _caught(read: Callable[[], object], *keys: Key) -> Iterator[PlanFault]:
     """Yield the fault of a setting under these keys, if reading it finds one."""
     try:
         read()
-    except Fault as fault:
+    except PlanFault as fault:
         yield fault.below(*keys)
 
 
-def _prior(spec: Spec, design: Design) -> Iterator[Fault]:
+def _prior(spec: Spec, design: PlanContext) -> Iterator[PlanFault]:
     names = list(dict.fromkeys(measures_by_reader(spec).values()))
     if spec.get("bayes") is None or not names or not set(names) <= set(PLANNABLE):
         return
     yield from _caught(lambda: read_prior(spec["bayes"], [PLANNABLE[name] for name in names]), "bayes")
 
 
-def _model(spec: Spec, design: Design) -> Iterator[Fault]:
+def _model(spec: Spec, design: PlanContext) -> Iterator[PlanFault]:
     if spec.get("fallback") is not None and spec.get("formula") is None:
-        yield Fault(
+        yield PlanFault(
             ": it takes the place of the plan's own formula, and there is none",
             "Give formula, or take fallback out: the usual model has a rule by which it is reduced.",
             ("fallback",),
         )
     if spec.get("formula") is not None and len(set(measures_by_reader(spec).values())) > 1:
-        yield Fault(
+        yield PlanFault(
             ": readers have different measures, and one model cannot hold both",
             "Plan an analysis for each measure.",
             ("formula",),
         )
 
 
-def _exclude(spec: Spec, design: Design) -> Iterator[Fault]:
+def _exclude(spec: Spec, design: PlanContext) -> Iterator[PlanFault]:
     exclude, kinds = spec.get("exclude") or {}, ("trials", "sessions", "answers")
     yield from (unknown("exclusion of", str(kind), kinds, "exclude") for kind in exclude if kind not in kinds)
     yield from (fault.below("exclude") for fault in faults_of_exclusions(exclude, design.assistive_input))
     for sign in exclude.get("sessions") or {}:
         if sign in NOT_IN_TRIALS:
-            yield Fault(
+            yield PlanFault(
                 " is a sign of key strokes, which the trials table does not hold",
                 "Declare it in analysis.exclude.sessions, where the dashboard applies it.",
                 ("exclude", "sessions", sign),
             )
     if exclude.get("answers") not in (None, "wrong"):
-        yield Fault(f" is {exclude['answers']!r}", "Write wrong.", ("exclude", "answers"))
+        yield PlanFault(f" is {exclude['answers']!r}", "Write wrong.", ("exclude", "answers"))
 
 
-def faults_of_exclusions(exclude: Mapping[str, Any], assistive_input: bool = False) -> Iterator[Fault]:
+def faults_of_exclusions(exclude: Mapping[str, Any], assistive_input: bool = False) -> Iterator[PlanFault]:
     """Yield what is wrong with rules of exclusion, of a study or of one analysis."""
     for unit in ("trials", "regions", "sessions"):
         for name, said in (exclude.get(unit) or {}).items():
             read = partial(read_sign_rule, name) if unit == "sessions" else read_times
             yield from _caught(partial(read, said), unit, name)
             if name == KEYLESS and assistive_input:
-                yield Fault(
+                yield PlanFault(
                     " excludes for text without key strokes, which participants.assistive_input allows",
                     "Take one of the two out.",
                     (unit, name),
                 )
 
 
-def _answers(spec: Spec, design: Design) -> Iterator[Fault]:
+def _answers(spec: Spec, design: PlanContext) -> Iterator[PlanFault]:
     of_answers = sorted(set(measures_by_reader(spec).values()) & WITH_ANSWERS)
     if (spec.get("exclude") or {}).get("answers") is not None and of_answers:
-        yield Fault(
+        yield PlanFault(
             f": wrong answers are part of what is measured ({', '.join(of_answers)})",
             "Leave them in; they can be left out of times.",
             ("exclude", "answers"),
         )
 
 
-_CHECKS: tuple[tuple[Callable[[Spec, Design], Iterator[Fault]], frozenset[str]], ...] = (
+_CHECKS: tuple[tuple[Callable[[Spec, PlanContext], Iterator[PlanFault]], frozenset[str]], ...] = (
     (_readers, frozenset({"measure", "between"})),
     (_trials, frozenset({"measure", "trials"})),
     (_alpha, frozenset({"alpha"})),
@@ -315,7 +315,7 @@ _CHECKS: tuple[tuple[Callable[[Spec, Design], Iterator[Fault]], frozenset[str]],
 """Each check that needs no factors, and the keys that it reads."""
 
 
-def faults_of_families(planned: Mapping[str, Spec]) -> Iterator[Fault]:
+def faults_of_families(planned: Mapping[str, Spec]) -> Iterator[PlanFault]:
     """Yield the analyses whose level differs from that of their family; each fault is at the analysis."""
     level_of: dict[str, tuple[str, float]] = {}
     for name, spec in planned.items():
@@ -324,7 +324,7 @@ def faults_of_families(planned: Mapping[str, Spec]) -> Iterator[Fault]:
             continue
         first, other = level_of.setdefault(family, (name, alpha))
         if other != alpha:
-            yield Fault(
+            yield PlanFault(
                 f": {name} has alpha {alpha:g} and {first}, of the same family {family!r}, has {other:g}; a family has one level",
                 "Give both the same alpha.",
                 (name, "alpha" if "alpha" in spec else "family"),

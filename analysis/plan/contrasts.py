@@ -3,7 +3,7 @@
 ``a - b`` is a difference; of two factors it is averaged over the other one, ``a - b in c`` is the simple effect at one of its
 levels, and ``(a - b) x (c - d)`` the interaction: the difference at ``c`` minus the difference at ``d``. A text is compared with
 the levels of the factors, so that levels may contain these signs and words themselves (``swapped in word``, ``no - go``).
-What is wrong with a plan is a :class:`Fault`, which each package reports with its own places.
+What is wrong with a plan is a :class:`PlanFault`, which each package reports with its own places.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Key = str | int
 
 
 @dataclass(eq=False)
-class Fault(Exception):
+class PlanFault(Exception):
     """A setting of a plan that cannot be carried out."""
 
     problem: str
@@ -50,19 +50,21 @@ class Fault(Exception):
         """The keys from the analysis to the setting, as they follow its name: ``.contrasts[1]``."""
         return "".join(f"[{key + 1}]" if isinstance(key, int) else f".{key}" for key in self.at)
 
-    def below(self, *keys: Key) -> Fault:
+    def below(self, *keys: Key) -> PlanFault:
         """Return the same fault of a setting under these keys."""
         return replace(self, at=(*keys, *self.at))
 
 
-def unknown(kind: str, name: str, known: Iterable[str], *at: Key) -> Fault:
+def unknown(kind: str, name: str, known: Iterable[str], *at: Key) -> PlanFault:
     """Return the fault of a name that is not among the known ones."""
     names = sorted(known)
-    return Fault(f": {kind} {name!r} is not known", f"Known: {', '.join(names) or 'none'}.", at, name, names)
+    return PlanFault(
+        f": {kind} {name!r} is not known", f"Known: {', '.join(names) or 'none'}.", at, name, names
+    )
 
 
 @dataclass(frozen=True)
-class Difference:
+class LevelDifference:
     """A contrast between two levels of a compared factor: ``first`` minus ``second``."""
 
     first: str
@@ -95,13 +97,13 @@ def label_of(
     return f"{label} in {at[0]}" if len(at) == 1 else f"({label}){times}({at[0]}{minus}{at[1]})"
 
 
-def read_contrast(text: str, levels: Levels, direction: Direction = "two-sided") -> Difference:
+def read_contrast(text: str, levels: Levels, direction: Direction = "two-sided") -> LevelDifference:
     """Read a contrast of these levels."""
     found = next(_readings(text.strip(), levels), None)
     if found is None:
         raise _no_contrast(text, levels)
     first, second, at = found
-    return Difference(first, second, direction, at)
+    return LevelDifference(first, second, direction, at)
 
 
 def _readings(text: str, levels: Levels) -> Iterator[tuple[str, str, tuple[str, ...]]]:
@@ -131,7 +133,7 @@ def _differences(text: str, levels: Levels) -> Iterator[tuple[str, str, str]]:
                 yield factor, first, second
 
 
-def _no_contrast(text: str, levels: Levels) -> Fault:
+def _no_contrast(text: str, levels: Levels) -> PlanFault:
     known = [level for own in levels.values() for level in own]
     words = [word.strip() for word in re.split(r"\s+(?:[-−–x×*]|in)\s+|[()]", text) if word.strip()]
     there = "; ".join(f"levels of {name}: {', '.join(own)}" for name, own in levels.items())
@@ -149,27 +151,27 @@ def _no_contrast(text: str, levels: Levels) -> Fault:
         if given
         else "it must be the difference of two levels of one factor"
     )
-    return Fault(f" is {text!r}; {why}", f"{forms}; {there}.", given=given, known=known)
+    return PlanFault(f" is {text!r}; {why}", f"{forms}; {there}.", given=given, known=known)
 
 
-def usual_contrasts(levels: Levels) -> tuple[Difference, ...]:
+def usual_contrasts(levels: Levels) -> tuple[LevelDifference, ...]:
     """Return the contrasts of a plan that names none: each level against the reference; of two factors their interactions."""
     (base, *own), *others = levels.values()
     if not others:
         return against_reference([base, *own])
     ground, *rest = others[0]
-    return tuple(Difference(level, base, at=(other, ground)) for level in own for other in rest)
+    return tuple(LevelDifference(level, base, at=(other, ground)) for level in own for other in rest)
 
 
-def against_reference(levels: Sequence[str]) -> tuple[Difference, ...]:
+def against_reference(levels: Sequence[str]) -> tuple[LevelDifference, ...]:
     """Compare each level with the first, the reference."""
-    return tuple(Difference(level, levels[0]) for level in levels[1:])
+    return tuple(LevelDifference(level, levels[0]) for level in levels[1:])
 
 
-def with_directions(said: Sequence[str], given: Any, levels: Levels) -> tuple[Difference, ...]:
+def with_directions(said: Sequence[str], given: Any, levels: Levels) -> tuple[LevelDifference, ...]:
     """Read contrasts with the direction of each, which is given for all or by contrast."""
     contrasts = [read_contrast(text, levels) for text in said] or list(usual_contrasts(levels))
-    ways: dict[Difference, Any]
+    ways: dict[LevelDifference, Any]
     if not isinstance(given, Mapping):
         ways = dict.fromkeys(contrasts, given or "two-sided")
     else:
@@ -177,21 +179,28 @@ def with_directions(said: Sequence[str], given: Any, levels: Levels) -> tuple[Di
         for text, way in given.items():
             try:
                 of = read_contrast(str(text), levels)
-            except Fault:
+            except PlanFault:
                 of = None
             if of not in contrasts:
                 raise unknown(
-                    "contrast", str(text), [one.written for one in contrasts], "direction", str(text)
+                    "contrast",
+                    str(text),
+                    [contrast.written for contrast in contrasts],
+                    "direction",
+                    str(text),
                 )
             ways[of] = way
     for way in ways.values():
         if way not in DIRECTIONS:
             raise unknown("direction", str(way), DIRECTIONS, "direction")
-    return tuple(Difference(one.first, one.second, ways.get(one, "two-sided"), one.at) for one in contrasts)
+    return tuple(
+        LevelDifference(contrast.first, contrast.second, ways.get(contrast, "two-sided"), contrast.at)
+        for contrast in contrasts
+    )
 
 
 @dataclass(frozen=True)
-class Crossing:
+class CrossedFactors:
     """Two factors compared together: their cells are levels of one column (``item_type × font`` with ``word/plain`` …)."""
 
     factors: tuple[str, str]  # the two, in the order of the plan
@@ -216,14 +225,14 @@ class Crossing:
         """Return the levels of both factors that a cell shows."""
         return dict(zip(self.cells, product(*self.levels), strict=True))[cell]
 
-    def among(self, cells: Collection[str]) -> Crossing:
+    def among(self, cells: Collection[str]) -> CrossedFactors:
         """Return the crossing of the levels that these cells show."""
         pairs = [pair for pair in product(*self.levels) if cell_name(*pair) in cells]
         first, second = (
             tuple(level for level in own if any(pair[place] == level for pair in pairs))
             for place, own in enumerate(self.levels)
         )
-        return Crossing(self.factors, (first, second))
+        return CrossedFactors(self.factors, (first, second))
 
     def is_filled(self, cells: Collection[str]) -> bool:
         """Return whether every cell is among these."""

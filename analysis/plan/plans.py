@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from analysis.plan.bounds import Bound, Prior, read_bound, read_prior
-from analysis.plan.contrasts import Crossing, Difference, factors_compared, with_directions
+from analysis.plan.contrasts import CrossedFactors, LevelDifference, factors_compared, with_directions
 from analysis.plan.measures import PLANNABLE, Measure
 
 ALPHA = 0.05
@@ -42,7 +42,7 @@ class PlannedAnalysis(Rules):
     name: str
     measures: Mapping[str, Measure]  # of each reader, in the order in which the study names them
     levels_of: Mapping[str, tuple[str, ...]]  # of each compared factor, the reference first
-    contrasts: tuple[Difference, ...]
+    contrasts: tuple[LevelDifference, ...]
     within: Mapping[str, str]  # levels of other factors that its trials show
     stated: frozenset[str]  # the keys that the study gives; everything else is a default
 
@@ -56,7 +56,7 @@ class PlannedAnalysis(Rules):
         """The readers of each measure."""
         kinds = dict.fromkeys(self.measures.values())
         return {
-            one: tuple(reader for reader in self.measures if self.measures[reader] == one) for one in kinds
+            kind: tuple(reader for reader in self.measures if self.measures[reader] == kind) for kind in kinds
         }
 
     @property
@@ -65,12 +65,12 @@ class PlannedAnalysis(Rules):
         return tuple(self.levels_of)
 
     @property
-    def crossing(self) -> Crossing | None:
+    def crossing(self) -> CrossedFactors | None:
         """The two factors that are compared together; None of one."""
         if len(self.factors) == 1:
             return None
         first, second = self.factors
-        return Crossing((first, second), (self.levels_of[first], self.levels_of[second]))
+        return CrossedFactors((first, second), (self.levels_of[first], self.levels_of[second]))
 
     def to_json(self) -> dict[str, Any]:
         """Return the plan in the study's own words with every default written out, as it is exported."""
@@ -82,8 +82,8 @@ class PlannedAnalysis(Rules):
             "compare": self.factors[0] if len(self.factors) == 1 else list(self.factors),
             **({"levels": levels} if "levels" in self.stated else {}),
             "between": list(self.readers),
-            "contrasts": [one.written for one in self.contrasts],
-            "direction": {one.written: one.direction for one in self.contrasts},
+            "contrasts": [contrast.written for contrast in self.contrasts],
+            "direction": {contrast.written: contrast.direction for contrast in self.contrasts},
             "alpha": self.alpha,
             "family": self.family,
             "equivalence": None if self.equivalence is None else self.equivalence.said,
@@ -165,15 +165,15 @@ class Plan(Rules):
     factor: str
     levels: tuple[str, ...]  # levels of the factor, reference first
     groups: tuple[str, ...]  # reader groups, in the order in which the study names them
-    contrasts: tuple[Difference, ...]  # with the direction of each
+    contrasts: tuple[LevelDifference, ...]  # with the direction of each
     stand_in: bool = False  # whether simulated readers take the place of people
     remarks: tuple[str, ...] = ()  # what of the plan could not be taken as written
     within: Within = ()  # only trials that show these levels of other factors
     key: str = ""  # the key in the study, shared by its measures; empty for exploratory ones
     factors: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
-    crossing: Crossing | None = None  # then ``factor`` and ``levels`` are those of its cells
+    crossing: CrossedFactors | None = None  # then ``factor`` and ``levels`` are those of its cells
 
-    def weights(self, difference: Difference) -> dict[str, float]:
+    def weights(self, difference: LevelDifference) -> dict[str, float]:
         """Return what a contrast weighs each level (or cell of two factors) with."""
         if self.crossing is None:
             return {difference.first: 1.0, difference.second: -1.0}

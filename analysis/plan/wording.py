@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from analysis.plan.bounds import Prior
-from analysis.plan.contrasts import Difference
+from analysis.plan.contrasts import LevelDifference
 from analysis.plan.measures import PLANNABLE, Measure
 from analysis.plan.plans import PlannedAnalysis, StudyPlan
 
@@ -29,7 +29,7 @@ STRUCTURE = (
 
 def plans_in_words(plan: StudyPlan) -> list[list[str]]:
     """Return the lines of each planned analysis: its question first, then how it is tested, modelled, cut and stopped."""
-    return [list(_lines(one, plan)) for one in plan.analyses]
+    return [list(_lines(analysis, plan)) for analysis in plan.analyses]
 
 
 def plan_in_brief(one: PlannedAnalysis, plan: StudyPlan) -> str:
@@ -62,22 +62,23 @@ def summary_of(plan: StudyPlan) -> str:
     if not plan.analyses:
         return "Analysis: nothing is planned; all of the report will be exploratory."
     told = "; ".join(
-        f"{one.name}: {_measured(one)} by {_compared(one)} ({_contrasts(one)})" for one in plan.analyses
+        f"{analysis.name}: {_measured(analysis)} by {_compared(analysis)} ({_contrasts(analysis)})"
+        for analysis in plan.analyses
     )
     return f"Planned analyses: {told}. `wrods check --explain` prints them with every default."
 
 
 def hypotheses(plan: StudyPlan) -> Iterator[tuple[str, list[str]]]:
     """Yield each planned analysis by name with what its contrasts are expected to show, for each measure."""
-    for one in plan.analyses:
+    for analysis in plan.analyses:
         lines = [
             f"{_of(measure, readers)}: {_expected(contrast)}"
-            for measure, readers in one.by_measure.items()
-            for contrast in one.contrasts
+            for measure, readers in analysis.by_measure.items()
+            for contrast in analysis.contrasts
         ]
-        if one.equivalence is not None:
-            lines.append(f"differences of less than {one.equivalence.said} count as equivalent.")
-        yield one.name, lines
+        if analysis.equivalence is not None:
+            lines.append(f"differences of less than {analysis.equivalence.said} count as equivalent.")
+        yield analysis.name, lines
 
 
 def rules_in_words(exclude: Mapping[str, Any], signs: Mapping[str, str]) -> Iterator[str]:
@@ -96,7 +97,7 @@ def readers_in_words(readers: Iterable[str]) -> str:
 
 
 def _names(readers: Iterable[str]) -> list[str]:
-    return [READERS_SAID.get(one, one) for one in readers]
+    return [READERS_SAID.get(reader, reader) for reader in readers]
 
 
 def _and(parts: Sequence[str]) -> str:
@@ -158,7 +159,7 @@ def _contrasts(one: PlannedAnalysis) -> str:
     return "; ".join(f"{contrast.written}, {EXPECTED[contrast.direction]}" for contrast in one.contrasts)
 
 
-def _expected(contrast: Difference) -> str:
+def _expected(contrast: LevelDifference) -> str:
     """Return which way a contrast is expected to go."""
     way = {"greater": "is higher in", "less": "is lower in"}.get(contrast.direction, "differs between")
     joint = "than in" if contrast.direction in ("greater", "less") else "and"

@@ -3,10 +3,10 @@
 from analysis.power.assumptions import assumed, from_table
 from analysis.power.curves import needed, power_table, tell
 from analysis.power.expected import expected_precision
-from analysis.power.simulation import Question, grid, planned_of, simulate
+from analysis.power.simulation import SimulationQuestion, grid, planned_of, simulate
 
 __all__ = [
-    "Question",
+    "SimulationQuestion",
     "assumed",
     "expected_precision",
     "from_table",

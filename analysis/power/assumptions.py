@@ -17,7 +17,7 @@ from analysis.contrasts import averaged_probability
 from analysis.factorial import slopes_in_cell
 from analysis.frames import indicator
 from analysis.mixed import VarianceComponent
-from analysis.plan import Difference, Fault, Measure, Plan, read_contrast
+from analysis.plan import LevelDifference, Measure, Plan, PlanFault, read_contrast
 from analysis.readers import PARTICIPANT_KINDS
 from stimuli.errors import UserError, error_at, missing_column, unknown_name
 
@@ -55,7 +55,7 @@ class Assumptions:
             return 100.0 * float(averaged_probability(eta, self.variance_in(plan, group, level)))
         return float(np.exp(eta)) if plan.measure.logged else eta
 
-    def effect(self, plan: Plan, difference: Difference, groups: tuple[str, ...]) -> float:
+    def effect(self, plan: Plan, difference: LevelDifference, groups: tuple[str, ...]) -> float:
         """Return the true contrast within one group, or of the first group minus the second."""
 
         def of(group: str, level: str) -> float:
@@ -168,7 +168,7 @@ SLOPES_TOGETHER = 0.5
 
 
 @dataclass(frozen=True)
-class Given:
+class EffectStatement:
     """One statement."""
 
     quantity: str
@@ -216,14 +216,14 @@ def sides(plan: Plan, kinds: Mapping[str, str]) -> tuple[list[str], list[str]]:
 def assumed(
     plan: Plan,
     kinds: Mapping[str, str],
-    given: Sequence[Given],
+    given: Sequence[EffectStatement],
     source: str,
     known: Assumptions | None = None,
 ) -> Assumptions:
     """Make assumptions of statements."""
-    for one in given:
-        _checked(one, plan, kinds)
-    spreads = [one for one in given if one.quantity in ("sd", "correlation")]
+    for statement in given:
+        _checked(statement, plan, kinds)
+    spreads = [statement for statement in given if statement.quantity in ("sd", "correlation")]
     if known is not None and spreads:
         raise UserError(
             f"{spreads[0].where}: a pilot brings its own variances; that of {spreads[0].of!r} cannot be given as well",
@@ -240,55 +240,60 @@ def assumed(
         if given:
             begun = replace(begun, source=f"{known.source}; {source}")
     cells = dict(begun.cells)
-    cells |= {(one.of, one.level): _centre(one, plan, begun) for one in given if one.quantity == "mean"}
-    for one in given:
-        if one.quantity == "effect":
+    cells |= {
+        (statement.of, statement.level): _centre(statement, plan, begun)
+        for statement in given
+        if statement.quantity == "mean"
+    }
+    for statement in given:
+        if statement.quantity == "effect":
             so_far = replace(begun, cells=cells)
-            moved = _against_what(one, plan, so_far)
-            cells[one.of, moved.level] = _moved(moved, plan, so_far)
+            moved = _against_what(statement, plan, so_far)
+            cells[statement.of, moved.level] = _moved(moved, plan, so_far)
     return check(replace(begun, cells=cells), plan)
 
 
-def _interaction(one: Given, plan: Plan) -> Difference | None:
+def _interaction(statement: EffectStatement, plan: Plan) -> LevelDifference | None:
     """Return the interaction of two factors that an effect is said to be the size of; None where it is of a condition."""
-    if plan.crossing is None or not one.level.strip().startswith("("):
+    if plan.crossing is None or not statement.level.strip().startswith("("):
         return None
     try:
-        found = read_contrast(one.level, plan.crossing.by_factor)
-    except Fault as fault:
-        raise error_at(one.where, *fault.args) from None
+        found = read_contrast(statement.level, plan.crossing.by_factor)
+    except PlanFault as fault:
+        raise error_at(statement.where, *fault.args) from None
     return found if len(found.at) == 2 else None
 
 
-def _against_what(one: Given, plan: Plan, begun: Assumptions) -> Given:
+def _against_what(statement: EffectStatement, plan: Plan, begun: Assumptions) -> EffectStatement:
     """Return an effect as one of a condition against the reference."""
-    found = _interaction(one, plan)
+    found = _interaction(statement, plan)
     if found is None:
-        return one
+        return statement
     weights = plan.weights(found)
     cell, *others = weights
     for other in others:
-        if (one.of, other) not in begun.cells:
+        if (statement.of, other) not in begun.cells:
             raise UserError(
-                f"{one.where}: the size of an interaction in {one.of}, but nothing says how {one.of} does in {other}",
+                f"{statement.where}: the size of an interaction in {statement.of}, but nothing says how {statement.of} does "
+                f"in {other}",
                 mend=f"Give the means of {', '.join(others)} too.",
             )
-    unit = one.unit or units_of(plan.measure).effect[0]
+    unit = statement.unit or units_of(plan.measure).effect[0]
     if unit not in ("points", "log_odds", "log", plan.measure.unit):
         raise UserError(
-            f"{one.where}: an interaction in {unit}; a difference of differences is given in "
+            f"{statement.where}: an interaction in {unit}; a difference of differences is given in "
             f"{' or '.join(known for known in units_of(plan.measure).effect if known not in ('odds_ratio', 'ratio', 'percent'))}"
         )
 
     def at(level: str) -> float:
         return (
-            begun.mean(plan, one.of, level)
+            begun.mean(plan, statement.of, level)
             if unit == "points"
-            else _on_scale(begun, plan, one.of, level, unit)
+            else _on_scale(begun, plan, statement.of, level, unit)
         )
 
-    value = one.value - sum(weights[other] * at(other) for other in others)
-    return replace(one, level=cell, value=value - at(plan.levels[0]), unit=unit)
+    value = statement.value - sum(weights[other] * at(other) for other in others)
+    return replace(statement, level=cell, value=value - at(plan.levels[0]), unit=unit)
 
 
 def _on_scale(begun: Assumptions, plan: Plan, group: str, level: str, unit: str) -> float:
@@ -299,46 +304,51 @@ def _on_scale(begun: Assumptions, plan: Plan, group: str, level: str, unit: str)
     return float(np.exp(eta + (begun.variance_in(plan, group, level) + (begun.sigma or 0.0) ** 2) / 2.0))
 
 
-def _checked(one: Given, plan: Plan, kinds: Mapping[str, str]) -> None:
+def _checked(statement: EffectStatement, plan: Plan, kinds: Mapping[str, str]) -> None:
     known_units = units_of(plan.measure)
-    if one.quantity not in QUANTITIES:
-        raise unknown_name(f"{one.where}: quantity", one.quantity, QUANTITIES)
-    if not np.isfinite(one.value):
-        raise UserError(f"{one.where}: {one.value} is no number")
-    if one.quantity in ("mean", "effect"):
-        if one.of not in kinds:
-            raise unknown_name(f"{one.where}: reader", one.of, kinds)
-        if one.level not in plan.levels and not (one.quantity == "effect" and _interaction(one, plan)):
-            raise unknown_name(f"{one.where}: condition of {plan.factor}", one.level, plan.levels)
-        units = known_units.mean if one.quantity == "mean" else known_units.effect
-        if one.unit and one.unit not in units:
-            raise unknown_name(f"{one.where}: unit", one.unit, units)
-        if one.quantity == "effect" and one.level == plan.levels[0]:
+    if statement.quantity not in QUANTITIES:
+        raise unknown_name(f"{statement.where}: quantity", statement.quantity, QUANTITIES)
+    if not np.isfinite(statement.value):
+        raise UserError(f"{statement.where}: {statement.value} is no number")
+    if statement.quantity in ("mean", "effect"):
+        if statement.of not in kinds:
+            raise unknown_name(f"{statement.where}: reader", statement.of, kinds)
+        if statement.level not in plan.levels and not (
+            statement.quantity == "effect" and _interaction(statement, plan)
+        ):
+            raise unknown_name(f"{statement.where}: condition of {plan.factor}", statement.level, plan.levels)
+        units = known_units.mean if statement.quantity == "mean" else known_units.effect
+        if statement.unit and statement.unit not in units:
+            raise unknown_name(f"{statement.where}: unit", statement.unit, units)
+        if statement.quantity == "effect" and statement.level == plan.levels[0]:
             raise UserError(
-                f"{one.where}: {one.level!r} is the reference of {plan.factor}, against which effects are counted",
-                mend=f"Give the mean of {one.level!r}, and effects of the other conditions.",
+                f"{statement.where}: {statement.level!r} is the reference of {plan.factor}, against which effects are counted",
+                mend=f"Give the mean of {statement.level!r}, and effects of the other conditions.",
             )
         return
-    is_correlation = one.quantity == "correlation"
+    is_correlation = statement.quantity == "correlation"
     components = [n for n in default_spreads(plan.measure) if n.endswith("_correlation") == is_correlation]
     known = [name.removesuffix("_correlation") for name in components]
-    if one.of not in known:
-        raise unknown_name(f"{one.where}: {one.quantity} of", one.of, known)
-    if one.unit and one.quantity == "sd" and one.unit != known_units.spread:
-        raise unknown_name(f"{one.where}: unit", one.unit, (known_units.spread,))
-    if not (abs(one.value) <= 1 if is_correlation else one.value >= 0):
+    if statement.of not in known:
+        raise unknown_name(f"{statement.where}: {statement.quantity} of", statement.of, known)
+    if statement.unit and statement.quantity == "sd" and statement.unit != known_units.spread:
+        raise unknown_name(f"{statement.where}: unit", statement.unit, (known_units.spread,))
+    if not (abs(statement.value) <= 1 if is_correlation else statement.value >= 0):
         rule = (
             "a correlation lies between -1 and 1" if is_correlation else "a standard deviation is 0 or more"
         )
-        raise UserError(f"{one.where}: {one.quantity} of {one.of} is {one.value:g}; {rule}")
+        raise UserError(
+            f"{statement.where}: {statement.quantity} of {statement.of} is {statement.value:g}; {rule}"
+        )
 
 
 def _components(
-    spreads: Sequence[Given], kinds: Mapping[str, str], plan: Plan, remarks: list[str]
+    spreads: Sequence[EffectStatement], kinds: Mapping[str, str], plan: Plan, remarks: list[str]
 ) -> dict[str, float]:
     defaults = default_spreads(plan.measure)
     given = {
-        f"{one.of}_correlation" if one.quantity == "correlation" else one.of: one.value for one in spreads
+        f"{spread.of}_correlation" if spread.quantity == "correlation" else spread.of: spread.value
+        for spread in spreads
     }
     people, machines = sides(plan, kinds)
     if not people:
@@ -397,65 +407,70 @@ def _by_kind(a: float, b: float, correlation: float) -> Array:
     return np.array([[a**2, both - a**2], [both - a**2, a**2 + b**2 - 2.0 * both]])
 
 
-def _centre(one: Given, plan: Plan, begun: Assumptions) -> float:
-    unit = one.unit or units_of(plan.measure).mean[0]
+def _centre(statement: EffectStatement, plan: Plan, begun: Assumptions) -> float:
+    unit = statement.unit or units_of(plan.measure).mean[0]
     if unit.startswith("log_") or plan.measure.scale == "raw":
-        return one.value
-    spread = begun.variance_in(plan, one.of, one.level)
+        return statement.value
+    spread = begun.variance_in(plan, statement.of, statement.level)
     if unit == "percent":
-        return _log_odds(one.value, spread, one)
-    if not one.value > 0:
-        raise UserError(f"{one.where}: a mean of {one.value:g} {unit}; {_plural(plan)} lie above 0")
-    return float(np.log(one.value)) - (spread + (begun.sigma or 0.0) ** 2) / 2.0
+        return _log_odds(statement.value, spread, statement)
+    if not statement.value > 0:
+        raise UserError(
+            f"{statement.where}: a mean of {statement.value:g} {unit}; {_plural(plan)} lie above 0"
+        )
+    return float(np.log(statement.value)) - (spread + (begun.sigma or 0.0) ** 2) / 2.0
 
 
 def _plural(plan: Plan) -> str:
     return "times" if plan.measure.unit == "ms" else plan.measure.unit
 
 
-def _log_odds(percent: float, spread: float, one: Given) -> float:
+def _log_odds(percent: float, spread: float, statement: EffectStatement) -> float:
     if not 0.0 < percent < 100.0:
         raise UserError(
-            f"{one.where}: {one.of} in {one.level} is at {percent:g} percent; a mean lies between 0 and 100, both excluded",
+            f"{statement.where}: {statement.of} in {statement.level} is at {percent:g} percent; a mean lies "
+            "between 0 and 100, both excluded",
             mend="On the logit scale 0 and 100 percent are infinite; 99.5 is as good as always right.",
         )
     return log_odds_at(percent / 100.0, spread)
 
 
-def _moved(one: Given, plan: Plan, begun: Assumptions) -> float:
+def _moved(statement: EffectStatement, plan: Plan, begun: Assumptions) -> float:
     reference = plan.levels[0]
-    if (one.of, reference) not in begun.cells:
+    if (statement.of, reference) not in begun.cells:
         raise UserError(
-            f"{one.where}: an effect of {one.level} in {one.of}, but nothing says how {one.of} does in {reference}",
-            mend=f"Give the mean of {one.of} in {reference} too.",
+            f"{statement.where}: an effect of {statement.level} in {statement.of}, but nothing says how {statement.of} does "
+            f"in {reference}",
+            mend=f"Give the mean of {statement.of} in {reference} too.",
         )
-    base = begun.cells[one.of, reference]
+    base = begun.cells[statement.of, reference]
     if plan.measure.scale == "raw":
-        return base + one.value
-    match one.unit or units_of(plan.measure).effect[0]:
+        return base + statement.value
+    match statement.unit or units_of(plan.measure).effect[0]:
         case "points":
-            percent = begun.mean(plan, one.of, reference) + one.value
-            return _log_odds(percent, begun.variance_in(plan, one.of, one.level), one)
+            percent = begun.mean(plan, statement.of, reference) + statement.value
+            return _log_odds(percent, begun.variance_in(plan, statement.of, statement.level), statement)
         case "log_odds" | "log":
-            return base + one.value
+            return base + statement.value
         case "odds_ratio" | "ratio" as unit:
-            if not one.value > 0:
+            if not statement.value > 0:
                 raise UserError(
-                    f"{one.where}: a {unit.replace('_', ' ')} of {one.value:g}; ratios lie above 0"
+                    f"{statement.where}: a {unit.replace('_', ' ')} of {statement.value:g}; ratios lie above 0"
                 )
-            return base + float(np.log(one.value))
+            return base + float(np.log(statement.value))
         case "percent":
-            if not one.value > -100:
+            if not statement.value > -100:
                 raise UserError(
-                    f"{one.where}: a change by {one.value:g} percent leaves no {plan.measure.noun}"
+                    f"{statement.where}: a change by {statement.value:g} percent leaves no {plan.measure.noun}"
                 )
-            return base + float(np.log1p(one.value / 100.0))
-    half = (begun.variance_in(plan, one.of, reference) + (begun.sigma or 0.0) ** 2) / 2.0
-    own = (begun.variance_in(plan, one.of, one.level) + (begun.sigma or 0.0) ** 2) / 2.0
-    mean = float(np.exp(base + half)) + one.value
+            return base + float(np.log1p(statement.value / 100.0))
+    half = (begun.variance_in(plan, statement.of, reference) + (begun.sigma or 0.0) ** 2) / 2.0
+    own = (begun.variance_in(plan, statement.of, statement.level) + (begun.sigma or 0.0) ** 2) / 2.0
+    mean = float(np.exp(base + half)) + statement.value
     if not mean > 0:
         raise UserError(
-            f"{one.where}: {one.of} would take {mean:.0f} {plan.measure.unit} in {one.level}; {_plural(plan)} lie above 0"
+            f"{statement.where}: {statement.of} would take {mean:.0f} {plan.measure.unit} in {statement.level}; "
+            f"{_plural(plan)} lie above 0"
         )
     return float(np.log(mean)) - own
 
@@ -464,7 +479,7 @@ COLUMNS = ("quantity", "of", "condition", "value", "unit", "source")
 KEYS = ("source", "means", "unit", "effects", "effect_unit", "spreads", "correlations")
 
 
-def from_table(file: Path) -> list[Given]:
+def from_table(file: Path) -> list[EffectStatement]:
     """Read a table of the literature."""
     try:
         text = file.read_text("utf-8-sig")
@@ -483,7 +498,7 @@ def from_table(file: Path) -> list[Given]:
             continue
         if not source:
             raise UserError(f"{where}: the value has no source", mend="Say author, year, and table or page.")
-        found.append(Given(quantity, of, level, number(value, where), unit, source, where))
+        found.append(EffectStatement(quantity, of, level, number(value, where), unit, source, where))
     if not found:
         raise UserError(f"{file} has no values", mend=f"Its columns are {', '.join(COLUMNS)}.")
     return found
@@ -497,7 +512,7 @@ def number(text: str, where: str) -> float:
         raise UserError(f"{where}: {text!r} is no number", mend="Write it with a point: 92.5.") from None
 
 
-def from_mapping(told: Mapping[str, Any], where: str) -> list[Given]:
+def from_mapping(told: Mapping[str, Any], where: str) -> list[EffectStatement]:
     """Read what a YAML file by hand holds."""
     for key in told:
         if key not in KEYS:
@@ -509,11 +524,15 @@ def from_mapping(told: Mapping[str, Any], where: str) -> list[Given]:
             for level, value in _mapping(levels, f"{where}: {key}.{reader}").items():
                 place = f"{where}: {key}.{reader}.{level}"
                 said = str(told.get(unit) or "")
-                found.append(Given(quantity, reader, level, number(str(value), place), said, source, place))
+                found.append(
+                    EffectStatement(quantity, reader, level, number(str(value), place), said, source, place)
+                )
     for key, quantity in (("spreads", "sd"), ("correlations", "correlation")):
         for component, value in _mapping(told.get(key), f"{where}: {key}").items():
             place = f"{where}: {key}.{component}"
-            found.append(Given(quantity, component, "", number(str(value), place), "", source, place))
+            found.append(
+                EffectStatement(quantity, component, "", number(str(value), place), "", source, place)
+            )
     if not found:
         raise UserError(f"{where} has no values", mend="Give means, by reader and condition.")
     return found
@@ -527,7 +546,7 @@ def _mapping(value: Any, where: str) -> dict[str, Any]:
     return {str(key): one for key, one in value.items()}
 
 
-def from_option(quantity: str, text: str) -> Given:
+def from_option(quantity: str, text: str) -> EffectStatement:
     """Read an option: ``human:intact=95``, ``human:initial=-7points``, ``participant=0.7``."""
     assert quantity in QUANTITIES
     where = f"--{quantity} {text}"
@@ -541,4 +560,4 @@ def from_option(quantity: str, text: str) -> Given:
     digits = value.strip().rstrip("abcdefghijklmnopqrstuvwxyz_% ")
     unit = value.strip()[len(digits) :].strip()
     unit = "percent" if unit == "%" else unit
-    return Given(quantity, of.strip(), level.strip(), number(digits, where), unit, "by hand", where)
+    return EffectStatement(quantity, of.strip(), level.strip(), number(digits, where), unit, "by hand", where)

@@ -19,9 +19,9 @@ from scipy import optimize, stats
 from analysis.arrays import Array
 from analysis.intervals import wilson
 from analysis.mixed.result import lined_up
-from analysis.plan import Difference, Measure, Plan
+from analysis.plan import LevelDifference, Measure, Plan
 from analysis.power.assumptions import Assumptions, sides
-from analysis.power.simulation import Outcome, Question, Sizes
+from analysis.power.simulation import SimulatedStudy, SimulationQuestion, Sizes
 from stimuli.errors import UserError
 from stimuli.seeds import stable_seed
 
@@ -37,7 +37,7 @@ class Test:
     __test__ = False
 
     kind: str
-    difference: Difference
+    difference: LevelDifference
     groups: tuple[str, ...]  # one reader group, or the first of the plan and another
 
     @property
@@ -58,7 +58,7 @@ def tests_of(plan: Plan) -> list[Test]:
     return found
 
 
-def power_table(plan: Plan, assumptions: Assumptions, outcomes: Sequence[Outcome]) -> pd.DataFrame:
+def power_table(plan: Plan, assumptions: Assumptions, outcomes: Sequence[SimulatedStudy]) -> pd.DataFrame:
     """Count what simulated studies found.
 
     Parameters
@@ -95,7 +95,7 @@ def power_table(plan: Plan, assumptions: Assumptions, outcomes: Sequence[Outcome
         singular, reduced                      shares whose mixed model is singular as reported; was reduced on the way
         =====================================  ====================================================================
     """
-    by_size: dict[Sizes, list[Outcome]] = {}
+    by_size: dict[Sizes, list[SimulatedStudy]] = {}
     for outcome in outcomes:
         by_size.setdefault(outcome.sizes, []).append(outcome)
     rows = product(tests_of(plan), by_size.items())
@@ -103,14 +103,16 @@ def power_table(plan: Plan, assumptions: Assumptions, outcomes: Sequence[Outcome
 
 
 def _row(
-    test: Test, sizes: Sizes, outcomes: list[Outcome], plan: Plan, truth: Assumptions
+    test: Test, sizes: Sizes, outcomes: list[SimulatedStudy], plan: Plan, truth: Assumptions
 ) -> dict[str, object]:
     key = test.difference.label, test.groups
     own = [
         {(one.difference.label, one.groups): one for one in reversed(study.found)}.get(key)
         for study in outcomes
     ]
-    studies = pd.DataFrame([(one.fitted, one.converged, one.singular, one.steps > 1) for one in outcomes])
+    studies = pd.DataFrame(
+        [(outcome.fitted, outcome.converged, outcome.singular, outcome.steps > 1) for outcome in outcomes]
+    )
     fitted, converged, singular, reduced = studies.to_numpy(dtype=bool).T
     told = np.array([one is not None for one in own])
     usable = converged & told
@@ -223,10 +225,10 @@ def _crossing(sizes: Array, power: Array, studies: Array, wanted: float) -> floa
 
 
 @dataclass(frozen=True)
-class Told:
+class PowerReport:
     """One plan's power."""
 
-    question: Question
+    question: SimulationQuestion
     table: pd.DataFrame  # see `analysis.power.power_table`
     needed: pd.DataFrame  # see `analysis.power.needed`
     wanted: float
@@ -325,14 +327,19 @@ def _mean(value: float, measure: Measure) -> str:
     return f"{value:,.0f}" if measure.scale == "ratio" else f"{value:.1f}"
 
 
-def tell(question: Question, outcomes: Sequence[Outcome], wanted: float, remarks: Sequence[str] = ()) -> Told:
+def tell(
+    question: SimulationQuestion,
+    outcomes: Sequence[SimulatedStudy],
+    wanted: float,
+    remarks: Sequence[str] = (),
+) -> PowerReport:
     """Count what simulated studies found."""
     table = power_table(question.plan, question.assumptions, outcomes)
     said = (*remarks, *question.assumptions.remarks)
-    return Told(question, table, needed(table, wanted), wanted, tuple(dict.fromkeys(said)))
+    return PowerReport(question, table, needed(table, wanted), wanted, tuple(dict.fromkeys(said)))
 
 
-def write(told: Told, folder: Path) -> list[Path]:
+def write(told: PowerReport, folder: Path) -> list[Path]:
     """Write table and needed numbers as CSV, everything as JSON, and the figure as SVG and PNG."""
     from analysis.figures.simulation import power_figure
 

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import stats
 
 from analysis.contrasts import compared
-from analysis.plan import Difference, Plan
+from analysis.plan import LevelDifference, Plan
 from analysis.power.assumptions import Assumptions
 from analysis.power.pilots import PROBIT, covariance_of_cut
 from analysis.power.simulation import Layout, Sizes, laid_out
@@ -28,7 +28,7 @@ _APART = ("between_participants", "between_items")
 class Expected:
     """The expected precision of one contrast."""
 
-    difference: Difference
+    difference: LevelDifference
     groups: tuple[str, ...]  # the reader group, or the two whose differences are compared
     se: float  # in percentage points for accuracy, else on the modelled scale
     df: float
@@ -106,14 +106,14 @@ class _Design:
     def _scaled(self, variance: float) -> float:
         return (100.0 if self.shares else 1.0) * float(np.sqrt(variance))
 
-    def _shared(self, one: Cell, other: Cell) -> tuple[float, float]:
+    def _shared(self, cell: Cell, other: Cell) -> tuple[float, float]:
         """Return what shared participants and shared items add to the covariance of two cells' means."""
         found = []
-        for layout, covariance in zip(_APART, self.covariance(*sorted((one, other))), strict=True):
-            places = zip(self.places[one[1]], self.places[other[1]], self.layouts, strict=True)
+        for layout, covariance in zip(_APART, self.covariance(*sorted((cell, other))), strict=True):
+            places = zip(self.places[cell[1]], self.places[other[1]], self.layouts, strict=True)
             same = all(a == b for a, b, own in places if own == layout)
             if layout == "between_participants":
-                same = same and one[0] == other[0] and one[0] in self.people
+                same = same and cell[0] == other[0] and cell[0] in self.people
             found.append(covariance / self._units(layout) if same else 0.0)
         return found[0], found[1]
 

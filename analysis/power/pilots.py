@@ -16,9 +16,9 @@ from scipy import optimize, stats
 
 from analysis.arrays import Array
 from analysis.contrasts import cell_means
-from analysis.crossed_variance import Answers, Layout, model_means, sums_of_model, sums_of_people
-from analysis.factorial import slope_columns, slopes_in_words
+from analysis.crossed_variance import EstimateLayout, ItemAnswers, model_means, sums_of_model, sums_of_people
 from analysis.estimation import analyse
+from analysis.factorial import slope_columns, slopes_in_words
 from analysis.frames import accuracy_rows, indicator, quantity_data, time_data
 from analysis.mixed import VarianceComponent
 from analysis.plan import Plan
@@ -60,7 +60,7 @@ class _Part:
 
 
 def moments(
-    people: Mapping[str, Answers], models: Mapping[str, tuple[Array, Array]], layout: Layout
+    people: Mapping[str, ItemAnswers], models: Mapping[str, tuple[Array, Array]], layout: EstimateLayout
 ) -> Moments:
     """Estimate means and variances from people's answers and models' mean answers."""
     parts: list[_Part] = []
@@ -109,7 +109,7 @@ def _in_log_odds(
 ) -> Moments:
     many = len(parts)
     of_participants, of_items = np.zeros((many, many)), np.zeros((many, many))
-    shares = np.array([np.clip(one.share, 0.5 / one.answers, 1 - 0.5 / one.answers) for one in parts])
+    shares = np.array([np.clip(part.share, 0.5 / part.answers, 1 - 0.5 / part.answers) for part in parts])
     h = stats.norm.ppf(shares)
     for a, b in combinations_with_replacement(range(many), 2):
         one, other = parts[a], parts[b]
@@ -138,11 +138,11 @@ def _in_log_odds(
     latent = PROBIT / np.sqrt(1.0 - np.diag(of_participants) - np.diag(of_items))
     of_participants, of_items = (part * np.outer(latent, latent) for part in (of_participants, of_items))
     cells = {
-        one.cell: log_odds_at(float(share), float(of_participants[a, a] + of_items[a, a]))
-        for a, (one, share) in enumerate(zip(parts, shares, strict=True))
+        part.cell: log_odds_at(float(share), float(of_participants[a, a] + of_items[a, a]))
+        for a, (part, share) in enumerate(zip(parts, shares, strict=True))
     }
-    names = tuple(cell_name(*one.cell) for one in parts)
-    person = np.array([one.cell[0] not in models for one in parts], dtype=bool)
+    names = tuple(cell_name(*part.cell) for part in parts)
+    person = np.array([part.cell[0] not in models for part in parts], dtype=bool)
     terms = [VarianceComponent("item", names, of_items)]
     if person.any():
         of_people = tuple(name for name, is_person in zip(names, person, strict=True) if is_person)
@@ -241,14 +241,14 @@ def _by_moments(plan: Plan, own: Plan, trials: pd.DataFrame, begun: Assumptions)
     if rows.empty:
         raise UserError(f"the pilot has no answers of the readers of {plan.name}", exit_code=1)
     is_person = rows["reader_group"].map(lambda group: kinds[group] in PARTICIPANT_KINDS)
-    layout = Layout(
+    layout = EstimateLayout(
         plan.levels, tuple(pd.unique(rows["item"])), tuple(pd.unique(rows.loc[is_person, "participant"]))
     )
     people, models = {}, {}
     for group, told in rows.groupby("reader_group", sort=False):
         y, item, shown = (told[name].to_numpy() for name in ("correct", "item", plan.factor))
         if kinds[str(group)] in PARTICIPANT_KINDS:
-            people[str(group)] = Answers.of(y, told["participant"].to_numpy(), item, shown, layout)
+            people[str(group)] = ItemAnswers.of(y, told["participant"].to_numpy(), item, shown, layout)
         else:
             variant = told["prompt_variant"].astype(str).to_numpy(dtype=object)
             models[str(group)] = model_means(y, item, shown, variant, layout)
@@ -290,7 +290,7 @@ def _lent(
     names = tuple(cell_name(group, level) for level in plan.levels)
     for term in variance:
         if term.group == "item":
-            first = next(one for one in plan.groups if cell_name(one, plan.levels[0]) in term.terms)
+            first = next(group for group in plan.groups if cell_name(group, plan.levels[0]) in term.terms)
             places = [term.terms.index(cell_name(first, level)) for level in plan.levels]
             joined = np.vstack([np.eye(len(term.terms)), SHARED * np.eye(len(term.terms))[places]])
             cov = joined @ term.cov @ joined.T

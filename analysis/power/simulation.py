@@ -18,22 +18,22 @@ from numpy.typing import NDArray
 from analysis import apa
 from analysis.arrays import Array, Index, Mask
 from analysis.contrasts import compared
-from analysis.crossed_variance import Answers, estimate, model_means
-from analysis.crossed_variance import Layout as Units
+from analysis.crossed_variance import EstimateLayout as Units
+from analysis.crossed_variance import ItemAnswers, estimate, model_means
 from analysis.estimation import analyse
-from analysis.multiple_comparisons import adjusted
 from analysis.frames import ModelData, quantity_data, time_data
 from analysis.mixed import Fit
 from analysis.mixed.fitting import fit_model, make_model
 from analysis.mixed.result import Model
-from analysis.plan import MEASURES, OF_MODELS, Difference, Fault, Plan, read_bound
+from analysis.multiple_comparisons import adjusted
+from analysis.plan import MEASURES, OF_MODELS, LevelDifference, Plan, PlanFault, read_bound
 from analysis.planned import plans
 from analysis.power.assumptions import Assumptions, sides
 from analysis.processes import run_tasks
 from analysis.readers import PARTICIPANT_KINDS
-from analysis.table_io import Source
 from analysis.results import Contrast
 from analysis.shares import Means, contrast_in_points, sums_of_readers
+from analysis.table_io import TableSource
 from analysis.tables import Tables
 from stimuli.errors import UserError, error_at, unknown_name
 from stimuli.seeds import stable_seed
@@ -81,7 +81,7 @@ def sizes_of(plan: Plan, kinds: Mapping[str, str], sizes: list[Sizes]) -> list[S
     """Return the sizes that differ for a plan: one of models alone has no participants."""
     if any(kinds.get(group) in PARTICIPANT_KINDS for group in plan.groups):
         return sizes
-    return sorted({replace(one, participants=0) for one in sizes})
+    return sorted({replace(size, participants=0) for size in sizes})
 
 
 def layout_named(name: str) -> Layout:
@@ -230,7 +230,9 @@ def planned_of(
     }
     nowhere = Path()
     empty = pd.DataFrame(columns=[*_COLUMNS, *factors], dtype=object)
-    tables = Tables(empty, pd.DataFrame(), dictionary, Source(nowhere, nowhere, None, None, dictionary, {}))
+    tables = Tables(
+        empty, pd.DataFrame(), dictionary, TableSource(nowhere, nowhere, None, None, dictionary, {})
+    )
     found, remarks = [], []
     read = plans(tables)
     for name, key in keys.items():
@@ -273,7 +275,7 @@ def planned_of(
         if equivalence is not None:
             try:
                 plan = replace(plan, equivalence=read_bound(equivalence, [plan.measure]))
-            except Fault as fault:
+            except PlanFault as fault:
                 raise error_at("--equivalence", *fault.args) from None
         found.append(plan)
     if not found:
@@ -289,7 +291,7 @@ def is_joined(plan: Plan, other: Plan) -> bool:
 
 
 @dataclass(frozen=True)
-class Question:
+class SimulationQuestion:
     """Everything that determines a simulated study except its size and number."""
 
     plan: Plan
@@ -305,7 +307,7 @@ class Question:
             "factor": plan.factor,
             "levels": list(plan.levels),
             "groups": list(plan.groups),
-            "contrasts": [one.label for one in plan.contrasts],
+            "contrasts": [contrast.label for contrast in plan.contrasts],
             "assumptions": self.assumptions.to_json(),
             "layout": self.layout,
             "seed": self.seed,
@@ -313,10 +315,10 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Found:
+class SimulatedContrast:
     """The result of one contrast in one study."""
 
-    difference: Difference
+    difference: LevelDifference
     groups: tuple[str, ...]  # the reader group, or the two whose differences are compared
     estimate: float  # in percentage points, as a logarithm, or in the measure's unit
     se: float
@@ -326,12 +328,12 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SimulatedStudy:
     """One simulated study."""
 
     sizes: Sizes
     number: int  # which of the studies of that size, from 0
-    found: tuple[Found, ...]  # contrasts that the data determine
+    found: tuple[SimulatedContrast, ...]  # contrasts that the data determine
     fitted: bool = True  # of the reported mixed model; an estimate in percentage points needs none
     converged: bool = True
     singular: bool = False
@@ -342,10 +344,10 @@ _Asked = tuple[NDArray[Any], ...]
 """Items, conditions and prompt variants of a model's answers, each of shape (answers,)."""
 
 
-class Study:
+class SimulatedDesign:
     """A planned study of one size, ready to be simulated again and again."""
 
-    def __init__(self, question: Question, sizes: Sizes) -> None:
+    def __init__(self, question: SimulationQuestion, sizes: Sizes) -> None:
         self.question, self.sizes = question, sizes
         self.table = trials(question.plan, question.assumptions.kinds, sizes, question.layout)
         self._models: dict[str, Model] = {}
@@ -408,18 +410,20 @@ class Study:
             return (rng.random(len(eta)) < 1.0 / (1.0 + np.exp(-eta))).astype(float)
         return np.asarray(eta + rng.normal(scale=question.assumptions.sigma or 0.0, size=len(eta)))
 
-    def simulate(self, number: int) -> Outcome:
+    def simulate(self, number: int) -> SimulatedStudy:
         """Draw one study and analyse it as a report does."""
         values = self.draw(number)
         if self.question.plan.measure.family == "binomial":
-            return Outcome(self.sizes, number, self._estimated(values))
+            return SimulatedStudy(self.sizes, number, self._estimated(values))
         plan, data = self.question.plan, self.data
         analysis = analyse(plan, data, engine=self._engine(values))
         model = analysis.model
         if model is None:
-            return Outcome(self.sizes, number, (), fitted=False, converged=False, steps=0)
+            return SimulatedStudy(self.sizes, number, (), fitted=False, converged=False, steps=0)
         found = _found(plan, analysis.contrasts)
-        return Outcome(self.sizes, number, found, True, model.converged, model.singular, len(model.steps))
+        return SimulatedStudy(
+            self.sizes, number, found, True, model.converged, model.singular, len(model.steps)
+        )
 
     def _engine(self, values: Array) -> Callable[..., Fit]:
         """Return a replacement for ``fit``: the same model with these answers, its matrices made once."""
@@ -433,7 +437,7 @@ class Study:
         return engine
 
     @cached_property
-    def _readers(self) -> tuple[Units, dict[str, tuple[Index, Answers | _Asked]]]:
+    def _readers(self) -> tuple[Units, dict[str, tuple[Index, ItemAnswers | _Asked]]]:
         """Return what all estimates share, and the rows of each reader group with what is known about them before the answers."""
         plan, table = self.question.plan, self.table
         people = table["reader_kind"].isin(PARTICIPANT_KINDS)
@@ -441,26 +445,26 @@ class Study:
         reader, readers = pd.factorize(table["reader"].where(people))
         units = Units(plan.levels, tuple(items), tuple(readers))
         condition = pd.Categorical(table[plan.factor], plan.levels).codes.astype(np.intp)
-        found: dict[str, tuple[Index, Answers | _Asked]] = {}
+        found: dict[str, tuple[Index, ItemAnswers | _Asked]] = {}
         for group in plan.groups:
             rows = np.flatnonzero(table["reader_group"] == group)
             if people.iloc[rows].any():
                 empty = np.zeros(len(rows))
-                found[group] = rows, Answers(units, empty, reader[rows], item[rows], condition[rows])
+                found[group] = rows, ItemAnswers(units, empty, reader[rows], item[rows], condition[rows])
             else:
                 own = table.iloc[rows]
                 asked = tuple(own[name].to_numpy() for name in ("item_id", plan.factor, "prompt_variant"))
                 found[group] = rows, asked
         return units, found
 
-    def _estimated(self, values: Array) -> tuple[Found, ...]:
+    def _estimated(self, values: Array) -> tuple[SimulatedContrast, ...]:
         """Estimate the planned contrasts in percentage points, adjusted as one family."""
         plan = self.question.plan
-        people: dict[str, Answers] = {}
+        people: dict[str, ItemAnswers] = {}
         models: dict[str, Means] = {}
         units, readers = self._readers
         for group, (rows, known) in readers.items():
-            if isinstance(known, Answers):
+            if isinstance(known, ItemAnswers):
                 people[group] = replace(known, value=values[rows])
             else:
                 item, shown, variant = known
@@ -476,20 +480,20 @@ class Study:
         return _found(plan, adjusted([(plan, made)])[0])
 
 
-def _found(plan: Plan, contrasts: Iterable[Contrast]) -> tuple[Found, ...]:
+def _found(plan: Plan, contrasts: Iterable[Contrast]) -> tuple[SimulatedContrast, ...]:
     """Keep what a study says of the contrasts that its data determine."""
     return tuple(
-        Found(
-            Difference(one.first, one.second, at=one.at),
-            one.groups,
-            one.estimate,
-            one.se,
-            one.p,
-            bool(one.p_adjusted < plan.alpha),
-            None if one.equivalence is None else one.equivalence.equivalent,
+        SimulatedContrast(
+            LevelDifference(contrast.first, contrast.second, at=contrast.at),
+            contrast.groups,
+            contrast.estimate,
+            contrast.se,
+            contrast.p,
+            bool(contrast.p_adjusted < plan.alpha),
+            None if contrast.equivalence is None else contrast.equivalence.equivalent,
         )
-        for one in contrasts
-        if one.estimable
+        for contrast in contrasts
+        if contrast.estimable
     )
 
 
@@ -504,13 +508,13 @@ BATCH = 20
 
 
 def simulate(
-    question: Question,
+    question: SimulationQuestion,
     grid: Sequence[Sizes],
     studies: int,
     *,
     processes: int = 1,
     progress: Progress | None = None,
-) -> list[Outcome]:
+) -> list[SimulatedStudy]:
     """Simulate the studies of a grid."""
     if studies < 1:
         raise UserError(f"studies is {studies}; at least one can be simulated", mend="1000 is usual.")
@@ -521,15 +525,15 @@ def simulate(
         for sizes in grid
         for first in range(0, studies, BATCH)
     ]
-    found: list[Outcome] = []
+    found: list[SimulatedStudy] = []
     for outcomes in run_tasks(_simulate, pickle.dumps(question), tasks, processes):
         found += outcomes
         if progress is not None:
             progress(len(found), len(grid) * studies)
-    return sorted(found, key=lambda one: (one.sizes, one.number))
+    return sorted(found, key=lambda study: (study.sizes, study.number))
 
 
-def _simulate(packed: bytes, task: Task) -> list[Outcome]:
+def _simulate(packed: bytes, task: Task) -> list[SimulatedStudy]:
     """Simulate some studies of a size."""
     sizes, numbers = task
     study = _study(packed, sizes)
@@ -537,6 +541,6 @@ def _simulate(packed: bytes, task: Task) -> list[Outcome]:
 
 
 @lru_cache(maxsize=1)
-def _study(packed: bytes, sizes: Sizes) -> Study:
+def _study(packed: bytes, sizes: Sizes) -> SimulatedDesign:
     """Return the study that is being simulated, replaced when the question or the size changes."""
-    return Study(pickle.loads(packed), sizes)
+    return SimulatedDesign(pickle.loads(packed), sizes)

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.answers import is_valid
-from analysis.plan import RIGHT_SHARE, Fault, SignRule, read_sign_rule, read_times
+from analysis.plan import RIGHT_SHARE, PlanFault, SignRule, read_sign_rule, read_times
 from stimuli.errors import UserError, error_at
 
 PRACTICE, FILLER, CHECK, PILOT = "practice", "filler", "attention check", "pilot session"
@@ -146,7 +146,7 @@ class EveryTime:
 
 
 @dataclass(frozen=True)
-class Spread:
+class SpreadTrimming:
     """Times within k spreads of the centre of a participant's times in a condition."""
 
     k: float  # how many spreads to either side still count
@@ -191,7 +191,7 @@ def time_bounds(exclude: dict[str, Any], measure: str) -> Bounds | None:
         return None
     try:
         return Bounds(*read_times(rule))
-    except Fault as fault:
+    except PlanFault as fault:
         raise error_at(f"analysis.exclude.trials.{measure}", *fault.args) from None
 
 
@@ -215,7 +215,7 @@ def declared_rules(exclude: Mapping[str, Any]) -> list[SignRule]:
     for sign, said in (exclude.get("sessions") or {}).items():
         try:
             found.append(read_sign_rule(str(sign), said))
-        except Fault as fault:
+        except PlanFault as fault:
             raise error_at(f"analysis.exclude.sessions.{sign}", *fault.args) from None
     return found
 
@@ -419,7 +419,7 @@ def alternatives(
         if one["rule"] == "bounds":
             rule = Bounds(float(one["low"]), float(one["high"]))
         elif one["rule"] != "none":
-            rule = Spread(float(one["k"]), one["rule"], tuple(factors), bool(one.get("logged")))
+            rule = SpreadTrimming(float(one["k"]), one["rule"], tuple(factors), bool(one.get("logged")))
         found.append(Alternative(one["name"], rule, own is None and one["rule"] == "none"))
     return found
 

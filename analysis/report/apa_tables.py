@@ -89,7 +89,7 @@ class ApaTable:
         """Return the table with every text put through ``said``; numbers keep what they were before rounding."""
 
         def row(cells: tuple[str, ...]) -> tuple[str, ...]:
-            told = tuple(one if isinstance(one, apa.Written) else said(one) for one in cells)
+            told = tuple(cell if isinstance(cell, apa.Written) else said(cell) for cell in cells)
             return Head(told) if isinstance(cells, Head) else told
 
         return replace(

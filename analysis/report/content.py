@@ -8,18 +8,24 @@ from dataclasses import dataclass, field, replace
 import pandas as pd
 from markupsafe import Markup
 
-from analysis.plan_runner import carry_out, carry_out_all
-from analysis.plan_deviations import standing_of, with_bounds_fixed_beforehand
-from analysis.descriptives import Cell, describe_rows, described_rows
+from analysis.descriptives import ConditionMean, describe_rows, described_rows
 from analysis.estimation import MOST_ROWS
 from analysis.mixed import Fit
 from analysis.names import plain, upper_first
+from analysis.parameter_recovery import (
+    Recovered,
+    recovered,
+    recovered_lapses,
+    recovered_words,
+    recovery_plans,
+)
 from analysis.plan import MEASURES, RECOVERED, Plan
+from analysis.plan_deviations import standing_of, with_bounds_fixed_beforehand
+from analysis.plan_runner import carry_out, carry_out_all
 from analysis.planned import plans
 from analysis.preprocessing.participant_flow import flow
 from analysis.random_structure import MOST_COLUMNS_BESIDE
 from analysis.readers import group_order, kinds_of, named
-from analysis.parameter_recovery import Recovered, recovered, recovered_lapses, recovered_words, recovery_plans
 from analysis.report.answer import answer, answer_table, as_text
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Material, marks_of
@@ -36,14 +42,14 @@ from analysis.report.described import (
     valid_only_tables,
 )
 from analysis.report.described.layouts import flow_table, recovery_table
+from analysis.report.fit_warnings import warnings_of
 from analysis.report.layout import SENTENCES
 from analysis.report.method import method_parts, models_table
-from analysis.report.numbering import MANUSCRIPT, SUPPLEMENT, Content, Numbered, Numbers, Section
+from analysis.report.numbering import MANUSCRIPT, SUPPLEMENT, ExhibitNumbers, Numbered, ReportContent, Section
 from analysis.report.planned_effects import planned_effects, planned_of
 from analysis.report.results import paragraphs
 from analysis.report.results.tables import bayes_table, contrast_table, equivalence_table, model_table
 from analysis.report.results.together import Together
-from analysis.report.fit_warnings import warnings_of
 from analysis.results import Analysis
 from analysis.robustness import robustness_matrix
 from analysis.tables import Tables
@@ -55,29 +61,29 @@ FEWEST = 5
 
 def gather(
     tables: Tables, told: Callable[[str], None] = lambda _: None, wanted: Collection[str] = ()
-) -> Content:
+) -> ReportContent:
     """Run every analysis of a study and lay out what the report says, with tables and figures numbered as they are read.
 
     The Answer is told as text (:func:`analysis.report.answer.as_text`) before anything that only the rest of the report needs.
     """
-    numbers, trials = Numbers(), tables.trials
+    numbers, trials = ExhibitNumbers(), tables.trials
     kinds, used = kinds_of(trials), trials[trials["excluded_reason"].isna()]
     readers = tables.dictionary["readers"]
     begun = {name: str(one["kind"]) for name, one in readers.items() if one.get("kind")}
     planned = with_bounds_fixed_beforehand(plans(tables), tables.dictionary)
     analyses = carry_out_all(planned, tables, lambda name: told(f"model: {name}"))
-    analyses = sorted(analyses, key=lambda one: not one.plan.planned)
-    analyses = [one.in_order(group_order(trials)) for one in analyses]
+    analyses = sorted(analyses, key=lambda analysis: not analysis.plan.planned)
+    analyses = [analysis.in_order(group_order(trials)) for analysis in analyses]
     matrix = robustness_matrix(analyses, tables, told)
-    tested = answer_table([one for one in analyses if one.plan.planned] or analyses, matrix)
+    tested = answer_table([analysis for analysis in analyses if analysis.plan.planned] or analyses, matrix)
     answered = None if tested is None else numbers.table(tested, MANUSCRIPT)
     counted = flow_table(flow(trials, readers), begun | kinds)
     with_means = [
-        (own, [means_of(one.plan, used, tables) for one in own.analyses])
+        (own, [means_of(analysis.plan, used, tables) for analysis in own.analyses])
         for own in Together.of(analyses, kinds)
     ]
     bare = [_bare_together(own, cells) for own, cells in with_means]
-    content = Content(
+    content = ReportContent(
         tables=tables,
         flow=Numbered("", counted),
         kinds=kinds,
@@ -103,7 +109,7 @@ def gather(
     prose = str((tables.dictionary["columns"].get(RECOVERED.name) or {}).get("prose") or "")
     laid = [table for one in means for table in tables_of(one, prose)]
     described_already = {(measure.name, one.part.stem) for one in means for measure in one.cells}
-    for one in (one for one in analyses if one.plan.planned):
+    for one in (analysis for analysis in analyses if analysis.plan.planned):
         key = planned_of(one)
         if key in described_already or key not in effects_drawn:
             continue
@@ -142,8 +148,8 @@ def gather(
         descriptives=tuple(descriptives),
         remarks=tuple(_recovery_remarks(means)),
         figures=tuple(figures),
-        planned=tuple(one for one in sections if one.analysis.plan.planned),
-        exploratory=tuple(one for one in sections if not one.analysis.plan.planned),
+        planned=tuple(section for section in sections if section.analysis.plan.planned),
+        exploratory=tuple(section for section in sections if not section.analysis.plan.planned),
         chapters=tuple(chapters),
         recovery=tuple(found),
         recovery_table=recovery_table_,
@@ -164,7 +170,7 @@ def gather(
 def _means_of_plans(analyses: Sequence[Analysis], laid: Collection[Pair]) -> set[Pair]:
     """Return which means belong to the manuscript: those of planned analyses, or of the parts of a factor that has no others."""
     shown: set[Pair] = set()
-    for one in (one for one in analyses if one.plan.planned):
+    for one in (analysis for analysis in analyses if analysis.plan.planned):
         measure, stem = planned_of(one)
         parts = {key for key in laid if key[0] == measure and key[1].startswith(f"{stem}_")}
         shown |= {(measure, stem)} if (measure, stem) in laid or not parts else parts
@@ -191,7 +197,7 @@ def _recovery(
         fit = (same or analysis).fit
         fits += [fit] if effects and fit is not None else []
         found += effects
-    found += [one for factor in tables.factors for one in recovered_words(tables, factor)]
+    found += [word for factor in tables.factors for word in recovered_words(tables, factor)]
     return [*found, *recovered_lapses(tables)], extra, tuple(fits)
 
 
@@ -203,12 +209,17 @@ NOT_OF_MODEL = (
 
 def _carried_out(plan: Plan, analyses: Sequence[Analysis]) -> Analysis | None:
     """Return the analysis that has made the model of a check of recovery; None where its model would be another one."""
-    for one in analyses:
-        asked = replace(one.plan, **{name: getattr(plan, name) for name in NOT_OF_MODEL})
+    for analysis in analyses:
+        asked = replace(analysis.plan, **{name: getattr(plan, name) for name in NOT_OF_MODEL})
         # what nobody planned begins otherwise with many conditions, and of very many answers has some
-        is_begun_alike = not one.plan.planned or len(plan.levels) <= MOST_COLUMNS_BESIDE
-        if asked == plan and is_begun_alike and one.model is not None and len(one.rows) <= MOST_ROWS:
-            return one
+        is_begun_alike = not analysis.plan.planned or len(plan.levels) <= MOST_COLUMNS_BESIDE
+        if (
+            asked == plan
+            and is_begun_alike
+            and analysis.model is not None
+            and len(analysis.rows) <= MOST_ROWS
+        ):
+            return analysis
     return None
 
 
@@ -217,16 +228,16 @@ def _same_model(analysis: Analysis, analyses: Sequence[Analysis]) -> Analysis | 
     if analysis.model is None:
         return None
     own = (analysis.of_model.groups, analysis.model.formula, analysis.model.rows)
-    made = ((one, one.model) for one in analyses if one.model is not None)
+    made = ((analysis, analysis.model) for analysis in analyses if analysis.model is not None)
     return next((one for one, model in made if (one.of_model.groups, model.formula, model.rows) == own), None)
 
 
 def _recovery_remarks(means: Sequence[Description]) -> Iterator[Markup]:
     """Say where exact answers cannot tell the conditions of a recovery study apart."""
-    for one in means:
-        exact = {cell.mean for cell in one.cells[MEASURES["correct"]] if cell.kind != "baseline"}
-        if one.cells[RECOVERED] and exact and exact <= {0.0, 1.0}:
-            yield SENTENCES.sentences("no_spread", exact=sorted(exact), part=one.part)
+    for description in means:
+        exact = {cell.mean for cell in description.cells[MEASURES["correct"]] if cell.kind != "baseline"}
+        if description.cells[RECOVERED] and exact and exact <= {0.0, 1.0}:
+            yield SENTENCES.sentences("no_spread", exact=sorted(exact), part=description.part)
 
 
 def _cautions(used: pd.DataFrame) -> Iterator[Markup]:
@@ -241,9 +252,9 @@ def _cautions(used: pd.DataFrame) -> Iterator[Markup]:
 def _at_an_end(analyses: Sequence[Analysis], kinds: dict[str, str]) -> Iterator[Markup]:
     """Name the readers whose answers were all correct, or all incorrect, in the conditions compared."""
     found: dict[bool, dict[str, None]] = {}
-    for one in analyses:
-        if one.plan.measure.name == "correct" and one.has_results:
-            for group, own in one.rows.groupby(one.rows["reader_group"].astype(str))["correct"]:
+    for analysis in analyses:
+        if analysis.plan.measure.name == "correct" and analysis.has_results:
+            for group, own in analysis.rows.groupby(analysis.rows["reader_group"].astype(str))["correct"]:
                 if own.nunique() == 1 and kinds.get(str(group)) != "baseline":
                     found.setdefault(bool(own.iloc[0]), {}).setdefault(named(str(group), kinds))
     for right, names in found.items():
@@ -259,15 +270,15 @@ class Already:
     models: dict[tuple[object, ...], str | None] = field(default_factory=dict)
 
 
-def _bare(analysis: Analysis, cells: Sequence[Cell] | None) -> Section:
+def _bare(analysis: Analysis, cells: Sequence[ConditionMean] | None) -> Section:
     """Return an analysis with the means that it compares, without prose and tables: what the Answer is made from."""
     own = _cells_of(analysis) if cells is None else means_analysed(analysis, cells)
     return Section(analysis.plan.heading, (), (), (), analysis, (), tuple(own))
 
 
-def _bare_together(told: Together, cells: Sequence[Sequence[Cell] | None]) -> Section:
+def _bare_together(told: Together, cells: Sequence[Sequence[ConditionMean] | None]) -> Section:
     """Return the bare section of one analysis, or of several that are told together."""
-    parts = tuple(_bare(one, own) for one, own in zip(told.analyses, cells, strict=True))
+    parts = tuple(_bare(analysis, own) for analysis, own in zip(told.analyses, cells, strict=True))
     return (
         parts[0]
         if len(parts) == 1
@@ -277,9 +288,9 @@ def _bare_together(told: Together, cells: Sequence[Sequence[Cell] | None]) -> Se
 
 def _section(
     bare: Section,
-    cells: Sequence[Cell] | None,
+    cells: Sequence[ConditionMean] | None,
     kinds: dict[str, str],
-    numbers: Numbers,
+    numbers: ExhibitNumbers,
     already: Already,
     *,
     is_part: bool = False,
@@ -320,9 +331,9 @@ def _section(
 def _section_together(
     bare: Section,
     own: Together,
-    cells: Sequence[Sequence[Cell] | None],
+    cells: Sequence[Sequence[ConditionMean] | None],
     kinds: dict[str, str],
-    numbers: Numbers,
+    numbers: ExhibitNumbers,
     already: Already,
 ) -> Section:
     """Lay out analyses of parts of a study with the table of their differences, and each with the tables of its model and means."""
@@ -333,11 +344,11 @@ def _section_together(
         shown.insert(0, numbers.table(summary))
         of_analyses = shown[0].number
     parts = [
-        _section(one, means, kinds, numbers, already, is_part=True)
-        for one, means in zip(bare.parts, cells, strict=True)
+        _section(part, means, kinds, numbers, already, is_part=True)
+        for part, means in zip(bare.parts, cells, strict=True)
     ]
     told = own.paragraphs([cell for part in parts for cell in part.cells], of_analyses, of_differences)
-    groups = tuple(dict.fromkeys(group for one in own.analyses for group in one.plan.groups))
+    groups = tuple(dict.fromkeys(group for analysis in own.analyses for group in analysis.plan.groups))
     warnings = tuple(own.by_part([part.warnings for part in parts]))
     return replace(
         bare,
@@ -349,7 +360,7 @@ def _section_together(
     )
 
 
-def _cells_of(analysis: Analysis) -> list[Cell]:
+def _cells_of(analysis: Analysis) -> list[ConditionMean]:
     """Describe what only this analysis measures, from the rows of its model."""
     if not analysis.has_results or analysis.rows.empty:
         return []

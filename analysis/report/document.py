@@ -16,8 +16,8 @@ from markupsafe import Markup
 from analysis.report.inline import plain_text, with_symbols
 from analysis.report.layout import SENTENCES
 from analysis.report.method import METHOD_KEYS, cited_keys, software_references
-from analysis.report.nodes import Bullets, Finding, Heading, Node, Paragraph
-from analysis.report.numbering import Content, Numbered, in_order
+from analysis.report.nodes import Bullets, Heading, Node, Paragraph, PlannedFinding
+from analysis.report.numbering import Numbered, ReportContent, in_order
 from analysis.report.reading_order import manuscript, supplement
 from analysis.report.references import Reference, reference
 from analysis.report.references import in_order as sorted_references
@@ -43,18 +43,18 @@ class Document:
     @property
     def parts(self) -> tuple[Heading, ...]:
         """The headings of level 2, each with its anchor, and the supplement's of level 3: the table of contents."""
-        own = [one for one in self.nodes if isinstance(one, Heading) and one.level == 2]
+        own = [node for node in self.nodes if isinstance(node, Heading) and node.level == 2]
         more = [one for one in self.supplement if isinstance(one, Heading) and one.level < 4 and one.anchor]
         return (*own, *more)
 
 
 def of_printed(nodes: Sequence[Node], sources: Mapping[str, str]) -> list[tuple[str, str]]:
     """Return the sources of the tables among some nodes, by their number, in order."""
-    printed = {one.number for one in nodes if isinstance(one, Numbered)}
+    printed = {node.number for node in nodes if isinstance(node, Numbered)}
     return sorted((one for one in sources.items() if one[0] in printed), key=lambda one: in_order(one[0]))
 
 
-def document_of(content: Content, when: datetime) -> Document:
+def document_of(content: ReportContent, when: datetime) -> Document:
     """Lay out a report's content as a document."""
     dictionary = content.tables.dictionary
     cited, further = _references(content, when)
@@ -82,10 +82,10 @@ def _marked(nodes: Iterable[Node]) -> Iterator[Node]:
         if isinstance(node, Paragraph):
             node = replace(node, text=with_symbols(str(node.text)))
         elif isinstance(node, Bullets):
-            node = replace(node, items=tuple(with_symbols(str(one)) for one in node.items))
+            node = replace(node, items=tuple(with_symbols(str(item)) for item in node.items))
         elif isinstance(node, Heading) and node.level == 2 and not node.anchor:
             node = replace(node, anchor="-".join(["part", *plain_text(node.text).lower().split()]))
-        if isinstance(node, Finding) or (
+        if isinstance(node, PlannedFinding) or (
             isinstance(node, Paragraph) and (node.tables or node.models or node.origin)
         ):
             number += 1
@@ -93,7 +93,7 @@ def _marked(nodes: Iterable[Node]) -> Iterator[Node]:
         yield node
 
 
-def _references(content: Content, when: datetime) -> tuple[list[Reference], list[Reference]]:
+def _references(content: ReportContent, when: datetime) -> tuple[list[Reference], list[Reference]]:
     """Return what the manuscript cites (software, what the Method names), and what the chapters of the supplement cite beyond."""
     method = tuple(text for part in content.method for text in part.paragraphs)
     keys = cited_keys(method, METHOD_KEYS) + (["rcore"] if content.all_fits() else [])

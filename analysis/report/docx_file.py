@@ -26,7 +26,7 @@ from markupsafe import Markup
 from analysis.report.apa_tables import ApaTable, Cut, Head
 from analysis.report.document import Document, of_printed
 from analysis.report.inline import head_markup, note_markup, runs_of
-from analysis.report.nodes import Bullets, Facts, Finding, Heading, Node, Paragraph
+from analysis.report.nodes import Bullets, Facts, Heading, Node, Paragraph, PlannedFinding
 from analysis.report.numbering import Illustrated, Numbered
 
 FONT, CODE_FONT = "Times New Roman", "Courier New"
@@ -68,7 +68,7 @@ def _write_file(
     word.core_properties.created = word.core_properties.modified = when.replace(tzinfo=None)
     word.add_paragraph(document.title, style="Title")
     _write_runs(word.add_paragraph(style="Byline"), str(document.byline))
-    for line in (*document.banner, *(f"Warning. {one}" for one in document.warnings)):
+    for line in (*document.banner, *(f"Warning. {warning}" for warning in document.warnings)):
         word.add_paragraph(line, style="Not Data")
     for node in nodes:
         _write(word, node, path.parent)
@@ -134,7 +134,7 @@ def _styles(word: WordDocument) -> None:
         ("Table Title", 12, {"keep_with_next": True, "space_after": Pt(6)}),
         ("Step", 10, {"left_indent": Inches(0.3), "first_line_indent": Inches(-0.3), "space_after": Pt(3)}),
         ("Warning", 11, {"space_after": Pt(6)}),
-        ("Finding", 11, {"space_after": Pt(6)}),
+        ("PlannedFinding", 11, {"space_after": Pt(6)}),
         ("Table Cell", 10, {"space_before": Pt(1), "space_after": Pt(1)}),
         ("Table Note", 10, {"space_before": Pt(4), "space_after": Pt(10)}),
         ("Figure Picture", 12, {"keep_with_next": True}),
@@ -188,8 +188,8 @@ def _write(word: WordDocument, node: Node, folder: Path) -> None:
             _write_runs(word.add_paragraph(style="Small Text"), text)
     elif isinstance(node, Illustrated):
         _figure(word, node, folder)
-    elif isinstance(node, Finding):
-        _write_runs(word.add_paragraph(style="Finding"), node.markup)
+    elif isinstance(node, PlannedFinding):
+        _write_runs(word.add_paragraph(style="PlannedFinding"), node.markup)
     else:
         _table(word, node)
 
@@ -235,7 +235,12 @@ def _table(word: WordDocument, shown: Numbered) -> None:
     table.alignment, table.autofit = WD_TABLE_ALIGNMENT.LEFT, False
     _widths(table, widths)
     rows = list(table.rows)  # python-docx reads the whole table anew for each row that it is asked for
-    _fill(rows[0], [str(head_markup(one, laid.is_symbol(one))) for one in laid.columns], size, head=True)
+    _fill(
+        rows[0],
+        [str(head_markup(column, laid.is_symbol(column))) for column in laid.columns],
+        size,
+        head=True,
+    )
     _rule(table, 0, "top")
     _rule(table, 0, "bottom")
     rows[0]._tr.get_or_add_trPr().append(_element("tblHeader"))  # repeated on every page that it runs over
@@ -266,7 +271,7 @@ def fitted_columns(laid: ApaTable) -> tuple[float, list[float]]:
     """Return points of letters and inches of columns: letters shrink before a name breaks, which breaks before they are illegible."""
     usual = next((points for most, points in SIZES if len(laid.columns) <= most), SMALLEST)
     sizes = [usual - step for step in range(int(usual - min(usual, LEGIBLE)) + 1)]
-    chosen = next((one for one in sizes if sum(_least(laid, one)) <= TEXT_WIDTH), None)
+    chosen = next((size for size in sizes if sum(_least(laid, size)) <= TEXT_WIDTH), None)
     size = chosen
     if size is None:
         named = (one for one in [*sizes, SMALLEST] if sum(_least(laid, one)[1:]) + LEAST_NAME <= TEXT_WIDTH)
@@ -301,7 +306,7 @@ def _on_one_line(laid: ApaTable, size: float) -> list[float]:
 
 def _inches(laid: ApaTable, size: float, cut: Cut) -> list[float]:
     margins, indent = 0.15 if size > LEGIBLE else 0.1, 0.15 if laid.has_heads else 0.0
-    widths = [one * LETTER * size / 72 + margins for one in laid.widths(cut)]
+    widths = [width * LETTER * size / 72 + margins for width in laid.widths(cut)]
     return [widths[0] + indent, *widths[1:]]
 
 

@@ -17,7 +17,7 @@ POINTS, PERCENT, ODDS, OWN = "points", "percent", "odds ratio", "own unit"
 
 
 @dataclass(frozen=True)
-class Felt:
+class ResponseScaleEffect:
     """One or several effects on one scale."""
 
     scale: str
@@ -54,19 +54,19 @@ class Felt:
         return f"{low}{self.unit} each" if low == high else f"{low} to {high}{self.unit}"
 
 
-def felt(found: Sequence[Contrast], measure: Measure) -> Felt:
+def felt(found: Sequence[Contrast], measure: Measure) -> ResponseScaleEffect:
     """Put effects of one measure on the scale that a reader feels."""
-    first, raw = found[0], tuple(one.estimate for one in found)
-    if measure.scale == "points" and all(one.crossed is not None for one in found):
-        return Felt(POINTS, raw, (first.low, first.high), 1, " percentage points")
+    first, raw = found[0], tuple(contrast.estimate for contrast in found)
+    if measure.scale == "points" and all(contrast.crossed is not None for contrast in found):
+        return ResponseScaleEffect(POINTS, raw, (first.low, first.high), 1, " percentage points")
     if measure.family == "binomial":
         low, high = (float(np.exp(end)) for end in (first.low, first.high))
-        return Felt(ODDS, tuple(float(np.exp(value)) for value in raw), (low, high), 2, "")
+        return ResponseScaleEffect(ODDS, tuple(float(np.exp(value)) for value in raw), (low, high), 2, "")
     if measure.scale == "raw":
-        places = decimals(min(one.se for one in found), 2)
-        return Felt(OWN, raw, (first.low, first.high), places, f" {measure.unit}")
+        places = decimals(min(contrast.se for contrast in found), 2)
+        return ResponseScaleEffect(OWN, raw, (first.low, first.high), places, f" {measure.unit}")
     ends = (as_percent(first.low), as_percent(first.high))
-    return Felt(PERCENT, tuple(as_percent(value) for value in raw), ends, 1, "%")
+    return ResponseScaleEffect(PERCENT, tuple(as_percent(value) for value in raw), ends, 1, "%")
 
 
 def p_said(value: float | None) -> Markup:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from analysis.report.apa_tables import Origin
 from analysis.report.filters import JUDGED, filled
-from analysis.report.numbering import Content, Illustrated, Numbered
+from analysis.report.numbering import Illustrated, Numbered, ReportContent
 
 SAME_NUMBERS = (
     (r"condition_score_(.+)", ("descriptives_correct_{}",)),
@@ -38,7 +38,7 @@ class FigureSource:
     origin: Origin | None = None
 
 
-def figure_source(figure: Illustrated, content: Content) -> FigureSource:
+def figure_source(figure: Illustrated, content: ReportContent) -> FigureSource:
     """Say where the numbers of a figure come from: tables of the same numbers, else those of its chapter, else trials."""
     name = figure.drawing.name
     near = _in_chapter(figure, content)
@@ -59,9 +59,11 @@ def figure_source(figure: Illustrated, content: Content) -> FigureSource:
             return FigureSource(tuple(found))
     if name.startswith("cost_") and not any(_bare(one) == name for one in near):
         stem = name.removeprefix("cost_")
-        same = [one.table.origin for one in tables if _bare(one) == f"descriptives_correct_{stem}"]
+        same = [table.table.origin for table in tables if _bare(table) == f"descriptives_correct_{stem}"]
         conditions = same[0].where if same and same[0] is not None and same[0].where else None
-        factor = max((one for one in content.tables.factors if stem.startswith(one)), key=len, default=stem)
+        factor = max(
+            (factor for factor in content.tables.factors if stem.startswith(factor)), key=len, default=stem
+        )
         computed = (
             "proportions of correct answers by reader and level, failures as 0; by item first, each level less the first one; times: "
             "logarithms"
@@ -73,13 +75,13 @@ def figure_source(figure: Illustrated, content: Content) -> FigureSource:
     return FigureSource(tuple(one.number for one in near))
 
 
-def _in_chapter(figure: Illustrated, content: Content) -> Sequence[Numbered]:
+def _in_chapter(figure: Illustrated, content: ReportContent) -> Sequence[Numbered]:
     for part in content.chapters:
-        if any(one is figure for one in part.blocks):
-            return [one for one in part.blocks if isinstance(one, Numbered)]
+        if any(block is figure for block in part.blocks):
+            return [block for block in part.blocks if isinstance(block, Numbered)]
     return ()
 
 
-def _bare(one: Numbered) -> str:
+def _bare(numbered: Numbered) -> str:
     """Return the name of a table without its number."""
-    return re.sub(r"^table_[sf]?\d+_", "", one.table.name)
+    return re.sub(r"^table_[sf]?\d+_", "", numbered.table.name)

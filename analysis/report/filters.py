@@ -25,7 +25,7 @@ class Where:
         """Say it in words."""
         if self.above is not None:
             return f"{self.column} above {self.above:g}"
-        values = " or ".join(one or "empty" for one in self.values)
+        values = " or ".join(value or "empty" for value in self.values)
         return f"{self.column} {'not ' if self.but else ''}{values}"
 
     def told(self) -> dict[str, Any]:
@@ -41,7 +41,7 @@ class Where:
             numbers = pd.to_numeric(cells, errors="coerce").to_numpy(dtype=float)
             held: pd.Series[bool] = pd.Series(np.asarray(numbers > self.above, dtype=bool), index=rows.index)
             return held
-        named = [*self.values, *(_TRUTHS[one] for one in self.values if one in _TRUTHS)]
+        named = [*self.values, *(_TRUTHS[value] for value in self.values if value in _TRUTHS)]
         found = cells.isin(named)
         if "" in self.values:
             found |= cells.isna()
@@ -56,17 +56,17 @@ class Either:
 
     def said(self) -> str:
         """Say it in words."""
-        return " or ".join(one.said() for one in self.parts)
+        return " or ".join(part.said() for part in self.parts)
 
     def told(self) -> dict[str, Any]:
         """Say it as ``numbers.json`` does."""
-        return {"any": [one.told() for one in self.parts]}
+        return {"any": [part.told() for part in self.parts]}
 
     def holds(self, rows: pd.DataFrame) -> pd.Series[bool]:
         """Mark the rows of which one holds."""
         held: pd.Series[bool] = self.parts[0].holds(rows)
-        for one in self.parts[1:]:
-            held |= one.holds(rows)
+        for part in self.parts[1:]:
+            held |= part.holds(rows)
         return held
 
 
@@ -85,7 +85,7 @@ def empty(column: str) -> Where:
 
 def filled(*columns: str) -> tuple[Where, ...]:
     """Return the conditions that cells are not empty."""
-    return tuple(Where(one, but=True) for one in columns)
+    return tuple(Where(column, but=True) for column in columns)
 
 
 def above(column: str, limit: float = 0.0) -> Where:
@@ -107,13 +107,13 @@ def timed_well(*measures: str) -> tuple[Condition, ...]:
     """Return the conditions under which a trial's time counts; of several measures, under which one of them does."""
     common = (USED, where("response_status", "valid", ""))
     if len(measures) > 1:
-        return (*common, Either(tuple(above(one) for one in measures)))
+        return (*common, Either(tuple(above(measure) for measure in measures)))
     return (*common, above(measures[0]), empty(f"{measures[0]}_excluded"))
 
 
 def many(rows: pd.DataFrame, conditions: Sequence[Condition]) -> int:
     """Count the rows of which all conditions hold."""
     held = np.ones(len(rows), dtype=bool)
-    for one in conditions:
-        held &= one.holds(rows).to_numpy(dtype=bool)
+    for condition in conditions:
+        held &= condition.holds(rows).to_numpy(dtype=bool)
     return int(held.sum())

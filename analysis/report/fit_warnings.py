@@ -51,7 +51,7 @@ def warnings_of(analysis: Analysis) -> tuple[Markup, ...]:
     model = analysis.model
     if model is None:
         return ()
-    notes = [in_words(one, analysis) for one in model.warnings if one.code not in TOLD_APART]
+    notes = [in_words(warning, analysis) for warning in model.warnings if warning.code not in TOLD_APART]
     return SENTENCES.paragraphs(
         "fit_warnings", model=model, is_check=analysis.companion is not None, notes=notes
     )

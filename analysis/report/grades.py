@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from analysis.apa import MOST_TESTS_NAMED
 from analysis.results import Analysis, Contrast
-from analysis.robustness import APPEARS, DECISIVE, REVERSED, SAME, WEAKER, Checked, Matrix
+from analysis.robustness import APPEARS, DECISIVE, REVERSED, SAME, WEAKER, CheckedContrast, Matrix
 
 
 @dataclass(frozen=True)
@@ -26,20 +26,20 @@ OPEN = Grade("Open", "")
 NOT_ESTIMABLE = Grade("Not estimable", "")
 
 
-def grade_of(one: Contrast, analysis: Analysis, matrix: Matrix) -> Grade:
+def grade_of(contrast: Contrast, analysis: Analysis, matrix: Matrix) -> Grade:
     """Grade a contrast by its planned test and its checks.
 
     A significant contrast is clear where all checks agree, supported where only other preparations of the data weaken it or no
     check applies, fragile where another scale, another treatment of participants and items, or items left out do, and
     contradicted where a check excludes zero on the other side.
     """
-    if not one.estimable:
+    if not contrast.estimable:
         return NOT_ESTIMABLE
-    if one.equivalence is not None and one.equivalence.equivalent:
+    if contrast.equivalence is not None and contrast.equivalence.equivalent:
         return EQUIVALENT
-    if one.p_adjusted >= analysis.plan.alpha:
+    if contrast.p_adjusted >= analysis.plan.alpha:
         return OPEN
-    checked = matrix.checked(analysis, one)
+    checked = matrix.checked(analysis, contrast)
     cells = {} if checked is None else checked.cells
     failing = {name: cell for name, cell in cells.items() if cell.outcome != SAME}
     if any(cell.outcome == REVERSED and cell.excludes_zero for cell in failing.values()):
@@ -49,7 +49,7 @@ def grade_of(one: Contrast, analysis: Analysis, matrix: Matrix) -> Grade:
     return CLEAR if cells and not failing else SUPPORTED
 
 
-def support_of(checked: Checked | None) -> str:
+def support_of(checked: CheckedContrast | None) -> str:
     """Report how many checks agree with a contrast, and what the others find: ``2 of 3 checks agree; the difference is …``.
 
     More than three that find the same are not named; the matrix in the supplement has them.

@@ -28,7 +28,7 @@ _TAGS = re.compile(r"(<code>.*?</code>|<[^>]+>)")
 
 
 @dataclass(frozen=True)
-class Run:
+class TextRun:
     """A piece of text in one style."""
 
     text: str
@@ -43,7 +43,7 @@ class _Runs(HTMLParser):
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
         self.open: list[str] = []
-        self.runs: list[Run] = []
+        self.runs: list[TextRun] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag == "br":
@@ -59,13 +59,13 @@ class _Runs(HTMLParser):
             self.open.reverse()
 
     def handle_data(self, data: str) -> None:
-        styled = Run(data, **dict.fromkeys(self.open, True))
+        styled = TextRun(data, **dict.fromkeys(self.open, True))
         if self.runs and replace(self.runs[-1], text=data) == styled:
             styled = replace(styled, text=self.runs.pop().text + data)
         self.runs.append(styled)
 
 
-def runs_of(markup: str) -> list[Run]:
+def runs_of(markup: str) -> list[TextRun]:
     """Return a paragraph's runs in order; tags that set no style are left out, their text is kept."""
     parser = _Runs()
     parser.feed(str(markup))

@@ -148,7 +148,7 @@ def table_in_latex(shown: Numbered, source: str) -> str:
         source=" ".join(source.split()),
         size=size,
         columns=f"@{{}}{WRAPPED if first > LONG_NAME else 'l'}*{{{many - 1}}}{{c}}@{{}}",
-        head=_row([str(head_markup(one, laid.is_symbol(one))) for one in laid.columns]),
+        head=_row([str(head_markup(column, laid.is_symbol(column))) for column in laid.columns]),
         is_long=len(laid.rows) > LONGEST,
         is_wide=min(first, LONG_NAME) + sum(others) + 2 * many > room,
     )
@@ -166,4 +166,4 @@ def _laid_row(row: Sequence[str], laid: ApaTable) -> str:
 def _row(cells: Sequence[str]) -> str:
     # braces keep a bracket at the head of a row from being read as an option of the line before
     texts = map(set_markup, cells)
-    return " & ".join(f"{{{one}}}" if one.startswith(("[", "*")) else one for one in texts) + " \\\\"
+    return " & ".join(f"{{{text}}}" if text.startswith(("[", "*")) else text for text in texts) + " \\\\"

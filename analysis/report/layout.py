@@ -28,8 +28,8 @@ from analysis.names import sentence, upper_first
 from analysis.report import filters
 from analysis.report.apa_tables import ApaTable, Head, Origin, as_percent, decimals
 from analysis.report.blocks import Block, Chapter, Draft, marks_of
-from analysis.report.effect_sizes import p_of_all, p_said
 from analysis.report.condense_levels import by_level, which_of
+from analysis.report.effect_sizes import p_of_all, p_said
 from analysis.report.references import cite
 
 _CODE = re.compile(r"(\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\})", re.DOTALL)
@@ -127,7 +127,7 @@ def _expression(text: str) -> Any:
     return _environment(False).compile_expression(text, undefined_to_none=False)
 
 
-class Layout:
+class ChapterLayout:
     """The tables and texts of one chapter, in the files of a folder; ``constants`` are known in all of them."""
 
     def __init__(self, folder: Path, **constants: Any) -> None:
@@ -188,7 +188,7 @@ class Layout:
                 last = group
             shown = columns[:1] if "missing" in spec and _expression(spec["missing"])(**known) else columns
             cells = [cell(**{**known, "each": each}) for _, cell, each in shown]
-            cells = [one if isinstance(one, str) else str(one) for one in cells]
+            cells = [cell if isinstance(cell, str) else str(cell) for cell in cells]
             laid.append((*cells, *[apa.MISSING] * (len(columns) - len(cells))))
         return ApaTable(
             name or key,
@@ -237,7 +237,7 @@ class Layout:
 
     def paragraphs(self, passage: str, **values: Any) -> tuple[Markup, ...]:
         """Write a passage that holds paragraphs alone."""
-        return tuple(one for one in self.blocks(passage, **values) if isinstance(one, Markup))
+        return tuple(block for block in self.blocks(passage, **values) if isinstance(block, Markup))
 
     def sentences(self, passage: str, **values: Any) -> Markup:
         """Write a passage that is one paragraph, or empty."""
@@ -246,7 +246,7 @@ class Layout:
     @staticmethod
     def _note(note: Any, values: Mapping[str, Any]) -> str:
         parts = [{"text": one} if isinstance(one, str) else one for one in _flat([note])]
-        kept = [one["text"] for one in parts if "if" not in one or _expression(one["if"])(**values)]
+        kept = [part["text"] for part in parts if "if" not in part or _expression(part["if"])(**values)]
         return " ".join(filter(None, (_filled(one, values) for one in kept)))
 
     @staticmethod
@@ -256,7 +256,7 @@ class Layout:
         if source is None:
             return Origin(tuple(fits)) if fits else None
         listed = {
-            key: tuple(filter(None, (one for part in source.get(key, ()) for one in _names(part, values))))
+            key: tuple(filter(None, (name for part in source.get(key, ()) for name in _names(part, values))))
             for key in ("columns", "seed", "beside")
         }
         where = source.get("where")
@@ -270,14 +270,14 @@ class Layout:
         )
 
 
-SENTENCES = Layout(Path(__file__).parent)
+SENTENCES = ChapterLayout(Path(__file__).parent)
 """What a report says around its sections."""
 
 
 def _flat(parts: Iterable[Any]) -> Iterator[Any]:
     """Yield columns, or parts of a note, one by one, also those of lists among them."""
-    for one in parts:
-        yield from _flat(one) if isinstance(one, list) else (one,)
+    for part in parts:
+        yield from _flat(part) if isinstance(part, list) else (part,)
 
 
 def _names(part: Any, values: Mapping[str, Any]) -> Iterable[str]:

@@ -50,7 +50,7 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class Finding:
+class PlannedFinding:
     """What one planned question came to."""
 
     question: Markup
@@ -68,4 +68,4 @@ class Finding:
         return Markup("<i>{}</i> {}{}").format(self.question, self.text, grade)
 
 
-Node = Heading | Paragraph | Bullets | Facts | Finding | Numbered | Illustrated
+Node = Heading | Paragraph | Bullets | Facts | PlannedFinding | Numbered | Illustrated

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 
 from markupsafe import Markup
 
-from analysis.plan_deviations import PlanStanding
-from analysis.descriptives import Cell
+from analysis.descriptives import ConditionMean
 from analysis.figures import Drawing
 from analysis.mixed import Fit
 from analysis.names import stem_of
 from analysis.parameter_recovery import Recovered
+from analysis.plan_deviations import PlanStatus
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Chapter, ReportedFit, referred
 from analysis.report.method import MethodPart
@@ -68,7 +68,7 @@ class Section:
     tables: tuple[Numbered, ...]
     analysis: Analysis
     warnings: tuple[Markup, ...]
-    cells: tuple[Cell, ...] = ()  # means of the trials that it analyses
+    cells: tuple[ConditionMean, ...] = ()  # means of the trials that it analyses
     parts: tuple[Section, ...] = ()
 
     @property
@@ -88,7 +88,7 @@ class NumberedChapter:
 
 
 @dataclass(frozen=True)
-class Content:
+class ReportContent:
     """All that a report says, numbered."""
 
     tables: Tables
@@ -100,7 +100,7 @@ class Content:
     figures: tuple[Illustrated, ...] = ()
     further_tables: tuple[Numbered, ...] = ()  # of measures and factors that no planned analysis compares
     further_figures: tuple[Illustrated, ...] = ()
-    standing: PlanStanding = field(default_factory=PlanStanding)
+    standing: PlanStatus = field(default_factory=PlanStatus)
     planned: tuple[Section, ...] = ()
     exploratory: tuple[Section, ...] = ()
     chapters: tuple[NumberedChapter, ...] = ()
@@ -133,20 +133,20 @@ class Content:
         found = [one for one in (self.models_table, self.answer_table, self.recovery_table, self.flow) if one]
         found += [*self.descriptives, *self.further_tables]
         laid = [*self.sections, *(section for section in self._laid if section.parts)]
-        found += [one for section in laid for one in section.tables]
-        found += [one for part in self.chapters for one in part.blocks if isinstance(one, Numbered)]
+        found += [table for section in laid for table in section.tables]
+        found += [block for part in self.chapters for block in part.blocks if isinstance(block, Numbered)]
         return iter(sorted(found, key=lambda one: in_order(one.number)))
 
     def all_fits(self) -> list[ReportedFit]:
         """Return every model of the report in the order of its number."""
-        own = [(one.heading, one.analysis.fit) for one in self.sections]
+        own = [(section.heading, section.analysis.fit) for section in self.sections]
         found = [ReportedFit(title, fit) for title, fit in own if fit is not None]
         return found + [fit for part in self.chapters for fit in part.chapter.fits]
 
     @property
     def has_program(self) -> bool:
         """Whether there is anything that ``models.R`` recomputes."""
-        tested = (one for section in self.sections for one in section.analysis.contrasts)
+        tested = (contrast for section in self.sections for contrast in section.analysis.contrasts)
         return bool(self.all_fits()) or any(one.crossed is not None and one.estimable for one in tested)
 
     def number_of_fit(self, fit: Fit | None) -> tuple[int, ...]:
@@ -167,12 +167,12 @@ class Content:
     def all_figures(self) -> Iterator[Illustrated]:
         """Return every figure in the order of its number."""
         found = [*self.figures, *self.further_figures, *filter(None, [self.recovery_figure])]
-        found += [one for part in self.chapters for one in part.blocks if isinstance(one, Illustrated)]
+        found += [block for part in self.chapters for block in part.blocks if isinstance(block, Illustrated)]
         return iter(sorted(found, key=lambda one: in_order(one.number)))
 
 
 @dataclass
-class Numbers:
+class ExhibitNumbers:
     """Counts tables and figures as they come, by place, and sends those not worth printing to their files."""
 
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -212,7 +212,7 @@ class Numbers:
             shown = self.figure(block) if isinstance(block, Drawing) else self.table(block)
             numbers["figure" if is_figure else "table", block.name] = shown.number
             blocks.append(shown)
-        told = tuple(referred(one, numbers) if isinstance(one, Markup) else one for one in blocks)
+        told = tuple(referred(block, numbers) if isinstance(block, Markup) else block for block in blocks)
         return NumberedChapter(
-            chapter, told, tuple(referred(one, numbers) for one in chapter.methods), chapter.question
+            chapter, told, tuple(referred(method, numbers) for method in chapter.methods), chapter.question
         )

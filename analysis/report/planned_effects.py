@@ -10,9 +10,9 @@ from scipy.special import expit
 
 from analysis.figures.drawing import Effect
 from analysis.names import stem_of
+from analysis.parameter_recovery import SIMULATED, TRUTH_OF, Recovered
 from analysis.plan import WORDS, WORDS_WITH_ONE_TYPO
 from analysis.readers import headed, spoken
-from analysis.parameter_recovery import SIMULATED, TRUTH_OF, Recovered
 from analysis.report.apa_tables import as_percent
 from analysis.report.effect_sizes import ODDS, PERCENT, POINTS, felt
 from analysis.report.grades import CONTRADICTED, FRAGILE, grade_of
@@ -29,7 +29,7 @@ def planned_effects(
 ) -> Asked:
     """Return the planned contrasts of each measure once; an analysis of some of the trials is not drawn over the means of all."""
     asked: dict[tuple[str, str], tuple[str, tuple[Effect, ...]]] = {}
-    for analysis, tested in each_test(one for one in analyses if one.plan.planned):
+    for analysis, tested in each_test(analysis for analysis in analyses if analysis.plan.planned):
         plan = analysis.plan
         if plan.subset and plan.measure not in (WORDS, WORDS_WITH_ONE_TYPO):
             continue
@@ -38,8 +38,11 @@ def planned_effects(
         levels = _built_in(analysis, found, truth)
         _, effects = asked.get(planned_of(analysis), (unit, ()))
         effects += tuple(_effect(one, analysis, matrix, levels) for one in tested)
-        labels = list(dict.fromkeys(one.label for one in effects))
-        asked[planned_of(analysis)] = (unit, tuple(sorted(effects, key=lambda one: labels.index(one.label))))
+        labels = list(dict.fromkeys(effect.label for effect in effects))
+        asked[planned_of(analysis)] = (
+            unit,
+            tuple(sorted(effects, key=lambda effect: labels.index(effect.label))),
+        )
     return asked
 
 
@@ -49,25 +52,29 @@ def planned_of(analysis: Analysis) -> tuple[str, str]:
     return plan.measure.name, stem_of(plan.factor, plan.trials, plan.within)
 
 
-def _effect(one: Contrast, analysis: Analysis, matrix: Matrix, levels: Mapping[str, float]) -> Effect:
-    size = felt([one], analysis.plan.measure)
+def _effect(contrast: Contrast, analysis: Analysis, matrix: Matrix, levels: Mapping[str, float]) -> Effect:
+    size = felt([contrast], analysis.plan.measure)
     low, high = (
         sign * np.inf if end is None else float(end) for sign, end in zip((-1, 1), size.ends, strict=True)
     )
-    grade = grade_of(one, analysis, matrix)
-    who = f"vs. {spoken(one.groups[1])}" if one.between else headed(one.groups[0])
+    grade = grade_of(contrast, analysis, matrix)
+    who = f"vs. {spoken(contrast.groups[1])}" if contrast.between else headed(contrast.groups[0])
     built_in = None
-    if one.groups == (SIMULATED,) and not one.at and {one.first, one.second} <= set(levels):
-        difference = levels[one.first] - levels[one.second]
+    if (
+        contrast.groups == (SIMULATED,)
+        and not contrast.at
+        and {contrast.first, contrast.second} <= set(levels)
+    ):
+        difference = levels[contrast.first] - levels[contrast.second]
         built_in = as_percent(difference) if size.scale == PERCENT else difference
-    group, ends = "" if one.between else one.groups[0], (float(size.values[0]), low, high)
-    return Effect(one.label, who, group, *ends, grade.word, grade in (FRAGILE, CONTRADICTED), built_in)
+    group, ends = "" if contrast.between else contrast.groups[0], (float(size.values[0]), low, high)
+    return Effect(contrast.label, who, group, *ends, grade.word, grade in (FRAGILE, CONTRADICTED), built_in)
 
 
 def _built_in(analysis: Analysis, found: Sequence[Recovered], truth: Mapping[str, Any]) -> dict[str, float]:
     """Return what simulated readers were given in each level, on the scale of the contrasts; empty where that is not known."""
     plan = analysis.plan
-    own = {one.label: one.truth for one in found if one.measure == plan.measure.name}
+    own = {recovered.label: recovered.truth for recovered in found if recovered.measure == plan.measure.name}
     levels = dict(_levels(own))
     if plan.measure.logged or not levels:
         return levels

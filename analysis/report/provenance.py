@@ -14,8 +14,8 @@ from analysis.report.document import Document
 from analysis.report.figure_sources import figure_source
 from analysis.report.filters import Condition, many
 from analysis.report.inline import plain_text
-from analysis.report.nodes import Finding, Heading, Paragraph
-from analysis.report.numbering import Content, Illustrated, Numbered
+from analysis.report.nodes import Heading, Paragraph, PlannedFinding
+from analysis.report.numbering import Illustrated, Numbered, ReportContent
 from analysis.tables import SAID
 
 NAMELESS = ("signal detection",)
@@ -52,33 +52,33 @@ class ModelFiles:
         )
 
 
-def sources_in_words(content: Content, models: Mapping[int, ModelFiles]) -> dict[str, str]:
+def sources_in_words(content: ReportContent, models: Mapping[int, ModelFiles]) -> dict[str, str]:
     """Return one line for each table, by its number, that says where its numbers come from."""
-    chapters, counts = _chapters(content), Counts(content)
+    chapters, counts = _chapters(content), RowCounter(content)
     return {
-        one.number: f"Numbers: tables/{one.table.name}_full.csv (unrounded). "
-        f"From {_from(one, content, models, chapters.get(one.number), counts)}."
-        for one in content.all_tables()
+        table.number: f"Numbers: tables/{table.table.name}_full.csv (unrounded). "
+        f"From {_from(table, content, models, chapters.get(table.number), counts)}."
+        for table in content.all_tables()
     }
 
 
-def figures_in_words(content: Content) -> dict[str, str]:
+def figures_in_words(content: ReportContent) -> dict[str, str]:
     """Return one line for each figure, by its number, that says where its numbers come from."""
-    counts, found = Counts(content), {}
-    for one in content.all_figures():
-        source = figure_source(one, content)
+    counts, found = RowCounter(content), {}
+    for figure in content.all_figures():
+        source = figure_source(figure, content)
         numbers = ", ".join(source.tables)
         if source.tables:
-            found[one.number] = f"Numbers: Table{'s' if len(source.tables) > 1 else ''} {numbers}."
+            found[figure.number] = f"Numbers: Table{'s' if len(source.tables) > 1 else ''} {numbers}."
         elif source.origin is not None:
-            found[one.number] = f"Numbers: {'. '.join(_rows_said(source.origin, counts))}."
+            found[figure.number] = f"Numbers: {'. '.join(_rows_said(source.origin, counts))}."
     return found
 
 
-class Counts:
+class RowCounter:
     """Counts the rows behind numbers, each set of conditions once."""
 
-    def __init__(self, content: Content) -> None:
+    def __init__(self, content: ReportContent) -> None:
         self.tables = content.tables
         self.known: dict[tuple[str, tuple[Condition, ...]], tuple[int, int] | None] = {}
 
@@ -107,29 +107,29 @@ class Counts:
         if file == TRIALS:
             return many(self.tables.trials, where), len(self.tables.trials)
         if file == REGIONS:
-            parts = [(many(one, where), len(one)) for one in self.tables.region_batches()]
+            parts = [(many(batch, where), len(batch)) for batch in self.tables.region_batches()]
             return sum(one for one, _ in parts), sum(one for _, one in parts)
         return None
 
 
-def files_named(content: Content) -> set[str]:
+def files_named(content: ReportContent) -> set[str]:
     """Return which files beside the report its tables name, beyond the trials and models."""
-    origins = [one.table.origin for one in content.all_tables() if one.table.origin is not None]
+    origins = [table.table.origin for table in content.all_tables() if table.table.origin is not None]
     return {name for origin in origins for name in (origin.file, *origin.beside)} & {REGIONS, ITEMS}
 
 
-def _chapters(content: Content) -> dict[str, Any]:
+def _chapters(content: ReportContent) -> dict[str, Any]:
     return {
-        one.number: part.chapter
+        block.number: part.chapter
         for part in content.chapters
-        for one in part.blocks
-        if isinstance(one, Numbered)
+        for block in part.blocks
+        if isinstance(block, Numbered)
     }
 
 
-def _fits(one: Numbered, content: Content, chapter: Any) -> list[int]:
+def _fits(numbered: Numbered, content: ReportContent, chapter: Any) -> list[int]:
     """Return the numbers of the models behind a table: its own, or those of its chapter where it says nothing."""
-    origin = one.table.origin
+    origin = numbered.table.origin
     fits = () if origin is None else origin.fits
     if chapter and origin is None:
         fits = tuple(reported.fit for reported in chapter.fits)
@@ -137,7 +137,7 @@ def _fits(one: Numbered, content: Content, chapter: Any) -> list[int]:
 
 
 def _from(
-    one: Numbered, content: Content, models: Mapping[int, ModelFiles], chapter: Any, counts: Counts
+    one: Numbered, content: ReportContent, models: Mapping[int, ModelFiles], chapter: Any, counts: RowCounter
 ) -> str:
     origin = one.table.origin or Origin()
     parts = [models[number].said() for number in _fits(one, content, chapter) if number in models]
@@ -147,7 +147,7 @@ def _from(
     return ". ".join(["; ".join(parts), *(f"{text[0].upper()}{text[1:]}" for text in said)])
 
 
-def _rows_said(origin: Origin, counts: Counts) -> list[str]:
+def _rows_said(origin: Origin, counts: RowCounter) -> list[str]:
     """Say which rows and columns of which file, and what is made of them, a sentence each without its full stop."""
     counted = counts.of(origin)
     rows = origin.file
@@ -170,7 +170,7 @@ def _rows_said(origin: Origin, counts: Counts) -> list[str]:
     return said
 
 
-def _rows_told(origin: Origin, counts: Counts) -> dict[str, Any]:
+def _rows_told(origin: Origin, counts: RowCounter) -> dict[str, Any]:
     """Say the same as ``numbers.json`` does."""
     counted = counts.of(origin)
     return {
@@ -185,22 +185,24 @@ def _rows_told(origin: Origin, counts: Counts) -> dict[str, Any]:
     }
 
 
-def numbers_of(document: Document, content: Content, models: Mapping[int, ModelFiles]) -> dict[str, Any]:
+def numbers_of(
+    document: Document, content: ReportContent, models: Mapping[int, ModelFiles]
+) -> dict[str, Any]:
     """Return what ``numbers.json`` holds."""
-    chapters, counts = _chapters(content), Counts(content)
+    chapters, counts = _chapters(content), RowCounter(content)
     tables = []
     printed = {node.number for node in document.all_nodes if isinstance(node, Numbered)}
-    for one in content.all_tables():
-        origin = one.table.origin or Origin()
-        fits = _fits(one, content, chapters.get(one.number))
+    for table in content.all_tables():
+        origin = table.table.origin or Origin()
+        fits = _fits(table, content, chapters.get(table.number))
         tables.append(
             {
-                "number": one.number,
-                "title": one.table.title,
-                "shown": f"tables/{one.table.name}.csv",
-                "unrounded": f"tables/{one.table.name}_full.csv",
-                "latex": f"latex/{one.table.name}.tex",
-                "printed": one.number in printed,
+                "number": table.number,
+                "title": table.table.title,
+                "shown": f"tables/{table.table.name}.csv",
+                "unrounded": f"tables/{table.table.name}_full.csv",
+                "latex": f"latex/{table.table.name}.tex",
+                "printed": table.number in printed,
                 "models": fits,
                 "file": origin.file if origin.columns or origin.where is not None or not fits else None,
                 **_rows_told(origin, counts),
@@ -211,14 +213,16 @@ def numbers_of(document: Document, content: Content, models: Mapping[int, ModelF
         "layout": SCHEMA,
         "models": [
             {
-                **{name: getattr(one, name) for name in ("number", "title", "formula", "rows_file", "rows")},
-                **{"bytes": one.size, "program": "models.R", "lines": [one.first_line, one.last_line]},
+                **{
+                    name: getattr(model, name) for name in ("number", "title", "formula", "rows_file", "rows")
+                },
+                **{"bytes": model.size, "program": "models.R", "lines": [model.first_line, model.last_line]},
             }
-            for one in models.values()
+            for model in models.values()
         ],
         "estimates": list(_estimates(content)),
         "tables": tables,
-        "figures": [_figure_told(one, content, counts) for one in content.all_figures()],
+        "figures": [_figure_told(figure, content, counts) for figure in content.all_figures()],
         "paragraphs": list(_paragraphs(document)),
         "dictionary": {
             name: dictionary.get(name)
@@ -227,7 +231,7 @@ def numbers_of(document: Document, content: Content, models: Mapping[int, ModelF
     }
 
 
-def _estimates(content: Content) -> Iterator[dict[str, Any]]:
+def _estimates(content: ReportContent) -> Iterator[dict[str, Any]]:
     """Describe every tested difference: on which scale, with which standard error, adjusted p, interval and family."""
     for section in content.sections:
         plan = section.analysis.plan
@@ -250,9 +254,13 @@ def _estimates(content: Content) -> Iterator[dict[str, Any]]:
             }
 
 
-def _figure_told(one: Illustrated, content: Content, counts: Counts) -> dict[str, Any]:
-    source = figure_source(one, content)
-    told = {"number": one.number, "title": one.drawing.title, "file": f"figures/{one.drawing.name}.svg"}
+def _figure_told(illustrated: Illustrated, content: ReportContent, counts: RowCounter) -> dict[str, Any]:
+    source = figure_source(illustrated, content)
+    told = {
+        "number": illustrated.number,
+        "title": illustrated.drawing.title,
+        "file": f"figures/{illustrated.drawing.name}.svg",
+    }
     rows = {} if source.origin is None else {"from": source.origin.file, **_rows_told(source.origin, counts)}
     return {**told, "tables": list(source.tables), **rows}
 
@@ -262,7 +270,7 @@ def _paragraphs(document: Document) -> list[dict[str, Any]]:
     for node in document.all_nodes:
         if isinstance(node, Heading):
             part, section = (plain_text(node.text), "") if node.level == 2 else (part, plain_text(node.text))
-        elif isinstance(node, Paragraph | Finding) and node.anchor:
+        elif isinstance(node, Paragraph | PlannedFinding) and node.anchor:
             found.append(
                 {
                     "anchor": node.anchor,

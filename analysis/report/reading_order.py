@@ -16,14 +16,14 @@ from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import marks_of
 from analysis.report.inline import plain_text
 from analysis.report.layout import SENTENCES
-from analysis.report.nodes import SUPPLEMENT, Bullets, Facts, Finding, Heading, Node, Paragraph
+from analysis.report.nodes import SUPPLEMENT, Bullets, Facts, Heading, Node, Paragraph, PlannedFinding
 from analysis.report.numbering import (
     MANUSCRIPT,
     MOST_WORDS,
-    Content,
     Illustrated,
     Numbered,
     NumberedChapter,
+    ReportContent,
     Section,
     place_of,
 )
@@ -35,7 +35,7 @@ Shown = TypeVar("Shown", Numbered, Illustrated, Numbered | Illustrated)
 SIMULATED = ("simulated readers: not data",)
 
 
-def manuscript(content: Content, references: Sequence[Reference]) -> tuple[list[Node], list[Section]]:
+def manuscript(content: ReportContent, references: Sequence[Reference]) -> tuple[list[Node], list[Section]]:
     """Return the nodes of Answer, Method, Results and References, and the planned analyses that did not fit."""
     marks = marks_of(tuple(content.kinds), content.kinds)
     nodes: list[Node] = [Heading(2, Markup("Answer"), anchor="answer")]
@@ -45,7 +45,7 @@ def manuscript(content: Content, references: Sequence[Reference]) -> tuple[list[
     nodes += [*body, *results]
     if references:
         nodes.append(Heading(2, Markup("References"), anchor="references"))
-        nodes += [Paragraph(one.apa(), "reference") for one in references]
+        nodes += [Paragraph(reference.apa(), "reference") for reference in references]
     return nodes, left
 
 
@@ -53,7 +53,7 @@ def words_in(nodes: Iterable[Node]) -> int:
     """Count the words of running text."""
     texts: list[str] = []
     for node in nodes:
-        if isinstance(node, Heading | Paragraph | Finding):
+        if isinstance(node, Heading | Paragraph | PlannedFinding):
             texts.append(node.text)
         elif isinstance(node, Bullets):
             texts += node.items
@@ -62,7 +62,7 @@ def words_in(nodes: Iterable[Node]) -> int:
     return sum(len(plain_text(text).split()) for text in texts)
 
 
-def _method(content: Content) -> Iterator[Node]:
+def _method(content: ReportContent) -> Iterator[Node]:
     yield Heading(2, Markup("Method"))
     for part in content.method:
         yield Heading(3, escape(part.heading))
@@ -84,7 +84,7 @@ def _here(shown: Iterable[Shown], place: str = MANUSCRIPT) -> Iterator[Shown]:
     return (one for one in shown if place_of(one.number)[0] == place)
 
 
-def _results(content: Content, marks: tuple[str, ...], most: int) -> tuple[list[Node], list[Section]]:
+def _results(content: ReportContent, marks: tuple[str, ...], most: int) -> tuple[list[Node], list[Section]]:
     """Lay out the Results within a number of words; return also the analyses that are left for the supplement."""
     nodes: list[Node] = [Heading(2, Markup("Results"), marks)]
     sections = content.planned or content.exploratory
@@ -100,33 +100,35 @@ def _results(content: Content, marks: tuple[str, ...], most: int) -> tuple[list[
         else:
             left.append(section)
     if left:
-        names = [one.analysis.plan.name for one in left]
+        names = [section.analysis.plan.name for section in left]
         nodes.append(Paragraph(SENTENCES.sentences("left", names=names)))
     nodes += _here(content.descriptives)
     nodes += _here(content.figures[1:])
     return nodes, left
 
 
-def _section(section: Section, content: Content) -> Iterator[Node]:
+def _section(section: Section, content: ReportContent) -> Iterator[Node]:
     yield Heading(3, escape(section.heading), section.marks)
     for warning in section.warnings:
         yield Paragraph(Markup("<b>Warning.</b> ") + escape(warning), "warning")
     own = tuple(number for one in section.each for number in content.number_of_fit(one.analysis.fit))
     described = (number for one in section.each for number in content.described_in(one.analysis))
-    tables = (*dict.fromkeys(described), *(one.number for one in section.tables))
+    tables = (*dict.fromkeys(described), *(table.number for table in section.tables))
     for text in section.paragraphs:
         yield Paragraph(text, tables=tables, models=own)
 
 
-def _recovered(content: Content) -> Markup:
+def _recovered(content: ReportContent) -> Markup:
     """Say how many of the simulated effects lie inside their intervals."""
     inside = [bool(one.covered) for one in content.recovery if one.covered is not None]
     return SENTENCES.sentences("recovered", inside=sum(inside), all=len(inside))
 
 
-def supplement(content: Content, left: Sequence[Section], references: Sequence[Reference]) -> list[Node]:
+def supplement(
+    content: ReportContent, left: Sequence[Section], references: Sequence[Reference]
+) -> list[Node]:
     """Return the nodes of the supplement."""
-    first = [one for one in content.chapters if one.chapter.name == "robustness"]
+    first = [chapter for chapter in content.chapters if chapter.chapter.name == "robustness"]
     nodes = [node for part in first for node in _chapter(content, part)]
     if not content.flow.refused:
         nodes += [Heading(3, Markup("Sessions and trials"), anchor="flow"), content.flow]
@@ -136,11 +138,11 @@ def supplement(content: Content, left: Sequence[Section], references: Sequence[R
     nodes += _in_files(content)
     if references:
         nodes.append(Heading(3, Markup("References of the supplement"), anchor="more-references"))
-        nodes += [Paragraph(one.apa(), "reference") for one in references]
+        nodes += [Paragraph(reference.apa(), "reference") for reference in references]
     return [Heading(2, Markup("Supplement"), anchor=SUPPLEMENT), *nodes] if nodes else []
 
 
-def _models(content: Content, left: Sequence[Section]) -> Iterator[Node]:
+def _models(content: ReportContent, left: Sequence[Section]) -> Iterator[Node]:
     """Yield the models behind the results: what the manuscript left, tables, and the steps by which random effects were reduced."""
     for section in content.planned or content.exploratory:
         behind = list(_behind(section))
@@ -162,7 +164,7 @@ def _behind(section: Section) -> Iterator[Node]:
         yield from [*(_printed(part.tables) if section.parts else ()), *steps]
 
 
-def _means(content: Content) -> Iterator[Node]:
+def _means(content: ReportContent) -> Iterator[Node]:
     tables = [*content.descriptives, *content.further_tables]
     figures = [*content.figures, *content.further_figures]
     shown: list[Numbered | Illustrated] = [*_here(tables, IN_SUPPLEMENT), *_here(figures, IN_SUPPLEMENT)]
@@ -171,7 +173,7 @@ def _means(content: Content) -> Iterator[Node]:
         yield from shown
 
 
-def _explored(content: Content) -> Iterator[Node]:
+def _explored(content: ReportContent) -> Iterator[Node]:
     for place, section in enumerate(content.exploratory if content.planned else ()):
         yield from _section(section, content)
         if place == 0:
@@ -182,15 +184,15 @@ def _explored(content: Content) -> Iterator[Node]:
             yield from _chapter(content, part)
 
 
-def _chapter(content: Content, part: NumberedChapter) -> Iterator[Node]:
+def _chapter(content: ReportContent, part: NumberedChapter) -> Iterator[Node]:
     chapter = part.chapter
     yield Heading(3, escape(chapter.heading), chapter.marks, chapter.name)
     if part.question:
         yield Paragraph(
             Markup("<b>{}</b>{}").format(part.question, "" if chapter.planned else " Exploratory.")
         )
-    tables = tuple(one.number for one in part.blocks if isinstance(one, Numbered))
-    models = tuple(number for one in chapter.fits for number in content.number_of_fit(one.fit))
+    tables = tuple(block.number for block in part.blocks if isinstance(block, Numbered))
+    models = tuple(number for fit in chapter.fits for number in content.number_of_fit(fit.fit))
     for block in part.blocks:
         if isinstance(block, Numbered | Illustrated):
             yield from _printed([block])
@@ -208,7 +210,7 @@ def _printed(shown: Iterable[Numbered | Illustrated]) -> Iterator[Numbered | Ill
     return (one for one in shown if not one.refused)
 
 
-def _recovery(content: Content) -> Iterator[Node]:
+def _recovery(content: ReportContent) -> Iterator[Node]:
     if not content.recovery or content.recovery_table is None:
         return
     yield Heading(3, Markup("Parameter recovery"), SIMULATED, "recovery")
@@ -220,11 +222,11 @@ def _recovery(content: Content) -> Iterator[Node]:
         yield from [*_section(section, content), *_behind(section)]
 
 
-def _in_files(content: Content) -> Iterator[Node]:
+def _in_files(content: ReportContent) -> Iterator[Node]:
     """List what is in files only, with the reason."""
     shown: list[tuple[str, Numbered | Illustrated, ApaTable | Drawing, str]] = [
-        *(("Table", one, one.table, "tables/{}.csv") for one in content.all_tables()),
-        *(("Figure", one, one.drawing, "figures/{}.svg") for one in content.all_figures()),
+        *(("Table", table, table.table, "tables/{}.csv") for table in content.all_tables()),
+        *(("Figure", figure, figure.drawing, "figures/{}.svg") for figure in content.all_figures()),
     ]
     line = Markup("<b>{} {}.</b> {}: {}. <code>{}</code>")
     items = [

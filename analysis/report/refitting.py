@@ -17,11 +17,11 @@ import pandas as pd
 
 from analysis import mixed
 from analysis.bayes import posterior_of
-from analysis.multiple_comparisons import family_of
 from analysis.mixed import Fit, lme4_program
+from analysis.multiple_comparisons import family_of
 from analysis.plan import RATING
 from analysis.readers import MODELS_IN_GENERAL, PARTICIPANT_KINDS
-from analysis.report.numbering import Content
+from analysis.report.numbering import ReportContent
 from analysis.report.provenance import ModelFiles
 from analysis.results import Analysis, Contrast
 from analysis.tables import item_names
@@ -45,12 +45,12 @@ NO_MODEL_BEFORE = ("# The results are fixed, vcov", 'rm(list = intersect("m"')
 """Lines that programs need where nothing else clears away the model before them."""
 
 
-def write_models(content: Content, folder: Path, many_rows: int = MANY_ROWS) -> dict[int, ModelFiles]:
+def write_models(content: ReportContent, folder: Path, many_rows: int = MANY_ROWS) -> dict[int, ModelFiles]:
     """Write the rows of each model into ``models/`` and ``models.R``; return where each model lies, by its number."""
     found: dict[int, ModelFiles] = {}
     fits = content.all_fits()
-    lines = _head(any(one.fit.family == "gaussian" for one in fits))
-    analyses = [one.analysis.of_model for one in content.sections]
+    lines = _head(any(fit.fit.family == "gaussian" for fit in fits))
+    analyses = [section.analysis.of_model for section in content.sections]
     estimated = [
         one for one in (section.analysis for section in content.sections)
         if any(_recomputed(each, one) for each in one.contrasts)
@@ -63,7 +63,7 @@ def write_models(content: Content, folder: Path, many_rows: int = MANY_ROWS) -> 
         path = _write_rows(rows, folder / "models" / f"model_{number:02d}.csv", many_rows)
         name = f"models/{path.name}"
         title = " ".join(reported.title.split())
-        tested = next((one for one in analyses if one.fit is reported.fit), None)
+        tested = next((analysis for analysis in analyses if analysis.fit is reported.fit), None)
         own = ["", f"# Model {number}: {title}", *refit_lines(number, title, reported.fit, name, tested)]
         formula, first = " ".join(reported.fit.formula.split()), len(lines) + 2
         where = (name, len(rows), path.stat().st_size, first, first + len(own) - 2)
@@ -72,7 +72,7 @@ def write_models(content: Content, folder: Path, many_rows: int = MANY_ROWS) -> 
     if content.has_program:
         lines += [
             "",
-            *_family_lines([one.analysis for one in content.sections]),
+            *_family_lines([section.analysis for section in content.sections]),
             'say(sprintf("%d of %d comparisons agree with the report.\\n", sum(agreed), length(agreed)))',
             "quit(status = if (all(agreed)) 0 else 1)",
         ]
@@ -105,14 +105,18 @@ def _head(is_any_linear: bool) -> list[str]:
     return [*own, *libraries, *shares, *shared, "", "kept <- ls(globalenv())"]
 
 
-def _recomputed(one: Contrast, analysis: Analysis) -> bool:
+def _recomputed(contrast: Contrast, analysis: Analysis) -> bool:
     """Whether R recomputes a contrast of shares: not between two groups of people, and with fixed items of people alone."""
-    if one.crossed is None or not one.estimable:
+    if contrast.crossed is None or not contrast.estimable:
         return False
     kinds = analysis.rows.drop_duplicates("reader_group").set_index("reader_group")["reader_kind"]
-    people = [kinds.get(group) in PARTICIPANT_KINDS for group in one.groups]
+    people = [kinds.get(group) in PARTICIPANT_KINDS for group in contrast.groups]
     fixed = analysis.plan.items == "fixed"
-    return people != [True, True] and (not fixed or people == [True]) and MODELS_IN_GENERAL not in one.groups
+    return (
+        people != [True, True]
+        and (not fixed or people == [True])
+        and MODELS_IN_GENERAL not in contrast.groups
+    )
 
 
 def _shares(analysis: Analysis) -> pd.DataFrame:
@@ -137,29 +141,30 @@ def _estimate_lines(number: int, analysis: Analysis, file: str) -> Iterator[str]
     title = " ".join(plan.name.split())
     yield f"# Estimates {number}: {title}"
     yield f"estimate_shares({number}, {_quoted(title)}, {_quoted(file)}, {_quoted(_family(analysis))}, list(tests = list("
-    tests = [one for one in analysis.contrasts if _recomputed(one, analysis)]
-    for place, one in enumerate(tests):
-        assert one.crossed is not None
-        weights = ", ".join(f"{_quoted(str(name))} = {w:.12g}" for name, w in one.crossed.weights.items())
-        groups = ", ".join(_quoted(group) for group in one.groups)
-        own = f"label = {_quoted(one.label)}, groups = c({groups}), weights = c({weights}), {_held(one, analysis)}"
+    tests = [contrast for contrast in analysis.contrasts if _recomputed(contrast, analysis)]
+    for place, test in enumerate(tests):
+        assert test.crossed is not None
+        weights = ", ".join(f"{_quoted(str(name))} = {w:.12g}" for name, w in test.crossed.weights.items())
+        groups = ", ".join(_quoted(group) for group in test.groups)
+        own = f"label = {_quoted(test.label)}, groups = c({groups}), weights = c({weights}), {_held(test, analysis)}"
         yield f"  list({own}){',' if place < len(tests) - 1 else ''}"
     rated = tests[0].crossed if plan.measure == RATING else None
     span = "" if rated is None else f", span = {_vector(rated.sums.layout.span)}"
     yield f")), {_truth(plan.items == 'fixed')}{span})"
 
 
-def _held(one: Contrast, analysis: Analysis) -> str:
+def _held(contrast: Contrast, analysis: Analysis) -> str:
     """Write the numbers that a report holds of a contrast."""
     values = {
-        "estimate": one.estimate, "se": one.se, "df": np.inf if one.df is None else one.df, "p": one.p, "p_adjusted": one.p_adjusted,
-        "low": one.low, "high": one.high, "furthest": one.furthest, "side": one.side, "alpha": analysis.plan.alpha,
+        "estimate": contrast.estimate, "se": contrast.se, "df": np.inf if contrast.df is None else contrast.df,
+        "p": contrast.p, "p_adjusted": contrast.p_adjusted,
+        "low": contrast.low, "high": contrast.high, "furthest": contrast.furthest, "side": contrast.side, "alpha": analysis.plan.alpha,
     }  # fmt: skip
-    values |= {"elsewhere": 1} if one.elsewhere else {}
+    values |= {"elsewhere": 1} if contrast.elsewhere else {}
     prior = analysis.plan.bayes
     if prior is not None:
-        found = posterior_of(one, prior)
-        bound = np.nan if one.equivalence is None else one.equivalence.half_width
+        found = posterior_of(contrast, prior)
+        bound = np.nan if contrast.equivalence is None else contrast.equivalence.half_width
         values |= {
             "prior_scale": prior.scale, "prior_df": prior.df, "bound": bound, "factor": found.factor, "median": found.median,
             "posterior_low": found.low, "posterior_high": found.high, "within": np.nan if found.within is None else found.within,

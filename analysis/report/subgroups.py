@@ -1,6 +1,6 @@
 """Parts of a study that are told apart: by task and way of asking, since means over several are of no one thing.
 
-What is written of one part's trials (:meth:`Part.of`) is the same as of all trials; :func:`of_part` then gives its tables and
+What is written of one part's trials (:meth:`TrialPart.of`) is the same as of all trials; :func:`of_part` then gives its tables and
 figures names of their own and says in titles and sources of which trials they are.
 """
 
@@ -14,7 +14,7 @@ from markupsafe import Markup, escape
 
 from analysis.figures import Drawing
 from analysis.names import plain, stem_of
-from analysis.plan import Crossing, Within, compared_together
+from analysis.plan import CrossedFactors, Within, compared_together
 from analysis.planned import kinds_of_trials, of_trials, parted_by_sessions, shown
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import REFERENCE, Block, Draft
@@ -23,7 +23,7 @@ from analysis.tables import Tables
 
 
 @dataclass(frozen=True)
-class Part:
+class TrialPart:
     """Trials that are told together: by one factor, of one way of answering, within levels by which sessions differ."""
 
     factor: str
@@ -65,7 +65,7 @@ class Part:
         return replace(tables, trials=trials, items=items)
 
 
-def parts_of(used: pd.DataFrame, tables: Tables) -> Iterator[Part]:
+def parts_of(used: pd.DataFrame, tables: Tables) -> Iterator[TrialPart]:
     """Yield what is told apart; of two factors that both part sessions the first, within levels of the second."""
     kinds = kinds_of_trials(used, tuple(used["reader_group"].unique()))
     # trials that ask for nothing that is right or wrong have times
@@ -76,35 +76,37 @@ def parts_of(used: pd.DataFrame, tables: Tables) -> Iterator[Part]:
         for factor, levels in tables.factors.items():
             for within in parted_by_sessions(of_kind, factor, tables.factors):
                 rows = of_kind[shown(of_kind, within)]
-                there = tuple(one for one in levels if (rows[factor] == one).any())
+                there = tuple(level for level in levels if (rows[factor] == level).any())
                 if there and not {name for name, _ in within} & told:
-                    yield Part(factor, there if kind or within else tuple(levels), kind, within)
+                    yield TrialPart(factor, there if kind or within else tuple(levels), kind, within)
             told.add(factor)
 
 
-def crossed_parts(used: pd.DataFrame, tables: Tables) -> Iterator[Part]:
+def crossed_parts(used: pd.DataFrame, tables: Tables) -> Iterator[TrialPart]:
     """Yield the parts by cells of two factors that are compared together, where every reader's cells are told side by side."""
     kinds = kinds_of_trials(used, tuple(used["reader_group"].unique()))
     pairs = compared_together(tables.dictionary["planned"], tables.factors)
     for kind in kinds:
         of_kind = used if kind is None else used[used["trial_type"] == kind]
         for one, other in pairs:
-            crossing = Crossing((one, other), (tuple(tables.factors[one]), tuple(tables.factors[other])))
+            crossing = CrossedFactors(
+                (one, other), (tuple(tables.factors[one]), tuple(tables.factors[other]))
+            )
             others = {name: levels for name, levels in tables.factors.items() if name not in crossing.factors}
             for within in parted_by_sessions(of_kind, crossing.name, others):
                 rows = of_kind[shown(of_kind, within)]
                 there = tuple(cell for cell in crossing.cells if (rows[crossing.name] == cell).any())
                 if len(there) > 1:
-                    yield Part(crossing.name, there, kind, within)
+                    yield TrialPart(crossing.name, there, kind, within)
 
 
-def parts_by(factor: str, used: pd.DataFrame, tables: Tables) -> list[Part]:
+def parts_by(factor: str, used: pd.DataFrame, tables: Tables) -> list[TrialPart]:
     """Return the parts by one factor; all trials as one part where there is none."""
     found = [part for part in parts_of(used, tables) if part.factor == factor]
-    return found or [Part(factor, tuple(tables.factors[factor]))]
+    return found or [TrialPart(factor, tuple(tables.factors[factor]))]
 
 
-def of_part(blocks: Iterable[Block], part: Part) -> list[Block]:
+def of_part(blocks: Iterable[Block], part: TrialPart) -> list[Block]:
     """Give what was written of a part's trials names of its own, and say in titles, headings and sources which they are."""
     if part.whole:
         return list(blocks)
@@ -122,13 +124,13 @@ def of_part(blocks: Iterable[Block], part: Part) -> list[Block]:
     return found
 
 
-def draft_of_part(draft: Draft, part: Part) -> Draft:
+def draft_of_part(draft: Draft, part: TrialPart) -> Draft:
     """Name what was written of a part's trials by it, titles of models too."""
     fits = [replace(fit, title=f"{fit.title}{part.told}") for fit in draft.fits]
     return replace(draft, blocks=of_part(draft.blocks, part), fits=fits)
 
 
-def table_of_part(table: ApaTable, part: Part, name: str) -> ApaTable:
+def table_of_part(table: ApaTable, part: TrialPart, name: str) -> ApaTable:
     """Return a table of a part under a name, with its trials in the title and in what is told of its rows."""
     only = [where("trial_type", part.trials)] if part.trials else []
     only += [where(factor, level) for factor, level in part.within]
@@ -140,7 +142,7 @@ def table_of_part(table: ApaTable, part: Part, name: str) -> ApaTable:
     return replace(table, name=name, title=_titled(table.title, part), origin=origin)
 
 
-def _titled(title: str, part: Part) -> str:
+def _titled(title: str, part: TrialPart) -> str:
     """Add which trials they are to a title, within its brackets where it ends with some."""
     if title.endswith(")") and not part.whole:
         return f"{title[:-1]}; {part.told.strip(' ()')})"

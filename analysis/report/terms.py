@@ -26,9 +26,9 @@ UNITS = {name: units for name, (_, units) in _GROUPING.items()}
 """What the levels of each are."""
 
 
-def contrast_in_words(one: Contrast) -> str:
+def contrast_in_words(contrast: Contrast) -> str:
     """Name a contrast with its readers: ``initial − internal, people vs. gpt``."""
-    return f"{one.label}, {' vs. '.join(map(spoken, one.groups))}"
+    return f"{contrast.label}, {' vs. '.join(map(spoken, contrast.groups))}"
 
 
 def term_in_words(term: str, analysis: Analysis) -> str:
@@ -102,7 +102,7 @@ def _level_of(term: str, analysis: Analysis) -> str:
 def _reference_of(column: str, analysis: Analysis) -> str:
     """Name the level of a factor that has no term of its own."""
     model = analysis.model
-    terms = {one.term for one in model.coefficients} if model is not None else set()
+    terms = {coefficient.term for coefficient in model.coefficients} if model is not None else set()
     levels = [str(level) for level in analysis.rows[column].dropna().unique()]
     return next((level for level in levels if f"{column}{level}" not in terms), analysis.levels[0])
 
@@ -126,7 +126,7 @@ def component_in_words(name: str, analysis: Analysis, *, confined: bool = False,
     for stem in (f"{factor}_", "people_", "model_", factor):
         if name.startswith(stem):
             column = name.removeprefix(stem)
-            level = next((one for one in analysis.levels if plain(one) == column), column)
+            level = next((level for level in analysis.levels if plain(level) == column), column)
             is_deviation = alone and stem.endswith("_")
             return f"in {level}" if is_deviation else f"{level} vs. {analysis.levels[0]}"
     return name

@@ -72,9 +72,11 @@ def refusal_of_figure(drawing: Drawing) -> str:
         if axes.images or axes.patches:
             return ""
         points += sum(_points(line.get_xydata()) for line in axes.lines)
-        points += sum(_points(one.get_offsets()) for one in axes.collections)
+        points += sum(_points(collection.get_offsets()) for collection in axes.collections)
         points += sum(
-            len(np.atleast_1d(path.vertices)) > 4 for one in axes.collections for path in one.get_paths()
+            len(np.atleast_1d(path.vertices)) > 4
+            for collection in axes.collections
+            for path in collection.get_paths()
         )
     return "" if points > 1 else "no more than one point" if points else "it is empty"
 

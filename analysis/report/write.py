@@ -19,8 +19,7 @@ from analysis.report.content import gather
 from analysis.report.document import Document, document_of
 from analysis.report.inline import head_markup, note_markup
 from analysis.report.latex_files import write_latex
-from analysis.report.numbering import Content
-from analysis.report.refitting import write_models
+from analysis.report.numbering import ReportContent
 from analysis.report.provenance import (
     ITEMS,
     REGIONS,
@@ -29,6 +28,7 @@ from analysis.report.provenance import (
     numbers_of,
     sources_in_words,
 )
+from analysis.report.refitting import write_models
 from analysis.tables import Tables, write_trials_csv
 from stimuli.errors import UserError
 
@@ -51,7 +51,10 @@ def dated_folder(out: str | PathLike[str], when: datetime) -> Path:
 
 
 def write_files(
-    content: Content, out_folder: str | Path, when: datetime, told: Callable[[str], None] = lambda _: None
+    content: ReportContent,
+    out_folder: str | Path,
+    when: datetime,
+    told: Callable[[str], None] = lambda _: None,
 ) -> Path:
     """Write the dated folder of a report that was gathered already; see :func:`write_report`."""
     from analysis.report.docx_file import write_docx
@@ -62,8 +65,8 @@ def write_files(
     document = document_of(content, when)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for one in content.all_figures():
-            one.drawing.save(folder / "figures")
+        for figure in content.all_figures():
+            figure.drawing.save(folder / "figures")
         for numbered in content.all_tables():
             numbered.table.save(folder / "tables")
         write_trials_csv(tables, folder / "trials.csv")
@@ -73,7 +76,7 @@ def write_files(
         told_of = numbers_of(document, content, models)
         (folder / "numbers.json").write_text(json.dumps(told_of, ensure_ascii=False, indent=1), "utf-8")
         write_docx(document, folder, sources, when)
-        write_latex(document, folder, sources, [one for one in content.all_tables() if one.refused])
+        write_latex(document, folder, sources, [table for table in content.all_tables() if table.refused])
         page = folder / "report.html"
         own_copy = tables.folder.resolve().parent == folder.resolve()
         data = tables.folder.name if own_copy else None
@@ -116,7 +119,7 @@ def _cells(cells: pd.Series) -> pa.Array:
         return pa.array(cells.map({True: "TRUE", False: "FALSE"}), pa.string(), from_pandas=True)
     if pd.api.types.is_numeric_dtype(cells):
         return pa.array(pd.to_numeric(cells).astype(float), pa.float64(), from_pandas=True)
-    return pa.array([None if pd.isna(one) else str(one) for one in cells], pa.string())
+    return pa.array([None if pd.isna(cell) else str(cell) for cell in cells], pa.string())
 
 
 FILES = (
@@ -147,14 +150,14 @@ def files_of(folder: Path) -> list[tuple[str, str]]:
     return found
 
 
-def render(content: Content, when: datetime, data: str | None = None) -> str:
+def render(content: ReportContent, when: datetime, data: str | None = None) -> str:
     """Return the report's page without writing anything; it names no files of models."""
     return render_document(document_of(content, when), content, {}, data)
 
 
 def render_document(
     document: Document,
-    content: Content,
+    content: ReportContent,
     sources: Mapping[str, str],
     data: str | None = None,
     sources_of_figures: Mapping[str, str] = MappingProxyType({}),

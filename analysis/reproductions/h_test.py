@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from analysis.answers import is_valid
-from analysis.crossed_variance import Layout, estimate, sums_of_model
+from analysis.crossed_variance import EstimateLayout, estimate, sums_of_model
 from analysis.intervals import over_items, reach, share_over_items
 from analysis.preprocessing.exclusions import FILLER
 from analysis.readers import PARTICIPANT_KINDS, group_order
@@ -35,7 +35,7 @@ FEWEST_ITEMS = 10
 
 
 @dataclass(frozen=True)
-class Asked:
+class HTestPrompting:
     """How a study asked H-TEST."""
 
     trials: pd.DataFrame
@@ -45,7 +45,7 @@ class Asked:
     unanswered: int = 0
 
 
-def asked(tables: Tables) -> Asked | None:
+def asked(tables: Tables) -> HTestPrompting | None:
     """Return a study's H-TEST trials; None where it has none of the paper's tasks."""
     trials = tables.trials
     if "task" not in tables.factors or not set(TASKS) & set(tables.factors["task"]):
@@ -64,9 +64,9 @@ def asked(tables: Tables) -> Asked | None:
     if rows.empty and stated.empty:
         return None
     rows = _scored(rows)
-    found = [str(one) for one in dict.fromkeys(rows["making"])]
+    found = [str(fromkey) for fromkey in dict.fromkeys(rows["making"])]
     ks = sorted({int(one) for one in rows["k"].dropna()})
-    return Asked(rows, stated, tuple(ks), tuple(sorted(found, key=rank)), len(every) - len(rows))
+    return HTestPrompting(rows, stated, tuple(ks), tuple(sorted(found, key=rank)), len(every) - len(rows))
 
 
 def _scored(rows: pd.DataFrame) -> pd.DataFrame:
@@ -139,7 +139,8 @@ def paired(first: pd.DataFrame, second: pd.DataFrame, bound: float | None = None
     if len(both) < FEWEST_ITEMS:
         return None
     found = estimate(
-        sums_of_model(Layout(("first", "second"), tuple(range(len(both)))), both), {"second": 1, "first": -1}
+        sums_of_model(EstimateLayout(("first", "second"), tuple(range(len(both)))), both),
+        {"second": 1, "first": -1},
     )
     assert found is not None
     low, high = found.interval()
@@ -150,7 +151,7 @@ def paired(first: pd.DataFrame, second: pd.DataFrame, bound: float | None = None
 
 
 @dataclass(frozen=True)
-class Contrast:
+class MakingContrast:
     """Two makings of items compared over the tasks that both have."""
 
     tasks: int  # common tasks; items of both makings
@@ -162,7 +163,9 @@ class Contrast:
     p_equal: float = np.nan  # larger p of two one-sided tests against the bound; NaN without a bound
 
 
-def between_makings(first: pd.DataFrame, second: pd.DataFrame, bound: float | None = None) -> Contrast | None:
+def between_makings(
+    first: pd.DataFrame, second: pd.DataFrame, bound: float | None = None
+) -> MakingContrast | None:
     """Compare the items of two makings, each item's mean a unit, tasks weighing the same."""
     if first.empty or second.empty:
         return None
@@ -179,7 +182,7 @@ def between_makings(first: pd.DataFrame, second: pd.DataFrame, bound: float | No
     half = reach(se, df)
     p = float(2 * stats.t.sf(abs(mean) / se, df))
     p_equal = np.nan if bound is None else float(stats.t.sf((bound - abs(mean)) / se, df))
-    return Contrast(
+    return MakingContrast(
         len(cells), int(cells["size"].to_numpy().sum()), mean, mean - half, mean + half, p, p_equal
     )
 
@@ -287,7 +290,7 @@ def in_common(
 
 
 @dataclass(frozen=True)
-class Part:
+class ItemPart:
     """One part of the items compared between text and pictures."""
 
     task: str  # a task, or `ALL`
@@ -298,7 +301,7 @@ class Part:
 
 def pictures_by_part(
     text: pd.DataFrame, pictures: pd.DataFrame, bound: float | None = None, tasks: Sequence[str] = TASKS
-) -> Iterator[Part]:
+) -> Iterator[ItemPart]:
     """Compare a model shown pictures with the same model shown text, item by item."""
     both = in_common(text, pictures)
     makings = sorted(dict.fromkeys(both[0]["making"]), key=rank)
@@ -311,7 +314,7 @@ def pictures_by_part(
         own = [rows[rows["making"] == making] for rows in own] if making else own
         own = [rows[rows["k"] == k] for rows in own] if k is not None else own
         if (compared := paired(own[0], own[1], bound)) is not None:
-            yield Part(task, making, k, compared)
+            yield ItemPart(task, making, k, compared)
 
 
 def _pairs(readers: Readers, alike: Any, differs: Any, second: str, first: str) -> list[tuple[str, str]]:
@@ -386,7 +389,9 @@ def both_parsers(
         if len(of_tasks) > 1 and (is_pooled or asked_of <= set(own["task"])):
             whole = _both(group, "average", own)
             shares = ("published", "corrected", "unread_published", "unread_corrected")
-            means: dict[str, Any] = {n: float(np.mean([getattr(one, n) for one in of_tasks])) for n in shares}
+            means: dict[str, Any] = {
+                n: float(np.mean([getattr(task, n) for task in of_tasks])) for n in shares
+            }
             found.append(whole if is_pooled else replace(whole, **means))
     return found
 
@@ -503,13 +508,13 @@ def by_option_alone(items: pd.DataFrame) -> tuple[int, int] | None:
     own = items[(items["set"] == SET) & items["choices"].notna()].drop_duplicates("item_id")
     own = own[own["role"] == "test"] if "role" in own else own
     options = [json.loads(one) if isinstance(one, str) else one for one in own["choices"]]
-    left = [[one for one in choices if one not in GIVEAWAYS] for choices in options]
+    left = [[choice for choice in choices if choice not in GIVEAWAYS] for choices in options]
     right = sum(some == [answer] for some, answer in zip(left, own["answer"], strict=True))
     return (right, len(own)) if len(own) else None
 
 
 @dataclass(frozen=True)
-class Point:
+class ReaderPoint:
     """A reader on H-TEST and on letter geometry: percentages with the ends of their 95% intervals."""
 
     group: str
@@ -518,7 +523,7 @@ class Point:
     y: tuple[float, float, float]
 
 
-def both_tests(tasks: Asked, questions: pd.DataFrame) -> list[Point]:
+def both_tests(tasks: HTestPrompting, questions: pd.DataFrame) -> list[ReaderPoint]:
     """Return every reader group that took both tests, and answered every task of H-TEST."""
     rows = tasks.trials
     if len(tasks.makings) > 1:
@@ -530,16 +535,18 @@ def both_tests(tasks: Asked, questions: pd.DataFrame) -> list[Point]:
         other = questions[questions["reader_group"] == group]
         if len(other) and covers(own, rows):
             kind = str(own["reader_kind"].iloc[0])
-            found.append(Point(str(group), kind, mean_with_ends(own), mean_with_ends(other)))
+            found.append(ReaderPoint(str(group), kind, mean_with_ends(own), mean_with_ends(other)))
     return found
 
 
-def printed_points() -> list[Point]:
+def printed_points() -> list[ReaderPoint]:
     """Return the models of which the paper prints both numbers, at 50 examples."""
     cells = printed()
     cells = cells[(cells["k"] == 50) & (cells["task"] == "average") | (cells["task"] == SET)]
     wide = 100 * cells.pivot(index="model", columns="task", values="printed").dropna()
-    return [Point(str(model), "", (row["average"],) * 3, (row[SET],) * 3) for model, row in wide.iterrows()]
+    return [
+        ReaderPoint(str(model), "", (row["average"],) * 3, (row[SET],) * 3) for model, row in wide.iterrows()
+    ]
 
 
 @dataclass(frozen=True)
@@ -554,9 +561,9 @@ class Fitted:
     high: float
 
 
-def fitted(points: Iterable[Point] | Sequence[Point]) -> Fitted | None:
+def fitted(points: Iterable[ReaderPoint] | Sequence[ReaderPoint]) -> Fitted | None:
     """Return the least-squares line; None for fewer than four points, or where one test does not vary."""
-    pairs = np.array([(one.x[0], one.y[0]) for one in points], dtype=float)
+    pairs = np.array([(point.x[0], point.y[0]) for point in points], dtype=float)
     if len(pairs) < FEWEST_POINTS or np.any(np.ptp(pairs, axis=0) == 0):
         return None
     line = stats.linregress(pairs[:, 0], pairs[:, 1])

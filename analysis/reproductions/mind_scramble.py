@@ -21,7 +21,7 @@ from analysis.answers import failures_as_wrong, is_valid
 from analysis.arrays import Array
 from analysis.measures.accuracy import GROUP, asked
 from analysis.measures.resampling import (
-    Interval,
+    BootstrapInterval,
     interval,
     item_means,
     mean_ends,
@@ -63,7 +63,7 @@ _PLACE = ["session_id", "trial_index", "attempt"]
 
 
 @dataclass(frozen=True)
-class Measure:
+class TaskMeasure:
     """What a reply to a task is worth."""
 
     key: str  # part of names of files
@@ -74,7 +74,7 @@ class Measure:
 
 
 ACCURACY, NEARNESS, IN_PLACE, COSINE, PROGRAM_COSINE = (
-    Measure(**_DATA["measures"][name])
+    TaskMeasure(**_DATA["measures"][name])
     for name in ("accuracy", "nearness", "in_place", "cosine", "program_cosine")
 )
 
@@ -87,7 +87,7 @@ class Values:
     levels: tuple[str, ...]  # the paper's names that the study has, BASE first
     of_items: dict[str, Array]
     spread: pd.DataFrame
-    measure: Measure
+    measure: TaskMeasure
     floors: dict[str, Array] = field(default_factory=dict)
 
     def mean(self, group: str, level: str) -> float:
@@ -135,7 +135,7 @@ def values_of(tables: Tables, factor: str) -> list[Values]:
     ]
 
 
-def _restored(restored: pd.DataFrame, tables: Tables) -> Iterator[tuple[Measure, pd.DataFrame]]:
+def _restored(restored: pd.DataFrame, tables: Tables) -> Iterator[tuple[TaskMeasure, pd.DataFrame]]:
     """Yield the replies in which the released scorer found a passage, by words in place, and all replies, by nearness."""
     is_released = restored["scorer"].astype(str).str.startswith(_RELEASED)
     percent = 100.0 * restored["score"].astype(float)
@@ -150,7 +150,7 @@ def _restored(restored: pd.DataFrame, tables: Tables) -> Iterator[tuple[Measure,
     yield NEARNESS, own
 
 
-def _values(rows: pd.DataFrame, measure: Measure, factor: str, order: Sequence[str]) -> Values:
+def _values(rows: pd.DataFrame, measure: TaskMeasure, factor: str, order: Sequence[str]) -> Values:
     levels = (BASE, *(level for level in order if level != BASE and (rows[factor] == level).any()))
     means = item_means(rows, rows["worth"], factor).reindex(columns=list(levels))
     items = means.droplevel(0).index.unique()
@@ -282,11 +282,11 @@ def _ordered_pairs(values: Array, right: Array) -> float:
     return 100.0 * ordered / (len(one) * len(other))
 
 
-def _price_ends(both: Array, items: NDArray[np.intp], seed: int) -> Interval:
+def _price_ends(both: Array, items: NDArray[np.intp], seed: int) -> BootstrapInterval:
     """Resample items with their replies; return the interval of the two rules' difference in points."""
     many = int(items.max()) + 1
     if many < 2:
-        return Interval(math.nan, math.nan, 1.0)
+        return BootstrapInterval(math.nan, math.nan, 1.0)
     sums, there = np.zeros((many, 2)), np.zeros((many, 2))
     np.add.at(sums, items, np.nan_to_num(both))
     np.add.at(there, items, np.isfinite(both).astype(float))
@@ -372,7 +372,7 @@ Part = tuple[str, Values]
 
 
 @dataclass(frozen=True)
-class Agreement:
+class TaskOrderAgreement:
     """How alike two tasks order the same models."""
 
     completion: str
@@ -419,7 +419,7 @@ def _has_worth(values: Values, group: str) -> bool:
 
 def agreements(
     completed: Sequence[Part], perceived: Sequence[Part], kinds: Mapping[str, str]
-) -> list[Agreement]:
+) -> list[TaskOrderAgreement]:
     """Compare models' order in completion and in perception tasks; empty below three models."""
     found = []
     for both in product(completed, perceived):
@@ -431,7 +431,7 @@ def agreements(
             tau = float(_taus(*(table[name].to_numpy(dtype=float)[None, :] for name in names))[0])
             ends = where_it_varies(interval(_taus(*drawn)))
             same = int((table[f"rank {names[0]}"] == table[f"rank {names[1]}"]).sum())
-            found.append(Agreement(*names, len(table), same, tau, ends.low, ends.high))
+            found.append(TaskOrderAgreement(*names, len(table), same, tau, ends.low, ends.high))
     return found
 
 
@@ -439,16 +439,18 @@ def _models(parts: Sequence[Part], kinds: Mapping[str, str]) -> list[str]:
     """Return the models with a mean in every part."""
     groups = parts[0][1].of_items if parts else ()
     return [
-        one for one in groups if kinds.get(one) == "model" and all(_has_worth(own, one) for _, own in parts)
+        group
+        for group in groups
+        if kinds.get(group) == "model" and all(_has_worth(own, group) for _, own in parts)
     ]
 
 
-def _taus(one: Array, other: Array) -> Array:
+def _taus(array: Array, other: Array) -> Array:
     """Return Kendall's τ-b of each row of two tables, shape (rows, models) each; nan where all of a row are tied."""
-    pairs = list(combinations(range(one.shape[1]), 2))
+    pairs = list(combinations(range(array.shape[1]), 2))
     first, second = [a for a, _ in pairs], [b for _, b in pairs]
     # what differs by less than rounding is tied
-    signs = [np.sign(np.round(table[:, first] - table[:, second], 9)) for table in (one, other)]
+    signs = [np.sign(np.round(table[:, first] - table[:, second], 9)) for table in (array, other)]
     with np.errstate(invalid="ignore", divide="ignore"):
         untied = np.sqrt((signs[0] ** 2).sum(axis=1) * (signs[1] ** 2).sum(axis=1))
         return np.asarray((signs[0] * signs[1]).sum(axis=1) / untied)
@@ -566,4 +568,4 @@ def unit_means(near: Near, study: str) -> list[UnitMean]:
     means = [_with_ends(column, seed) for column in values.T]
     above = [(math.nan,) * 3, *(_with_ends(column, seed) for column in np.diff(values, axis=1).T)]
     counts = [(unit, len(names), len(shared)) for unit, names in units.items()]
-    return [UnitMean(*one, *mean, *step) for one, mean, step in zip(counts, means, above, strict=True)]
+    return [UnitMean(*count, *mean, *step) for count, mean, step in zip(counts, means, above, strict=True)]

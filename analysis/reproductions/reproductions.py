@@ -36,7 +36,7 @@ class PublishedTable:
 
 
 @dataclass(frozen=True)
-class Fault:
+class ScoringError:
     """A fault of the published scoring and what it is worth."""
 
     name: str  # letters, digits and underscores; the CSV's name
@@ -60,7 +60,7 @@ class Reproduction:
     source: str
     tables: tuple[PublishedTable, ...]
     cells: pd.DataFrame
-    faults: tuple[Fault, ...]
+    faults: tuple[ScoringError, ...]
     lacking: tuple[str, ...] = ()  # what is not made again, and why
 
     @property

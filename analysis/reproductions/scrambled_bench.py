@@ -25,7 +25,7 @@ from analysis.answers import failures_as_wrong
 from analysis.measures.accuracy import asked
 from analysis.measures.recovery import edit_distance, recovery_rate, recovery_trials
 from analysis.measures.retention import BELOW, as_printed, relative_gain
-from analysis.reproductions.reproductions import Fault, PublishedTable, Reading, Reproduction
+from analysis.reproductions.reproductions import PublishedTable, Reading, Reproduction, ScoringError
 from analysis.tables import Tables
 from stimuli.corpora import load_corpus
 from stimuli.corpora.corpus import Record
@@ -52,7 +52,7 @@ def released_trials(folder: str | Path) -> pd.DataFrame:
 
 
 @dataclass(frozen=True)
-class Reply:
+class ReleasedReply:
     """One released response."""
 
     model: str  # the file's name
@@ -69,7 +69,7 @@ class Reply:
     examples: str = "Ori"  # of word problems: the column of the examples' scramble
 
 
-def released_replies(folder: Path) -> Iterator[Reply]:
+def released_replies(folder: Path) -> Iterator[ReleasedReply]:
     """Read every response of ``outputs/``, in the order of files and lines."""
     files = sorted((folder / "outputs").glob("*.jsonl*"))
     if not files:
@@ -81,13 +81,13 @@ def released_replies(folder: Path) -> Iterator[Reply]:
 
     @cache
     def stimuli(task: str) -> dict[int, dict[str, Any]]:
-        return {one["i"]: one for one in released_lines(folder / "stimuli" / _STIMULI[task])}
+        return {line["i"]: line for line in released_lines(folder / "stimuli" / _STIMULI[task])}
 
     for file in files:
         yield from _replies(file, partial(_reply, file, stimuli))
 
 
-def _replies(file: Path, read: Callable[[int, dict[str, Any]], Reply]) -> Iterator[Reply]:
+def _replies(file: Path, read: Callable[[int, dict[str, Any]], ReleasedReply]) -> Iterator[ReleasedReply]:
     """Read the responses of a file, one from the number (from 0) and the fields of each line."""
     for number, row in enumerate(released_lines(file)):
         try:
@@ -100,28 +100,28 @@ def _replies(file: Path, read: Callable[[int, dict[str, Any]], Reply]) -> Iterat
 
 
 def measured(
-    replies: Iterable[Reply], readings: Mapping[str, Reading] = MappingProxyType({})
+    replies: Iterable[ReleasedReply], readings: Mapping[str, Reading] = MappingProxyType({})
 ) -> pd.DataFrame:
     """Measure replies as the paper does, a row each; with readings also as wrods reads them (``own``)."""
-    return pd.DataFrame([_measures(one, readings) for one in replies])
+    return pd.DataFrame([_measures(reply, readings) for reply in replies])
 
 
 _KEPT = ("model", "task", "data", "method", "condition", "examples", "item")
 
 
-def _measures(one: Reply, readings: Mapping[str, Reading]) -> dict[str, Any]:
-    is_text = one.task == "rec"
-    told: dict[str, Any] = {name: getattr(one, name) for name in _KEPT} | {
-        "ed_shown": edit_distance(one.shown[0], one.key) if is_text else nan,
-        "ed_given": edit_distance(one.read, one.key) if is_text else nan,
-        "correct": float(one.read == one.key) if one.task == "qa" else nan,
-        "loose": nan if one.loose is None else float(one.loose == one.key),
+def _measures(reply: ReleasedReply, readings: Mapping[str, Reading]) -> dict[str, Any]:
+    is_text = reply.task == "rec"
+    told: dict[str, Any] = {name: getattr(reply, name) for name in _KEPT} | {
+        "ed_shown": edit_distance(reply.shown[0], reply.key) if is_text else nan,
+        "ed_given": edit_distance(reply.read, reply.key) if is_text else nan,
+        "correct": float(reply.read == reply.key) if reply.task == "qa" else nan,
+        "loose": nan if reply.loose is None else float(reply.loose == reply.key),
     }
     if readings and is_text:
-        told["own"] = edit_distance(readings["text"](one.output, one.shown), one.key)
-    elif readings and one.data != PROBLEMS_DATA:
-        told["own"] = float(readings["choice"](one.output, one.shown) == one.key)
-        told["inside"] = inside_a_word(one.output, list(one.shown))
+        told["own"] = edit_distance(readings["text"](reply.output, reply.shown), reply.key)
+    elif readings and reply.data != PROBLEMS_DATA:
+        told["own"] = float(readings["choice"](reply.output, reply.shown) == reply.key)
+        told["inside"] = inside_a_word(reply.output, list(reply.shown))
     return told
 
 
@@ -244,7 +244,7 @@ def released_lines(file: Path) -> Iterator[dict[str, Any]]:
 
 def _reply(
     file: Path, stimuli: Callable[[str], dict[int, dict[str, Any]]], number: int, row: dict[str, Any]
-) -> Reply:
+) -> ReleasedReply:
     if row.get("ds", DATA_SET) != DATA_SET:
         raise UserError(
             f"{file}, line {number + 1}: ds is {row['ds']!r}; Tables 3 to 5 are made from responses to {DATA_SET}",
@@ -258,7 +258,7 @@ def _reply(
         read, key, shown = row["recovered"], stimulus["original"], (stimulus[condition],)
     else:
         read, key, shown = row["pred"], row["gold"], tuple(stimulus["choices"])
-    return Reply(
+    return ReleasedReply(
         model, task, DATA_SET, row["method"], condition, row["i"], row.get("output", ""), read, key, shown
     )
 
@@ -345,9 +345,9 @@ def check_dream(files: Sequence[AuthorsFile], dream: Path) -> dict[str, tuple[st
                 mend="Give the authors' files as they are.",
             )
     return {
-        f"{split} {place}": tuple(str(one.extra.get("categories") or "").split(", "))
+        f"{split} {place}": tuple(str(record.extra.get("categories") or "").split(", "))
         for split, records in asked.items()
-        for place, one in enumerate(records)
+        for place, record in enumerate(records)
     }
 
 
@@ -386,10 +386,12 @@ def _placed(path: Path, parts: tuple[str, ...], task: str) -> AuthorsFile:
     return AuthorsFile(path, split, data, told)
 
 
-def _authors_replies(file: AuthorsFile) -> Iterator[Reply]:
-    def read(number: int, row: dict[str, Any]) -> Reply:
+def _authors_replies(file: AuthorsFile) -> Iterator[ReleasedReply]:
+    def read(number: int, row: dict[str, Any]) -> ReleasedReply:
         item = f"{file.split} {number}" if file.split else number
-        made = partial(Reply, data=file.data, item=item, output=str(row.get("output", "")), **file.told)
+        made = partial(
+            ReleasedReply, data=file.data, item=item, output=str(row.get("output", "")), **file.told
+        )
         if file.told["task"] == "rec":
             text, intact, shown = (str(row[name]) for name in ("recovered", "original", "scrambled"))
             return made(read=text.strip(), key=intact, shown=(shown,))
@@ -404,7 +406,7 @@ def _authors_replies(file: AuthorsFile) -> Iterator[Reply]:
 def _asks(prompt: str, record: Record) -> bool:
     question = prompt.rpartition("\nQuestion: ")[2].partition("\nChoices: ")[0]
     return _plain(question) == _plain(record.texts["question"]) and [
-        _plain(one) for one in options_of(prompt)
+        _plain(option) for option in options_of(prompt)
     ] == [_plain(one) for one in record.choices or ()]
 
 
@@ -461,7 +463,7 @@ def whole(trials: pd.DataFrame) -> pd.DataFrame:
     return dream[both.reindex(dream.index, fill_value=False)]
 
 
-def faults_of_more(trials: pd.DataFrame) -> list[Fault]:
+def faults_of_more(trials: pd.DataFrame) -> list[ScoringError]:
     """Price what the paper does otherwise than it says with DREAM and AQuA-RAT; none where their answers are not there."""
     found = []
     dream = _named(whole(trials))
@@ -483,12 +485,14 @@ def faults_of_more(trials: pd.DataFrame) -> list[Fault]:
     return found
 
 
-def _fault(name: str, price: pd.DataFrame, data: str = "", decimals: int = 2, **values: object) -> Fault:
+def _fault(
+    name: str, price: pd.DataFrame, data: str = "", decimals: int = 2, **values: object
+) -> ScoringError:
     """Return a fault with its title and what is said about it; ``data`` is a data set that the title names."""
     told = DATA["faults"][name]
     ending, behind = (f"_{data.casefold()}", f" ({data})") if data else ("", "")
     about = Template(told["about"]).render(apa=apa, **values)
-    return Fault(f"{name}{ending}", f"{told['title']}{behind}", about, price, decimals)
+    return ScoringError(f"{name}{ending}", f"{told['title']}{behind}", about, price, decimals)
 
 
 def is_known(cells: pd.DataFrame) -> list[bool]:
@@ -510,13 +514,13 @@ def reproduce(
     """Reproduce the tables and measure what each fault changes, as :func:`reproduce_paper` asks."""
     told("responses")
     has_outputs = any((folder / "outputs").glob("*.jsonl*"))
-    files = [one for one in authors_files(folder) if not (has_outputs and one.data == DATA_SET)]
+    files = [file for file in authors_files(folder) if not (has_outputs and file.data == DATA_SET)]
     replies = [
         *(released_replies(folder) if has_outputs or not files else ()),
         *chain(*map(_authors_replies, files)),
     ]
     places = {name: place for place, name in enumerate(NAMES)}
-    replies.sort(key=lambda one: places.get(one.model, len(places)))
+    replies.sort(key=lambda reply: places.get(reply.model, len(places)))
     told("replies, read again")
     trials = measured(replies, readings)
     has_dream = (trials["data"] == DREAM).any()
@@ -586,7 +590,7 @@ def _named(trials: pd.DataFrame) -> pd.DataFrame:
     return trials.assign(model=trials["model"].replace(NAMES), column=trials["condition"].map(COLUMNS))
 
 
-def _faults_of_answers(answers: pd.DataFrame, data: str = "", table: str = "5") -> list[Fault]:
+def _faults_of_answers(answers: pd.DataFrame, data: str = "", table: str = "5") -> list[ScoringError]:
     if answers.empty:
         return []
     inside, change = answers["inside"].astype(int), 100.0 * (answers["own"] - answers["correct"])
@@ -606,7 +610,7 @@ def _faults_of_answers(answers: pd.DataFrame, data: str = "", table: str = "5") 
     ]
 
 
-def _faults_of_texts(texts: pd.DataFrame) -> list[Fault]:
+def _faults_of_texts(texts: pd.DataFrame) -> list[ScoringError]:
     if texts.empty:
         return []
     own = _named(texts)

@@ -75,7 +75,9 @@ def study_parts(tables: Tables) -> list[StudyPart]:
         with_examples = {bool(((items["role"] == "exemplar") & (items["set"] == set_name)).any())}
         if imported:
             methods = method_of(tables.trials[tables.trials["set"] == set_name]).unique()
-            with_examples = {one == "few-shot" for one in methods if one in ("zero-shot", "few-shot")}
+            with_examples = {
+                method == "few-shot" for method in methods if method in ("zero-shot", "few-shot")
+            }
         found += [StudyPart(few_shot=few_shot, **base) for few_shot in sorted(with_examples)]
     return found
 

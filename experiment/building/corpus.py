@@ -22,7 +22,7 @@ from stimuli.corpora import Loaded, Record, corpora, load_corpus, subset
 from stimuli.corpora.realtimeqa import recovery_sentences
 from stimuli.errors import UserError, unknown_name
 from stimuli.recipes.task_items import recovery_items
-from stimuli.recipes.tasks import TYPOBENCH, PublishedList, published_list, task_items
+from stimuli.recipes.tasks import TYPOBENCH, PublishedRecords, published_list, task_items
 
 MOST_DOUBLES = 3
 UNSAID = {
@@ -66,11 +66,11 @@ def items_from_corpus(study: Study) -> Made:
             remarks += _about(corpus["name"], loaded)
             skipped += [f"{bad.file}, line {bad.line}: {bad.reason}" for bad in loaded.bad]
             records += loaded.records
-        listed = PublishedList(tuple(records), ())
+        listed = PublishedRecords(tuple(records), ())
     number = materials.get("items")
     if published and number is not None and corpus["name"] in TYPOBENCH and number <= len(listed.records):
         sample = tuple(subset(listed.records, number, study.seed))
-        listed = PublishedList(sample, sample)
+        listed = PublishedRecords(sample, sample)
         number = None
     asked: Sequence[Record] = listed.records
     if number is not None and "even_by" in corpus:
@@ -165,7 +165,7 @@ def _about(name: str, loaded: Loaded) -> list[str]:
     return told
 
 
-def _published(study: Study, corpus: Mapping[str, str], task: str) -> tuple[PublishedList, list[Path]]:
+def _published(study: Study, corpus: Mapping[str, str], task: str) -> tuple[PublishedRecords, list[Path]]:
     if "hub" in corpus:
         raise UserError(
             f"{study.place('materials', 'corpus', 'hub')}: published items depend on the original files",

@@ -102,7 +102,11 @@ def _check_passages(study: Study, path: KeyPath, text: str) -> None:
         words = _words(passage)
         said = " ".join(words)
         is_whole = len(words) >= WORDS and said in _templates()
-        found = said if is_whole else next((one for one in _consent_sentences() if one in said), None)
+        found = (
+            said
+            if is_whole
+            else next((sentence for sentence in _consent_sentences() if sentence in said), None)
+        )
         if found is not None:
             raise UserError(
                 f"{study.place(*path)}: “{' '.join(found.split()[:8])} …” is a template's English text, and the study's language is "
@@ -126,9 +130,9 @@ def _consent_sentences() -> tuple[str, ...]:
     texts += [source["last"], *(text for own in source["templates"].values() for text in own.values())]
     sentences = (" ".join(_words(one)) for text in texts for one in re.split(r"(?<=[.!?:])\s", text))
     return tuple(
-        one
-        for one in sentences
-        if len(one.split()) >= WORDS and one[-1] in ".!?:" and not set("[]{}") & set(one)
+        sentence
+        for sentence in sentences
+        if len(sentence.split()) >= WORDS and sentence[-1] in ".!?:" and not set("[]{}") & set(sentence)
     )
 
 

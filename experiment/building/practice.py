@@ -19,7 +19,7 @@ from experiment.building.material_context import (
 from experiment.building.tables import lines_of, sentences, table_beside
 from experiment.study import Study
 from experiment.study.faults import Faults
-from stimuli.corpora.tables import Table, unread_columns
+from stimuli.corpora.tables import CorpusTable, unread_columns
 from stimuli.errors import UserError, together, unknown_name
 from stimuli.item import Item
 from stimuli.recipes.htest import htest_rule_items
@@ -58,7 +58,7 @@ def _add_screen(study: Study, made: Made, set_name: str, i: int) -> None:
     made.sources.append(study.folder / name)
 
 
-def practice_rows(study: Study, set_name: str, i: int, remarks: list[str]) -> Table:
+def practice_rows(study: Study, set_name: str, i: int, remarks: list[str]) -> CorpusTable:
     """Read the table of a practice screen, the ``i``-th of the procedure."""
     name = str(study.get("procedure", i, "practice", "items"))
     table = table_beside(study, study.folder / name)
@@ -113,7 +113,7 @@ def _of_rule(study: Study, settings: Mapping[str, Any], set_name: str, place: st
     ]
 
 
-def _of_screen(study: Study, rows: Table, set_name: str, file: str, place: str) -> list[Item]:
+def _of_screen(study: Study, rows: CorpusTable, set_name: str, file: str, place: str) -> list[Item]:
     materials = study.get("materials")
     if "sentences" in materials:
         if "item" not in rows[0]:  # practice needs no names of its own

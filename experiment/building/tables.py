@@ -28,12 +28,12 @@ from experiment.building.material_context import (
 )
 from experiment.study import Study
 from stimuli.corpora import Record
-from stimuli.corpora.tables import Table, is_plain_text, read_table, unread_columns
+from stimuli.corpora.tables import CorpusTable, is_plain_text, read_table, unread_columns
 from stimuli.covariates import unavailable
 from stimuli.errors import UserError, together, unknown_name
 from stimuli.item import Item
 from stimuli.lexicon import frequent_words
-from stimuli.matching import Candidate, Matched, Missing, Tolerance, match_lists, match_sets
+from stimuli.matching import MatchCandidate, Matched, Missing, Tolerance, match_lists, match_sets
 from stimuli.recipes.conditions import draw_some
 from stimuli.recipes.lexical_decision import FIELD, lexical_decision_items
 from stimuli.recipes.sentences import CHOICE_SEPARATOR, sentence_items, word_items
@@ -57,7 +57,7 @@ def matched_items(
     on = {name: _tolerance(given) for name, given in asked["on"].items()}
     first = {item.item_id: item for item in reversed(items)}
     candidates = [
-        Candidate(item_id, _picked(study, item), _covariates(study, on, item, cells.get(item_id, {})))
+        MatchCandidate(item_id, _picked(study, item), _covariates(study, on, item, cells.get(item_id, {})))
         for item_id, item in reversed(first.items())
     ]
     missing = asked.get("missing", "error")
@@ -71,7 +71,7 @@ def matched_items(
 def _matched(
     study: Study,
     items: Sequence[Item],
-    candidates: Sequence[Candidate],
+    candidates: Sequence[MatchCandidate],
     on: Mapping[str, Tolerance],
     each: int | None,
     missing: Missing,
@@ -80,7 +80,7 @@ def _matched(
         found = match_sets(candidates, on, each, seed=study.seed, missing=missing).require()
         kept = set(chain.from_iterable(found.sets.values()))
         return [item for item in items if item.item_id in kept], _report_matching(found, "sets", on)
-    together = [Candidate(one.id, "all", one.covariates) for one in candidates]
+    together = [MatchCandidate(candidate.id, "all", candidate.covariates) for candidate in candidates]
     versions = len(items) // len(candidates)
     divided = match_lists(together, versions, on, seed=study.seed, missing=missing).require()
     by_id: dict[str, list[Item]] = {}
@@ -218,7 +218,7 @@ def _labelled(study: Study, item: Item) -> Item:
             mend="Say which is which: lexical_decision: {labels: {word: YOUR LABEL, nonword: YOUR OTHER LABEL}}.",
         )
     answer = None if item.answer is None else called[item.answer]
-    choices = None if item.choices is None else tuple(called.get(one, one) for one in item.choices)
+    choices = None if item.choices is None else tuple(called.get(choice, choice) for choice in item.choices)
     return replace(item, answer=answer, choices=choices)
 
 
@@ -254,14 +254,14 @@ def items_from_sentences(study: Study) -> Made:
     return Made(items, [file], [*remarks, *told], skipped)
 
 
-def sentence_rows(study: Study, file: Path, remarks: list[str], skipped: list[str]) -> Table:
+def sentence_rows(study: Study, file: Path, remarks: list[str], skipped: list[str]) -> CorpusTable:
     """Read sentences and the columns that come with them; an item id that stands twice is refused or left out."""
     table = read_rows(study, file, remarks, skipped, field="sentence", required=("item", "sentence"))
     stop = study.get("materials", "on_bad") != "skip"
     return _without_twins(table, study.get("materials", "sentences"), skipped, stop=stop)
 
 
-def _by_role(table: Table, file: str) -> tuple[Rows, Rows]:
+def _by_role(table: CorpusTable, file: str) -> tuple[Rows, Rows]:
     """Take rows with ``filler`` in the column ``role`` apart; they are shown as they are, in every list."""
     tested: list[Mapping[str, Any]] = []
     fillers: list[Mapping[str, Any]] = []
@@ -435,12 +435,12 @@ def _words(
     return made if step_of_kind(study, "choose") else [replace(item, choices=None) for item in made]
 
 
-def lines_of(table: Table, column: str) -> dict[str, int]:
+def lines_of(table: CorpusTable, column: str) -> dict[str, int]:
     """Return the line of each row in its file, by the row's cell in a column."""
     return {str(row.get(column)): number for row, number in zip(table.rows, table.numbers, strict=True)}
 
 
-def _without_twins(table: Table, file: str, skipped: list[str], *, stop: bool) -> Table:
+def _without_twins(table: CorpusTable, file: str, skipped: list[str], *, stop: bool) -> CorpusTable:
     """Refuse an item id that stands twice, naming both rows, or leave the later rows out and list them."""
     first: dict[str, int] = {}
     kept = []
@@ -461,7 +461,7 @@ def _without_twins(table: Table, file: str, skipped: list[str], *, stop: bool) -
     return replace(table, rows=tuple(row for row, _ in kept), numbers=tuple(number for _, number in kept))
 
 
-def table_beside(study: Study, file: Path, **given: Any) -> Table:
+def table_beside(study: Study, file: Path, **given: Any) -> CorpusTable:
     """Read a table as :func:`stimuli.corpora.tables.read_table` does; a fault names the file as the study does."""
     try:
         return read_table(file, **given)
@@ -478,7 +478,7 @@ def read_rows(
     *,
     field: str,
     required: Sequence[str] = (),
-) -> Table:
+) -> CorpusTable:
     """Read a table of the study's materials and tell how it was understood; of plain text each line is a field."""
     materials = study.get("materials")
     encoding = materials.get("encoding")
@@ -506,7 +506,7 @@ def read_rows(
     return table
 
 
-def word_rows(study: Study, file: Path, remarks: list[str], skipped: list[str] | None = None) -> Table:
+def word_rows(study: Study, file: Path, remarks: list[str], skipped: list[str] | None = None) -> CorpusTable:
     """Read words and the columns that come with them: a table with the column word, or one word a line."""
     left_out: list[str] = [] if skipped is None else skipped
     table = read_rows(study, file, remarks, left_out, field="word", required=("word",))

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import select
 
-from experiment.checking.model_requirements import Asked
+from experiment.checking.model_requirements import ModelRequirement
 from experiment.models.api import NEEDS, Capabilities, Need
 from experiment.models.api.formats import parse_request_options
 from experiment.models.engine import Request
@@ -27,7 +27,7 @@ Probed = tuple[str, Capabilities]
 
 
 @dataclass(frozen=True)
-class Giving:
+class KnownCapabilities:
     """What is known of a model.
 
     ``known_from``: ``its probe of 2026-11-21``, ``its checkpoint``, ``its kind``; None where nothing is known yet; ``gaps``: a
@@ -66,7 +66,7 @@ def stored_probes(store: Store, study: str) -> dict[tuple[str, str, str], Probed
 
 def _capabilities(told: Mapping[str, Any]) -> Capabilities:
     """Read a probe back; what later versions add to it is left out."""
-    names = {one.name for one in fields(Capabilities)}
+    names = {field.name for field in fields(Capabilities)}
     given: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in told.items()
@@ -77,32 +77,32 @@ def _capabilities(told: Mapping[str, Any]) -> Capabilities:
 
 def giving_of(
     settings: ModelSettings,
-    asked: Sequence[Asked],
+    asked: Sequence[ModelRequirement],
     probes: Mapping[tuple[str, str, str], Probed],
     longest: Request | None = None,
-) -> Giving:
+) -> KnownCapabilities:
     """Hold what is asked of a model against what is known of it; asks nobody and loads no weights."""
-    needs = [one.need for one in asked]
+    needs = [requirement.need for requirement in asked]
     if settings.kind == "openai":
         known = probes.get(address_of(settings))
         if known is None:
-            return Giving(
+            return KnownCapabilities(
                 None, remark="Not probed yet: `wrods check --probe` asks the server, as every run does first."
             )
         at, found = known
         gaps = (*found.gaps(needs), *_unused(settings, found, needs))
-        return Giving(
+        return KnownCapabilities(
             f"its probe of {at[:10]}", gaps, lacks=frozenset(one for one in NEEDS if found.gaps([one]))
         )
     if settings.kind == "hf":
         return _of_checkpoint(settings, needs, longest)
     if settings.kind == "baseline":
-        return Giving(
+        return KnownCapabilities(
             "its kind",
             tuple(f"{settings.use} {lack}." for need, lack in OF_BASELINES.items() if need in needs),
             lacks=frozenset((*OF_BASELINES, "surprisal", "reasoning", "pictures")),
         )
-    return Giving(None, remark=f"What {settings.use} gives, its package alone knows.")
+    return KnownCapabilities(None, remark=f"What {settings.use} gives, its package alone knows.")
 
 
 def _unused(settings: ModelSettings, found: Capabilities, needs: Sequence[Need]) -> list[str]:
@@ -138,14 +138,16 @@ def checkpoint_folder(settings: ModelSettings) -> Path | None:
     return Path(source.place) if source.is_folder else _downloaded(source.place, source.revision)
 
 
-def _of_checkpoint(settings: ModelSettings, needs: Sequence[Need], longest: Request | None) -> Giving:
+def _of_checkpoint(
+    settings: ModelSettings, needs: Sequence[Need], longest: Request | None
+) -> KnownCapabilities:
     """Read a local model's configuration, and its template where a system message is asked for."""
     try:
         folder = checkpoint_folder(settings)
     except NotThereYet as lack:
-        return Giving(None, remark=f"Not looked into: {lack.message}.")
+        return KnownCapabilities(None, remark=f"Not looked into: {lack.message}.")
     if folder is None:
-        return Giving(
+        return KnownCapabilities(
             None,
             remark=f"Not looked into: the files of {settings.name} are not on this machine yet; a run downloads them.",
         )
@@ -166,7 +168,7 @@ def _of_checkpoint(settings: ModelSettings, needs: Sequence[Need], longest: Requ
         gaps.append(
             f"{settings.name} takes no system message in its template: the instructions open the first message of the user."
         )
-    return Giving("its checkpoint", tuple(gaps), lacks=lacks)
+    return KnownCapabilities("its checkpoint", tuple(gaps), lacks=lacks)
 
 
 def _downloaded(name: str, revision: str | None) -> Path | None:

@@ -22,56 +22,58 @@ SHORT_LABEL = 4
 
 
 @dataclass(frozen=True)
-class Asked:
+class ModelRequirement:
     """One thing that a study asks of a model, and for what."""
 
     need: Need
     because: str
 
 
-def needs_of(study: Study, settings: ModelSettings, plan: Mapping[str, Any]) -> list[Asked]:
+def needs_of(study: Study, settings: ModelSettings, plan: Mapping[str, Any]) -> list[ModelRequirement]:
     """Return what a study asks of a model."""
     manner = read_prompting_settings(study, settings)
     prompter = Prompter(plan, strategy=manner.strategy, is_local=manner.is_local)
     trials = [trial for trial in trials_of(plan) if not trial["is_practice"]]
     labels = _scored(prompter, trials)
-    found: list[Asked] = []
+    found: list[ModelRequirement] = []
     is_forced = manner.context == "teacher_forced"
     if is_forced:
-        found.append(Asked("likelihoods", "the log-probability of what people answered"))
+        found.append(ModelRequirement("likelihoods", "the log-probability of what people answered"))
     elif any(trial["trial_type"] == "choose" for trial in trials):
-        found.append(Asked("choices", "choices among labels"))
+        found.append(ModelRequirement("choices", "choices among labels"))
     if labels:
         if not is_forced:
-            found.append(Asked("label_logprobs", "label_logprobs and margin of choices"))
+            found.append(ModelRequirement("label_logprobs", "label_logprobs and margin of choices"))
         long = [label for label in labels if _may_be_long(label)]
         short = next((label for label in labels if begins_another(label, labels)), None)
         if short is not None:
             longer = next(label for label in labels if label != short and label.startswith(short))
             found.append(
-                Asked(
+                ModelRequirement(
                     "long_labels",
                     f"labels of which one begins another ({short!r}, {longer!r}): {short!r} stands for answers that do not go on "
                     "to the longer one, and where only first tokens are told the choice is read from what the model writes",
                 )
             )
         elif long:
-            found.append(Asked("long_labels", f"labels that may be several tokens, such as {long[0]!r}"))
+            found.append(
+                ModelRequirement("long_labels", f"labels that may be several tokens, such as {long[0]!r}")
+            )
     if manner.reads and any(read_step(trial) for trial in trials):
-        found.append(Asked("surprisal", "surprisal of the words that are read"))
+        found.append(ModelRequirement("surprisal", "surprisal of the words that are read"))
     if is_forced and any(trial["trial_type"] in ("recover", "answer") for trial in trials):
-        found.append(Asked("long_labels", "the log-probability of what people typed"))
+        found.append(ModelRequirement("long_labels", "the log-probability of what people typed"))
     if manner.presentation != "image" and (states := state_positions(study)):
-        found.append(Asked("states", f"hidden states ({', '.join(states)})"))
+        found.append(ModelRequirement("states", f"hidden states ({', '.join(states)})"))
     replicates = int(study.get("models", "replicates", default=1))
     if replicates > 1:
-        found.append(Asked("sampling", f"{replicates} replicates that differ"))
+        found.append(ModelRequirement("sampling", f"{replicates} replicates that differ"))
     if manner.presentation == "image":
-        found.append(Asked("pictures", "items as pictures"))
+        found.append(ModelRequirement("pictures", "items as pictures"))
     if manner.system:
-        found.append(Asked("system_role", "instructions in a system message"))
+        found.append(ModelRequirement("system_role", "instructions in a system message"))
     if settings.options.get("reasoning_effort") not in (None, "none"):
-        found.append(Asked("reasoning", "reasoning_tokens"))
+        found.append(ModelRequirement("reasoning", "reasoning_tokens"))
     return found
 
 

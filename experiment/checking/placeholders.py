@@ -20,9 +20,9 @@ def placeholders(study: Study) -> list[str]:
         found[OWN_FILE] = tuple(placeholders_in(own.read_text("utf-8-sig")))
     source = read_yaml(study.folder / "study.yaml")
     found["study.yaml"] = tuple(
-        Placeholder(source.line(path), one.words)
+        Placeholder(source.line(path), placeholder.words)
         for path, words in _texts(source.data)
-        for one in placeholders_in(words)
+        for placeholder in placeholders_in(words)
     )
     return [f"{name}, line {one.line}: {one.words}" for name, every in found.items() for one in every]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from analysis.plan import Measure
-from experiment.checking.model_capabilities import Giving
+from experiment.checking.model_capabilities import KnownCapabilities
 from experiment.models.api import Need
 from experiment.models.planning import read_prompting_settings
 from experiment.models.prompts import read_step
@@ -35,7 +35,7 @@ LACKS: dict[Need, str] = {
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedForModel:
     """One planned analysis that names a model.
 
     ``lack``: why the model has no value for it; None where it has, or where nothing is known yet; ``proviso``: on what it depends
@@ -49,8 +49,8 @@ class Planned:
 
 
 def planned_of(
-    study: Study, settings: ModelSettings, name: str, plan: Mapping[str, Any], giving: Giving
-) -> list[Planned]:
+    study: Study, settings: ModelSettings, name: str, plan: Mapping[str, Any], giving: KnownCapabilities
+) -> list[PlannedForModel]:
     """Hold every planned analysis that names a model against what its sessions hold and what is known that it gives."""
     trials = [trial for trial in trials_of(plan) if not trial["is_practice"]]
     found = []
@@ -58,10 +58,10 @@ def planned_of(
         if name not in analysis.measures:
             continue
         measure = analysis.measures[name]
-        own = [one for one in trials if analysis.trials in (None, one["trial_type"])]
+        own = [trial for trial in trials if analysis.trials in (None, trial["trial_type"])]
         lack = _lack(study, settings, measure, own, giving)
         proviso = None if lack else _proviso(measure, own, giving)
-        found.append(Planned(analysis.name, measure.name, lack, proviso))
+        found.append(PlannedForModel(analysis.name, measure.name, lack, proviso))
     return found
 
 
@@ -70,7 +70,7 @@ def _lack(
     settings: ModelSettings,
     measure: Measure,
     trials: Sequence[Mapping[str, Any]],
-    giving: Giving,
+    giving: KnownCapabilities,
 ) -> str | None:
     if measure.of == "people":
         return f"{measure.name} is measured for people only{INSTEAD.get(measure.name, '')}"
@@ -94,7 +94,7 @@ def _lack(
     return None
 
 
-def _proviso(measure: Measure, trials: Sequence[Mapping[str, Any]], giving: Giving) -> str | None:
+def _proviso(measure: Measure, trials: Sequence[Mapping[str, Any]], giving: KnownCapabilities) -> str | None:
     if measure.name == "latency_ms":
         return "it has latencies only of sessions by `wrods run --timing`"
     if measure.name == "completion_tokens" and any(trial["trial_type"] == "choose" for trial in trials):

@@ -195,7 +195,7 @@ def _check_server(study: Study, name: str, model: ModelSettings) -> None:
     try:
         parse_request_options(model)
     except UserError as error:
-        key = next((one for one in model.options if error.message.startswith(one)), "use")
+        key = next((option for option in model.options if error.message.startswith(option)), "use")
         raise UserError(
             f"{study.place('models', 'who', name, key)}: {error.message}", mend=error.mend
         ) from None

@@ -60,11 +60,11 @@ def _as_json(built: Built, conditions: list[ConditionSummary]) -> dict[str, obje
         "items": str(built.file),
         "lines": len(built.items),
         "sha256": built.sha256,
-        "conditions": [asdict(one) for one in conditions],
+        "conditions": [asdict(condition) for condition in conditions],
         "remarks": built.made.remarks,
         "skipped": built.made.skipped,
         "audit": str(built.audit_page.with_suffix(".json")),
-        "findings": [asdict(one) for one in built.audit.findings()],
+        "findings": [asdict(finding) for finding in built.audit.findings()],
     }
 
 
@@ -81,9 +81,9 @@ def tell_skipped(skipped: list[str]) -> None:
 
 def _tell_conditions(conditions: list[ConditionSummary]) -> None:
     """Print a line for each condition: how many items, and what changed in them."""
-    several = len({one.set_name for one in conditions}) > 1
-    changed = any(one.changed_words or one.moved_sentences for one in conditions)
-    fewer = any(one.fewer for one in conditions)
+    several = len({condition.set_name for condition in conditions}) > 1
+    changed = any(condition.changed_words or condition.moved_sentences for condition in conditions)
+    fewer = any(condition.fewer for condition in conditions)
     heads = [
         "condition",
         "items",
@@ -92,19 +92,23 @@ def _tell_conditions(conditions: list[ConditionSummary]) -> None:
         "left intact",
     ]
     rows = []
-    for one in conditions:
-        name = ", ".join(one.condition.values()) or "all"
-        if several and name != one.set_name:
-            name = f"{one.set_name}: {name}"
+    for condition in conditions:
+        name = ", ".join(condition.condition.values()) or "all"
+        if several and name != condition.set_name:
+            name = f"{condition.set_name}: {name}"
         numbers = [
-            f"{one.changed_words:.1f}",
-            f"{one.share_changed:.0%}",
-            _displaced(one),
-            f"{one.displacement:.2f}" if f"{one.displaced:.1f}" != "0.0" else "–",
+            f"{condition.changed_words:.1f}",
+            f"{condition.share_changed:.0%}",
+            _displaced(condition),
+            f"{condition.displacement:.2f}" if f"{condition.displaced:.1f}" != "0.0" else "–",
         ]
-        left = ", ".join(f"{n} {reason}" for reason, n in one.left_intact.items())
-        short = ", ".join(f"{words} took {made} of {one.asked}" for made, words in one.fewer.items())
-        rows.append([name, str(one.items), *(numbers if changed else []), *([short] if fewer else []), left])
+        left = ", ".join(f"{n} {reason}" for reason, n in condition.left_intact.items())
+        short = ", ".join(
+            f"{words} took {made} of {condition.asked}" for made, words in condition.fewer.items()
+        )
+        rows.append(
+            [name, str(condition.items), *(numbers if changed else []), *([short] if fewer else []), left]
+        )
     if not any(row[-1] for row in rows):
         heads, rows = heads[:-1], [row[:-1] for row in rows]
     widths = [max(len(row[place]) for row in [heads, *rows]) for place in range(len(heads))]
@@ -119,17 +123,17 @@ def _tell_conditions(conditions: list[ConditionSummary]) -> None:
             "  (means: changed words an item; letters displaced a changed word; places that a displaced letter moved by"
             + (
                 "; where words or sentences move, those displaced of a clause, sentence or text)"
-                if any(one.unit != "letter" for one in conditions)
+                if any(condition.unit != "letter" for condition in conditions)
                 else ")"
             )
         )
 
 
-def _displaced(one: ConditionSummary) -> str:
+def _displaced(summary: ConditionSummary) -> str:
     """Write how many letters left their place; of words and sentences with their name."""
-    number = f"{one.displaced:.1f}"
-    units = "/".join(f"{unit}s" for unit in one.unit.split(", "))
-    return number if one.unit == "letter" else f"{number} {units}"
+    number = f"{summary.displaced:.1f}"
+    units = "/".join(f"{unit}s" for unit in summary.unit.split(", "))
+    return number if summary.unit == "letter" else f"{number} {units}"
 
 
 def _tell_audit(built: Built) -> None:

@@ -30,14 +30,14 @@ REASONS = {
 
 
 @dataclass(frozen=True)
-class Sensitivity:
+class SensitivityReport:
     """A paragraph for each planned analysis, and its numbers for ``--json``."""
 
     paragraphs: tuple[str, ...]
     numbers: tuple[dict[str, Any], ...]
 
 
-def sensitivity_of(study: Study, items: Sequence[Item]) -> Sensitivity:
+def sensitivity_of(study: Study, items: Sequence[Item]) -> SensitivityReport:
     """Work out what the planned analyses of a study can detect, with the usual spreads of participants and items.
 
     Nothing where the study plans no analysis, or does not say how many participants it wants.
@@ -48,11 +48,11 @@ def sensitivity_of(study: Study, items: Sequence[Item]) -> Sensitivity:
 
     known = planned_of_study(study, items)
     if not known.planned or not known.items:
-        return Sensitivity((), ())
+        return SensitivityReport((), ())
     try:
         plans, _ = planned_of(known.planned, known.factors)
     except UserError:
-        return Sensitivity((), ())
+        return SensitivityReport((), ())
     paragraphs, numbers = [], []
     for plan in plans:
         kinds = kinds_of_plan(plan, known)
@@ -64,7 +64,7 @@ def sensitivity_of(study: Study, items: Sequence[Item]) -> Sensitivity:
         if found is not None:
             numbers.append(found)
             paragraphs.append(_told(plan, found))
-    return Sensitivity(tuple(paragraphs), tuple(numbers))
+    return SensitivityReport(tuple(paragraphs), tuple(numbers))
 
 
 def _tests(plan: Plan, plans: Sequence[Plan]) -> tuple[int, int]:
@@ -81,7 +81,7 @@ def _tests(plan: Plan, plans: Sequence[Plan]) -> tuple[int, int]:
 
 def _numbers(plan: Plan, kinds: dict[str, str], known: Any, tests: tuple[int, int]) -> dict[str, Any] | None:
     from analysis.plan import read_bound
-    from analysis.power.assumptions import Given, assumed
+    from analysis.power.assumptions import EffectStatement, assumed
     from analysis.power.expected import expected_precision, items_needed
     from analysis.power.simulation import Sizes, layout_of
 
@@ -92,7 +92,9 @@ def _numbers(plan: Plan, kinds: dict[str, str], known: Any, tests: tuple[int, in
     several = len(plan.groups) > 1
     assumptions = []
     for mean in ACCURACIES if plan.measure.scale == "points" else (1000.0,):
-        given = [Given("mean", group, level, mean) for group in plan.groups for level in plan.levels]
+        given = [
+            EffectStatement("mean", group, level, mean) for group in plan.groups for level in plan.levels
+        ]
         try:
             truth = assumed(plan, kinds, given, "usual spreads")
             expected = expected_precision(plan, truth, sizes, layout, tests[0])
@@ -150,7 +152,7 @@ def _told(plan: Plan, found: dict[str, Any]) -> str:
     together = f", {found['tests']} tests adjusted together" if found["tests"] > 1 else ""
     listed = []
     for readers, value in first["detectable"].items():
-        elsewhere = ", ".join(f"{one['detectable'][readers]:g} at {one['mean']:g}%" for one in others)
+        elsewhere = ", ".join(f"{other['detectable'][readers]:g} at {other['mean']:g}%" for other in others)
         listed.append(f"{readers} {value:g}{unit}" + (f" ({elsewhere})" if elsewhere else ""))
     lines = [
         f"Sensitivity of {found['plan']} ({people}{found['items']} items{together}; usual variation between participants and items): "
@@ -173,7 +175,7 @@ def _equivalence_told(plan: Plan, found: dict[str, Any], unit: str) -> list[str]
         )
     chance = f"{100 * first['equivalence']['probability']:.0f}%"
     chance += "".join(
-        f" ({100 * one['equivalence']['probability']:.0f}% at {one['mean']:g}%)" for one in others
+        f" ({100 * other['equivalence']['probability']:.0f}% at {other['mean']:g}%)" for other in others
     )
     needed = first["equivalence"]["items_needed"]
     line = (

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from experiment.cli.progress import Progress
+from experiment.cli.progress import WorkProgress
 from experiment.cli.terminal import has_screen
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from experiment.demo.tour import Links
-    from experiment.models.runs import Outcome
+    from experiment.models.runs import RunOutcome
     from experiment.store import Store
     from experiment.study import Study
 
@@ -113,7 +113,7 @@ def _people(console: Console, study: Study, links: Links, readers: int, *, pause
         f"[bold]3 of 5[/bold]  {readers} simulated readers take part through the real interface (simulated: not data)"
     )
     count = itertools.count(1)
-    with Progress("readers") as progress:
+    with WorkProgress("readers") as progress:
 
         def told(_: int) -> None:
             progress.draw("        simulated", next(count), readers)
@@ -137,12 +137,12 @@ def _models(console: Console, study: Study, store: Store) -> None:
         )
 
 
-def _one_model(study: Study, store: Store, name: str, version: int) -> Outcome:
+def _one_model(study: Study, store: Store, name: str, version: int) -> RunOutcome:
     from experiment.models.runs import run_model
 
     settings = study.models[name]
     options = {key: value for key, value in settings.items() if key != "use"}
-    with Progress("trials") as progress:
+    with WorkProgress("trials") as progress:
 
         def told(done: int, total: int, statuses: Mapping[str, int]) -> None:
             progress.draw(f"        {name}", done, total)

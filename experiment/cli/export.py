@@ -51,11 +51,13 @@ def export(study: Path, **options: Any) -> None:
     Authors, licence, keywords and citation of a Psych-DS folder come from `about:` in study.yaml.
     """
     from experiment.cli.study_store import opened_study, this_user
-    from experiment.exporting import Choice, export_study
+    from experiment.exporting import ExportChoice, export_study
     from experiment.integrity.maintenance import note_place
 
     asked = SimpleNamespace(**options)
-    choice = Choice(pilots=not asked.no_pilots, kinds=frozenset(asked.kinds) or None, prompts=asked.prompts)
+    choice = ExportChoice(
+        pilots=not asked.no_pilots, kinds=frozenset(asked.kinds) or None, prompts=asked.prompts
+    )
     with opened_study(study) as opened:
         done = export_study(
             opened.study, opened.store, asked.out, asked.form, choice=choice, replace=asked.replace

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from experiment.cli.progress import Progress
+from experiment.cli.progress import WorkProgress
 from experiment.cli.terminal import print_json
 from stimuli.errors import UserError
 
@@ -342,7 +342,7 @@ def _answers(model: FittedModel, asked: dict[str, Any]) -> Iterator[pd.DataFrame
         yield model.against(asked["against"])
     if (method := asked["intervals"]) != "wald":
         names = ("replicates", "seed", "processes", "keep") if method == "bootstrap" else ()
-        with Progress("refits") as progress:
+        with WorkProgress("refits") as progress:
             told = partial(progress.draw, method)
             yield model.intervals(method, progress=told, **{name: asked[name] for name in names})
     if asked["anova"]:

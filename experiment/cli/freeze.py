@@ -16,7 +16,7 @@ from experiment.cli.terminal import print_json
 from stimuli.errors import UserError
 
 if TYPE_CHECKING:
-    from experiment.integrity.freezing import Findings
+    from experiment.integrity.freezing import VerificationReport
     from experiment.study import Study
 
 SHOWN_BROKEN = 10
@@ -129,7 +129,7 @@ def _check(study: Study, heads: Path | None, as_json: bool) -> None:
         sys.exit(1)
 
 
-def _as_json(found: Findings) -> dict[str, object]:
+def _as_json(found: VerificationReport) -> dict[str, object]:
     return {
         "holds": found.holds,
         "hash": found.hash,
@@ -143,7 +143,7 @@ def _as_json(found: Findings) -> dict[str, object]:
     }
 
 
-def _tell(found: Findings) -> None:
+def _tell(found: VerificationReport) -> None:
     good, bad = click.style("holds", fg="green"), click.style("CHANGED", fg="red", bold=True)
     if found.hash is None:
         click.echo(f"Design {click.style('NEVER FROZEN', fg='red', bold=True)}: nothing shows what it was")

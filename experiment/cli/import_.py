@@ -14,7 +14,7 @@ import click
 from stimuli.errors import UserError
 
 if TYPE_CHECKING:
-    from experiment.cli.study_store import Opened
+    from experiment.cli.study_store import OpenedStudy
     from experiment.models.imports import Imported
     from experiment.study import Study
 
@@ -104,7 +104,7 @@ def import_(
             _copy(opened, file, as_json=as_json)
 
 
-def _copy(opened: Opened, file: Path, *, as_json: bool) -> None:
+def _copy(opened: OpenedStudy, file: Path, *, as_json: bool) -> None:
     """Take one participant's copy of answers; files are cleaned where the copy has them deleted."""
     from experiment.cli.study_store import note_action
     from experiment.configuration import read_config
@@ -139,7 +139,7 @@ def _tables(
     """Import tables of responses, or a paper's released outputs: all that is named, or nothing."""
     from experiment.cli.study_store import own_store, store_of, this_user
     from experiment.models.imports import (
-        Source,
+        ResponseFile,
         read_mapping,
         read_responses,
         read_scrambled_bench,
@@ -158,7 +158,7 @@ def _tables(
             if columns is None:
                 given = read_scrambled_bench(loaded, before, files[0])
             else:
-                given = read_responses(loaded, before, [Source(file) for file in files], columns)
+                given = read_responses(loaded, before, [ResponseFile(file) for file in files], columns)
         trials = sum(len(session.responses) for source in given.sources for session in source.sessions)
         if trials >= LARGE:
             click.echo(
@@ -194,27 +194,31 @@ def _study(folder: Path, *, is_release: bool) -> Iterator[Study]:
         raise
 
 
-def _print(one: Imported, *, as_json: bool) -> None:
+def _print(imported: Imported, *, as_json: bool) -> None:
     if as_json:
-        told: dict[str, Any] = asdict(one)
+        told: dict[str, Any] = asdict(imported)
         click.echo(json.dumps(told, ensure_ascii=False))
         return
     click.echo(
-        f"{one.source}: {_counted(one.sessions, 'session')} and {_counted(one.trials, 'trial')} taken, "
-        f"{_counted(one.same, 'trial')} {'was' if one.same == 1 else 'were'} here already"
+        f"{imported.source}: {_counted(imported.sessions, 'session')} and {_counted(imported.trials, 'trial')} taken, "
+        f"{_counted(imported.same, 'trial')} {'was' if imported.same == 1 else 'were'} here already"
     )
-    if set(one.statuses) - {"valid"}:
-        click.echo("  " + ", ".join(f"{number} {status}" for status, number in sorted(one.statuses.items())))
-    if one.unread:
-        _print_unread(one)
-    if one.repeated:
-        many = "trials show their readers" if one.repeated > 1 else "trial shows its reader"
-        click.echo(f"  {one.repeated} {many} an item again in the same condition, first {one.first_repeated}")
-    if one.predictions:
-        click.echo(f"  {one.agreeing} of {one.predictions} stored predictions are read alike")
-    for line in one.differing:
+    if set(imported.statuses) - {"valid"}:
+        click.echo(
+            "  " + ", ".join(f"{number} {status}" for status, number in sorted(imported.statuses.items()))
+        )
+    if imported.unread:
+        _print_unread(imported)
+    if imported.repeated:
+        many = "trials show their readers" if imported.repeated > 1 else "trial shows its reader"
+        click.echo(
+            f"  {imported.repeated} {many} an item again in the same condition, first {imported.first_repeated}"
+        )
+    if imported.predictions:
+        click.echo(f"  {imported.agreeing} of {imported.predictions} stored predictions are read alike")
+    for line in imported.differing:
         click.echo(f"  {line}")
-    for line in one.remarks:
+    for line in imported.remarks:
         click.secho(f"  Note: {line}", fg="yellow", err=True)
 
 
@@ -222,18 +226,18 @@ def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def _print_unread(one: Imported) -> None:
-    total = sum(unread.count for unread in one.unread.values())
-    labels = next((unread.labels for unread in one.unread.values() if unread.labels), ())
+def _print_unread(imported: Imported) -> None:
+    total = sum(unread.count for unread in imported.unread.values())
+    labels = next((unread.labels for unread in imported.unread.values() if unread.labels), ())
     none_of = f" (none of the labels {', '.join(labels)})" if labels else ""
     click.echo(
         f"  {total} {'answer' if total == 1 else 'answers'} of people could not be read{none_of}; such a trial is kept "
         "and counts as not right:"
     )
-    for answer, unread in list(one.unread.items())[:SHOWN]:
+    for answer, unread in list(imported.unread.items())[:SHOWN]:
         click.echo(f"    {answer!r}: {unread.count}, first in {unread.where}")
-    if len(one.unread) > SHOWN:
-        click.echo(f"    and {len(one.unread) - SHOWN} more")
+    if len(imported.unread) > SHOWN:
+        click.echo(f"    and {len(imported.unread) - SHOWN} more")
     if labels:
         click.echo(
             "  If they mean labels, say which under `response: {column: …, map: {…}}` and import into a new study folder."

@@ -156,8 +156,11 @@ def _write(file: Path, made: list[Invitation]) -> None:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\r\n")
     writer.writerow(["participant", "link", "expires_at"])
-    for one in made:
-        writer.writerow(cell(value, is_text=True) for value in (one.participant, one.link, one.expires_at))
+    for invitation in made:
+        writer.writerow(
+            cell(value, is_text=True)
+            for value in (invitation.participant, invitation.link, invitation.expires_at)
+        )
     replace_file(file, text.getvalue(), is_private=True)
 
 

@@ -127,7 +127,7 @@ def copy_template(
     try:
         with resources.as_file(resources.files(template_files).joinpath(template)) as source:
             parts = parts_of(template).values()
-            others = [ABOUT_FILE, *(f"{one.name}.yaml" for one in parts), *(one.folder for one in parts)]
+            others = [ABOUT_FILE, *(f"{part.name}.yaml" for part in parts), *(part.folder for part in parts)]
             _lay(source, directory, *others)
             if chosen is not None:
                 if chosen.folder:

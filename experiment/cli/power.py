@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from experiment.cli.progress import Progress
+from experiment.cli.progress import WorkProgress
 from experiment.cli.terminal import print_json
 from stimuli.errors import UserError
 
 if TYPE_CHECKING:
     from analysis.plan import Plan
-    from analysis.power.assumptions import Assumptions, Given
-    from analysis.power.curves import Told
+    from analysis.power.assumptions import Assumptions, EffectStatement
+    from analysis.power.curves import PowerReport
     from analysis.tables import Tables
     from experiment.study import Study
     from stimuli.item import Item
@@ -32,7 +32,7 @@ Examples:
 """
 
 
-class Numbers(click.ParamType[tuple[int, ...]]):
+class WholeNumbers(click.ParamType[tuple[int, ...]]):
     """Whole numbers with commas between them."""
 
     name = "numbers"
@@ -48,7 +48,7 @@ class Numbers(click.ParamType[tuple[int, ...]]):
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedDesign:
     """What a study says of its plans and its size; None where it leaves something open."""
 
     planned: Mapping[str, Any]
@@ -66,17 +66,20 @@ class Planned:
 @click.argument("study", metavar="STUDY", type=click.Path(path_type=Path))
 @click.option("--planned", multiple=True, metavar="NAME", help="Only this planned analysis. Repeatable.")
 @click.option(
-    "--participants", type=Numbers(), metavar="N,N,…", help="Default: half, all and twice those wanted."
+    "--participants", type=WholeNumbers(), metavar="N,N,…", help="Default: half, all and twice those wanted."
 )
 @click.option(
-    "--items", type=Numbers(), metavar="N,N,…", help="Items a participant sees. Default: those built."
+    "--items", type=WholeNumbers(), metavar="N,N,…", help="Items a participant sees. Default: those built."
 )
 @click.option(
-    "--prompts", type=Numbers(), metavar="N,N,…", help="Prompt variants of each model. Default: the study's."
+    "--prompts",
+    type=WholeNumbers(),
+    metavar="N,N,…",
+    help="Prompt variants of each model. Default: the study's.",
 )
 @click.option(
     "--replicates",
-    type=Numbers(),
+    type=WholeNumbers(),
     metavar="N,N,…",
     help="Answers of a model to each item. Default: the study's.",
 )
@@ -152,7 +155,7 @@ def power(study: Path, **asked: Any) -> None:
     from analysis.power.assumptions import without_effects
     from analysis.power.curves import check_wanted, tell, write
     from analysis.power.simulation import (
-        Question,
+        SimulationQuestion,
         grid,
         layout_named,
         layout_of,
@@ -180,18 +183,18 @@ def power(study: Path, **asked: Any) -> None:
         _sizes(asked, "prompts", known, (known.prompts,)),
         _sizes(asked, "replicates", known, (known.replicates,)),
     )
-    if any(one.replicates > 1 for one in sizes):
+    if any(size.replicates > 1 for size in sizes):
         remarks.append(
             "Replicates are sampled answers: a model at temperature 0 repeats itself, and further ones add nothing."
         )
-    told: list[Told] = []
+    told: list[PowerReport] = []
     folder = asked["out"] or known.folder / "power"
     for plan in found:
         truth = _assumed(plan, known, asked, given)
         truth = without_effects(truth, plan) if asked["no_effects"] else truth
         layout = layout_named(asked["layout"] or layout_of(plan, known.layouts))
-        question = Question(plan, truth, layout, asked["seed"])
-        with Progress("studies") as progress:
+        question = SimulationQuestion(plan, truth, layout, asked["seed"])
+        with WorkProgress("studies") as progress:
             outcomes = simulate(
                 question,
                 sizes_of(plan, readers[plan.name], sizes),
@@ -205,7 +208,7 @@ def power(study: Path, **asked: Any) -> None:
             click.echo(told[-1].text())
             click.echo("\nWritten: " + ", ".join(str(file) for file in files) + "\n")
     if asked["as_json"]:
-        print_json([one.to_json() for one in told])
+        print_json([report.to_json() for report in told])
 
 
 def _laid_out(layout: str) -> str:
@@ -219,7 +222,7 @@ def _laid_out(layout: str) -> str:
     }[layout] + " A model sees every item in every condition that it has."
 
 
-def _read(path: Path) -> Planned:
+def _read(path: Path) -> PlannedDesign:
     """Read plans and sizes from a study's folder, or from a handover."""
     from experiment.study.study import FILE
 
@@ -235,7 +238,7 @@ def _read(path: Path) -> Planned:
     count = int(roles["item_id"].nunique()) if "item_id" in roles.columns else 0
     readers = {name: str(entry["kind"]) for name, entry in dictionary["readers"].items() if "kind" in entry}
     wanted = dictionary.get("participants_wanted")
-    return Planned(
+    return PlannedDesign(
         dictionary["planned"],
         tables.factors,
         {**kinds_of(tables.trials), **readers},
@@ -245,7 +248,7 @@ def _read(path: Path) -> Planned:
     )
 
 
-def _of_study(path: Path) -> Planned:
+def _of_study(path: Path) -> PlannedDesign:
     from experiment.checking import load_study
     from experiment.study.study import ITEMS
 
@@ -253,7 +256,7 @@ def _of_study(path: Path) -> Planned:
     return planned_of_study(study, study.items if (study.folder / ITEMS).is_file() else ())
 
 
-def planned_of_study(study: Study, items: Sequence[Item]) -> Planned:
+def planned_of_study(study: Study, items: Sequence[Item]) -> PlannedDesign:
     """Return what a study says of its plans and its size; without items their number is left open."""
     from experiment.study.factors import kind_of, operation_families
 
@@ -270,7 +273,7 @@ def planned_of_study(study: Study, items: Sequence[Item]) -> Planned:
         for name, who in study.models.items()
     }
     wanted = study.get("participants", "wanted")
-    return Planned(
+    return PlannedDesign(
         study.get("analysis", "planned", default={}),
         {name: list(levels) for name, levels in study.factors.items()},
         kinds,
@@ -287,7 +290,9 @@ def _around(wanted: int | None) -> tuple[int, ...]:
     return (max(2, wanted // 2), wanted, 2 * wanted) if wanted else ()
 
 
-def _sizes(asked: Mapping[str, Any], name: str, known: Planned, default: tuple[int, ...]) -> tuple[int, ...]:
+def _sizes(
+    asked: Mapping[str, Any], name: str, known: PlannedDesign, default: tuple[int, ...]
+) -> tuple[int, ...]:
     given: tuple[int, ...] | None = asked[name]
     if given is None and not default:
         why = "has no built items" if name == "items" else f"does not say how many {name} are wanted"
@@ -295,7 +300,7 @@ def _sizes(asked: Mapping[str, Any], name: str, known: Planned, default: tuple[i
     return default if given is None else given
 
 
-def _statements(asked: Mapping[str, Any], found: list[Plan]) -> list[Given]:
+def _statements(asked: Mapping[str, Any], found: list[Plan]) -> list[EffectStatement]:
     """Read what was said of effects and spreads, the file first, options after it."""
     from analysis.power.assumptions import from_mapping, from_option, from_table
 
@@ -309,7 +314,7 @@ def _statements(asked: Mapping[str, Any], found: list[Plan]) -> list[Given]:
         if asked[name] is not None and not asked[name].is_file():
             raise UserError(f"{asked[name]} is no file", mend=f"Looked in {asked[name].resolve().parent}.")
     options = [("mean", "means"), ("effect", "differences"), ("sd", "sd")]
-    given: list[Given] = []
+    given: list[EffectStatement] = []
     if asked["literature"] is not None:
         given += from_table(asked["literature"])
     if asked["effects"] is not None:
@@ -347,12 +352,14 @@ def _tables(pilot: Path) -> Tables:
         return load(hand_over(opened.study, opened.store, Path(folder)))
 
 
-def kinds_of_plan(plan: Plan, known: Planned) -> dict[str, str]:
+def kinds_of_plan(plan: Plan, known: PlannedDesign) -> dict[str, str]:
     """Return the reader kind of each group of a plan."""
     return {group: "human" if group == "human" else known.kinds.get(group, "model") for group in plan.groups}
 
 
-def _assumed(plan: Plan, known: Planned, asked: Mapping[str, Any], given: list[Given]) -> Assumptions:
+def _assumed(
+    plan: Plan, known: PlannedDesign, asked: Mapping[str, Any], given: list[EffectStatement]
+) -> Assumptions:
     from analysis.power.assumptions import assumed
     from analysis.power.pilots import from_fit_file, from_pilot
 
@@ -362,7 +369,7 @@ def _assumed(plan: Plan, known: Planned, asked: Mapping[str, Any], given: list[G
         begun = from_pilot(plan, _tables(asked["pilot"]), kinds, str(asked["pilot"]))
     elif asked["fit_file"] is not None:
         begun = from_fit_file(plan, asked["fit_file"], kinds)
-    said = list(dict.fromkeys(one.source for one in given if one.source))
+    said = list(dict.fromkeys(statement.source for statement in given if statement.source))
     file = asked["literature"] or asked["effects"]
     source = (f"{file}: " if file else "") + ("; ".join(said) or "by hand")
     return assumed(plan, kinds, given, source, begun)

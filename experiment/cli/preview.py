@@ -28,11 +28,11 @@ def preview(study: Path, model: str | None, port: int, no_browser: bool) -> None
     from experiment.checking import load_study
     from experiment.cli.terminal import has_screen
     from experiment.people.preview import create_preview_app
-    from experiment.people.server import Server
+    from experiment.people.server import StudyServer
 
     loaded = load_study(study)
     app = create_preview_app(loaded, model)
-    server = Server(app, "127.0.0.1", port)
+    server = StudyServer(app, "127.0.0.1", port)
     address = f"http://127.0.0.1:{server.port}/"
     click.echo(click.style("Preview", bold=True) + f" of {loaded.title}: {address}")
     click.echo("Nothing is stored; the page follows when you save. Ctrl-C ends it.")

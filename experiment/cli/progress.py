@@ -48,7 +48,7 @@ class _Display:
         return is_due
 
 
-class Progress(_Display):
+class WorkProgress(_Display):
     """Counts work of one kind, such as studies or layers: a bar for each name in turn."""
 
     def __init__(self, noun: str) -> None:
@@ -118,9 +118,9 @@ class RunTable(_Display):
         if self._live is not None:
             self._live.update(table(figures, self._live.console.width))
         elif self._is_line_due():
-            for one in figures:
-                if one.state not in ("finished", "waits"):
-                    click.echo(line(one), err=True)
+            for figure in figures:
+                if figure.state not in ("finished", "waits"):
+                    click.echo(line(figure), err=True)
 
 
 def table(figures: Sequence[RunStatus], width: int) -> Any:
@@ -134,7 +134,7 @@ def table(figures: Sequence[RunStatus], width: int) -> Any:
     from rich.text import Text
 
     most = max(12, min(28, width // 4))
-    has_money = any(one.cost_usd for one in figures)
+    has_money = any(figure.cost_usd for figure in figures)
     rows = list(figures) if len(figures) < 2 else [*figures, _together(figures)]
     shown = Table(
         box=None, pad_edge=False, header_style="dim", padding=(0, 2 if width >= WITH_BAR else 1, 0, 0)
@@ -147,23 +147,23 @@ def table(figures: Sequence[RunStatus], width: int) -> Any:
     for name, is_there in columns:
         if is_there:
             shown.add_column(name, justify="right", no_wrap=True)
-    for place, one in enumerate(rows):
-        title = Text(shortened(one.reader, most), style="dim" if place == len(figures) else "")
+    for place, row in enumerate(rows):
+        title = Text(shortened(row.reader, most), style="dim" if place == len(figures) else "")
         cells: list[Any] = [
-            ProgressBar(total=max(1, one.planned), completed=one.done, width=16),
-            f"{one.done:,}/{one.planned:,}",
-            f"{100 * one.done // max(1, one.planned)}",
-            f"{one.per_second:.1f}" if one.per_second else "",
-            "" if one.seconds_left is None else short_duration(one.seconds_left),
-            compact(_tokens(one)),
-            f"{one.cost_usd:.2f}" if one.cost_usd else "",
-            Text("" if one.state == "runs" else one.state, style="dim"),
+            ProgressBar(total=max(1, row.planned), completed=row.done, width=16),
+            f"{row.done:,}/{row.planned:,}",
+            f"{100 * row.done // max(1, row.planned)}",
+            f"{row.per_second:.1f}" if row.per_second else "",
+            "" if row.seconds_left is None else short_duration(row.seconds_left),
+            compact(_tokens(row)),
+            f"{row.cost_usd:.2f}" if row.cost_usd else "",
+            Text("" if row.state == "runs" else row.state, style="dim"),
         ]
         shown.add_row(title, *(cell for cell, (_, is_there) in zip(cells, columns, strict=True) if is_there))
     remarks = [
-        Text(f"{one.reader}: {said}", style="dim", no_wrap=True, overflow="ellipsis")
-        for one in figures
-        for said in remarks_of(one)
+        Text(f"{figure.reader}: {said}", style="dim", no_wrap=True, overflow="ellipsis")
+        for figure in figures
+        for said in remarks_of(figure)
     ]
     return Group(shown, *remarks)
 
@@ -172,12 +172,12 @@ def _together(figures: Sequence[RunStatus]) -> RunStatus:
     """Return the figures of all models together."""
     from experiment.models.runs import RunStatus
 
-    speed = sum(one.per_second for one in figures)
-    left = sum(one.planned - one.done for one in figures if one.state not in ENDED)
+    speed = sum(figure.per_second for figure in figures)
+    left = sum(figure.planned - figure.done for figure in figures if figure.state not in ENDED)
     return RunStatus(
-        "together", "runs", sum(one.planned for one in figures), sum(one.stored_before for one in figures),
-        sum(one.answered for one in figures), tokens={"prompt_tokens": sum(map(_tokens, figures))},
-        cost_usd=sum(one.cost_usd for one in figures), per_second=speed, seconds_left=left / speed if speed else None,
+        "together", "runs", sum(figure.planned for figure in figures), sum(figure.stored_before for figure in figures),
+        sum(figure.answered for figure in figures), tokens={"prompt_tokens": sum(map(_tokens, figures))},
+        cost_usd=sum(figure.cost_usd for figure in figures), per_second=speed, seconds_left=left / speed if speed else None,
     )  # fmt: skip
 
 

@@ -108,9 +108,9 @@ def check_own_formulas(study: Study) -> None:
     from experiment.study.plans import PLANNED, planned_analyses
 
     given = [
-        (one, key, text)
-        for one in planned_analyses(study)
-        for key, text in (("formula", one.formula), ("fallback", one.fallback))
+        (analysis, key, text)
+        for analysis in planned_analyses(study)
+        for key, text in (("formula", analysis.formula), ("fallback", analysis.fallback))
         if text is not None
     ]
     for one, key, text in given:

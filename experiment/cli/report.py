@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from experiment.cli.progress import Progress
+    from experiment.cli.progress import WorkProgress
 
 _BESIDE_TABLES = ("dictionary.json", "codebook.md", "documentation/codebook.md")
 """What a handover, an export and a Psych-DS export hold, one each."""
@@ -54,17 +54,17 @@ def write_and_print(data: Path, out: Path, when: datetime, wanted: tuple[str, ..
     """Write the report of a folder of tables and print its files."""
     from analysis import load
     from analysis.report import files_of, write_report
-    from experiment.cli.progress import Progress
+    from experiment.cli.progress import WorkProgress
 
     tables = load(data)
-    with Progress("layers") as progress:
+    with WorkProgress("layers") as progress:
         page = write_report(tables, out, when, partial(tell_step, progress), wanted)
     for name, words in files_of(page.parent):
         click.echo(f"  {name}: {words}", err=True)
     click.echo(page)
 
 
-def tell_step(progress: Progress, step: str) -> None:
+def tell_step(progress: WorkProgress, step: str) -> None:
     """Print a step of a report; a layer of hidden states moves the bar of its model."""
     from analysis.inside.hidden_states import LayersDone
 

@@ -17,7 +17,7 @@ from stimuli.errors import UserError
 if TYPE_CHECKING:
     from sqlalchemy import URL
 
-    from experiment.store.restoring import Checked, Comparison, Contents
+    from experiment.store.restoring import CheckedBackup, Comparison, Contents
 
 
 @click.command()
@@ -124,7 +124,7 @@ def _clean(address: URL, study: str, folder: Path) -> list[str]:
         return clean_up(store, study, folder)
 
 
-def _tell(checked: Checked, aside: Path | None, as_json: bool, left: Sequence[str]) -> None:
+def _tell(checked: CheckedBackup, aside: Path | None, as_json: bool, left: Sequence[str]) -> None:
     if as_json:
         told = {
             "sessions": checked.backup.sessions,
@@ -156,7 +156,7 @@ def _say(held: Contents | None) -> str:
     return f"{counted(held.sessions, 'session')}, {counted(held.trials, 'trial')}{last}"
 
 
-def _first_broken(checked: Checked) -> str:
+def _first_broken(checked: CheckedBackup) -> str:
     session, broken = next(iter(checked.broken.items()))
     more = f" (and {len(checked.broken) - 1} more sessions)" if len(checked.broken) > 1 else ""
     return f"session {session}, {broken.row}: {broken.fault}{more}"

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from experiment.models.costs.prices import Price
     from experiment.models.engine import Request
     from experiment.models.planning import ModelSession
-    from experiment.models.runs import Limits, Outcome
+    from experiment.models.runs import CommandLimits, RunOutcome
     from experiment.store import Store
     from experiment.study import Study
 
@@ -64,14 +64,14 @@ def preview(study: Study, name: str, settings: Mapping[str, Any]) -> dict[str, A
         show = engine.preview if isinstance(engine, Previews) else request_json
         prompts = [
             {
-                "set": one.cell.materials, "trial_type": one.cell.trial_type, "purpose": one.cell.purpose,
-                "is_practice": one.cell.is_practice, "block": one.cell.block, "condition": dict(one.cell.condition),
-                "kind": str(one.cell), "of_this_kind": kinds.counts[one.cell],
-                "item_id": one.trial["item_id"], "turn": one.turn, "stands_in": one.stands_in,
-                "labels": one.request.labels, **show(one.request),
+                "set": example.cell.materials, "trial_type": example.cell.trial_type, "purpose": example.cell.purpose,
+                "is_practice": example.cell.is_practice, "block": example.cell.block, "condition": dict(example.cell.condition),
+                "kind": str(example.cell), "of_this_kind": kinds.counts[example.cell],
+                "item_id": example.trial["item_id"], "turn": example.turn, "stands_in": example.stands_in,
+                "labels": example.request.labels, **show(example.request),
             }
-            | _pictures_of(study, one.request)
-            for one in kinds.examples
+            | _pictures_of(study, example.request)
+            for example in kinds.examples
         ]  # fmt: skip
         judged = _judged(study, name, model.options.get("judge"), next(iter(plan())))
         tokens, is_guess, written = _tokens(plan(), show, model.kind, price)
@@ -112,16 +112,16 @@ def _judged(study: Study, name: str, judge: object, session: ModelSession) -> li
     from experiment.models.judges.judging import judge_request
     from experiment.models.planning import request_json, right_answer
     from experiment.models.runs import settings_of
-    from experiment.scoring.rescoring import Response
+    from experiment.scoring.rescoring import StoredResponse
 
-    trial = next((one for one in session.trials if one["steps"][-1]["step"] == "choose"), None)
+    trial = next((trial for trial in session.trials if trial["steps"][-1]["step"] == "choose"), None)
     if judge is None or str(judge) not in study.models or trial is None:
         return []
     given = study.models[str(judge)]
     options = {key: value for key, value in given.items() if key != "use"}
     settings = replace(settings_of(study, str(given["use"]), options), sends=False)
     reply = right_answer(trial)
-    stored = Response(
+    stored = StoredResponse(
         name,
         "model",
         session.session_id,
@@ -414,7 +414,7 @@ def run(study: Path, **options: Any) -> None:
     from experiment.checking import load_study
     from experiment.integrity.build_provenance import require_current_items
     from experiment.models.costs.prices import parse_usd
-    from experiment.models.runs import Limits
+    from experiment.models.runs import CommandLimits
     from experiment.summaries.plain_english import asked_in_english
 
     asked = SimpleNamespace(**options)
@@ -477,7 +477,7 @@ def run(study: Path, **options: Any) -> None:
     if asked.self_test:
         self_test_models(loaded, models, as_json=asked.as_json)
         return
-    limits = Limits(
+    limits = CommandLimits(
         cost=None if asked.max_cost is None else parse_usd(asked.max_cost, "--max-cost"),
         tokens=asked.max_tokens,
         minutes=asked.max_minutes,
@@ -506,14 +506,14 @@ def _given_beside(*names: str) -> list[str]:
 def _finish(
     study: Study,
     models: Mapping[str, Mapping[str, Any]],
-    outcomes: list[Outcome],
+    outcomes: list[RunOutcome],
     faults: Mapping[str, UserError],
     *,
     as_json: bool,
 ) -> None:
     """Print what the run came to, and leave with the code that says so."""
     if as_json:
-        results = [{**asdict(one), "left": one.left} for one in outcomes]
+        results = [{**asdict(outcome), "left": outcome.left} for outcome in outcomes]
         failed = [
             {"reader": name, "use": models[name]["use"], "error": str(fault)}
             for name, fault in faults.items()
@@ -524,19 +524,19 @@ def _finish(
         raise next(iter(faults.values()))
     for name, fault in faults.items():
         print_error(f"{name}: {fault}")
-    for one in outcomes:
+    for outcome in outcomes:
         if not as_json:
-            print_outcome(one)
-        if one.stopped is not None:
-            print_error(f"{one.reader}: {one.stopped}")
-    if outcomes and not as_json and all(one.is_whole and not one.left for one in outcomes):
+            print_outcome(outcome)
+        if outcome.stopped is not None:
+            print_error(f"{outcome.reader}: {outcome.stopped}")
+    if outcomes and not as_json and all(outcome.is_whole and not outcome.left for outcome in outcomes):
         tell_report(study, study.folder)
-    if any(one.interrupted for one in outcomes):
+    if any(outcome.interrupted for outcome in outcomes):
         _leave_probes()
         raise KeyboardInterrupt
     if faults and not outcomes:
         sys.exit(max(fault.exit_code for fault in faults.values()))
-    if faults or not all(one.is_whole for one in outcomes):
+    if faults or not all(outcome.is_whole for outcome in outcomes):
         sys.exit(1)
 
 
@@ -580,13 +580,13 @@ def _chosen(study: Study, names: tuple[str, ...], given: Mapping[str, Any]) -> d
 
 
 def _run_all(
-    study: Study, models: Mapping[str, dict[str, Any]], limits: Limits, asked: SimpleNamespace
-) -> tuple[list[Outcome], dict[str, UserError]]:
+    study: Study, models: Mapping[str, dict[str, Any]], limits: CommandLimits, asked: SimpleNamespace
+) -> tuple[list[RunOutcome], dict[str, UserError]]:
     """Run models together; what keeps one from beginning (a wrong key, another run of it) does not keep the others."""
     from experiment.cli.progress import RunTable
     from experiment.cli.study_store import store_place
     from experiment.models.engines import open_engine
-    from experiment.models.runs import Run, RunOptions, version_of
+    from experiment.models.runs import CommandRun, RunOptions, version_of
     from experiment.store import open_store
     from experiment.store.store import RUN_GROUP_MS
 
@@ -605,7 +605,7 @@ def _run_all(
             is_batch=asked.batch, if_changed=asked.if_changed, keep_going=asked.keep_going, yes=asked.yes,
             cancels=asked.cancel_batches, asks_again=asked.ask_again,
         )  # fmt: skip
-        run = Run(study, store, options)
+        run = CommandRun(study, store, options)
         outcomes = run.run(models)
     return outcomes, run.faults
 
@@ -635,7 +635,7 @@ def give_back(study: Study) -> None:
 SHOWN_ERRORS = 20
 
 
-def print_outcome(outcome: Outcome) -> None:
+def print_outcome(outcome: RunOutcome) -> None:
     """Print what one model's run came to."""
     from experiment.models.costs.prices import format_usd
     from experiment.models.runs.status import describe_read_from_reply, describe_unanswerable, describe_unread

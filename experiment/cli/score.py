@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from experiment.cli.progress import Progress
+from experiment.cli.progress import WorkProgress
 from experiment.cli.terminal import print_json
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def _similarity(study: Path, reader: str | None, *, with_prompts: bool, dry_run:
 
     loaded = load_study(study)
     embedder = Embedder(embedding_settings(loaded))
-    with store_of(loaded) or nullcontext() as store, Progress("texts") as progress:
+    with store_of(loaded) or nullcontext() as store, WorkProgress("texts") as progress:
         outcome = compare_texts(
             loaded,
             store,
@@ -268,9 +268,9 @@ def _tell_moved(outcome: Rescored, *, in_tables: bool) -> None:
     for (old, new), number in (outcome.moved if in_tables else outcome.moved_beside).most_common():
         arrow = "→" if in_tables else "in the tables, here"
         click.echo(f"  {number:>7}  {old} {arrow} {new}" + (" (another response)" if old == new else ""))
-    for one in outcome.examples:
-        if one["in_tables"] is in_tables:
-            reply = " ".join(one["reply"].split())[:60]
+    for example in outcome.examples:
+        if example["in_tables"] is in_tables:
+            reply = " ".join(example["reply"].split())[:60]
             click.echo(
-                f"    {one['reader']}, item {one['item_id']}: {reply!r}: {one['before']} → {one['now']}"
+                f"    {example['reader']}, item {example['item_id']}: {reply!r}: {example['before']} → {example['now']}"
             )

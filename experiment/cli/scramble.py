@@ -33,7 +33,7 @@ _LINE_ENDS = (b"\r\n", b"\n")
 
 
 @dataclass
-class Line:
+class InputLine:
     """One line: number, JSON object where it has one, text (None for an empty line of JSONL), and what ended it."""
 
     number: int
@@ -53,14 +53,14 @@ class Line:
 
 
 @dataclass
-class Source:
+class LineSource:
     """Where the lines come from; a line that cannot be read ends the work, those before it are written."""
 
     file: Path | None
     field: str | None
     read: int = 0
 
-    def lines(self) -> Iterator[Line]:
+    def lines(self) -> Iterator[InputLine]:
         """Read line by line."""
         where = self._where()
         with ExitStack() as open_files:
@@ -79,13 +79,13 @@ class Source:
                     raise UserError(error.message, mend=mend) from None
                 yield replace(found, ended=ended)
 
-    def _read(self, number: int, line: bytes, where: str) -> Line:
+    def _read(self, number: int, line: bytes, where: str) -> InputLine:
         if self.field is None:
-            return Line(number, None, None, _decoded(line, where))
+            return InputLine(number, None, None, _decoded(line, where))
         if not line.strip():
-            return Line(number, None, self.field, None)
+            return InputLine(number, None, self.field, None)
         record = json_object(line, where)
-        return Line(number, record, self.field, _text_of(record, self.field, where))
+        return InputLine(number, record, self.field, _text_of(record, self.field, where))
 
     def tell_empty(self) -> None:
         """Say on standard error that there was no line."""
@@ -223,7 +223,7 @@ def scramble(file: Path | None, **options: Any) -> None:
             f"--field {asked.name} has no say without --jsonl",
             mend="Add --jsonl where each line is a JSON object, or leave --field out.",
         )
-    source = Source(file, asked.name if asked.jsonl else None)
+    source = LineSource(file, asked.name if asked.jsonl else None)
     out = sys.stdout.buffer
     if asked.mode == "published":
         _refuse_corrected_only(click.get_current_context())
@@ -244,7 +244,7 @@ def scramble(file: Path | None, **options: Any) -> None:
     settings = ScrambleSettings(
         asked.min_letters, avoid_real_words=asked.avoid_real_words, language=asked.language
     )
-    told = Told(chosen, asked.summary, asked.min_letters)
+    told = ChangeSummary(chosen, asked.summary, asked.min_letters)
     changes_letters = chosen.type.unit == "letter" and not chosen.changes_nothing
     if asked.avoid_real_words is None and changes_letters and not settings.avoids_real_words:
         click.echo(
@@ -265,15 +265,15 @@ def scramble(file: Path | None, **options: Any) -> None:
 
 
 def _scramble_lines(
-    source: Source,
+    source: LineSource,
     operation: Operation,
     seed: int,
     settings: ScrambleSettings,
     out: IO[bytes],
     record: IO[str] | None,
-    told: Told,
+    told: ChangeSummary,
 ) -> None:
-    waiting: list[Line] = []
+    waiting: list[InputLine] = []
 
     def texts() -> Iterator[str]:
         for line in source.lines():
@@ -338,7 +338,7 @@ _WAYS_OUT = {
 
 
 @dataclass
-class Told:
+class ChangeSummary:
     """Counts what changed, for the summary."""
 
     operation: Operation
@@ -361,7 +361,7 @@ class Told:
         """How many exchanges, insertions or deletions the operation asks for."""
         return count_asked(self.operation)
 
-    def count(self, line: Line, result: Scrambled) -> None:
+    def count(self, line: InputLine, result: Scrambled) -> None:
         """Take in one more line."""
         self.lines += 1
         if result.changes:

@@ -86,7 +86,7 @@ def serve(studies: tuple[Path, ...], **options: Any) -> None:
     from experiment.people.lab.serving import open_lab
     from experiment.people.lab.settings import Lab, read_pin, set_lab
     from experiment.people.recruitment.codes import link_for_platform, missing_lines
-    from experiment.people.server import Server
+    from experiment.people.server import StudyServer
     from experiment.people.server_health import HealthWatch
     from experiment.people.service import read_settings, service_for
     from experiment.people.serving_lock import serving
@@ -157,7 +157,9 @@ def serve(studies: tuple[Path, ...], **options: Any) -> None:
             server = at_stations.server
         else:
             set_lab(app, Lab(pin=pin))
-            server = Server(app, asked.host or "127.0.0.1", asked.port, behind_proxy=asked.public is not None)
+            server = StudyServer(
+                app, asked.host or "127.0.0.1", asked.port, behind_proxy=asked.public is not None
+            )
         here = "localhost" if at_stations else asked.host or "127.0.0.1"
         base = asked.public.rstrip("/") if asked.public else f"http://{here}:{server.port}"
         for study_id, announce in claims.items():

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from experiment.cli.progress import Progress
+from experiment.cli.progress import WorkProgress
 from experiment.cli.terminal import tell_report
 from stimuli.audit.findings import counted
 
@@ -59,7 +59,7 @@ def simulate(study: Path, readers: int, truth: Path | None, page: bool) -> None:
                     told=_told,
                 )
             else:
-                with Progress("readers") as progress:
+                with WorkProgress("readers") as progress:
                     count = itertools.count(1)
                     done = fill(
                         loaded,

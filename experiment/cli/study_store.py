@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenedStudy:
     """A study and its store."""
 
     study: Study
@@ -26,7 +26,7 @@ class Opened:
 
 
 @contextmanager
-def opened_study(folder: Path) -> Iterator[Opened]:
+def opened_study(folder: Path) -> Iterator[OpenedStudy]:
     """Open a study that has a store."""
     from experiment.checking import load_study
 
@@ -38,7 +38,7 @@ def opened_study(folder: Path) -> Iterator[Opened]:
             mend=f"Collect some with `wrods serve {folder}` or `wrods run {folder}`.",
         )
     with store:
-        yield Opened(study, store)
+        yield OpenedStudy(study, store)
 
 
 def store_of(study: Study) -> Store | None:

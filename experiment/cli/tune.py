@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from experiment.cli.progress import Progress, compact
+from experiment.cli.progress import WorkProgress, compact
 from experiment.cli.terminal import confirm, print_error, print_json
 from stimuli.durations import short_duration
 from stimuli.errors import UserError, unknown_name
@@ -85,7 +85,7 @@ def tune(
     """
     from experiment.checking import load_study
     from experiment.models.costs.prices import parse_usd
-    from experiment.models.runs.limits import Clock, Stop, interruptible
+    from experiment.models.runs.limits import Deadline, Stop, interruptible
     from experiment.tuning import trainings
 
     loaded = load_study(study)
@@ -101,7 +101,7 @@ def tune(
     most = None if max_cost is None else parse_usd(max_cost, "--max-cost")
     outcomes: list[Outcome] = []
     faults: dict[str, UserError] = {}
-    stop, clock = Stop(), Clock(max_minutes)
+    stop, clock = Stop(), Deadline(max_minutes)
     with interruptible(stop):
         for training in chosen:
             if stop.is_asked or clock.is_over:
@@ -139,7 +139,7 @@ def _here(study: Study, training: Training, stop: Any, clock: Any) -> Outcome:
     from experiment.tuning.local import train_here
     from experiment.tuning.record import held
 
-    with held(training), Progress("steps") as shown:
+    with held(training), WorkProgress("steps") as shown:
 
         def tell(step: Step) -> None:
             shown.draw(training.name, step.step, step.steps, figures(step))
@@ -275,13 +275,13 @@ def _finish(
     """Say what comes next, and leave with the code that says whether something is left."""
     if as_json:
         failed = [{"training": name, "error": str(fault)} for name, fault in faults.items()]
-        told = {"study": study.id, "trainings": [*(one.to_json() for one in outcomes), *failed]}
+        told = {"study": study.id, "trainings": [*(outcome.to_json() for outcome in outcomes), *failed]}
         print_json(told)
     elif len(faults) == len(chosen) == 1:
         raise next(iter(faults.values()))
     for name, fault in faults.items():
         print_error(f"{name}: {fault}")
-    ready = [one.use for one in outcomes if one.state == "finished"]
+    ready = [outcome.use for outcome in outcomes if outcome.state == "finished"]
     if ready and not as_json and not interrupted:
         named = {str(who.get("use")) for who in study.get("models", "who", default={}).values()}
         options = "" if set(ready) <= named else "".join(f" --model {use}" for use in ready)
@@ -293,7 +293,7 @@ def _finish(
         sys.exit(1)
     if faults and not outcomes:
         sys.exit(max(fault.exit_code for fault in faults.values()))
-    if faults or len(outcomes) < len(chosen) or not all(one.is_done for one in outcomes):
+    if faults or len(outcomes) < len(chosen) or not all(outcome.is_done for outcome in outcomes):
         sys.exit(1)
 
 

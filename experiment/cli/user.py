@@ -51,7 +51,7 @@ def list_accounts(as_json: bool) -> None:
 
     config = read_config()
     rows = [(OWNER, "owner", owners_second_factor(config))]
-    rows += [(one.name, one.role, one.second_factor) for one in read_accounts(config)]
+    rows += [(account.name, account.role, account.second_factor) for account in read_accounts(config)]
     if as_json:
         told = [
             {"name": name, "role": role, "second_factor": factor is not None} for name, role, factor in rows
@@ -113,7 +113,7 @@ def totp(name: str, is_removed: bool) -> None:
     )
     from stimuli.errors import UserError, unknown_name
 
-    known = [OWNER, *(one.name for one in read_accounts(read_config()))]
+    known = [OWNER, *(account.name for account in read_accounts(read_config()))]
     if name not in known:
         raise unknown_name("account", name, known)
     if is_removed:

@@ -18,8 +18,8 @@ from stimuli.audit.findings import counted
 from stimuli.errors import UserError
 
 if TYPE_CHECKING:
-    from experiment.cli.study_store import Opened
-    from experiment.integrity.withdrawal import Found, Scope, Scrubbed
+    from experiment.cli.study_store import OpenedStudy
+    from experiment.integrity.withdrawal import PersonSession, Scope, Scrubbed
 
 KEY = 12
 """Characters of a session's id that are shown, as on the dashboard."""
@@ -98,7 +98,7 @@ def withdraw(study: Path, **options: Any) -> None:
             return
         scope, alike = _scope(opened, study, {**how, "station": asked.station, "at": when}, places)
         told: dict[str, Any] = {
-            "sessions": [_session(one) for one in scope.sessions],
+            "sessions": [_session(session) for session in scope.sessions],
             "links": len(scope.links),
             "look_alikes": alike,
             "beyond": list(scope.beyond),
@@ -107,7 +107,7 @@ def withdraw(study: Path, **options: Any) -> None:
             _tell(scope, asked.participant, alike)
         if not asked.yes:
             confirm("\nPermanently erase this?", "nothing was erased")
-        ids = [*(one.session_id for one in scope.sessions), *scope.links]
+        ids = [*(session.session_id for session in scope.sessions), *scope.links]
         erased, scrubbed = withdrawal.withdraw(
             opened.store, name, folder, ids, actor=this_user(), backups=places
         )
@@ -138,7 +138,7 @@ def _moment(
 
 
 def _scope(
-    opened: Opened, folder: Path, how: Mapping[str, Any], folders: Sequence[Path]
+    opened: OpenedStudy, folder: Path, how: Mapping[str, Any], folders: Sequence[Path]
 ) -> tuple[Scope, list[str]]:
     """Return what is withdrawn, and other participants whose number looks like the one given."""
     from experiment.integrity.withdrawal import (
@@ -182,14 +182,14 @@ def _described(how: Mapping[str, Any]) -> str:
     return f"belongs to {how['participant'] or how['platform_id']}"
 
 
-def _several(folder: Path, how: Mapping[str, Any], found: Sequence[Found]) -> UserError:
+def _several(folder: Path, how: Mapping[str, Any], found: Sequence[PersonSession]) -> UserError:
     """Return the refusal of what fits several persons, with a line and a command for each of them."""
-    persons: dict[str, list[Found]] = {}
-    for one in found:
-        persons.setdefault(one.person, []).append(one)
+    persons: dict[str, list[PersonSession]] = {}
+    for session in found:
+        persons.setdefault(session.person, []).append(session)
     lines = []
     for theirs in persons.values():
-        lines += [f"  {_line(one)}" for one in theirs]
+        lines += [f"  {_line(their)}" for their in theirs]
         lines.append(f"    wrods withdraw {shlex.quote(str(folder))} --session {theirs[0].session_id[:KEY]}")
     return UserError(
         f"nothing was erased: {len(persons)} people have a session that {_described(how)}",
@@ -197,15 +197,20 @@ def _several(folder: Path, how: Mapping[str, Any], found: Sequence[Found]) -> Us
     )
 
 
-def _line(one: Found) -> str:
+def _line(session: PersonSession) -> str:
     """Describe a session: number, id, when and where it began, trials, state, names at a platform."""
-    number = one.reader
-    if one.participant_id not in (None, one.reader):
-        number += f" (typed {one.participant_id})"
-    parts = [f"{number}: session {one.session_id[:KEY]}, began {one.began_at}"]
-    if one.station:
-        parts.append(one.station if re.search(r"\D", one.station) else f"station {one.station}")
-    parts += [counted(one.trials, "trial"), one.state, *(["a pilot"] if one.is_pilot else []), *one.known_as]
+    number = session.reader
+    if session.participant_id not in (None, session.reader):
+        number += f" (typed {session.participant_id})"
+    parts = [f"{number}: session {session.session_id[:KEY]}, began {session.began_at}"]
+    if session.station:
+        parts.append(session.station if re.search(r"\D", session.station) else f"station {session.station}")
+    parts += [
+        counted(session.trials, "trial"),
+        session.state,
+        *(["a pilot"] if session.is_pilot else []),
+        *session.known_as,
+    ]
     return ", ".join(parts)
 
 
@@ -220,8 +225,8 @@ def _session(one: Any) -> dict[str, Any]:
 
 def _tell(scope: Scope, participant: str | None, alike: Sequence[str]) -> None:
     click.echo(click.style("Will be erased", bold=True), err=True)
-    for one in scope.sessions:
-        click.echo(f"  {_line(one)}", err=True)
+    for session in scope.sessions:
+        click.echo(f"  {_line(session)}", err=True)
     if scope.links:
         click.echo(f"  {participant}: invited, has not begun; the personal link no longer works", err=True)
     if scope.derived:

@@ -1,6 +1,6 @@
 """Writes a study's data for others: CSV, Parquet, jsPsych's JSON, and a Psych-DS folder."""
 
 from experiment.exporting.export import Exported, export_study
-from experiment.exporting.tables import Choice
+from experiment.exporting.tables import ExportChoice
 
-__all__ = ["Choice", "Exported", "export_study"]
+__all__ = ["ExportChoice", "Exported", "export_study"]

@@ -44,7 +44,7 @@ _TYPES = {"number": "number", "scale": "number"}
 
 
 @dataclass
-class Answers:
+class ParticipantAnswers:
     """What participants answered about themselves: columns by question, and values by session."""
 
     columns: dict[str, Column] = field(default_factory=dict)
@@ -52,9 +52,9 @@ class Answers:
     passed: dict[str, bool] = field(default_factory=dict)
 
 
-def read_answers(study: Study, connection: Connection) -> Answers:
+def read_answers(study: Study, connection: Connection) -> ParticipantAnswers:
     """Return the answers of a study's participants; of a question answered twice the last counts."""
-    found = Answers()
+    found = ParticipantAnswers()
     tests = _vocabulary_tests(study)
     for asked in questions_of(study):
         _add_columns(found, asked["name"], asked)
@@ -78,7 +78,9 @@ def read_answers(study: Study, connection: Connection) -> Answers:
     return found
 
 
-def participant_rows(connection: Connection, study: str, answers: Answers) -> Iterator[dict[str, Any]]:
+def participant_rows(
+    connection: Connection, study: str, answers: ParticipantAnswers
+) -> Iterator[dict[str, Any]]:
     """Iterate over the sessions of people and simulated readers, in the order in which they began."""
     excluded = {
         flag["session_id"]: flag["reason"]
@@ -136,7 +138,7 @@ def _vocabulary_tests(study: Study) -> dict[str, dict[str, list[str]]]:
     return found
 
 
-def _add_columns(found: Answers, name: str, asked: Mapping[str, Any]) -> None:
+def _add_columns(found: ParticipantAnswers, name: str, asked: Mapping[str, Any]) -> None:
     column = f"answer_{name}"
     if column in found.columns:
         return
@@ -180,7 +182,9 @@ def dictionary_of(
 ) -> dict[str, Any]:
     """Return the data dictionary of a study without the meaning of single columns."""
     readers = _readers(study, connection, sessions)
-    trained = {one["settings"].get("trained") for one in readers.values() if "settings" in one} - {None}
+    trained = {reader["settings"].get("trained") for reader in readers.values() if "settings" in reader} - {
+        None
+    }
     versions = queries.all_versions(connection, study.id)
     collected = str(versions[-1]["design_hash"]) if versions else None
     factors = {
@@ -204,7 +208,7 @@ def dictionary_of(
         "between": study.between,
         "readers": readers,
         "tuning": {name: read_record(training_folder(study.folder, name)) for name in sorted(trained)},
-        "planned": {one.name: one.to_json() for one in planned_analyses(study)},
+        "planned": {analysis.name: analysis.to_json() for analysis in planned_analyses(study)},
         "exclude": study.get("analysis", "exclude", default={}),
         "probing": study.get("analysis", "probing"),
         "truth": read_truth(truth).to_json() if has_simulated and truth.exists() else None,

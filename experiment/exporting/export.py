@@ -29,7 +29,7 @@ from experiment.exporting.psychds import (
     write_rows,
 )
 from experiment.exporting.tables import (
-    Choice,
+    ExportChoice,
     item_columns,
     item_rows,
     own_columns,
@@ -66,7 +66,7 @@ def export_study(
     folder: Path,
     form: str,
     *,
-    choice: Choice | None = None,
+    choice: ExportChoice | None = None,
     replace: bool = False,
 ) -> Exported:
     """Write a study's tables into a folder; ids of recruitment platforms are in none of them."""
@@ -77,9 +77,9 @@ def export_study(
         return dataclasses.replace(_export(study, store, place, form, choice), folder=folder)
 
 
-def _export(study: Study, store: Store, folder: Path, form: str, choice: Choice | None) -> Exported:
+def _export(study: Study, store: Store, folder: Path, form: str, choice: ExportChoice | None) -> Exported:
     beside = folder / "analysis" if form == "psych-ds" else folder
-    chosen = choice or Choice()
+    chosen = choice or ExportChoice()
     lost = 0
     with store.read() as connection:
         tables = tables_of(study, connection, chosen)

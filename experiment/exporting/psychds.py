@@ -29,7 +29,7 @@ from sqlalchemy import Connection
 
 from experiment.columns import Column, trial_columns
 from experiment.exporting.files import cell, write_csv
-from experiment.exporting.tables import Table, call_columns, call_rows, own_columns, trial_rows
+from experiment.exporting.tables import ExportTable, call_columns, call_rows, own_columns, trial_rows
 from experiment.integrity.freezing import DOCUMENT, FILE
 from experiment.store import queries
 from experiment.study import Study
@@ -77,7 +77,7 @@ def file_name(study: str, table: str) -> str:
 
 def write_psychds(
     study: Study,
-    tables: Sequence[Table],
+    tables: Sequence[ExportTable],
     folder: Path,
     credits: Credits,
     *,
@@ -87,7 +87,7 @@ def write_psychds(
     for name in FOLDERS:
         (folder / name).mkdir(exist_ok=True)
     rows: dict[str, int] = {}
-    written: list[Table] = []
+    written: list[ExportTable] = []
     for table in tables:
         file = folder / "data" / file_name(study.id, table.name)
         number = write_csv(file, {ROW_ID.name: ROW_ID, **table.columns}, _numbered(table))
@@ -103,12 +103,12 @@ def write_psychds(
     return rows
 
 
-def _numbered(table: Table) -> Iterator[dict[str, Any]]:
+def _numbered(table: ExportTable) -> Iterator[dict[str, Any]]:
     for place, row in enumerate(table.rows(), 1):
         yield {**row, ROW_ID.name: f"{table.name}-{place}"}
 
 
-def _sidecar(study: Study, table: Table) -> dict[str, Any]:
+def _sidecar(study: Study, table: ExportTable) -> dict[str, Any]:
     return {
         "@context": CONTEXT,
         "@type": "Dataset",
@@ -119,7 +119,7 @@ def _sidecar(study: Study, table: Table) -> dict[str, Any]:
 
 
 def _description(
-    study: Study, tables: Sequence[Table], credits: Credits, rows: Mapping[str, int]
+    study: Study, tables: Sequence[ExportTable], credits: Credits, rows: Mapping[str, int]
 ) -> dict[str, Any]:
     columns: dict[str, list[Column]] = {}
     for table in tables:
@@ -148,7 +148,7 @@ def _description(
     }
 
 
-def _columns(table: Table) -> dict[str, Column]:
+def _columns(table: ExportTable) -> dict[str, Column]:
     """Return the columns as their headers stand in the file."""
     every = {ROW_ID.name: ROW_ID, **table.columns}
     return {str(cell(name, is_text=True)): column for name, column in every.items()}
@@ -164,7 +164,7 @@ def _variable(name: str, columns: Sequence[Column]) -> dict[str, Any]:
 def _texts(
     study: Study,
     folder: Path,
-    tables: Sequence[Table],
+    tables: Sequence[ExportTable],
     rows: Mapping[str, int],
     credits: Credits,
     versions: Sequence[Mapping[str, Any]],
@@ -193,7 +193,7 @@ def _texts(
             shutil.copyfile(study.folder / name, folder / "documentation" / name)
 
 
-def codebook(title: str, tables: Iterable[Table]) -> str:
+def codebook(title: str, tables: Iterable[ExportTable]) -> str:
     """Return the data dictionary of tables as Markdown."""
     parts = [f"# Codebook: {title}\n"]
     for table in tables:
@@ -256,7 +256,7 @@ def write_jspsych(
             continue
         trials = list(group)
         events = list(queries.all_events(connection, session_id=session_id))
-        clock = Clock(every[session_id]["created_at"], trials, events)
+        clock = SessionClock(every[session_id]["created_at"], trials, events)
         rows, interactions = _timeline(trials, events, clock, factors)
         name = re.sub(r"[^A-Za-z0-9]+", "-", str(trials[0]["reader"])).strip("-") + f"_{session_id[:12]}"
         write_rows(folder / f"{name}.json", rows)
@@ -271,7 +271,7 @@ def write_jspsych(
     return number
 
 
-class Clock:
+class SessionClock:
     """Milliseconds since a session began, from stamps of the reader's own clock.
 
     The two clocks are set against each other by the row that reached the server soonest, so that rows which were sent late
@@ -292,7 +292,7 @@ class Clock:
 
 
 def _timeline(
-    trials: list[dict[str, Any]], events: list[dict[str, Any]], clock: Clock, factors: tuple[str, ...]
+    trials: list[dict[str, Any]], events: list[dict[str, Any]], clock: SessionClock, factors: tuple[str, ...]
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     found = [
         (clock.elapsed(row["created_at"], row["received_at"]), 0, row["trial_index"], _trial(row, factors))

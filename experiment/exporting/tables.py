@@ -225,7 +225,7 @@ Rows = Iterable[Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
-class Choice:
+class ExportChoice:
     """Whose data are exported, and whether with what models were sent."""
 
     pilots: bool = True
@@ -249,7 +249,7 @@ BETWEEN = ", one for a whole session"
 
 
 @dataclass(frozen=True)
-class Table:
+class ExportTable:
     """One table: its columns in order, what makes a row unique, how to get the rows, and whether they are further verdicts."""
 
     name: str
@@ -267,7 +267,7 @@ def own_columns(table: str) -> dict[str, Column]:
     return {row["name"]: Column(**row) for row in given[table]}
 
 
-def tables_of(study: Study, connection: Connection, choice: Choice) -> list[Table]:
+def tables_of(study: Study, connection: Connection, choice: ExportChoice) -> list[ExportTable]:
     """Return the tables of a study; rows are read when they are asked for, while the connection is open."""
     sessions = queries.sessions_overview(connection, study.id)
     chosen = {row["session_id"] for row in choice.of(connection, study.id)}
@@ -293,7 +293,7 @@ def tables_of(study: Study, connection: Connection, choice: Choice) -> list[Tabl
     columns = item_columns(study.items, tuple(study.factors), own_columns("items"))
     items = _table("items", columns, lambda: item_rows(study.items), *study.factors)
 
-    def of_chosen(table: Table) -> Table:
+    def of_chosen(table: ExportTable) -> ExportTable:
         return dataclasses.replace(
             table, rows=lambda: (row for row in table.rows() if row["session_id"] in chosen)
         )
@@ -302,10 +302,10 @@ def tables_of(study: Study, connection: Connection, choice: Choice) -> list[Tabl
     return [*first, calls, items, *map(of_chosen, verdict_tables(study, connection))]
 
 
-def _table(name: str, columns: Mapping[str, Column], rows: Callable[[], Rows], *key: str) -> Table:
+def _table(name: str, columns: Mapping[str, Column], rows: Callable[[], Rows], *key: str) -> ExportTable:
     """Return a table that ``tables.json`` tells of."""
     told = _told_of_tables()[name]
-    return Table(name, told["about"], columns, (*told["key"], *key), rows)
+    return ExportTable(name, told["about"], columns, (*told["key"], *key), rows)
 
 
 @cache
@@ -314,7 +314,7 @@ def _told_of_tables() -> dict[str, Any]:
     return told
 
 
-def verdict_tables(study: Study, connection: Connection) -> list[Table]:
+def verdict_tables(study: Study, connection: Connection) -> list[ExportTable]:
     """Return what stands beside the verdicts of the trials table: what papers' parsers and scorers made of replies, and cosines.
 
     None of them for a study whose replies no paper's code reads and no vectors were compared of.

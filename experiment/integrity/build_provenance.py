@@ -233,7 +233,7 @@ def _items_line(connection: Connection, study: Study, version: int) -> str:
 
 
 def _now(condition: Mapping[str, str], items: list[Item]) -> Item | None:
-    return next((one for one in items if one.condition.items() <= condition.items()), None)
+    return next((item for item in items if item.condition.items() <= condition.items()), None)
 
 
 def _difference(row: Mapping[str, Any], now: Item | None) -> str | None:

@@ -233,7 +233,7 @@ def check_address(url: str) -> None:
 
 
 @dataclass
-class Findings:
+class VerificationReport:
     """What a verification found."""
 
     hash: str | None
@@ -254,7 +254,7 @@ class Findings:
 
 def verify_study(
     study: Study, store: Store | None, *, known_heads: Mapping[str, Any] | None = None
-) -> Findings:
+) -> VerificationReport:
     """Compare a study with its freeze and check every chain, session by session."""
     frozen = read_freeze(study.folder)
     if frozen is None:
@@ -262,9 +262,9 @@ def verify_study(
             raise UserError(
                 f"{study.id} was never frozen", mend=f"Freeze it with: wrods freeze {study.folder}"
             )
-        found = Findings(None, None, [])
+        found = VerificationReport(None, None, [])
     else:
-        found = Findings(frozen.hash, frozen.frozen_at, changes_since(study, frozen))
+        found = VerificationReport(frozen.hash, frozen.frozen_at, changes_since(study, frozen))
     if store is None:
         return found
     with store.read() as connection:
@@ -317,7 +317,7 @@ def read_heads(file: Path) -> dict[str, Any]:
         ) from error
 
 
-def write_heads(file: Path, found: Findings) -> None:
+def write_heads(file: Path, found: VerificationReport) -> None:
     """Note the last link of every session in a file, to be kept where nobody who has the database can change it."""
     replace_file(
         file, json.dumps({"wrods_heads": 1, "freeze": found.hash, "heads": found.heads}, indent=1) + "\n"

@@ -39,7 +39,7 @@ _UNITS = {"min": "minutes", "h": "hours", "d": "days"}
 
 
 @dataclass(frozen=True)
-class Kept:
+class MaintainedStudy:
     """A study to be looked after: where it lies, its store, and after how long it forgets platform ids."""
 
     study: str
@@ -48,10 +48,12 @@ class Kept:
     forget_after: timedelta | None
 
 
-def kept(study: Study, store: Store) -> Kept:
+def kept(study: Study, store: Store) -> MaintainedStudy:
     """Return what upkeep needs of a study."""
     given = study.get("participants", "privacy", "forget_platform_ids_after")
-    return Kept(study.id, study.folder, store, None if given is None else long_duration(str(given)))
+    return MaintainedStudy(
+        study.id, study.folder, store, None if given is None else long_duration(str(given))
+    )
 
 
 def long_duration(text: str) -> timedelta:
@@ -62,7 +64,7 @@ def long_duration(text: str) -> timedelta:
     return timedelta(**{_UNITS[found[2]]: float(found[1])})
 
 
-def make_backups(kept: Kept, places: Sequence[Path] = (), *, actor: str = SERVER) -> list[Path]:
+def make_backups(kept: MaintainedStudy, places: Sequence[Path] = (), *, actor: str = SERVER) -> list[Path]:
     """Back a study up into its own folder ``backups/`` and further folders, and remove copies that are no longer kept."""
     made: list[Path] = []
     first: UserError | OSError | None = None
@@ -121,7 +123,7 @@ def note_place(store: Store, study: str, action: str, place: Path, actor: str) -
     store.write(lambda connection: add_audit(connection, actor, action, study=study, detail=detail)).result()
 
 
-def forget_platform_ids(kept: Kept, *, now: datetime | None = None) -> int:
+def forget_platform_ids(kept: MaintainedStudy, *, now: datetime | None = None) -> int:
     """Erase the platform ids and invited names that were kept as long as the study says, backups included; return how many.
 
     The database's own files are cleaned of them by :func:`~experiment.integrity.withdrawal.clean_up`.
@@ -143,7 +145,7 @@ def forget_platform_ids(kept: Kept, *, now: datetime | None = None) -> int:
     return number
 
 
-def forget_undecided_sessions(kept: Kept, *, now: datetime | None = None) -> int:
+def forget_undecided_sessions(kept: MaintainedStudy, *, now: datetime | None = None) -> int:
     """Erase sessions that were left on the consent screen for a day; return how many. Files are cleaned afterwards."""
     due = stamp((now or datetime.now(UTC)) - UNDECIDED_FOR)
     gone = kept.store.write(lambda connection: forget_undecided(connection, kept.study, due)).result()
@@ -156,7 +158,7 @@ class Maintenance:
 
     def __init__(
         self,
-        studies: Sequence[Kept],
+        studies: Sequence[MaintainedStudy],
         places: Sequence[Path],
         tell: Callable[[str], None],
         note_backup: Callable[[str, Exception | None], None],
@@ -187,26 +189,26 @@ class Maintenance:
 
     def round(self) -> None:
         """Back every study up, forget what is due, and clean up after what was erased, once."""
-        for one in self._studies:
+        for study in self._studies:
             for what, forget in (
                 ("platform ids", forget_platform_ids),
                 ("sessions left on the consent screen", forget_undecided_sessions),
             ):
                 try:
-                    forget(one)
+                    forget(study)
                 except Exception as error:
                     # whatever it is, people are answering: report it and go on
-                    self._tell(f"{one.study}: {what} could not be forgotten: {error}")
+                    self._tell(f"{study.study}: {what} could not be forgotten: {error}")
             try:
-                left = clean_up(one.store, one.study, one.folder)
+                left = clean_up(study.store, study.study, study.folder)
             except Exception as error:
-                left = [f"{one.study}: files were not cleaned of deleted answers: {error}"]
+                left = [f"{study.study}: files were not cleaned of deleted answers: {error}"]
             for line in left:
                 self._tell(line)
             failure: Exception | None = None
             try:
-                make_backups(one, self._places)
+                make_backups(study, self._places)
             except Exception as error:
                 failure = error
-                one.store.check()  # a damaged file is one reason
-            self._note_backup(one.study, failure)
+                study.store.check()  # a damaged file is one reason
+            self._note_backup(study.study, failure)

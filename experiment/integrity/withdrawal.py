@@ -29,7 +29,7 @@ from experiment.store import Store
 from experiment.store.assignment import INVITED, NETWORK, TYPED
 from experiment.store.backups import (
     FOLDER,
-    Marks,
+    DatabaseMarks,
     back_up,
     backups_in,
     is_dump,
@@ -64,7 +64,7 @@ _LOOK_ALIKES = str.maketrans("авекмнорстухіјѕ" + "αβεικμν�
 
 
 @dataclass(frozen=True)
-class Found:
+class PersonSession:
     """A session of the person who withdraws; ``person`` is their key inside the store, ``known_as`` their outside names."""
 
     session_id: str
@@ -82,8 +82,8 @@ class Found:
 class SeveralPersons(Exception):
     """What was given fits more than one person; ``found`` holds the sessions of all of them."""
 
-    def __init__(self, found: Sequence[Found]) -> None:
-        super().__init__(f"{len({one.person for one in found})} persons")
+    def __init__(self, found: Sequence[PersonSession]) -> None:
+        super().__init__(f"{len({session.person for session in found})} persons")
         self.found = tuple(found)
 
 
@@ -96,7 +96,7 @@ def find_person(
     station: str | None = None,
     at: datetime | None = None,
     session: str | None = None,
-) -> list[Found]:
+) -> list[PersonSession]:
     """Return all sessions of one person, found by number, platform id, station and time, or one of the sessions."""
     is_persons = (sessions.c.study == study, sessions.c.reader_kind.in_(PARTICIPANTS))
     query = select(sessions.c.session_id, sessions.c.person_key).where(*is_persons)
@@ -193,7 +193,7 @@ def _is_number(station: str, given: str) -> bool:
     return found is not None and given.isdecimal() and int(found[1]) == int(given)
 
 
-def _found(connection: Connection, row: Mapping[str, Any]) -> Found:
+def _found(connection: Connection, row: Mapping[str, Any]) -> PersonSession:
     session_id = str(row["session_id"])
     trials_stored = select(func.count()).select_from(trials).where(trials.c.session_id == session_id)
     names = connection.execute(
@@ -201,7 +201,7 @@ def _found(connection: Connection, row: Mapping[str, Any]) -> Found:
             people.c.session_id == session_id, people.c.source.not_in((TYPED, NETWORK))
         )
     )
-    return Found(
+    return PersonSession(
         session_id=session_id,
         person=str(row["person_key"] or session_id),
         reader=row["reader"],
@@ -227,7 +227,7 @@ _ONE_AT_A_TIME = threading.Lock()
 class Scope:
     """What a withdrawal erases, and what it cannot reach."""
 
-    sessions: tuple[Found, ...]
+    sessions: tuple[PersonSession, ...]
     links: tuple[str, ...]
     derived: int
     backups: tuple[Path, ...]
@@ -249,13 +249,13 @@ def scope_of(
     store: Store,
     study: str,
     folder: Path,
-    chosen: Sequence[Found],
+    chosen: Sequence[PersonSession],
     *,
     links: Sequence[str] = (),
     backups: Iterable[Path] = (),
 ) -> Scope:
     """Say what the withdrawal of some sessions erases and what it cannot reach, changing nothing."""
-    ids = [one.session_id for one in chosen]
+    ids = [session.session_id for session in chosen]
     with store.read() as connection:
         derived = derived_sessions(connection, ids)
         asked = sorted(
@@ -364,7 +364,7 @@ def scrub(store: Store, study: str, folder: Path, *, backups: Iterable[Path] = (
 
 
 def _clean_folder(
-    store: Store, stem: str, place: Path, ours: Marks, gone: Sequence[str], done: Scrubbed
+    store: Store, stem: str, place: Path, ours: DatabaseMarks, gone: Sequence[str], done: Scrubbed
 ) -> None:
     """Clean the copies of a database in a folder, and leave the list of what was withdrawn beside them."""
     dumps: list[Path] = []
@@ -407,7 +407,7 @@ def _copies(store: Store, place: Path) -> list[Path]:
     return [file for file in files if store.path is None or not is_dump(file)]
 
 
-def _is_ours(file: Path, ours: Marks) -> bool:
+def _is_ours(file: Path, ours: DatabaseMarks) -> bool:
     try:
         return marks_of(file).is_copy_of(ours)
     except UserError:

@@ -35,7 +35,9 @@ def disjoint_logprobs(
         nearest = {path for path in longer if not any(_goes_on(between, path) for between in longer)}
         lost = sum(
             math.exp(min(0.0, logprobs[other] - value))
-            for other in {paths[one]: one for one in logprobs if paths[one] in nearest}.values()
+            for other in {
+                paths[logprob]: logprob for logprob in logprobs if paths[logprob] in nearest
+            }.values()
         )
         found[label] = value + math.log(max(LEAST_LEFT, 1.0 - lost)) if nearest else value
     return found

@@ -18,7 +18,7 @@ _AZURE_HOSTS = (".openai.azure.com", ".cognitiveservices.azure.com", ".services.
 
 
 @dataclass(frozen=True)
-class Server:
+class ApiServer:
     """An OpenAI-compatible server."""
 
     base_url: str
@@ -45,7 +45,7 @@ class Server:
         return address.is_loopback or address.is_private
 
 
-def server_of(options: Mapping[str, object]) -> Server:
+def server_of(options: Mapping[str, object]) -> ApiServer:
     """Return the server under ``base_url``, else the one in the variable ``OPENAI_BASE_URL``, else OpenAI."""
     base_url = str(options.get("base_url") or os.environ.get("OPENAI_BASE_URL") or OPENAI_URL)
     address = urlsplit(base_url)
@@ -64,7 +64,7 @@ def server_of(options: Mapping[str, object]) -> Server:
         raise UserError(
             f"base_url {base_url!r} would send the key in the open", mend="It begins with https:// there."
         )
-    return Server(
+    return ApiServer(
         base_url.rstrip("/"),
         host.endswith(".openai.com"),
         is_azure=version is not None,

@@ -28,7 +28,7 @@ DETERMINERS = r"(?:(?:the|this|that|given|das|dieses|die|diese|la|esta|el|este) 
 
 
 @dataclass(frozen=True)
-class Told:
+class SearchableReply:
     """A reply as it is searched for labels.
 
     ``shown``: for each label the text, of the same length, in which longer labels that hold it are blank.
@@ -48,7 +48,7 @@ class Told:
         return [other for other in self.labels if other != label]
 
 
-def told(reply: str, labels: Sequence[str]) -> Told:
+def told(reply: str, labels: Sequence[str]) -> SearchableReply:
     """Return a tidy reply with words of longer labels put in their order, and sayings that hold a label blank.
 
     Only a label that is another with words before or behind it is put in order: "agree strongly" becomes "strongly agree".
@@ -58,7 +58,9 @@ def told(reply: str, labels: Sequence[str]) -> Told:
         reply = label.join(turned.split(reply))
     if not _have_idioms(together):
         reply = pattern("idiom").sub(_blank, reply)
-    return Told(reply, together, {label: _without_longer(reply, label, together) for label in together})
+    return SearchableReply(
+        reply, together, {label: _without_longer(reply, label, together) for label in together}
+    )
 
 
 @lru_cache(MOST_LABELS)
@@ -102,7 +104,7 @@ def _blank(found: re.Match[str]) -> str:
     return BLANK * len(found[0])
 
 
-def is_graded(label: str, reply: Told) -> bool:
+def is_graded(label: str, reply: SearchableReply) -> bool:
     """Say whether a reply gives a word of a scale more or less than the label has: "somewhat agree" is not "agree"."""
     return any(pattern.search(reply.shown[label]) for pattern in _graded(label, reply.labels))
 
@@ -176,7 +178,7 @@ def _longer(label: str, labels: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
         spellings = (other, re.sub(r"\A(non|pseudo)(?=\w)", r"\1 ", other, flags=re.IGNORECASE))
         within = rf"(?<!\w){re.escape(label)}(?!\w)"
         if other != label and any(
-            len(one) > len(label) and re.search(within, one, flags(label)) for one in spellings
+            len(spelling) > len(label) and re.search(within, spelling, flags(label)) for spelling in spellings
         ):
             found.append(re.compile(rf"(?<!\w){spelt(other)}(?!\w)", flags(other)))
     return tuple(found)
@@ -194,7 +196,7 @@ _QUOTED = r"[\"'“„«*_`]{1,3}[^\"'”“»*_`\n]{1,60}[\"'”“»*_`]{1,3}"
 
 
 @dataclass(frozen=True)
-class Given:
+class GivenLabel:
     """Where a label is given first, and whether in so many words ("the answer is", "I think") rather than by itself."""
 
     end: int
@@ -281,7 +283,7 @@ def anywhere(label: str) -> re.Pattern[str]:
     return re.compile(rf"(?<!\w){spelt(label)}(?!\w)", flags(label))
 
 
-def announced(label: str, reply: Told) -> Given | None:
+def announced(label: str, reply: SearchableReply) -> GivenLabel | None:
     """Return where a label is first announced; None where it never is, or only behind a negation or in a supposition."""
     if not _ends_a_word(label).search(reply.shown[label]):
         return None
@@ -296,10 +298,10 @@ def announced(label: str, reply: Told) -> Given | None:
                 continue
             found.append(match.end("label"))
             break
-    return Given(min(found), True) if found else None
+    return GivenLabel(min(found), True) if found else None
 
 
-def in_clause(label: str, reply: Told) -> Given | None:
+def in_clause(label: str, reply: SearchableReply) -> GivenLabel | None:
     """Return where a clause first gives a label and says nothing else; None where none does."""
     if not _ends_a_word(label).search(reply.shown[label]):
         return None
@@ -312,7 +314,9 @@ def in_clause(label: str, reply: Told) -> Given | None:
             continue
         place = match.start("from")
         # "A" in front of a label is another label before it is an article
-        named = [one for one in reply.labels if reply.places(one, match.start("lead"), match.start("label"))]
+        named = [
+            label for label in reply.labels if reply.places(label, match.start("lead"), match.start("label"))
+        ]
         if named or is_denied(place, reply, label):
             continue
         if match["turn"] and pattern("only").search(
@@ -324,7 +328,7 @@ def in_clause(label: str, reply: Told) -> Given | None:
         rest = re.split(r"[.!?\n;]", reply.text[match.end() :], maxsplit=1)[0]
         if _is_conditional(rest) or _goes_on(label, reply, match.end(), match.end() + len(rest)):
             continue
-        return Given(match.end("label"), is_said)
+        return GivenLabel(match.end("label"), is_said)
     return None
 
 
@@ -338,7 +342,7 @@ def _contrasting(label: str, others: tuple[str, ...]) -> re.Pattern[str]:
     )
 
 
-def contrasted(label: str, reply: Told) -> Given | None:
+def contrasted(label: str, reply: SearchableReply) -> GivenLabel | None:
     """Return where a label is first given against another that is denied: "It's not B but A"; None where it never is."""
     others = tuple(reply.others(label))
     if not others or not pattern("contrast").search(reply.text):
@@ -348,11 +352,11 @@ def contrasted(label: str, reply: Told) -> Given | None:
         if is_denied(match.start(), reply, label) or _is_conditional(rest):
             continue
         if not _goes_on(label, reply, match.end(), match.end() + len(rest)):
-            return Given(match.end("label"), True)
+            return GivenLabel(match.end("label"), True)
     return None
 
 
-def is_denied(place: int, reply: Told, label: str) -> bool:
+def is_denied(place: int, reply: SearchableReply, label: str) -> bool:
     """Say whether a label stands behind a negation or in a supposition, in its own sentence and behind any other label."""
     before = reply.text[max(0, place - _LOOK_BACK) : place]
     ends = deque((match.end() for match in _SENTENCE.finditer(before)), maxlen=1)
@@ -409,14 +413,14 @@ def _is_conditional(rest: str) -> bool:
     return _begins("supposed", r"[ ,(]{0,3}(?:only )?").match(rest) is not None
 
 
-def _goes_on(label: str, reply: Told, start: int, end: int) -> bool:
+def _goes_on(label: str, reply: SearchableReply, start: int, end: int) -> bool:
     """Say whether the rest of a sentence names another label, other than to deny it or to give a reason."""
     if _begins("since", r"\W{0,3}").match(reply.text[start:end]):
         return False
     return not are_denied(reply.others(label), reply, start, end)
 
 
-def are_denied(labels: list[str], reply: Told, start: int, end: int | None = None) -> bool:
+def are_denied(labels: list[str], reply: SearchableReply, start: int, end: int | None = None) -> bool:
     """Say whether labels are named between two places only to deny them: "A. B would be wrong, but not A"."""
     return all(
         is_denied(place, reply, other) for other in labels for place, _ in reply.places(other, start, end)
@@ -448,18 +452,18 @@ def parse_label(reply: str | None, labels: Sequence[str], options: Sequence[str]
     return parsed
 
 
-def _found(said: Told, options: Sequence[str]) -> Parsed:
+def _found(said: SearchableReply, options: Sequence[str]) -> Parsed:
     """Return the label that a reply with more in it gives."""
     given: dict[str, tuple[int, bool]] = {}
     for label in said.labels:
         ways = (announced(label, said), in_clause(label, said), contrasted(label, said))
-        places = [one for one in ways if one is not None]
+        places = [way for way in ways if way is not None]
         first = _stands_first(label, said)
         if first is None or _is_heading(label, said.text):
             first = _closes_alone(label, said)
-        ends = [one.end for one in places] + ([] if first is None else [first])
+        ends = [place.end for place in places] + ([] if first is None else [first])
         if ends:
-            given[label] = min(ends), any(one.is_said for one in places)
+            given[label] = min(ends), any(place.is_said for place in places)
     if len(given) == 1:
         ((label, (end, is_said)),) = given.items()
         return _only(label, said, end, is_said=is_said)
@@ -476,7 +480,7 @@ def _found(said: Told, options: Sequence[str]) -> Parsed:
         around = anywhere(label).sub(" ", said.shown[label])
         if any(pattern(name).search(around) for name in ("denied", "supposed")):
             return Parsed(None, "unparsed")
-        if _closes(label, said.text) or all(_is_telling(one) for one in said.labels):
+        if _closes(label, said.text) or all(_is_telling(label) for label in said.labels):
             return Parsed(label, "valid")
     return Parsed(None, "unparsed")
 
@@ -511,7 +515,7 @@ def _whole(reply: str, labels: Sequence[str]) -> str | None:
     return same[0] if len(same) == 1 and len(told) > 1 else None
 
 
-def _only(label: str, said: Told, end: int, *, is_said: bool) -> Parsed:
+def _only(label: str, said: SearchableReply, end: int, *, is_said: bool) -> Parsed:
     """Return the label that alone is given, unless the reply doubts it, takes it back or names another as well."""
     others = said.others(label)
     rest = said.text[end:]
@@ -590,7 +594,7 @@ def _begins_with_excuse(label: str, rest: str) -> bool:
         return True
     sentences = re.split(r"[.!?\n;]+", rest, maxsplit=2)
     is_nay = re.fullmatch(words("nay"), fold(label)) is not None
-    return is_nay and any(pattern("refused").search(one) for one in sentences[:2])
+    return is_nay and any(pattern("refused").search(sentence) for sentence in sentences[:2])
 
 
 @cache
@@ -610,7 +614,7 @@ def _doubts() -> re.Pattern[str]:
     return re.compile(doubts, re.IGNORECASE)
 
 
-def _stands_first(label: str, said: Told) -> int | None:
+def _stands_first(label: str, said: SearchableReply) -> int | None:
     """Return where a label ends that is alone on the first line, or first on it and then a mark; None where it is not."""
     text = said.shown[label]
     begin = len(text) - len(text.lstrip())
@@ -626,7 +630,7 @@ def _marked(label: str) -> re.Pattern[str]:
     return re.compile(rf"{OPEN}{spelt(label)}{SHUT}(?={mark()})", flags(label))
 
 
-def _closes_alone(label: str, said: Told) -> int | None:
+def _closes_alone(label: str, said: SearchableReply) -> int | None:
     """Return where a label ends that is alone on the last line of a reply which does not decline; None where it is not."""
     above, _, last = said.shown[label].rstrip().rpartition("\n")
     if fold(last.strip(WRAPPING)) != fold(label.strip(WRAPPING) or label) or (

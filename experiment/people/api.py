@@ -38,13 +38,13 @@ from experiment.people.response_intake import (
 )
 from experiment.people.server_state import KILOBYTES_PER_HOUR, SENDINGS_PER_MINUTE, this_site
 from experiment.people.service import StudyService
-from experiment.people.session_cache import LiveSession, Pass
+from experiment.people.session_cache import AccessPass, LiveSession
 from experiment.people.session_start import (
     ALWAYS_RESUMES,
     AlreadyTookPart,
     Arrival,
     NotResumed,
-    Opened,
+    OpenedSession,
     OpenElsewhere,
     come_back,
     open_session,
@@ -195,7 +195,7 @@ def _arrival(service: StudyService, body: Mapping[str, Any]) -> Arrival:
     return Arrival(link, number, is_shown=is_shown, is_signed=is_signed)
 
 
-def _pass(service: StudyService, given: str | None) -> Pass | None:
+def _pass(service: StudyService, given: str | None) -> AccessPass | None:
     """Return what a pass says, None where none was given."""
     if given is None:
         return None
@@ -208,8 +208,8 @@ def _pass(service: StudyService, given: str | None) -> Pass | None:
 
 
 def _opening(
-    service: StudyService, operation: Callable[[Connection], Opened], session_id: str = ""
-) -> Opened:
+    service: StudyService, operation: Callable[[Connection], OpenedSession], session_id: str = ""
+) -> OpenedSession:
     words = service.pack.texts
     try:
         return _committed(service, operation, session_id)
@@ -250,7 +250,7 @@ def _elsewhere(service: StudyService, may_take: bool) -> Problem:
     return Problem(423, words["open_elsewhere"], rule=rule, mend=words["go_back_there"], may_take=may_take)
 
 
-def _told(service: StudyService, opened: Opened) -> dict[str, Any]:
+def _told(service: StudyService, opened: OpenedSession) -> dict[str, Any]:
     told = {
         "session_id": opened.session_id,
         "token": opened.token,
@@ -276,7 +276,9 @@ def look(study: str, session_id: str) -> Response:
         raise no_such_session()
     state = str(row["state"])
     number = row["participant_id"]
-    return jsonify(_told(service, Opened(session_id, "", row["plan"], False, done, shown, state, number)))
+    return jsonify(
+        _told(service, OpenedSession(session_id, "", row["plan"], False, done, shown, state, number))
+    )
 
 
 @api.post("/sessions/<session_id>/resume")
@@ -287,7 +289,7 @@ def resume(study: str, session_id: str) -> Response:
     take = bool(read_body(request, "resume").get("take"))
     lease = _lease()
 
-    def back(connection: Connection) -> Opened:
+    def back(connection: Connection) -> OpenedSession:
         row = queries.session(connection, live.session_id)
         if row is None:
             raise SessionGone(live.session_id)

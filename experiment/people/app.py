@@ -32,7 +32,7 @@ from experiment.people.lab.serving import own_names
 from experiment.people.lab.stations import PAGE_NAMES, lab_pages, stations
 from experiment.people.pages import ASSETS, digest, pages, speaking
 from experiment.people.request_validation import LARGEST_BODY, Problem
-from experiment.people.server import Server
+from experiment.people.server import StudyServer
 from experiment.people.server_state import make_site, this_site
 from experiment.people.service import PeopleSettings, StudyService, service_for
 from experiment.store import Store, StoreError
@@ -229,7 +229,7 @@ class LocalServer:
         app = create_app({study.id: service_for(study, store)}, config=settings)
         self._site = app.extensions["wrods"]
         self._study = study.id
-        self._server = Server(app, HOST, 0)
+        self._server = StudyServer(app, HOST, 0)
         self._thread = threading.Thread(target=self._server.run, name="wrods-server", daemon=True)
 
     @property

@@ -30,7 +30,7 @@ RESET = struct.pack("hh" if sys.platform == "win32" else "ii", 1, 0)
 
 
 @dataclass(frozen=True)
-class Limits:
+class CallerLimits:
     """Limits on what each caller can use of a server."""
 
     per_address: int = 500
@@ -46,7 +46,7 @@ class Limits:
     stalled_s: float = 30.0
 
 
-BEHIND_PROXY = Limits(idle_s=300.0)
+BEHIND_PROXY = CallerLimits(idle_s=300.0)
 """A proxy keeps its connections for longer than a browser, and closes them itself."""
 
 
@@ -70,7 +70,7 @@ def raise_file_limit() -> int:
     return MOST_FILES if soft == resource.RLIM_INFINITY else soft
 
 
-def within_files(limits: Limits, files: int) -> Limits:
+def within_files(limits: CallerLimits, files: int) -> CallerLimits:
     """Return limits whose total a number of open files allows, of which no address has more than half."""
     total = max(16, min(limits.total, (files - KEPT_FILES) // FILES_A_CONNECTION))
     return replace(
@@ -106,7 +106,7 @@ def _within(address: str, bits: int, bits_of_six: int) -> str:
 class InProgress:
     """Counts the requests in progress behind a proxy, by the address and the network that they come from."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: CallerLimits) -> None:
         self._limits = limits
         self._counts: dict[str, int] = {}
 
@@ -206,7 +206,7 @@ class Connection:
         """Note that its caller has read a part of the answer."""
         self._since = self._table.now()
 
-    def is_overdue(self, now: float, limits: Limits) -> bool:
+    def is_overdue(self, now: float, limits: CallerLimits) -> bool:
         """Return whether its caller takes longer than allowed."""
         waited = now - self._since
         if self._phase is Phase.WORK:
@@ -251,7 +251,7 @@ class Connection:
 class Connections:
     """All connections of a server, counted by where they come from."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: CallerLimits) -> None:
         self.limits = limits
         self.now = asyncio.get_running_loop().time
         self._all = _Place(limits.total)

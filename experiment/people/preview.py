@@ -208,7 +208,7 @@ def prompt_maker(study: Study, model: str | None) -> Callable[[Plan, Trial], dic
         shown = prompt_in_context(study, settings, plan, trial)
         rendered = render(plan, trial) if shown is None else shown.request
         return {
-            "messages": [{"role": one.role, "content": one.content} for one in rendered.messages],
+            "messages": [{"role": message.role, "content": message.content} for message in rendered.messages],
             "labels": rendered.labels,
             "model": model,
             "tokens": None if cut is None else cut(rendered.messages),

@@ -34,7 +34,7 @@ UNREADABLE = "could not be summarized"
 
 
 @dataclass(frozen=True)
-class Measure:
+class QualitySign:
     """One sign of careless or automatic answering."""
 
     kind: str
@@ -82,7 +82,7 @@ def said(kind: str, value: float) -> str:
 
 def measures(
     trials: Iterable[Row], planned: Mapping[int, Row], bounds: Mapping[str, float] | None = None
-) -> list[Measure]:
+) -> list[QualitySign]:
     """Measure a session's trials; signs for which there is nothing to measure are left out."""
     rows = [row for row in trials if not row["is_practice"]]
     found = {
@@ -98,12 +98,12 @@ def measures(
         RIGHT_SHARE: _wrong(rows) if RIGHT_SHARE in (bounds or {}) else None,
     }
     chosen = {kind: float(sign["bound"]) for kind, sign in signs().items()} | dict(bounds or {})
-    return [Measure(kind, one[0], chosen[kind], one[1]) for kind, one in found.items() if one is not None]
+    return [QualitySign(kind, one[0], chosen[kind], one[1]) for kind, one in found.items() if one is not None]
 
 
-def flagged(found: Sequence[Measure]) -> list[Measure]:
+def flagged(found: Sequence[QualitySign]) -> list[QualitySign]:
     """Return the measures above their bounds."""
-    return [one for one in found if one.is_flagged]
+    return [sign for sign in found if sign.is_flagged]
 
 
 Found = tuple[float, str] | None
@@ -261,10 +261,10 @@ Keys = Mapping[int, Mapping[str, Any]]
 class _Kept:
     trials: int
     at: float
-    found: list[Measure]
+    found: list[QualitySign]
 
 
-class Findings:
+class SessionMetrics:
     """Measures by session, for all studies of a server."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -280,7 +280,7 @@ class Findings:
         bounds: Mapping[str, float],
         *,
         within_s: float | None = None,
-    ) -> dict[str, list[Measure]]:
+    ) -> dict[str, list[QualitySign]]:
         """Return the measures of people's (and simulated readers') sessions."""
         found = {}
         until = None if within_s is None else self._clock() + within_s
@@ -315,7 +315,7 @@ class Findings:
 
     def _measure(
         self, connection: Connection, row: Mapping[str, Any], bounds: Mapping[str, float]
-    ) -> list[Measure]:
+    ) -> list[QualitySign]:
         session_id = row["session_id"]
         with self._lock:
             keys = self._keys.get(session_id)
@@ -327,7 +327,7 @@ class Findings:
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             # one session's rows keep nobody from seeing the others
             why = f"its rows cannot be measured ({type(error).__name__})"
-            found = [Measure(UNREADABLE, 1.0, 0.0, why)]
+            found = [QualitySign(UNREADABLE, 1.0, 0.0, why)]
         with self._lock:
             self._kept[session_id] = _Kept(row["n_trials"], self._clock(), found)
             self._keys[session_id] = keys

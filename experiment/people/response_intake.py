@@ -117,7 +117,7 @@ def depart(connection: Connection, session_id: str, wish: Wish, withdraw_until: 
     of_person = list(dict.fromkeys([row["session_id"], *connection.scalars(same)]))
     theirs = [session_id] if wish == "decline" else of_person
     is_asked = wish == "decline" or asks_for_consent(row["plan"])
-    if is_asked and not any(has_agreed(connection, one) for one in theirs):
+    if is_asked and not any(has_agreed(connection, their) for their in theirs):
         forget_and_count(connection, session_id, DECLINED)
         for other in theirs[1:]:
             forget(connection, other)
@@ -218,7 +218,7 @@ class NotAgreed(Exception):
 
 
 @dataclass(frozen=True)
-class Taken:
+class IntakeResult:
     """What became of something sent."""
 
     told: Literal["stored", "same", "erased"]
@@ -229,7 +229,7 @@ class Taken:
     departed: Departed | None = None
 
 
-Take = Callable[[Connection], Taken]
+Take = Callable[[Connection], IntakeResult]
 KeepNetwork = Callable[[Connection, str], None]
 """Keeps what a study keeps of a session's network, once its reader has agreed."""
 HoldEarlyEnd = Callable[[Connection, str, str | None], None]
@@ -258,17 +258,17 @@ def trial_operation(
     row["rt"], doubt = response_time(body)
     row |= {"session_id": live.session_id, "payload_hash": records.payload_hash(body)}
 
-    def store(connection: Connection) -> Taken:
+    def store(connection: Connection) -> IntakeResult:
         # the session's row comes before its chain everywhere, so that no two operations wait for each other
         heard = session_activity.hear(connection, live.session_id, lease)
         with chain.gathering(connection, live.session_id):
             return store_all(connection, heard)
 
-    def store_all(connection: Connection, heard: session_activity.SessionActivity) -> Taken:
+    def store_all(connection: Connection, heard: session_activity.SessionActivity) -> IntakeResult:
         _require_agreement(connection, live)
         told = records.store_trial(connection, row, parts, verdict)
         if told == "same":
-            return Taken(told, heard.is_elsewhere, feedback=feedback)
+            return IntakeResult(told, heard.is_elsewhere, feedback=feedback)
         if heard.state == "finished":
             raise SessionEnded
         if doubt is not None:
@@ -278,7 +278,7 @@ def trial_operation(
             index, attempt = announced
             detail = {"trial_index": index, "attempt": attempt}
             records.add_event(connection, live.session_id, session_activity.SHOWN, detail)
-        return Taken(told, heard.is_elsewhere, feedback=feedback)
+        return IntakeResult(told, heard.is_elsewhere, feedback=feedback)
 
     return store
 
@@ -331,9 +331,11 @@ def event_operation(
             400, f"this study sends nobody away for {kind}", rule="an end is one that the session's plan has"
         )
 
-    def store(connection: Connection) -> Taken:
+    def store(connection: Connection) -> IntakeResult:
         if wish is not None:
-            return Taken("erased", departed=depart(connection, live.session_id, wish, live.withdraw_until))
+            return IntakeResult(
+                "erased", departed=depart(connection, live.session_id, wish, live.withdraw_until)
+            )
         heard = session_activity.hear(connection, live.session_id, lease)
         told = records.add_event(
             connection, live.session_id, kind, detail, client_uuid=body["client_uuid"], at=body.get("at")
@@ -345,10 +347,10 @@ def event_operation(
             # whoever was screened out is still told how to return the place, and is erased within a day
             left = leave_unagreed(connection, live.session_id) if kind == "stop" else None
             if left is not None:
-                return Taken("erased", departed=left)
+                return IntakeResult("erased", departed=left)
         if kind == "consent" and told == "stored":
             keep_network(connection, live.session_id)
-        return Taken(told, heard.is_elsewhere)
+        return IntakeResult(told, heard.is_elsewhere)
 
     return store
 
@@ -400,7 +402,7 @@ def answers_operation(
     lets_in, missed = is_eligible(list(questions), body["answers"])
     detail = {"screen": screen, "answers": dict(body["answers"])}
 
-    def store(connection: Connection) -> Taken:
+    def store(connection: Connection) -> IntakeResult:
         heard = session_activity.hear(connection, live.session_id, lease)
         _require_agreement(connection, live, screen)
         told = records.add_event(
@@ -415,7 +417,7 @@ def answers_operation(
             if not lets_in:
                 end(SCREENED_OUT, f"eligibility: {', '.join(missed)}")
             # who was turned away is not let in by other answers to the same questions
-            return Taken(told, heard.is_elsewhere, lets_in and heard.state != SCREENED_OUT)
+            return IntakeResult(told, heard.is_elsewhere, lets_in and heard.state != SCREENED_OUT)
         right, needed, rounds = (
             right_answers(questions, body["answers"]),
             criterion["needed"],
@@ -434,7 +436,7 @@ def answers_operation(
             end(FAILED_COMPREHENSION, reason)
         elif right < needed and told == "stored":
             records.add_flag(connection, live.session_id, SUSPECT, reason, "server")
-        return Taken(told, heard.is_elsewhere, then=then)
+        return IntakeResult(told, heard.is_elsewhere, then=then)
 
     return store
 
@@ -537,7 +539,9 @@ def take_copy(
 
     waiting = [(item["kind"], _queue(store, live, score, hold, item)) for item in given["items"]]
     outcomes = [(kind, _outcome(queued)) for kind, queued in waiting]
-    results = [(kind, outcome.told if isinstance(outcome, Taken) else outcome) for kind, outcome in outcomes]
+    results = [
+        (kind, outcome.told if isinstance(outcome, IntakeResult) else outcome) for kind, outcome in outcomes
+    ]
     state = store.write(lambda connection: _complete(connection, live, recruitment, clock())).result()
     told = [outcome for _, outcome in results]
     return CopyResult(
@@ -549,7 +553,9 @@ def take_copy(
         session_id=live.session_id,
         reader=str(row["reader"]),
         state=state,
-        departed=next((one.departed for _, one in outcomes if isinstance(one, Taken) and one.departed), None),
+        departed=next(
+            (one.departed for _, one in outcomes if isinstance(one, IntakeResult) and one.departed), None
+        ),
     )
 
 
@@ -570,7 +576,7 @@ def _no_copy(why: str) -> UserError:
 
 def _queue(
     store: Store, live: LiveSession, score: ScoreTrial, hold: HoldEarlyEnd, item: Mapping[str, Any]
-) -> Future[Taken] | str:
+) -> Future[IntakeResult] | str:
     """Queue an answer for the writer, or say why it cannot be taken."""
     kind, body = item["kind"], item["body"]
     error = best_match(validator(_SCHEMAS[kind]).iter_errors(body))
@@ -584,7 +590,7 @@ def _queue(
         return str(problem)
 
 
-def _outcome(queued: Future[Taken] | str) -> Taken | str:
+def _outcome(queued: Future[IntakeResult] | str) -> IntakeResult | str:
     if isinstance(queued, str):
         return queued
     try:

@@ -39,10 +39,10 @@ from werkzeug.test import EnvironBuilder
 
 from experiment.people.connections import (
     BEHIND_PROXY,
+    CallerLimits,
     Connection,
     Connections,
     InProgress,
-    Limits,
     Phase,
     caller_of,
     listen,
@@ -84,7 +84,7 @@ class _File:
 
 
 @dataclass(frozen=True)
-class Answer:
+class HttpAnswer:
     """An answer of the application: its body is bytes, or an open file from which it is sent."""
 
     status: int
@@ -153,7 +153,7 @@ async def read_body(request: BaseRequest, most: int) -> tuple[IO[bytes], int]:
     return body, size
 
 
-def call(application: WSGIApplication, environ: WSGIEnvironment) -> Answer:
+def call(application: WSGIApplication, environ: WSGIEnvironment) -> HttpAnswer:
     """Call the application; this can take long, and runs in a worker's thread."""
     started: list[Any] = []
 
@@ -176,7 +176,7 @@ def call(application: WSGIApplication, environ: WSGIEnvironment) -> Answer:
     if not isinstance(parts, _File):
         _close(parts)
     code, _, reason = status.partition(" ")
-    return Answer(int(code), reason, headers, body)
+    return HttpAnswer(int(code), reason, headers, body)
 
 
 def _no_write(data: bytes) -> None:
@@ -206,10 +206,10 @@ def _whole(parts: Iterable[bytes]) -> bytes | IO[bytes]:
 
 
 async def send(
-    request: BaseRequest, answer: Answer, moved: Callable[[], None], *, closes: bool
+    request: BaseRequest, answer: HttpAnswer, moved: Callable[[], None], *, closes: bool
 ) -> StreamResponse:
     """Send an answer, in parts that wait for their reader; ``moved`` is called as each has been taken."""
-    headers = [*answer.headers, ("Server", SERVER_NAME)]
+    headers = [*answer.headers, ("StudyServer", SERVER_NAME)]
     response: StreamResponse
     if isinstance(answer.body, bytes) and len(answer.body) <= IN_MEMORY:
         response = Response(status=answer.status, reason=answer.reason, headers=headers, body=answer.body)
@@ -334,7 +334,7 @@ NEVER_S = 10.0**9
 OUT_OF_FILES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 
-class Server:
+class StudyServer:
     """A bound server; :meth:`run` answers until it is told to stop."""
 
     def __init__(
@@ -346,11 +346,11 @@ class Server:
         behind_proxy: bool = False,
         tls: ssl.SSLContext | None = None,
         on_visitor: Callable[[str], None] = lambda address: None,
-        limits: Limits | None = None,
+        limits: CallerLimits | None = None,
         listening: Sequence[socket.socket] = (),
     ) -> None:
         self._site = _Site(
-            app, behind_proxy, tls, on_visitor, limits or (BEHIND_PROXY if behind_proxy else Limits())
+            app, behind_proxy, tls, on_visitor, limits or (BEHIND_PROXY if behind_proxy else CallerLimits())
         )
         self._listening = list(listening) or listen(host, port)
         self.port = int(self._listening[0].getsockname()[1])
@@ -412,7 +412,7 @@ class _Site:
         behind_proxy: bool,
         tls: ssl.SSLContext | None,
         on_visitor: Callable[[str], None],
-        limits: Limits,
+        limits: CallerLimits,
     ) -> None:
         self._app = app
         self._behind_proxy = behind_proxy
@@ -526,7 +526,7 @@ class _Site:
 
     async def _answer_to(
         self, request: web.BaseRequest, connection: Connection, head: WSGIEnvironment
-    ) -> tuple[Answer, bool]:
+    ) -> tuple[HttpAnswer, bool]:
         """Return the answer to a request, and whether the connection ends with it."""
         caller = caller_of(str(head["REMOTE_ADDR"]))
         wait = self._requests.wait(caller)
@@ -660,13 +660,13 @@ class _Handler(web.RequestHandler):
         if status >= 500:
             self.log_exception("a request could not be answered", exc_info=exc)
         refusal = _refusal(HTTPStatus(status), request)
-        headers = [*refusal.headers, ("Server", SERVER_NAME)]
+        headers = [*refusal.headers, ("StudyServer", SERVER_NAME)]
         answer = web.Response(status=status, body=refusal.body, headers=headers)
         answer.force_close()
         return answer
 
 
-def _refusal(status: HTTPStatus, request: web.BaseRequest, retry_after_s: int | None = None) -> Answer:
+def _refusal(status: HTTPStatus, request: web.BaseRequest, retry_after_s: int | None = None) -> HttpAnswer:
     """Return what is answered before the application has to do with it."""
     connection: Connection = request.protocol.connection  # type: ignore[attr-defined]
     host = request.headers.get("Host", "localhost")
@@ -678,7 +678,7 @@ def _refusal(status: HTTPStatus, request: web.BaseRequest, retry_after_s: int | 
     ]
     if retry_after_s is not None:
         headers.append(("Retry-After", str(retry_after_s)))
-    return Answer(status.value, status.phrase, headers, f"{status.phrase}\n".encode())
+    return HttpAnswer(status.value, status.phrase, headers, f"{status.phrase}\n".encode())
 
 
 @contextmanager

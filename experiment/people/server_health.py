@@ -206,7 +206,7 @@ class HealthWatch:
 
     def look(self) -> None:
         """Tell what is new and what is over."""
-        now = {(one.study, one.kind): one for one in self._health.concerns()}
+        now = {(concern.study, concern.kind): concern for concern in self._health.concerns()}
         for key, concern in now.items():
             if key not in self._told:
                 self._tell(f"{concern.study}: {concern.words}")

@@ -9,7 +9,7 @@ from flask import current_app
 
 from experiment.people.dashboard.accounts import OWNER, Account, Accounts
 from experiment.people.dashboard.sign_ins import LINK, FailedSignIns, SignInLimits, SignIns
-from experiment.people.quality import Findings
+from experiment.people.quality import SessionMetrics
 from experiment.people.recruitment.signed_links import KeySets
 from experiment.people.response_intake import Cleaning, Departed
 from experiment.people.server_health import ServerHealth
@@ -39,7 +39,7 @@ class Site:
     failed_sign_ins: FailedSignIns = field(default_factory=FailedSignIns)
     key_sets: KeySets = field(default_factory=KeySets)
     live: LiveSessions = field(default_factory=LiveSessions)
-    findings: Findings = field(default_factory=Findings)
+    findings: SessionMetrics = field(default_factory=SessionMetrics)
     cleaning: Cleaning = field(default_factory=Cleaning)
 
     def make_link(self) -> str:

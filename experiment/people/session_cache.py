@@ -65,7 +65,7 @@ def with_token(stored_hash: str | None, token: str) -> str:
 
 
 @dataclass(frozen=True)
-class Pass:
+class AccessPass:
     """What a genuine pass says."""
 
     kind: PassKind
@@ -82,14 +82,14 @@ class Passes:
         """Return a new pass."""
         return self._signer.dumps([study, kind, told])
 
-    def read(self, given: str, study: str) -> Pass | None:
+    def read(self, given: str, study: str) -> AccessPass | None:
         """Return what a pass says; None where it is not genuine, not fresh or of another study."""
         try:
             (of_study, kind, told), made = self._signer.loads(given, return_timestamp=True)
         except (BadSignature, ValueError, TypeError):
             return None
         age = datetime.now(UTC) - made
-        return Pass(kind, told) if of_study == study and age <= PASS_AGE[kind] else None
+        return AccessPass(kind, told) if of_study == study and age <= PASS_AGE[kind] else None
 
 
 class Throttle:

@@ -40,7 +40,7 @@ from experiment.store.assignment import (
     next_reader,
     number_is_taken,
 )
-from experiment.store.database import Refused, lock_for_change
+from experiment.store.database import RefusedOperation, lock_for_change
 from experiment.store.erasure import asks_for_consent
 
 BEGIN_ANEW = ("declined", "interrupted")
@@ -65,7 +65,7 @@ class OpenElsewhere(Exception):
 
 
 @dataclass(eq=False)
-class NotResumed(Refused):
+class NotResumed(RefusedOperation):
     """The study does not let the session go on; it ends in ``state`` for ``reason``."""
 
     session_id: str
@@ -78,7 +78,7 @@ class NotResumed(Refused):
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenedSession:
     """A session as its browser may have it."""
 
     session_id: str
@@ -115,7 +115,7 @@ def resume_link_spent(service: StudyService) -> Problem:
 
 def open_session(
     connection: Connection, service: StudyService, body: Mapping[str, Any], arrival: Arrival, *, secret: bytes
-) -> Opened:
+) -> OpenedSession:
     """Begin or find the session that a browser asks for."""
     lock_for_change(connection)
     lease, take = arrival.lease, bool(body.get("take"))
@@ -183,7 +183,7 @@ def _continue(
     body: Mapping[str, Any],
     told: Mapping[str, str],
     lease: str | None,
-) -> Opened:
+) -> OpenedSession:
     row = queries.session(connection, told["session"])
     if row is None or row["study"] != service.study or resume_pass(row) != told:
         raise resume_link_spent(service)
@@ -201,7 +201,7 @@ def come_back(
     token: str = "",
     lease: str | None = None,
     take: bool = False,
-) -> Opened:
+) -> OpenedSession:
     """Let a page go on with a stored session, if it is not open elsewhere and the study lets it go on."""
     session_id = str(row["session_id"])
     policy = row["plan"].get("if_interrupted") or ALWAYS_RESUMES
@@ -217,7 +217,7 @@ def come_back(
         raise NotResumed(session_id, str(row["state"]), str(row["ended_reason"]))
     values = {"token_hash": with_token(row["token_hash"], token)} if token else {}
     session_activity.change_session(connection, session_id, last_seen_at=records.now(), **values)
-    return Opened(
+    return OpenedSession(
         session_id,
         token,
         row["plan"],
@@ -251,7 +251,7 @@ def _begin(
     identities: Mapping[str, str],
     person: Mapping[str, Any] | None,
     secret: bytes,
-) -> Opened:
+) -> OpenedSession:
     """Begin a session: of ``person`` where an earlier session of theirs is known, else of somebody new."""
     kind = "simulated" if arrival.is_simulated else "human"
     is_real = not (arrival.is_pilot or arrival.is_simulated)
@@ -296,4 +296,4 @@ def _begin(
     details = {name: value for name, value in arrival.link.items() if name not in (RESUME, INVITATION)}
     for source, external_id in identities.items():
         records.add_person(connection, service.study, session_id, source, external_id, details)
-    return Opened(session_id, token, plan, is_new=True, participant=number)
+    return OpenedSession(session_id, token, plan, is_new=True, participant=number)

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from experiment.lists import label_map_of, session_levels
+from experiment.procedure.plan_builder import PlanBuilder, PlannedTrial, Screen
 from experiment.procedure.questions import seen_question
-from experiment.procedure.plan_builder import PlannedTrial, Screen, Unfolding
 from experiment.study import Study
 from experiment.study.durations import milliseconds
 from stimuli.item import Item
@@ -65,7 +65,7 @@ def plan_session(
     order_row : int
         Row of the balanced order of sets or blocked conditions: how many sessions the list has had before.
     """
-    session = Unfolding(
+    session = PlanBuilder(
         study,
         items,
         list_id=list_id,
@@ -86,7 +86,7 @@ def plan_session(
 
 
 def as_plan(
-    session: Unfolding,
+    session: PlanBuilder,
     screens: list[Screen],
     *,
     version: int,

@@ -17,7 +17,7 @@ from experiment.procedure.questions import (
     eligibility_questions,
     make_question,
 )
-from experiment.procedure.steps import Labels, make_step, with_options
+from experiment.procedure.steps import SessionLabels, make_step, with_options
 from experiment.study import Study
 from experiment.study.arms import LABELS_SHUFFLED
 from experiment.study.durations import milliseconds
@@ -66,7 +66,7 @@ def worked_answer(exemplar: Item, study: Study, given: str | None = None) -> str
     return f"{solution} {study.pack.texts['example_answer'].format(answer=answer)}"
 
 
-class Unfolding:
+class PlanBuilder:
     """The screens of one session.
 
     ``list_id, session_key, order_row``: see :func:`experiment.procedure.plan_session`; ``label_map``: which labels stand for which
@@ -94,7 +94,7 @@ class Unfolding:
         self.between = between
         self.blocks = [study.get("procedure", place, "block") for place in blocks_of(study)]
         self.is_mixed = len({next(iter(block["trial"][-1])) for block in self.blocks}) > 1
-        self.labels = Labels(_label_map(self.blocks, label_map))
+        self.labels = SessionLabels(_label_map(self.blocks, label_map))
         self.next_index = 0
         self.exemplars: dict[str, list[Item]] = {}
         for item in items:
@@ -113,7 +113,7 @@ class Unfolding:
             if kind == "instructions" and isinstance(value, Mapping) and "questions" in value:
                 counts["comprehension"] += 1
                 result.append(comprehension_screen(self.study, counts["comprehension"], value))
-        at = next((i + 1 for i, one in enumerate(result) if one["kind"] == "consent"), 0)
+        at = next((i + 1 for i, screen in enumerate(result) if screen["kind"] == "consent"), 0)
         return [*result[:at], *self._eligibility(), *result[at:]]
 
     def _screen(self, kind: str, value: Any, counts: Mapping[str, int]) -> Screen:
@@ -386,16 +386,19 @@ def with_shuffled_labels(examples: Sequence[Item], seed: int) -> list[Item]:
     What an example is and what it is called are then unrelated, while texts, labels and their numbers are what readers
     with the right labels see.
     """
-    classes = list(dict.fromkeys(one.answer for one in examples))
+    classes = list(dict.fromkeys(example.answer for example in examples))
     other = dict(zip(classes, reversed(classes), strict=True))
     turned: set[str] = set()
     for answer in classes:
         own = sorted(
-            (one.item_id for one in examples if one.answer == answer),
+            (example.item_id for example in examples if example.answer == answer),
             key=lambda name: stable_seed(seed, "labels of examples", name),
         )
         turned |= set(own[: len(own) // 2])
-    return [replace(one, answer=other[one.answer]) if one.item_id in turned else one for one in examples]
+    return [
+        replace(example, answer=other[example.answer]) if example.item_id in turned else example
+        for example in examples
+    ]
 
 
 def make_checks(
@@ -448,7 +451,7 @@ def check_step(
         if kind == "choose"
         else {"show": CHECK_FIELD}
     )
-    names = Labels({label: label for label in labels})
+    names = SessionLabels({label: label for label in labels})
     return make_step(kind, own, item, range(len(labels)), names, line_length=line_length)
 
 

@@ -16,7 +16,7 @@ from stimuli.item import Item
 
 
 @dataclass(frozen=True)
-class Labels:
+class SessionLabels:
     """What labels are called in a session: class → label shown; empty where labels come with the items."""
 
     shown: Mapping[str, str]
@@ -31,7 +31,7 @@ def make_step(
     settings: Mapping[str, Any],
     item: Item,
     order: Sequence[int],
-    labels: Labels,
+    labels: SessionLabels,
     *,
     line_length: int = LINE_LENGTH,
     language: str = "en",
@@ -99,7 +99,9 @@ def shown_text(show: str | Sequence[str], item: Item) -> str:
     return "\n\n".join(item.shown[name] for name in names)
 
 
-def _choices(settings: Mapping[str, Any], item: Item, order: Sequence[int], labels: Labels) -> dict[str, Any]:
+def _choices(
+    settings: Mapping[str, Any], item: Item, order: Sequence[int], labels: SessionLabels
+) -> dict[str, Any]:
     keys = settings["keys"]
     if isinstance(keys, dict):
         names = list(keys)

@@ -65,7 +65,7 @@ Place = tuple[str, int, int]
 
 
 @dataclass(frozen=True)
-class Given:
+class StoredRating:
     """One rating as it stands: by whom, what, and a note."""
 
     rater: str
@@ -74,7 +74,7 @@ class Given:
 
 
 @dataclass(frozen=True)
-class Answer:
+class FreeAnswer:
     """One free answer to rate.
 
     ``place``: session, trial index, attempt; ``text``: the answer as it was read; ``ratings``: each rater's newest rating;
@@ -85,13 +85,13 @@ class Answer:
     item_set: str
     item_id: str
     text: str
-    ratings: tuple[Given, ...] = ()
-    decided: Given | None = None
+    ratings: tuple[StoredRating, ...] = ()
+    decided: StoredRating | None = None
     is_rehearsed: bool = False
 
-    def by(self, rater: str) -> Given | None:
+    def by(self, rater: str) -> StoredRating | None:
         """Return somebody's rating of this answer, or None."""
-        return next((one for one in self.ratings if one.rater == rater), None)
+        return next((rating for rating in self.ratings if rating.rater == rater), None)
 
     def is_complete(self, rating: Rating) -> bool:
         """Say whether as many people as the study wants have rated it."""
@@ -100,7 +100,9 @@ class Answer:
     def is_disputed(self, rating: Rating) -> bool:
         """Say whether its raters disagree and nothing is decided yet."""
         return (
-            self.is_complete(rating) and self.decided is None and len({one.value for one in self.ratings}) > 1
+            self.is_complete(rating)
+            and self.decided is None
+            and len({rating.value for rating in self.ratings}) > 1
         )
 
     @property
@@ -108,7 +110,7 @@ class Answer:
         """Return what was decided, or what all raters say, else None."""
         if self.decided is not None:
             return self.decided.value
-        said = {one.value for one in self.ratings}
+        said = {rating.value for rating in self.ratings}
         return said.pop() if len(said) == 1 else None
 
 
@@ -128,7 +130,7 @@ class Card:
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
-def answers_of(connection: Connection, study: str, rating: Rating) -> list[Answer]:
+def answers_of(connection: Connection, study: str, rating: Rating) -> list[FreeAnswer]:
     """Return a study's answers that are to be rated, with their ratings, in the order of the store.
 
     These are valid free answers of people and models, read as text, to items without accepted answers; practice, pilots and
@@ -183,23 +185,25 @@ def answers_of(connection: Connection, study: str, rating: Rating) -> list[Answe
         place = (row.session_id, row.trial_index, row.attempt)
         said = tuple(given.get(place, {}).values())
         found.append(
-            Answer(place, row.item_set, row.item_id, row.response, said, decided.get(place), is_rehearsal)
+            FreeAnswer(place, row.item_set, row.item_id, row.response, said, decided.get(place), is_rehearsal)
         )
     return _read_as_text(connection, found)
 
 
-def _given(connection: Connection, study: str) -> tuple[dict[Place, dict[str, Given]], dict[Place, Given]]:
+def _given(
+    connection: Connection, study: str
+) -> tuple[dict[Place, dict[str, StoredRating]], dict[Place, StoredRating]]:
     query = (
         select(ratings)
         .join(sessions, sessions.c.session_id == ratings.c.session_id)
         .where(sessions.c.study == study)
         .order_by(ratings.c.rating_id)
     )
-    given: dict[Place, dict[str, Given]] = {}
-    decided: dict[Place, Given] = {}
+    given: dict[Place, dict[str, StoredRating]] = {}
+    decided: dict[Place, StoredRating] = {}
     for row in connection.execute(query):
         place = (row.session_id, row.trial_index, row.attempt)
-        one = Given(row.rater, row.value, row.note)
+        one = StoredRating(row.rater, row.value, row.note)
         if row.role == ADJUDICATOR:
             decided[place] = one
         else:
@@ -207,7 +211,7 @@ def _given(connection: Connection, study: str) -> tuple[dict[Place, dict[str, Gi
     return given, decided
 
 
-def _read_as_text(connection: Connection, found: Sequence[Answer]) -> list[Answer]:
+def _read_as_text(connection: Connection, found: Sequence[FreeAnswer]) -> list[FreeAnswer]:
     """Leave out numbers and code; how an answer is read stands in the plan, the same for every item of a set."""
     readings: dict[str, str] = {}
     kept = []
@@ -238,7 +242,7 @@ def _trial_of(plan: Mapping[str, Any], place: Place) -> Mapping[str, Any] | None
     return None
 
 
-def card_of(connection: Connection, answer: Answer) -> Card:
+def card_of(connection: Connection, answer: FreeAnswer) -> Card:
     """Return what a rater sees of an answer's item, in its intact form."""
     plan = _plan(connection, answer.place)
     planned = _trial_of(plan, answer.place) or {}
@@ -252,19 +256,19 @@ def card_of(connection: Connection, answer: Answer) -> Card:
     return Card(None if texts else answer.item_set, steps[-1].get("ask"), texts, labels=labels)
 
 
-def in_order_for(answers: Sequence[Answer], rater: str, seed: int) -> list[Answer]:
+def in_order_for(answers: Sequence[FreeAnswer], rater: str, seed: int) -> list[FreeAnswer]:
     """Return answers in a rater's own random order, which stays the same when further answers come in."""
     return sorted(
         answers, key=lambda answer: stable_seed(seed, "rating order", rater, *map(str, answer.place))
     )
 
 
-def offered_to(answers: Sequence[Answer], rater: str, rating: Rating) -> list[Answer]:
+def offered_to(answers: Sequence[FreeAnswer], rater: str, rating: Rating) -> list[FreeAnswer]:
     """Return the answers that somebody has rated, or that still want a rater."""
-    return [one for one in answers if one.by(rater) is not None or not one.is_complete(rating)]
+    return [answer for answer in answers if answer.by(rater) is not None or not answer.is_complete(rating)]
 
 
-def token_of(answer: Answer, rater: str, secret: bytes) -> str:
+def token_of(answer: FreeAnswer, rater: str, secret: bytes) -> str:
     """Return the name of an answer on a rater's page, which tells nothing of its session."""
     text = "\0".join(("rating", rater, *map(str, answer.place)))
     return hmac.digest(secret, text.encode(), "sha256").hex()[:20]

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Connection
 
-from experiment.rating.answers import ADJUDICATOR, RATER, Answer, Place, Rating, answers_of, rating_for
+from experiment.rating.answers import ADJUDICATOR, RATER, FreeAnswer, Place, Rating, answers_of, rating_for
 from experiment.store import chain
-from experiment.store.database import Refused
+from experiment.store.database import RefusedOperation
 from experiment.store.queries import RATED
 from experiment.store.records import now, store_score
 from experiment.store.tables import ratings
@@ -24,7 +24,7 @@ DISCUSSION = "discussion"
 """How the note of a decision begins that raters came to together; others are a third rater's."""
 
 
-class NotRated(Refused):
+class NotRated(RefusedOperation):
     """A rating or decision came that cannot be taken; says why."""
 
 
@@ -41,7 +41,7 @@ class Rated:
 
 
 @dataclass(frozen=True)
-class Agreement:
+class RaterAgreement:
     """How far two raters agree.
 
     ``answers, same``: answers that both rated, and to how many they gave the same rating; ``kappa, low, high``: Cohen's kappa with
@@ -91,10 +91,10 @@ def decide(
     _settle(connection, study, rating, place)
 
 
-def _answer(connection: Connection, study: str, rating: Rating, place: Place, value: int) -> Answer:
+def _answer(connection: Connection, study: str, rating: Rating, place: Place, value: int) -> FreeAnswer:
     if value not in rating.levels:
         raise NotRated(f"A rating is a whole number from {rating.low} to {rating.high}.")
-    found = next((one for one in answers_of(connection, study, rating) if one.place == place), None)
+    found = next((answer for answer in answers_of(connection, study, rating) if answer.place == place), None)
     if found is None:
         raise NotRated("There is no such answer to rate.")
     return found
@@ -126,7 +126,7 @@ def _store(
 
 
 def _settle(connection: Connection, study: str, rating: Rating, place: Place) -> None:
-    answer = next(one for one in answers_of(connection, study, rating) if one.place == place)
+    answer = next(answer for answer in answers_of(connection, study, rating) if answer.place == place)
     if answer.is_complete(rating) and answer.value is not None:
         store_score(connection, *place, score_of(rating, answer.text, answer.value))
 
@@ -137,14 +137,14 @@ def score_of(rating: Rating, text: str, value: int) -> Rated:
     return Rated(text, value == rating.high if len(rating.levels) == 2 else None, share)
 
 
-def agreements(answers: Sequence[Answer], rating: Rating) -> list[Agreement]:
+def agreements(answers: Sequence[FreeAnswer], rating: Rating) -> list[RaterAgreement]:
     """Return how far each two raters agree who rated answers in common, by their own ratings before any decision."""
-    raters = sorted({one.rater for answer in answers for one in answer.ratings})
+    raters = sorted({rating.rater for answer in answers for rating in answer.ratings})
     found = [agreement_of(answers, pair, rating) for pair in combinations(raters, 2)]
     return [one for one in found if one.answers]
 
 
-def agreement_of(answers: Sequence[Answer], raters: tuple[str, str], rating: Rating) -> Agreement:
+def agreement_of(answers: Sequence[FreeAnswer], raters: tuple[str, str], rating: Rating) -> RaterAgreement:
     """Return Cohen's kappa of two raters, with quadratic weights where the scale has more than two steps.
 
     The interval is kappa ± 1.96 standard errors (Fleiss, Cohen and Everitt, 1969).
@@ -157,7 +157,7 @@ def agreement_of(answers: Sequence[Answer], raters: tuple[str, str], rating: Rat
     same = sum(one == other for one, other in pairs)
     weights = "quadratic" if len(rating.levels) > 2 else "none"
     if not pairs:
-        return Agreement(raters, 0, same, None, None, None, weights)
+        return RaterAgreement(raters, 0, same, None, None, None, weights)
     from statsmodels.stats.inter_rater import cohens_kappa
 
     counted = np.array([[pairs.count((a, b)) for b in rating.levels] for a in rating.levels])
@@ -165,7 +165,7 @@ def agreement_of(answers: Sequence[Answer], raters: tuple[str, str], rating: Rat
         found = cohens_kappa(counted, wt=weights if weights != "none" else None)
     values = (float(found.kappa), float(found.kappa_low), float(found.kappa_upp))
     kappa, low, high = values if math.isfinite(found.kappa) else (None, None, None)
-    return Agreement(raters, len(pairs), same, kappa, low, high, weights)
+    return RaterAgreement(raters, len(pairs), same, kappa, low, high, weights)
 
 
 def told_of_rating(study: Study, connection: Connection) -> dict[str, Any] | None:
@@ -175,14 +175,16 @@ def told_of_rating(study: Study, connection: Connection) -> dict[str, Any] | Non
     many have rated), ``answers`` (to be rated), ``complete`` (rated by all), ``differing`` (those among them that raters gave
     different ratings), ``decided`` (those among the differing), ``by_discussion`` (those among the decided), and ``agreements``:
     for each two raters, by number, ``answers``, ``same``, ``kappa``, ``low``, ``high`` and ``weights`` of
-    :class:`experiment.rating.rating_store.Agreement`.
+    :class:`experiment.rating.rating_store.RaterAgreement`.
     """
     rating = rating_for(study)
     if rating is None:
         return None
     answers = answers_of(connection, study.id, rating)
-    complete = [one for one in answers if one.is_complete(rating)]
-    numbers = {name: n for n, name in enumerate(sorted({g.rater for one in answers for g in one.ratings}), 1)}
+    complete = [answer for answer in answers if answer.is_complete(rating)]
+    numbers = {
+        name: n for n, name in enumerate(sorted({g.rater for answer in answers for g in answer.ratings}), 1)
+    }
     return {
         "rubric": study.get("rating", "rubric"),
         "scale": [rating.low, rating.high],
@@ -196,7 +198,7 @@ def told_of_rating(study: Study, connection: Connection) -> dict[str, Any] | Non
             one.decided is not None and str(one.decided.note).startswith(DISCUSSION) for one in complete
         ),
         "agreements": [
-            asdict(one) | {"raters": [numbers[name] for name in one.raters]}
-            for one in agreements(answers, rating)
+            asdict(agreement) | {"raters": [numbers[name] for name in agreement.raters]}
+            for agreement in agreements(answers, rating)
         ],
     }

@@ -66,14 +66,18 @@ def examine(test: str, setup: str = "") -> Examined:
 def _examined(test: str, setup: str) -> Examined:
     statements = ast.parse(test).body
     imports = [*_imports(before := _parsed(setup)), *_imports(statements)]
-    if not any(isinstance(one, ast.Assert) for one in statements) or any(map(_is_whole, statements)):
+    if not any(isinstance(statement, ast.Assert) for statement in statements) or any(
+        map(_is_whole, statements)
+    ):
         return Examined((("do", test),), "", on_trust=True)
     imported = {alias.asname or alias.name.split(".")[0] for one in imports for alias in one.names}
     bound = _bound(statements)
     helpers = {name: one for name, one in _helpers(before, imported).items() if name not in bound}
     functions = {name for name, one in helpers.items() if not _is_constant(one)}
     taken = _Taken(imported, functions, frozenset(_bound(before)), frozenset(bound))
-    named = {node.id for one in helpers.values() for node in ast.walk(one) if isinstance(node, ast.Name)}
+    named = {
+        node.id for helper in helpers.values() for node in ast.walk(helper) if isinstance(node, ast.Name)
+    }
     judged = [f"import {name}" for name in sorted(named & MODULES - imported)]
     judged += [ast.unparse(one) for one in (*imports, *helpers.values())]
     for statement in statements:
@@ -96,12 +100,12 @@ def _parsed(setup: str) -> list[ast.stmt]:
 
 
 def _imports(statements: Iterable[ast.stmt]) -> list[ast.Import | ast.ImportFrom]:
-    return [one for one in statements if isinstance(one, ast.Import | ast.ImportFrom)]
+    return [statement for statement in statements if isinstance(statement, ast.Import | ast.ImportFrom)]
 
 
 def _bound(statements: Iterable[ast.AST]) -> Counter[str]:
     """Return the names that statements define or assign, and how often; imports are not counted."""
-    nodes = [node for one in statements for node in ast.walk(one)]
+    nodes = [node for statement in statements for node in ast.walk(statement)]
     assigned = [
         node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
     ]
@@ -301,7 +305,7 @@ def _is_the_programs(node: ast.expr, known: frozenset[str]) -> bool:
 def _names_of_others(nodes: Sequence[ast.AST], known: Iterable[str]) -> set[str]:
     """Return the names that expressions read and that neither Python nor they themselves define."""
     names, bound = set(), set(known)
-    for node in (found for one in nodes for found in ast.walk(one)):
+    for node in (inner for expression in nodes for inner in ast.walk(expression)):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
             names.add(node.id)
         elif isinstance(node, ast.Name):

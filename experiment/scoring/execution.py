@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
-from experiment.scoring.rescoring import EXECUTED, Response, responses, write_scores
-from experiment.scoring.sandbox import LIMITS, Limits, Ran, require_sandbox, run_program
+from experiment.scoring.rescoring import EXECUTED, StoredResponse, responses, write_scores
+from experiment.scoring.sandbox import LIMITS, Ran, SandboxLimits, require_sandbox, run_program
 from experiment.scoring.trial import Score, score_trial
 from experiment.store import Store
 from experiment.study import Study
@@ -78,7 +78,7 @@ def execute_programs(
     *,
     reader: str | None = None,
     dry_run: bool = False,
-    limits: Limits = LIMITS,
+    limits: SandboxLimits = LIMITS,
 ) -> Executed:
     """Run every program that a study's readers answered, and store the verdicts."""
     tested = {item.item_id: item for item in study.items if item.key.get("tests")}
@@ -107,17 +107,21 @@ class _Verdict:
     known: bool = True
 
 
-def _judged(one: Response, tested: Mapping[str, Item], limits: Limits) -> _Verdict | None:
+def _judged(response: StoredResponse, tested: Mapping[str, Item], limits: SandboxLimits) -> _Verdict | None:
     """Return the verdict on one response; None where it is no program."""
-    if one.trial["steps"][-1].get("read_as") != "code" or one.trial.get("is_practice"):
+    if response.trial["steps"][-1].get("read_as") != "code" or response.trial.get("is_practice"):
         return None
     read = score_trial(
-        one.trial, one.raw, timed_out=one.timed_out, reply_status=one.status, thinks=one.thinks
+        response.trial,
+        response.raw,
+        timed_out=response.timed_out,
+        reply_status=response.status,
+        thinks=response.thinks,
     )
     named = replace(read, scorer=f"{EXECUTED}-{VERSION}", version=VERSION)
     if read.response_status != "valid" or read.response is None:
         return _Verdict(named, None)
-    item = tested.get(str(one.trial["item_id"]))
+    item = tested.get(str(response.trial["item_id"]))
     if item is None:
         return _Verdict(named, None, known=False)
     tests: Sequence[str] = item.key["tests"]
@@ -128,7 +132,7 @@ def _judged(one: Response, tested: Mapping[str, Item], limits: Limits) -> _Verdi
 
 
 def _noted(outcome: Executed) -> Any:
-    def note(one: Response, verdict: _Verdict | None) -> tuple[Response, Score] | None:
+    def note(response: StoredResponse, verdict: _Verdict | None) -> tuple[StoredResponse, Score] | None:
         if verdict is None:
             return None
         if not verdict.known:
@@ -139,15 +143,15 @@ def _noted(outcome: Executed) -> Any:
         else:
             outcome.programs += 1
             outcome.on_trust += verdict.ran.on_trust
-            outcome.fates[one.reader, verdict.ran.fate] += 1
-        return (one, verdict.score) if _is_new(one, verdict.score) else None
+            outcome.fates[response.reader, verdict.ran.fate] += 1
+        return (response, verdict.score) if _is_new(response, verdict.score) else None
 
     return note
 
 
-def _is_new(one: Response, score: Score) -> bool:
+def _is_new(response: StoredResponse, score: Score) -> bool:
     """Say whether a verdict differs from the one that counts."""
-    kept = one.counts
+    kept = response.counts
     return kept is None or (kept["scorer"], kept["response"], kept["correct"], kept["score"]) != (
         score.scorer,
         score.response,

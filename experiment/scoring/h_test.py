@@ -11,8 +11,8 @@ from typing import Any
 from sqlalchemy import Connection
 
 from experiment.columns import Column
-from experiment.scoring.rescoring import MODEL_KINDS, responses
 from experiment.scoring.published import paper_of
+from experiment.scoring.rescoring import MODEL_KINDS, responses
 from experiment.scoring.trial import Score, score_trial
 from experiment.study import Study
 from experiment.study.semantic_checks import kind_of_material
@@ -41,20 +41,26 @@ def has_published_parser(study: Study) -> bool:
 
 def parsed_rows(study: Study, connection: Connection) -> Iterator[dict[str, Any]]:
     """Iterate over every model's reply to an item, read by both parsers."""
-    for one in responses(study, connection):
-        if one.reader_kind not in MODEL_KINDS or one.raw is None or one.thinks:
+    for response in responses(study, connection):
+        if response.reader_kind not in MODEL_KINDS or response.raw is None or response.thinks:
             continue
-        paper = paper_of(one.trial)
+        paper = paper_of(response.trial)
         if paper not in MATERIALS:
             continue
         published, corrected = (
-            score_trial(one.trial, one.raw, timed_out=one.timed_out, reply_status=one.status, parser=parser)
+            score_trial(
+                response.trial,
+                response.raw,
+                timed_out=response.timed_out,
+                reply_status=response.status,
+                parser=parser,
+            )
             for parser in (paper, None)
         )
         yield {
-            "session_id": one.session_id,
-            "trial_index": one.trial["trial_index"],
-            "attempt": one.attempt,
+            "session_id": response.session_id,
+            "trial_index": response.trial["trial_index"],
+            "attempt": response.attempt,
             "published": _value(published),
             "corrected": _value(corrected),
         }

@@ -16,7 +16,6 @@ from sqlalchemy import Connection
 from experiment.columns import Column
 from experiment.models.prompts.published import prompt_name
 from experiment.parsing.free_answers import number_of
-from experiment.scoring.rescoring import EXECUTED, MODEL_KINDS, Response, responses
 from experiment.scoring.published import (
     contains_either_way,
     named_fields,
@@ -24,6 +23,7 @@ from experiment.scoring.published import (
     same_digits,
     words_in_place,
 )
+from experiment.scoring.rescoring import EXECUTED, MODEL_KINDS, StoredResponse, responses
 from experiment.scoring.similarities import stored_cosines
 from experiment.scoring.trial import score_trial
 from experiment.study import Study
@@ -35,7 +35,7 @@ _PUNCTUATION = "'\"`*.,;:!?() \t\r\n"
 
 
 @dataclass(frozen=True)
-class Given:
+class ReplyParts:
     """A reply as the rules read it.
 
     ``field``: what the released parser found under the field's name; None where it found nothing; ``gold``: the first answer that
@@ -47,10 +47,10 @@ class Given:
     accepted: tuple[str, ...]
 
 
-Rule = Callable[[Given], float | None]
+Rule = Callable[[ReplyParts], float | None]
 
 
-def _same_number(one: Given) -> float:
+def _same_number(one: ReplyParts) -> float:
     value = number_of(one.field or "")
     return float(value is not None and value == number_of(one.gold))
 
@@ -60,7 +60,7 @@ def _plain(text: str) -> str:
 
 
 def _within(
-    one: Given, *, empty: bool = True, longer: bool = True, shorter: bool = True, all_golds: bool = False
+    one: ReplyParts, *, empty: bool = True, longer: bool = True, shorter: bool = True, all_golds: bool = False
 ) -> float:
     """Apply the two-way rule, each way of being right switched on or off."""
     if one.field is None:
@@ -77,7 +77,7 @@ def _within(
     return 0.0
 
 
-def _in_place(one: Given, *, of: Callable[[int, int], int]) -> float | None:
+def _in_place(one: ReplyParts, *, of: Callable[[int, int], int]) -> float | None:
     """Return the share of words in place, with another denominator than the shorter text's words."""
     if one.field is None:
         return None
@@ -86,24 +86,24 @@ def _in_place(one: Given, *, of: Callable[[int, int], int]) -> float | None:
     return words_in_place(one.field, one.gold) * shorter / wanted if wanted else 0.0
 
 
-def _released_number(one: Given) -> float:
+def _released_number(one: ReplyParts) -> float:
     return 0.0 if one.field is None else float(same_digits(one.field, one.gold))
 
 
-def _released_yes(one: Given) -> float:
+def _released_yes(one: ReplyParts) -> float:
     return 0.0 if one.field is None else float(one.field.replace("'", "") == one.gold)
 
 
-def _released_within(one: Given) -> float:
+def _released_within(one: ReplyParts) -> float:
     return 0.0 if one.field is None else float(contains_either_way(one.field, one.gold))
 
 
-def _released_words(one: Given) -> float | None:
+def _released_words(one: ReplyParts) -> float | None:
     return None if one.field is None else words_in_place(one.field, one.gold)
 
 
 @dataclass(frozen=True)
-class Scorer:
+class ReleasedScorer:
     """The released rule of a data set, and the same without each of its faults.
 
     ``fields``: names that the released parser marks, the one that is scored first; ``without``: fault in words to the rule that
@@ -120,18 +120,18 @@ _EITHER_WAY: dict[str, Rule] = {
     "an answer that holds the right one is right": lambda one: _within(one, longer=False),
     "a part of the right answer is right": lambda one: _within(one, shorter=False),
 }
-SCORERS: dict[str, Scorer] = {
-    "gsm8k": Scorer(
+SCORERS: dict[str, ReleasedScorer] = {
+    "gsm8k": ReleasedScorer(
         ("answer_number", "process"),
         _released_number,
         {"digits are run together: 3.5 is 35, −5 is 5, 5 of 6 is 56": _same_number},
     ),
-    "boolq": Scorer(
+    "boolq": ReleasedScorer(
         ("answer", "reason"),
         _released_yes,
         {"Yes, yes. and **yes** are wrong": lambda one: float(_plain(one.field or "") == _plain(one.gold))},
     ),
-    "squad": Scorer(
+    "squad": ReleasedScorer(
         ("answer", "reason"),
         _released_within,
         {
@@ -139,8 +139,8 @@ SCORERS: dict[str, Scorer] = {
             "only the first of several right answers counts": lambda one: _within(one, all_golds=True),
         },
     ),
-    "csqa": Scorer(("answer", "reason"), _released_within, _EITHER_WAY),
-    "rectify": Scorer(
+    "csqa": ReleasedScorer(("answer", "reason"), _released_within, _EITHER_WAY),
+    "rectify": ReleasedScorer(
         ("fixed",),
         _released_words,
         {
@@ -171,7 +171,7 @@ def values_of(
     """Iterate over the scores of a reply: released, without each error, corrected."""
     scorer = SCORERS[kind]
     field = named_fields(reply, scorer.fields).get(scorer.fields[0])
-    given = Given(field, gold, tuple(accepted) or (gold,))
+    given = ReplyParts(field, gold, tuple(accepted) or (gold,))
     yield RELEASED, scorer.released(given)
     for fault, rule in scorer.without.items():
         yield fault, rule(given)
@@ -205,23 +205,23 @@ def fault_rows(study: Study, connection: Connection) -> Iterator[dict[str, Any]]
     ``session_id, trial_index, attempt, data_set, rule, value``.
     """
     cosines: dict[tuple[str, int, int], tuple[str, float]] | None = None
-    for one in responses(study, connection):
-        if one.reader_kind in MODEL_KINDS and one.trial["steps"][-1].get("read_as") == "code":
+    for response in responses(study, connection):
+        if response.reader_kind in MODEL_KINDS and response.trial["steps"][-1].get("read_as") == "code":
             cosines = stored_cosines(connection, study.id) if cosines is None else cosines
-            yield from _program_rows(one, cosines)
+            yield from _program_rows(response, cosines)
             continue
-        kind = data_set_of(one.trial) if one.reader_kind in MODEL_KINDS else None
-        if kind is None or one.raw is None or "prompts" not in one.plan.get("published", ()):
+        kind = data_set_of(response.trial) if response.reader_kind in MODEL_KINDS else None
+        if kind is None or response.raw is None or "prompts" not in response.plan.get("published", ()):
             continue
-        trial = one.trial
+        trial = response.trial
         accepted = [str(answer) for answer in trial.get("accepted") or ()]
         for rule, value in values_of(
-            kind, one.raw, str(trial["answer"] or ""), accepted, _corrected(one, kind)
+            kind, response.raw, str(trial["answer"] or ""), accepted, _corrected(response, kind)
         ):
             yield {
-                "session_id": one.session_id,
+                "session_id": response.session_id,
                 "trial_index": trial["trial_index"],
-                "attempt": one.attempt,
+                "attempt": response.attempt,
                 "data_set": kind,
                 "rule": rule,
                 "value": value,
@@ -229,10 +229,10 @@ def fault_rows(study: Study, connection: Connection) -> Iterator[dict[str, Any]]
 
 
 def _program_rows(
-    one: Response, cosines: Mapping[tuple[str, int, int], tuple[str, float]]
+    response: StoredResponse, cosines: Mapping[tuple[str, int, int], tuple[str, float]]
 ) -> Iterator[dict[str, Any]]:
-    place = (one.session_id, int(one.trial["trial_index"]), int(one.attempt))
-    counts = one.counts
+    place = (response.session_id, int(response.trial["trial_index"]), int(response.attempt))
+    counts = response.counts
     if place not in cosines or counts is None or not str(counts["scorer"]).startswith(EXECUTED):
         return
     base = dict(zip(("session_id", "trial_index", "attempt"), place, strict=True))
@@ -240,10 +240,14 @@ def _program_rows(
         yield base | {"data_set": PROGRAMS, "rule": rule, "value": value}
 
 
-def _corrected(one: Response, kind: str) -> float | None:
+def _corrected(response: StoredResponse, kind: str) -> float | None:
     """Return wrods' own verdict: right or wrong, and of restored texts their nearness; a failed answer is worth 0."""
     score = score_trial(
-        one.trial, one.raw, timed_out=one.timed_out, reply_status=one.status, thinks=one.thinks
+        response.trial,
+        response.raw,
+        timed_out=response.timed_out,
+        reply_status=response.status,
+        thinks=response.thinks,
     )
     if score.response_status != "valid":
         return 0.0

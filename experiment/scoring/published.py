@@ -64,7 +64,7 @@ def _without_contained(found: Sequence[str]) -> str | None:
     first of equal ones.
     """
     kinds = set(found)
-    contained = {one for one in kinds if any(one != other and one in other for other in kinds)}
+    contained = {kind for kind in kinds if any(kind != other and kind in other for other in kinds)}
     places = {one: iter([at for at, other in enumerate(found) if other == one]) for one in contained}
     dropped: set[int] = set()
     at = 0

@@ -33,7 +33,7 @@ SHOWN_CHANGES = 10
 
 
 @dataclass(frozen=True)
-class Response:
+class StoredResponse:
     """One stored response, ready to be scored again.
 
     ``counts``: the verdict that counts now; ``status``: what the engine said of a model's reply; None for people.
@@ -97,7 +97,7 @@ class Rescored:
         return told
 
 
-def responses(study: Study, connection: Connection, *, reader: str | None = None) -> Iterator[Response]:
+def responses(study: Study, connection: Connection, *, reader: str | None = None) -> Iterator[StoredResponse]:
     """Iterate over a study's stored responses, session by session; teacher-forced sessions have none of their own."""
     overview = queries.sessions_overview(connection, study.id)
     if reader is not None and reader not in {row["reader"] for row in overview}:
@@ -116,7 +116,7 @@ def responses(study: Study, connection: Connection, *, reader: str | None = None
             trial = planned.get(row["trial_index"])
             if trial is None or trial["trial_type"] == "read":
                 continue
-            yield Response(
+            yield StoredResponse(
                 session["reader"],
                 session["reader_kind"],
                 session_id,
@@ -153,19 +153,19 @@ def score_again(
     judged = {name for name, settings in study.models.items() if settings.get("judge")}
     of_paper = None if asked == OWN else asked
 
-    def verdict(one: Response) -> Score | None:
-        if of_paper is not None and one.reader_kind not in MODEL_KINDS:
+    def verdict(response: StoredResponse) -> Score | None:
+        if of_paper is not None and response.reader_kind not in MODEL_KINDS:
             return None
         return score_trial(
-            one.trial,
-            one.raw,
-            timed_out=one.timed_out,
-            reply_status=one.status,
-            thinks=one.thinks,
+            response.trial,
+            response.raw,
+            timed_out=response.timed_out,
+            reply_status=response.status,
+            thinks=response.thinks,
             parser=of_paper,
         )
 
-    waiting: list[tuple[Response, Score]] = []
+    waiting: list[tuple[StoredResponse, Score]] = []
     with store.read() as connection:
         for found in _differing(outcome, responses(study, connection, reader=reader), verdict, judged):
             is_beside = found[1].scorer.startswith(BESIDE)
@@ -184,37 +184,41 @@ def score_again(
 
 def _differing(
     outcome: Rescored,
-    given: Iterator[Response],
-    verdict: Callable[[Response], Score | None],
+    given: Iterator[StoredResponse],
+    verdict: Callable[[StoredResponse], Score | None],
     judged: set[str],
-) -> Iterator[tuple[Response, Score]]:
-    for one in given:
-        if one.counts is not None and str(one.counts["scorer"]).startswith(RATED):
+) -> Iterator[tuple[StoredResponse, Score]]:
+    for response in given:
+        if response.counts is not None and str(response.counts["scorer"]).startswith(RATED):
             outcome.rated += 1
             continue
-        if one.counts is not None and str(one.counts["scorer"]).startswith(EXECUTED) and outcome.counts:
+        if (
+            response.counts is not None
+            and str(response.counts["scorer"]).startswith(EXECUTED)
+            and outcome.counts
+        ):
             outcome.executed += 1
             continue
-        score = verdict(one)
+        score = verdict(response)
         if score is None:
             continue
         outcome.responses += 1
-        counts = outcome.counts and one.reader not in judged
-        differs = note(outcome, one, score, counts=counts)
-        is_renewed = counts and not differs and _is_newer(one, score)
+        counts = outcome.counts and response.reader not in judged
+        differs = note(outcome, response, score, counts=counts)
+        is_renewed = counts and not differs and _is_newer(response, score)
         outcome.renewed += is_renewed
         if differs or is_renewed:
-            yield one, score if counts else replace(score, scorer=f"{BESIDE}{score.scorer}")
+            yield response, score if counts else replace(score, scorer=f"{BESIDE}{score.scorer}")
 
 
-def _stands_there(connection: Connection, one: Response, score: Score) -> bool:
+def _stands_there(connection: Connection, response: StoredResponse, score: Score) -> bool:
     """Say whether the newest verdict of a scorer is this one already."""
     query = (
         select(scores.c.response, scores.c.response_status, scores.c.correct, scores.c.score)
         .where(
-            scores.c.session_id == one.session_id,
-            scores.c.trial_index == one.trial["trial_index"],
-            scores.c.attempt == one.attempt,
+            scores.c.session_id == response.session_id,
+            scores.c.trial_index == response.trial["trial_index"],
+            scores.c.attempt == response.attempt,
             scores.c.scorer == score.scorer,
             scores.c.scorer_version == str(score.version),
         )
@@ -230,9 +234,9 @@ def _stands_there(connection: Connection, one: Response, score: Score) -> bool:
     )
 
 
-def note(outcome: Rescored, one: Response, score: Score, *, counts: bool) -> bool:
+def note(outcome: Rescored, response: StoredResponse, score: Score, *, counts: bool) -> bool:
     """Count a verdict that differs from the one in the tables, as a change of these or one beside; say whether it does."""
-    before = one.counts
+    before = response.counts
     old = "none" if before is None else _in_words(before["response_status"], before["correct"])
     new = _in_words(score.response_status, score.correct)
     if (
@@ -252,9 +256,9 @@ def note(outcome: Rescored, one: Response, score: Score, *, counts: bool) -> boo
     if len(outcome.examples) < SHOWN_CHANGES:
         outcome.examples.append(
             {
-                "reader": one.reader,
-                "item_id": one.trial["item_id"],
-                "reply": (one.raw or "")[:200],
+                "reader": response.reader,
+                "item_id": response.trial["item_id"],
+                "reply": (response.raw or "")[:200],
                 "before": None if before is None else before["response"],
                 "now": score.response,
                 "from": old,
@@ -265,7 +269,7 @@ def note(outcome: Rescored, one: Response, score: Score, *, counts: bool) -> boo
     return True
 
 
-def write_scores(store: Store, found: list[tuple[Response, Score]]) -> None:
+def write_scores(store: Store, found: list[tuple[StoredResponse, Score]]) -> None:
     """Add verdicts in one transaction."""
 
     def write(connection: Connection) -> None:
@@ -293,9 +297,9 @@ def require_judge(study: Study, judge: str) -> dict[str, Any]:
     return settings
 
 
-def _is_newer(one: Response, score: Score) -> bool:
+def _is_newer(response: StoredResponse, score: Score) -> bool:
     """Say whether the verdict that counts was given by another scorer or an older version of this one."""
-    return one.counts is None or (one.counts["scorer"], one.counts["scorer_version"]) != (
+    return response.counts is None or (response.counts["scorer"], response.counts["scorer_version"]) != (
         score.scorer,
         str(score.version),
     )

@@ -49,7 +49,7 @@ _TO_BEGIN = 60.0
 
 
 @dataclass(frozen=True)
-class Limits:
+class SandboxLimits:
     """Limits of one program.
 
     ``wall_seconds``: from its start to its end, all tests together; ``file_kilobytes``: its folder, and any file in it.
@@ -61,7 +61,7 @@ class Limits:
     file_kilobytes: int = 1024
 
 
-LIMITS = Limits()
+LIMITS = SandboxLimits()
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,9 @@ class SandboxUnavailable(UserError):
     """Programs cannot be locked in on this machine."""
 
 
-def run_program(program: str, tests: Sequence[str], *, setup: str = "", limits: Limits = LIMITS) -> Ran:
+def run_program(
+    program: str, tests: Sequence[str], *, setup: str = "", limits: SandboxLimits = LIMITS
+) -> Ran:
     """Run a program, then its tests, in a sandbox.
 
     ``tests``: statements, each of which raises where the program is wrong (``assert …``).
@@ -111,7 +113,7 @@ def run_program(program: str, tests: Sequence[str], *, setup: str = "", limits: 
     return _fate(told, len(tests), sum(one.on_trust for one in examined), limits)
 
 
-def _fate(told: Mapping[str, Any], tests: int, on_trust: int, limits: Limits) -> Ran:
+def _fate(told: Mapping[str, Any], tests: int, on_trust: int, limits: SandboxLimits) -> Ran:
     if told.get("late"):
         return Ran("too_slow", 0, tests, f"more than {limits.wall_seconds:g} s")
     if told["is_too_long"]:
@@ -171,7 +173,7 @@ def _unavailable(why: str) -> SandboxUnavailable:
 def _run_child(parts: Sequence[object], seconds: float) -> tuple[bytes, str, int]:
     """Start the child on the parts of a job and return what it reported, its complaint and its exit code; ends all it started."""
     job = b"".join(
-        struct.pack(">Q", len(part)) + part for part in (json.dumps(one).encode() for one in parts)
+        struct.pack(">Q", len(part)) + part for part in (json.dumps(part).encode() for part in parts)
     )
     with tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as complaints:
         child = subprocess.Popen(

@@ -53,14 +53,14 @@ DEEPEST = 60
 libc = ctypes.CDLL(None, use_errno=True)
 
 
-class Refused(Exception):
+class LockUnavailable(Exception):
     """A lock that this machine does not give."""
 
 
 def called(what: str, value: int) -> None:
     """Raise Refused where a call into the C library failed."""
     if value != 0:
-        raise Refused(f"{what}: {os.strerror(ctypes.get_errno())}")
+        raise LockUnavailable(f"{what}: {os.strerror(ctypes.get_errno())}")
 
 
 def enter_namespaces() -> None:
@@ -173,11 +173,11 @@ def require_limits(job: Mapping[str, Any]) -> None:
         if child == 0:
             os._exit(0)
         os.waitpid(child, 0)
-        raise Refused("the number of processes: a child could be started")
+        raise LockUnavailable("the number of processes: a child could be started")
     for sort in (mmap.MAP_PRIVATE, mmap.MAP_SHARED):
         with contextlib.suppress(OSError):
             mmap.mmap(-1, int(job["memory_megabytes"]) * 2**20, sort | mmap.MAP_ANONYMOUS)
-            raise Refused("memory: more than the limit could be taken")
+            raise LockUnavailable("memory: more than the limit could be taken")
 
 
 def filter_calls(calls: Mapping[str, Any]) -> None:
@@ -200,19 +200,19 @@ def require_locked(folders: Sequence[str], calls: Mapping[str, Any], interfaces:
     for name, number in calls["tried"].items():
         ctypes.set_errno(0)
         if libc.syscall(number, -1, 0, 0, 0, 0, 0) != -1 or ctypes.get_errno() != errno.EPERM:
-            raise Refused(f"the filter of system calls: {name} is not refused")
+            raise LockUnavailable(f"the filter of system calls: {name} is not refused")
     if interfaces:
-        raise Refused(f"the network: an interface {interfaces[0]} is there")
+        raise LockUnavailable(f"the network: an interface {interfaces[0]} is there")
     ends = {*folders, *LIBRARIES, WORK}
     ways = {str(parent) for folder in folders for parent in pathlib.PurePath(folder).parents}
     for folder in ways:
         strange = [name for name in os.listdir(folder) if os.path.join(folder, name) not in ways | ends]
         if strange:
-            raise Refused(f"the file system: {os.path.join(folder, strange[0])} is there")
+            raise LockUnavailable(f"the file system: {os.path.join(folder, strange[0])} is there")
     if os.listdir(WORK):
-        raise Refused("the folder is not empty")
+        raise LockUnavailable("the folder is not empty")
     if len(os.environ) > 1 or not set(os.environ) <= {"LC_CTYPE"}:
-        raise Refused("the environment is not empty")
+        raise LockUnavailable("the environment is not empty")
 
 
 class Other:
@@ -373,7 +373,7 @@ def inside(
             require_limits(job)
             filter_calls(calls)
             require_locked(folders, calls, interfaces)
-        except (Refused, OSError) as error:
+        except (LockUnavailable, OSError) as error:
             os.write(complaint, str(error).encode())
             os._exit(REFUSED)
         os.write(complaint, LOCKED)
@@ -384,7 +384,7 @@ def inside(
     os.close(pipe)
     said = os.read(complaints, 500)
     if said != LOCKED:
-        raise Refused(said.decode("utf-8", "replace") or "the locked process did not begin")
+        raise LockUnavailable(said.decode("utf-8", "replace") or "the locked process did not begin")
     until = time.monotonic() + float(job["wall_seconds"])
     while True:
         ended, how = os.waitpid(child, os.WNOHANG)
@@ -417,7 +417,7 @@ def locked_in(
                 os.waitpid(first, 0)
             else:
                 say(status, inside(job, task, pipe, status))
-        except Refused as error:
+        except LockUnavailable as error:
             say(status, {"refused": str(error)})
         except OSError as error:
             say(status, {"refused": f"{error.strerror or error}: {error.filename or ''}"})
@@ -434,7 +434,7 @@ def locked_in(
     os.close(said)
     os.close(told)
     if "refused" in how:
-        raise Refused(how["refused"])
+        raise LockUnavailable(how["refused"])
     return None if length > MOST_ANSWERED else b"".join(text).decode("utf-8", "replace"), how
 
 
@@ -466,7 +466,7 @@ def main() -> None:
             judging = {**job, "program": "", "answers": answered, "judgements": frame()}
             verdicts, _ = locked_in(judging, judge)
             told["tests"] = [json.loads(line) for line in (verdicts or "").split("\n")[:-1]]
-    except Refused as error:
+    except LockUnavailable as error:
         os.write(2, str(error).encode())
         os._exit(REFUSED)
     os.write(1, json.dumps(told).encode())

@@ -79,8 +79,8 @@ def similarity_rows(study: Study, connection: Connection) -> Iterator[dict[str, 
     if not cosines:
         return
     floors = _newest(connection, study.id, FLOOR_AS)
-    for one in responses(study, connection):
-        place = (one.session_id, int(one.trial["trial_index"]), int(one.attempt))
+    for response in responses(study, connection):
+        place = (response.session_id, int(response.trial["trial_index"]), int(response.attempt))
         if place in cosines:
             use, cosine = cosines[place]
             by, floor = floors.get(place, (use, None))
@@ -89,7 +89,7 @@ def similarity_rows(study: Study, connection: Connection) -> Iterator[dict[str, 
                 "trial_index": place[1],
                 "attempt": place[2],
                 "use": use,
-                "compared_with": compared_with(one.trial),
+                "compared_with": compared_with(response.trial),
                 "similarity": cosine,
                 "unrelated": floor if by == use else None,
             }

@@ -5,13 +5,13 @@ never data.
 """
 
 from experiment.simulated.reader import SimulatedReader, begin_at, fill, take_part
-from experiment.simulated.truth import Effects, Lapses, Truth, Words, read_truth
+from experiment.simulated.truth import GroundTruth, Lapses, TrueEffects, Words, read_truth
 
 __all__ = [
-    "Effects",
+    "GroundTruth",
     "Lapses",
     "SimulatedReader",
-    "Truth",
+    "TrueEffects",
     "Words",
     "begin_at",
     "fill",

@@ -14,7 +14,7 @@ from shutil import which
 from typing import TYPE_CHECKING, Any
 
 from experiment.simulated.reader import SimulatedReader
-from experiment.simulated.truth import Truth
+from experiment.simulated.truth import GroundTruth
 from experiment.study import Study
 from experiment.study.keys import key_name, stroke_name
 from experiment.trials import LASTING, TYPED
@@ -30,7 +30,7 @@ SECOND_PRESS_MS = 400
 
 def visit(
     study: Study,
-    truth: Truth,
+    truth: GroundTruth,
     address: str,
     given_pass: str,
     *,
@@ -60,7 +60,7 @@ def visit(
 
 def _visits(
     study: Study,
-    truth: Truth,
+    truth: GroundTruth,
     address: str,
     given_pass: str,
     numbers: range,

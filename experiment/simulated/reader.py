@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 
 from experiment.procedure import participant_view, plan_session, trials_of
-from experiment.simulated.truth import POSITIONS, Effects, Truth
+from experiment.simulated.truth import POSITIONS, GroundTruth, TrueEffects
 from experiment.store import Store, queries
 from experiment.study import Study
 from experiment.trials import FRAME_MS, LASTING, TYPED, frames_of, presented_ms
@@ -67,7 +67,7 @@ def begin_at(store: Store, study: str) -> int:
 
 def fill(
     study: Study,
-    truth: Truth,
+    truth: GroundTruth,
     api: str,
     given_pass: str,
     *,
@@ -160,7 +160,7 @@ class SimulatedReader:
     told.
     """
 
-    def __init__(self, name: str, study: Study, truth: Truth) -> None:
+    def __init__(self, name: str, study: Study, truth: GroundTruth) -> None:
         self.name = name
         self.study = study
         self.truth = truth
@@ -257,7 +257,7 @@ class SimulatedReader:
             "typing_ms": spent - first_key if is_typed and not late else None,
             "paste_count": 0,
             "keyless_chars": 0,
-            "key_log": None if late or keys is None else [list(one) for one in keys],
+            "key_log": None if late or keys is None else [list(key) for key in keys],
             "early_responses": 0,
             "early_keys": None,
             "insertions": None,
@@ -331,7 +331,7 @@ class SimulatedReader:
     def _of_item(self, condition: Mapping[str, str]) -> dict[str, str]:
         return {factor: level for factor, level in condition.items() if factor not in self.study.between}
 
-    def _value(self, effects: Effects, purpose: str, trial: Mapping[str, Any]) -> float:
+    def _value(self, effects: TrueEffects, purpose: str, trial: Mapping[str, Any]) -> float:
         who = generator(self.seed, "simulated reader", purpose, self.name)
         what = generator(self.seed, "simulated item", purpose, trial["item_id"])
         value = effects.intercept + who.gauss(0, effects.participant_sd) + what.gauss(0, effects.item_sd)

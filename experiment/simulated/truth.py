@@ -19,7 +19,7 @@ POSITIONS = ("initial", "internal", "final", "external")
 
 
 @dataclass(frozen=True)
-class Effects:
+class TrueEffects:
     """Fixed effects on one scale (logit, or log of milliseconds) and how much participants and items deviate.
 
     Attributes
@@ -117,11 +117,11 @@ class Typing:
 
 
 @dataclass(frozen=True)
-class Truth:
+class GroundTruth:
     """All that simulated readers are given."""
 
-    accuracy: Effects
-    time: Effects
+    accuracy: TrueEffects
+    time: TrueEffects
     lapses: Lapses = Lapses()
     words: Words = Words()
     typing: Typing = Typing()
@@ -137,9 +137,9 @@ class Truth:
         }
 
 
-GROUPS: Mapping[str, type[Effects] | type[Lapses] | type[Words] | type[Typing]] = {
-    "accuracy": Effects,
-    "time": Effects,
+GROUPS: Mapping[str, type[TrueEffects] | type[Lapses] | type[Words] | type[Typing]] = {
+    "accuracy": TrueEffects,
+    "time": TrueEffects,
     "lapses": Lapses,
     "words": Words,
     "typing": Typing,
@@ -150,7 +150,7 @@ DEPTHS = {"effects": 2, "changed": 1}
 """Settings that are mappings to numbers, or to such mappings; all others are numbers."""
 
 
-def read_truth(file: Path) -> Truth:
+def read_truth(file: Path) -> GroundTruth:
     """Read the effects of simulated readers from a JSON file with the groups accuracy and time (lapses, words, typing).
 
     Raises
@@ -176,7 +176,7 @@ def read_truth(file: Path) -> Truth:
     for name in ("accuracy", "time"):
         if name not in made:
             raise UserError(f"{file.name} does not say the effects of simulated readers: it lacks {name!r}")
-    truth = Truth(**made)
+    truth = GroundTruth(**made)
     if not 0 <= truth.lapses.rate <= 1:
         raise UserError(f"{file.name}: lapses.rate is {truth.lapses.rate}; a share lies between 0 and 1")
     if truth.typing.key_ms < 0 or truth.typing.word_pause_ms < 0:

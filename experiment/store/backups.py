@@ -41,7 +41,7 @@ _UNFINISHED = re.compile(r"\.(.+\.(?:db|dump))\.[0-9a-f]{16}")
 
 
 @dataclass(frozen=True)
-class Kept:
+class StoredBackup:
     """A backup that lies in a folder: its file, and when it was made (UTC) if its name says so."""
 
     file: Path
@@ -49,7 +49,7 @@ class Kept:
 
 
 @dataclass(frozen=True)
-class Marks:
+class DatabaseMarks:
     """What is in a database and in its copies, and in no other database."""
 
     sessions: frozenset[str] = frozenset()
@@ -57,7 +57,7 @@ class Marks:
     invitations: frozenset[str] = frozenset()
     versions: frozenset[tuple[str, ...]] = frozenset()
 
-    def is_copy_of(self, other: Marks) -> bool:
+    def is_copy_of(self, other: DatabaseMarks) -> bool:
         """Return whether one database is a copy of the other, of whatever moments."""
         return bool(
             (self.sessions | self.withdrawn) & (other.sessions | other.withdrawn)
@@ -70,9 +70,9 @@ class Marks:
         return bool(self.sessions & withdrawn or self.invitations & withdrawn)
 
 
-def marks_in(connection: Connection) -> Marks:
+def marks_in(connection: Connection) -> DatabaseMarks:
     """Return the marks of the database that is in use."""
-    return Marks(
+    return DatabaseMarks(
         frozenset(connection.scalars(select(sessions.c.session_id))),
         frozenset(withdrawn_sessions(connection)),
         frozenset(connection.scalars(select(invitations.c.token_hash))),
@@ -83,12 +83,12 @@ def marks_in(connection: Connection) -> Marks:
     )
 
 
-def marks_of(file: Path) -> Marks:
+def marks_of(file: Path) -> DatabaseMarks:
     """Return the marks of a SQLite file or a dump of PostgreSQL, whoever made it; the file is only read."""
     found: dict[str, list[tuple[str, ...]]] = {name: [] for name in _MARKED}
     for table, row in rows_of(file, _MARKED):
         found[table].append(row)
-    return Marks(
+    return DatabaseMarks(
         frozenset(session for (session,) in found["sessions"]),
         frozenset(session for session, action in found["audit"] if action == WITHDRAWN),
         frozenset(token for (token,) in found["invitations"]),
@@ -153,7 +153,7 @@ def _dumped_rows(file: Path, wanted: Mapping[str, Sequence[str]]) -> Iterator[tu
 
 def _places_of(columns: Sequence[str], names: Sequence[str]) -> list[int] | None:
     """Return where columns are among names; None where one is missing, or none is wanted."""
-    return [names.index(one) for one in columns] if columns and set(columns) <= set(names) else None
+    return [names.index(column) for column in columns] if columns and set(columns) <= set(names) else None
 
 
 def back_up(address: URL, target: Path, *, stem: str, automatic: bool = False) -> Path:
@@ -190,7 +190,7 @@ def copy_sqlite(source: Path, copy: Path) -> None:
         )
 
 
-def backups_in(folder: Path) -> list[Kept]:
+def backups_in(folder: Path) -> list[StoredBackup]:
     """List the backups in a folder, oldest first; those of earlier versions and set-aside databases among them.
 
     A file of a later time than now was made before the clock was set back: it is older than the others.
@@ -208,7 +208,7 @@ def backups_in(folder: Path) -> list[Kept]:
         for path in folder.iterdir()
         if path.suffix in (SQLITE_SUFFIX, POSTGRES_SUFFIX) and not path.name.startswith(".")
     ]
-    return [Kept(file, _moment(file)) for file in sorted(files, key=age)]
+    return [StoredBackup(file, _moment(file)) for file in sorted(files, key=age)]
 
 
 def unfinished_in(folder: Path) -> list[Path]:
@@ -304,9 +304,9 @@ def _moment(file: Path) -> datetime | None:
     return datetime.strptime(found[1], "%Y%m%dT%H%M%S").replace(tzinfo=UTC) if found else None
 
 
-def _newest(series: Sequence[Kept], form: str, number: int) -> list[Kept]:
+def _newest(series: Sequence[StoredBackup], form: str, number: int) -> list[StoredBackup]:
     """Return the newest backup of each hour (or day), for the newest so many hours (or days) that have one."""
-    found: dict[str, Kept] = {}
+    found: dict[str, StoredBackup] = {}
     for kept in series:
         if kept.made_at is not None:
             found.setdefault(kept.made_at.strftime(form), kept)

@@ -29,7 +29,7 @@ from sqlalchemy.types import JSON, Text, TypeEngine
 
 from experiment.store.database import is_sqlite
 from experiment.store.session_activity import stamp
-from experiment.store.statements import Prepared, insert_into
+from experiment.store.statements import PreparedStatement, insert_into
 from experiment.store.tables import audit, chain, events, flags, ratings, regions, scores, sessions, trials
 
 SESSION, PLAN, TRIAL, SCORE, EVENT, FLAG, RATING = (
@@ -257,10 +257,10 @@ def _name(kind: str, key: str) -> str:
     return "the session" if kind == SESSION else f"{kind} {key}"
 
 
-_LOCK = Prepared(
+_LOCK = PreparedStatement(
     lambda _: select(func.pg_advisory_xact_lock(func.hashtextextended(bindparam("session", type_=Text), 0)))
 )
-_LAST = Prepared(
+_LAST = PreparedStatement(
     lambda _: (
         select(chain.c.place, chain.c.link)
         .where(chain.c.session_id == bindparam("session"))

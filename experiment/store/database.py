@@ -43,7 +43,7 @@ class DamagedStore(StoreError):
         return DamagedStore(self.message, mend=self.mend)
 
 
-class Refused(Exception):
+class RefusedOperation(Exception):
     """An operation that stores nothing but leaves a trace.
 
     The writer undoes the operation, then calls :meth:`leave_trace` in the same transaction, and hands the

@@ -16,7 +16,7 @@ from typing import Any, Literal, Protocol, get_args
 from sqlalchemy import Connection, Table, and_, or_, select
 
 from experiment.store import chain
-from experiment.store.database import Refused, SessionGone, is_sqlite
+from experiment.store.database import RefusedOperation, SessionGone, is_sqlite
 from experiment.store.session_activity import change_session, stamp
 from experiment.store.statements import (
     insert_into,
@@ -51,7 +51,7 @@ class Verdict(Protocol):
     def version(self) -> int: ...  # noqa: D102
 
 
-class TrialConflict(Refused):
+class TrialConflict(RefusedOperation):
     """Another payload came under a trial's key; the stored trial stands and the attempt is remembered."""
 
     def __init__(self, stored: Mapping[str, Any], given: Mapping[str, Any]) -> None:
@@ -72,7 +72,7 @@ class TrialConflict(Refused):
         add_event(connection, self.given["session_id"], "trial_conflict", detail)
 
 
-class EventConflict(Refused):
+class EventConflict(RefusedOperation):
     """Another event came under the same ``client_uuid``; the stored one stands."""
 
 

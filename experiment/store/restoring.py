@@ -57,7 +57,7 @@ class Contents:
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedBackup:
     """A backup that was checked and made ready beside the database."""
 
     ready: Path
@@ -127,7 +127,7 @@ def _lock(database: Path) -> FileLock:
 
 def check_backup(
     database: Path, backup: Path, study: str, *, gone: Sequence[str] = (), actor: str = RESTORE
-) -> Checked:
+) -> CheckedBackup:
     """Copy a backup beside a database and check it: sound file, known tables, the right study, chains that verify."""
     if not backup.is_file():
         raise UserError(f"there is no backup {backup}", mend=f"Look in {database.parent / FOLDER}.")
@@ -198,13 +198,13 @@ def compare_dump(address: URL, backup: Path, folder: Path, study: str) -> Compar
     return Comparison(
         Contents(len(mine), answered, max(mine.values(), default=None)),
         present,
-        {one: (now[one], dumped[one]) for one in sorted(others)},
+        {other: (now[other], dumped[other]) for other in sorted(others)},
     )
 
 
 def restore_postgres(
     address: URL, backup: Path, folder: Path, study: str, *, gone: Sequence[str] = (), actor: str = RESTORE
-) -> tuple[Path, Checked]:
+) -> tuple[Path, CheckedBackup]:
     """Restore a PostgreSQL store from a dump in one transaction, after a dump of its present state.
 
     A dump holds the whole database: all studies in it are replaced (see :func:`compare_dump`).
@@ -262,7 +262,7 @@ def contents(connection: Connection, study: str) -> Contents:
 
 def _check(
     store: Store, ready: Path, study: str, present: _Present, listed: Sequence[str], actor: str, backup: Path
-) -> Checked:
+) -> CheckedBackup:
     gone = [*dict.fromkeys((*present.gone, *listed))]
     with store.read() as connection:
         known = list(connection.scalars(select(versions.c.study).distinct()))
@@ -290,14 +290,14 @@ def _check(
 
     store.write(bring_up_to_date).result()
     with store.read() as connection:
-        found = {one: verify(connection, one) for one in chained_sessions(connection, study)}
+        found = {session: verify(connection, session) for session in chained_sessions(connection, study)}
         # sessions from before there were chains have none, which is no damage
         broken = {
             one: told.broken
             for one, told in found.items()
             if told.broken is not None and told.head is not None
         }
-        return Checked(
+        return CheckedBackup(
             ready, contents(connection, study), present.contents, len(here), broken, frozenset(gone)
         )
 

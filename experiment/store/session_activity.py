@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Text, bindparam, case, select, update
 
 from experiment.store.database import SessionGone
-from experiment.store.statements import Prepared
+from experiment.store.statements import PreparedStatement
 from experiment.store.tables import events, sessions, trials
 
 LEASE = timedelta(seconds=30)
@@ -61,7 +61,7 @@ def hear(connection: Connection, session_id: str, lease: str | None = None) -> S
     return SessionActivity(state, lease is not None and held_by is not None and held_by != lease)
 
 
-_HEAR = Prepared(
+_HEAR = PreparedStatement(
     lambda _: (
         update(sessions)
         .where(sessions.c.session_id == bindparam("session", type_=Text))
@@ -74,7 +74,7 @@ _HEAR = Prepared(
         )
     )
 )
-_LOOK = Prepared(
+_LOOK = PreparedStatement(
     lambda _: (
         select(sessions.c.state, sessions.c.lease, sessions.c.lease_until, sessions.c.last_seen_at)
         # SQLite would take the key, and read past the plan for the columns behind it

@@ -1,7 +1,7 @@
 """Statements that are made once and run on the driver's own cursor, for what is written with every trial.
 
 Building a statement, looking up its compiled form and setting up a result take SQLAlchemy several times as long as the database
-takes to run it. A :class:`Prepared` statement keeps the text and the conversions that SQLAlchemy made for a kind of database;
+takes to run it. A :class:`PreparedStatement` statement keeps the text and the conversions that SQLAlchemy made for a kind of database;
 running it converts the values and calls the driver, in whatever transaction the connection is in.
 
 On PostgreSQL a round trip takes longer than the statement. A statement whose result nothing needs at once is therefore put off, and
@@ -27,7 +27,7 @@ _PUT_OFF = "statements put off"
 _CURSOR = "the cursor of statements that are made once"
 
 
-class Prepared:
+class PreparedStatement:
     """A statement with named parameters, compiled once for each kind of database."""
 
     def __init__(self, make: Make) -> None:
@@ -159,7 +159,7 @@ def _send(connection: Connection) -> None:
             cursor.execute(*statement)
 
 
-def drop_put_off(connection: Connection, *, but: Prepared | None = None) -> None:
+def drop_put_off(connection: Connection, *, but: PreparedStatement | None = None) -> None:
     """Never give PostgreSQL what was put off, but for one statement."""
     if not connection.invalidated and (waiting := connection.info.pop(_PUT_OFF, ())):
         kept = None if but is None else but.text(connection)
@@ -178,7 +178,7 @@ def _conversion(kind: TypeEngine[Any], dialect: Dialect) -> Callable[[Any], Any]
 
 
 @cache
-def insert_new(table: Table) -> Prepared:
+def insert_new(table: Table) -> PreparedStatement:
     """Return the insert of a row that does nothing where a unique key is taken, and returns the row's key else."""
 
     def make(for_sqlite: bool) -> ClauseElement:
@@ -187,32 +187,34 @@ def insert_new(table: Table) -> Prepared:
             insert(table).values(_given(table)).on_conflict_do_nothing().returning(*table.primary_key.columns)
         )
 
-    return Prepared(make)
+    return PreparedStatement(make)
 
 
 @cache
-def insert_into(table: Table) -> Prepared:
+def insert_into(table: Table) -> PreparedStatement:
     """Return the plain insert into a table."""
-    return Prepared(lambda _: table.insert().values(_given(table)))
+    return PreparedStatement(lambda _: table.insert().values(_given(table)))
 
 
 @cache
-def insert_returning_key(table: Table) -> Prepared:
+def insert_returning_key(table: Table) -> PreparedStatement:
     """Return the insert into a table that returns the key which the database gave the row."""
-    return Prepared(lambda _: table.insert().values(_given(table)).returning(*table.primary_key.columns))
+    return PreparedStatement(
+        lambda _: table.insert().values(_given(table)).returning(*table.primary_key.columns)
+    )
 
 
 @cache
-def next_key(table: Table) -> Prepared:
+def next_key(table: Table) -> PreparedStatement:
     """Return the question for the next number that PostgreSQL would give a row; nobody else gets it."""
     name = cast("Column[Any]", table.autoincrement_column).name
-    return Prepared(lambda _: select(func.nextval(func.pg_get_serial_sequence(table.name, name))))
+    return PreparedStatement(lambda _: select(func.nextval(func.pg_get_serial_sequence(table.name, name))))
 
 
 @cache
-def insert_with_key(table: Table) -> Prepared:
+def insert_with_key(table: Table) -> PreparedStatement:
     """Return the insert of a row under a number from :func:`next_key`."""
-    return Prepared(lambda _: table.insert())
+    return PreparedStatement(lambda _: table.insert())
 
 
 def _given(table: Table) -> dict[str, Any]:

@@ -40,10 +40,10 @@ from typing import Any, Generic, TypeVar
 from sqlalchemy import URL, Connection, Engine, inspect, text
 from sqlalchemy.exc import DBAPIError, IntegrityError, InterfaceError, OperationalError, SQLAlchemyError
 
-from experiment.store.backups import FOLDER, SQLITE_SUFFIX, Kept, backups_in, rows_of
+from experiment.store.backups import FOLDER, SQLITE_SUFFIX, StoredBackup, backups_in, rows_of
 from experiment.store.database import (
     DamagedStore,
-    Refused,
+    RefusedOperation,
     StoreError,
     address_of,
     cannot_open,
@@ -52,7 +52,7 @@ from experiment.store.database import (
     make_engine,
 )
 from experiment.store.erasure import clean_tombstones, note_due
-from experiment.store.statements import Prepared, drop_put_off
+from experiment.store.statements import PreparedStatement, drop_put_off
 from experiment.store.tables import LATEST_REVISION, metadata
 from stimuli.errors import UserError
 
@@ -137,7 +137,7 @@ def _has_sessions(copy: Path) -> bool:
         return True
 
 
-def _copies(file: Path) -> list[Kept]:
+def _copies(file: Path) -> list[StoredBackup]:
     """Return the SQLite backups of a file, oldest first; a database that was set aside as damaged is none."""
     return [
         kept
@@ -322,7 +322,7 @@ def _run(connection: Connection, operation: Callable[[Connection], Any]) -> _Out
     try:
         value = operation(connection)
         _RELEASE.execute(connection, {})
-    except Refused as refusal:
+    except RefusedOperation as refusal:
         _to_savepoint(connection)
         with connection.begin_nested():
             refusal.leave_trace(connection)
@@ -344,8 +344,8 @@ def _to_savepoint(connection: Connection) -> None:
     _RELEASE.execute(connection, {})
 
 
-def _said(words: str) -> Prepared:
-    return Prepared(lambda _: text(words))
+def _said(words: str) -> PreparedStatement:
+    return PreparedStatement(lambda _: text(words))
 
 
 _SAVEPOINT = _said("SAVEPOINT an_operation")

@@ -28,7 +28,7 @@ OWN_FACTOR = {"htest": "task", "letter_geometry": "family"}
 
 
 @dataclass(frozen=True)
-class Crossing:
+class DesignCells:
     """The cells of a design, in the parts that make items.
 
     ``factors``: all factors, in the order of the design; ``factor``: the factor that recipes are given: the one that scrambles, or
@@ -90,7 +90,7 @@ def operation_families() -> frozenset[str]:
     return frozenset({"type", "column", *(kind.family for kind in scramble_types().values())})
 
 
-def cross(factors: Mapping[str, Mapping[str, Any]]) -> Crossing:
+def cross(factors: Mapping[str, Mapping[str, Any]]) -> DesignCells:
     """Cross the factors of a design."""
     families = operation_families()
     by_kind: dict[Kind, list[str]] = {kind: [] for kind in ABOUT}
@@ -121,7 +121,7 @@ def cross(factors: Mapping[str, Mapping[str, Any]]) -> Crossing:
     if by_kind["examples"]:
         (name,) = by_kind["examples"]
         examples = name, {level: given["demonstrations"] for level, given in factors[name].items()}
-    return Crossing(tuple(factors), factor, levels, conditions, _rows(by_kind["rows"], factors), examples)
+    return DesignCells(tuple(factors), factor, levels, conditions, _rows(by_kind["rows"], factors), examples)
 
 
 def _scrambling(

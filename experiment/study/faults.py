@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from analysis.plan import Fault
+from analysis.plan import PlanFault
 from experiment.study.yaml_source import KeyPath
 from stimuli.errors import UserError, error_at, together
 
@@ -18,7 +18,7 @@ FACTORS: tuple[KeyPath, ...] = (
     ("materials", "letter_geometry"),
 )
 """Settings from which the factors and their levels follow."""
-CONSEQUENCES = (Fault, LookupError, TypeError, ValueError, AttributeError, AssertionError, StopIteration)
+CONSEQUENCES = (PlanFault, LookupError, TypeError, ValueError, AttributeError, AssertionError, StopIteration)
 """Errors of a check that meets a setting which another check has found wrong."""
 
 
@@ -51,7 +51,7 @@ class Faults:
         """Return whether settings have the form of the schema."""
         return not any(_overlap(one, path) for one in self.broken for path in paths)
 
-    def add(self, place: Callable[..., str], path: KeyPath, found: Iterable[Fault]) -> None:
+    def add(self, place: Callable[..., str], path: KeyPath, found: Iterable[PlanFault]) -> None:
         """Add faults of a plan, or of rules of exclusion, that is at a path of the study."""
         self.found.extend(error_at(place(*path, *fault.at), *fault.args) for fault in found)
 
@@ -62,9 +62,9 @@ class Faults:
             raise together(faults, most=len(faults))
 
 
-def _overlap(one: KeyPath, other: KeyPath) -> bool:
-    shorter = min(len(one), len(other))
-    return one[:shorter] == other[:shorter]
+def _overlap(path: KeyPath, other: KeyPath) -> bool:
+    shorter = min(len(path), len(other))
+    return path[:shorter] == other[:shorter]
 
 
 def _place(fault: UserError) -> tuple[bool, str, int]:

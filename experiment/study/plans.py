@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.plan import (
     KEYLESS,
-    Design,
+    PlanContext,
     PlannedAnalysis,
     StudyPlan,
     faults_of,
@@ -73,7 +73,7 @@ def _check_plan(study: Study, faults: Faults, path: tuple[str, ...]) -> None:
         if faults.is_sound(("procedure",))
         else None
     )
-    design = Design(factors, models, steps, _compares_items(study), allows_assistive_input(study))
+    design = PlanContext(factors, models, steps, _compares_items(study), allows_assistive_input(study))
     faults.add(study.place, path, faults_of(study.get(*path), design, [str(key) for key in broken]))
 
 

@@ -225,7 +225,7 @@ def _check_htest(study: Study, htest: Mapping[str, Any]) -> None:
 def _check_makings(study: Study, htest: Mapping[str, Any]) -> None:
     """Check the factor whose sessions show released, fresh or matched items."""
     factors = [
-        name for name, levels in study.between.items() if any("items" in one for one in levels.values())
+        name for name, levels in study.between.items() if any("items" in level for level in levels.values())
     ]
     if not factors:
         return
@@ -236,7 +236,7 @@ def _check_makings(study: Study, htest: Mapping[str, Any]) -> None:
             mend="Give `items:` to the levels of one factor.",
         )
     levels = study.between[factors[0]]
-    made = [one.get("items") for one in levels.values()]
+    made = [level.get("items") for level in levels.values()]
     if None in made or len(set(made)) < len(made):
         raise UserError(
             f"{place}: each of its levels shows items of its own making, and this says {made}",

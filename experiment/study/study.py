@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 from experiment.languages import OWN_FILE, Own, Pack, read_own
 from experiment.languages.packs import no_pack
-from experiment.study.factors import OWN_FACTOR, Crossing, cross
+from experiment.study.factors import OWN_FACTOR, DesignCells, cross
 from experiment.study.texts import StudyText, read_text, version_of
 from experiment.study.trained import as_trained
 from experiment.study.yaml_source import KeyPath, YamlSource
@@ -129,8 +129,8 @@ class Study:
         for chosen in itertools.product(*self.between.values()):
             condition = dict(zip(names, chosen, strict=True))
             settings = [self.between[name][level] for name, level in condition.items()]
-            texts = {old: new for one in settings for old, new in one.get("texts", {}).items()}
-            sets = {name: value for one in settings for name, value in one.items()}
+            texts = {old: new for setting in settings for old, new in setting.get("texts", {}).items()}
+            sets = {name: value for setting in settings for name, value in setting.items()}
             cells.append({"condition": condition, **sets, "texts": texts})
         return cells
 
@@ -141,7 +141,7 @@ class Study:
         return {**self._own_factor(), **{str(f): dict(levels) for f, levels in given.items()}}
 
     @cached_property
-    def crossing(self) -> Crossing:
+    def crossing(self) -> DesignCells:
         """Return the cells of the factors that the design names (see :mod:`experiment.study.factors`)."""
         return cross({} if self._own_factor() else self.factors_of_items)
 

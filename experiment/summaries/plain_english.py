@@ -18,8 +18,8 @@ from analysis.plan import rules_in_words, summary_of
 from experiment.checking.model_capabilities import giving_of, reads_with_encoder
 from experiment.checking.model_requirements import needs_of, refused_answers, replicates_alike
 from experiment.checking.planned import planned_of
-from experiment.checking.settings import model_settings, papers_prompt
 from experiment.checking.resource_estimates import size_of
+from experiment.checking.settings import model_settings, papers_prompt
 from experiment.languages import wording_language
 from experiment.lists import is_shown_at, items_of_list, list_ids, session_levels
 from experiment.models.costs.prices import Price, format_usd, price_of
@@ -54,7 +54,7 @@ _TOGETHER = 3
 
 
 @dataclass(frozen=True)
-class Told:
+class StudySummary:
     """A study in words (paragraphs) and in numbers (for ``--json``)."""
 
     paragraphs: tuple[str, ...]
@@ -67,14 +67,14 @@ def tell(
     items: Sequence[Item],
     probes: Mapping[Any, Any] | None = None,
     speeds: Mapping[str, float] | None = None,
-) -> Told:
+) -> StudySummary:
     """Describe a study with the items that it has or would build."""
     lists = list_ids(study, items)
     plan = plan_session(study, items, list_id=lists[0])
     trials = trials_of(plan)
     tested = [trial for trial in trials if not trial["is_practice"]]
     durations = _durations(study, items, lists, plan)
-    longest = max(durations.values(), key=lambda one: one.minutes)
+    longest = max(durations.values(), key=lambda duration: duration.minutes)
     models = {
         name: _model(study, items, name, settings, plan, trials) for name, settings in study.models.items()
     }
@@ -114,7 +114,7 @@ def tell(
         _left_out(study),
         summary_of(study_plan(study)),
     )
-    return Told(
+    return StudySummary(
         tuple(p for p in paragraphs if p), numbers, session_told(study, items, plan, numbers, WORDS["past"])
     )
 
@@ -264,7 +264,7 @@ def _model(
         plan,
         *(plan_session(study, items, list_id=one) for one in _first_lists(study, items, lists)[1:]),
     ]
-    counted = [prompt_characters(study, model, one) for one in plans]
+    counted = [prompt_characters(study, model, plan) for plan in plans]
     asked, characters, tokens = (sum(numbers) / len(plans) for numbers in zip(*counted, strict=True))
     sessions = (study.get("participants", "wanted", default=1) if needs_people(study) else len(lists)) * times
     judge = settings.get("judge")

@@ -41,7 +41,10 @@ def consent_form(template: str, part: str | None = None) -> str:
             words = words.replace(f"{{{name}}}", sentence)
         paragraphs.append(f"**{one['heading']}.** {words}")
     paragraphs.append(source["last"])
-    filled = (textwrap.fill(one, WIDTH, break_long_words=False, break_on_hyphens=False) for one in paragraphs)
+    filled = (
+        textwrap.fill(paragraph, WIDTH, break_long_words=False, break_on_hyphens=False)
+        for paragraph in paragraphs
+    )
     return "\n\n".join(filled) + "\n"
 
 
@@ -53,7 +56,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_./~-]+")
 
 
 @dataclass(frozen=True)
-class Part:
+class TemplateStudy:
     """A study of a template.
 
     ``data``: name of the folder in which the data set that it needs usually lies; empty where it needs none; ``folder``: folder of
@@ -66,9 +69,9 @@ class Part:
     folder: str = ""
 
 
-def parts_of(template: str) -> dict[str, Part]:
+def parts_of(template: str) -> dict[str, TemplateStudy]:
     """Return the parts of a template by name; empty where it is one study."""
-    return {name: Part(name, **one) for name, one in _told_of(template).get("parts", {}).items()}
+    return {name: TemplateStudy(name, **one) for name, one in _told_of(template).get("parts", {}).items()}
 
 
 def default_part(template: str) -> str | None:
@@ -82,7 +85,7 @@ def _told_of(template: str) -> dict[str, Any]:
     return dict(json.loads(file.read_text("utf-8"))) if file.is_file() else {}
 
 
-def part_named(template: str, name: str | None) -> Part | None:
+def part_named(template: str, name: str | None) -> TemplateStudy | None:
     """Return the part that a user asked for; None where the template has none."""
     parts = parts_of(template)
     if not parts:
@@ -100,7 +103,7 @@ def part_named(template: str, name: str | None) -> Part | None:
     return parts[name]
 
 
-def data_path(part: Part, given: Path | None, study: Path) -> str:
+def data_path(part: TemplateStudy, given: Path | None, study: Path) -> str:
     """Return the path of a part's data as study.yaml writes it, from the study's folder."""
     if not part.data:
         if given is not None:

@@ -23,7 +23,7 @@ FRAME_MS = 1000 / 60
 
 
 @dataclass(frozen=True)
-class Parameter:
+class StepParameter:
     """What a study may set of a step: type, prose, choices, the value that holds where nothing is set, and further rules."""
 
     type: str
@@ -75,7 +75,7 @@ class TrialType:
     name: str
     about: str
     version: int
-    parameters: dict[str, Parameter]
+    parameters: dict[str, StepParameter]
     plan: dict[str, PlanEntry]
     fields: dict[str, Field]
     response: str | None
@@ -108,7 +108,7 @@ def trial_type(name: str) -> TrialType:
     return TrialType(
         name=given["type"],
         parameters={
-            key: Parameter(**{**value, "values": tuple(value.get("values", ()))})
+            key: StepParameter(**{**value, "values": tuple(value.get("values", ()))})
             for key, value in given["parameters"].items()
         },
         plan={

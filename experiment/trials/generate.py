@@ -10,8 +10,8 @@ from pathlib import Path
 from experiment.trials import (
     TYPES,
     Field,
-    Parameter,
     PlanEntry,
+    StepParameter,
     TrialType,
     exposure_fields,
     recorded_fields,
@@ -224,11 +224,11 @@ def _fields_table(fields: Mapping[str, Field]) -> str:
     )
 
 
-def _takes(parameter: Parameter) -> str:
+def _takes(parameter: StepParameter) -> str:
     return ", ".join(f"`{value}`" for value in parameter.values) or IN_WORDS[parameter.type]
 
 
-def _default(parameter: Parameter) -> str:
+def _default(parameter: StepParameter) -> str:
     if parameter.required:
         return "must be given"
     if parameter.default is None:

@@ -25,7 +25,7 @@ from experiment.models.api.transport import Provider
 from experiment.models.costs.budget import Payer, spending
 from experiment.models.costs.prices import format_usd
 from experiment.models.runs import budget_of
-from experiment.models.runs.limits import Clock, Stop
+from experiment.models.runs.limits import Deadline, Stop
 from experiment.models.servers import server_of
 from experiment.store import Store
 from experiment.store.database import lock_for_change
@@ -34,8 +34,8 @@ from experiment.tuning.batches import parted
 from experiment.tuning.record import (
     FINISHED,
     Curve,
+    LearningPoint,
     Outcome,
-    Point,
     opening_record,
     read_record,
     require_same,
@@ -52,7 +52,7 @@ _LOSSES = ("step", "train_loss", "valid_loss")
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedJob:
     """A job that could be made."""
 
     files: JobFiles
@@ -62,7 +62,9 @@ class Prepared:
     likely_usd: float | None
 
 
-def prepare(study: Study, training: Training, *, say: Callable[[str], None] = lambda line: None) -> Prepared:
+def prepare(
+    study: Study, training: Training, *, say: Callable[[str], None] = lambda line: None
+) -> PreparedJob:
     """Write a job's files; nothing is sent."""
     require_same(training, read_record(training.folder))
     records = make_records(study, training, say=say)
@@ -74,8 +76,8 @@ def prepare(study: Study, training: Training, *, say: Callable[[str], None] = la
     if not job:
         _write(training, {"spec": spec, "sha256": files.sha256})
     if price is None:
-        return Prepared(files, spec, None, None)
-    return Prepared(files, spec, tokens * price / 1e6, tokens * price / 4e6)
+        return PreparedJob(files, spec, None, None)
+    return PreparedJob(files, spec, tokens * price / 1e6, tokens * price / 4e6)
 
 
 def finished(study: Study, training: Training) -> Outcome | None:
@@ -94,7 +96,7 @@ def is_submitted(training: Training) -> bool:
 
 
 def submit(
-    study: Study, training: Training, prepared: Prepared, store: Store, *, max_cost: float | None = None
+    study: Study, training: Training, prepared: PreparedJob, store: Store, *, max_cost: float | None = None
 ) -> str:
     """Upload the files and make the job, or find the one that was made; return its name."""
     most = prepared.most_usd
@@ -151,7 +153,7 @@ def follow(
     store: Store,
     *,
     stop: Stop,
-    clock: Clock,
+    clock: Deadline,
     tell: Callable[[str], None] = lambda line: None,
     poll_s: float = POLL_S,
 ) -> Outcome:
@@ -301,7 +303,7 @@ def _keep_curve(training: Training, desk: _Desk, seen: Any) -> None:
     for row in rows:
         losses = [float(row[name]) if row.get(name) else None for name in _LOSSES[1:]]
         step = int(row["step"])
-        curve.add(Point(step, epochs * step / steps, 0, losses[0], losses[1], 0.0, 0.0))
+        curve.add(LearningPoint(step, epochs * step / steps, 0, losses[0], losses[1], 0.0, 0.0))
 
 
 def _read(training: Training) -> dict[str, Any]:
@@ -452,17 +454,17 @@ def _fault(line: str) -> str | None:
     messages = chat.get("messages") if isinstance(chat, dict) else None
     if not isinstance(messages, list) or not messages:
         return "it has no messages"
-    for one in messages:
-        if not isinstance(one, dict) or one.get("role") not in ROLES:
-            role = one.get("role") if isinstance(one, dict) else one
+    for message in messages:
+        if not isinstance(message, dict) or message.get("role") not in ROLES:
+            role = message.get("role") if isinstance(message, dict) else message
             return f"the role {role!r} is none of {', '.join(ROLES)}"
-        if not isinstance(one.get("content"), str) or not one["content"]:
-            return f"a message of the {one['role']} is empty"
+        if not isinstance(message.get("content"), str) or not message["content"]:
+            return f"a message of the {message['role']} is empty"
     if messages[-1]["role"] != "assistant":
         return (
             f"its last message is the {messages[-1]['role']}'s, and what is learnt is the assistant's reply"
         )
-    if all(one["role"] != "user" for one in messages):
+    if all(message["role"] != "user" for message in messages):
         return "nothing is asked: it has no message of the user"
     tokens = most_tokens(chat)
     if tokens > MOST_TOKENS * 4:

@@ -186,7 +186,7 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Part:
+class TrainingBatch:
     """Pieces that are computed at once, padded on the right."""
 
     # ids, wanted: shape (pieces, tokens); what is read; the next token where it is to be predicted, else
@@ -276,7 +276,7 @@ def held_out_pieces(rows: Rows, held_out: NDArray[np.int64], length: int) -> lis
     return [piece for piece in found if len(piece.ids) > 1]
 
 
-def parts_of(pieces: Sequence[Piece], most: int, padding: int) -> Iterator[Part]:
+def parts_of(pieces: Sequence[Piece], most: int, padding: int) -> Iterator[TrainingBatch]:
     """Yield pieces in parts of at most so many tokens, padding included; of similar length, each part one piece at least."""
     by_length = sorted(pieces, key=lambda piece: len(piece.ids))
     some: list[Piece] = []
@@ -289,7 +289,7 @@ def parts_of(pieces: Sequence[Piece], most: int, padding: int) -> Iterator[Part]
         yield _part(some, padding)
 
 
-def _part(pieces: Sequence[Piece], padding: int) -> Part:
+def _part(pieces: Sequence[Piece], padding: int) -> TrainingBatch:
     width = max(len(piece.ids) for piece in pieces) - 1
     ids = np.full((len(pieces), width), padding, dtype=np.int64)
     wanted = np.full((len(pieces), width), IGNORED, dtype=np.int64)
@@ -299,4 +299,4 @@ def _part(pieces: Sequence[Piece], padding: int) -> Part:
         ids[place, :end] = piece.ids[:-1]
         wanted[place, piece.scored - 1 : end] = piece.ids[piece.scored :]
         mask[place, :end] = 1
-    return Part(ids, wanted, None if mask.all() else mask)
+    return TrainingBatch(ids, wanted, None if mask.all() else mask)

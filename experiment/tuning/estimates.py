@@ -51,7 +51,7 @@ class ToldTraining:
 
 def tell_trainings(study: Study, trainings: Iterable[Training]) -> dict[str, ToldTraining]:
     """Describe trainings; nothing is made, downloaded or sent."""
-    return {one.name: _tell(study, one) for one in trainings}
+    return {training.name: _tell(study, training) for training in trainings}
 
 
 def told_together(told: Mapping[str, ToldTraining]) -> list[str]:
@@ -71,10 +71,10 @@ def told_together(told: Mapping[str, ToldTraining]) -> list[str]:
 
 def _all_of_them(numbers: Sequence[Mapping[str, Any]]) -> str:
     """Describe what several training runs take together; nothing where it is not known of one of them."""
-    hours = [float(one["hours"]) for one in numbers if one.get("hours") is not None]
-    dollars = [float(one["usd"]) for one in numbers if one.get("usd") is not None]
+    hours = [float(number["hours"]) for number in numbers if number.get("hours") is not None]
+    dollars = [float(number["usd"]) for number in numbers if number.get("usd") is not None]
     if len(hours) == len(numbers):
-        rough = "" if all(one["measured_by"] for one in numbers) else "very roughly "
+        rough = "" if all(number["measured_by"] for number in numbers) else "very roughly "
         return (
             f"; all of them, one after the other, {rough}{rough_duration_in_words(3600 * math.fsum(hours))}"
         )
@@ -148,11 +148,13 @@ def _characters_asked(study: Study, training: Training) -> int | None:
 
     try:
         lines = [
-            one for one in study.items if one.role == "test" and one.condition.get("task") == training.task
+            item
+            for item in study.items
+            if item.role == "test" and item.condition.get("task") == training.task
         ]
         some = [
-            Exchange("", "", {"text": next(iter(one.shown.values())), "label": str(one.answer)})
-            for one in lines[:SOME]
+            Exchange("", "", {"text": next(iter(line.shown.values())), "label": str(line.answer)})
+            for line in lines[:SOME]
         ]
         asked = [
             sum(len(said.content) for said in messages_of(one)) + len(one["reply"])
@@ -209,8 +211,14 @@ def _here(
 def _speed(study: Study, training: Training, device: str) -> tuple[float, str] | None:
     """Return how many tokens a second a training of the same kind read on this device, and its name; None before there is one."""
 
-    def kind(one: Training) -> tuple[Any, ...]:
-        return one.model.use, one.lora, one.gradient_checkpointing, one.sequence_length, one.asked
+    def kind(training: Training) -> tuple[Any, ...]:
+        return (
+            training.model.use,
+            training.lora,
+            training.gradient_checkpointing,
+            training.sequence_length,
+            training.asked,
+        )
 
     alike = [one for one in trainings(study).values() if kind(one) == kind(training)]
     for one in sorted(alike, key=lambda one: one.name != training.name):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from experiment.models.local.causal_model import give_back
-from experiment.models.runs.limits import Clock, Stop
+from experiment.models.runs.limits import Deadline, Stop
 from experiment.study import Study
 from experiment.tuning.batches import TOKENS, Order, encoded, held_out_pieces, parted
 from experiment.tuning.networks import Base, load_network, look_at, require_room, size_of
@@ -39,7 +39,7 @@ def train_here(
     training: Training,
     *,
     stop: Stop,
-    clock: Clock,
+    clock: Deadline,
     tell: Callable[[Progress], None] = lambda progress: None,
     say: Callable[[str], None] = lambda line: None,
 ) -> Outcome:
@@ -182,8 +182,8 @@ def _named(training: Training, data: str, base: Base) -> str:
 def _losses(folder: Path) -> dict[str, float | None]:
     """Return the losses of a curve: before the first step, after the last, and of the last tenth of the steps."""
     points = read_curve(folder / CURVE)
-    validation = [one.validation_loss for one in points if one.validation_loss is not None]
-    training = [one.training_loss for one in points if one.training_loss is not None]
+    validation = [point.validation_loss for point in points if point.validation_loss is not None]
+    training = [point.training_loss for point in points if point.training_loss is not None]
     tail = training[-max(1, len(training) // 10) :]
     return {
         "first_validation_loss": validation[0] if validation else None,

@@ -27,7 +27,7 @@ _SEED_BITS = 63
 class Base:
     """What is known of a model before its weights are loaded."""
 
-    source: checkpoints.Source
+    source: checkpoints.CheckpointSource
     config: Any  # the transformers configuration
     wording: Wording  # how it is asked in the study
     device: str
@@ -140,8 +140,8 @@ def trained_weights(network: Any) -> dict[str, Any]:
 def weight_groups(network: Any, decay: float) -> Iterator[dict[str, Any]]:
     """Yield matrices, which decay, and vectors (gains, biases), which do not."""
     weights = list(trained_weights(network).values())
-    yield {"params": [one for one in weights if one.dim() > 1], "weight_decay": decay}
-    yield {"params": [one for one in weights if one.dim() <= 1], "weight_decay": 0.0}
+    yield {"params": [weight for weight in weights if weight.dim() > 1], "weight_decay": decay}
+    yield {"params": [weight for weight in weights if weight.dim() <= 1], "weight_decay": 0.0}
 
 
 def seed_draws(seed: int) -> None:
@@ -159,7 +159,7 @@ _ACTIVATIONS = 0.25
 
 
 @dataclass(frozen=True)
-class Size:
+class TrainingSize:
     """How large a model and its training are."""
 
     parameters: int
@@ -171,7 +171,7 @@ class Size:
     disk: int
 
 
-def size_of(base: Base, training: Training) -> Size:
+def size_of(base: Base, training: Training) -> TrainingSize:
     """Return how large a model and its training are; no weights are loaded."""
     import torch
 
@@ -183,7 +183,7 @@ def size_of(base: Base, training: Training) -> Size:
     still = 0 if training.lora is None else (2 if base.device.startswith("cuda") else 4) * parameters
     checkpoint = 12 * trained
     written = parameters * _BYTES.get(base.stored_dtype, 4) + (4 * trained if training.lora else 0)
-    return Size(
+    return TrainingSize(
         parameters, trained, int((moving + still) * (1 + _ACTIVATIONS)), checkpoint, 2 * checkpoint + written
     )
 
@@ -223,7 +223,7 @@ def require_room(training: Training, base: Base) -> None:
         )
 
 
-def hours_of(size: Size, training: Training, tokens: int, device: str) -> float:
+def hours_of(size: TrainingSize, training: Training, tokens: int, device: str) -> float:
     """Return roughly how many hours so many tokens take."""
     per_token = 6 if training.lora is None else 4
     again = 4 / 3 if training.gradient_checkpointing else 1.0

@@ -144,7 +144,7 @@ CURVE_COLUMNS = ("step", "epoch", "tokens", "training_loss", "validation_loss", 
 
 
 @dataclass(frozen=True)
-class Point:
+class LearningPoint:
     """One step."""
 
     step: int  # from 1; 0 is the model as it was
@@ -182,13 +182,13 @@ class Curve:
         writer.writerows(one.cells() for one in kept)
         replace_file(self.file, text.getvalue())
 
-    def add(self, point: Point) -> None:
+    def add(self, point: LearningPoint) -> None:
         """Write a step."""
         with self.file.open("a", encoding="utf-8", newline="") as stream:
             csv.writer(stream, lineterminator="\n").writerow(point.cells())
 
 
-def read_curve(file: Path) -> list[Point]:
+def read_curve(file: Path) -> list[LearningPoint]:
     """Return the steps of a file; none where there is no file. A last row that was cut off is left out."""
     if not file.is_file():
         return []
@@ -199,7 +199,7 @@ def read_curve(file: Path) -> list[Point]:
                 continue
             training, validation = (float(row[name]) if row[name] else None for name in CURVE_COLUMNS[3:5])
             found.append(
-                Point(
+                LearningPoint(
                     int(row["step"]), float(row["epoch"]), int(row["tokens"]), training, validation,
                     float(row["learning_rate"]), float(row["seconds"]),
                 )

@@ -39,7 +39,7 @@ FEWEST = 10
 """Records without which nothing is trained."""
 TOLD_EVERY = 20_000
 LEFT_OUT = "samples_left_out"
-"""Under which name it is counted how many records held a text of the study (as in :class:`experiment.tuning.training_sets.Counts`)."""
+"""The name under which records that held a text of the study are counted (:class:`experiment.tuning.training_sets.SampleCounts`)."""
 _WORDING = 0.1
 """A text that more than this share of the items show is how the study asks, not what it asks about."""
 
@@ -220,7 +220,7 @@ def _of_htest(study: Study, training: Training) -> tuple[Iterable[Record], Calla
         exchanges = made.exchanges
         told = {"near_copies_left_out": made.near_copies, "repeated_left_out": made.repeated}
     if training.asked == "bare":
-        return (one.to_json() for one in exchanges), lambda: told
+        return (exchange.to_json() for exchange in exchanges), lambda: told
     return as_asked(study, training, exchanges), lambda: told
 
 
@@ -235,7 +235,7 @@ def _of_texts(
     for item in study.items:
         shown.update(item.shown.values(), item.intact.values())
     passages = ScrambledTexts(chosen, training.rule or "FT-Ori", seed=training.seed, held_out=HeldOut(shown))
-    return (one.to_json() for one in passages), lambda: passages.counts.to_json()
+    return (passage.to_json() for passage in passages), lambda: passages.counts.to_json()
 
 
 def _of_prompts(
@@ -270,7 +270,7 @@ def messages_of(record: Record) -> tuple[Message, ...]:
 
 
 def _said_in(record: Record) -> list[str]:
-    return [one.content for one in messages_of(record)] + [str(record["reply"])]
+    return [message.content for message in messages_of(record)] + [str(record["reply"])]
 
 
 class _Some:
@@ -327,10 +327,10 @@ def _is_talk(messages: object) -> bool:
         isinstance(messages, list)
         and bool(messages)
         and all(
-            isinstance(one, Mapping)
-            and one.get("role") in ("system", "user", "assistant")
-            and isinstance(one.get("content"), str)
-            for one in messages
+            isinstance(message, Mapping)
+            and message.get("role") in ("system", "user", "assistant")
+            and isinstance(message.get("content"), str)
+            for message in messages
         )
     )
 
@@ -381,7 +381,7 @@ def as_asked(study: Study, training: Training, exchanges: Sequence[Exchange]) ->
         )
         requests = session.begin({})
         for place, request, trial in zip(places, requests, session.trials, strict=True):
-            turns = [{"role": one.role, "content": one.content} for one in request.messages]
+            turns = [{"role": message.role, "content": message.content} for message in request.messages]
             said = {"prompt": turns[0]["content"]} if len(turns) == 1 else {"messages": turns}
             told = {**exchanges[place].provenance, "list": slot.list_id, "prompt_variant": slot.variant}
             found[place] = {**said, "reply": _label(trial), "provenance": told}
@@ -409,7 +409,7 @@ def _with_lines(plan: Plan, training: Training, exchanges: Sequence[Exchange]) -
         trials = (
             []
             if model is None or is_found
-            else [_with_line(model, one, n) for n, one in enumerate(exchanges)]
+            else [_with_line(model, exchange, n) for n, exchange in enumerate(exchanges)]
         )
         is_found = is_found or bool(trials)
         screens.append({**screen, "trials": trials})

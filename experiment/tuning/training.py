@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from experiment.models.local.causal_model import give_back, is_out_of_memory
-from experiment.models.runs.limits import Clock, Stop
-from experiment.tuning.batches import IGNORED, Order, Part, Piece, parts_of
+from experiment.models.runs.limits import Deadline, Stop
+from experiment.tuning.batches import IGNORED, Order, Piece, TrainingBatch, parts_of
 from experiment.tuning.networks import seed_draws, trained_weights, weight_groups
-from experiment.tuning.record import Curve, Point
+from experiment.tuning.record import Curve, LearningPoint
 from experiment.tuning.settings import Training
 from stimuli.errors import UserError
 from stimuli.files import settle
@@ -231,14 +231,14 @@ class Trainer:
         self.at_once = place.tokens_at_once
         return True
 
-    def train(self, *, stop: Stop, clock: Clock, tell: Callable[[Progress], None]) -> Ended:
+    def train(self, *, stop: Stop, clock: Deadline, tell: Callable[[Progress], None]) -> Ended:
         """Make the steps that are left; where the end is asked for, the checkpoint holds all that was made."""
         begun = last_checkpoint(self.folder) is not None
         curve = Curve(self.folder, self.step if begun else None)
         validation = None
         if not begun:
             validation = self.validation_loss()
-            curve.add(Point(0, 0.0, 0, None, validation, 0.0, 0.0))
+            curve.add(LearningPoint(0, 0.0, 0, None, validation, 0.0, 0.0))
             self._save()
         saved = time.monotonic()
         began, before = time.monotonic(), self.tokens
@@ -253,7 +253,7 @@ class Trainer:
             measured = self.validation_loss() if self._is_measured() else None
             validation = measured if measured is not None else validation
             self.seconds += time.monotonic() - at
-            curve.add(Point(self.step, self._done(), self.tokens, loss, measured, rate, self.seconds))
+            curve.add(LearningPoint(self.step, self._done(), self.tokens, loss, measured, rate, self.seconds))
             speed = (self.tokens - before) / max(1e-9, time.monotonic() - began)
             left = (self.steps - self.step) * (self.seconds / self.step)
             tell(Progress(self.step, self.steps, loss, validation, speed, left))
@@ -298,7 +298,7 @@ class Trainer:
         pieces = self.order.pieces(epoch, self.step - self.bounds[epoch])
         scored = sum(piece.targets for piece in pieces)
 
-        def backward(parts: Sequence[Part]) -> float:
+        def backward(parts: Sequence[TrainingBatch]) -> float:
             self.optimiser.zero_grad(set_to_none=True)
             seed_draws(stable_seed(self.training.seed, "training: draws of a step", self.step))
             total = 0.0
@@ -323,7 +323,9 @@ class Trainer:
         self.tokens += sum(len(piece.ids) for piece in pieces)
         return loss
 
-    def _computed(self, pieces: Sequence[Piece], compute: Callable[[Sequence[Part]], float]) -> float:
+    def _computed(
+        self, pieces: Sequence[Piece], compute: Callable[[Sequence[TrainingBatch]], float]
+    ) -> float:
         """Compute pieces in parts, in smaller ones where memory runs out, and return what comes of it."""
         while True:
             try:
@@ -342,7 +344,7 @@ class Trainer:
             give_back()
             self.at_once = max(longest, self.at_once // 2)
 
-    def _loss(self, part: Part) -> Any:
+    def _loss(self, part: TrainingBatch) -> Any:
         """Return the summed loss of a part, in nats."""
         import torch
 

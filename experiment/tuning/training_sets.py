@@ -26,8 +26,8 @@ from stimuli.errors import UserError, missing_column, unknown_name
 from stimuli.htest.generation import GeneratedItem, generate
 from stimuli.htest.released import LABELS, RELEASED_TASKS
 from stimuli.htest.rules import data, plain_words, rule
-from stimuli.scramble.conditions import DEFAULT, Draws, Scrambled, ScrambleSettings
-from stimuli.scramble.text import Conditions, Occurrences, OperationSpec
+from stimuli.scramble.conditions import DEFAULT, Scrambled, ScrambleSettings, TextRandom
+from stimuli.scramble.text import Occurrences, OperationSpec, ScrambleConditions
 from stimuli.scramble.types import Operation, checked_rate, parse_operation
 from stimuli.seeds import stable_draws_of, stable_seed
 from stimuli.words import cut, movable_places, nfc
@@ -380,7 +380,7 @@ LONG = 3
 
 
 @dataclass
-class Counts:
+class SampleCounts:
     """What became of the samples that were read so far."""
 
     samples: int = 0  # samples; those that the share drew; those in which a word changed
@@ -441,12 +441,14 @@ class ScrambledTexts:
         self._operations = {name: _letters_only(name, given) for name, given in rules.items()}
         self._changing = [name for name, one in self._operations.items() if not one.changes_nothing]
         whole = {name: self._operations[name] for name in self._changing}
-        self._conditions = Conditions(whole, replace(settings, eligibility="common")) if whole else None
+        self._conditions = (
+            ScrambleConditions(whole, replace(settings, eligibility="common")) if whole else None
+        )
         self._held_out = held_out
-        self.counts = Counts()
+        self.counts = SampleCounts()
 
     def __iter__(self) -> Iterator[Passage]:
-        counts = self.counts = Counts()
+        counts = self.counts = SampleCounts()
         seen = Occurrences()
         for given in self._texts:
             source = given if isinstance(given, SourceText) else SourceText("", given, "")
@@ -455,12 +457,12 @@ class ScrambledTexts:
                 counts.left_out += 1
                 continue
             counts.samples += 1
-            draws = Draws(self._seed, plain, seen.before(plain))
+            draws = TextRandom(self._seed, plain, seen.before(plain))
             text, changed = self._of_sample(plain, draws, counts)
             told = {"source": source.source, "source_id": source.source_id} if source.source else {}
             yield Passage(text, {**told, "rule": self.rule, "changed_words": changed})
 
-    def _of_sample(self, plain: str, draws: Draws, counts: Counts) -> tuple[str, int]:
+    def _of_sample(self, plain: str, draws: TextRandom, counts: SampleCounts) -> tuple[str, int]:
         purpose = (draws.seed, "training: which samples")
         number, part = stable_draws_of(2, purpose, draws.item, draws.occurrence)
         if self._conditions is None or number >= self._samples * 2**64:

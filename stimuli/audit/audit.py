@@ -8,11 +8,11 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from stimuli.audit.balance import ABOUT as WORDNESS_ABOUT
-from stimuli.audit.balance import Agreement, agreement, decides_words, first_lines, shared_answers
+from stimuli.audit.balance import GroupBalance, agreement, decides_words, first_lines, shared_answers
 from stimuli.audit.changed import Changes, changes
 from stimuli.audit.choices import Choices, choices
 from stimuli.audit.findings import (
-    Finding,
+    AuditFinding,
     Level,
     answers_vary,
     by_set,
@@ -65,7 +65,7 @@ class Duplicates:
 
     doubles: tuple[DuplicateText, ...]
 
-    def findings(self) -> list[Finding]:
+    def findings(self) -> list[AuditFinding]:
         """Name contradictions first, then texts that stand twice, then those that differ in case only."""
         told = []
         for set_name, own in by_set(self.doubles).items():
@@ -80,7 +80,7 @@ class Duplicates:
                 ("look", f"{counted(len(near), 'text')} the same but for case or spaces", near),
             )
             told += [
-                Finding(level, DUPLICATES, f"{set_name}: {what}: {quoted(texts)}")
+                AuditFinding(level, DUPLICATES, f"{set_name}: {what}: {quoted(texts)}")
                 for level, what, texts in rows
                 if texts
             ]
@@ -117,7 +117,7 @@ class Leaks:
     compared: int
     leaks: tuple[Leak, ...]
 
-    def findings(self) -> list[Finding]:
+    def findings(self) -> list[AuditFinding]:
         """Name test texts among exemplars as grave; near texts and carriers to be mended."""
         told = []
         for set_name, leaks in by_set(self.leaks).items():
@@ -125,7 +125,7 @@ class Leaks:
                 texts = list(dict.fromkeys(leak.text for leak in leaks if leak.kind == kind))
                 if texts:
                     said = f"{counted(len(texts), 'test text')} {what.format(threshold=self.threshold)}"
-                    told.append(Finding(level, LEAKS, f"{set_name}: {said}: {quoted(texts)}"))
+                    told.append(AuditFinding(level, LEAKS, f"{set_name}: {said}: {quoted(texts)}"))
         return told
 
 
@@ -271,7 +271,7 @@ class AnswerKeyIssue:
 
 
 @dataclass(frozen=True)
-class Kept:
+class RuleSurvival:
     """How many changed texts of a set still follow its rule, at one level of a factor."""
 
     set_name: str
@@ -282,22 +282,22 @@ class Kept:
 
 
 @dataclass(frozen=True)
-class Labels:
+class AnswerKeyReport:
     """Items looked at, those whose answers are in doubt, and what is left of rules in changed texts."""
 
     checked: int
     doubts: tuple[AnswerKeyIssue, ...]
-    kept: tuple[Kept, ...] = ()
+    kept: tuple[RuleSurvival, ...] = ()
 
-    def findings(self) -> list[Finding]:
+    def findings(self) -> list[AuditFinding]:
         """Name the doubtful answers of each set."""
         told = []
         for set_name, doubts in by_set(self.doubts).items():
-            said = f"{counted(len(doubts), 'answer')} in doubt: {quoted([one.text for one in doubts])}"
-            told.append(Finding("mend", SECTION, f"{set_name}: {said}"))
+            said = f"{counted(len(doubts), 'answer')} in doubt: {quoted([doubt.text for doubt in doubts])}"
+            told.append(AuditFinding("mend", SECTION, f"{set_name}: {said}"))
         return [*told, *self._of_kept()]
 
-    def _of_kept(self) -> list[Finding]:
+    def _of_kept(self) -> list[AuditFinding]:
         """Name the sets in which a level that takes evidence away leaves it."""
         told = []
         for level in dict.fromkeys(one.level for one in self.kept):
@@ -305,7 +305,7 @@ class Labels:
             if left:
                 named = ", ".join(f"{one.set_name} ({one.kept} of {one.items})" for one in left)
                 told.append(
-                    Finding(
+                    AuditFinding(
                         "look",
                         SECTION,
                         f"level {level}: changed texts still follow their rule in {named}: these rules are about more than "
@@ -315,7 +315,7 @@ class Labels:
         return told
 
 
-def labels(items: Sequence[Item]) -> Labels | None:
+def labels(items: Sequence[Item]) -> AnswerKeyReport | None:
     """Hold answers against the rule of their set and the word of their maker; None where neither speaks."""
     checked = 0
     doubts = []
@@ -333,10 +333,10 @@ def labels(items: Sequence[Item]) -> Labels | None:
                         set_name, item.item_id, item.role, shown_text(item), str(item.answer), reason
                     )
                 )
-    return Labels(checked, tuple(doubts), _kept(items)) if checked else None
+    return AnswerKeyReport(checked, tuple(doubts), _kept(items)) if checked else None
 
 
-def _kept(items: Sequence[Item]) -> tuple[Kept, ...]:
+def _kept(items: Sequence[Item]) -> tuple[RuleSurvival, ...]:
     """Count the changed texts to which the rule of their set still gives the right answer."""
     counts: dict[tuple[str, str], list[bool]] = {}
     for set_name, own in by_set(item for item in items if item.answer is not None).items():
@@ -349,7 +349,9 @@ def _kept(items: Sequence[Item]) -> tuple[Kept, ...]:
                 level = [*item.condition.values(), ""][: len(item.condition) or 1][-1]
                 counts.setdefault((set_name, level), []).append(predicate(text) == item.answer)
     return tuple(
-        Kept(set_name, level, len(kept), sum(kept), exact_interval(sum(kept), len(kept), len(counts)).low)
+        RuleSurvival(
+            set_name, level, len(kept), sum(kept), exact_interval(sum(kept), len(kept), len(counts)).low
+        )
         for (set_name, level), kept in counts.items()
     )
 
@@ -359,7 +361,7 @@ def rules_of(items: Sequence[Item]) -> Mapping[str, Rule]:
     from stimuli.htest.rules import rules
 
     operations = {item.provenance["operation"] for item in items}
-    names = {one.removeprefix(_RULE) for one in operations if one.startswith(_RULE)}
+    names = {operation.removeprefix(_RULE) for operation in operations if operation.startswith(_RULE)}
     if not names and items and all("H-TEST" in item.provenance["source"] for item in items):
         names = {item.condition.get("task", item.set_name) for item in items}
     return {name: rules()[name] for name in sorted(names) if name in rules()}
@@ -398,16 +400,16 @@ class Audit:
     language: str
     lines: int  # items in the file, one line each per condition
     roles: dict[str, dict[str, int]]  # number of items (not lines) by set and role
-    balance: Agreement | None  # the sections
+    balance: GroupBalance | None  # the sections
     duplicates: Duplicates | None
-    labels: Labels | None
+    labels: AnswerKeyReport | None
     leaks: Leaks | None
     changes: Changes | None
     choices: Choices | None
     shortcut: ShortcutTest | None
     left_out: dict[str, str]  # why a section is missing
 
-    def findings(self) -> tuple[Finding, ...]:
+    def findings(self) -> tuple[AuditFinding, ...]:
         """Return everything found, the grave first."""
         parts = (
             self.balance,
@@ -422,22 +424,22 @@ class Audit:
 
     def problems(self) -> list[str]:
         """Return a line for each thing to mend, grave ones first and marked ``grave:``."""
-        return [one.line() for one in self.findings() if one.level != "look"]
+        return [finding.line() for finding in self.findings() if finding.level != "look"]
 
     def remarks(self) -> list[str]:
         """Return a line for each thing that a person should look at and that may be right as it is."""
-        return [one.line() for one in self.findings() if one.level == "look"]
+        return [finding.line() for finding in self.findings() if finding.level == "look"]
 
     @property
     def grave(self) -> bool:
         """Tell whether something was found that makes results worthless."""
-        return any(one.level == "grave" for one in self.findings())
+        return any(finding.level == "grave" for finding in self.findings())
 
     def status(self, section: str) -> str:
         """Return the worst level found in a section, ``clear`` where nothing was, or ``left out``."""
         if getattr(self, section) is None:
             return "left out"
-        return next((one.level for one in self.findings() if one.section == section), "clear")
+        return next((finding.level for finding in self.findings() if finding.section == section), "clear")
 
     def to_json(self) -> dict[str, Any]:
         """Return the audit as the mapping of ``audit.json``."""
@@ -447,7 +449,7 @@ class Audit:
             "lines": self.lines,
             "items": self.roles,
             "checks": {name: self.status(name) for name in CHECKS},
-            "findings": [asdict(one) for one in self.findings()],
+            "findings": [asdict(finding) for finding in self.findings()],
             **{name: None if (part := getattr(self, name)) is None else asdict(part) for name in CHECKS},
             "left_out": self.left_out,
         }
@@ -515,7 +517,7 @@ def _tasks(asked: Sequence[Item]) -> dict[str, list[Item]]:
 def _declared(items: Sequence[Item]) -> Collection[str]:
     if decides_words(items):
         return WORDNESS_ABOUT
-    return frozenset().union(*(one.about for one in rules_of(items).values()))
+    return frozenset().union(*(rule.about for rule in rules_of(items).values()))
 
 
 def _roles(items: Sequence[Item]) -> dict[str, dict[str, int]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import inf, sqrt
 from statistics import NormalDist
 
-from stimuli.audit.findings import Finding, by_set, counted, line_weights, sidak
+from stimuli.audit.findings import AuditFinding, by_set, counted, line_weights, sidak
 from stimuli.covariates import BIGRAMS, NEIGHBOURS, covariate_table, words_covariates
 from stimuli.item import Item
 from stimuli.matching import SMD_LIMIT, Balance, balance
@@ -85,7 +85,7 @@ class Covariate:
 
 
 @dataclass(frozen=True)
-class Grouping:
+class CovariateGrouping:
     """The covariates of one set, compared over the groups of one grouping (a factor, ``answer`` or ``list``)."""
 
     set_name: str
@@ -96,67 +96,71 @@ class Grouping:
 
 
 @dataclass(frozen=True)
-class Agreement:
+class GroupBalance:
     """All groupings, and the limit that they are held against."""
 
     limit: float
-    groupings: tuple[Grouping, ...]
+    groupings: tuple[CovariateGrouping, ...]
 
-    def findings(self) -> list[Finding]:
+    def findings(self) -> list[AuditFinding]:
         """Name the covariates that differ and should not."""
         told = []
-        for one in self.groupings:
-            off = _farthest_first(c for c in one.covariates if c.flagged)
+        for grouping in self.groupings:
+            off = _farthest_first(c for c in grouping.covariates if c.flagged)
             sure = [c for c in off if not c.by_chance]
             dealt = [c for c in off if c.by_chance]
-            if one.by == LIST:
-                told += self._of_lists(one, sure or dealt, by_chance=not sure)
+            if grouping.by == LIST:
+                told += self._of_lists(grouping, sure or dealt, by_chance=not sure)
                 continue
-            apart = f"{one.set_name}: groups by {one.by} differ by more than {self.limit:.2f} SD in"
+            apart = f"{grouping.set_name}: groups by {grouping.by} differ by more than {self.limit:.2f} SD in"
             if sure:
                 meant = (
                     ""
-                    if one.by == ANSWER
+                    if grouping.by == ANSWER
                     else "; what they differ in on purpose belongs into materials.audit.by_design"
                 )
-                told.append(Finding("mend", SECTION, f"{apart} {_named(sure)}{meant}"))
+                told.append(AuditFinding("mend", SECTION, f"{apart} {_named(sure)}{meant}"))
             if dealt:
-                chance = f"no more than chance gives with {_number(one)} items; more items even it out"
-                told.append(Finding("look", SECTION, f"{apart} {_named(dealt)}, {chance}"))
-            told += self._of_words(one)
+                chance = f"no more than chance gives with {_number(grouping)} items; more items even it out"
+                told.append(AuditFinding("look", SECTION, f"{apart} {_named(dealt)}, {chance}"))
+            told += self._of_words(grouping)
         return told
 
-    def _of_lists(self, one: Grouping, off: Sequence[Covariate], *, by_chance: bool) -> list[Finding]:
+    def _of_lists(
+        self, grouping: CovariateGrouping, off: Sequence[Covariate], *, by_chance: bool
+    ) -> list[AuditFinding]:
         if not off:
             return []
         # Conditions rotate over these groups, so a difference between them is noise rather than a confound.
         apart = (
-            f"{one.set_name}: every list shows every item; those that a list shows in different conditions differ by more "
+            f"{grouping.set_name}: every list shows every item; those that a list shows in different conditions differ by more "
             f"than {self.limit:.2f} SD of all items in {_named(off)}"
         )
-        chance = f", no more than chance gives with {_number(one)} items" if by_chance else ""
+        chance = f", no more than chance gives with {_number(grouping)} items" if by_chance else ""
         even = "over the lists it evens out, and materials.match evens it within each"
-        return [Finding("look", SECTION, f"{apart}{chance}; {even}")]
+        return [AuditFinding("look", SECTION, f"{apart}{chance}; {even}")]
 
-    def _of_words(self, one: Grouping) -> list[Finding]:
+    def _of_words(self, grouping: CovariateGrouping) -> list[AuditFinding]:
         nearer = _farthest_first(
-            c for c in one.covariates if c.role == WORDNESS and (c.largest is None or c.largest > self.limit)
+            c
+            for c in grouping.covariates
+            if c.role == WORDNESS and (c.largest is None or c.largest > self.limit)
         )
         if not nearer:
             return []
         return [
-            Finding(
+            AuditFinding(
                 "look",
                 SECTION,
-                f"{one.set_name}: words and nonwords differ by more than {self.limit:.2f} SD in {_named(nearer)}: strings "
+                f"{grouping.set_name}: words and nonwords differ by more than {self.limit:.2f} SD in {_named(nearer)}: strings "
                 "that are no words are farther from words, by which readers may tell them; nonwords of one kind are "
                 "best compared with those of another",
             )
         ]
 
 
-def _number(one: Grouping) -> int:
-    return sum(max(s.n for s in one.balance.spreads if s.group == group) for group in one.groups)
+def _number(grouping: CovariateGrouping) -> int:
+    return sum(max(s.n for s in grouping.balance.spreads if s.group == group) for group in grouping.groups)
 
 
 def _farthest_first(covariates: Iterable[Covariate]) -> list[Covariate]:
@@ -180,7 +184,7 @@ def agreement(
     by_design: Collection[str] = (),
     fillers: Sequence[Item] = (),
     every_line: bool = False,
-) -> Agreement | None:
+) -> GroupBalance | None:
     """Compare covariates between conditions, answer classes and lists; None where there is nothing to compare."""
     found = []
     for set_name, own in by_set(items).items():
@@ -196,12 +200,12 @@ def agreement(
                 _grouping(set_name, LIST, once, [lists.get(item.item_id) for item in once], by_design)
             )
     present = tuple(one for one in found if one is not None)
-    return Agreement(SMD_LIMIT, present) if present else None
+    return GroupBalance(SMD_LIMIT, present) if present else None
 
 
 def _by_answer(
     set_name: str, items: Sequence[Item], language: str, by_design: Collection[str], *, every_line: bool
-) -> Grouping | None:
+) -> CovariateGrouping | None:
     """Compare the answers over what sessions show; words and nonwords by the strings themselves."""
     levels = [item.answer for item in items]
     weights = list(map(float, line_weights(items, every_line=every_line)))
@@ -238,7 +242,7 @@ def _grouping(
     *,
     weights: Sequence[float] | None = None,
     measured: Sequence[Mapping[str, object]] | None = None,
-) -> Grouping | None:
+) -> CovariateGrouping | None:
     described = [item.covariates for item in items] if measured is None else measured
     groups = tuple(dict.fromkeys(level for level in levels if level is not None))
     names = tuple(
@@ -282,7 +286,7 @@ def _grouping(
             role = "condition"
         missing = sum(not isinstance(one.get(name), int | float) for one in described)
         covariates.append(_covariate(name, table, by, role, missing, len(names)))
-    return Grouping(set_name, by, groups, tuple(covariates), table)
+    return CovariateGrouping(set_name, by, groups, tuple(covariates), table)
 
 
 def _covariate(name: str, table: Balance, by: str, role: str, missing: int, together: int) -> Covariate:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
-from stimuli.audit.findings import Finding, by_set, counted, quoted
+from stimuli.audit.findings import AuditFinding, by_set, counted, quoted
 from stimuli.covariates import displacement
 from stimuli.item import Item
 from stimuli.lexicon import REAL_WORD_ZIPF, has_lexicon, zipf
@@ -17,7 +17,7 @@ from stimuli.words import without_case
 
 
 @dataclass(frozen=True)
-class Alike:
+class IdenticalLevels:
     """Two levels of a factor that show items alike."""
 
     set_name: str
@@ -26,21 +26,21 @@ class Alike:
     same: int  # items shown alike in both, all else equal
     compared: int  # items that either of the two changes (all items where neither changes any)
 
-    def finding(self) -> Finding:
+    def finding(self) -> AuditFinding:
         """Say how many items the two levels show alike, and what to do where it is all of them."""
         which = f"{self.set_name}: levels {' and '.join(self.levels)} of {self.factor} show"
         if self.same == self.compared:
-            return Finding(
+            return AuditFinding(
                 "mend",
                 SECTION,
                 f"{which} the same in every item: there is nothing to compare; take one of them out, change its options, "
                 "or take texts in which they differ",
             )
         items = counted(self.compared, "item that they change", "items that they change")
-        return Finding("look", SECTION, f"{which} the same in {self.same:,} of {items}")
+        return AuditFinding("look", SECTION, f"{which} the same in {self.same:,} of {items}")
 
 
-def levels_alike(items: Sequence[Item]) -> tuple[Alike, ...]:
+def levels_alike(items: Sequence[Item]) -> tuple[IdenticalLevels, ...]:
     """Find levels of factors within items that show some items alike.
 
     Items that no level of the two changes (the intact condition crossed with options of a scramble) count only
@@ -62,7 +62,7 @@ def levels_alike(items: Sequence[Item]) -> tuple[Alike, ...]:
     for (set_name, factor, one, other), compared in pairs.items():
         changed = [same for changes, same in compared if changes] or [same for _, same in compared]
         if any(changed):
-            found.append(Alike(set_name, factor, (one, other), sum(changed), len(changed)))
+            found.append(IdenticalLevels(set_name, factor, (one, other), sum(changed), len(changed)))
     return tuple(found)
 
 
@@ -70,8 +70,8 @@ def _changes_anything(item: Item) -> bool:
     return bool(item.changes) or any(item.shown.get(field) != text for field, text in item.intact.items())
 
 
-def _same(one: Item, other: Item) -> bool:
-    return (one.shown, one.choices, one.answer) == (other.shown, other.choices, other.answer)
+def _same(item: Item, other: Item) -> bool:
+    return (item.shown, item.choices, item.answer) == (other.shown, other.choices, other.answer)
 
 
 SECTION = "changes"
@@ -122,13 +122,13 @@ class Changes:
     identical: tuple[RealWord, ...]
     uneven: tuple[str, ...]
     copied: tuple[str, ...] = ()
-    alike: tuple[Alike, ...] = ()
+    alike: tuple[IdenticalLevels, ...] = ()
     left: dict[str, int] = field(default_factory=dict)
 
-    def findings(self) -> list[Finding]:
+    def findings(self) -> list[AuditFinding]:
         """Name changed forms that are words, changes that change nothing, and sets whose conditions change other numbers."""
         told = [one.finding() for one in self.alike]
-        for set_name in dict.fromkeys(one.set_name for one in self.conditions):
+        for set_name in dict.fromkeys(condition.set_name for condition in self.conditions):
             same = [one.intact for one in self.identical if one.set_name == set_name]
             real = [f"{w.shown} (for {w.intact})" for w in self.real_words if w.set_name == set_name]
             left = self.left.get(set_name, 0)
@@ -136,16 +136,16 @@ class Changes:
             if same:
                 found = f"{set_name}: changed words that equal the intact: {quoted(same)}"
                 why = "; so the published procedure leaves them, and these items copy it" if copy else ""
-                told.append(Finding("look" if copy else "mend", SECTION, found + why))
+                told.append(AuditFinding("look" if copy else "mend", SECTION, found + why))
             if real:
                 found = f"{set_name}: {counted(len(real), 'changed form')} that are words: {quoted(real)}"
                 why = (
                     "; the published procedure does not avoid words, and these items copy it" if copy else ""
                 )
-                told.append(Finding("look" if copy else "mend", SECTION, found + why))
+                told.append(AuditFinding("look" if copy else "mend", SECTION, found + why))
             if set_name in self.uneven:
                 told.append(
-                    Finding(
+                    AuditFinding(
                         "look",
                         SECTION,
                         f"{set_name}: conditions do not change the same number of words in each item",
@@ -153,13 +153,15 @@ class Changes:
                 )
             if left:
                 told.append(
-                    Finding(
+                    AuditFinding(
                         "look", SECTION, f"{set_name}: {counted(left, 'word')} left intact that should change"
                     )
                 )
         if not self.lexicon:
             told.append(
-                Finding("look", SECTION, "no word list for this language: changed forms were not looked up")
+                AuditFinding(
+                    "look", SECTION, "no word list for this language: changed forms were not looked up"
+                )
             )
         return told
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from stimuli.audit.balance import shared_answers
-from stimuli.audit.findings import Finding, Interval, by_set, exact_interval, line_weights, whole
+from stimuli.audit.findings import AuditFinding, ShareInterval, by_set, exact_interval, line_weights, whole
 from stimuli.item import Item
 
 SECTION = "choices"
@@ -22,7 +22,7 @@ class Heuristic:
     name: str
     right: float
     items: float
-    accuracy: Interval
+    accuracy: ShareInterval
     chance: float
 
     @property
@@ -51,10 +51,10 @@ class Choices:
 
     sets: tuple[ChoiceSet, ...]
 
-    def findings(self) -> list[Finding]:
+    def findings(self) -> list[AuditFinding]:
         """Name the heuristics that beat chance."""
         return [
-            Finding(
+            AuditFinding(
                 "mend",
                 SECTION,
                 f"{one.set_name}: “{best.name}” is right for {best.right:g} of {best.items} items "
@@ -112,7 +112,7 @@ def _choice_set(set_name: str, items: Sequence[Item], weights: Sequence[Fraction
             (answer, whole(often))
             for answer, often in sorted(answers.items(), key=lambda one: (-one[1], one[0]))[:_MOST_ANSWERS]
         ),
-        tuple(sorted(heuristics, key=lambda one: (-one.accuracy.estimate, one.name))),
+        tuple(sorted(heuristics, key=lambda heuristic: (-heuristic.accuracy.estimate, heuristic.name))),
     )
 
 
@@ -144,5 +144,5 @@ def _heuristic(
         if answer in picked:
             score += weight / len(picked)
     bounds = exact_interval(int(score), int(number), tests)
-    accuracy = Interval(round(float(score / number), 4), bounds.low, bounds.high)
+    accuracy = ShareInterval(round(float(score / number), 4), bounds.low, bounds.high)
     return Heuristic(name, round(float(score), 2), whole(number), accuracy, chance)

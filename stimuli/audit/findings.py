@@ -16,7 +16,7 @@ LEVELS: tuple[Level, ...] = ("grave", "mend", "look")
 
 
 @dataclass(frozen=True)
-class Finding:
+class AuditFinding:
     """One thing found."""
 
     # grave: results could not be trusted (one text under two answers, test texts among the exemplars); mend: a
@@ -30,9 +30,9 @@ class Finding:
         return f"{self.level}: {self.text}"
 
 
-def worst_first(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+def worst_first(findings: Sequence[AuditFinding]) -> tuple[AuditFinding, ...]:
     """Return findings with the grave ones first, else in their order."""
-    return tuple(sorted(findings, key=lambda one: LEVELS.index(one.level)))
+    return tuple(sorted(findings, key=lambda finding: LEVELS.index(finding.level)))
 
 
 class InSet(Protocol):
@@ -72,7 +72,7 @@ _PSEUDO = 2
 
 
 @dataclass(frozen=True)
-class Interval:
+class ShareInterval:
     """A share with its interval, rounded to four decimals."""
 
     estimate: float
@@ -85,17 +85,17 @@ def sidak(tests: int, level: float = LEVEL) -> float:
     return 1.0 - math.pow(level, 1.0 / max(tests, 1))
 
 
-def exact_interval(right: int, number: int, tests: int = 1) -> Interval:
+def exact_interval(right: int, number: int, tests: int = 1) -> ShareInterval:
     """Return the Clopper–Pearson interval of a share, simultaneous over ``tests`` of them (Clopper & Pearson, 1934)."""
     from scipy.special import betaincinv
 
     half = sidak(tests) / 2
     low = 0.0 if right == 0 else float(betaincinv(right, number - right + 1, half))
     high = 1.0 if right == number else float(betaincinv(right + 1, number - right, 1 - half))
-    return Interval(round(right / number, DIGITS), round(low, DIGITS), round(high, DIGITS))
+    return ShareInterval(round(right / number, DIGITS), round(low, DIGITS), round(high, DIGITS))
 
 
-def cluster_interval(scores: Sequence[float], weights: Sequence[float], tests: int = 1) -> Interval:
+def cluster_interval(scores: Sequence[float], weights: Sequence[float], tests: int = 1) -> ShareInterval:
     """Return the interval of a weighted share over clusters, simultaneous over ``tests`` of them.
 
     Members of a pair are answered alike more or less often than strangers, so the cluster is what varies: the
@@ -114,7 +114,7 @@ def cluster_interval(scores: Sequence[float], weights: Sequence[float], tests: i
     squares = math.fsum((s - centre * w) ** 2 for s, w in zip(score, weight, strict=True))
     error = math.sqrt(number / (number - 1) * squares) / math.fsum(weight)
     reach = float(stdtrit(number - 1, 1 - sidak(tests) / 2)) * error
-    return Interval(
+    return ShareInterval(
         round(estimate, DIGITS),
         round(max(min(centre - reach, estimate), 0.0), DIGITS),
         round(min(max(centre + reach, estimate), 1.0), DIGITS),

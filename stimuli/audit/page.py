@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from stimuli.audit.audit import CHECKS, Audit
-from stimuli.audit.balance import Agreement, Grouping
+from stimuli.audit.balance import CovariateGrouping, GroupBalance
 from stimuli.audit.changed import Changes
 from stimuli.audit.choices import Choices
 from stimuli.audit.shortcut import CLASSIFIERS, ENOUGH_ITEMS, MARGIN, ShortcutTest
@@ -61,7 +61,7 @@ _WIDEST_SMD = 2.0
 
 
 @dataclass(frozen=True)
-class Drawing:
+class AuditFigure:
     """A finished figure: file name without ending, section, title, note, its content in words, and its SVG."""
 
     name: str
@@ -73,24 +73,25 @@ class Drawing:
 
 
 def drawings(
-    balance: Agreement | None,
+    balance: GroupBalance | None,
     changed: Changes | None,
     offered: Choices | None,
     shortcut: ShortcutTest | None,
-) -> tuple[Drawing, ...]:
+) -> tuple[AuditFigure, ...]:
     """Draw the figures of the sections that are there."""
-    drawn: list[Drawing] = []
+    drawn: list[AuditFigure] = []
     with _styled():
         if balance is not None:
-            bys = dict.fromkeys(one.by for one in balance.groupings)
+            bys = dict.fromkeys(grouping.by for grouping in balance.groupings)
             drawn += [
-                _balance(by, [one for one in balance.groupings if one.by == by], balance.limit) for by in bys
+                _balance(by, [grouping for grouping in balance.groupings if grouping.by == by], balance.limit)
+                for by in bys
             ]
         if changed is not None:
             drawn.append(_changes(changed))
         if offered is not None:
             drawn.append(_choices(offered))
-        if shortcut is not None and any(one.accuracy for one in shortcut.tasks):
+        if shortcut is not None and any(task.accuracy for task in shortcut.tasks):
             drawn.append(_shortcut(shortcut))
     return tuple(drawn)
 
@@ -128,8 +129,8 @@ def _short(name: str, most: int = 38) -> str:
     return name if len(name) <= most else name[: most - 1] + "…"
 
 
-def _balance(by: str, groupings: Sequence[Grouping], limit: float) -> Drawing:
-    rows = [(one.set_name, c) for one in groupings for c in one.covariates]
+def _balance(by: str, groupings: Sequence[CovariateGrouping], limit: float) -> AuditFigure:
+    rows = [(grouping.set_name, c) for grouping in groupings for c in grouping.covariates]
     shown = rows
     if len(rows) > _MOST_ROWS_DRAWN:
         worst = sorted(rows, key=lambda row: (not row[1].flagged, -_length(row[1].largest)))[
@@ -192,10 +193,10 @@ def _kind(role: str, flagged: bool) -> str:
     return "should agree and does" if role == "item" else "follows from the condition, or varied by design"
 
 
-def _changes(changed: Changes) -> Drawing:
+def _changes(changed: Changes) -> AuditFigure:
     rows = changed.conditions[:_MOST_ROWS_DRAWN]
-    several = len({one.set_name for one in rows}) > 1
-    names = [f"{one.set_name}: {one.level}" if several else one.level for one in rows]
+    several = len({row.set_name for row in rows}) > 1
+    names = [f"{row.set_name}: {row.level}" if several else row.level for row in rows]
     room = _room(names)
     figure, axes = _canvas(len(rows), room)
     box = axes.get_position()
@@ -220,13 +221,13 @@ def _changes(changed: Changes) -> Drawing:
         "Right: how many places displaced letters (words, sentences) moved, on average."
     )
     alternative = f"{title}. " + "; ".join(
-        f"{name}: {one.words:g} words, displacement {one.displacement:g}"
-        for name, one in zip(names, rows, strict=True)
+        f"{name}: {row.words:g} words, displacement {row.displacement:g}"
+        for name, row in zip(names, rows, strict=True)
     )
     return _finished("changes", "changes", title, note, alternative + ".", figure)
 
 
-def _choices(offered: Choices) -> Drawing:
+def _choices(offered: Choices) -> AuditFigure:
     rows = [(one, one.heuristics[0]) for one in offered.sets[:_MOST_ROWS_DRAWN]]
     names = [one.set_name for one, _ in rows]
     figure, axes = _canvas(len(rows), _room(names))
@@ -259,12 +260,12 @@ def _choices(offered: Choices) -> Drawing:
     return _finished("choices", "choices", title, note, alternative + ".", figure)
 
 
-def _shortcut(test: ShortcutTest) -> Drawing:
-    rows = [one for one in test.tasks if one.accuracy][:_MOST_ROWS_DRAWN]
-    names = [f"{one.task} ({one.items:,})" for one in rows]
+def _shortcut(test: ShortcutTest) -> AuditFigure:
+    rows = [task for task in test.tasks if task.accuracy][:_MOST_ROWS_DRAWN]
+    names = [f"{row.task} ({row.items:,})" for row in rows]
     figure, axes = _canvas(len(rows), _room(names))
     look = {CLASSIFIERS[0]: ("o", BLUE, -0.14), CLASSIFIERS[1]: ("s", VERMILION, 0.14)}
-    chance = min(one.chance for one in rows)
+    chance = min(row.chance for row in rows)
     axes.axvspan(0, chance + MARGIN, color=GREEN, alpha=0.13, lw=0)
     axes.axvline(chance, color=SOFT, lw=1, ls=(0, (3, 2)))
     for row, one in enumerate(rows):
@@ -282,7 +283,7 @@ def _shortcut(test: ShortcutTest) -> Drawing:
                 label=classifier if row == 0 else None,
                 zorder=5,
             )
-    lowest = min(i.low for one in rows for i in one.accuracy.values())
+    lowest = min(i.low for row in rows for i in row.accuracy.values())
     _percent(axes, min(0.4, lowest - 0.02))
     _named(axes, names)
     axes.set_xlabel("Items sorted rightly by nuisance features only (cross-validated)")
@@ -293,7 +294,7 @@ def _shortcut(test: ShortcutTest) -> Drawing:
         f"A task passes with both intervals inside it and at least {ENOUGH_ITEMS:,} items (number after the name)."
     )
     alternative = f"{title}. " + "; ".join(
-        f"{one.task}: {one.best:.0%} sorted, upper bound {one.upper:.0%}, {one.in_words()}" for one in rows
+        f"{row.task}: {row.best:.0%} sorted, upper bound {row.upper:.0%}, {row.in_words()}" for row in rows
     )
     return _finished("shortcut", "shortcut", title, note, alternative + ".", figure)
 
@@ -323,7 +324,9 @@ def _slug(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "group"
 
 
-def _finished(name: str, section: str, title: str, note: str, alternative: str, figure: Figure) -> Drawing:
+def _finished(
+    name: str, section: str, title: str, note: str, alternative: str, figure: Figure
+) -> AuditFigure:
     stream = io.StringIO()
     figure.savefig(
         stream,
@@ -343,10 +346,10 @@ def _finished(name: str, section: str, title: str, note: str, alternative: str, 
         f'<title id="{name}-t">{_escaped(title)}</title><desc id="{name}-d">{_escaped(alternative)}</desc>'
     )
     svg = re.sub(r"<svg([^>]*)>", lambda m: f"<svg{m.group(1)} {label}>{words}", text, count=1)
-    return Drawing(name, section, title, note, alternative, svg)
+    return AuditFigure(name, section, title, note, alternative, svg)
 
 
-def inline(drawing: Drawing) -> str:
+def inline(drawing: AuditFigure) -> str:
     """Return a figure for a page: without ground of its own, its ink and grid in the page's colours, light or dark."""
     svg = re.sub(rf'<g id="{drawing.name}-patch_1">.*?</g>\s*', "", drawing.svg, count=1, flags=re.DOTALL)
     svg = re.sub(
@@ -403,7 +406,7 @@ def audit_schema() -> Mapping[str, Any]:
     return cast(Mapping[str, Any], data_file("audit/audit.schema.json"))
 
 
-def render(audit: Audit, drawn: Sequence[Drawing] | None = None) -> str:
+def render(audit: Audit, drawn: Sequence[AuditFigure] | None = None) -> str:
     """Return the audit's page: HTML with its style and figures inside, nothing fetched from elsewhere."""
     import jinja2
     from markupsafe import Markup
@@ -430,7 +433,7 @@ def render(audit: Audit, drawn: Sequence[Drawing] | None = None) -> str:
         audit=audit,
         findings=audit.findings(),
         checks=[(name, claim, audit.status(name)) for name, claim in CHECKS.items()],
-        counts={name: sum(one.section == name for one in audit.findings()) for name in CHECKS},
+        counts={name: sum(finding.section == name for finding in audit.findings()) for name in CHECKS},
         status=STATUS,
         figures={name: [one for one in drawn if one.section == name] for name in CHECKS},
         overall=next((one for one in ("grave", "mend", "look") if one in _levels(audit)), "clear"),
@@ -445,4 +448,4 @@ def number(value: float) -> str:
 
 
 def _levels(audit: Audit) -> set[str]:
-    return {one.level for one in audit.findings()}
+    return {finding.level for finding in audit.findings()}

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from stimuli.audit.findings import Finding, Interval, Level, cluster_interval, counted, line_weights
+from stimuli.audit.findings import AuditFinding, Level, ShareInterval, cluster_interval, counted, line_weights
 from stimuli.features import (
     FEATURES,
     Exempt,
@@ -234,7 +234,7 @@ class Shortcut:
     groups: int
     answers: tuple[str, ...]  # the classes
     chance: float  # share right by guessing; classes of unequal size are weighted alike
-    accuracy: Mapping[str, Interval]  # by classifier; simultaneous 95% intervals
+    accuracy: Mapping[str, ShareInterval]  # by classifier; simultaneous 95% intervals
     upper: float | None  # bounds of the classifier that does better
     lower: float | None
     verdict: Verdict  # passes, leaks, too few to tell or not settled
@@ -261,7 +261,7 @@ class ShortcutTest:
     intervals: int
     unavailable: Mapping[str, str]
 
-    def findings(self) -> list[Finding]:
+    def findings(self) -> list[AuditFinding]:
         """Name the tasks that nuisance features sort, and those with too few items to tell."""
         told: list[tuple[Level, str]] = []
         for task in self.tasks:
@@ -270,16 +270,18 @@ class ShortcutTest:
                 sorts = f"sorts {task.best:.0%} of the items (at least {task.lower:.0%}, chance {task.chance:.0%})"
                 said = f"{task.task}: a classifier that does not know the rule {sorts}"
                 told.append(("mend", f"{said}: {clue}" if clue else said))
-        few = ", ".join(f"{one.task} ({one.items})" for one in self.tasks if one.verdict == "too few to tell")
+        few = ", ".join(
+            f"{task.task} ({task.items})" for task in self.tasks if task.verdict == "too few to tell"
+        )
         if few:
             told.append(
                 ("look", f"too few items to rule a shortcut out ({ENOUGH_ITEMS:,} are needed): {few}")
             )
-        unsettled = [one.task for one in self.tasks if one.verdict == "not settled"]
+        unsettled = [task.task for task in self.tasks if task.verdict == "not settled"]
         if unsettled:
             number, names = counted(len(unsettled), "task"), ", ".join(unsettled)
             told.append(("look", f"{number} with an upper bound above chance + {MARGIN:.2f}: {names}"))
-        return [Finding(level, "shortcut", text) for level, text in told]
+        return [AuditFinding(level, "shortcut", text) for level, text in told]
 
 
 def shortcut_test(
@@ -387,7 +389,9 @@ def _numbers(
     return names, np.array([[one[name] for name in names] for one in measured], dtype=float)
 
 
-def _interval(right: NDArray[np.bool_], weights: Numbers, groups: Sequence[int], intervals: int) -> Interval:
+def _interval(
+    right: NDArray[np.bool_], weights: Numbers, groups: Sequence[int], intervals: int
+) -> ShareInterval:
     number = max(groups) + 1
     scores = np.bincount(groups, weights=weights * right, minlength=number)
     totals = np.bincount(groups, weights=weights, minlength=number)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from stimuli.corpora.corpus import Corpus, Hub, Part, Place, Record
+from stimuli.corpora.corpus import Corpus, CorpusSplit, Hub, Record, RecordLocation
 from stimuli.corpora.rows import RawRecord
 
 _LETTERS = "ABCDE"
 _OPTION = re.compile(r"\s*\(?(?P<letter>[A-E])\)\s*(?P<text>.*?)\s*", re.DOTALL)
 
 
-def read(row: RawRecord, place: Place) -> Iterator[Record]:
+def read(row: RawRecord, place: RecordLocation) -> Iterator[Record]:
     """Read a problem; options lose their letters, the right one's stands in ``extra``."""
     found = [_OPTION.fullmatch(option) for option in place.texts(row, "options")]
     options = {match["letter"]: match["text"] for match in found if match}
@@ -38,7 +38,11 @@ CORPUS = Corpus(
     licence="Apache-2.0",
     fields=("question",),
     reading_field="question",
-    parts=(Part("train", ("train*.json",)), Part("dev", ("dev*.json",)), Part("test", ("test*.json",))),
+    parts=(
+        CorpusSplit("train", ("train*.json",)),
+        CorpusSplit("dev", ("dev*.json",)),
+        CorpusSplit("test", ("test*.json",)),
+    ),
     read=read,
     hub=Hub("deepmind/aqua_rat", "raw", {"dev": "validation"}),
 )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stimuli.corpora.corpus import Corpus, Hub, Part, Place, Record
+from stimuli.corpora.corpus import Corpus, CorpusSplit, Hub, Record, RecordLocation
 from stimuli.corpora.rows import RawRecord
 
 
-def read(row: RawRecord, place: Place) -> Iterator[Record]:
+def read(row: RawRecord, place: RecordLocation) -> Iterator[Record]:
     """Read a question; the unlabelled test split has no answers."""
     passage, question = place.text(row, "passage"), place.text(row, "question")
     unlabelled = place.split == "test" and "answer" not in row
@@ -30,10 +30,10 @@ CORPUS = Corpus(
     fields=("passage", "question"),
     reading_field="passage",
     parts=(
-        Part("train", ("train*.jsonl",)),
-        Part("dev", ("dev*.jsonl",)),
-        Part("test", ("test*.jsonl",)),
-        Part(None, ("boolq*.jsonl",)),
+        CorpusSplit("train", ("train*.jsonl",)),
+        CorpusSplit("dev", ("dev*.jsonl",)),
+        CorpusSplit("test", ("test*.jsonl",)),
+        CorpusSplit(None, ("boolq*.jsonl",)),
     ),
     read=read,
     hub=Hub("google/boolq", None, {"dev": "validation"}),

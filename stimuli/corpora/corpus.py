@@ -87,7 +87,7 @@ class Loaded:
 
 
 @dataclass(frozen=True)
-class Part:
+class CorpusSplit:
     """Files of a corpus that belong to one split.
 
     Parameters
@@ -174,8 +174,8 @@ class Corpus:
     licence: str | None
     fields: tuple[str, ...]
     reading_field: str
-    parts: tuple[Part, ...]
-    read: Callable[[RawRecord, Place], Iterable[Record]]
+    parts: tuple[CorpusSplit, ...]
+    read: Callable[[RawRecord, RecordLocation], Iterable[Record]]
     rows: Callable[[Path], Iterator[Numbered]] = json_rows
     hub: Hub | None = None
     notice: str | None = None
@@ -185,13 +185,13 @@ class Corpus:
     same: tuple[str, ...] = ()
     beside: tuple[str, ...] = ()
 
-    def part_of(self, file: Path) -> Part | None:
+    def part_of(self, file: Path) -> CorpusSplit | None:
         """Return the part that a file belongs to by its name."""
         return next((part for part in self.parts if part.holds(file)), None)
 
 
 @dataclass(frozen=True)
-class Place:
+class RecordLocation:
     """Where a raw record stands; makes its records and its errors.
 
     Parameters
@@ -303,4 +303,4 @@ class Place:
 def _in_words(kind: type[Any] | tuple[type[Any], ...]) -> str:
     words = {str: "a text", list: "a list", dict: "an object", bool: "true or false", int: "a number"}
     kinds = kind if isinstance(kind, tuple) else (kind,)
-    return " or ".join(words.get(one, one.__name__) for one in kinds)
+    return " or ".join(words.get(kind, kind.__name__) for kind in kinds)

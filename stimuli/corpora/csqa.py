@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stimuli.corpora.corpus import Corpus, Hub, Part, Place, Record
+from stimuli.corpora.corpus import Corpus, CorpusSplit, Hub, Record, RecordLocation
 from stimuli.corpora.rows import RawRecord
 
 
-def read(row: RawRecord, place: Place) -> Iterator[Record]:
+def read(row: RawRecord, place: RecordLocation) -> Iterator[Record]:
     """Read a question of either layout; the test split is not labelled and gives the answer None."""
     options, stem, concept = (
         _original(row, place) if isinstance(row.get("question"), dict) else _flat(row, place)
@@ -27,14 +27,14 @@ def read(row: RawRecord, place: Place) -> Iterator[Record]:
     )
 
 
-def _original(row: RawRecord, place: Place) -> tuple[dict[str, str], str, str]:
+def _original(row: RawRecord, place: RecordLocation) -> tuple[dict[str, str], str, str]:
     question = row["question"]
     choices = place.value(question, "choices", list)
     options = {place.text(choice, "label"): place.text(choice, "text") for choice in choices}
     return options, place.text(question, "stem"), place.text(question, "question_concept")
 
 
-def _flat(row: RawRecord, place: Place) -> tuple[dict[str, str], str, str]:
+def _flat(row: RawRecord, place: RecordLocation) -> tuple[dict[str, str], str, str]:
     stem = place.text(row, "question")
     choices = place.value(row, "choices", dict)
     labels, texts = place.texts(choices, "label"), place.texts(choices, "text")
@@ -51,9 +51,9 @@ CORPUS = Corpus(
     fields=("question",),
     reading_field="question",
     parts=(
-        Part("train", ("train*.jsonl",)),
-        Part("dev", ("dev*.jsonl",)),
-        Part("test", ("test*.jsonl",)),
+        CorpusSplit("train", ("train*.jsonl",)),
+        CorpusSplit("dev", ("dev*.jsonl",)),
+        CorpusSplit("test", ("test*.jsonl",)),
     ),
     read=read,
     hub=Hub("tau/commonsense_qa", None, {"dev": "validation"}),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from stimuli.corpora.corpus import Corpus, Hub, Part, Place, Record
+from stimuli.corpora.corpus import Corpus, CorpusSplit, Hub, Record, RecordLocation
 from stimuli.corpora.rows import Numbered, RawRecord, array_rows
 from stimuli.errors import UserError
 
@@ -74,7 +74,7 @@ def rows(path: Path) -> Iterator[Numbered]:
             yield line, {**fields, "turns": turns, "dialogue": name, "number": number, "categories": known}
 
 
-def read(row: RawRecord, place: Place) -> Iterator[Record]:
+def read(row: RawRecord, place: RecordLocation) -> Iterator[Record]:
     """Read one question with its dialogue, a turn a line."""
     choices, answer = place.texts(row, "choice"), place.text(row, "answer")
     if answer not in choices:
@@ -145,7 +145,11 @@ CORPUS = Corpus(
     licence="non-commercial research only",
     fields=("dialogue", "question"),
     reading_field="dialogue",
-    parts=(Part("train", ("train*.json",)), Part("dev", ("dev*.json",)), Part("test", ("test*.json",))),
+    parts=(
+        CorpusSplit("train", ("train*.json",)),
+        CorpusSplit("dev", ("dev*.json",)),
+        CorpusSplit("test", ("test*.json",)),
+    ),
     read=read,
     rows=rows,
     hub=Hub("dataset-org/dream", None, {"dev": "validation"}, from_hub),

@@ -98,7 +98,7 @@ _LOOKED_AT = 200_000
 
 
 @dataclass(frozen=True)
-class Decoded:
+class DecodedFile:
     """A file's text and how it was read."""
 
     text: str  # the text, without a byte-order mark
@@ -128,7 +128,7 @@ def encoding_name(encoding: str) -> str:
     return f"Windows-{encoding[2:]}" if re.fullmatch(r"cp125\d", encoding) else encoding
 
 
-def read_decoded(path: Path, *, encoding: str | None = None, language: str | None = None) -> Decoded:
+def read_decoded(path: Path, *, encoding: str | None = None, language: str | None = None) -> DecodedFile:
     """Read a file of texts."""
     try:
         raw = path.read_bytes()
@@ -147,7 +147,7 @@ def read_decoded(path: Path, *, encoding: str | None = None, language: str | Non
     return found
 
 
-def _given(raw: bytes, encoding: str, path: Path) -> Decoded:
+def _given(raw: bytes, encoding: str, path: Path) -> DecodedFile:
     try:
         name = codecs.lookup(encoding).name
         text = raw.decode(name)
@@ -160,14 +160,14 @@ def _given(raw: bytes, encoding: str, path: Path) -> Decoded:
         raise UserError(
             f"{path}, line {line}: byte 0x{raw[error.start]:02X} does not fit {encoding}"
         ) from None
-    return Decoded(text.removeprefix("\ufeff"), name, "given")
+    return DecodedFile(text.removeprefix("\ufeff"), name, "given")
 
 
-def _certain(raw: bytes, path: Path) -> Decoded | None:
+def _certain(raw: bytes, path: Path) -> DecodedFile | None:
     for mark, encoding in _BYTE_ORDER_MARKS:
         if raw.startswith(mark):
             try:
-                return Decoded(raw.decode(encoding), encoding, "byte-order mark")
+                return DecodedFile(raw.decode(encoding), encoding, "byte-order mark")
             except UnicodeDecodeError as error:
                 raise UserError(
                     f"{path}: begins as {encoding_name(encoding)}, but byte {error.start} does not fit",
@@ -177,12 +177,12 @@ def _certain(raw: bytes, path: Path) -> Decoded | None:
     if without_mark:
         return without_mark
     try:
-        return Decoded(raw.decode("utf-8"), "utf-8", "valid UTF-8")
+        return DecodedFile(raw.decode("utf-8"), "utf-8", "valid UTF-8")
     except UnicodeDecodeError:
         return None
 
 
-def _utf_16_without_mark(raw: bytes) -> Decoded | None:
+def _utf_16_without_mark(raw: bytes) -> DecodedFile | None:
     """Take zero bytes that stand all at even or all at odd places as halves of UTF-16 characters."""
     even, odd = raw[0::2].count(0), raw[1::2].count(0)
     if len(raw) % 2 or not even + odd or min(even, odd) > 0:
@@ -194,10 +194,10 @@ def _utf_16_without_mark(raw: bytes) -> Decoded | None:
         return None
     ends = text.count("\n")
     is_text = (even + odd) * 8 >= len(raw) or 0 < raw.count(b"\n") <= 2 * ends
-    return Decoded(text, encoding, "zero bytes") if is_text else None
+    return DecodedFile(text, encoding, "zero bytes") if is_text else None
 
 
-def _guess(raw: bytes, language: str | None, path: Path) -> Decoded:
+def _guess(raw: bytes, language: str | None, path: Path) -> DecodedFile:
     latin = _code_page(language) in _data()["latin"] or _looks_latin(raw)
     found = _guess_latin(raw, language) if latin else _guess_other(raw, language, path)
     if found is None:
@@ -212,34 +212,34 @@ def _looks_latin(raw: bytes) -> bool:
     return beyond * 2 <= sum(map(len, words))
 
 
-def _guess_latin(raw: bytes, language: str | None) -> Decoded | None:
+def _guess_latin(raw: bytes, language: str | None) -> DecodedFile | None:
     """Take the language's code page, else Windows-1252 unless another explains the texts better."""
     own = _code_page(language)
     if own not in (None, "cp1252") and own in _data()["latin"] and (text := _decode(raw, own)) is not None:
-        return Decoded(text, own, f"guessed from the language {language}")
+        return DecodedFile(text, own, f"guessed from the language {language}")
     ranked = _ranked(raw, "latin")
     western = _decode(raw, "cp1252")
     if western is not None:
         fits = min((chaos for name, chaos, _ in ranked if name == "cp1252"), default=None)
         if not ranked or (fits is not None and fits <= ranked[0][1]):
-            return Decoded(western, "cp1252", "guessed, it fits and is the most common")
+            return DecodedFile(western, "cp1252", "guessed, it fits and is the most common")
     for name, _, coherence in ranked:
         text = _decode(raw, name)
         if text is not None and coherence >= LEAST_COHERENCE:
-            return Decoded(text, name, f"guessed, coherence {coherence:.2f}")
-    return None if western is None else Decoded(western, "cp1252", "guessed, nothing fits better")
+            return DecodedFile(text, name, f"guessed, coherence {coherence:.2f}")
+    return None if western is None else DecodedFile(western, "cp1252", "guessed, nothing fits better")
 
 
-def _guess_other(raw: bytes, language: str | None, path: Path) -> Decoded:
+def _guess_other(raw: bytes, language: str | None, path: Path) -> DecodedFile:
     """Take the best guess where a language is recognised in it, else the language's code page, else ask."""
     ranked = _ranked(raw, "other")
     for name, _, coherence in ranked[:1]:
         text = _decode(raw, name)
         if text is not None and coherence >= LEAST_COHERENCE:
-            return Decoded(text, name, f"guessed, coherence {coherence:.2f}")
+            return DecodedFile(text, name, f"guessed, coherence {coherence:.2f}")
     own = _code_page(language)
     if own and (text := _decode(raw, own)) is not None:
-        return Decoded(text, own, f"guessed from the language {language}")
+        return DecodedFile(text, own, f"guessed from the language {language}")
     guess = f" (perhaps {encoding_name(ranked[0][0])})" if ranked else ""
     raise UserError(
         f"{path} is not UTF-8, and its encoding cannot be told for certain{guess}",

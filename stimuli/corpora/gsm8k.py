@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from stimuli.corpora.corpus import Corpus, Hub, Part, Place, Record
+from stimuli.corpora.corpus import Corpus, CorpusSplit, Hub, Record, RecordLocation
 from stimuli.corpora.rows import RawRecord
 
 _NUMBER = re.compile(
@@ -14,7 +14,7 @@ _NUMBER = re.compile(
 _SOCRATIC = "the socratic version has the same questions with other solutions; ask for split {split!r}"
 
 
-def read(row: RawRecord, place: Place) -> Iterator[Record]:
+def read(row: RawRecord, place: RecordLocation) -> Iterator[Record]:
     """Read a problem; the solution without its last line is the rationale."""
     rationale, mark, last = place.text(row, "answer").rpartition("####")
     if not mark:
@@ -52,12 +52,12 @@ CORPUS = Corpus(
         part
         for split in ("train", "test")
         for part in (
-            Part(
+            CorpusSplit(
                 f"{split}_socratic",
                 (f"{split}_socratic*.jsonl",),
                 left_out=_SOCRATIC.format(split=f"{split}_socratic"),
             ),
-            Part(split, (f"{split}*.jsonl",)),
+            CorpusSplit(split, (f"{split}*.jsonl",)),
         )
     ),
     read=read,

@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
-from stimuli.corpora.corpus import BadRecord, Corpus, Loaded, Part, Place, Record
+from stimuli.corpora.corpus import BadRecord, Corpus, CorpusSplit, Loaded, Record, RecordLocation
 from stimuli.corpora.rows import Numbered, RawRecord, SourceText
 from stimuli.entry_points import added
 from stimuli.errors import UserError, unknown_name
@@ -242,7 +242,7 @@ def _sources(corpus: Corpus, given: Sequence[Path], split: str | None) -> tuple[
 
 
 def _in_folder(corpus: Corpus, folder: Path, split: str | None) -> tuple[list[_Source], list[str]]:
-    by_part: dict[Part, list[Path]] = defaultdict(list)
+    by_part: dict[CorpusSplit, list[Path]] = defaultdict(list)
     for file in sorted(folder.iterdir()):
         part = corpus.part_of(file)
         if part is not None and file.is_file():
@@ -284,13 +284,13 @@ def _in_folder(corpus: Corpus, folder: Path, split: str | None) -> tuple[list[_S
 
 def _from_files(
     corpus: Corpus, sources: Iterable[_Source], split: str | None
-) -> Iterator[tuple[Place, Numbered]]:
+) -> Iterator[tuple[RecordLocation, Numbered]]:
     for source in sources:
         for line, row in corpus.rows(source.file):
-            yield Place(corpus, source.split, source.file, line), (line, row)
+            yield RecordLocation(corpus, source.split, source.file, line), (line, row)
 
 
-def _from_hub(corpus: Corpus, given: str, split: str | None) -> Iterator[tuple[Place, Numbered]]:
+def _from_hub(corpus: Corpus, given: str, split: str | None) -> Iterator[tuple[RecordLocation, Numbered]]:
     if corpus.hub is None:
         raise UserError(
             f"{corpus.title} is not loaded from the hub", mend="Download its files and give their folder."
@@ -303,16 +303,19 @@ def _from_hub(corpus: Corpus, given: str, split: str | None) -> Iterator[tuple[P
     asked = None if split is None else theirs.get(_canonical(split), split)
     for hub_split, rows in hub_splits(name, asked):
         for number, row in enumerate(corpus.hub.original(rows), 1):
-            yield Place(corpus, ours.get(hub_split, hub_split), Path(str(name)), number), (number, row)
+            yield (
+                RecordLocation(corpus, ours.get(hub_split, hub_split), Path(str(name)), number),
+                (number, row),
+            )
 
 
 def _read(
-    corpus: Corpus, raw: Iterable[tuple[Place, Numbered]], on_bad: OnBad, split: str | None
+    corpus: Corpus, raw: Iterable[tuple[RecordLocation, Numbered]], on_bad: OnBad, split: str | None
 ) -> tuple[list[Record], list[BadRecord]]:
     records: list[Record] = []
     bad: list[BadRecord] = []
     first: UserError | None = None
-    seen: dict[tuple[str | None, str, str], Place] = {}
+    seen: dict[tuple[str | None, str, str], RecordLocation] = {}
     for place, (_, row) in raw:
         try:
             if isinstance(row, UserError):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stimuli.corpora.corpus import Corpus, Hub, Part, Place, Record
+from stimuli.corpora.corpus import Corpus, CorpusSplit, Hub, Record, RecordLocation
 from stimuli.corpora.rows import RawRecord
 
 # Last task of each split, by Austin et al. (2021), section 2.1.
 _LAST_TASK = {"prompt": 10, "test": 510, "validation": 600, "train": 974}
 
 
-def read(row: RawRecord, place: Place) -> Iterator[Record]:
+def read(row: RawRecord, place: RecordLocation) -> Iterator[Record]:
     """Read a task of either file; the split follows from the task's number."""
     sanitized = "prompt" in row
     task = place.value(row, "task_id", int)
@@ -42,12 +42,12 @@ CORPUS = Corpus(
     fields=("text",),
     reading_field="text",
     parts=(
-        Part(
+        CorpusSplit(
             None,
             ("sanitized*.json", "mbpp_sanitized*.json*"),
             left_out="the sanitized file has 427 of the same tasks, some reworded; name the file itself to load it",
         ),
-        Part(None, ("mbpp*.jsonl",)),
+        CorpusSplit(None, ("mbpp*.jsonl",)),
     ),
     read=read,
     hub=Hub("google-research-datasets/mbpp", "full"),

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-from stimuli.corpora.corpus import Corpus, Part, Place, Record
+from stimuli.corpora.corpus import Corpus, CorpusSplit, Record, RecordLocation
 from stimuli.corpora.rows import RawRecord, SourceText
 from stimuli.files import data_file
 
@@ -28,7 +28,7 @@ def plain_text(marked_up: str) -> str:
     return _SPACES.sub(" ", text).strip()
 
 
-def read(row: RawRecord, place: Place) -> Iterator[Record]:
+def read(row: RawRecord, place: RecordLocation) -> Iterator[Record]:
     """Read a question without mark-up; one without evidence has no text of that field."""
     question, evidence = place.value(row, "question_sentence", object), place.value(row, "evidence", object)
     choices = place.texts(row, "choices")
@@ -98,7 +98,7 @@ CORPUS = Corpus(
     licence=None,
     fields=("evidence", "question"),
     reading_field="evidence",
-    parts=(Part(None, ("*_qa.jsonl",), many=True),),
+    parts=(CorpusSplit(None, ("*_qa.jsonl",), many=True),),
     read=read,
     notice="RealtimeQA states no licence and its texts are from news sites; keep them out of what you pass on.",
     selections={"recovery": recovery, "answerable": answerable},

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from stimuli.corpora.corpus import Corpus, Hub, Part, Place, Record
+from stimuli.corpora.corpus import Corpus, CorpusSplit, Hub, Record, RecordLocation
 from stimuli.corpora.rows import Numbered, RawRecord, array_rows, line_rows
 from stimuli.errors import UserError
 
@@ -45,7 +45,7 @@ def _questions(article: RawRecord) -> Iterator[RawRecord]:
             }
 
 
-def read(row: RawRecord, place: Place) -> Iterator[Record]:
+def read(row: RawRecord, place: RecordLocation) -> Iterator[Record]:
     """Read a question; one without an answer in its text has the answer None and ``answerable`` 0."""
     record_id, context = place.text(row, "id"), place.text(row, "context")
     impossible = row.get("is_impossible")
@@ -72,7 +72,10 @@ CORPUS = Corpus(
     licence="CC BY-SA 4.0",
     fields=("context", "question"),
     reading_field="context",
-    parts=(Part("train", ("*train*.json", "*train*.jsonl")), Part("dev", ("*dev*.json", "*dev*.jsonl"))),
+    parts=(
+        CorpusSplit("train", ("*train*.json", "*train*.jsonl")),
+        CorpusSplit("dev", ("*dev*.json", "*dev*.jsonl")),
+    ),
     read=read,
     rows=rows,
     hub=Hub("rajpurkar/squad", None, {"dev": "validation"}),

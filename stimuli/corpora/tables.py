@@ -24,7 +24,7 @@ from rapidfuzz.distance import OSA
 from stimuli.corpora.encodings import (
     OLD_WORKBOOK,
     WORKBOOK,
-    Decoded,
+    DecodedFile,
     encoding_name,
     kind_of_bytes,
     read_decoded,
@@ -52,7 +52,7 @@ class BadRow:
 
 
 @dataclass(frozen=True)
-class Line:
+class CellLine:
     """Cells of one line, as text without outer spaces."""
 
     number: int
@@ -68,11 +68,11 @@ class Grid:
     bad: tuple[BadRow, ...]  # lines that do not fit the header
 
 
-def under_header(lines: Iterable[Line | BadRow], path: Path) -> Grid:
+def under_header(lines: Iterable[CellLine | BadRow], path: Path) -> Grid:
     """Take the first filled line as the header and put the others under it."""
     header: list[str] = []
     at = 0
-    filled: list[Line] = []
+    filled: list[CellLine] = []
     bad: list[BadRow] = []
     for line in lines:
         if isinstance(line, BadRow):
@@ -86,11 +86,11 @@ def under_header(lines: Iterable[Line | BadRow], path: Path) -> Grid:
         else:
             filled.append(line)
     width, named = len(header), len(_without_empty_end(header))
-    fitting: list[Line] = []
+    fitting: list[CellLine] = []
     for line in filled:
         cells = [*line.cells[:width], *_without_empty_end(line.cells[width:])]
         if named <= len(cells) <= width:
-            fitting.append(Line(line.number, (*cells, *[""] * (width - len(cells)))))
+            fitting.append(CellLine(line.number, (*cells, *[""] * (width - len(cells)))))
         else:
             bad.append(
                 BadRow(
@@ -119,7 +119,7 @@ def _without_empty_end(cells: Sequence[str]) -> list[str]:
 
 
 def _names(
-    names: list[str], lines: Sequence[Line], places: Sequence[int], path: Path, header_line: int
+    names: list[str], lines: Sequence[CellLine], places: Sequence[int], path: Path, header_line: int
 ) -> tuple[str, ...]:
     for name, place in zip(names, places, strict=True):
         if not name:
@@ -225,14 +225,14 @@ def find_delimiter(text: str, wanted: Sequence[str] = ()) -> str | None:
     return max(tried, key=lambda one: one[:3])[3] if tried else None
 
 
-def lines_of(text: str, delimiter: str | None) -> Iterator[Line | BadRow]:
+def lines_of(text: str, delimiter: str | None) -> Iterator[CellLine | BadRow]:
     """Yield the lines of a table; one that cannot be read as bad, where it begins."""
     if delimiter is not None and len(delimiter) != 1:
         raise UserError(f"delimiter {delimiter!r} is not one character")
     return _parsed(text, delimiter or _absent_from(text))
 
 
-def _parsed(text: str, delimiter: str) -> Iterator[Line | BadRow]:
+def _parsed(text: str, delimiter: str) -> Iterator[CellLine | BadRow]:
     """Yield lines; where a stray quote would swallow lines that are rows as they stand, only its own line is bad."""
     written = list(io.StringIO(text, newline=""))
     width: int | None = None
@@ -264,7 +264,7 @@ def _parsed(text: str, delimiter: str) -> Iterator[Line | BadRow]:
                 begin = end
             continue
         width = width or len(cells)
-        yield Line(begin + 1, tuple(cell.strip() for cell in cells))
+        yield CellLine(begin + 1, tuple(cell.strip() for cell in cells))
         begin = start + reader.line_num
 
 
@@ -297,8 +297,8 @@ def _in_words(error: str, begin: int, end: int) -> str:
     return error
 
 
-def _cells(line: Line | BadRow) -> tuple[str, ...]:
-    return line.cells if isinstance(line, Line) else ("bad",)
+def _cells(line: CellLine | BadRow) -> tuple[str, ...]:
+    return line.cells if isinstance(line, CellLine) else ("bad",)
 
 
 _ZEROS = re.compile(r"0+")
@@ -310,7 +310,7 @@ class Sheet:
     """Lines of one sheet."""
 
     name: str  # the sheet
-    lines: tuple[Line | BadRow, ...]  # rows by their numbers in the sheet
+    lines: tuple[CellLine | BadRow, ...]  # rows by their numbers in the sheet
     # what a reader may not expect: other sheets with texts, dates rewritten, merged cells
     notes: tuple[str, ...]
 
@@ -318,8 +318,8 @@ class Sheet:
 def read_sheet(path: Path, sheet: str | None = None) -> Sheet:
     """Read a sheet of a workbook."""
     values, formulas = _opened(path, data_only=True), _opened(path, data_only=False)
-    filled = [one.title for one in values.worksheets if _is_filled(formulas[one.title])]
-    names = [one.title for one in values.worksheets]
+    filled = [worksheet.title for worksheet in values.worksheets if _is_filled(formulas[worksheet.title])]
+    names = [worksheet.title for worksheet in values.worksheets]
     if sheet is not None and sheet not in names:
         raise unknown_name(f"sheet of {path}", sheet, names)
     visible = [name for name in filled if values[name].sheet_state == "visible"]
@@ -331,7 +331,7 @@ def read_sheet(path: Path, sheet: str | None = None) -> Sheet:
     if others and sheet is None:
         notes.append(f"sheet {name!r} is read; there are also {', '.join(map(repr, others))}")
     shown, dates = values[name], False
-    lines: list[Line | BadRow] = []
+    lines: list[CellLine | BadRow] = []
     for row, meant in zip(shown.iter_rows(), formulas[name].iter_rows(), strict=True):
         line = _line(row, meant)
         lines.append(line)
@@ -376,7 +376,7 @@ def _is_filled(sheet: Any) -> bool:
     return any(cell.value is not None for row in sheet.iter_rows() for cell in row)
 
 
-def _line(row: Any, meant: Any) -> Line | BadRow:
+def _line(row: Any, meant: Any) -> CellLine | BadRow:
     number: int = row[0].row if row else 0
     cells: list[str] = []
     for cell, formula in zip(row, meant, strict=True):
@@ -389,7 +389,7 @@ def _line(row: Any, meant: Any) -> Line | BadRow:
                 "Open the workbook in a spreadsheet program and save it, or paste the values.",
             )
         cells.append(as_seen(cell.value, cell.number_format).strip())
-    return Line(number, tuple(cells))
+    return CellLine(number, tuple(cells))
 
 
 def as_seen(value: Any, number_format: str = "General") -> str:
@@ -470,7 +470,7 @@ class TableDescription:
 
 
 @dataclass(frozen=True, eq=False)
-class Table(Sequence[Row]):
+class CorpusTable(Sequence[Row]):
     """Rows of a table, and what came with them."""
 
     # a mapping a row. Cells of CSV, TSV and XLSX are text without outer spaces; JSONL keeps its values
@@ -502,7 +502,7 @@ def read_table(
     encoding: str | None = None,
     delimiter: str | None = None,
     language: str | None = None,
-) -> Table:
+) -> CorpusTable:
     """Read a table of materials."""
     if unit not in ("line", "paragraph"):
         raise UserError(f"unit is {unit!r}; a text is a line or a paragraph")
@@ -510,7 +510,7 @@ def read_table(
     filled = [given.get(name, name) for name in required]
     asked = list(dict.fromkeys([*given.values(), *filled]))
     wanted = form or _FORMATS.get(path.suffix.lower(), "csv")
-    found: Decoded | None = None
+    found: DecodedFile | None = None
     notes: list[str] = []
     if wanted == "xlsx":
         read = read_sheet(path, sheet)
@@ -552,14 +552,14 @@ def read_table(
         first=rows[:_SHOWN],
         notes=(*notes, *([f"{len(grid.bad)} bad rows are left out"] if grid.bad else [])),
     )
-    return Table(rows, tuple(number for number, _ in grid.rows), grid.bad, description)
+    return CorpusTable(rows, tuple(number for number, _ in grid.rows), grid.bad, description)
 
 
 def _table_in_text(text: str, asked: Sequence[str]) -> str | None:
     """Return the delimiter under which the first line of a text file names all the columns asked for."""
     delimiter = find_delimiter(text, asked)
     first = next(
-        (line for line in lines_of(text, delimiter) if isinstance(line, Line) and any(line.cells)), None
+        (line for line in lines_of(text, delimiter) if isinstance(line, CellLine) and any(line.cells)), None
     )
     return delimiter if first is not None and set(asked) <= set(first.cells) else None
 

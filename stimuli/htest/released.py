@@ -123,7 +123,7 @@ FaultKind = Literal["label", "duplicate", "leak"]
 
 
 @dataclass(frozen=True)
-class Fault:
+class ReleasedItemFault:
     """One released text that a careful study leaves out or mends."""
 
     task: str  # task and file: dev (exemplars) or test
@@ -142,9 +142,9 @@ def label_noise(name: str, released: Iterable[ReleasedItem]) -> list[ReleasedIte
     return [item for item in released if predicate(item.text) != item.label]
 
 
-def released_faults(folder: Path, tasks: Iterable[str] = RELEASED_TASKS) -> list[Fault]:
+def released_faults(folder: Path, tasks: Iterable[str] = RELEASED_TASKS) -> list[ReleasedItemFault]:
     """List the faults of the released items, task by task, exemplars before test items."""
-    found: list[Fault] = []
+    found: list[ReleasedItemFault] = []
     for name, task in load_released(folder, tasks).items():
         exemplars = {item.text: item for item in reversed(task.exemplars)}
         for split, items in (("dev", task.exemplars), ("test", task.test)):
@@ -165,7 +165,7 @@ def released_faults(folder: Path, tasks: Iterable[str] = RELEASED_TASKS) -> list
                         ("leak", f"the exemplar on line {exemplars[item.text].line} of {name}_dev.jsonl")
                     )
                 found += [
-                    Fault(name, split, item.line, item.text, item.label, kind, reason)
+                    ReleasedItemFault(name, split, item.line, item.text, item.label, kind, reason)
                     for kind, reason in reasons
                 ]
     return found
@@ -354,7 +354,7 @@ def _harvest_spelled_math(texts: Texts) -> Found:
 
 
 def _subject_and_rest(text: str, subjects: set[str]) -> tuple[str, str]:
-    subject = max((one for one in subjects if text.startswith(f"{one} ")), key=len)
+    subject = max((subject for subject in subjects if text.startswith(f"{subject} ")), key=len)
     return subject, text.removeprefix(subject).strip()
 
 
@@ -589,7 +589,7 @@ def _couple(label: Label, parts: Parts, draw: random.Random, made: Collection[st
         return "" if first == second or second in rhymes_as_published(first) else f"{first} {second}"
     (first,) = _pick(parts, draw, "word")
     couples = (f"{first} {one}" for one in parts.get(rhymes_of(first), ()))
-    return next((one for one in couples if one not in made), "")
+    return next((couple for couple in couples if couple not in made), "")
 
 
 _MAKERS: Mapping[str, Callable[[Label, Parts, random.Random], str]] = {

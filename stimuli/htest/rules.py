@@ -31,7 +31,7 @@ Label = Literal["A", "B"]
 
 
 @dataclass(frozen=True)
-class Pair:
+class TextPair:
     """Two texts of one carrier, one of each class.
 
     Parameters
@@ -77,7 +77,7 @@ class Rule:
     name: str
     statement: str
     predicate: Callable[[str], Label]
-    pair: Callable[[random.Random], Pair]
+    pair: Callable[[random.Random], TextPair]
     source: str
     about: frozenset[str] = frozenset()
     tolerance: Mapping[str, float] = field(default_factory=dict)
@@ -314,14 +314,14 @@ def _with_capital(text: str, place: int) -> str:
     return text[:place] + text[place].upper() + text[place + 1 :]
 
 
-def capital_pair(draw: random.Random) -> Pair:
+def capital_pair(draw: random.Random) -> TextPair:
     """One sentence with a capital anywhere after its first letter, and the sentence without."""
     plain = _plain_sentence(draw)
     letters = [place for place in range(1, len(plain)) if plain[place].isalpha()]
-    return Pair(_with_capital(plain, draw.choice(letters)), plain, plain)
+    return TextPair(_with_capital(plain, draw.choice(letters)), plain, plain)
 
 
-def inner_capital_pair(draw: random.Random) -> Pair:
+def inner_capital_pair(draw: random.Random) -> TextPair:
     """One sentence with one capital: inside a word, or at the start of that word or of the next."""
     plain = _plain_sentence(draw)
     starts = [place + 1 for place, character in enumerate(plain) if character == " "]
@@ -330,10 +330,10 @@ def inner_capital_pair(draw: random.Random) -> Pair:
     if not inner:
         return inner_capital_pair(draw)
     begin = starts[which + draw.randrange(2)]
-    return Pair(_with_capital(plain, draw.choice(inner)), _with_capital(plain, begin), plain)
+    return TextPair(_with_capital(plain, draw.choice(inner)), _with_capital(plain, begin), plain)
 
 
-def palindrome_pair(draw: random.Random) -> Pair:
+def palindrome_pair(draw: random.Random) -> TextPair:
     """Seven or nine letters that no one knows as a word, mirrored, and the same letters with inner ones moved.
 
     Invented strings because the rule's published look, one real word, cannot be matched: of the words in the
@@ -348,17 +348,17 @@ def palindrome_pair(draw: random.Random) -> Pair:
         mirrored = "".join(half + half[-2::-1])
         broken = draw.choice(_with_two_exchanged(mirrored))
         if not any(zipf(text, "en") for text in (mirrored, broken)) and _as_regular(mirrored, broken):
-            return Pair(mirrored, broken, mirrored)
+            return TextPair(mirrored, broken, mirrored)
 
 
 def _with_two_exchanged(mirrored: str) -> list[str]:
     """Return the strings in which two inner letters, both vowels or both consonants, have changed places."""
     places = range(1, len(mirrored) - 1)
     moved = []
-    for one in places:
-        for other in places[one + 1 :: 2]:
+    for place in places:
+        for other in places[place + 1 :: 2]:
             letters = list(mirrored)
-            letters[one], letters[other] = letters[other], letters[one]
+            letters[place], letters[other] = letters[other], letters[place]
             moved.append("".join(letters))
     return sorted({text for text in moved if text != text[::-1]})
 
@@ -376,16 +376,18 @@ def _as_regular(one: str, other: str) -> bool:
     return near.coltheart_n == also.coltheart_n and abs(near.old20 - also.old20) <= _NEIGHBOURS_ALIKE
 
 
-def first_letter_pair(draw: random.Random) -> Pair:
+def first_letter_pair(draw: random.Random) -> TextPair:
     """Two mentioned words that begin a sentence, the vowel-initial one first (A) or second (B)."""
     sentence, vowel, other = _mentioned(draw, "starting_words", _begins_with_vowel)
-    return Pair(sentence.format(vowel, other), sentence.format(other, vowel), sentence.format(vowel, other))
+    return TextPair(
+        sentence.format(vowel, other), sentence.format(other, vowel), sentence.format(vowel, other)
+    )
 
 
-def ly_pair(draw: random.Random) -> Pair:
+def ly_pair(draw: random.Random) -> TextPair:
     """Two mentioned words that end a sentence, the one in *ly* last (A) or last but one (B)."""
     sentence, ly, other = _mentioned(draw, "ending_words", _ends_in_ly)
-    return Pair(sentence.format(other, ly), sentence.format(ly, other), sentence.format(ly, other))
+    return TextPair(sentence.format(other, ly), sentence.format(ly, other), sentence.format(ly, other))
 
 
 def _begins_with_vowel(word: str) -> bool:
@@ -408,7 +410,7 @@ def _twins(holds: Callable[[str], bool]) -> tuple[tuple[str, str], ...]:
     return tuple((one, other) for one, other in twins() if holds(one) and not holds(other))
 
 
-def rhyme_pair(draw: random.Random) -> Pair:
+def rhyme_pair(draw: random.Random) -> TextPair:
     """Two couples of words that rhyme (A), and the same words with the two inner ones exchanged (B).
 
     The released items show one couple. Two of them here, so that A and B have every word in common and begin and
@@ -426,7 +428,7 @@ def rhyme_pair(draw: random.Random) -> Pair:
         w3, w4, other = draw.choice(following)
         if one != other and w1[-2:] != w3[-2:] and w2[-2:] != w4[-2:]:
             families = tuple(f"set {number}" for number in (one, other))
-            return Pair(
+            return TextPair(
                 f"{w1} {w2}, {w3} {w4}", f"{w1} {w3}, {w2} {w4}", " ".join(sorted((w1, w2, w3, w4))), families
             )
 
@@ -458,25 +460,25 @@ _LONG = 9
 """Letters of a word that few words of a sentence exceed."""
 
 
-def repeated_pair(draw: random.Random) -> Pair:
+def repeated_pair(draw: random.Random) -> TextPair:
     """Two clauses with a word in common: said twice in a row (A), or once in each clause (B)."""
     frame = draw.choice(data("sentences")["doubled"])
     x = drawn(frame["kind"], draw)
     a, b = fill(f"{frame['a']}\n{frame['b']}", draw, x=x).split("\n")
-    return Pair(a, b, b)
+    return TextPair(a, b, b)
 
 
-def end_mark_pair(draw: random.Random) -> Pair:
+def end_mark_pair(draw: random.Random) -> TextPair:
     """Two clauses with one mark, at the end (A) or between them (B)."""
     if draw.randrange(3):
         kind, mark = "statements", draw.choice(listed("statement_marks"))
     else:
         kind, mark = "questions", "?"
     first, second = (fill(sentence, draw) for sentence in draw.sample(listed(kind), 2))
-    return Pair(f"{first} {second}{mark}", f"{first}{mark} {second}", f"{first} {second}")
+    return TextPair(f"{first} {second}{mark}", f"{first}{mark} {second}", f"{first} {second}")
 
 
-def hyphen_pair(draw: random.Random) -> Pair:
+def hyphen_pair(draw: random.Random) -> TextPair:
     """Two trades and two numbers: the trades joined by a hyphen and the numbers by a stroke (A), or the reverse."""
     low = draw.randrange(1, 80)
     trades = draw.sample(listed("trades"), 2)
@@ -486,10 +488,10 @@ def hyphen_pair(draw: random.Random) -> Pair:
         trades="{0}".join(trades),
         range=f"{low}{{1}}{low + draw.randrange(1, 4)}",
     )
-    return Pair(sentence.format("-", "/"), sentence.format("/", "-"), sentence)
+    return TextPair(sentence.format("-", "/"), sentence.format("/", "-"), sentence)
 
 
-def operation_pair(draw: random.Random) -> Pair:
+def operation_pair(draw: random.Random) -> TextPair:
     """Sum and name of its sign: spelled between the numbers and a sign as the name (A), or the reverse.
 
     The released items show one notation (``The sum plus 12.``, ``The limit < 10.``). Both stand here, because a
@@ -513,10 +515,10 @@ def operation_pair(draw: random.Random) -> Pair:
         sentence.format(sum=f"{numbers[0]} {between} {numbers[1]}", sign=named)
         for between, named in (ways, ways[::-1])
     )
-    return Pair(a, b, b)
+    return TextPair(a, b, b)
 
 
-def number_pair(draw: random.Random) -> Pair:
+def number_pair(draw: random.Random) -> TextPair:
     """One number twice, first in letters and then in digits (A), or the reverse.
 
     The released items show it once. Both notations stand here, because a number in letters alone is longer than
@@ -527,10 +529,10 @@ def number_pair(draw: random.Random) -> Pair:
     ways = data("numbers")["number_words"][value], str(value)
     sentence = fill(draw.choice(listed("numbers")), draw, n="{n}", m="{m}")
     a, b = (sentence.format(n=n, m=m) for n, m in (ways, ways[::-1]))
-    return Pair(a, b, b)
+    return TextPair(a, b, b)
 
 
-def shared_initial_pair(draw: random.Random) -> Pair:
+def shared_initial_pair(draw: random.Random) -> TextPair:
     """Four listed things, two of them with the same first letter: side by side (A) or parted by another (B)."""
     kind = draw.choice(("things", "animals"))
     first, other, last = (drawn(kind, draw) for _ in range(3))
@@ -547,7 +549,7 @@ def shared_initial_pair(draw: random.Random) -> Pair:
     return _listing(draw, together, parted)
 
 
-def longest_last_pair(draw: random.Random) -> Pair:
+def longest_last_pair(draw: random.Random) -> TextPair:
     """Three or four mentioned words, the longest last (A), or before a word as common as it is (B)."""
     longest, last = draw.choice(_long_twins())
     rest = draw.sample(mentioned_words(), draw.choice((1, 2)))
@@ -565,13 +567,15 @@ def _long_twins() -> tuple[tuple[str, str], ...]:
     return tuple((one, other) for one, other in twins(as_long=False) if len(one) >= _LONG)
 
 
-def _listing(draw: random.Random, a: tuple[str, ...], b: tuple[str, ...], frames: str = "listing") -> Pair:
+def _listing(
+    draw: random.Random, a: tuple[str, ...], b: tuple[str, ...], frames: str = "listing"
+) -> TextPair:
     sentence = fill(draw.choice(listed(frames)), draw, list="{list}")
     texts = [sentence.format(list=f"{', '.join(words[:-1])} and {words[-1]}") for words in (a, b)]
-    return Pair(texts[0], texts[1], sentence + " ".join(sorted(a)))
+    return TextPair(texts[0], texts[1], sentence + " ".join(sorted(a)))
 
 
-def alphabetical_pair(draw: random.Random) -> Pair:
+def alphabetical_pair(draw: random.Random) -> TextPair:
     """Four or five mentioned words in alphabetical order (A), or with two like inner ones exchanged (B)."""
     one, other = sorted(draw.choice(twins()))
     words = sorted({one, other, *draw.sample(mentioned_words(), draw.choice((2, 3)))})
@@ -580,10 +584,10 @@ def alphabetical_pair(draw: random.Random) -> Pair:
     place, following = words.index(one), words.index(other)
     moved = words.copy()
     moved[place], moved[following] = other, one
-    return Pair(", ".join(words), ", ".join(moved), " ".join(words))
+    return TextPair(", ".join(words), ", ".join(moved), " ".join(words))
 
 
-def chain_pair(draw: random.Random) -> Pair:
+def chain_pair(draw: random.Random) -> TextPair:
     """Four or five words of which each begins as the one before ends (A), or with two like inner ones exchanged (B)."""
     words = list(draw.choice(_linked_twins()))
     place = 0
@@ -597,7 +601,7 @@ def chain_pair(draw: random.Random) -> Pair:
         words.insert(0 if before else len(words), draw.choice(fitting))
         place += before
     moved = [*words[:place], words[place + 1], words[place], *words[place + 2 :]]
-    return Pair(", ".join(words), ", ".join(moved), " ".join(sorted(words)))
+    return TextPair(", ".join(words), ", ".join(moved), " ".join(sorted(words)))
 
 
 @functools.cache
@@ -606,7 +610,7 @@ def _linked_twins() -> tuple[tuple[str, str], ...]:
 
 
 ENTRY_POINTS = "wrods.rules"
-_DECISION_AND_PAIRS: Mapping[str, tuple[Callable[[str], Label], Callable[[random.Random], Pair]]] = {
+_DECISION_AND_PAIRS: Mapping[str, tuple[Callable[[str], Label], Callable[[random.Random], TextPair]]] = {
     "end_ly": (ends_with_ly, ly_pair),
     "end_punctuation": (ends_with_mark, end_mark_pair),
     "hyphenated_word": (has_hyphenated_word, hyphen_pair),

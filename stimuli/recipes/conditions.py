@@ -43,7 +43,7 @@ OperationSpec = str | Mapping[str, object] | Operation
 
 
 @dataclass(frozen=True)
-class Shown:
+class DisplayedField:
     """A field's text as one condition shows it, with what an item says about that."""
 
     level: str
@@ -104,7 +104,7 @@ def show_in_conditions(
     seed: int,
     settings: ScrambleSettings,
     words: Collection[int] | None = None,
-) -> list[Shown]:
+) -> list[DisplayedField]:
     """Scramble a text once per level and describe each result as an item does."""
     results = scramble_conditions(
         text, operations, seed=seed, item_id=item_id, words=words, settings=settings
@@ -119,7 +119,7 @@ def describe(
     *,
     field: str,
     language: str,
-) -> list[Shown]:
+) -> list[DisplayedField]:
     """Describe scrambled texts of one intact text as an item does."""
     intact = nfc(text)
     targets = {
@@ -136,7 +136,7 @@ def describe(
         for left in {result.left_intact for result in results.values()}
     }
     return [
-        Shown(
+        DisplayedField(
             level=level,
             text=result.text,
             intact=intact,
@@ -167,13 +167,13 @@ def change_record(change: Change, field: str) -> ChangeRecord:
     )
 
 
-def option_to_change(one: Shown) -> str:
+def option_to_change(one: DisplayedField) -> str:
     """Return the option by which a condition that changed no word would change one."""
     is_unspaced = any(WITHOUT_SPACES in left["reason"] for left in one.left_intact)
     return "set unspaced: change" if is_unspaced else "lower min_letters"
 
 
-def require_change(shown: list[Shown], operations: Mapping[str, Operation], item_id: str) -> None:
+def require_change(shown: list[DisplayedField], operations: Mapping[str, Operation], item_id: str) -> None:
     """Refuse an item in which a condition changes no letter, unless its rate is too low for a text so short.
 
     A text of one sentence, or of one word, cannot change its order; it says so in ``left_intact`` and is no
@@ -268,7 +268,7 @@ def _summary(set_name: str, condition: Mapping[str, str], items: Sequence[Item])
         asked=asked,
         words_by_count={}
         if asked is None
-        else words_by_count([one for one in changes if one.get("unit", "letter") == "letter"]),
+        else words_by_count([change for change in changes if change.get("unit", "letter") == "letter"]),
         unit=", ".join(dict.fromkeys(str(change.get("unit", "letter")) for change in changes)) or "letter",
     )
 

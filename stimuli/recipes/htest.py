@@ -17,13 +17,13 @@ from stimuli.htest.geometry.options import (
     other_symbols,
     other_wording,
 )
-from stimuli.htest.geometry.questions import FAMILIES, Question, question_name, questions, sentence
+from stimuli.htest.geometry.questions import FAMILIES, GeometryQuestion, question_name, questions, sentence
 from stimuli.htest.geometry.released import load_released_geometry
 from stimuli.htest.geometry.shapes import symbol_name
 from stimuli.htest.released import LABELS, RELEASED_TASKS, ReleasedItem, load_released_task
 from stimuli.htest.rules import rule
 from stimuli.item import Item, Provenance, Role
-from stimuli.recipes.conditions import Shown, draw_some, show_in_conditions
+from stimuli.recipes.conditions import DisplayedField, draw_some, show_in_conditions
 from stimuli.recipes.task_items import WITHHELD, WITHHOLD
 from stimuli.scramble.conditions import ScrambleSettings
 from stimuli.scramble.types import Operation, parse_operation
@@ -52,21 +52,21 @@ def htest_released_items(
             ("exemplar", "dev", task.first_exemplars(exemplars)),
             ("test", "test", _drawn(task.test, items, seed, name)),
         )
-        _look_up_words(one.text for _, _, texts in parts for one in texts)
+        _look_up_words(text.text for _, _, texts in parts for text in texts)
         for role, split, texts in parts:
-            for one in texts:
-                identity = f"{name}-{split}-{one.line:03d}"
+            for text in texts:
+                identity = f"{name}-{split}-{text.line:03d}"
                 made.append(
                     _item(
                         identity,
                         name,
                         role,
-                        one.text,
-                        one.label,
+                        text.text,
+                        text.label,
                         factor,
                         Provenance(
                             source="H-TEST",
-                            source_id=f"{name}_{split}.jsonl:{one.line}",
+                            source_id=f"{name}_{split}.jsonl:{text.line}",
                             split=split,
                             licence=_RELEASED_LICENCE,
                             operation="released",
@@ -89,7 +89,7 @@ def _drawn(test: Sequence[ReleasedItem], number: int | None, seed: int, name: st
         raise UserError(f"items is {number}; both labels get the same number, so it is an even whole number")
     kept: set[int] = set()
     for label in LABELS:
-        of_label = [one for one in test if one.label == label]
+        of_label = [item for item in test if item.label == label]
         drawn = draw_some(
             of_label,
             number // 2,
@@ -98,7 +98,7 @@ def _drawn(test: Sequence[ReleasedItem], number: int | None, seed: int, name: st
             what=f"{label} items of {name}",
         )
         kept |= {one.line for one in drawn}
-    return [one for one in test if one.line in kept]
+    return [item for item in test if item.line in kept]
 
 
 def htest_rule_items(
@@ -153,7 +153,7 @@ def _generated(
         ("exemplar", "dev", generated.exemplars),
         ("test", "test", generated.test),
     )
-    _look_up_words(one.text for _, _, texts in parts for one in texts)
+    _look_up_words(text.text for _, _, texts in parts for text in texts)
     made = []
     for role, split, texts in parts:
         origin = Provenance(
@@ -164,10 +164,10 @@ def _generated(
             operation=f"rule:{name}" if making == "corrected" else f"published making:{name}",
             seed=seed,
         )
-        for one in texts:
-            identity = f"{name}-{split}-{one.number:03d}"
-            pair = None if one.pair is None else f"{name}-{split}-pair-{one.pair:03d}"
-            made.append(_item(identity, name, role, one.text, one.label, factor, origin, pair))
+        for text in texts:
+            identity = f"{name}-{split}-{text.number:03d}"
+            pair = None if text.pair is None else f"{name}-{split}-pair-{text.pair:03d}"
+            made.append(_item(identity, name, role, text.text, text.label, factor, origin, pair))
     return made
 
 
@@ -220,20 +220,20 @@ def text_in_arms(
             made.append(item)
             continue
         shown = {one.level: one for one in _substituted(item, operations, field, seed, settings)}
-        for one in _lines(item, factor, levels, field):
-            level = one.condition[factor]
+        for line in _lines(item, factor, levels, field):
+            level = line.condition[factor]
             if level not in shown:
-                made.append(one)
+                made.append(line)
                 continue
             new = shown[level]
             changed = {name: value for name, value in new.covariates.items() if name in kept}
             made.append(
                 replace(
-                    one,
-                    shown={**one.shown, field: new.text},
+                    line,
+                    shown={**line.shown, field: new.text},
                     changes=new.changes,
                     left_intact=new.left_intact,
-                    covariates={**one.covariates, **changed},
+                    covariates={**line.covariates, **changed},
                     provenance=_operated(item, new.operation),
                 )
             )
@@ -242,7 +242,7 @@ def text_in_arms(
 
 def _substituted(
     item: Item, operations: Mapping[str, Operation], field: str, seed: int, settings: ScrambleSettings
-) -> list[Shown]:
+) -> list[DisplayedField]:
     if not operations:
         return []
     return show_in_conditions(
@@ -256,12 +256,12 @@ def question_in_arms(
     """Ask test items' questions as they are, of other symbols, or not at all."""
     return [
         replace(
-            one, shown={**one.shown, field: others[item.item_id]}, provenance=_operated(item, OTHER_SYMBOLS)
+            line, shown={**line.shown, field: others[item.item_id]}, provenance=_operated(item, OTHER_SYMBOLS)
         )
-        if levels[one.condition[factor]] == SUBSTITUTED
-        else one
+        if levels[line.condition[factor]] == SUBSTITUTED
+        else line
         for item in items
-        for one in _lines(item, factor, levels, field)
+        for line in _lines(item, factor, levels, field)
     ]
 
 
@@ -368,18 +368,18 @@ def geometry_items(
     return made
 
 
-def _covariates(one: GeometryItem) -> dict[str, float | str | None]:
-    reading = one.question.reading
-    named = {f"match_option_{place}": round(match, 4) for place, match in enumerate(one.likeness, 1)}
+def _covariates(item: GeometryItem) -> dict[str, float | str | None]:
+    reading = item.question.reading
+    named = {f"match_option_{place}": round(match, 4) for place, match in enumerate(item.likeness, 1)}
     return {
         "match_answer": round(reading.match, 4),
         "match_next": round(reading.next_match, 4),
         "margin": round(reading.margin, 4),
         **named,
-        "fonts": len(one.question.fonts),
-        "errors": len(one.errors),
-        "group": f"{one.question.family}-{one.group:03d}",
-        "answer_name": symbol_name(one.answer),
+        "fonts": len(item.question.fonts),
+        "errors": len(item.errors),
+        "group": f"{item.question.family}-{item.group:03d}",
+        "answer_name": symbol_name(item.answer),
     }
 
 
@@ -404,8 +404,8 @@ def other_questions(items: Sequence[Item], seed: int, language: str = "en") -> d
 
 
 @functools.cache
-def _questions_by_name() -> Mapping[str, Question]:
-    return {one.name: one for family in FAMILIES for one in questions(family)}
+def _questions_by_name() -> Mapping[str, GeometryQuestion]:
+    return {question.name: question for family in FAMILIES for question in questions(family)}
 
 
 def geometry_released_items(

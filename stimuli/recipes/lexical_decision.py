@@ -25,13 +25,13 @@ from stimuli.lexicon.base_words import (
     relation,
 )
 from stimuli.lexicon.neighbourhoods import bigram_frequency
-from stimuli.recipes.conditions import OperationSpec, Shown, describe, draw_some
+from stimuli.recipes.conditions import DisplayedField, OperationSpec, describe, draw_some
 from stimuli.recipes.task_items import (
-    Asked,
-    Levels,
+    FactorLevels,
     OnBad,
     Skipped,
     TaskItems,
+    TaskRecord,
     Unsuitable,
     has_text,
     item_of,
@@ -110,7 +110,7 @@ def lexical_decision_items(
     _require_once(records)
     wanted = WordOptions.from_mapping(options or {})
     settings = replace(settings, avoid_real_words=True, words="all")
-    forms = _Forms(Levels.parse(factor, levels), seed, settings, set_name)
+    forms = _Forms(FactorLevels.parse(factor, levels), seed, settings, set_name)
     bases = [record for record in records if record.extra.get("role") != FILLER]
     named_fillers = [record for record in records if record.extra.get("role") == FILLER]
     skipped: list[Skipped] = []
@@ -136,7 +136,7 @@ def lexical_decision_items(
 @dataclass(frozen=True)
 class _Formed:
     record: Record
-    shown: Sequence[Shown]
+    shown: Sequence[DisplayedField]
 
 
 def _word(formed: _Formed) -> str:
@@ -147,7 +147,7 @@ def _word(formed: _Formed) -> str:
 class _Forms:
     """The forms that base words come in."""
 
-    levels: Levels
+    levels: FactorLevels
     seed: int
     settings: ScrambleSettings
     set_name: str
@@ -255,10 +255,10 @@ class _Forms:
 
     def _described(
         self, word: str, results: Mapping[str, Scrambled], operations: Mapping[str, Operation]
-    ) -> list[Shown]:
+    ) -> list[DisplayedField]:
         return describe(word, results, operations, field=FIELD, language=self.settings.language)
 
-    def _item(self, record: Record, shown: Shown, condition: Mapping[str, str], role: Role) -> Item:
+    def _item(self, record: Record, shown: DisplayedField, condition: Mapping[str, str], role: Role) -> Item:
         told = relation(shown.intact, shown.text)
         known = {
             "relation": told.kind,
@@ -266,7 +266,7 @@ class _Forms:
             "distance": told.distance,
         }
         kept = {name: value for name, value in record.extra.items() if name != "role"}
-        asked = Asked(
+        asked = TaskRecord(
             replace(record, extra={**known, **kept}),
             FIELD,
             choices=ANSWERS,

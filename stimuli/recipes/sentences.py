@@ -18,13 +18,13 @@ from stimuli.errors import UserError, missing_column, together, unknown_name
 from stimuli.item import Item, Role
 from stimuli.lexicon import has_lexicon, zipf
 from stimuli.recipes.conditions import (
+    DisplayedField,
     OperationSpec,
-    Shown,
     describe,
     require_change,
     show_in_conditions,
 )
-from stimuli.recipes.task_items import Levels, Skipped, withheld_shown
+from stimuli.recipes.task_items import FactorLevels, Skipped, withheld_shown
 from stimuli.scramble.alignment import changes_between
 from stimuli.scramble.conditions import DEFAULT, LeftIntact, Scrambled, ScrambleSettings
 from stimuli.scramble.text import scramble_conditions
@@ -330,7 +330,7 @@ def _most_frequent(language: str, number: int) -> frozenset[str]:
 CHOICE_SEPARATOR = "|"
 
 
-class BadRow(UserError):
+class ItemlessRow(UserError):
     """A row that gives no items; the others still can."""
 
 
@@ -359,7 +359,7 @@ def sentence_items(
     """Make items from sentences: row by row, each in every condition."""
     columns = set().union(*rows) if rows else set()
     made, operations = by_hand(factor, levels, columns) if factor is not None else ({}, dict(levels))
-    read = Levels.parse(factor, operations) if operations or not made else Levels(factor, {})
+    read = FactorLevels.parse(factor, operations) if operations or not made else FactorLevels(factor, {})
     recipe = _Recipe(
         levels=read,
         operations=read.operations(settings),
@@ -394,7 +394,7 @@ def sentence_items(
             key = None if answer is None else _answer(_cell(row, answer, where), options, where)
             only = _only_level(row, level_column, recipe.order, where) or only_level
             shown = recipe.shown(row, item_id, where, only)
-        except BadRow as error:
+        except ItemlessRow as error:
             if skipped is None:
                 faults.append(error)
                 continue
@@ -426,7 +426,7 @@ def sentence_items(
 class _Recipe:
     """What holds for every row of a table."""
 
-    levels: Levels
+    levels: FactorLevels
     operations: Mapping[str, Operation]
     made: Mapping[str, ByHand]
     order: tuple[str, ...]
@@ -439,7 +439,9 @@ class _Recipe:
         if isinstance(self.targets, TargetRule):
             self.targets.require_language(self.settings.language)
 
-    def shown(self, row: Mapping[str, Any], item_id: str, where: str, only: str | None) -> list[Shown]:
+    def shown(
+        self, row: Mapping[str, Any], item_id: str, where: str, only: str | None
+    ) -> list[DisplayedField]:
         """Return a row's text in every condition, or in the only one in which it is shown."""
         given = _cell(row, self.field, where)
         wanted = self.order if only is None else (only,)
@@ -469,7 +471,7 @@ class _Recipe:
             )
         except UserError as error:
             told = error.message.removeprefix(f"item {item_id!r}: ")
-            raise BadRow(f"{where}: {told}", mend=error.mend) from None
+            raise ItemlessRow(f"{where}: {told}", mend=error.mend) from None
         shown = [one for one in shown if one.level in wanted]
         return [
             replace(one, operation=BY_HAND) if one.level in self.made else withheld_shown(one, self.levels)
@@ -491,7 +493,7 @@ class _Recipe:
     def _keeps(self, level: str) -> bool:
         return level in self.operations and self.operations[level].changes_nothing
 
-    def _as_it_is(self, given: str, wanted: Sequence[str]) -> list[Shown]:
+    def _as_it_is(self, given: str, wanted: Sequence[str]) -> list[DisplayedField]:
         operations = {level: self.operations[level] for level in wanted}
         text = nfc(given)
         results = scramble_conditions(
@@ -554,10 +556,10 @@ def _listed(text: str, words: Sequence[int]) -> str:
 def _cell(row: Mapping[str, Any], column: str, where: str) -> str:
     if column not in row:
         error = missing_column(where, column, row)
-        raise BadRow(error.message, mend=error.mend)
+        raise ItemlessRow(error.message, mend=error.mend)
     value = row[column]
     if value is None or not str(value).strip():
-        raise BadRow(f"{where}: {column!r} is empty")
+        raise ItemlessRow(f"{where}: {column!r} is empty")
     return str(value)
 
 
@@ -573,7 +575,7 @@ def _choices(
         given = list(choices)
     options = tuple(nfc(str(option).strip()) for option in given)
     if len(options) < 2 or len(set(options)) < len(options) or not all(options):
-        raise BadRow(f"{where}: choices are {list(options)!r}; give two or more different ones")
+        raise ItemlessRow(f"{where}: choices are {list(options)!r}; give two or more different ones")
     return options
 
 
@@ -581,7 +583,7 @@ def _answer(given: str, options: Sequence[str] | None, where: str) -> str:
     answer = nfc(given)
     if options is not None and answer not in options:
         known = unknown_name("answer", answer, options)
-        raise BadRow(f"{where}: answer {answer!r} is none of the choices", mend=known.mend)
+        raise ItemlessRow(f"{where}: answer {answer!r} is none of the choices", mend=known.mend)
     return answer
 
 
@@ -591,7 +593,7 @@ def _only_level(row: Mapping[str, Any], column: str | None, levels: Sequence[str
     level = _cell(row, column, where)
     if level not in levels:
         known = unknown_name("level", level, levels)
-        raise BadRow(f"{where}: {column} is {level!r}, which is no level of the design", mend=known.mend)
+        raise ItemlessRow(f"{where}: {column} is {level!r}, which is no level of the design", mend=known.mend)
     return level
 
 
@@ -617,7 +619,7 @@ def word_items(
     twice = [word for word, number in Counter(plain).items() if number > 1]
     if twice:
         raise UserError(f"{source}: the word {twice[0]!r} stands there {Counter(plain)[twice[0]]} times")
-    read = Levels.parse(factor, levels)
+    read = FactorLevels.parse(factor, levels)
     operations = read.operations(settings)
     chosen = _given_foils(plain, foils, source) if isinstance(foils, Mapping) else choose_foils(plain, foils)
     items: list[Item] = []
@@ -654,7 +656,7 @@ def word_items(
 
 def _in_conditions(
     word: str, foil: str, operations: Mapping[str, Operation], seed: int, settings: ScrambleSettings
-) -> list[Shown]:
+) -> list[DisplayedField]:
     shown = show_in_conditions(word, operations, field=FIELD, item_id=word, seed=seed, settings=settings)
     require_change(shown, operations, word)
     for one in shown:
@@ -695,7 +697,7 @@ def choose_foils(words: Sequence[str], candidates: Sequence[str]) -> dict[str, s
             )
     foils: dict[str, str] = {}
     used: set[str] = set()
-    for word in sorted(words, key=lambda one: (ranked[one][0][0], one)):
+    for word in sorted(words, key=lambda word: (ranked[word][0][0], word)):
         free = next((foil for _, foil in ranked[word] if foil not in used), ranked[word][0][1])
         foils[word] = free
         used.add(free)

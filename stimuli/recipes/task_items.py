@@ -20,8 +20,8 @@ from stimuli.corpora.rows import SourceText
 from stimuli.errors import UserError
 from stimuli.item import Item, Provenance, Role
 from stimuli.recipes.conditions import (
+    DisplayedField,
     OperationSpec,
-    Shown,
     describe,
     draw_some,
     option_to_change,
@@ -62,13 +62,13 @@ def recovery_items(
     number: int | None = None,
 ) -> list[Item]:
     """Make recovery items: text by text, each in every condition, with the intact text as the answer."""
-    read = Levels.parse(factor, levels)
+    read = FactorLevels.parse(factor, levels)
     if published:
         show = published_passes(texts, read.given, field=field, language=settings.language).shown
     else:
         operations = read.operations(settings)
 
-        def show(place: int) -> list[Shown]:
+        def show(place: int) -> list[DisplayedField]:
             text = texts[place]
             return show_in_conditions(
                 text.text, operations, field=field, item_id=text.source_id, seed=seed, settings=settings
@@ -104,7 +104,7 @@ class PublishedPasses:
     field: str
     language: str
 
-    def shown(self, place: int) -> list[Shown]:
+    def shown(self, place: int) -> list[DisplayedField]:
         """Show one text in every condition; ``words_dropped`` among the covariates says how many words were lost, where some were."""
         done = {level: texts[place] for level, texts in self.passed.items()}
         return _described(self.intact[place], done, self.operations, self.field, self.language)
@@ -139,7 +139,7 @@ def _described(
     operations: Mapping[str, PublishedOperation],
     field: str,
     language: str,
-) -> list[Shown]:
+) -> list[DisplayedField]:
     results = {
         level: Scrambled(nfc(one.text), _changes(intact, one, operations[level]))
         for level, one in passed.items()
@@ -229,7 +229,7 @@ class Unsuitable(UserError):
 
 
 @dataclass(frozen=True)
-class Asked:
+class TaskRecord:
     """One record as a task asks it."""
 
     record: Record  # the record
@@ -260,7 +260,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Levels:
+class FactorLevels:
     """The levels of a factor: what is done to the text, and at which of them it is withheld instead."""
 
     factor: str | None  # name of the factor; None for texts as they are, at one level without a name
@@ -268,7 +268,7 @@ class Levels:
     withheld: frozenset[str] = frozenset()  # levels that show no text
 
     @classmethod
-    def parse(cls, factor: str | None, levels: Mapping[str, OperationSpec]) -> Levels:
+    def parse(cls, factor: str | None, levels: Mapping[str, OperationSpec]) -> FactorLevels:
         """Read levels; ``withhold`` is one that shows no text at all."""
         if factor is None:
             return cls(None, {"": "none"})
@@ -364,13 +364,13 @@ def require_unlike(record: Record) -> None:
 
 
 def corrected_shown(
-    asked: Asked,
-    levels: Levels,
+    asked: TaskRecord,
+    levels: FactorLevels,
     *,
     seed: int,
     settings: ScrambleSettings,
     also: Sequence[str] = (),
-) -> list[dict[str, Shown]]:
+) -> list[dict[str, DisplayedField]]:
     """Show a record's texts in every condition, each word with a draw of its own."""
     name = asked.record.record_id
     texts = {
@@ -400,15 +400,15 @@ def corrected_shown(
     _require_change(asked, by_field[asked.field], operations)
     reading = [withheld_shown(one, levels) for one in by_field[asked.field]]
     if movable is not None:
-        kinds = {one.name for one in operations.values() if not one.changes_nothing}
+        kinds = {operation.name for operation in operations.values() if not operation.changes_nothing}
         reading = _without_short(reading, 1 if settings.eligibility == "own" else len(kinds))
     by_field[asked.field] = reading
     return [{field: shown[place] for field, shown in by_field.items()} for place in range(len(operations))]
 
 
-def _keep_turns(asked: Asked, operations: Mapping[str, Operation]) -> None:
+def _keep_turns(asked: TaskRecord, operations: Mapping[str, Operation]) -> None:
     """Refuse to move sentences of a dialogue, for it would no longer show who said what."""
-    moved = next((one for one in operations.values() if one.type.unit == "sentence"), None)
+    moved = next((operation for operation in operations.values() if operation.type.unit == "sentence"), None)
     if moved is not None and asked.field == DIALOGUE:
         raise UserError(
             f"{moved.label}: the sentences of a dialogue cannot change places without losing its turns",
@@ -416,14 +416,14 @@ def _keep_turns(asked: Asked, operations: Mapping[str, Operation]) -> None:
         )
 
 
-def withheld_shown(shown: Shown, levels: Levels) -> Shown:
+def withheld_shown(shown: DisplayedField, levels: FactorLevels) -> DisplayedField:
     """Leave the text out where its level withholds it."""
     if shown.level not in levels.withheld:
         return shown
     return replace(shown, text="", operation=WITHHELD, left_intact=())
 
 
-def _without_short(reading: Sequence[Shown], conditions: int) -> list[Shown]:
+def _without_short(reading: Sequence[DisplayedField], conditions: int) -> list[DisplayedField]:
     """Leave out words that are too short for every condition, which goes without saying unless words are named."""
     told = {word["reason"] for shown in reading for word in shown.left_intact}
     short = {
@@ -437,23 +437,25 @@ def _without_short(reading: Sequence[Shown], conditions: int) -> list[Shown]:
     ]
 
 
-def _require_change(asked: Asked, shown: Sequence[Shown], operations: Mapping[str, Operation]) -> None:
-    for one in shown:
-        operation = operations[one.level]
+def _require_change(
+    asked: TaskRecord, shown: Sequence[DisplayedField], operations: Mapping[str, Operation]
+) -> None:
+    for field in shown:
+        operation = operations[field.level]
         always = operation.rate == 1 and operation.texts == 1
-        if always and not operation.changes_nothing and not one.changes:
+        if always and not operation.changes_nothing and not field.changes:
             raise Unsuitable(
-                f"{where_is(asked.record)}: condition {one.level!r} ({operation.label}) can change no word of its "
+                f"{where_is(asked.record)}: condition {field.level!r} ({operation.label}) can change no word of its "
                 f"{asked.field}",
-                mend=f"Leave the record out (on_bad: skip), or {option_to_change(one)}.",
+                mend=f"Leave the record out (on_bad: skip), or {option_to_change(field)}.",
             )
 
 
 def published_shown(
-    records: Sequence[Record], fields: Sequence[str], levels: Levels, language: str
-) -> list[Callable[[], list[dict[str, Shown]]]]:
+    records: Sequence[Record], fields: Sequence[str], levels: FactorLevels, language: str
+) -> list[Callable[[], list[dict[str, DisplayedField]]]]:
     """Scramble texts as the published stimuli were made: one pass over each split, in the order given."""
-    result: dict[int, Callable[[], list[dict[str, Shown]]]] = {}
+    result: dict[int, Callable[[], list[dict[str, DisplayedField]]]] = {}
     splits: dict[tuple[str, str | None, str], list[int]] = {}
     for place, (record, field) in enumerate(zip(records, fields, strict=True)):
         splits.setdefault((record.corpus, record.split, has_text(record, field)), []).append(place)
@@ -467,13 +469,13 @@ def published_shown(
     return [result[place] for place in range(len(records))]
 
 
-def _as_passed(passed: PublishedPasses, place: int, levels: Levels) -> list[dict[str, Shown]]:
+def _as_passed(passed: PublishedPasses, place: int, levels: FactorLevels) -> list[dict[str, DisplayedField]]:
     return [{passed.field: withheld_shown(one, levels)} for one in passed.shown(place)]
 
 
 def item_of(
-    asked: Asked,
-    shown: Mapping[str, Shown],
+    asked: TaskRecord,
+    shown: Mapping[str, DisplayedField],
     condition: Mapping[str, str],
     *,
     seed: int,
@@ -516,7 +518,9 @@ def item_of(
     )
 
 
-def _options(asked: Asked, shown: Mapping[str, Shown]) -> tuple[tuple[str, ...] | None, str | None]:
+def _options(
+    asked: TaskRecord, shown: Mapping[str, DisplayedField]
+) -> tuple[tuple[str, ...] | None, str | None]:
     """Return options and answer as shown: in other words where the options change with the condition."""
     if asked.choices is None:
         return None, None if asked.answer is None else nfc(asked.answer)

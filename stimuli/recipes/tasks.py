@@ -16,14 +16,14 @@ from stimuli.corpora.loading import load_corpus
 from stimuli.errors import UserError, unknown_name
 from stimuli.files import data_file
 from stimuli.item import Item
-from stimuli.recipes.conditions import OperationSpec, Shown, describe
+from stimuli.recipes.conditions import DisplayedField, OperationSpec, describe
 from stimuli.recipes.lexical_decision import lexical_decision_items
 from stimuli.recipes.task_items import (
-    Asked,
-    Levels,
+    FactorLevels,
     OnBad,
     Skipped,
     TaskItems,
+    TaskRecord,
     Unsuitable,
     corrected_shown,
     has_text,
@@ -47,7 +47,7 @@ QUESTION = "question"
 YES_NO = ("yes", "no")
 
 
-def ask_question(record: Record, field: str) -> Asked:
+def ask_question(record: Record, field: str) -> TaskRecord:
     """Ask a record's question about its text; a question without a text beside it is itself what changes."""
     has_text(record, field)
     answer = labelled(record)
@@ -58,7 +58,7 @@ def ask_question(record: Record, field: str) -> Asked:
         )
     beside = () if field == QUESTION else (has_text(record, QUESTION),)
     choices = YES_NO if record.choices is None and answer in YES_NO else record.choices
-    return Asked(record, field, beside, choices, answer, other_answers(record, answer))
+    return TaskRecord(record, field, beside, choices, answer, other_answers(record, answer))
 
 
 def other_answers(record: Record, answer: str) -> dict[str, Any]:
@@ -67,20 +67,22 @@ def other_answers(record: Record, answer: str) -> dict[str, Any]:
     return {"answers": list(dict.fromkeys(others))} if others else {}
 
 
-def ask_intact(record: Record, field: str) -> Asked:
+def ask_intact(record: Record, field: str) -> TaskRecord:
     """Ask for the intact text, which is the answer."""
-    return Asked(record, has_text(record, field), answer=nfc(record.texts[field]))
+    return TaskRecord(record, has_text(record, field), answer=nfc(record.texts[field]))
 
 
-def ask_summary(record: Record, field: str, reference: str | None = None) -> Asked:
+def ask_summary(record: Record, field: str, reference: str | None = None) -> TaskRecord:
     """Ask for a summary; the answer is the record's text named ``reference``, None without one."""
-    return Asked(record, has_text(record, field), answer=_reference(record, reference))
+    return TaskRecord(record, has_text(record, field), answer=_reference(record, reference))
 
 
-def ask_translation(record: Record, field: str, target_language: str, reference: str | None = None) -> Asked:
+def ask_translation(
+    record: Record, field: str, target_language: str, reference: str | None = None
+) -> TaskRecord:
     """Ask for a translation into a language; the answer is the record's text named ``reference``, None without one."""
     key = {"target_language": target_language}
-    return Asked(record, has_text(record, field), answer=_reference(record, reference), key=key)
+    return TaskRecord(record, has_text(record, field), answer=_reference(record, reference), key=key)
 
 
 def _reference(record: Record, reference: str | None) -> str | None:
@@ -98,16 +100,16 @@ _LETTER_LAST = re.compile(
 )
 
 
-def ask_problem(record: Record, field: str) -> Asked:
+def ask_problem(record: Record, field: str) -> TaskRecord:
     """Ask a problem; its worked solution goes along in the key, for examples to show."""
     has_text(record, field)
     answer = labelled(record)
-    return Asked(
+    return TaskRecord(
         record, field, (), record.choices, answer, {**other_answers(record, answer), **worked(record)}
     )
 
 
-def ask_completion(record: Record, field: str) -> Asked:
+def ask_completion(record: Record, field: str) -> TaskRecord:
     """Ask what the record's corpus asks: a question about a text, a problem to solve, a program that passes its tests."""
     has_text(record, field)
     if QUESTION in record.texts and field != QUESTION:
@@ -115,7 +117,7 @@ def ask_completion(record: Record, field: str) -> Asked:
     if not record.tests:
         return ask_problem(record, field) if record.rationale else ask_question(record, field)
     key: dict[str, Any] = {"tests": list(record.tests)} | ({"setup": record.setup} if record.setup else {})
-    return Asked(record, field, (), None, record.answer, key)
+    return TaskRecord(record, field, (), None, record.answer, key)
 
 
 def worked(record: Record) -> dict[str, Any]:
@@ -147,7 +149,9 @@ class Task:
     """What a task asks of a record."""
 
     name: str  # as a study names it
-    ask: Callable[[Record, str, Mapping[str, Any]], Asked]  # (record, field, options of the task) → Asked
+    ask: Callable[
+        [Record, str, Mapping[str, Any]], TaskRecord
+    ]  # (record, field, options of the task) → Asked
     options: tuple[str, ...] = ()  # names of the options that it takes beside those of every task
     # whether records with the same text make one item: the task does not look at the question
     one_per_text: bool = False
@@ -157,7 +161,7 @@ class Task:
 EVERY_TASK = ("field", "also_scramble", "demonstrations", "demonstration_factor")
 
 
-def _translation(record: Record, field: str, options: Mapping[str, Any]) -> Asked:
+def _translation(record: Record, field: str, options: Mapping[str, Any]) -> TaskRecord:
     language = options.get("target_language")
     if not isinstance(language, str) or not language.strip():
         raise UserError("task translate needs target_language", mend="Give a language tag, such as zh.")
@@ -196,7 +200,7 @@ DREAM_DROPPED: Mapping[str, tuple[int, ...]] = {"test": (), "dev": (371,)}
 
 
 @dataclass(frozen=True)
-class PublishedList:
+class PublishedRecords:
     """Records in the published order."""
 
     records: tuple[Record, ...]  # what is asked
@@ -206,7 +210,7 @@ class PublishedList:
 
 def published_list(
     corpus: str, where: Path | Iterable[Path], *, task: str, split: str | None = None
-) -> PublishedList:
+) -> PublishedRecords:
     """Load what a paper asked, for :func:`stimuli.recipes.tasks.task_items` with ``published=True``."""
     asked = {"realtimeqa": ("recover", "question"), "dream": ("question",), "aqua": ("problem",)}
     if corpus in TYPOBENCH:
@@ -216,7 +220,7 @@ def published_list(
                 mend=f"Use one of TypoBench's: {', '.join(_OF_TYPOBENCH)}; or leave items out of published.",
             )
         records = load_corpus(corpus, where, split=split).records
-        return PublishedList(records, records)
+        return PublishedRecords(records, records)
     if corpus not in asked:
         raise unknown_name("published list of corpus", corpus, asked)
     if task not in asked[corpus]:
@@ -227,19 +231,19 @@ def published_list(
     if corpus == "realtimeqa":
         whole = load_corpus(corpus, where, selection="recovery").records
         some = load_corpus(corpus, where, selection="answerable").records if task == "question" else whole
-        return PublishedList(some, whole)
+        return PublishedRecords(some, whole)
     if corpus == "aqua":
         problems = load_corpus(corpus, where, split="test").records
-        return PublishedList(problems, problems)
+        return PublishedRecords(problems, problems)
     sources = where if isinstance(where, Path) else tuple(where)
     parts = [_dream(sources, one) for one in ((split,) if split else tuple(DREAM_DROPPED))]
-    return PublishedList(
+    return PublishedRecords(
         tuple(record for part in parts for record in part.records),
         tuple(record for part in parts for record in part.pass_over),
     )
 
 
-def _dream(where: Path | Iterable[Path], split: str) -> PublishedList:
+def _dream(where: Path | Iterable[Path], split: str) -> PublishedRecords:
     """Return the annotated questions of a split; the pass went over the question, too, that was dropped afterwards."""
     asked = load_corpus("dream", where, split=split, selection="annotated").records
     whole = list(asked)
@@ -247,7 +251,7 @@ def _dream(where: Path | Iterable[Path], split: str) -> PublishedList:
         by_id = {record.record_id: record for record in load_corpus("dream", where, split=split).records}
         for place in DREAM_DROPPED[split]:
             whole.insert(place, by_id[NOT_ASKED])
-    return PublishedList(asked, tuple(whole))
+    return PublishedRecords(asked, tuple(whole))
 
 
 SENTENCE = "sentence"
@@ -327,31 +331,36 @@ def printed_examples(task: str) -> tuple[Record, ...]:
 
 
 def examples_shown(
-    examples: Sequence[Asked], levels: Levels, *, seed: int, settings: ScrambleSettings, published: bool
-) -> list[list[dict[str, Shown]]]:
+    examples: Sequence[TaskRecord],
+    levels: FactorLevels,
+    *,
+    seed: int,
+    settings: ScrambleSettings,
+    published: bool,
+) -> list[list[dict[str, DisplayedField]]]:
     """Show examples at every rate that they come in."""
     if not published:
-        return [corrected_shown(one, levels, seed=seed, settings=settings) for one in examples]
+        return [corrected_shown(example, levels, seed=seed, settings=settings) for example in examples]
     passes = {
-        level: demonstration_pass([nfc(one.text) for one in examples], given)
+        level: demonstration_pass([nfc(example.text) for example in examples], given)
         for level, given in levels.given.items()
     }
     labels = {level: f"{published_operation(given).label}, examples" for level, given in levels.given.items()}
     return [
         [
-            {one.field: replace(shown, operation=labels[shown.level])}
+            {example.field: replace(shown, operation=labels[shown.level])}
             for shown in describe(
-                one.text,
+                example.text,
                 {
-                    level: Scrambled(texts[place], changes_between(nfc(one.text), texts[place]))
+                    level: Scrambled(texts[place], changes_between(nfc(example.text), texts[place]))
                     for level, texts in passes.items()
                 },
                 dict.fromkeys(levels.given, parse_operation("none")),
-                field=one.field,
+                field=example.field,
                 language=settings.language,
             )
         ]
-        for place, one in enumerate(examples)
+        for place, example in enumerate(examples)
     ]
 
 
@@ -406,7 +415,7 @@ def task_items(
     if task not in TASKS:
         raise unknown_name("task", task, (*TASKS, LEXICAL_DECISION))
     chosen = TASKS[task]
-    work = _Work(chosen, Levels.parse(factor, levels), seed, settings, published, dict(options))
+    work = _Work(chosen, FactorLevels.parse(factor, levels), seed, settings, published, dict(options))
     given = work.examples(exemplars)
     skipped: list[Skipped] = []
     if options.get("unit", "text") != "text":
@@ -435,7 +444,7 @@ class _Work:
     """One call of :func:`task_items`: what holds for all its records."""
 
     task: Task
-    levels: Levels
+    levels: FactorLevels
     seed: int
     settings: ScrambleSettings
     is_published: bool
@@ -460,7 +469,7 @@ class _Work:
         return (given,) if isinstance(given, str) else tuple(given)
 
     @functools.cached_property
-    def demonstration_levels(self) -> Levels:
+    def demonstration_levels(self) -> FactorLevels:
         factor = self.options.get("demonstration_factor")
         given = self.options.get("demonstrations", "none")
         if factor is not None and (not isinstance(given, Mapping) or factor == self.levels.factor):
@@ -470,10 +479,10 @@ class _Work:
                 mend="Give for example demonstrations: {RS-0: none, RS-50: RS-50}.",
             )
         if factor is None:
-            return Levels(None, {"": given})
-        return Levels.parse(factor, given)
+            return FactorLevels(None, {"": given})
+        return FactorLevels.parse(factor, given)
 
-    def ask(self, record: Record) -> Asked:
+    def ask(self, record: Record) -> TaskRecord:
         if not self.is_published:
             require_unlike(record)
         asked = self.task.ask(record, self.field_of(record), self.options)
@@ -484,7 +493,7 @@ class _Work:
             )
         return asked
 
-    def examples(self, given: Sequence[Record] | str) -> list[Asked]:
+    def examples(self, given: Sequence[Record] | str) -> list[TaskRecord]:
         if isinstance(given, str) and given != PRINTED:
             raise unknown_name("exemplars:", given, (PRINTED,))
         if isinstance(given, str):
@@ -518,22 +527,22 @@ class _Work:
             return SENTENCE
         return reading_field(record, self.options.get("field"))
 
-    def corrected(self, asked: Asked) -> list[dict[str, Shown]]:
+    def corrected(self, asked: TaskRecord) -> list[dict[str, DisplayedField]]:
         return corrected_shown(asked, self.levels, seed=self.seed, settings=self.settings, also=self.also)
 
     def published(
-        self, suitable: Sequence[Asked], whole: Sequence[Record]
-    ) -> dict[str, Callable[[], list[dict[str, Shown]]]]:
+        self, suitable: Sequence[TaskRecord], whole: Sequence[Record]
+    ) -> dict[str, Callable[[], list[dict[str, DisplayedField]]]]:
         fields = [reading_field(record, self.options.get("field")) for record in whole]
         done = published_shown(whole, fields, self.levels, self.settings.language)
         by_id = {record.record_id: shown for record, shown in zip(whole, done, strict=True)}
-        missing = next((one.record for one in suitable if one.record.record_id not in by_id), None)
+        missing = next((record.record for record in suitable if record.record.record_id not in by_id), None)
         if missing is not None:
             raise UserError(f"{where_is(missing)} is not in the list that the published pass goes over")
         return by_id
 
     def test_items(
-        self, asked: Asked, conditions: Sequence[Mapping[str, Shown]], set_name: str
+        self, asked: TaskRecord, conditions: Sequence[Mapping[str, DisplayedField]], set_name: str
     ) -> list[Item]:
         return [
             item_of(
@@ -548,7 +557,7 @@ class _Work:
             for shown in conditions
         ]
 
-    def example_items(self, given: Sequence[Asked], set_name: str) -> list[Item]:
+    def example_items(self, given: Sequence[TaskRecord], set_name: str) -> list[Item]:
         levels = self.demonstration_levels
         shown = examples_shown(
             given, levels, seed=self.seed, settings=self.settings, published=self.is_published
@@ -556,27 +565,31 @@ class _Work:
         return [
             item_of(
                 asked,
-                one,
-                levels.condition(one[asked.field].level),
-                seed=self._seed_of(levels, one[asked.field].level),
+                condition,
+                levels.condition(condition[asked.field].level),
+                seed=self._seed_of(levels, condition[asked.field].level),
                 set_name=set_name,
                 role="exemplar",
             )
             for asked, conditions in zip(given, shown, strict=True)
-            for one in conditions
+            for condition in conditions
         ]
 
     def _crossed(self) -> Iterator[dict[str, str]]:
         levels = self.demonstration_levels
         return (levels.condition(level) for level in levels.given)
 
-    def _seed_of(self, levels: Levels, level: str) -> int:
+    def _seed_of(self, levels: FactorLevels, level: str) -> int:
         return levels.published_seeds[level] if self.is_published else self.seed
 
 
 def _suitable(
-    work: _Work, records: Sequence[Record], examples: Sequence[Asked], skipped: list[Skipped], on_bad: OnBad
-) -> Iterator[Asked]:
+    work: _Work,
+    records: Sequence[Record],
+    examples: Sequence[TaskRecord],
+    skipped: list[Skipped],
+    on_bad: OnBad,
+) -> Iterator[TaskRecord]:
     """Yield records as the task asks them: each text once where the task says so, none that an example shows."""
     shown = {_plain(example.text) for example in examples}
     first = _first_of_text(work, records) if work.task.one_per_text and not work.is_published else None
@@ -604,15 +617,15 @@ def _suitable(
 def _first_of_text(work: _Work, records: Sequence[Record]) -> dict[str, str]:
     """Return the id that stands for each text: the first in the alphabet, so that the order of records has no say."""
     first: dict[str, str] = {}
-    for record in sorted(records, key=lambda one: one.record_id):
+    for record in sorted(records, key=lambda record: record.record_id):
         text = record.texts.get(work.field_of(record) if record.texts else "", "")
         first.setdefault(_plain(text), record.record_id)
     return first
 
 
-def _by_luck(suitable: Sequence[Asked], seed: int) -> list[Asked]:
+def _by_luck(suitable: Sequence[TaskRecord], seed: int) -> list[TaskRecord]:
     """Put records in the order in which they are drawn: each one's luck hangs on seed and id alone."""
-    return sorted(suitable, key=lambda one: stable_seed(seed, "draw", "records", one.record.record_id))
+    return sorted(suitable, key=lambda record: stable_seed(seed, "draw", "records", record.record.record_id))
 
 
 def _plain(text: str) -> str:

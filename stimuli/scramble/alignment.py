@@ -12,7 +12,7 @@ from rapidfuzz.distance import Indel, Levenshtein
 from stimuli.errors import UserError
 from stimuli.scramble.changes import Change, described, fewest_moves
 from stimuli.scramble.orders import exchanges_needed
-from stimuli.scramble.sentences import Span, find_sentences, word_slots
+from stimuli.scramble.sentences import TextSpan, find_sentences, word_slots
 from stimuli.scramble.types import FEWER, Operation, parse_operation, without_gaps
 from stimuli.words import clusters_of, cut, find_words, nfc
 
@@ -167,7 +167,7 @@ def _moved_pieces(intact: str, shown: str, unit: str, language: str) -> tuple[Ch
     ):
         pairs = []
     if not pairs:
-        pairs = [(Span(0, len(intact)), Span(0, len(shown)))]
+        pairs = [(TextSpan(0, len(intact)), TextSpan(0, len(shown)))]
     changes = []
     for one, other in pairs:
         old_text, new_text = intact[one.begin : one.end], shown[other.begin : other.end]
@@ -186,7 +186,7 @@ def _moved_pieces(intact: str, shown: str, unit: str, language: str) -> tuple[Ch
     return tuple(changes)
 
 
-def _words_in(text: str, span: Span, language: str) -> list[str]:
+def _words_in(text: str, span: TextSpan, language: str) -> list[str]:
     return [text[slot.begin : slot.end].lower() for slot in word_slots(text, span, language)]
 
 
@@ -208,7 +208,7 @@ def count_made(change: Change | Mapping[str, Any]) -> int:
     edits = int(made.get("inserted", 0) + made.get("deleted", 0))
     if edits:
         return edits
-    letters = [one.lower() for one in clusters_of(made["intact"])]
+    letters = [cluster.lower() for cluster in clusters_of(made["intact"])]
     after = [str(place) if place is None else letters[place] for place in made["permutation"]]
     return exchanges_needed(letters, after)
 

@@ -36,7 +36,7 @@ class Change(NamedTuple):
     unit: str = "letter"  # what moved
 
 
-class Form(NamedTuple):
+class SpanForm(NamedTuple):
     """A span's new form: what a :class:`Change` says of it beside its place in a text, in the same order."""
 
     intact: str
@@ -62,16 +62,16 @@ def described(
     pieces: int,
     counted: int | None = None,
     unit: str = "letter",
-) -> Form:
+) -> SpanForm:
     """Describe a new form from the places that its pieces come from."""
     displaced, total, new = _moves(permutation)
     if not new and pieces == len(permutation):
         mean = round(total / (counted or pieces or 1), 3)
-        return Form(intact, shown, tuple(permutation), displaced, mean, 0, 0, 0, unit)
+        return SpanForm(intact, shown, tuple(permutation), displaced, mean, 0, 0, 0, unit)
     missing = pieces - len(permutation) + new
     replaced = min(new, missing)
     mean = round(total / (counted or pieces or 1), 3)
-    return Form(
+    return SpanForm(
         intact, shown, tuple(permutation), displaced, mean, replaced, new - replaced, missing - replaced, unit
     )
 

@@ -18,11 +18,11 @@ from typing import Any, Literal, NamedTuple, Self, cast, get_args
 from stimuli.errors import UserError, unknown_name
 from stimuli.lexicon import require_lexicon, tells_words
 from stimuli.scramble.alphabets import lower, upper
-from stimuli.scramble.changes import Change, Form, described
+from stimuli.scramble.changes import Change, SpanForm, described
 from stimuli.scramble.letter_forms import TOO_SHORT, LetterForms, Outcome
-from stimuli.scramble.orders import Rule
+from stimuli.scramble.orders import ScrambleRule
 from stimuli.scramble.sentences import (
-    Span,
+    TextSpan,
     find_sentences,
     gains_capital,
     is_abbreviation,
@@ -108,7 +108,7 @@ class Scrambled(NamedTuple):
     left_intact: tuple[LeftIntact, ...] = ()
 
 
-class Draws(NamedTuple):
+class TextRandom(NamedTuple):
     """The draws that belong to one text."""
 
     seed: int  # the study's seed
@@ -180,10 +180,12 @@ class LetterConditions:
             groups.setdefault(maker.site_rule.key if maker.site_rule else name, []).append(name)
         self._groups = list(groups.values())
         # The one level of a single condition that changes all words, which goes a shorter way.
-        self._whole = next(iter(operations)) if [one.rate for one in operations.values()] == [1] else None
+        self._whole = (
+            next(iter(operations)) if [operation.rate for operation in operations.values()] == [1] else None
+        )
         self._has_sites = any(maker.site_rule for maker in self._makers.values())
 
-    def scrambled(self, text: str, draws: Draws, asked: Collection[int] | None) -> dict[str, Scrambled]:
+    def scrambled(self, text: str, draws: TextRandom, asked: Collection[int] | None) -> dict[str, Scrambled]:
         """Change letters of words of one text under every condition."""
         pieces, fixed = cut(text)
         if self._whole is not None and asked is None and not fixed:
@@ -212,7 +214,7 @@ class LetterConditions:
             results[level] = _with_forms(pieces, outcomes[name], chosen, left)
         return results
 
-    def _every_word(self, pieces: list[str], draws: Draws) -> Scrambled:
+    def _every_word(self, pieces: list[str], draws: TextRandom) -> Scrambled:
         ((name, maker),) = self._makers.items()
         size = len(pieces) // 2
         sites = draws.numbers(size, "which letters") if self._has_sites else ()
@@ -224,7 +226,9 @@ class LetterConditions:
         left = [_MAKE(LeftIntact, (place, pieces[2 * place + 1], told[reason])) for place, reason in failed]
         return _MAKE(Scrambled, (text, changes, tuple(left)))
 
-    def _outcomes(self, words: Sequence[str], places: Sequence[int], draws: Draws) -> dict[str, Outcomes]:
+    def _outcomes(
+        self, words: Sequence[str], places: Sequence[int], draws: TextRandom
+    ) -> dict[str, Outcomes]:
         """Return, by type, every word's new form or why there is none; words not asked for count as too short."""
         size = len(words)
         sites = draws.numbers(size, "which letters") if self._has_sites else ()
@@ -250,7 +254,7 @@ class LetterConditions:
         names: Sequence[str],
         words: Sequence[str],
         places: Sequence[int],
-        draws: Draws,
+        draws: TextRandom,
         sites: Sequence[int],
     ) -> dict[str, Outcomes]:
         """Return the forms of types that share a site, all at the first drawn site that suits every one of them."""
@@ -362,11 +366,11 @@ NO_OTHER_ORDER = "no other order"
 class Sentence(NamedTuple):
     """A sentence of a text."""
 
-    span: Span  # where it stands
+    span: TextSpan  # where it stands
     pieces: list[str]  # what stands before its first word that may move, that word, what stands between, …
 
 
-def sentences_of(text: str, language: str, allowed: Sequence[Span] | None = None) -> list[Sentence]:
+def sentences_of(text: str, language: str, allowed: Sequence[TextSpan] | None = None) -> list[Sentence]:
     """Return the sentences of a text that have words, of which only those that touch an ``allowed`` span may move."""
     found = []
     ends = [one.end for one in allowed or ()]
@@ -379,7 +383,7 @@ def sentences_of(text: str, language: str, allowed: Sequence[Span] | None = None
     return found
 
 
-def _only(pieces: Sequence[str], start: int, allowed: Sequence[Span], ends: Sequence[int]) -> list[str]:
+def _only(pieces: Sequence[str], start: int, allowed: Sequence[TextSpan], ends: Sequence[int]) -> list[str]:
     """Keep the words that touch a span; the spans are in reading order, with their ends."""
     kept = [""]
     for place, piece in enumerate(pieces):
@@ -394,8 +398,8 @@ def _only(pieces: Sequence[str], start: int, allowed: Sequence[Span], ends: Sequ
 
 
 def reordered_words(
-    text: str, sentence: Sentence, rule: Rule, number: int, *, capital_stays: bool, language: str
-) -> Form | str:
+    text: str, sentence: Sentence, rule: ScrambleRule, number: int, *, capital_stays: bool, language: str
+) -> SpanForm | str:
     """Return a sentence with its words in another order, or why there is none."""
     words = sentence.pieces[1::2]
     if len(words) < max(2, rule.least):
@@ -412,7 +416,7 @@ def reordered_words(
     for arrangement in rule.candidates(tuple(loose), number):
         sources = cast(tuple[int, ...], arrangement)
         if str in map(type, arrangement):
-            sources = tuple([one for one in sources if isinstance(one, int)])
+            sources = tuple([source for source in sources if isinstance(source, int)])
         placed = list(map(loose.__getitem__, sources))
         if heads and gains_capital(placed[0]):
             placed[0] = _with_front(placed[0], upper, language)
@@ -458,7 +462,9 @@ def _marks_after(word: str, marks: str, *, lent: bool) -> str:
     return marks[1:] if doubled or (lent and marks[1:2] in _OTHER_MARKS) else marks
 
 
-def reordered_sentences(text: str, spans: Sequence[Span], rule: Rule, number: int) -> Form | str:
+def reordered_sentences(
+    text: str, spans: Sequence[TextSpan], rule: ScrambleRule, number: int
+) -> SpanForm | str:
     """Return a text with its sentences in another order, or why there is none."""
     if len(spans) < max(2, rule.least):
         return ONE_SENTENCE
@@ -487,12 +493,12 @@ class OrderConditions:
         }
         kinds = {operation.name: operation for operation in operations.values()}
         self._types = {name: kind.type.name for name, kind in kinds.items()}
-        self._rules: dict[str, Rule] = {
+        self._rules: dict[str, ScrambleRule] = {
             name: kind.type.bound(settings.language, dict(kind.options)) for name, kind in kinds.items()
         }
         self._whole = all(kind.type.unit == "sentence" for kind in kinds.values())
 
-    def scrambled(self, text: str, draws: Draws, asked: Collection[int] | None) -> dict[str, Scrambled]:
+    def scrambled(self, text: str, draws: TextRandom, asked: Collection[int] | None) -> dict[str, Scrambled]:
         """Change the order of words, or of sentences, of one text under every condition."""
         spans, outcomes = self._texts(text, draws) if self._whole else self._sentences(text, draws, asked)
         starts = word_starts(text) if len(spans) > 1 else ()
@@ -517,22 +523,22 @@ class OrderConditions:
             results[level] = _with_reordered(text, starts, spans, outcomes[name], chosen, tuple(left))
         return results
 
-    def _texts(self, text: str, draws: Draws) -> tuple[list[Span], dict[str, list[Form | str]]]:
+    def _texts(self, text: str, draws: TextRandom) -> tuple[list[TextSpan], dict[str, list[SpanForm | str]]]:
         spans = find_sentences(text, self._settings.language)
         if not spans:
             return [], {name: [] for name in self._rules}
-        whole = Span(spans[0].begin, spans[-1].end)
+        whole = TextSpan(spans[0].begin, spans[-1].end)
         return [whole], {
             name: [reordered_sentences(text, spans, rule, *draws.numbers(1, "new form", self._types[name]))]
             for name, rule in self._rules.items()
         }
 
     def _sentences(
-        self, text: str, draws: Draws, asked: Collection[int] | None
-    ) -> tuple[list[Span], dict[str, list[Form | str]]]:
+        self, text: str, draws: TextRandom, asked: Collection[int] | None
+    ) -> tuple[list[TextSpan], dict[str, list[SpanForm | str]]]:
         allowed = None
         if asked is not None:
-            allowed = [Span(word.start, word.end) for word in find_words(text) if word.index in asked]
+            allowed = [TextSpan(word.start, word.end) for word in find_words(text) if word.index in asked]
         sentences = sentences_of(text, self._settings.language, allowed)
         outcomes = {}
         for name, rule in self._rules.items():
@@ -554,8 +560,8 @@ class OrderConditions:
 def _with_reordered(
     text: str,
     starts: Sequence[int],
-    spans: Sequence[Span],
-    outcomes: Sequence[Form | str],
+    spans: Sequence[TextSpan],
+    outcomes: Sequence[SpanForm | str],
     chosen: Sequence[int],
     left: tuple[LeftIntact, ...],
 ) -> Scrambled:
@@ -564,7 +570,7 @@ def _with_reordered(
     position = shown = 0
     for place in chosen:
         form, span = outcomes[place], spans[place]
-        assert isinstance(form, Form)
+        assert isinstance(form, SpanForm)
         parts += [text[position : span.begin], form.shown]
         shown += span.begin - position
         changes.append(form.at(bisect_left(starts, span.begin), shown))

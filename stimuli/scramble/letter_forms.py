@@ -17,7 +17,7 @@ from stimuli.lexicon import REAL_WORD_ZIPF, is_real_word
 from stimuli.scramble.alphabets import Alphabet, lower, with_case_of
 from stimuli.scramble.changes import KEPT_UP_TO, Change, Permutation, Spelt, Tail, known_tail, tail_of
 from stimuli.scramble.edits import SiteRule, Transposed, Unmoved, exchange
-from stimuli.scramble.orders import Arrangement, Rule, Spelling
+from stimuli.scramble.orders import Arrangement, ScrambleRule, Spelling
 from stimuli.words import (
     WITHOUT_SPACES,
     base_language,
@@ -30,7 +30,7 @@ from stimuli.words import (
 )
 
 
-class Plan(NamedTuple):
+class WordPlan(NamedTuple):
     """What of a word may change."""
 
     # the letters that may move, in lower case; a string where every letter is one character
@@ -42,7 +42,7 @@ class Plan(NamedTuple):
 _PLAN = tuple.__new__  # half the time of a call
 
 
-class Parts(NamedTuple):
+class WordParts(NamedTuple):
     """A word's grapheme clusters and the places of those that may move."""
 
     clusters: tuple[str, ...]
@@ -50,27 +50,29 @@ class Parts(NamedTuple):
 
 
 @functools.lru_cache(maxsize=4096)
-def parts_of(word: str) -> Parts:
+def parts_of(word: str) -> WordParts:
     """Return a word's grapheme clusters and which of them may move."""
-    return Parts(tuple(clusters_of(word)), movable_places(word))
+    return WordParts(tuple(clusters_of(word)), movable_places(word))
 
 
-def plan_of(word: str, language: str) -> Plan:
+def plan_of(word: str, language: str) -> WordPlan:
     """Return what of a word may change."""
     if word.isalpha() and word.isascii() and not is_turkic(language):
         if word.islower():
-            return _PLAN(Plan, (word, len(word), "lower"))
+            return _PLAN(WordPlan, (word, len(word), "lower"))
         small = word.lower()
         case = "title" if word[0] + small[1:] == word else "upper" if word.isupper() else "mixed"
-        return _PLAN(Plan, (small, len(word), case))
+        return _PLAN(WordPlan, (small, len(word), case))
     clusters, movable = parts_of(word)
     if word.isascii() and not is_turkic(language):
         small = word.lower()
-        return _PLAN(Plan, (tuple([small[place] for place in movable]), sum(map(str.isalpha, word)), "mixed"))
+        return _PLAN(
+            WordPlan, (tuple([small[place] for place in movable]), sum(map(str.isalpha, word)), "mixed")
+        )
     letters = tuple(lower(clusters[place], language) for place in movable)
     counted = sum(is_letter(cluster) for cluster in clusters)
     plain = len(movable) == len(word) and letters == clusters and all(map(_simple_small, clusters))
-    return Plan("".join(letters) if plain else letters, counted, "lower" if plain else "mixed")
+    return WordPlan("".join(letters) if plain else letters, counted, "lower" if plain else "mixed")
 
 
 @functools.lru_cache(maxsize=4096)
@@ -129,7 +131,7 @@ class Writing:
         """Return the small ASCII words that no form may be; None where a list does not say it."""
         return listed_words(self._language) if self._avoid else frozenset()
 
-    def arranged(self, word: str, plan: Plan, arrangement: Arrangement) -> Spelt | None:
+    def arranged(self, word: str, plan: WordPlan, arrangement: Arrangement) -> Spelt | None:
         """Return the form that an arrangement of letters makes; None where it makes none."""
         letters, counted, case = plan
         if not self.by_letter(case):
@@ -200,7 +202,9 @@ class Writing:
             return None
         return joined, known_tail(tuple(sources), counted, len(parts.clusters))
 
-    def _in_place(self, parts: Parts, arrangement: Arrangement) -> tuple[list[str | None], list[int | None]]:
+    def _in_place(
+        self, parts: WordParts, arrangement: Arrangement
+    ) -> tuple[list[str | None], list[int | None]]:
         shown: list[str | None] = list(parts.clusters)
         sources: list[int | None] = list(range(len(parts.clusters)))
         for place, one in zip(parts.movable, arrangement, strict=True):
@@ -213,7 +217,9 @@ class Writing:
             sources[place] = source
         return shown, sources
 
-    def _in_order(self, parts: Parts, arrangement: Arrangement) -> tuple[list[str | None], list[int | None]]:
+    def _in_order(
+        self, parts: WordParts, arrangement: Arrangement
+    ) -> tuple[list[str | None], list[int | None]]:
         """Put letters in or leave some out; what may not change keeps its neighbours in order."""
         written = [parts.clusters[place] for place in parts.movable]
         capitals = len(written) > 1 and all(one[0].isupper() for one in written)
@@ -285,7 +291,7 @@ Outcome: TypeAlias = "Spelt | str"
 """A word's new form, or why there is none."""
 
 
-class Changed(NamedTuple):
+class ChangedText(NamedTuple):
     """A text with every word changed that can be, its changes, and the words that could not, with the reasons."""
 
     text: str
@@ -312,12 +318,12 @@ class _Wider(NamedTuple):
 class _Listed(NamedTuple):
     """A word with few forms: its plan, the arrangements or sites that make them, and those made so far."""
 
-    plan: Plan
+    plan: WordPlan
     ways: Sequence[_Way]
     forms: list[Spelt | None]
 
 
-_Remembered: TypeAlias = "_Listed | _Plain | _Wider | str | Plan"
+_Remembered: TypeAlias = "_Listed | _Plain | _Wider | str | WordPlan"
 
 
 class LetterForms:
@@ -325,7 +331,7 @@ class LetterForms:
 
     def __init__(
         self,
-        rule: Rule,
+        rule: ScrambleRule,
         least: int,
         *,
         gap: str,
@@ -366,7 +372,7 @@ class LetterForms:
         self._older: dict[str, _Remembered] = {}
         self._room = _REMEMBERED
 
-    def plan(self, word: str) -> Plan:
+    def plan(self, word: str) -> WordPlan:
         """Return what of a word may change."""
         return plan_of(word, self._language)
 
@@ -380,7 +386,7 @@ class LetterForms:
         drawn = sites if self.site_rule is not None else numbers
         return list(map(self.first, words, numbers, drawn))
 
-    def changed(self, pieces: list[str], numbers: Sequence[int], sites: Sequence[int]) -> Changed:
+    def changed(self, pieces: list[str], numbers: Sequence[int], sites: Sequence[int]) -> ChangedText:
         """Change every word of a text that can be, as :meth:`row` would."""
         self._make_room()
         barred = self._barred_words()
@@ -427,7 +433,7 @@ class LetterForms:
                 outcome = found.forms[index] or self._fill(word, found, index, number, site)
             elif found.__class__ is str:
                 outcome = found
-            elif found.__class__ is Plan:
+            elif found.__class__ is WordPlan:
                 outcome = self._search(word, found, number, site)
             else:
                 outcome = self.first(word, number, site)
@@ -443,7 +449,7 @@ class LetterForms:
         shown = pieces.copy()
         shown[1::2] = formed
         changes = tuple(map(_MAKE, repeat(Change), map(operator.add, heads, tails)))
-        return _MAKE(Changed, ("".join(shown), changes, failed))
+        return _MAKE(ChangedText, ("".join(shown), changes, failed))
 
     def first(self, word: str, number: int, site_number: int) -> Outcome:
         """Return the first form of a word that suits, or why there is none."""
@@ -453,7 +459,7 @@ class LetterForms:
         if isinstance(found, _Listed):
             index = (site_number if self.site_rule else number) % len(found.forms)
             return found.forms[index] or self._fill(word, found, index, number, site_number)
-        if isinstance(found, Plan):
+        if isinstance(found, WordPlan):
             return self._search(word, found, number, site_number)
         form = self._quick(word, found, number, site_number)
         return form or self._search(word, self.plan(word), number, site_number)
@@ -555,7 +561,7 @@ class LetterForms:
         form = self._writing.dressed(*spelt, case)
         return None if form is None or self._writing.is_real(word, form) else form
 
-    def _search(self, word: str, plan: Plan, number: int, site_number: int) -> Outcome:
+    def _search(self, word: str, plan: WordPlan, number: int, site_number: int) -> Outcome:
         if self.site_rule is None:
             candidates = self._rule.candidates(plan.letters, number)
         else:
@@ -578,7 +584,7 @@ class LetterForms:
             return self._writes_ascii
         return self._new_letters is None or self._new_letters.writes(letters)
 
-    def _first_of(self, word: str, plan: Plan, candidates: Iterator[Arrangement]) -> Outcome:
+    def _first_of(self, word: str, plan: WordPlan, candidates: Iterator[Arrangement]) -> Outcome:
         """Return the first form that suits; of long words so many are tried that their letters make a quarter million."""
         reason = self._none_fits
         left = -1 if len(word) <= KEPT_UP_TO else max(_LEAST_TRIED, _LETTERS_TRIED // len(word))

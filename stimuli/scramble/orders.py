@@ -67,7 +67,7 @@ ALL_CHOICES_UP_TO = 512
 Ready = TypeVar("Ready")
 
 
-class Rule(Protocol):
+class ScrambleRule(Protocol):
     """What a scramble type does to pieces."""
 
     @property
@@ -157,7 +157,7 @@ def other_orders(pattern: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
 def pattern_of(pieces: Sequence[str]) -> tuple[int, ...]:
     """Return which pieces are equal, as the place of the first equal one."""
     first: dict[str, int] = {}
-    return tuple([first.setdefault(one, place) for place, one in enumerate(pieces)])
+    return tuple([first.setdefault(piece, place) for place, piece in enumerate(pieces)])
 
 
 class Shuffled(Tabled):
@@ -574,7 +574,7 @@ def _needed_for(pieces: Sequence[str], sources: Mapping[int, int]) -> int:
     if len(places) == _TWO_PAIRS and all(sources[sources[place]] == place for place in places):
         # Two pairs that change places: letters of different pairs may be equal, for no way back is shorter.
         return sum(pieces[place] != pieces[sources[place]] for place in places) // 2
-    return exchanges_needed(before, [pieces[one] for one in sources.values()])
+    return exchanges_needed(before, [pieces[source] for source in sources.values()])
 
 
 def _drawn_at_unlike_letters(pieces: Sequence[str], count: int, draw: Draw) -> Iterator[Arrangement]:

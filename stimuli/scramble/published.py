@@ -39,7 +39,7 @@ _STEPS = 10
 
 
 @dataclass(frozen=True)
-class Fault:
+class ProtocolFault:
     """Something that the released code does and a reader of the paper would not expect."""
 
     key: str  # short name, the same for every protocol that has the fault
@@ -59,7 +59,7 @@ class Protocol:
     in_tenths: bool  # whether it has a rate, in steps of 10 %
     kin: str  # a name of the same operation in the registry of scramble types, for describing what changed
     stand_in: bool  # whether draws that cannot be copied are replaced by others of the same making
-    faults: tuple[Fault, ...]  # what a copy reproduces
+    faults: tuple[ProtocolFault, ...]  # what a copy reproduces
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def protocols() -> Mapping[str, Protocol]:
                 kin=entry.get("kin", name),
                 stand_in=entry.get("stand_in", False),
                 faults=tuple(
-                    Fault(key, _data()["faults"][key]) for key in (*paper["faults"], *entry["faults"])
+                    ProtocolFault(key, _data()["faults"][key]) for key in (*paper["faults"], *entry["faults"])
                 ),
             )
     return found
@@ -206,7 +206,7 @@ def _protocol_of(operation: Operation, said: str) -> Protocol:
         )
     protocol = protocol or akin[0]
     implied = parse_operation(protocol.kin).options
-    extra = [one for one in operation.options if one not in implied]
+    extra = [option for option in operation.options if option not in implied]
     if extra:
         written = ", ".join(f"{name}: {str(value).lower()}" for name, value in extra)
         counted = any(name == "count" for name, _ in extra)
@@ -280,7 +280,7 @@ def _check_rate(chosen: PublishedOperation) -> None:
         )
 
 
-def faults(given: Given) -> tuple[Fault, ...]:
+def faults(given: Given) -> tuple[ProtocolFault, ...]:
     """Return the faults that a published copy of an operation reproduces; none for the intact condition."""
     protocol = published_operation(given).protocol
     return () if protocol is None else protocol.faults

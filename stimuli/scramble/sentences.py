@@ -142,7 +142,7 @@ _WINDOW = 24  # characters; no abbreviation with spaces is longer
 _KINDS_KEPT = ("never_last", "always", "may_be_last", "often_last")
 
 
-class Token(NamedTuple):
+class StopContext(NamedTuple):
     """What stands before a full stop."""
 
     text: str  # the word, an abbreviation of several parts without its spaces: Dr, U.S, z.B
@@ -191,7 +191,12 @@ def _is_kept(token: str, language: str) -> bool:
 def spaced_abbreviations(language: str) -> re.Pattern[str] | None:
     """Return a pattern of a language's abbreviations of several parts, before their last stop; None where it has none."""
     several = sorted(
-        {one for kind in _KINDS_KEPT for one in _abbreviations(language, kind) if "." in one},
+        {
+            abbreviation
+            for kind in _KINDS_KEPT
+            for abbreviation in _abbreviations(language, kind)
+            if "." in abbreviation
+        },
         key=len,
         reverse=True,
     )
@@ -209,25 +214,30 @@ def _with_gaps(abbreviation: str) -> str:
 @functools.cache
 def _parts(language: str) -> frozenset[str]:
     """Return the parts of a language's abbreviations of several parts: what stands between a space and a stop in them."""
-    several = [one for kind in _KINDS_KEPT for one in _abbreviations(language, kind) if "." in one]
+    several = [
+        abbreviation
+        for kind in _KINDS_KEPT
+        for abbreviation in _abbreviations(language, kind)
+        if "." in abbreviation
+    ]
     parts = {part.rpartition(".")[2] for one in several for part in re.split(r"\.(?=\w)", one)}
     return frozenset(parts | {part[:1].upper() + part[1:] for part in parts})
 
 
-def token_before(text: str, stop: int, language: str) -> Token:
+def token_before(text: str, stop: int, language: str) -> StopContext:
     """Return what stands before the full stop at a place of a text."""
     last = _SPACES.split(text[max(0, stop - 40) : stop])[-1].lstrip(OPENING + "—–")
     begin = stop - len(last)
     pattern = spaced_abbreviations(language)
     if pattern is None or last.rpartition(".")[2] not in _parts(language):
-        return Token(last, begin)
+        return StopContext(last, begin)
     for match in pattern.finditer(text, max(0, stop - _WINDOW), stop + _WINDOW):
         if match.start() < stop <= match.end():
-            return Token(_GAPS.sub("", match.group()), match.start(), inside=stop < match.end())
-    return Token(last, begin)
+            return StopContext(_GAPS.sub("", match.group()), match.start(), inside=stop < match.end())
+    return StopContext(last, begin)
 
 
-def goes_on(text: str, token: Token, after: str, language: str) -> bool:
+def goes_on(text: str, token: StopContext, after: str, language: str) -> bool:
     """Tell whether a sentence goes on after a full stop before a space and a word that is not written small."""
     if token.inside:
         return True
@@ -239,7 +249,7 @@ def goes_on(text: str, token: Token, after: str, language: str) -> bool:
     return not (begins and _may_be_last(token, text, language))
 
 
-def numbers_an_item(token: Token, text: str, begin: int, earlier: int | None, language: str) -> bool:
+def numbers_an_item(token: StopContext, text: str, begin: int, earlier: int | None, language: str) -> bool:
     """Tell whether a number with a full stop opens its sentence and numbers it: at a line's beginning, or the next one up."""
     number = token.text
     if not number.isdecimal() or len(number) >= _LONG_ORDINAL or text[begin : token.begin].strip(OPENING):
@@ -251,7 +261,7 @@ def numbers_an_item(token: Token, text: str, begin: int, earlier: int | None, la
     )
 
 
-def _may_be_last(token: Token, text: str, language: str) -> bool:
+def _may_be_last(token: StopContext, text: str, language: str) -> bool:
     """Tell whether a sentence may end with an abbreviation: ``p.m.``, ``U.S.``, a capital after a small word (``plan B.``)."""
     word = token.text
     if _is(word, "never_last", language):
@@ -266,13 +276,13 @@ def _may_be_last(token: Token, text: str, language: str) -> bool:
     return before[:1].islower() or before[:1].isdecimal()
 
 
-def _counts(token: Token, text: str, language: str) -> bool:
+def _counts(token: StopContext, text: str, language: str) -> bool:
     """Tell whether a number follows an abbreviation that takes one (``S. 7``), and so is no ordinal."""
     before = _before(token, text) if token.text.isdecimal() else ""
     return before[-1:] == "." and _is(before[:-1], "before_number", language)
 
 
-def _before(token: Token, text: str) -> str:
+def _before(token: StopContext, text: str) -> str:
     return _SPACES.split(text[max(0, token.begin - 41) : max(0, token.begin - 1)])[-1].lstrip(OPENING)
 
 
@@ -418,7 +428,7 @@ _SPACE = re.compile(r"\s*")
 _DASH = re.compile(r"\s*(?:[—–―]|-\s)\s*")
 
 
-class Span(NamedTuple):
+class TextSpan(NamedTuple):
     """A stretch of a text: characters (NFC) from ``begin`` to before ``end``."""
 
     begin: int
@@ -443,7 +453,7 @@ def _end_pattern(language: str) -> re.Pattern[str]:
     )
 
 
-def find_sentences(text: str, language: str) -> list[Span]:
+def find_sentences(text: str, language: str) -> list[TextSpan]:
     """Return the sentences of a text with their marks, without the space around them."""
     has_capitals = text[:1] != text[:1].lower() or text != text.lower()
     found = []
@@ -456,11 +466,11 @@ def find_sentences(text: str, language: str) -> list[Span]:
             continue
         end = _end(text, match, begin, token, language, has_capitals)
         if end is not None and end > begin:
-            found.append(Span(begin, end))
+            found.append(TextSpan(begin, end))
             begin = _skip_space(text, end)
     end = len(text.rstrip())
     if begin < end:
-        found.append(Span(begin, end))
+        found.append(TextSpan(begin, end))
     return found
 
 
@@ -469,7 +479,7 @@ def _skip_space(text: str, start: int) -> int:
     return match.end() if match else start
 
 
-def _stopped(text: str, match: re.Match[str], language: str) -> Token | None:
+def _stopped(text: str, match: re.Match[str], language: str) -> StopContext | None:
     """Return what stands before a full stop that has a space and more text in its line behind it; None for other marks."""
     end = match.end()
     if text[match.start()] != "." or match[1] or not text[end : end + 1].isspace() or _next_line(text, end):
@@ -478,7 +488,7 @@ def _stopped(text: str, match: re.Match[str], language: str) -> Token | None:
 
 
 def _end(
-    text: str, match: re.Match[str], begin: int, token: Token | None, language: str, has_capitals: bool
+    text: str, match: re.Match[str], begin: int, token: StopContext | None, language: str, has_capitals: bool
 ) -> int | None:
     """Return where the sentence ends that a mark or a line's end may close, None where it goes on."""
     if text[match.start()] == "\n":
@@ -576,8 +586,8 @@ def _keeps(core: str, marks: str, following: str, language: str) -> bool:
     )
 
 
-def word_slots(text: str, sentence: Span, language: str) -> list[Span]:
+def word_slots(text: str, sentence: TextSpan, language: str) -> list[TextSpan]:
     """Return the places of a sentence's words that may move (see :func:`word_pieces`)."""
     pieces = word_pieces(text[sentence.begin : sentence.end], language)
     starts = list(accumulate(map(len, pieces), initial=sentence.begin))
-    return [Span(starts[place], starts[place + 1]) for place in range(1, len(pieces), 2)]
+    return [TextSpan(starts[place], starts[place + 1]) for place in range(1, len(pieces), 2)]

@@ -18,11 +18,11 @@ from dataclasses import replace
 from stimuli.scramble.conditions import (
     DEFAULT,
     Capitals,
-    Draws,
     LetterConditions,
     OrderConditions,
     Scrambled,
     ScrambleSettings,
+    TextRandom,
 )
 from stimuli.scramble.types import Operation, parse_operation
 from stimuli.words import nfc
@@ -75,11 +75,11 @@ def scramble_conditions(
     operations = {
         level: parse_operation(given, default_rate=settings.rate) for level, given in conditions.items()
     }
-    draws = Draws(seed, nfc(text) if item_id is None else item_id, occurrence)
+    draws = TextRandom(seed, nfc(text) if item_id is None else item_id, occurrence)
     return _conditions(tuple(operations.items()), settings).scrambled(nfc(text), draws, words)
 
 
-class Conditions:
+class ScrambleConditions:
     """Conditions of a study, made ready for any number of texts."""
 
     def __init__(self, operations: Mapping[str, Operation], settings: ScrambleSettings) -> None:
@@ -95,7 +95,7 @@ class Conditions:
         self._shares = {level: one.texts for level, one in operations.items() if one.texts < 1}
         self._complete = len(of_unit) == 1 and len(of_unit[next(iter(of_unit))]) == len(operations)
 
-    def scrambled(self, plain: str, draws: Draws, words: Collection[int] | None) -> dict[str, Scrambled]:
+    def scrambled(self, plain: str, draws: TextRandom, words: Collection[int] | None) -> dict[str, Scrambled]:
         """Scramble one text in NFC under every condition, in their order."""
         results: dict[str, Scrambled] = {}
         if self._complete:
@@ -115,8 +115,10 @@ class Conditions:
 
 
 @functools.lru_cache(maxsize=32)
-def _conditions(operations: tuple[tuple[str, Operation], ...], settings: ScrambleSettings) -> Conditions:
-    return Conditions(dict(operations), settings)
+def _conditions(
+    operations: tuple[tuple[str, Operation], ...], settings: ScrambleSettings
+) -> ScrambleConditions:
+    return ScrambleConditions(dict(operations), settings)
 
 
 def common_words(
@@ -196,8 +198,8 @@ def _scrambled(
     texts: Iterable[str], operation: Operation, seed: int, settings: ScrambleSettings
 ) -> Iterator[Scrambled]:
     seen = Occurrences()
-    conditions = Conditions({"": operation}, settings)
+    conditions = ScrambleConditions({"": operation}, settings)
     for text in texts:
         plain = nfc(text)
-        draws = _MAKE(Draws, (seed, plain, seen.before(plain)))
+        draws = _MAKE(TextRandom, (seed, plain, seen.before(plain)))
         yield conditions.scrambled(plain, draws, None)[""]

@@ -26,7 +26,7 @@ from stimuli.scramble.edits import (
     Transposed,
     Unmoved,
 )
-from stimuli.scramble.orders import Exchanges, Neighbours, Reversed, Rule, Shuffled, ShuffledButDrawn
+from stimuli.scramble.orders import Exchanges, Neighbours, Reversed, ScrambleRule, Shuffled, ShuffledButDrawn
 from stimuli.words import scramble_data
 
 Value = int | str | bool
@@ -141,7 +141,7 @@ def min_letters(default: int) -> Option:
 
 Unit = Literal["letter", "word", "sentence"]
 Operates = Literal["none", "reorder", "insert", "delete", "substitute"]
-RuleMaker = Callable[[str, Mapping[str, Value]], Rule]
+RuleMaker = Callable[[str, Mapping[str, Value]], ScrambleRule]
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ class ScrambleType:
     operation: Operates
     eligibility: str
     source: str
-    rule: Rule | RuleMaker
+    rule: ScrambleRule | RuleMaker
     min_letters: int = 2
     own_options: tuple[Option, ...] = ()
     aliases: tuple[str, ...] = ()
@@ -216,7 +216,7 @@ class ScrambleType:
         """Every name: its own, then those of papers."""
         return (self.name, *self.aliases, *(preset.name for preset in self.presets))
 
-    def bound(self, language: str, options: Mapping[str, Value]) -> Rule:
+    def bound(self, language: str, options: Mapping[str, Value]) -> ScrambleRule:
         """Return the rule for a language with options, those not given at their defaults.
 
         Raises
@@ -234,7 +234,7 @@ REFERENCES: Mapping[str, str] = scramble_data("types")["references"]
 
 
 def _transposed(position: str) -> RuleMaker:
-    def rule(language: str, options: Mapping[str, Value]) -> Rule:
+    def rule(language: str, options: Mapping[str, Value]) -> ScrambleRule:
         of_class = str(options["letters"])
         known = None if of_class == "any" else alphabet(language, f"letters: {of_class}")
         return Transposed(
@@ -245,7 +245,7 @@ def _transposed(position: str) -> RuleMaker:
 
 
 def _substituted(position: str) -> RuleMaker:
-    def rule(language: str, options: Mapping[str, Value]) -> Rule:
+    def rule(language: str, options: Mapping[str, Value]) -> ScrambleRule:
         known = alphabet(language, f"substitute:{position}")
         replacements = Replacements(known, str(options["cv"]), str(options["shape"]))
         of_class = str(options["letters"])
@@ -282,7 +282,7 @@ def _refuse_what_changes_nothing(
     )
 
 
-def _all_substituted(language: str, options: Mapping[str, Value]) -> Rule:
+def _all_substituted(language: str, options: Mapping[str, Value]) -> ScrambleRule:
     known = alphabet(language, "substitute:all")
     return AllSubstituted(Replacements(known, str(options["cv"]), str(options["shape"])))
 
@@ -307,7 +307,7 @@ _PLACED: Mapping[str, Callable[[str], RuleMaker]] = {
     "delete": _deleted,
 }
 """What makes the rules of families whose types differ in the position alone."""
-RULES: Mapping[str, Rule | RuleMaker] = {
+RULES: Mapping[str, ScrambleRule | RuleMaker] = {
     "none": Nothing(),
     "shuffle:all": Shuffled(),
     "keep:first": Shuffled(1),

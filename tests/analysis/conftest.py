@@ -14,7 +14,7 @@ import pytest
 from analysis import Tables, load
 from analysis.report import chapters
 from analysis.report.content import gather
-from analysis.report.numbering import Content
+from analysis.report.numbering import ReportContent
 from analysis.report.write import write_files
 from tests.analysis.letter_study import PLANNED, TRUTH, study_rows, write_handover
 
@@ -47,7 +47,7 @@ class Rehearsal:
     """A study with simulated readers, a model, baselines and a pilot visitor, and its report."""
 
     tables: Tables
-    content: Content
+    content: ReportContent
     page: Path
     html: str
 

@@ -11,14 +11,14 @@ import pytest
 from scipy import integrate, special, stats
 
 from analysis import load
-from analysis.plan_runner import analyse_shares, analyse_time
 from analysis.contrasts import averaged_probability
-from analysis.multiple_comparisons import by_false_discovery, interval_levels, with_adjusted
 from analysis.letters.letter_costs import agreeing
 from analysis.mixed.inference import corrected
+from analysis.multiple_comparisons import by_false_discovery, interval_levels, with_adjusted
+from analysis.parameter_recovery import recovered, recovery_plans
+from analysis.plan_runner import analyse_shares, analyse_time
 from analysis.planned import plans
 from analysis.random_structure import RandomTerm, formula, reduced
-from analysis.parameter_recovery import recovered, recovery_plans
 from analysis.results import Analysis, Contrast
 from tests.analysis.conftest import Make
 from tests.analysis.letter_study import PLANNED, TRUTH, study_rows, write_handover

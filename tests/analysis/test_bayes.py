@@ -15,7 +15,7 @@ from scipy import stats
 from analysis import load
 from analysis.bayes import Posterior, posterior_of
 from analysis.multiple_comparisons import two_one_sided
-from analysis.plan import PLANNABLE, Design, Fault, Prior, faults_of, read_plan, read_prior
+from analysis.plan import PLANNABLE, PlanContext, PlanFault, Prior, faults_of, read_plan, read_prior
 from analysis.plan.plans import StudyPlan
 from analysis.plan.wording import plan_in_brief, plans_in_words
 from analysis.report.content import gather
@@ -163,12 +163,12 @@ def test_a_prior_is_read_and_described_with_the_plan() -> None:
      ({"prior": "cauchy", "scale": 5, "df": 3}, "a cauchy prior has none")],
 )  # fmt: skip
 def test_a_prior_that_is_none_is_refused(given: dict[str, Any], said: str) -> None:
-    (fault,) = faults_of({**PLANNED["comprehension"], "bayes": given}, Design(LEVELS))
+    (fault,) = faults_of({**PLANNED["comprehension"], "bayes": given}, PlanContext(LEVELS))
     assert said in fault.problem and fault.at[0] == "bayes" and fault.remedy
 
 
 def test_measures_without_a_common_scale_share_no_prior() -> None:
-    with pytest.raises(Fault, match="no scale in common"):
+    with pytest.raises(PlanFault, match="no scale in common"):
         read_prior(CAUCHY, [PLANNABLE["reading_time"], PLANNABLE["surprisal"]])
 
 

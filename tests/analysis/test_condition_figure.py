@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from analysis.descriptives import describe_rows, scored
-from analysis.figures.conditions import MOST_BELOW, Conditions, condition_figure
+from analysis.figures.conditions import MOST_BELOW, ConditionMeans, condition_figure
 from analysis.figures.drawing import CONTRASTS, TALLEST, Drawing, Effect
 from analysis.plan import MEASURES, RATING, Measure
 from analysis.report.content import gather
@@ -42,9 +42,9 @@ def conditions(
     measure: Measure = CORRECT,
     levels: tuple[str, ...] = LEVELS,
     effects: tuple[Effect, ...] = (),
-) -> Conditions:
+) -> ConditionMeans:
     cells = describe_rows(scored(rows, measure), measure, "position", levels)
-    return Conditions(
+    return ConditionMeans(
         measure, "position", levels, cells, rows, rows.iloc[:0], 0.5, effects, "percentage points"
     )
 
@@ -63,7 +63,7 @@ STUDIES = {
 
 
 @pytest.mark.parametrize("row", STUDIES.values(), ids=STUDIES)
-def test_conditions_are_rows_in_design_order_and_no_line_joins_them(row: Conditions) -> None:
+def test_conditions_are_rows_in_design_order_and_no_line_joins_them(row: ConditionMeans) -> None:
     drawing = condition_figure("one", [row])
     first = drawing.figure.axes[0]
     assert [one.get_text() for one in first.get_yticklabels()] == list(row.levels)

@@ -14,8 +14,8 @@ from analysis.plan import MEASURES
 from analysis.report.answer import answer
 from analysis.report.content import gather
 from analysis.report.described import described
-from analysis.report.nodes import Finding
-from analysis.report.numbering import Content
+from analysis.report.nodes import PlannedFinding
+from analysis.report.numbering import ReportContent
 from analysis.report.subgroups import parts_of
 from analysis.report.write import write_files
 from tests.analysis.conftest import Make
@@ -34,7 +34,7 @@ def with_two_tasks() -> pd.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def content(tmp_path_factory: pytest.TempPathFactory, without_chapters: None) -> Content:
+def content(tmp_path_factory: pytest.TempPathFactory, without_chapters: None) -> ReportContent:
     return gather(load(write_handover(tmp_path_factory.mktemp("tasks"), with_two_tasks(), factors=FACTORS)))
 
 
@@ -62,7 +62,7 @@ def test_each_task_and_manner_has_means_of_its_own_once(handover: Make) -> None:
 
 
 def test_titles_and_sources_say_which_trials_a_table_and_its_figures_are_of(
-    content: Content, tmp_path: Path
+    content: ReportContent, tmp_path: Path
 ) -> None:
     titles = [one.table.title for one in content.descriptives]
     assert any(title.endswith("by position and reader (recover, examples behind)") for title in titles)
@@ -73,10 +73,10 @@ def test_titles_and_sources_say_which_trials_a_table_and_its_figures_are_of(
     assert "trial_type recover; examples behind" in page
 
 
-def test_the_opening_says_of_each_comparison_which_trials_it_is_of(content: Content) -> None:
+def test_the_opening_says_of_each_comparison_which_trials_it_is_of(content: ReportContent) -> None:
     """Each answer names its trials; the table holds all, with a heading for each task and manner."""
     opening = list(answer(content, ""))
-    found = [one for one in opening if isinstance(one, Finding)]
+    found = [one for one in opening if isinstance(one, PlannedFinding)]
     assert all(one.question.startswith("Accuracy by ") for one in found)
     assert all(f"recover, examples {manner} (" in found[0].text for manner in MANNERS)
     assert "choose (" in found[0].text

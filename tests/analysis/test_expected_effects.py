@@ -11,8 +11,8 @@ import pytest
 from scipy.special import expit, logit
 
 from analysis import Tables
-from analysis.plan import MEASURES
 from analysis.parameter_recovery import expected_levels, recovered
+from analysis.plan import MEASURES
 
 ACCURACY: dict[str, Any] = {
     "scale": "logit",

@@ -11,7 +11,6 @@ import pytest
 from scipy import sparse, stats
 
 from analysis import load
-from analysis.plan_runner import analyse_shares
 from analysis.costs.ratios import CostProfile, Profile, cost_profiles, unit_costs
 from analysis.fidelity import (
     accuracy_profiles,
@@ -28,7 +27,8 @@ from analysis.fidelity import (
     trial_profiles,
     weighted_correlations,
 )
-from analysis.plan import Bound, Difference
+from analysis.plan import Bound, LevelDifference
+from analysis.plan_runner import analyse_shares
 from analysis.planned import plans
 from stimuli.errors import UserError
 from tests.analysis.crossed_study import crossed_rows, crossed_study
@@ -81,7 +81,7 @@ def test_a_models_cost_equal_to_peoples_is_equivalent_within_a_tenth_and_another
     profiles = {
         (one.group, one.measure): one for one in cost_profiles(unit_costs(tables, "position"), study="t")
     }
-    contrasts = [Difference("initial", "internal"), Difference("initial", "intact")]
+    contrasts = [LevelDifference("initial", "internal"), LevelDifference("initial", "intact")]
     models = [profiles["same", "surprisal"], profiles["flat", "surprisal"]]
     bound = Bound(1.15, "ratio", "15%")
     found = cost_effects(profiles["human", "reading_time"], models, contrasts, bound)
@@ -97,7 +97,7 @@ def test_a_models_cost_equal_to_peoples_is_equivalent_within_a_tenth_and_another
     with pytest.raises(UserError, match="for log ratios"):
         cost_effects(profiles["human", "reading_time"], models, contrasts, Bound(5, "points", "5 points"))
     with pytest.raises(UserError, match="no contrast"):
-        cost_effects(profiles["human", "reading_time"], models, [Difference("a", "b")])
+        cost_effects(profiles["human", "reading_time"], models, [LevelDifference("a", "b")])
 
 
 def test_spearman_brown_by_hand() -> None:

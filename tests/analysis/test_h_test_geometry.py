@@ -13,6 +13,10 @@ from scipy import stats
 
 from analysis import Tables, load
 from analysis.figures import Drawing
+from analysis.report.apa_tables import ApaTable
+from analysis.report.blocks import Material
+from analysis.report.chapters.h_test import together
+from analysis.report.chapters.h_test import write_geometry as write
 from analysis.reproductions.h_test import (
     accuracy,
     asked,
@@ -22,10 +26,6 @@ from analysis.reproductions.h_test import (
     mean_with_ends,
     share,
 )
-from analysis.report.apa_tables import ApaTable
-from analysis.report.blocks import Material
-from analysis.report.chapters.h_test import together
-from analysis.report.chapters.h_test import write_geometry as write
 from stimuli.errors import UserError
 from stimuli.recipes.htest import geometry_released_items
 from tests.analysis.test_report_h_test import READERS, rows_of, study

@@ -10,6 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from analysis.report.apa_tables import ApaTable
+from analysis.report.blocks import Material
+from analysis.report.chapters.h_test import write
 from analysis.reproductions.h_test import (
     TASKS,
     asked,
@@ -20,9 +23,6 @@ from analysis.reproductions.h_test import (
     label_maps,
     rules_by_task,
 )
-from analysis.report.apa_tables import ApaTable
-from analysis.report.blocks import Material
-from analysis.report.chapters.h_test import write
 from tests.analysis.test_report_h_test import READERS, rows_of, study
 
 

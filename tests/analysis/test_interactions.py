@@ -15,15 +15,15 @@ import pytest
 from markupsafe import Markup
 
 from analysis import Tables, load
-from analysis.plan_runner import carry_out_all
 from analysis.factorial import cells_shown, slopes_of
 from analysis.mixed import Fit, VarianceComponent, fit, margins
-from analysis.plan import Crossing, Difference, Plan, cell_name, read_contrast
+from analysis.plan import CrossedFactors, LevelDifference, Plan, cell_name, read_contrast
+from analysis.plan_runner import carry_out_all
 from analysis.planned import plans
 from analysis.power.assumptions import assumed, from_mapping
 from analysis.power.curves import power_table
 from analysis.power.pilots import from_fit_file
-from analysis.power.simulation import Question, Study, grid, planned_of
+from analysis.power.simulation import SimulatedDesign, SimulationQuestion, grid, planned_of
 from analysis.readers import kinds_of
 from analysis.report.blocks import Material
 from analysis.report.chapters import cost
@@ -33,7 +33,7 @@ from analysis.results import Analysis, Contrast
 from stimuli.errors import UserError
 from tests.analysis.crossed_study import FACTORS, INTERACTION, PLAN, crossed_rows, crossed_study
 
-CROSSING = Crossing(("item_type", "font"), (("word", "transposed"), ("plain", "cursive")))
+CROSSING = CrossedFactors(("item_type", "font"), (("word", "transposed"), ("plain", "cursive")))
 CONTRASTS = [INTERACTION, "transposed - word in cursive", "transposed - word in plain", "transposed - word"]
 PLANNED = {
     "together": {**PLAN, "contrasts": CONTRASTS, "direction": {INTERACTION: "less"}},
@@ -179,7 +179,7 @@ def test_interactions_are_explored_where_nothing_is_planned_and_cells_are_filled
         "response time by item_type × font",
     ]
     assert [one.contrasts for one in found] == [
-        (Difference("transposed", "word", at=("cursive", "plain")),)
+        (LevelDifference("transposed", "word", at=("cursive", "plain")),)
     ] * 2
     assert not found[0].planned
     empty = tables.trials["item_type × font"] != "word/cursive"
@@ -188,11 +188,11 @@ def test_interactions_are_explored_where_nothing_is_planned_and_cells_are_filled
     ]
 
 
-def powered(effects: dict[str, Any], layout: str = "latin_square") -> tuple[Plan, Question]:
+def powered(effects: dict[str, Any], layout: str = "latin_square") -> tuple[Plan, SimulationQuestion]:
     levels = {name: one["levels"] for name, one in FACTORS.items()}
     (plan,), _ = planned_of({"together": PLAN}, levels)
     truth = assumed(plan, {"human": "human"}, from_mapping(effects, "by hand"), "by hand")
-    return plan, Question(plan, truth, layout, 1)
+    return plan, SimulationQuestion(plan, truth, layout, 1)
 
 
 MEANS = {"human": {"word/plain": 93, "word/cursive": 91, "transposed/plain": 88}}
@@ -285,7 +285,7 @@ def test_a_fit_that_lacks_what_a_plan_compares_is_refused_with_the_mend(
 def test_power_finds_an_interaction_that_was_put_in() -> None:
     plan, question = powered(PUT_IN)
     (sizes,) = grid((24,), (32,), (1,), (1,))
-    study = Study(question, sizes)
+    study = SimulatedDesign(question, sizes)
     outcomes = [study.simulate(number) for number in range(60)]
     (row,) = power_table(plan, question.assumptions, outcomes).to_dict("records")
     assert row["contrast"] == "(transposed − word) × (cursive − plain)"

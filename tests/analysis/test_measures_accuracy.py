@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 
 from analysis import load
-from analysis.plan_runner import analyse_missingness, analyse_shares
 from analysis.frames import accuracy_rows, missing_rows
 from analysis.measures.accuracy import accuracy, adjusted_accuracy, missingness, with_chance
-from analysis.measures.resampling import Interval, bootstrap, interval, resampled_means
+from analysis.measures.resampling import BootstrapInterval, bootstrap, interval, resampled_means
+from analysis.plan_runner import analyse_missingness, analyse_shares
 from analysis.planned import plans
 from stimuli.errors import UserError
 from tests.analysis.conftest import Make
@@ -151,8 +151,8 @@ def test_a_bootstrap_interval_of_a_mean_is_the_normal_one_for_many_units() -> No
 def test_an_interval_that_is_mostly_undefined_is_none() -> None:
     assert np.isnan(interval(np.array([1.0, np.nan, np.nan])).low)
     assert interval(np.array([1.0, 2.0, np.inf])).undefined == pytest.approx(1 / 3)
-    assert Interval(-1, 1).includes_zero
-    assert not Interval(0.1, 1).includes_zero
-    assert Interval(float("nan"), float("nan")).includes_zero
+    assert BootstrapInterval(-1, 1).includes_zero
+    assert not BootstrapInterval(0.1, 1).includes_zero
+    assert BootstrapInterval(float("nan"), float("nan")).includes_zero
     with pytest.raises(UserError, match="0 units"):
         resampled_means(np.empty((0, 2)), 1)

@@ -12,6 +12,11 @@ from scipy.stats import kendalltau
 
 from analysis import load
 from analysis.measures.similarity import FILE
+from analysis.report.apa_tables import ApaTable, Head
+from analysis.report.blocks import Material
+from analysis.report.chapters.mind_scramble import ABOUT, together, write
+from analysis.report.chapters.ratios import write as write_ratios
+from analysis.report.studies_page import write_studies_page
 from analysis.reproductions.mind_scramble import (
     ACCURACY,
     COSINE,
@@ -23,11 +28,6 @@ from analysis.reproductions.mind_scramble import (
     ranks,
     values_of,
 )
-from analysis.report.apa_tables import ApaTable, Head
-from analysis.report.blocks import Material
-from analysis.report.chapters.mind_scramble import ABOUT, together, write
-from analysis.report.chapters.ratios import write as write_ratios
-from analysis.report.studies_page import write_studies_page
 from tests.analysis.letter_study import write_handover
 from tests.analysis.measured_study import _row
 from tests.analysis.test_mind_scramble import study

@@ -9,9 +9,9 @@ import pytest
 
 from analysis import load
 from analysis.plan import (
-    Design,
-    Difference,
-    Fault,
+    LevelDifference,
+    PlanContext,
+    PlanFault,
     StudyPlan,
     faults_of,
     plan_in_brief,
@@ -26,10 +26,10 @@ LEVELS = {"item_type": ("word", "transposed"), "font": ("plain", "cursive")}
 ODD = {"text": ("intact", "swapped in word", "no - go", "(a) x (b)"), "print": ("small", "large")}
 
 
-def read(text: str, levels: Any) -> Difference | None:
+def read(text: str, levels: Any) -> LevelDifference | None:
     try:
         return read_contrast(text, levels)
-    except Fault:
+    except PlanFault:
         return None
 
 
@@ -38,15 +38,15 @@ def read(text: str, levels: Any) -> Difference | None:
     [
         (
             "(transposed - word) x (cursive - plain)",
-            Difference("transposed", "word", at=("cursive", "plain")),
+            LevelDifference("transposed", "word", at=("cursive", "plain")),
         ),
         (
             "(cursive − plain) × (transposed − word)",
-            Difference("cursive", "plain", at=("transposed", "word")),
+            LevelDifference("cursive", "plain", at=("transposed", "word")),
         ),
-        ("transposed - word in cursive", Difference("transposed", "word", at=("cursive",))),
-        ("cursive - plain in word", Difference("cursive", "plain", at=("word",))),
-        ("transposed - word", Difference("transposed", "word")),
+        ("transposed - word in cursive", LevelDifference("transposed", "word", at=("cursive",))),
+        ("cursive - plain in word", LevelDifference("cursive", "plain", at=("word",))),
+        ("transposed - word", LevelDifference("transposed", "word")),
         ("(transposed - word) x (transposed - word)", None),
         ("transposed - cursive", None),
         ("transposed - word in word", None),
@@ -55,7 +55,7 @@ def read(text: str, levels: Any) -> Difference | None:
     ],
 )
 def test_contrasts_of_two_factors_are_interactions_simple_effects_and_averages(
-    text: str, contrast: Difference | None
+    text: str, contrast: LevelDifference | None
 ) -> None:
     assert read(text, LEVELS) == contrast
 
@@ -63,25 +63,27 @@ def test_contrasts_of_two_factors_are_interactions_simple_effects_and_averages(
 @pytest.mark.parametrize(
     "contrast",
     [
-        Difference("swapped in word", "intact", at=("large",)),
-        Difference("large", "small", at=("swapped in word",)),
-        Difference("swapped in word", "intact"),
-        Difference("no - go", "swapped in word", at=("large", "small")),
-        Difference("large", "small", at=("(a) x (b)", "no - go")),
+        LevelDifference("swapped in word", "intact", at=("large",)),
+        LevelDifference("large", "small", at=("swapped in word",)),
+        LevelDifference("swapped in word", "intact"),
+        LevelDifference("no - go", "swapped in word", at=("large", "small")),
+        LevelDifference("large", "small", at=("(a) x (b)", "no - go")),
     ],
 )
-def test_a_level_may_hold_the_words_and_signs_of_a_contrast(contrast: Difference) -> None:
+def test_a_level_may_hold_the_words_and_signs_of_a_contrast(contrast: LevelDifference) -> None:
     assert read(contrast.written, ODD) == read(contrast.label, ODD) == contrast
 
 
 def test_one_factor_has_differences_alone() -> None:
-    assert read("half-word - intact", {"a": ("intact", "half-word")}) == Difference("half-word", "intact")
+    assert read("half-word - intact", {"a": ("intact", "half-word")}) == LevelDifference(
+        "half-word", "intact"
+    )
     assert read("b - a in c", {"a": ("a", "b")}) is None
     assert read("initial", {"a": ("initial", "final")}) is None
 
 
 def test_what_is_no_contrast_is_told_with_the_forms_and_the_nearest_level() -> None:
-    with pytest.raises(Fault) as raised:
+    with pytest.raises(PlanFault) as raised:
         read_contrast("(transposed - word) x (cursiv - plain)", LEVELS)
     fault = raised.value
     assert fault.given == "cursiv" and "cursive" in fault.known
@@ -106,7 +108,7 @@ def test_everything_that_is_wrong_with_a_plan_is_found_at_once() -> None:
         "fallback": "correct ~ font + (1 | item)",
         "exclude": {"answers": "wrong"},
     }
-    found = list(faults_of(spec, Design(LEVELS, ["gpt"], ["choose"])))
+    found = list(faults_of(spec, PlanContext(LEVELS, ["gpt"], ["choose"])))
     assert {(*fault.at[:1], *map(str, fault.at[1:])) for fault in found} == {
         ("between", "0"),
         ("contrasts", "0"),
@@ -133,7 +135,7 @@ def test_a_bound_that_nothing_would_be_compared_with_is_refused(
     models: list[str], measure: str, compares_items: bool, faults: int
 ) -> None:
     spec = {"measure": measure, "compare": "font", "between": ["human"], "equivalence": "5 points"}
-    design = Design(LEVELS, models, ["choose"], compares_items)
+    design = PlanContext(LEVELS, models, ["choose"], compares_items)
     assert [fault.path for fault in faults_of(spec, design)] == faults * [".equivalence"]
 
 
@@ -147,7 +149,7 @@ def test_a_bound_that_nothing_would_be_compared_with_is_refused(
 )
 def test_factors_that_cannot_be_compared_together_are_refused(compare: Any, factors: Any, said: str) -> None:
     spec = {"measure": "correct", "compare": compare, "between": ["human"]}
-    assert [said in fault.problem for fault in faults_of(spec, Design(factors))] == [True]
+    assert [said in fault.problem for fault in faults_of(spec, PlanContext(factors))] == [True]
 
 
 @pytest.mark.parametrize(
@@ -161,13 +163,13 @@ def test_factors_that_cannot_be_compared_together_are_refused(compare: Any, fact
 )
 def test_what_is_wrong_with_a_plan_of_two_factors_is_found_in_its_place(more: Any, at: Any) -> None:
     spec = {"measure": "correct", "compare": ["item_type", "font"], "between": ["human"], **more}
-    assert [fault.at for fault in faults_of(spec, Design(LEVELS))] == [at]
+    assert [fault.at for fault in faults_of(spec, PlanContext(LEVELS))] == [at]
 
 
 def test_what_depends_on_a_broken_setting_is_not_checked() -> None:
     spec = {"measure": "corect", "compare": "fonts", "between": ["human"], "contrasts": ["a - b"]}
-    assert [fault.at for fault in faults_of(spec, Design(LEVELS), ["measure"])] == [("compare",)]
-    assert [fault.at for fault in faults_of(spec, Design(None))] == [("measure",)]
+    assert [fault.at for fault in faults_of(spec, PlanContext(LEVELS), ["measure"])] == [("compare",)]
+    assert [fault.at for fault in faults_of(spec, PlanContext(None))] == [("measure",)]
 
 
 def test_a_plan_is_the_same_after_it_was_exported() -> None:
@@ -195,7 +197,7 @@ def test_what_check_lets_through_is_carried_out(tmp_path: Path) -> None:
     spec = {**PLAN, "contrasts": [text], "direction": "two-sided"}
     factors = {**FACTORS, "item_type": item_type}
     assert not list(
-        faults_of(spec, Design({name: one["levels"] for name, one in factors.items()}, [], ["choose"]))
+        faults_of(spec, PlanContext({name: one["levels"] for name, one in factors.items()}, [], ["choose"]))
     )
     (plan,) = plans(load(crossed_study(tmp_path, rows, {"together": spec}, factors=factors)))
-    assert plan.contrasts == (Difference("swapped in word", "word", at=("cursive",)),)
+    assert plan.contrasts == (LevelDifference("swapped in word", "word", at=("cursive",)),)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from analysis import load
-from analysis.plan import Difference, Plan
+from analysis.plan import LevelDifference, Plan
 from analysis.planned import plans
 from stimuli.errors import UserError
 from tests.analysis.conftest import Make
@@ -22,7 +22,7 @@ def test_planned_groups_keep_their_order_and_people_come_from_people(handover: M
     (plan,) = planned(handover, readers, between=["human", "restorer"], contrasts=["initial - final"])
     assert plan.groups == ("human", "restorer")
     assert not plan.stand_in
-    assert plan.contrasts == (Difference("initial", "final"),)
+    assert plan.contrasts == (LevelDifference("initial", "final"),)
 
 
 def test_simulated_readers_stand_in_only_while_no_person_has_answered(handover: Make) -> None:

@@ -12,12 +12,12 @@ import pandas as pd
 import pytest
 
 from analysis import Tables, load
-from analysis.plan_runner import carry_out_all
 from analysis.contrasts import one_sided
-from analysis.plan_deviations import standing_of, with_bounds_fixed_beforehand
-from analysis.multiple_comparisons import two_one_sided
 from analysis.frames import check_own_formula
-from analysis.plan import MEASURES, PLANNABLE, Bound, Fault, Plan, read_bound
+from analysis.multiple_comparisons import two_one_sided
+from analysis.plan import MEASURES, PLANNABLE, Bound, Plan, PlanFault, read_bound
+from analysis.plan_deviations import standing_of, with_bounds_fixed_beforehand
+from analysis.plan_runner import carry_out_all
 from analysis.planned import plans
 from analysis.report.content import gather
 from analysis.report.results import family_in_words
@@ -69,7 +69,7 @@ def test_a_bound_is_read_on_the_scale_of_its_measure(said: str, measure: str, ha
      ("100 points", "correct"), ("five", "rt")],
 )  # fmt: skip
 def test_a_bound_of_another_scale_or_of_nothing_is_refused(said: str, measure: str) -> None:
-    with pytest.raises(Fault, match="is '"):
+    with pytest.raises(PlanFault, match="is '"):
         read_bound(said, [PLANNABLE[measure]])
 
 

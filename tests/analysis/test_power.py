@@ -12,17 +12,17 @@ import pytest
 from scipy import stats
 from statsmodels.stats.power import TTestPower
 
-from analysis.crossed_variance import Answers, estimate, model_means, sums_of_model, sums_of_people
-from analysis.crossed_variance import Layout as Units
-from analysis.plan import MEASURES, OF_MODELS, Bound, Difference, Plan
-from analysis.power.assumptions import Given, assumed, without_effects
+from analysis.crossed_variance import EstimateLayout as Units
+from analysis.crossed_variance import ItemAnswers, estimate, model_means, sums_of_model, sums_of_people
+from analysis.plan import MEASURES, OF_MODELS, Bound, LevelDifference, Plan
+from analysis.power.assumptions import EffectStatement, assumed, without_effects
 from analysis.power.curves import needed, power_table, tell, write
 from analysis.power.expected import expected_precision, items_needed
 from analysis.power.simulation import (
     Layout,
-    Question,
+    SimulatedDesign,
+    SimulationQuestion,
     Sizes,
-    Study,
     grid,
     simulate,
     sizes_of,
@@ -30,7 +30,7 @@ from analysis.power.simulation import (
 )
 from stimuli.errors import UserError
 
-SWAPPED = (Difference("swapped", "intact"),)
+SWAPPED = (LevelDifference("swapped", "intact"),)
 TIMES = Plan("reading", True, MEASURES["rt"], "spelling", ("intact", "swapped"), ("human",), SWAPPED)
 ACCURACY = replace(TIMES, name="comprehension", measure=MEASURES["correct"])
 BOTH = replace(ACCURACY, groups=("human", "gpt"), equivalence=Bound(20.0, "points", "20 points"))
@@ -38,31 +38,31 @@ KINDS = {"human": "human", "gpt": "model"}
 SLOPE, ITEM_SLOPE, RESIDUAL = 0.2, 0.1, 0.2
 
 
-def of_times(effect: float, layout: Layout = "crossed", seed: int = 5) -> Question:
+def of_times(effect: float, layout: Layout = "crossed", seed: int = 5) -> SimulationQuestion:
     """People's log times with a given effect: slopes scatter enough for the model to be reduced rarely."""
     spreads = {"participant": 0.2, "participant_slope": SLOPE, "item": 0.1, "residual": RESIDUAL}
     spreads["item_slope"] = ITEM_SLOPE
     given = [
-        Given("mean", "human", "intact", 6.5, "log_ms"),
-        Given("effect", "human", "swapped", effect, "log"),
+        EffectStatement("mean", "human", "intact", 6.5, "log_ms"),
+        EffectStatement("effect", "human", "swapped", effect, "log"),
     ]
-    given += [Given("sd", name, "", value) for name, value in spreads.items()]
-    return Question(TIMES, assumed(TIMES, {"human": "human"}, given, "test"), layout, seed)
+    given += [EffectStatement("sd", name, "", value) for name, value in spreads.items()]
+    return SimulationQuestion(TIMES, assumed(TIMES, {"human": "human"}, given, "test"), layout, seed)
 
 
-def of_accuracy(plan: Plan = BOTH, human: float = 78.0, gpt: float = 85.0) -> Question:
+def of_accuracy(plan: Plan = BOTH, human: float = 78.0, gpt: float = 85.0) -> SimulationQuestion:
     means = {"human": (88.0, human), "gpt": (90.0, gpt)}
     given = [
-        Given("mean", group, level, value)
+        EffectStatement("mean", group, level, value)
         for group in plan.groups
         for level, value in zip(plan.levels, means[group], strict=True)
     ]
-    given += [Given("sd", name, "", 0.3) for name in ("item_slope", "item_slope_models")]
+    given += [EffectStatement("sd", name, "", 0.3) for name in ("item_slope", "item_slope_models")]
     kinds = {group: KINDS[group] for group in plan.groups}
-    return Question(plan, assumed(plan, kinds, given, "test"), "latin_square", 3)
+    return SimulationQuestion(plan, assumed(plan, kinds, given, "test"), "latin_square", 3)
 
 
-def run(question: Question, sizes: list[Sizes], studies: int, processes: int = 1) -> pd.DataFrame:
+def run(question: SimulationQuestion, sizes: list[Sizes], studies: int, processes: int = 1) -> pd.DataFrame:
     outcomes = simulate(question, sizes, studies, processes=processes)
     return power_table(question.plan, question.assumptions, outcomes)
 
@@ -93,7 +93,7 @@ def quasi_f(values: np.ndarray) -> float:
 
 
 def test_each_p_of_a_crossed_design_is_that_of_the_quasi_f_test() -> None:
-    study = Study(of_times(0.1), Sizes(16, 8))
+    study = SimulatedDesign(of_times(0.1), Sizes(16, 8))
     compared = 0
     for number in range(8):
         rows = study.table.assign(y=study.draw(number))
@@ -152,8 +152,8 @@ def test_accuracy_holds_the_level_as_one_family_and_finds_what_is_there() -> Non
 
 
 def test_the_null_is_one_in_points_also_where_conditions_scatter_differently() -> None:
-    given = [Given("sd", "participant_slope", "", 2.0)]
-    given += [Given("mean", group, level, 90.0) for group in KINDS for level in BOTH.levels]
+    given = [EffectStatement("sd", "participant_slope", "", 2.0)]
+    given += [EffectStatement("mean", group, level, 90.0) for group in KINDS for level in BOTH.levels]
     truth = without_effects(assumed(BOTH, KINDS, given, "test"), BOTH)
     assert truth.cells["human", "intact"] < truth.cells["human", "swapped"]
     assert all(truth.mean(BOTH, *cell) == pytest.approx(90) for cell in truth.cells)
@@ -161,14 +161,14 @@ def test_the_null_is_one_in_points_also_where_conditions_scatter_differently() -
 
 def test_a_study_is_estimated_as_trials_of_any_order_are() -> None:
     """The study's own arrays give what the estimator gives for its table of trials."""
-    study = Study(of_accuracy(), Sizes(12, 16, 2, 3))
+    study = SimulatedDesign(of_accuracy(), Sizes(12, 16, 2, 3))
     rows = study.table.assign(y=study.draw(0)).sample(frac=1, random_state=1)
     people, model = rows[rows["reader_group"] == "human"], rows[rows["reader_group"] == "gpt"]
     layout = Units(BOTH.levels, tuple(pd.unique(rows["item_id"])), tuple(pd.unique(people["reader"])))
     columns = [people[name].to_numpy() for name in ("y", "reader", "item_id", "spelling")]
     told = [model[name].to_numpy() for name in ("y", "item_id", "spelling", "prompt_variant")]
     means = model_means(*told, layout)
-    answers = Answers.of(*columns, layout)
+    answers = ItemAnswers.of(*columns, layout)
     made = [sums_of_people(answers), sums_of_model(layout, *means), sums_of_people(answers, *means)]
     for one, sums in zip(study.simulate(0).found, made, strict=True):
         exact = estimate(sums, {"swapped": 1.0, "intact": -1.0})
@@ -211,10 +211,10 @@ def test_impossible_runs_are_refused(studies: int, processes: int, told: str) ->
 
 @pytest.mark.parametrize("layout", ["latin_square", "crossed", "between_items", "between_participants"])
 def test_the_expected_precision_is_that_of_simulated_studies(layout: Layout) -> None:
-    means = [Given("mean", group, level, 75.0) for group in KINDS for level in BOTH.levels]
+    means = [EffectStatement("mean", group, level, 75.0) for group in KINDS for level in BOTH.levels]
     truth, size = assumed(BOTH, KINDS, means, "test"), Sizes(32, 40)
     expected = expected_precision(BOTH, truth, size, layout, 3)
-    table = power_table(BOTH, truth, simulate(Question(BOTH, truth, layout, 1), [size], 40))
+    table = power_table(BOTH, truth, simulate(SimulationQuestion(BOTH, truth, layout, 1), [size], 40))
     drawn = table[table["kind"] == "difference"]["mean_se"].tolist()
     assert [one.se for one in expected] == pytest.approx(drawn, rel=0.08)
     assert [one.groups for one in expected] == [("human",), ("gpt",), ("human", "gpt")]
@@ -227,7 +227,7 @@ def test_the_expected_precision_is_that_of_simulated_studies(layout: Layout) -> 
 
 
 def test_drawn_answers_have_the_means_that_were_given() -> None:
-    study = Study(replace(of_accuracy(), layout="crossed"), Sizes(4, 200))
+    study = SimulatedDesign(replace(of_accuracy(), layout="crossed"), Sizes(4, 200))
     cells = study.table.groupby(["reader_group", "spelling"]).indices
     shares = np.array([[y[rows].mean() for rows in cells.values()] for y in map(study.draw, range(600))])
     means = {
@@ -239,9 +239,12 @@ def test_drawn_answers_have_the_means_that_were_given() -> None:
     error = shares.std(axis=0) / np.sqrt(600)
     for place, cell in enumerate(cells):
         assert abs(shares[:, place].mean() - means[cell]) < 3.5 * error[place]
-    given = [Given("mean", "human", "intact", 900.0), Given("effect", "human", "swapped", 50.0)]
+    given = [
+        EffectStatement("mean", "human", "intact", 900.0),
+        EffectStatement("effect", "human", "swapped", 50.0),
+    ]
     times = assumed(TIMES, {"human": "human"}, given, "test")
-    study = Study(Question(TIMES, times, "crossed", 1), Sizes(400, 200))
+    study = SimulatedDesign(SimulationQuestion(TIMES, times, "crossed", 1), Sizes(400, 200))
     drawn = np.exp(study.table.assign(y=study.draw(0)).set_index("spelling")["y"]).groupby("spelling").mean()
     assert drawn["intact"] == pytest.approx(900, rel=0.05)
     assert drawn["swapped"] - drawn["intact"] == pytest.approx(50, abs=20)
@@ -322,12 +325,12 @@ MODELS = replace(ACCURACY, name="words", groups=("big", "small"))
 OF_TWO = {"big": "model", "small": "model"}
 
 
-def of_models(measure: str, unit: str, **spreads: float) -> Question:
+def of_models(measure: str, unit: str, **spreads: float) -> SimulationQuestion:
     plan = replace(MODELS, measure=OF_MODELS[measure])
-    given = [Given("mean", group, level, value) for group, level, value in
+    given = [EffectStatement("mean", group, level, value) for group, level, value in
              (("big", "intact", 40.0), ("big", "swapped", 52.0), ("small", "intact", 30.0), ("small", "swapped", 30.0))]  # fmt: skip
-    given += [Given("sd", name, "", value, unit) for name, value in spreads.items()]
-    return Question(plan, assumed(plan, OF_TWO, given, "test"), "latin_square", 7)
+    given += [EffectStatement("sd", name, "", value, unit) for name, value in spreads.items()]
+    return SimulationQuestion(plan, assumed(plan, OF_TWO, given, "test"), "latin_square", 7)
 
 
 @pytest.mark.parametrize(
@@ -339,7 +342,7 @@ def of_models(measure: str, unit: str, **spreads: float) -> Question:
     ],
 )
 def test_tokens_latency_and_surprisal_of_models_are_simulated_without_participants(
-    question: Question, effect: float
+    question: SimulationQuestion, effect: float
 ) -> None:
     sizes = sizes_of(question.plan, OF_TWO, grid((20, 40), (16,), (1,), (2,)))
     assert [one.key for one in sizes] == ["0x16x1x2"]

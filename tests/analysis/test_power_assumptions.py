@@ -13,12 +13,19 @@ from scipy import special
 
 from analysis import load
 from analysis.contrasts import averaged_probability
-from analysis.crossed_variance import Answers, Layout, model_means
+from analysis.crossed_variance import EstimateLayout, ItemAnswers, model_means
 from analysis.mixed import fit, margins
-from analysis.plan import MEASURES, Difference, Plan
-from analysis.power.assumptions import Given, assumed, from_mapping, from_option, from_table, without_effects
+from analysis.plan import MEASURES, LevelDifference, Plan
+from analysis.power.assumptions import (
+    EffectStatement,
+    assumed,
+    from_mapping,
+    from_option,
+    from_table,
+    without_effects,
+)
 from analysis.power.pilots import from_fit_file, from_pilot, moments
-from analysis.power.simulation import Question, Sizes, Study, grid, trials
+from analysis.power.simulation import SimulatedDesign, SimulationQuestion, Sizes, grid, trials
 from stimuli.errors import UserError
 from tests.analysis.conftest import Make
 from tests.analysis.letter_study import ACCURACY, LEVELS, TIME
@@ -31,14 +38,14 @@ PLAN = Plan(
     "spelling",
     ("intact", "swapped"),
     ("human", "gpt"),
-    (Difference("swapped", "intact"),),
+    (LevelDifference("swapped", "intact"),),
 )
 TIMES = replace(PLAN, name="reading", measure=MEASURES["reading_time"], groups=("human",))
 MEANS = [
-    Given("mean", "human", "intact", 90.0),
-    Given("mean", "human", "swapped", 80.0),
-    Given("mean", "gpt", "intact", 95.0),
-    Given("mean", "gpt", "swapped", 85.0),
+    EffectStatement("mean", "human", "intact", 90.0),
+    EffectStatement("mean", "human", "swapped", 80.0),
+    EffectStatement("mean", "gpt", "intact", 95.0),
+    EffectStatement("mean", "gpt", "swapped", 85.0),
 ]
 
 
@@ -57,7 +64,7 @@ def test_a_mean_in_percent_is_an_average_over_participants_and_items() -> None:
     [(-10.0, "points", None), (-0.7, "log_odds", -0.7), (0.5, "odds_ratio", np.log(0.5))],
 )
 def test_effects_are_counted_from_the_reference(value: float, unit: str, difference: float | None) -> None:
-    found = assumed(PLAN, KINDS, [*MEANS, Given("effect", "human", "swapped", value, unit)], "test")
+    found = assumed(PLAN, KINDS, [*MEANS, EffectStatement("effect", "human", "swapped", value, unit)], "test")
     if difference is None:
         assert found.mean(PLAN, "human", "swapped") == pytest.approx(80)
         assert found.effect(PLAN, PLAN.contrasts[0], ("human",)) == pytest.approx(-10)
@@ -70,7 +77,10 @@ def test_effects_are_counted_from_the_reference(value: float, unit: str, differe
     ("value", "unit", "ratio"), [(10.0, "percent", 1.1), (1.1, "ratio", 1.1), (0.1, "log", np.exp(0.1))]
 )
 def test_effects_on_times_are_ratios(value: float, unit: str, ratio: float) -> None:
-    given = [Given("mean", "human", "intact", 800.0), Given("effect", "human", "swapped", value, unit)]
+    given = [
+        EffectStatement("mean", "human", "intact", 800.0),
+        EffectStatement("effect", "human", "swapped", value, unit),
+    ]
     found = assumed(TIMES, {"human": "human"}, given, "test")
     assert np.exp(found.effect(TIMES, TIMES.contrasts[0], ("human",))) == pytest.approx(ratio)
     assert found.mean(TIMES, "human", "intact") < 800
@@ -86,32 +96,32 @@ def test_the_null_keeps_levels_of_groups_and_drops_all_differences() -> None:
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ([Given("mean", "humans", "intact", 90)], "Did you mean 'human'"),
-        ([Given("mean", "human", "intakt", 90)], "Did you mean 'intact'"),
-        ([Given("mean", "human", "intact", 90, "ms")], "unit 'ms' is not known"),
-        ([Given("mean", "human", "intact", 100)], "both excluded"),
-        ([Given("mean", "human", "intact", float("nan"))], "no number"),
-        ([Given("mode", "human", "intact", 90)], "quantity 'mode'"),
-        ([Given("effect", "human", "intact", 5)], "is the reference"),
-        ([Given("effect", "human", "swapped", -5)], "nothing says how human does in intact"),
-        ([Given("sd", "participants", "", 1)], "Did you mean 'participant'"),
-        ([Given("sd", "item", "", -1)], "0 or more"),
-        ([Given("correlation", "item", "", 1.5)], "between -1 and 1"),
+        ([EffectStatement("mean", "humans", "intact", 90)], "Did you mean 'human'"),
+        ([EffectStatement("mean", "human", "intakt", 90)], "Did you mean 'intact'"),
+        ([EffectStatement("mean", "human", "intact", 90, "ms")], "unit 'ms' is not known"),
+        ([EffectStatement("mean", "human", "intact", 100)], "both excluded"),
+        ([EffectStatement("mean", "human", "intact", float("nan"))], "no number"),
+        ([EffectStatement("mode", "human", "intact", 90)], "quantity 'mode'"),
+        ([EffectStatement("effect", "human", "intact", 5)], "is the reference"),
+        ([EffectStatement("effect", "human", "swapped", -5)], "nothing says how human does in intact"),
+        ([EffectStatement("sd", "participants", "", 1)], "Did you mean 'participant'"),
+        ([EffectStatement("sd", "item", "", -1)], "0 or more"),
+        ([EffectStatement("correlation", "item", "", 1.5)], "between -1 and 1"),
         ([*MEANS[:3]], "nothing says how gpt does in swapped"),
-        ([*MEANS, Given("effect", "human", "swapped", -95)], "between 0 and 100"),
-        ([*MEANS, Given("effect", "human", "swapped", -1, "odds_ratio")], "ratios lie above 0"),
+        ([*MEANS, EffectStatement("effect", "human", "swapped", -95)], "between 0 and 100"),
+        ([*MEANS, EffectStatement("effect", "human", "swapped", -1, "odds_ratio")], "ratios lie above 0"),
     ],
 )
-def test_what_makes_no_sense_is_told(given: list[Given], told: str) -> None:
+def test_what_makes_no_sense_is_told(given: list[EffectStatement], told: str) -> None:
     with pytest.raises(UserError, match=told):
         assumed(PLAN, KINDS, given, "test")
 
 
 def test_correlations_that_contradict_each_other_are_told() -> None:
     plan = replace(PLAN, levels=("intact", "a", "b", "c"))
-    cells = [Given("mean", group, level, 90.0) for group in plan.groups for level in plan.levels]
+    cells = [EffectStatement("mean", group, level, 90.0) for group in plan.groups for level in plan.levels]
     with pytest.raises(UserError, match="contradict each other"):
-        assumed(plan, KINDS, [*cells, Given("correlation", "participant", "", -1.0)], "test")
+        assumed(plan, KINDS, [*cells, EffectStatement("correlation", "participant", "", -1.0)], "test")
 
 
 TABLE = """\
@@ -208,10 +218,10 @@ def test_a_pilot_of_times_brings_its_residual_and_open_groups_can_be_given(hando
     known = from_pilot(accuracy, tables, KINDS)
     with pytest.raises(UserError, match="nothing says how gpt does in intact"):
         assumed(accuracy, KINDS, [], "test", known)
-    filled = assumed(accuracy, KINDS, [Given("mean", "gpt", c, 90) for c in LEVELS], "test", known)
+    filled = assumed(accuracy, KINDS, [EffectStatement("mean", "gpt", c, 90) for c in LEVELS], "test", known)
     assert filled.mean(accuracy, "gpt", "final") == pytest.approx(90)
     with pytest.raises(UserError, match="brings its own variances"):
-        assumed(accuracy, KINDS, [Given("sd", "item", "", 1)], "test", known)
+        assumed(accuracy, KINDS, [EffectStatement("sd", "item", "", 1)], "test", known)
 
 
 def test_variances_come_from_a_pilot_by_moments() -> None:
@@ -223,18 +233,20 @@ def test_variances_come_from_a_pilot_by_moments() -> None:
         "item_slope": 0.4,
         "item_models": 1.2,
     }
-    given = [Given("sd", name, "", value) for name, value in spreads.items()]
+    given = [EffectStatement("sd", name, "", value) for name, value in spreads.items()]
     truth = assumed(PLAN, KINDS, [*MEANS, *given], "test")
-    study = Study(Question(PLAN, truth, "latin_square", 1), Sizes(60, 100, 1, 5))
+    study = SimulatedDesign(SimulationQuestion(PLAN, truth, "latin_square", 1), Sizes(60, 100, 1, 5))
     rows = study.table
     people, model = rows[rows["reader_group"] == "human"], rows[rows["reader_group"] == "gpt"]
-    layout = Layout(PLAN.levels, tuple(pd.unique(rows["item_id"])), tuple(pd.unique(people["reader"])))
+    layout = EstimateLayout(
+        PLAN.levels, tuple(pd.unique(rows["item_id"])), tuple(pd.unique(people["reader"]))
+    )
     made = []
     for number in range(10):
         y = study.draw(number)
         own = [people[name].to_numpy() for name in ("reader", "item_id", "spelling")]
         told = [model[name].to_numpy() for name in ("item_id", "spelling", "prompt_variant")]
-        answers = Answers.of(y[people.index], *own, layout)
+        answers = ItemAnswers.of(y[people.index], *own, layout)
         made.append(moments({"human": answers}, {"gpt": model_means(y[model.index], *told, layout)}, layout))
     of_people, of_items = (np.mean([one.variance[place].cov for one in made], axis=0) for place in (0, 1))
     np.testing.assert_allclose(of_people, [[1.0, 1.0], [1.0, 1.25]], atol=0.3)

@@ -10,7 +10,7 @@ from analysis import load
 from analysis.preprocessing.exclusions import (
     Bounds,
     EveryTime,
-    Spread,
+    SpreadTrimming,
     alternatives,
     declared_rules,
     session_signs,
@@ -38,17 +38,29 @@ def test_two_standard_deviations_are_those_of_the_participant_in_the_condition()
     sd = own["rt"].std(ddof=1)
     k = (1900 - own["rt"].mean()) / sd
     assert k == pytest.approx(1350 / np.sqrt((9 * 150**2 + 1350**2) / 9))
-    assert not Spread(k - 0.1, by=("position",)).keeps(rows, "rt")[9]
-    assert Spread(k + 0.1, by=("position",)).keeps(rows, "rt").all()
-    assert Spread(k - 0.1, by=("position",)).keeps(rows, "rt")[10:].all()
+    assert not SpreadTrimming(k - 0.1, by=("position",)).keeps(rows, "rt")[9]
+    assert SpreadTrimming(k + 0.1, by=("position",)).keeps(rows, "rt").all()
+    assert SpreadTrimming(k - 0.1, by=("position",)).keeps(rows, "rt")[10:].all()
 
 
 def test_median_deviations_are_scaled_to_standard_deviations() -> None:
     # median 500, absolute deviations 100, 50, 0, 50, 1500: their median is 50, so 1.4826 x 50 = 74.13
     rows = times(400, 450, 500, 550, 2000)
-    assert list(Spread(2.5, "mad").keeps(rows, "rt")) == [True, True, True, True, False]
-    assert list(Spread(100 / 74.13 - 0.01, "mad").keeps(rows, "rt")) == [False, True, True, True, False]
-    assert list(Spread(100 / 74.13 + 0.01, "mad").keeps(rows, "rt")) == [True, True, True, True, False]
+    assert list(SpreadTrimming(2.5, "mad").keeps(rows, "rt")) == [True, True, True, True, False]
+    assert list(SpreadTrimming(100 / 74.13 - 0.01, "mad").keeps(rows, "rt")) == [
+        False,
+        True,
+        True,
+        True,
+        False,
+    ]
+    assert list(SpreadTrimming(100 / 74.13 + 0.01, "mad").keeps(rows, "rt")) == [
+        True,
+        True,
+        True,
+        True,
+        False,
+    ]
 
 
 def test_bounds_hold_both_their_ends() -> None:
@@ -59,8 +71,8 @@ def test_bounds_hold_both_their_ends() -> None:
     ("make", "told"),
     [
         (lambda: Bounds(900, 200), "900 to 200 ms"),
-        (lambda: Spread(0), "0 spreads"),
-        (lambda: Spread(2, "iqr"), "'iqr'"),
+        (lambda: SpreadTrimming(0), "0 spreads"),
+        (lambda: SpreadTrimming(2, "iqr"), "'iqr'"),
         (
             lambda: time_bounds({"trials": {"rt": "outside 3 s to 200 ms"}}, "rt"),
             "first bound must be the lower",
@@ -81,8 +93,8 @@ def test_the_studys_own_bounds_come_first_among_the_alternatives() -> None:
     none = alternatives("rt", {}, ["position"])
     assert [one.name for one in none if one.is_own] == ["no rule"]
     kinds = {type(one.rule) for one in none}
-    assert kinds == {EveryTime, Bounds, Spread}
-    spreads = [one.rule for one in none if isinstance(one.rule, Spread)]
+    assert kinds == {EveryTime, Bounds, SpreadTrimming}
+    spreads = [one.rule for one in none if isinstance(one.rule, SpreadTrimming)]
     assert {(one.kind, one.k) for one in spreads} >= {("sd", 2.0), ("sd", 2.5), ("sd", 3.0), ("mad", 2.5)}
     assert all(one.by == ("position",) for one in spreads)
 

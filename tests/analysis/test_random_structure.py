@@ -11,17 +11,17 @@ import pandas as pd
 import pytest
 
 from analysis import load
-from analysis.plan_runner import analyse_shares, by_label_probabilities, companions, in_general
 from analysis.estimation import analyse
 from analysis.frames import accuracy_data, in_model, missing_rows
 from analysis.mixed import VarianceComponent
 from analysis.plan import MISSING
+from analysis.plan_runner import analyse_shares, by_label_probabilities, companions, in_general
 from analysis.planned import plans
 from analysis.random_structure import RandomTerm, begun_uncorrelated, formula, justified, reduced
 from analysis.readers import MODELS_IN_GENERAL
 from analysis.report.blocks import Material
 from analysis.report.chapters.companions import write
-from analysis.results import Analysis, FittedModel
+from analysis.results import Analysis, FittedModelResult
 from analysis.tables import Tables
 from stimuli.errors import UserError
 from tests.analysis.conftest import Make
@@ -334,5 +334,5 @@ def test_what_a_large_random_effect_makes_of_odds_ratios_and_points_is_said(sd: 
     """With a spread of 24 log odds each item is always right or always wrong: the model's points are no shares either."""
     terms = (VarianceComponent("item", ("(Intercept)",), np.array([[sd**2]])),)
     source: Any = SimpleNamespace(family="binomial", variance=terms, groups={"item": 9}, warnings=())
-    told = FittedModel(source, {}, source.groups).warnings
+    told = FittedModelResult(source, {}, source.groups).warnings
     assert (not told) if not says else (len(told) == 1 and says in told[0])

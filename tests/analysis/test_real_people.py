@@ -10,10 +10,10 @@ import pytest
 from click.testing import CliRunner
 
 from analysis import load
-from analysis.plan_runner import carry_out_all
 from analysis.mixed import Fit, fit
+from analysis.plan_runner import carry_out_all
 from analysis.planned import plans
-from analysis.results import Analysis, FittedModel
+from analysis.results import Analysis, FittedModelResult
 from analysis.tables import Tables
 from experiment.cli import main
 from experiment.cli.study_store import opened_study
@@ -72,7 +72,7 @@ def imported(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Ta
     return tables, {one.plan.name: one for one in carry_out_all(own, tables)}
 
 
-def model_of(analysis: Analysis) -> FittedModel:
+def model_of(analysis: Analysis) -> FittedModelResult:
     assert analysis.model is not None, analysis.remarks
     assert analysis.model.converged and not analysis.model.singular
     return analysis.model

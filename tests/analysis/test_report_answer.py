@@ -25,8 +25,8 @@ from analysis.report.grades import (
     support_of,
 )
 from analysis.report.inline import plain_text
-from analysis.report.nodes import Facts, Finding
-from analysis.report.numbering import MANUSCRIPT, Content, Numbers
+from analysis.report.nodes import Facts, PlannedFinding
+from analysis.report.numbering import MANUSCRIPT, ExhibitNumbers, ReportContent
 from analysis.results import Equivalence
 from analysis.robustness import (
     BY_ITEMS,
@@ -35,8 +35,8 @@ from analysis.robustness import (
     LIMITS,
     SAME,
     SCALE,
-    Cell,
-    Checked,
+    CheckedContrast,
+    CheckOutcome,
     Matrix,
 )
 from tests.analysis.letter_study import PLANNED, study_rows, write_handover
@@ -45,7 +45,7 @@ pytestmark = pytest.mark.usefixtures("without_chapters")
 
 
 @pytest.fixture(scope="module")
-def content(tmp_path_factory: pytest.TempPathFactory, without_chapters: None) -> Content:
+def content(tmp_path_factory: pytest.TempPathFactory, without_chapters: None) -> ReportContent:
     rows = study_rows(human=24, models=("restorer",), items=24)
     planned = {"comprehension": PLANNED["comprehension"]}
     return gather(load(write_handover(tmp_path_factory.mktemp("answer"), rows, planned=planned)))
@@ -68,16 +68,16 @@ def test_the_answer_waits_for_no_figure_library() -> None:
     assert done.stdout.strip() == "set()"
 
 
-def findings(content: Content) -> list[Finding]:
-    return [one for one in answer(content, "") if isinstance(one, Finding)]
+def findings(content: ReportContent) -> list[PlannedFinding]:
+    return [one for one in answer(content, "") if isinstance(one, PlannedFinding)]
 
 
-def limits(content: Content) -> dict[str, str]:
+def limits(content: ReportContent) -> dict[str, str]:
     return dict(next(one for one in answer(content, "") if isinstance(one, Facts)).pairs)
 
 
 def test_each_planned_difference_is_answered_for_people_and_between_people_and_the_model(
-    content: Content,
+    content: ReportContent,
 ) -> None:
     found = findings(content)
     (section,) = content.planned
@@ -102,15 +102,17 @@ SIGNIFICANT = {
 }
 
 
-def checked(content: Content, outcomes: dict[str, str], p: float = 0.001) -> Checked:
+def checked(content: ReportContent, outcomes: dict[str, str], p: float = 0.001) -> CheckedContrast:
     analysis = content.planned[0].analysis
     one = replace(analysis.contrasts[0], p_adjusted=p, estimate=-2.0)
-    return Checked(analysis, one, {name: Cell(said, 1.0, 0.5, 1.5) for name, said in outcomes.items()})
+    return CheckedContrast(
+        analysis, one, {name: CheckOutcome(said, 1.0, 0.5, 1.5) for name, said in outcomes.items()}
+    )
 
 
 @pytest.mark.parametrize(("outcomes", "grade"), SIGNIFICANT.values(), ids=SIGNIFICANT)
 def test_the_worst_check_decides_how_certain_a_significant_result_is(
-    content: Content, outcomes: dict[str, str], grade: Grade
+    content: ReportContent, outcomes: dict[str, str], grade: Grade
 ) -> None:
     row = checked(content, outcomes)
     assert grade_of(row.contrast, row.analysis, Matrix((row,))) is grade
@@ -120,7 +122,7 @@ def test_the_worst_check_decides_how_certain_a_significant_result_is(
     )
 
 
-def test_what_is_not_significant_is_open_unless_it_is_equivalent(content: Content) -> None:
+def test_what_is_not_significant_is_open_unless_it_is_equivalent(content: ReportContent) -> None:
     row = checked(content, {SCALE: "appears"}, p=0.4)
     assert grade_of(row.contrast, row.analysis, Matrix((row,))) is OPEN
     both = checked(content, {SCALE: "appears", BY_ITEMS: "appears"}, p=0.4)
@@ -131,7 +133,7 @@ def test_what_is_not_significant_is_open_unless_it_is_equivalent(content: Conten
     assert grade_of(replace(row.contrast, equivalence=equal), row.analysis, Matrix((row,))) is EQUIVALENT
 
 
-def test_a_failing_check_changes_the_headline_and_is_named_below(content: Content) -> None:
+def test_a_failing_check_changes_the_headline_and_is_named_below(content: ReportContent) -> None:
     section = content.planned[0]
     row = checked(content, {SCALE: "weaker", BY_ITEMS: "same"})
     analysis = replace(section.analysis, contrasts=(row.contrast,))
@@ -143,7 +145,7 @@ def test_a_failing_check_changes_the_headline_and_is_named_below(content: Conten
 
 
 def test_an_open_answer_says_what_cannot_be_concluded_and_what_could_have_been_detected(
-    content: Content,
+    content: ReportContent,
 ) -> None:
     section = content.planned[0]
     row = checked(content, {}, p=0.4)
@@ -159,7 +161,7 @@ def test_an_open_answer_says_what_cannot_be_concluded_and_what_could_have_been_d
     assert "could be detected with 80% power" in told["Sensitivity"] and "24 participants" in told["Sample"]
 
 
-def crowded(content: Content, significant: dict[str, int], levels: int = 26) -> Content:
+def crowded(content: ReportContent, significant: dict[str, int], levels: int = 26) -> ReportContent:
     """Give the first plan as many conditions against one reference: of each reader the last ones differ, the last one most."""
     section = content.planned[0]
     one = next(one for one in section.analysis.contrasts if one.groups == ("human",))
@@ -176,7 +178,7 @@ def crowded(content: Content, significant: dict[str, int], levels: int = 26) -> 
     return replace(content, planned=(replace(section, analysis=analysis),), kinds=kinds)
 
 
-def test_a_table_of_contrasts_is_printed_or_else_in_its_file(content: Content) -> None:
+def test_a_table_of_contrasts_is_printed_or_else_in_its_file(content: ReportContent) -> None:
     numbered = content.answer_table
     assert numbered is not None and numbered in list(answer(content, ""))
     analyses = [section.analysis for section in content.planned]
@@ -184,7 +186,7 @@ def test_a_table_of_contrasts_is_printed_or_else_in_its_file(content: Content) -
         tested = [replace(one, contrasts=one.contrasts[:1] * many) for one in analyses[:1]]
         laid = answer_table(tested, content.matrix)
         assert laid is not None
-        shown = Numbers().table(laid, MANUSCRIPT)
+        shown = ExhibitNumbers().table(laid, MANUSCRIPT)
         nodes = list(answer(replace(content, answer_table=shown), ""))
         assert (shown.number, shown in nodes, bool(shown.refused)) == (number, many <= 24, many > 24)
     assert any(
@@ -193,7 +195,7 @@ def test_a_table_of_contrasts_is_printed_or_else_in_its_file(content: Content) -
 
 
 def test_each_planned_analysis_is_answered_though_the_first_alone_has_too_many_questions(
-    content: Content,
+    content: ReportContent,
 ) -> None:
     section = content.planned[0]
     one = next(one for one in section.analysis.contrasts if one.groups == ("human",))
@@ -209,7 +211,7 @@ def test_each_planned_analysis_is_answered_though_the_first_alone_has_too_many_q
 
 
 def test_conditions_with_one_reference_share_an_answer_where_there_are_too_many_questions(
-    content: Content,
+    content: ReportContent,
 ) -> None:
     few = findings(crowded(content, {"human": 1}, levels=4))
     assert len(few) == 4 and all("differ between the c" in found.question for found in few)

@@ -24,7 +24,7 @@ from analysis.report.chapters import optional_names
 from analysis.report.content import gather
 from analysis.report.inline import plain_text
 from analysis.report.nodes import Facts
-from analysis.report.numbering import Content
+from analysis.report.numbering import ReportContent
 from tests.analysis.conftest import Rehearsal
 from tests.analysis.letter_study import LEVELS, study_rows, write_handover
 from tests.analysis.test_report_letters import with_forms
@@ -34,7 +34,7 @@ SAID = re.compile(rf"({NUMBER}) percentage points[^.;\[]*(?:\.\d[^.;\[]*)*\[({NU
 P = re.compile(r"p (=|<|>) (\.\d+)")
 
 
-def texts(content: Content) -> list[str]:
+def texts(content: ReportContent) -> list[str]:
     return [
         plain_text(one).replace("\u00a0", " ") for section in content.sections for one in section.paragraphs
     ]
@@ -61,7 +61,7 @@ def test_every_difference_has_one_interval_in_numbers_tables_and_text(rehearsal:
 
 
 @pytest.fixture(scope="module")
-def every_chapter(tmp_path_factory: pytest.TempPathFactory) -> Content:
+def every_chapter(tmp_path_factory: pytest.TempPathFactory) -> ReportContent:
     """A report with all optional chapters on a study whose planned differences other chapters measure too."""
     folder = tmp_path_factory.mktemp("every") / "handover"
     planned = {
@@ -94,7 +94,7 @@ SCALES: dict[str, Callable[[float], float]] = {
 LOGARITHMIC = ("log", "percent", "ratio")
 
 
-def ends_of(content: Content) -> dict[Quantity, set[tuple[float, float]]]:
+def ends_of(content: ReportContent) -> dict[Quantity, set[tuple[float, float]]]:
     """Return the ends of every difference in the Results, in either direction and on every scale on which a table may print them.
 
     Those that no analysis tests are the effects on log times, which the table of the model holds.
@@ -119,7 +119,7 @@ def ends_of(content: Content) -> dict[Quantity, set[tuple[float, float]]]:
     return found
 
 
-def rows_told(content: Content) -> Iterator[tuple[str, Quantity, tuple[str, str]]]:
+def rows_told(content: ReportContent) -> Iterator[tuple[str, Quantity, tuple[str, str]]]:
     """Yield each interval of a row that names a reader, a measure and two levels: table, quantity, and its ends as printed."""
     readers = ("people", "restorer", "second")
     nouns = {noun: noun for noun in ("reading time", "response time", "accuracy")}
@@ -157,7 +157,7 @@ def rows_told(content: Content) -> Iterator[tuple[str, Quantity, tuple[str, str]
 
 
 def test_no_table_of_any_chapter_prints_another_interval_of_a_difference(
-    every_chapter: Content,
+    every_chapter: ReportContent,
 ) -> None:
     known = ends_of(every_chapter)
     compared: dict[str, set[Quantity]] = defaultdict(set)
@@ -182,7 +182,7 @@ def test_no_table_of_any_chapter_prints_another_interval_of_a_difference(
 
 
 def test_the_figure_of_costs_and_letter_by_letter_tables_have_the_intervals_of_the_places(
-    every_chapter: Content,
+    every_chapter: ReportContent,
 ) -> None:
     """Also of what the Results do not estimate: the same trials have the same bootstrap."""
     printed = {
@@ -256,7 +256,7 @@ def test_a_difference_of_ratings_has_one_interval(tmp_path: Path) -> None:
     assert "estimated without it" in model.note and "adjusted p" not in model.note
 
 
-def test_a_difference_is_tested_once(every_chapter: Content) -> None:
+def test_a_difference_is_tested_once(every_chapter: ReportContent) -> None:
     tested = [
         (section.analysis.plan.measure.name, one.label, one.groups)
         for section in every_chapter.sections

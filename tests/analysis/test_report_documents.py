@@ -23,7 +23,7 @@ from analysis.report.document import Document, document_of
 from analysis.report.docx_file import fitted_columns, write_docx
 from analysis.report.inline import plain_text, runs_of
 from analysis.report.latex_files import escaped, table_in_latex, write_latex
-from analysis.report.nodes import Bullets, Facts, Finding, Heading, Paragraph
+from analysis.report.nodes import Bullets, Facts, Heading, Paragraph, PlannedFinding
 from analysis.report.numbering import Illustrated, Numbered
 from analysis.report.references import known, read_bibtex
 from tests.analysis.conftest import Rehearsal
@@ -161,7 +161,7 @@ def nasty() -> Document:
             Paragraph(Markup("<b>{}</b> <code>{}</code>").format(NASTY, NASTY), anchor="p1"),
             Bullets((Markup("[label] {}").format(NASTY),)),
             Bullets((Markup("<code>{}</code>").format(NASTY),), ordered=True),
-            Finding(NASTY, Markup("{}").format(NASTY), NASTY, NASTY),
+            PlannedFinding(NASTY, Markup("{}").format(NASTY), NASTY, NASTY),
             Facts(((NASTY, NASTY),)),
             Numbered("1", ApaTable("table_01_nasty", NASTY, ("A", NASTY), rows, NASTY)),
             Numbered("S2", ApaTable("table_s02_long", "Long", ("A", "b"), long, "Note.")),

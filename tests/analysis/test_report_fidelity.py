@@ -13,9 +13,9 @@ import pytest
 from markupsafe import Markup
 
 from analysis import load
-from analysis.plan_runner import carry_out_all
 from analysis.fidelity import effects
 from analysis.figures import Drawing
+from analysis.plan_runner import carry_out_all
 from analysis.planned import plans
 from analysis.readers import kinds_of
 from analysis.report.apa_tables import ApaTable

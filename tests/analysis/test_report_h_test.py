@@ -14,6 +14,9 @@ from scipy import stats
 
 from analysis import Tables, load
 from analysis.figures import Drawing
+from analysis.report.apa_tables import ApaTable, Head
+from analysis.report.blocks import Chapter, Material
+from analysis.report.chapters.h_test import write
 from analysis.reproductions.h_test import (
     TASKS,
     Paired,
@@ -27,9 +30,6 @@ from analysis.reproductions.h_test import (
     size_of,
     thinking_pairs,
 )
-from analysis.report.apa_tables import ApaTable, Head
-from analysis.report.blocks import Chapter, Material
-from analysis.report.chapters.h_test import write
 
 KS = (4, 14, 28, 50)
 BETWEEN: dict[str, dict[str, Any]] = {

@@ -10,6 +10,9 @@ import pytest
 from scipy import stats
 
 from analysis import Tables
+from analysis.report.apa_tables import ApaTable, Head
+from analysis.report.blocks import Chapter, Material
+from analysis.report.chapters.h_test import write, write_geometry
 from analysis.reproductions.h_test import (
     ALL,
     asked,
@@ -18,9 +21,6 @@ from analysis.reproductions.h_test import (
     pictures_by_part,
     thinking_pairs,
 )
-from analysis.report.apa_tables import ApaTable, Head
-from analysis.report.blocks import Chapter, Material
-from analysis.report.chapters.h_test import write, write_geometry
 from tests.analysis.test_h_test_geometry import questions
 from tests.analysis.test_report_h_test import RIGHT, rows_of, study
 

@@ -9,7 +9,7 @@ import pytest
 
 from analysis import apa
 from analysis.report.apa_tables import ApaTable, Head
-from analysis.report.layout import Layout
+from analysis.report.layout import ChapterLayout
 
 TABLES = """
 shares:
@@ -50,13 +50,13 @@ VALUES = {"factor": "two *words*", "kinds": {"human": "human", "gpt": "model"}}
 
 
 @pytest.fixture
-def layout(tmp_path: Path) -> Layout:
+def layout(tmp_path: Path) -> ChapterLayout:
     (tmp_path / "tables.yaml").write_text(TABLES)
     (tmp_path / "text.md.j2").write_text(TEXT)
-    return Layout(tmp_path)
+    return ChapterLayout(tmp_path)
 
 
-def test_a_table_has_a_head_for_each_group_and_keeps_unrounded_numbers(layout: Layout) -> None:
+def test_a_table_has_a_head_for_each_group_and_keeps_unrounded_numbers(layout: ChapterLayout) -> None:
     table = layout.table("shares", pd.DataFrame(ROWS), **VALUES, has_more=False)
     assert table.columns == ("two *words*", "%", "95% CI")
     assert table.rows[0] == Head(["People"]) and table.rows[2] == Head(["gpt"])
@@ -74,12 +74,12 @@ def test_a_column_may_stand_for_each_of_several_values(tmp_path: Path) -> None:
         {"task": "a", "part": "", "at": {1: "x", 2: "y"}},
         {"task": "b", "part": "p", "at": {1: "u", 2: "v"}},
     ]
-    table = Layout(tmp_path).table("wide", rows, ks=[1, 2])
+    table = ChapterLayout(tmp_path).table("wide", rows, ks=[1, 2])
     assert table.columns == ("Task", "k = 1", "k = 2")
     assert table.rows == (("a", "x", "y"), Head(["p"]), ("b", "u", "v"))
 
 
-def test_a_text_places_tables_and_never_rewrites_a_level(layout: Layout) -> None:
+def test_a_text_places_tables_and_never_rewrites_a_level(layout: ChapterLayout) -> None:
     table = ApaTable("shares_x", "Shares", ("a",), (("1",),))
     values = {**VALUES, "group": "gpt", "level": "a  *b* <c>", "table": table}
     heading, paragraph, placed = layout.blocks("results", **values)

@@ -8,7 +8,7 @@ from markupsafe import Markup
 from analysis import load
 from analysis.report.content import gather
 from analysis.report.inline import plain_text
-from analysis.report.numbering import Content
+from analysis.report.numbering import ReportContent
 from analysis.report.results import MOST_SINGLY, runs
 from analysis.results import Analysis, Contrast
 from tests.analysis.letter_study import PLANNED, study_rows, write_handover
@@ -22,7 +22,7 @@ KINDS = {"human": "human", **dict.fromkeys(MODELS, "model")}
 
 
 @pytest.fixture(scope="module")
-def content(tmp_path_factory: pytest.TempPathFactory, without_chapters: None) -> Content:
+def content(tmp_path_factory: pytest.TempPathFactory, without_chapters: None) -> ReportContent:
     rows = study_rows(human=16, models=MODELS, items=24)
     folder = tmp_path_factory.mktemp("many")
     return gather(load(write_handover(folder, rows, planned={"comprehension": PLAN})))
@@ -32,12 +32,12 @@ def plainly(text: Markup) -> str:
     return plain_text(text).replace("\u00a0", " ")
 
 
-def sentences(content: Content) -> list[str]:
+def sentences(content: ReportContent) -> list[str]:
     section = content.planned[0]
     return [plainly(text) for text in section.paragraphs]
 
 
-def test_people_have_all_statistics_and_models_are_told_together(content: Content) -> None:
+def test_people_have_all_statistics_and_models_are_told_together(content: ReportContent) -> None:
     section = content.planned[0]
     text = " ".join(sentences(content))
     tested = [one for one in section.analysis.contrasts if not one.left_out]
@@ -60,7 +60,7 @@ def alone(one: Contrast, analysis: Analysis) -> bool:
     return [one] in runs(found, KINDS, analysis.plan.alpha)
 
 
-def test_every_comparison_is_in_one_run_of_one_outcome(content: Content) -> None:
+def test_every_comparison_is_in_one_run_of_one_outcome(content: ReportContent) -> None:
     analysis = content.planned[0].analysis
     found = [one for one in analysis.contrasts if one.label == analysis.contrasts[0].label]
     told = runs(found, KINDS, analysis.plan.alpha)

@@ -14,7 +14,6 @@ import pytest
 from markupsafe import Markup
 
 from analysis import Tables, load
-from analysis.plan_runner import carry_out_all
 from analysis.measures.levels import done_to, levels_of
 from analysis.measures.signal_detection import (
     ProbitModel,
@@ -22,6 +21,7 @@ from analysis.measures.signal_detection import (
     sensitivity_and_bias,
     two_class_trials,
 )
+from analysis.plan_runner import carry_out_all
 from analysis.planned import plans
 from analysis.readers import kinds_of
 from analysis.report.apa_tables import ApaTable

@@ -12,7 +12,7 @@ from analysis.report.answer import answer
 from analysis.report.content import gather
 from analysis.report.inline import plain_text
 from analysis.report.method import METHOD_KEYS, method_parts, models_table
-from analysis.report.nodes import Finding
+from analysis.report.nodes import PlannedFinding
 from analysis.report.references import reference
 from tests.analysis.letter_study import PLANNED, study_rows, write_handover
 
@@ -127,7 +127,7 @@ def test_tests_that_two_plans_share_are_reported_once(tmp_path: Path) -> None:
     first = plan | {"contrasts": ["initial - internal"]}
     rows = study_rows(human=12, items=12)
     content = gather(load(write_handover(tmp_path, rows, planned={"one": first, "two": plan})))
-    asked = [one.question for one in answer(content, "") if isinstance(one, Finding)]
+    asked = [one.question for one in answer(content, "") if isinstance(one, PlannedFinding)]
     assert len(asked) == len(set(asked)) == 2
     later = plain_text(" ".join(content.planned[1].paragraphs))
     assert "one reports the same tests of initial − internal." in later and "(Table F" not in later

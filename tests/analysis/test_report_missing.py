@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 from analysis import load
-from analysis.plan_runner import carry_out_all
 from analysis.figures import Drawing
 from analysis.plan import cell_name
+from analysis.plan_runner import carry_out_all
 from analysis.planned import plans
 from analysis.readers import kinds_of
 from analysis.report.apa_tables import ApaTable

@@ -21,7 +21,7 @@ from analysis.report import chapters
 from analysis.report.blocks import Chapter, Material, ReportedFit
 from analysis.report.chapters import optional_names
 from analysis.report.content import gather
-from analysis.report.numbering import Content
+from analysis.report.numbering import ReportContent
 from analysis.report.refitting import refit_lines, write_models
 from analysis.report.write import write_files
 from tests.analysis import cost_study
@@ -75,7 +75,7 @@ def run_in_r(report: Path, *asked: object) -> tuple[int, dict[int, str]]:
 
 
 @pytest.fixture(scope="module")
-def content(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Content, Path]]:
+def content(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ReportContent, Path]]:
     folder = tmp_path_factory.mktemp("report")
     rows = study_rows(human=12, models=("restorer",), items=12, seed=5)
     tables = load(write_handover(folder / "handover", rows, planned=PLANNED))
@@ -85,7 +85,7 @@ def content(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Content,
     yield gathered, write_files(gathered, folder, datetime(2026, 11, 21, tzinfo=UTC)).parent
 
 
-def test_each_model_of_a_report_agrees_with_lme4(content: tuple[Content, Path]) -> None:
+def test_each_model_of_a_report_agrees_with_lme4(content: tuple[ReportContent, Path]) -> None:
     gathered, report = content
     fits = [one.fit for one in gathered.all_fits()]
     assert len(fits) >= 6
@@ -118,7 +118,7 @@ def run_estimates_in_r(report: Path) -> tuple[int, dict[str, str]]:
     return done.returncode, {what: verdict + told for what, verdict, told in lines if verdict}
 
 
-def test_every_planned_estimate_is_recomputed_in_base_r(content: tuple[Content, Path]) -> None:
+def test_every_planned_estimate_is_recomputed_in_base_r(content: tuple[ReportContent, Path]) -> None:
     gathered, report = content
     program = (report / "models.R").read_text("utf-8")
     planned = next(one.analysis for one in gathered.planned if one.analysis.plan.measure.name == "correct")
@@ -135,7 +135,7 @@ def test_every_planned_estimate_is_recomputed_in_base_r(content: tuple[Content, 
      ("high", "family measure: correct", "ends of intervals")],
 )  # fmt: skip
 def test_a_wrong_estimate_in_a_report_is_found(
-    content: tuple[Content, Path], tmp_path: Path, name: str, where: str, kind: str
+    content: tuple[ReportContent, Path], tmp_path: Path, name: str, where: str, kind: str
 ) -> None:
     report = tmp_path / "wrong"
     shutil.copytree(content[1], report)
@@ -159,7 +159,7 @@ WRONG = {
 """In which number of which model a hundredth is taken away, and what R then says differs."""
 
 
-def test_a_wrong_number_in_a_report_is_found(content: tuple[Content, Path], tmp_path: Path) -> None:
+def test_a_wrong_number_in_a_report_is_found(content: tuple[ReportContent, Path], tmp_path: Path) -> None:
     report = tmp_path / "wrong"
     shutil.copytree(content[1], report)
     head, *models = (report / "models.R").read_text("utf-8").split("\n# Model ")
@@ -178,7 +178,7 @@ def test_a_wrong_number_in_a_report_is_found(content: tuple[Content, Path], tmp_
 
 @pytest.mark.full
 def test_a_search_of_lme4_that_stops_short_is_carried_on(
-    content: tuple[Content, Path], tmp_path: Path
+    content: tuple[ReportContent, Path], tmp_path: Path
 ) -> None:
     report = tmp_path / "short"
     shutil.copytree(content[1], report)
@@ -224,7 +224,9 @@ def test_the_documented_lines_of_r_find_the_rows_of_each_table(rehearsal: Rehear
 
 
 @pytest.mark.full
-def test_rows_of_many_trials_are_packed_and_read_by_r(content: tuple[Content, Path], tmp_path: Path) -> None:
+def test_rows_of_many_trials_are_packed_and_read_by_r(
+    content: tuple[ReportContent, Path], tmp_path: Path
+) -> None:
     found = write_models(content[0], tmp_path, many_rows=100)
     assert {Path(one.rows_file).suffix for one in found.values() if one.rows > 100} == {".gz"}
     assert all((tmp_path / one.rows_file).stat().st_size == one.size for one in found.values())

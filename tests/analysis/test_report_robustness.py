@@ -34,7 +34,7 @@ from analysis.robustness import (
     SCALE,
     SCORED,
     WEAKER,
-    Form,
+    CheckForm,
     gee_check,
     outcome_of,
     robustness_matrix,
@@ -215,7 +215,7 @@ def test_a_check_has_the_tail_probability_of_the_interval_that_it_checks(tmp_pat
 def test_an_estimate_with_the_same_error_says_the_same_whatever_the_family() -> None:
     """p = .02 by itself, .3 in a family of 24: a check that finds just this shows no difference."""
     one = Contrast("a", "b", ("human",), 2.4, 1.0, 2.4, 40.0, 0.02, -0.8, 5.6, 0.3, 24, reach=3.2)
-    found = Form("", 2.4, 1.0, 40.0).judged(one, 0.05)
+    found = CheckForm("", 2.4, 1.0, 40.0).judged(one, 0.05)
     assert found is not None and found.outcome == SAME
     assert (found.low, found.high) == pytest.approx((one.low, one.high))
 
@@ -237,7 +237,7 @@ def test_a_check_of_a_directional_test_looks_on_its_side() -> None:
         direction="greater",
         reach=1.64,
     )
-    below, above = Form("", -4.0, 1.0).judged(one, 0.05), Form("", 4.0, 1.0).judged(one, 0.05)
+    below, above = CheckForm("", -4.0, 1.0).judged(one, 0.05), CheckForm("", 4.0, 1.0).judged(one, 0.05)
     assert below is not None and above is not None
     assert (below.outcome, above.outcome) == (SAME, APPEARS)
 

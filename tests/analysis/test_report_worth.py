@@ -6,7 +6,7 @@ import pytest
 
 from analysis import apa
 from analysis.report.apa_tables import ApaTable, Head
-from analysis.report.numbering import MANUSCRIPT, MOST_TABLES, Numbers, in_order
+from analysis.report.numbering import MANUSCRIPT, MOST_TABLES, ExhibitNumbers, in_order
 from analysis.report.worth import LONGEST, refusal
 
 
@@ -47,7 +47,7 @@ def test_numbers_that_another_table_holds_are_not_printed_twice() -> None:
 
 
 def test_the_manuscript_has_a_budget_and_what_is_refused_keeps_a_number_and_a_file() -> None:
-    numbers = Numbers()
+    numbers = ExhibitNumbers()
     shown = [
         numbers.table(
             table(*((name, f"{n}{k}.1", f"{n}{k}.2") for k, (name, *_) in enumerate(MEANS))), MANUSCRIPT

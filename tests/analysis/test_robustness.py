@@ -11,8 +11,8 @@ import pytest
 from scipy import special
 
 from analysis import Tables, load
-from analysis.plan_runner import analyse_shares
 from analysis.plan import Plan
+from analysis.plan_runner import analyse_shares
 from analysis.planned import plans
 from analysis.robustness import asked_otherwise, gee_check, without_item_sets
 from tests.analysis.letter_study import LEVELS, PLANNED, study_rows, trial_rows, write_handover

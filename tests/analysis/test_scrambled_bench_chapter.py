@@ -15,12 +15,12 @@ import pytest
 from analysis import load
 from analysis.figures import Drawing
 from analysis.planned import plans
-from analysis.reproductions.scrambled_bench import all_printed_cells
-from analysis.reproductions.scrambled_bench_study import study_parts
 from analysis.readers import kinds_of
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Chapter, Material
 from analysis.report.chapters.scrambled_bench import write
+from analysis.reproductions.scrambled_bench import all_printed_cells
+from analysis.reproductions.scrambled_bench_study import study_parts
 from tests.analysis.letter_study import write_handover
 
 OPERATIONS = {"a": "none", "b": "shuffle:all", "c": "keep:first_and_last", "d": "substitute:all"}

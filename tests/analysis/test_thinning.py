@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 
 from analysis import estimation, load
-from analysis.plan_runner import analyse_shares
 from analysis.estimation import thinned
 from analysis.frames import ModelData, accuracy_data
 from analysis.plan import Plan
+from analysis.plan_runner import analyse_shares
 from analysis.planned import plans
 from tests.analysis.conftest import Make
 from tests.analysis.letter_study import PLANNED, study_rows

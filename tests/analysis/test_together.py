@@ -9,19 +9,19 @@ from analysis.report.answer import answer
 from analysis.report.apa_tables import Head
 from analysis.report.content import gather
 from analysis.report.inline import plain_text
-from analysis.report.nodes import Finding, Heading, Paragraph
-from analysis.report.numbering import Content
+from analysis.report.nodes import Heading, Paragraph, PlannedFinding
+from analysis.report.numbering import ReportContent
 from analysis.report.reading_order import manuscript, supplement
 from tests.analysis.conftest import Make
 from tests.analysis.test_within import FACTORS, asked_in_two_ways
 
 
 @pytest.fixture
-def content(handover: Make, without_chapters: None) -> Content:
+def content(handover: Make, without_chapters: None) -> ReportContent:
     return gather(load(handover(asked_in_two_ways(), dictionary={"factors": FACTORS})))
 
 
-def test_parts_of_a_study_share_paragraphs_and_a_table(content: Content) -> None:
+def test_parts_of_a_study_share_paragraphs_and_a_table(content: ReportContent) -> None:
     by_position, by_examples, _ = content.exploratory
     assert [len(one.each) for one in content.exploratory] == [2, 4, 1] and len(content.sections) == 7
     nodes = manuscript(content, ())[0]
@@ -54,8 +54,8 @@ def test_parts_of_a_study_share_paragraphs_and_a_table(content: Content) -> None
     assert shown
 
 
-def test_the_answer_has_one_question_for_parts_of_a_study(content: Content) -> None:
-    found = [one for one in answer(content, "") if isinstance(one, Finding)]
+def test_the_answer_has_one_question_for_parts_of_a_study(content: ReportContent) -> None:
+    found = [one for one in answer(content, "") if isinstance(one, PlannedFinding)]
     questions = [plain_text(one.question) for one in found]
     assert questions[0].startswith("Accuracy by position (two analyses)") and "four analyses" in questions[1]
     assert not any("(examples" in one for one in questions)

@@ -15,11 +15,11 @@ import pytest
 
 from analysis import load
 from analysis.contrasts import contrasts_of
-from analysis.multiple_comparisons import by_largest_t
 from analysis.frames import accuracy_data
 from analysis.mixed import APPROXIMATE
+from analysis.multiple_comparisons import by_largest_t
 from analysis.report.content import Already, _bare, _section, gather
-from analysis.report.numbering import Content, Numbers
+from analysis.report.numbering import ExhibitNumbers, ReportContent
 from analysis.report.write import render
 from tests.analysis.letter_study import PLANNED, study_rows, write_handover
 
@@ -29,7 +29,7 @@ pytestmark = [
 ]
 
 
-def told(folder: Path, rows: pd.DataFrame, **dictionary: Any) -> tuple[Content, str]:
+def told(folder: Path, rows: pd.DataFrame, **dictionary: Any) -> tuple[ReportContent, str]:
     """Gather and render a report without writing its files; return the page's words too."""
     content = gather(load(write_handover(folder, rows.reset_index(drop=True), **dictionary)))
     page = render(content, datetime(2026, 11, 21, tzinfo=UTC))
@@ -123,14 +123,14 @@ def test_a_design_that_changed_since_is_said_on_the_page(tmp_path: Path, now: st
 
 
 @pytest.fixture(scope="module")
-def fitted(tmp_path_factory: pytest.TempPathFactory) -> Content:
+def fitted(tmp_path_factory: pytest.TempPathFactory) -> ReportContent:
     rows = study_rows(human=8, models=("restorer",), items=32)
     planned = {"accuracy": PLANNED["comprehension"]}
     folder = write_handover(tmp_path_factory.mktemp("fitted"), rows, planned=planned)
     return gather(load(folder))
 
 
-def undetermined(content: Content, se: float) -> Content:
+def undetermined(content: ReportContent, se: float) -> ReportContent:
     """Give every fixed effect of the planned model an absurd standard error, as the engine does under separation."""
     section = content.planned[0]
     analysis = section.analysis
@@ -145,12 +145,12 @@ def undetermined(content: Content, se: float) -> Content:
     analysis = replace(analysis, plan=plan, model=wide, groups=("human",), contrasts=tested, companion=None)
     return replace(
         content,
-        planned=(_section(_bare(analysis, []), [], content.kinds, Numbers(), Already()),),
+        planned=(_section(_bare(analysis, []), [], content.kinds, ExhibitNumbers(), Already()),),
     )
 
 
 @pytest.mark.parametrize("se", [141_421.0, 10.5, float("nan")])
-def test_what_is_not_estimable_is_an_en_dash_and_a_sentence(fitted: Content, se: float) -> None:
+def test_what_is_not_estimable_is_an_en_dash_and_a_sentence(fitted: ReportContent, se: float) -> None:
     section = undetermined(fitted, se).planned[0]
     for numbered in section.tables:
         assert "are not estimable" in numbered.table.note
@@ -163,7 +163,7 @@ def test_what_is_not_estimable_is_an_en_dash_and_a_sentence(fitted: Content, se:
     assert "<i>b</i>" not in text and "percentage points" not in text
 
 
-def test_without_a_positive_definite_hessian_nothing_is_estimable(fitted: Content) -> None:
+def test_without_a_positive_definite_hessian_nothing_is_estimable(fitted: ReportContent) -> None:
     model = fitted.planned[0].analysis.model
     assert model is not None and model.source is not None and model.determined
     source = replace(model.source, warnings=(*model.source.warnings, APPROXIMATE))
@@ -171,7 +171,7 @@ def test_without_a_positive_definite_hessian_nothing_is_estimable(fitted: Conten
     assert not doubtful.determined and not any(one.estimable for one in doubtful.coefficients)
 
 
-def test_a_difference_that_is_not_estimable_stays_in_its_family(fitted: Content) -> None:
+def test_a_difference_that_is_not_estimable_stays_in_its_family(fitted: ReportContent) -> None:
     two = fitted.planned[0].analysis.contrasts[:2]
     first, second = by_largest_t([two[0], replace(two[1], p=float("nan"), estimable=False)], [0.05, 0.05])
     alone = by_largest_t(two[:1], [0.05])[0]
@@ -179,7 +179,7 @@ def test_a_difference_that_is_not_estimable_stays_in_its_family(fitted: Content)
     assert np.isnan(second.p_adjusted)
 
 
-def test_warnings_stand_before_the_results_that_they_doubt(fitted: Content) -> None:
+def test_warnings_stand_before_the_results_that_they_doubt(fitted: ReportContent) -> None:
     section = replace(fitted.planned[0], warnings=("These are doubtful.",))
     page = render(replace(fitted, planned=(section,)), datetime(2026, 11, 21, tzinfo=UTC))
     assert page.index("These are doubtful.") < page.index(str(section.paragraphs[0]))

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from analysis import Tables, load
-from analysis.plan_runner import carry_out
 from analysis.frames import accuracy_data
+from analysis.plan_runner import carry_out
 from analysis.planned import parted_by_sessions, plans
 from analysis.random_structure import justified
 from tests.analysis.conftest import Make

@@ -28,7 +28,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from analysis.crossed_variance import Answers, Estimate, Layout, estimate, sums_of_model, sums_of_people
+from analysis.crossed_variance import (
+    CrossedEstimate,
+    EstimateLayout,
+    ItemAnswers,
+    estimate,
+    sums_of_model,
+    sums_of_people,
+)
 
 Floats = NDArray[np.float64]
 
@@ -70,7 +77,7 @@ class Cell:
         }[self.effect]
 
 
-def draw(cell: Cell, rng: np.random.Generator) -> tuple[Answers, Floats]:
+def draw(cell: Cell, rng: np.random.Generator) -> tuple[ItemAnswers, Floats]:
     """Draw one study: people's answers, and the model's means, shape (items, 2)."""
     people, items = cell.participants, cell.items
     shares, own = cell.shares
@@ -88,7 +95,7 @@ def draw(cell: Cell, rng: np.random.Generator) -> tuple[Answers, Floats]:
         latent += rng.standard_normal(len(p))
         parts.append((latent[seen] > 0, p[seen], i[seen], np.full(int(seen.sum()), c)))
     y, p, i, c_ = (np.concatenate(one) for one in zip(*parts, strict=True))
-    layout = Layout((0, 1), tuple(range(items)), tuple(range(people)))
+    layout = EstimateLayout((0, 1), tuple(range(items)), tuple(range(people)))
     kept, noise, times = MODELS[cell.model]
     mine = SHARED * hard + np.sqrt(1 - SHARED**2) * rng.standard_normal(items)
     means = []
@@ -98,10 +105,10 @@ def draw(cell: Cell, rng: np.random.Generator) -> tuple[Answers, Floats]:
         )
         each = base[:, None] + np.sqrt(noise) * rng.standard_normal((items, times))
         means.append((each + stats.norm.ppf(share) > 0).mean(axis=1))
-    return Answers(layout, y.astype(float), p, i, c_), np.column_stack(means)
+    return ItemAnswers(layout, y.astype(float), p, i, c_), np.column_stack(means)
 
 
-def simpler(people: Answers, model: Floats) -> tuple[Floats, Floats, Floats]:
+def simpler(people: ItemAnswers, model: Floats) -> tuple[Floats, Floats, Floats]:
     """Return the t over items and that over participants of the difference: estimates, standard errors and degrees."""
     z = people.value - model[people.item, people.condition]
     found = []
@@ -131,7 +138,7 @@ def study(cell: Cell, studies: int, seed: int) -> dict[str, Any]:
     for _ in range(studies):
         people, model = draw(cell, rng)
         begun = time.process_time()
-        found: dict[str, Estimate | None] = {
+        found: dict[str, CrossedEstimate | None] = {
             "people": estimate(sums_of_people(people), weights),
             "model": estimate(sums_of_model(people.layout, model), weights),
             "difference": estimate(sums_of_people(people, model), weights),

@@ -14,18 +14,18 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from stimuli.matching import SMD_LIMIT, Candidate, Matched, match_lists, match_sets
+from stimuli.matching import SMD_LIMIT, MatchCandidate, Matched, match_lists, match_sets
 
 TASKS, EXEMPLARS, ITEMS, LISTS = 10, 50, 200, 4
 CANDIDATES, GROUPS = 2000, 3
 ON = {"letters": 1, "zipf": 0.3, "old20": 0.4}
 
 
-def candidates(number: int, groups: int, seed: int) -> list[Candidate]:
+def candidates(number: int, groups: int, seed: int) -> list[MatchCandidate]:
     """Make candidates with covariates of the size of English words; groups differ a little in frequency."""
     draw = random.Random(seed)
     return [
-        Candidate(
+        MatchCandidate(
             f"c{place:05d}",
             f"group-{place % groups + 1}",
             {

@@ -18,8 +18,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from analysis.plan import MEASURES, Bound, Plan, against_reference
-from analysis.power.assumptions import Given, assumed
-from analysis.power.simulation import Question, Sizes, simulate
+from analysis.power.assumptions import EffectStatement, assumed
+from analysis.power.simulation import SimulationQuestion, Sizes, simulate
 
 SIZE = Sizes(60, 40)
 MEANS = {
@@ -34,7 +34,7 @@ MEANS = {
 LEVELS = ("intact", "initial", "internal", "final")
 
 
-def question(design: str) -> Question:
+def question(design: str) -> SimulationQuestion:
     """Make the question of a design."""
     means = MEANS[design]
     levels = LEVELS[: len(means["human"])]
@@ -45,11 +45,11 @@ def question(design: str) -> Question:
         design, True, measure, "position", levels, groups, against_reference(list(levels)), equivalence=bound
     )
     given = [
-        Given("mean", group, level, value)
+        EffectStatement("mean", group, level, value)
         for group, values in means.items()
         for level, value in zip(levels, values, strict=True)
     ]
-    return Question(
+    return SimulationQuestion(
         plan, assumed(plan, {group: group for group in groups}, given, "benchmark"), "latin_square", 1
     )
 

@@ -56,8 +56,8 @@ def report(
     """Write the report of a handover, measuring each part; ``wanted`` names the only chapters, if any."""
     begun = time.process_time()
     from analysis import load
-    from analysis.plan_runner import carry_out_all
     from analysis.plan import Plan
+    from analysis.plan_runner import carry_out_all
     from analysis.report import content
     from analysis.report.write import write_files
 

@@ -24,7 +24,7 @@ from experiment.checking import load_study
 from experiment.cli.new import copy_template
 from experiment.models.engines.baselines import BaselineEngine
 from experiment.models.planning import ModelSession
-from experiment.models.runs import Limits, Run, RunOptions, sessions_of, settings_of, version_of
+from experiment.models.runs import CommandLimits, CommandRun, RunOptions, sessions_of, settings_of, version_of
 from experiment.models.runs.remaining_work import survey
 from experiment.store import Store, open_store, records
 from experiment.store.store import RUN_GROUP_MS
@@ -115,7 +115,9 @@ def answering(folder: Path, count: int) -> dict[str, Any]:
     """Have a reader that takes no time answer, each reply with call, trial and score on disk."""
     study = load_study(folder)
     with open_store(folder, group_ms=RUN_GROUP_MS) as store:
-        run = Run(study, store, RunOptions(version=version_of(study, store), limits=Limits(trials=count)))
+        run = CommandRun(
+            study, store, RunOptions(version=version_of(study, store), limits=CommandLimits(trials=count))
+        )
         began, cpu = time.perf_counter(), time.process_time()
         (outcome,) = run.run({READER: {"use": USE}})
         return {

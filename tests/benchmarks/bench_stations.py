@@ -57,7 +57,7 @@ def serve(folder: str, kind: str) -> None:
     from experiment.checking import load_study
     from experiment.people.app import create_app
     from experiment.people.lab.serving import open_lab
-    from experiment.people.server import Server
+    from experiment.people.server import StudyServer
     from experiment.people.service import PeopleSettings, service_for
     from experiment.store import open_store
 
@@ -71,7 +71,7 @@ def serve(folder: str, kind: str) -> None:
         if kind == "waitress":
             return serve_by_waitress(app)
         if kind == "alone":
-            server: Any = Server(app, "127.0.0.1", 0)
+            server: Any = StudyServer(app, "127.0.0.1", 0)
         else:
             at = open_lab(app, host="127.0.0.1", port=0, kiosk=kind == "http", pin=None,
                           folder=study.folder / "lab", tell=lambda _: None)  # fmt: skip

@@ -12,7 +12,7 @@ from experiment.checking import load_study
 from experiment.integrity.build_provenance import BUILT_FROM, origin_of
 from experiment.people.app import create_app
 from experiment.people.preview import create_preview_app
-from experiment.people.server import Server
+from experiment.people.server import StudyServer
 from experiment.people.service import PeopleSettings, service_for
 from experiment.store import open_store
 from experiment.store.queries import all_events, all_regions, sessions_overview, trials_with_scores
@@ -76,7 +76,7 @@ def open_app():
     running = []
 
     def start(app):
-        server = Server(app, "127.0.0.1", 0)
+        server = StudyServer(app, "127.0.0.1", 0)
         running.append(server)
         threading.Thread(target=server.run, daemon=True).start()
         return f"http://127.0.0.1:{server.port}"

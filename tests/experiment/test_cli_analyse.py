@@ -13,10 +13,10 @@ from click.testing import CliRunner, Result
 from scipy import stats
 
 from analysis import load
-from analysis.plan_runner import carry_out
 from analysis.descriptives import describe
 from analysis.long_table import Roles, hand_over_table
 from analysis.plan import RATING
+from analysis.plan_runner import carry_out
 from analysis.planned import plans
 from analysis.robustness import robustness_matrix
 from experiment.cli import main

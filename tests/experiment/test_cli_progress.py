@@ -8,7 +8,7 @@ import pytest
 
 from analysis.inside.hidden_states import LayersDone
 from experiment.cli import progress as module
-from experiment.cli.progress import Progress
+from experiment.cli.progress import WorkProgress
 from experiment.cli.report import tell_step
 
 WHAT = "probing net (the right answer)"
@@ -24,7 +24,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
 def test_elsewhere_a_line_comes_every_ten_seconds_and_says_how_long_the_rest_takes(
     clock: list[float], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with Progress("layers") as progress:
+    with WorkProgress("layers") as progress:
         tell_step(progress, "figures")
         for number in range(4):
             clock[0] = 6.0 * number
@@ -38,7 +38,7 @@ def test_elsewhere_a_line_comes_every_ten_seconds_and_says_how_long_the_rest_tak
 def test_work_that_was_done_before_says_nothing_of_the_speed(
     clock: list[float], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with Progress("steps") as progress:
+    with WorkProgress("steps") as progress:
         progress.draw("ft-rs", 900, 1000)
         clock[0] = 20.0
         progress.draw("ft-rs", 910, 1000, "loss 1.250")
@@ -49,7 +49,7 @@ def test_on_a_terminal_each_name_has_a_bar_that_ends_full(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(module.sys.stderr, "isatty", lambda: True, raising=False)
-    with Progress("layers") as progress:
+    with WorkProgress("layers") as progress:
         for what in (WHAT, "representations of net"):
             for number in range(4):
                 tell_step(progress, LayersDone.before(what, number, 4))

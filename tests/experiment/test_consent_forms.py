@@ -36,7 +36,7 @@ def study(tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def _served_for_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("experiment.people.server.Server.run", lambda _: None)
+    monkeypatch.setattr("experiment.people.server.StudyServer.run", lambda _: None)
 
 
 def complete(text: Path) -> None:

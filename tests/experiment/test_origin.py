@@ -13,7 +13,7 @@ from experiment.building import build_study
 from experiment.checking import load_study
 from experiment.cli.new import copy_template
 from experiment.integrity.build_provenance import BUILT_FROM, changed_since_build, require_current_items
-from experiment.models.runs import Run, RunOptions, version_of
+from experiment.models.runs import CommandRun, RunOptions, version_of
 from experiment.store import open_store
 from experiment.study import Study
 from stimuli.errors import UserError
@@ -129,7 +129,7 @@ def test_items_of_an_earlier_wrods_are_built_again_unless_sessions_were_held_wit
         with pytest.raises(UserError, match="does not say what it was built from") as told:
             version_of(without_origin(outside), store)
         assert "wrods build" in str(told.value)
-        Run(study, store, RunOptions(version=version)).run(study.models)
+        CommandRun(study, store, RunOptions(version=version)).run(study.models)
         assert version_of(load_study(outside), store) == 1
 
 

@@ -17,9 +17,9 @@ import pytest
 
 from experiment.parsing.free_answers import program_of
 from experiment.scoring import sandbox
-from experiment.scoring.sandbox import Limits, Ran, SandboxUnavailable, require_sandbox, run_program
+from experiment.scoring.sandbox import Ran, SandboxLimits, SandboxUnavailable, require_sandbox, run_program
 
-SMALL = Limits(wall_seconds=3, cpu_seconds=1, memory_megabytes=128, file_kilobytes=64)
+SMALL = SandboxLimits(wall_seconds=3, cpu_seconds=1, memory_megabytes=128, file_kilobytes=64)
 ALWAYS = ["assert True"]
 
 
@@ -123,7 +123,7 @@ def test_nothing_is_inherited(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
 
 def test_no_process_outlives_its_program() -> None:
     before = {int(one.name) for one in Path("/proc").iterdir() if one.name.isdigit()}
-    run_program("import time\ntime.sleep(100)", ALWAYS, limits=Limits(wall_seconds=0.3))
+    run_program("import time\ntime.sleep(100)", ALWAYS, limits=SandboxLimits(wall_seconds=0.3))
     mine = [
         number
         for number in {int(one.name) for one in Path("/proc").iterdir() if one.name.isdigit()} - before

@@ -10,7 +10,7 @@ import pytest
 from experiment.demo.tour import LocalServer, fill
 from experiment.exporting.export import hand_over
 from experiment.procedure import participant_view, plan_session
-from experiment.simulated import Effects, SimulatedReader, Truth
+from experiment.simulated import GroundTruth, SimulatedReader, TrueEffects
 from experiment.store import Store, open_store
 from experiment.study import Study
 from stimuli.errors import UserError
@@ -104,7 +104,7 @@ def test_a_simulated_reader_does_not_go_on_under_another_design(make_study: Call
     study = make_study()
     sent = participant_view(plan_session(study, study.items, list_id=1, session_key="s"))
     changed = make_study(("Which word is it?", "What is meant?"), name="changed")
-    truth = Truth(Effects(0, {}, 0, 0), Effects(6, {}, 0, 0))
+    truth = GroundTruth(TrueEffects(0, {}, 0, 0), TrueEffects(6, {}, 0, 0))
     session = {"session_id": "s", "plan": sent}
     assert len(SimulatedReader("S001", study, truth).trials(session)) == 5
     with pytest.raises(UserError, match="S001 shows other trials"):

@@ -17,14 +17,14 @@ from experiment.checking import load_study
 from experiment.people.app import LocalServer
 from experiment.procedure import plan_session, trials_of
 from experiment.scoring.trial import score_trial
-from experiment.simulated import Effects, Lapses, SimulatedReader, Truth, Words, read_truth
+from experiment.simulated import GroundTruth, Lapses, SimulatedReader, TrueEffects, Words, read_truth
 from experiment.simulated.reader import position_of
 from experiment.simulated.truth import Typing
 from experiment.store import open_store, queries
 from experiment.study import Study
 from stimuli.errors import UserError
 
-PLAIN = Truth(Effects(50.0, {}, 0, 0), Effects(6.0, {}, 0, 0))
+PLAIN = GroundTruth(TrueEffects(50.0, {}, 0, 0), TrueEffects(6.0, {}, 0, 0))
 SENTENCES = (
     "The gardener watered tomatoes",
     "A customer returned umbrellas",
@@ -68,7 +68,7 @@ def trials(study: Study, list_id: int = 1) -> list[dict[str, Any]]:
     return trials_of(plan_session(study, study.items, list_id=list_id, session_key="s"))
 
 
-def payloads(study: Study, truth: Truth, name: str = "S001", list_id: int = 1) -> list[dict[str, Any]]:
+def payloads(study: Study, truth: GroundTruth, name: str = "S001", list_id: int = 1) -> list[dict[str, Any]]:
     reader = SimulatedReader(name, study, truth)
     return [reader.answer(trial) for trial in trials(study, list_id)]
 

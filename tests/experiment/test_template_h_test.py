@@ -13,10 +13,10 @@ import pytest
 from click.testing import CliRunner
 
 from analysis import load
-from analysis.reproductions.h_test import TASKS, asked, both_parsers
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Material
 from analysis.report.chapters.h_test import write, write_geometry
+from analysis.reproductions.h_test import TASKS, asked, both_parsers
 from experiment.building import make_items
 from experiment.checking import load_study
 from experiment.checking.settings import model_settings

@@ -18,8 +18,8 @@ from experiment.study import Study
 from experiment.study.format import validator as study_validator
 from experiment.trials import (
     TYPES,
-    Parameter,
     PlanEntry,
+    StepParameter,
     check_declaration,
     recorded_fields,
     step_schema,
@@ -135,7 +135,7 @@ def test_defaults_of_parameters_are_what_a_plan_gets(make_study: Callable[..., S
         assert declared["answer_by"].default == "letter" and step["labels"] == ["A", "B"]
 
 
-def is_plain(parameter: Parameter) -> bool:
+def is_plain(parameter: StepParameter) -> bool:
     return parameter.type in ("text", "flag") or parameter.values[:1] == ("whole",)
 
 

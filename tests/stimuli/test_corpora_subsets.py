@@ -13,7 +13,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stimuli.corpora import Corpus, Part, Place, Record, SourceText, corpora, load_corpus, subset, texts_of
+from stimuli.corpora import (
+    Corpus,
+    CorpusSplit,
+    Record,
+    RecordLocation,
+    SourceText,
+    corpora,
+    load_corpus,
+    subset,
+    texts_of,
+)
 from stimuli.errors import UserError
 
 
@@ -95,7 +105,7 @@ def test_texts_for_recovery_are_distinct_and_carry_split_and_licence() -> None:
         texts_of([one], "dialog")
 
 
-def read_riddle(row: Mapping[str, Any], place: Place) -> Iterator[Record]:
+def read_riddle(row: Mapping[str, Any], place: RecordLocation) -> Iterator[Record]:
     yield place.record(place.text(row, "id"), {"riddle": place.text(row, "riddle")}, answer=row["solution"])
 
 
@@ -106,7 +116,7 @@ RIDDLES = Corpus(
     licence="CC0-1.0",
     fields=("riddle",),
     reading_field="riddle",
-    parts=(Part("test", ("riddles*.jsonl",)),),
+    parts=(CorpusSplit("test", ("riddles*.jsonl",)),),
     read=read_riddle,
 )
 

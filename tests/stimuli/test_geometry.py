@@ -23,7 +23,7 @@ from stimuli.htest.geometry.questions import (
     LANGUAGES,
     MARGIN,
     MATCH,
-    Question,
+    GeometryQuestion,
     drawn,
     flaw,
     kept_apart,
@@ -49,7 +49,7 @@ def items(seed: int = 7) -> tuple[GeometryItem, ...]:
 
 
 @functools.cache
-def every_question() -> tuple[Question, ...]:
+def every_question() -> tuple[GeometryQuestion, ...]:
     return tuple(question for family in FAMILIES for question in questions(family))
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from stimuli.errors import UserError
 from stimuli.matching import (
     SMD_LIMIT,
-    Candidate,
+    MatchCandidate,
     Matched,
     Tolerance,
     match_lists,
@@ -22,11 +22,11 @@ from stimuli.matching import (
 )
 
 
-def words(number: int, groups: str, *, shift: float = 0.0, seed: int = 1) -> list[Candidate]:
+def words(number: int, groups: str, *, shift: float = 0.0, seed: int = 1) -> list[MatchCandidate]:
     """Make candidates whose groups lie ``shift`` standard deviations of frequency apart."""
     draw = random.Random(seed)
     return [
-        Candidate(
+        MatchCandidate(
             f"w{place:04d}",
             groups[place % len(groups)],
             {
@@ -38,7 +38,9 @@ def words(number: int, groups: str, *, shift: float = 0.0, seed: int = 1) -> lis
     ]
 
 
-def of(matched: Matched, candidates: list[Candidate], covariate: str) -> dict[str, list[float | str | None]]:
+def of(
+    matched: Matched, candidates: list[MatchCandidate], covariate: str
+) -> dict[str, list[float | str | None]]:
     known = {one.id: one for one in candidates}
     return {group: [known[name].covariates[covariate] for name in ids] for group, ids in matched.sets.items()}
 
@@ -47,7 +49,7 @@ candidate_lists = st.lists(
     st.tuples(st.sampled_from("ABC"), st.integers(3, 7), st.integers(0, 60)), min_size=2, max_size=40
 ).map(
     lambda rows: [
-        Candidate(f"c{place}", group, {"length": length, "zipf": zipf / 10})
+        MatchCandidate(f"c{place}", group, {"length": length, "zipf": zipf / 10})
         for place, (group, length, zipf) in enumerate(rows)
     ]
 )
@@ -55,7 +57,7 @@ candidate_lists = st.lists(
 
 @given(candidate_lists, st.integers(1, 6) | st.none(), st.integers(0, 3))
 def test_sets_are_disjoint_of_one_size_and_within_every_tolerance(
-    candidates: list[Candidate], size: int | None, seed: int
+    candidates: list[MatchCandidate], size: int | None, seed: int
 ) -> None:
     groups = {one.group for one in candidates}
     if len(groups) < 2:
@@ -83,7 +85,7 @@ def test_sets_are_disjoint_of_one_size_and_within_every_tolerance(
 
 @given(candidate_lists, st.randoms(use_true_random=False), st.integers(0, 3))
 def test_the_order_of_candidates_changes_nothing(
-    candidates: list[Candidate], draw: random.Random, seed: int
+    candidates: list[MatchCandidate], draw: random.Random, seed: int
 ) -> None:
     if len({one.group for one in candidates}) < 2:
         return
@@ -97,7 +99,7 @@ def test_the_order_of_candidates_changes_nothing(
 
 @given(candidate_lists, st.integers(2, 4))
 def test_lists_are_a_partition_of_equal_sizes_with_every_group_spread_evenly(
-    items: list[Candidate], lists: int
+    items: list[MatchCandidate], lists: int
 ) -> None:
     if len(items) < lists:
         with pytest.raises(UserError, match="cannot be divided"):
@@ -116,10 +118,10 @@ def test_lists_are_a_partition_of_equal_sizes_with_every_group_spread_evenly(
 def test_as_many_matches_are_found_as_there_are() -> None:
     # Nearest-first picking takes b with a's only partner and finds one match; assignment finds both.
     candidates = [
-        Candidate("a", "x", {"zipf": 3.0}),
-        Candidate("b", "x", {"zipf": 3.2}),
-        Candidate("p", "y", {"zipf": 3.2}),
-        Candidate("q", "y", {"zipf": 3.5}),
+        MatchCandidate("a", "x", {"zipf": 3.0}),
+        MatchCandidate("b", "x", {"zipf": 3.2}),
+        MatchCandidate("p", "y", {"zipf": 3.2}),
+        MatchCandidate("q", "y", {"zipf": 3.5}),
     ]
     matched = match_sets(candidates, {"zipf": Tolerance(0.3, smd=9)}, seed=1)
     assert matched.sets == {"x": ("b", "a"), "y": ("q", "p")} or matched.sets == {
@@ -141,7 +143,7 @@ def test_a_size_that_cannot_be_met_names_the_covariate_and_the_size_that_can() -
 
 
 def test_a_missing_covariate_is_named_or_its_candidate_left_out_by_name() -> None:
-    candidates = [*words(20, "AB"), Candidate("odd", "A", {"length": 4, "zipf": None})]
+    candidates = [*words(20, "AB"), MatchCandidate("odd", "A", {"length": 4, "zipf": None})]
     with pytest.raises(UserError, match=r"'odd' \(A\) has no zipf"):
         match_sets(candidates, {"zipf": 1}, seed=1)
     matched = match_sets(candidates, {"zipf": 1}, seed=1, missing="exclude")
@@ -165,10 +167,10 @@ def test_wrong_wishes_are_refused_with_their_rule(on: dict[str, float], size: in
 
 
 def test_an_id_that_stands_twice_and_mixed_kinds_are_refused() -> None:
-    twice = [Candidate("a", "x", {"zipf": 1}), Candidate("a", "y", {"zipf": 1})]
+    twice = [MatchCandidate("a", "x", {"zipf": 1}), MatchCandidate("a", "y", {"zipf": 1})]
     with pytest.raises(UserError, match="'a' stands twice"):
         match_sets(twice, {"zipf": 1}, seed=1)
-    mixed = [Candidate("a", "x", {"zipf": 1}), Candidate("b", "y", {"zipf": "high"})]
+    mixed = [MatchCandidate("a", "x", {"zipf": 1}), MatchCandidate("b", "y", {"zipf": "high"})]
     with pytest.raises(UserError, match="a number for all or a text for all"):
         match_sets(mixed, {"zipf": 1}, seed=1)
 
@@ -181,7 +183,7 @@ def test_lists_of_many_items_agree_closely() -> None:
 
 
 def test_the_means_of_lists_are_held_to_a_tolerance_given_for_items() -> None:
-    items = [Candidate(f"i{n}", "all", {"zipf": value}) for n, value in enumerate((1, 1, 1, 1, 1, 1.6))]
+    items = [MatchCandidate(f"i{n}", "all", {"zipf": value}) for n, value in enumerate((1, 1, 1, 1, 1, 1.6))]
     loose = Tolerance(within=0.5, smd=9)
     assert not match_lists(items, 2, {"zipf": loose}, seed=1).unmet
     (unmet,) = match_lists(items, 2, {"zipf": Tolerance(within=0.1, smd=9)}, seed=1).unmet

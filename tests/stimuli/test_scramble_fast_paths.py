@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from stimuli.scramble.changes import fewest_moves, settled, tail_of
 from stimuli.scramble.edits import Replacements, SubstitutedOne
-from stimuli.scramble.letter_forms import Plan, Writing
+from stimuli.scramble.letter_forms import WordPlan, Writing
 from stimuli.scramble.orders import Neighbours, _exchanged, _needed_for, _two_exchanged, exchanges_needed
 from stimuli.scramble.types import parse_operation
 from stimuli.seeds import Draw, stable_draws, stable_draws_of
@@ -92,7 +92,7 @@ def test_letters_with_something_after_them_are_put_together_at_once_as_one_by_on
     operation = parse_operation(kind)
     rule = operation.type.bound("en", dict(operation.options))
     writing = Writing(gap=gap, as_it_is=False, capitals_stay=stay, avoid_real_words=False, language="en")
-    plan = Plan(tuple(word.partition("'")[0].lower()), sum(map(str.isalpha, word)), "mixed")
+    plan = WordPlan(tuple(word.partition("'")[0].lower()), sum(map(str.isalpha, word)), "mixed")
     for arrangement in itertools.islice(rule.candidates(plan.letters, number), 3):
         if [plan.letters[one] if isinstance(one, int) else one for one in arrangement] != list(plan.letters):
             slow = writing._one_by_one(word, plan.counted, arrangement)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stimuli.scramble.sentences import Span, find_sentences, word_slots
+from stimuli.scramble.sentences import TextSpan, find_sentences, word_slots
 from stimuli.scramble.text import scramble_text
 from stimuli.words import nfc
 
@@ -274,7 +274,7 @@ def test_words_reversed_twice_give_each_sentence_back_up_to_capitals_and_marks(
     for span in find_sentences(text, language):
         sentence = text[span.begin : span.end]
         shown = scramble_text(sentence, "words:reverse", seed=1, language=language).text
-        slots = word_slots(shown, Span(0, len(shown)), language)
+        slots = word_slots(shown, TextSpan(0, len(shown)), language)
         words = [shown[slot.begin : slot.end] for slot in slots]
         assert len(words) < 2 or shown != sentence
         assert _bare("".join(words[::-1])) == _bare(sentence)

@@ -15,7 +15,7 @@ from stimuli.lexicon import is_real_word
 from stimuli.scramble.changes import Change
 from stimuli.scramble.conditions import Scrambled
 from stimuli.scramble.orders import exchanges_needed
-from stimuli.scramble.sentences import Span, find_sentences, word_slots
+from stimuli.scramble.sentences import TextSpan, find_sentences, word_slots
 from stimuli.scramble.text import scramble_conditions, scramble_stream, scramble_text
 from stimuli.scramble.types import parse_operation, without_gaps
 from stimuli.words import clusters_of, find_words, is_letter, nfc
@@ -334,7 +334,7 @@ def test_words_that_move_leave_marks_and_spaces_where_they_were(text: str, kind:
     intact = nfc(text)
     result = scramble_text(text, kind, seed=seed)
     for change in result.changes:
-        slots = word_slots(change.intact, Span(0, len(change.intact)), "en")
+        slots = word_slots(change.intact, TextSpan(0, len(change.intact)), "en")
         words = [change.intact[slot.begin : slot.end] for slot in slots]
         marks = [change.intact[a.end : b.begin] for a, b in itertools.pairwise(slots)]
         expected = [words[source] for source in change.permutation if source is not None]

@@ -15,7 +15,7 @@ import pytest
 from stimuli.corpora import load_corpus
 from stimuli.corpora.realtimeqa import recovery_sentences
 from stimuli.errors import UserError
-from stimuli.recipes.tasks import PublishedList, published_list
+from stimuli.recipes.tasks import PublishedRecords, published_list
 from stimuli.scramble.published import published_pass, scramble_demonstrations
 
 RECOVERY = {"rs20": "RS-20", "rs50": "RS-50", "rs100": "RS-100", "kf": "KF", "kfl": "KFL"}
@@ -69,11 +69,11 @@ def prefixes(shared: Path) -> dict[str, str]:
 FIELDS = {"realtimeqa": "evidence", "dream": "dialogue", "aqua": "question"}
 
 
-def texts(listed: PublishedList) -> list[str]:
+def texts(listed: PublishedRecords) -> list[str]:
     return [record.texts[FIELDS[record.corpus]] for record in listed.pass_over]
 
 
-def shown_in(listed: PublishedList, condition: str) -> list[str]:
+def shown_in(listed: PublishedRecords, condition: str) -> list[str]:
     """Return what the pass over the whole list makes of the records that were asked about."""
     done = published_pass(texts(listed), condition)
     place = {record.record_id: number for number, record in enumerate(listed.pass_over)}
@@ -81,12 +81,12 @@ def shown_in(listed: PublishedList, condition: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def asked(shared: Path) -> PublishedList:
+def asked(shared: Path) -> PublishedRecords:
     return published_list("realtimeqa", shared / "data/realtimeqa", task="question")
 
 
 @pytest.fixture(scope="module")
-def lists(shared: Path) -> dict[str, PublishedList]:
+def lists(shared: Path) -> dict[str, PublishedRecords]:
     """The lists of DREAM's two parts and of AQuA's test questions."""
     dream = {
         split: published_list("dream", shared / "data/dream", task="question", split=split)
@@ -115,7 +115,7 @@ def test_every_published_stimulus_is_regenerated(
 @pytest.mark.shared
 @pytest.mark.parametrize("condition", list(EVIDENCE))
 def test_the_evidence_of_the_346_questions_comes_from_the_pass_over_the_408(
-    condition: str, shared: Path, asked: PublishedList
+    condition: str, shared: Path, asked: PublishedRecords
 ) -> None:
     released = lines(shared / "data/scrambled_bench/stimuli/qa_realtimeqa.jsonl")
     assert (len(asked.pass_over), len(asked.records)) == (408, 346)
@@ -124,14 +124,14 @@ def test_the_evidence_of_the_346_questions_comes_from_the_pass_over_the_408(
 
 
 @pytest.mark.shared
-def test_a_pass_over_the_346_alone_gives_other_strings(asked: PublishedList) -> None:
+def test_a_pass_over_the_346_alone_gives_other_strings(asked: PublishedRecords) -> None:
     alone = published_pass([record.texts["evidence"] for record in asked.records], "Sub")
     assert alone != shown_in(asked, "Sub")
 
 
 @pytest.mark.shared
 def test_the_346_published_questions_are_found_with_their_evidence(
-    shared: Path, asked: PublishedList
+    shared: Path, asked: PublishedRecords
 ) -> None:
     published = lines(shared / "data/scrambled_bench/stimuli/qa_realtimeqa.jsonl")
     evidence = [record.texts["evidence"] for record in asked.records]
@@ -163,7 +163,7 @@ def test_the_demonstrations_of_sentence_recovery_are_rs_50_in_one_go(prefixes: d
 
 
 @pytest.mark.shared
-def test_lists_of_dream_and_aqua_have_the_published_numbers(lists: dict[str, PublishedList]) -> None:
+def test_lists_of_dream_and_aqua_have_the_published_numbers(lists: dict[str, PublishedRecords]) -> None:
     assert {name: (len(made.pass_over), len(made.records)) for name, made in lists.items()} == {
         "test": (512, 512),
         "dev": (514, 513),
@@ -174,7 +174,7 @@ def test_lists_of_dream_and_aqua_have_the_published_numbers(lists: dict[str, Pub
 @pytest.mark.shared
 @pytest.mark.parametrize(("corpus", "condition", "place"), list(RELEASED_PROMPTS))
 def test_dream_and_aqua_come_out_as_in_the_released_prompts(
-    corpus: str, condition: str, place: int, lists: dict[str, PublishedList]
+    corpus: str, condition: str, place: int, lists: dict[str, PublishedRecords]
 ) -> None:
     shown = shown_in(lists[corpus], condition)[place]
     fingerprint = hashlib.sha256(shown.encode("utf-8")).hexdigest()[:16]
@@ -183,7 +183,7 @@ def test_dream_and_aqua_come_out_as_in_the_released_prompts(
 
 @pytest.mark.shared
 def test_dropping_the_question_of_dream_dev_before_the_pass_gives_other_strings(
-    lists: dict[str, PublishedList],
+    lists: dict[str, PublishedRecords],
 ) -> None:
     dev = lists["dev"]
     dropped_before = published_pass([record.texts["dialogue"] for record in dev.records], "KF")
@@ -193,7 +193,7 @@ def test_dropping_the_question_of_dream_dev_before_the_pass_gives_other_strings(
 
 @pytest.mark.shared
 def test_the_papers_printed_examples_of_dream_and_aqua_are_regenerated(
-    shared: Path, lists: dict[str, PublishedList]
+    shared: Path, lists: dict[str, PublishedRecords]
 ) -> None:
     paper = (shared / "papers/003_3740e8d2a9915752.txt").read_text(encoding="utf-8").replace("’", "'")
     assert shown_in(lists["dev"], "RS")[0] in paper

@@ -19,7 +19,8 @@ from analysis.plan_deviations import why_no_bound
 from analysis.random_structure import MODELS_FOR_A_CLAIM
 from analysis.readers import PARTICIPANT_KINDS, is_several, named
 from analysis.report.apa_tables import ApaTable, as_percent
-from analysis.report.effect_sizes import ODDS, PERCENT, POINTS, Felt, felt
+from analysis.report.condense_levels import MOST_TOLD
+from analysis.report.effect_sizes import ODDS, PERCENT, POINTS, ResponseScaleEffect, felt
 from analysis.report.grades import (
     CLEAR,
     CONTRADICTED,
@@ -33,11 +34,10 @@ from analysis.report.grades import (
     support_of,
 )
 from analysis.report.inline import plain_text
-from analysis.report.layout import Layout
-from analysis.report.condense_levels import MOST_TOLD
+from analysis.report.layout import ChapterLayout
 from analysis.report.method import fillers_named
-from analysis.report.nodes import Facts, Finding, Node, Paragraph
-from analysis.report.numbering import Content, Section
+from analysis.report.nodes import Facts, Node, Paragraph, PlannedFinding
+from analysis.report.numbering import ReportContent, Section
 from analysis.report.results import MOST_LEVELS, crowds, of_many_conditions, words_of_direction
 from analysis.report.results.tables import origin_of_contrasts
 from analysis.report.results.together import Together
@@ -45,7 +45,7 @@ from analysis.report.terms import contrast_in_words
 from analysis.results import Analysis, Contrast, each_test
 from analysis.robustness import Matrix
 
-LAYOUT = Layout(Path(__file__).parent)
+LAYOUT = ChapterLayout(Path(__file__).parent)
 MOST_FINDINGS = 6
 """Questions that are answered in sentences; the table has the others."""
 FEWER_LEVELS = 2
@@ -60,7 +60,7 @@ MANY_MISSING = 0.05
 """A reader with a greater share of answers that could not be scored is named."""
 
 
-def answer(content: Content, recovered: str) -> Iterator[Node]:
+def answer(content: ReportContent, recovered: str) -> Iterator[Node]:
     """Write the Answer; ``recovered`` is what the check of recovery found, empty without simulated readers."""
     told = content.planned or content.exploratory
     sections = [one for section in told for one in section.each]
@@ -96,20 +96,22 @@ def as_text(nodes: Iterable[Node]) -> str:
     """Return the sentences of the Answer in lines for a terminal; its figure and table are on the page alone."""
     told = ["Answer"]
     for node in nodes:
-        if isinstance(node, Paragraph | Finding):
+        if isinstance(node, Paragraph | PlannedFinding):
             told.append(plain_text(node.text if isinstance(node, Paragraph) else node.markup))
         elif isinstance(node, Facts):
             told += [f"{term}: {plain_text(said)}" for term, said in node.pairs]
     return "\n".join(fill(one, 100, subsequent_indent="  ") for one in told)
 
 
-def _findings(content: Content, sections: Sequence[Section]) -> list[Finding]:
+def _findings(content: ReportContent, sections: Sequence[Section]) -> list[PlannedFinding]:
     """Answer all questions, the first ones of each analysis first; if too many, those on conditions with one reference together."""
-    found: list[list[Finding]] = []
+    found: list[list[PlannedFinding]] = []
     for most_levels in (MOST_LEVELS, FEWER_LEVELS):
         if not found or sum(map(len, found)) > MOST_FINDINGS:
             answered: set[tuple[object, ...]] = set()
-            found = [list(_Question(one, content, answered).findings(most_levels)) for one in sections]
+            found = [
+                list(_Question(section, content, answered).findings(most_levels)) for section in sections
+            ]
     in_turn = [(turn, place) for place, own in enumerate(found) for turn in range(len(own))]
     first, rest = sorted(in_turn)[:MOST_FINDINGS], sorted(in_turn)[MOST_FINDINGS:]
     by_section = sorted(first, key=lambda one: one[::-1])
@@ -121,23 +123,23 @@ class _Question:
     """The questions of one analysis."""
 
     section: Section
-    content: Content
+    content: ReportContent
     answered: set[tuple[object, ...]]  # the tests that questions before this one report
 
-    def findings(self, most_levels: int) -> Iterator[Finding]:
+    def findings(self, most_levels: int) -> Iterator[PlannedFinding]:
         """Answer for participants, then whether each model differs from them; without participants, for the models."""
         kinds = self.content.kinds
         if self.section.parts:
-            together = Together(tuple(one.analysis for one in self.section.parts), kinds)
+            together = Together(tuple(part.analysis for part in self.section.parts), kinds)
             yield self._finding("question_together", "together", together=together)
             return
         crowded, others = crowds(self.section.analysis.contrasts, most_levels)
         for crowd in crowded:
             yield self._of_crowd(crowd)
         rest = [
-            one
-            for one in others
-            if not one.left_out and self.section.analysis.test_of(one) not in self.answered
+            other
+            for other in others
+            if not other.left_out and self.section.analysis.test_of(other) not in self.answered
         ]
         self.answered.update(map(self.section.analysis.test_of, rest))
         for label in dict.fromkeys(one.label for one in rest):
@@ -155,7 +157,7 @@ class _Question:
 
     def _finding(
         self, question: str, text: str, certainty: tuple[str, str] = ("", ""), **facts: Any
-    ) -> Finding:
+    ) -> PlannedFinding:
         plan, content = self.section.analysis.plan, self.content
         facts |= {"plan": plan, "measure": plan.measure, "kinds": content.kinds}
         own = [content.answer_table.number] if content.answer_table is not None else []
@@ -163,54 +165,54 @@ class _Question:
             number for one in self.section.each for number in content.described_in(one.analysis)
         )
         models = [number for one in self.section.each for number in content.number_of_fit(one.analysis.fit)]
-        return Finding(
+        return PlannedFinding(
             LAYOUT.sentences(question, **facts),
             LAYOUT.sentences(text, **facts),
             *certainty,
-            (*own, *described, *(one.number for one in self.section.tables)),
+            (*own, *described, *(table.number for table in self.section.tables)),
             tuple(models),
         )
 
-    def _of_one(self, one: Contrast, again: bool) -> Finding:
+    def _of_one(self, contrast: Contrast, again: bool) -> PlannedFinding:
         """Answer with direction and size of a difference in a few words; ``again`` after another question on it."""
         analysis = self.section.analysis
-        checked = self.content.matrix.checked(analysis, one)
-        grade = grade_of(one, analysis, self.content.matrix)
-        size, of_both = felt([one], analysis.plan.measure), self._of_both(one)
+        checked = self.content.matrix.checked(analysis, contrast)
+        grade = grade_of(contrast, analysis, self.content.matrix)
+        size, of_both = felt([contrast], analysis.plan.measure), self._of_both(contrast)
         return self._finding(
             "question",
             "finding",
             (grade.word, support_of(checked)),
-            one=one,
+            one=contrast,
             again=again,
             grade=grade,
             size=size,
             possible=size.interval[1:-1].split(", "),
             of_both=[apa.number(value, size.places) for value in of_both],
             adds_up=size.scale == PERCENT or len(of_both) < 2 or _adds_up(of_both, size),
-            **self._means(one, size),
+            **self._means(contrast, size),
             direction=words_of_direction(analysis.plan.measure) or ("lower", "higher"),
         )
 
-    def _of_both(self, one: Contrast) -> list[float]:
+    def _of_both(self, contrast: Contrast) -> list[float]:
         """Return the difference of each of two readers; nothing where it is not known of both on a scale that subtracts."""
         analysis = self.section.analysis
         own = {
             each.groups[0]: felt([each], analysis.plan.measure)
             for each in analysis.contrasts
-            if not each.between and each.estimable and (each.label, each.at) == (one.label, one.at)
+            if not each.between and each.estimable and (each.label, each.at) == (contrast.label, contrast.at)
         }
-        if not set(one.groups) <= own.keys() or any(size.scale == ODDS for size in own.values()):
+        if not set(contrast.groups) <= own.keys() or any(size.scale == ODDS for size in own.values()):
             return []
-        return [own[group].values[0] for group in one.groups]
+        return [own[group].values[0] for group in contrast.groups]
 
-    def _means(self, one: Contrast, size: Felt) -> dict[str, str]:
+    def _means(self, contrast: Contrast, size: ResponseScaleEffect) -> dict[str, str]:
         """Return the means of both conditions, and how the estimate came about if it is not their difference."""
         measure = self.section.analysis.plan.measure
-        own = {cell.level: cell.mean for cell in self.section.cells if cell.group == one.groups[0]}
-        if one.first not in own or one.second not in own or one.at:
+        own = {cell.level: cell.mean for cell in self.section.cells if cell.group == contrast.groups[0]}
+        if contrast.first not in own or contrast.second not in own or contrast.at:
             return {"means": "", "how": ""}
-        first, second = own[one.first], own[one.second]
+        first, second = own[contrast.first], own[contrast.second]
         how = ""
         if size.scale == PERCENT:
             how = "" if abs(100 * (first / second - 1) - size.values[0]) < 0.2 else "in the mixed model, "
@@ -223,15 +225,15 @@ class _Question:
         told = f"{apa.number(first, places)} vs. {apa.number(second, places)} {measure.unit}"
         return {"means": told.strip(), "how": how}
 
-    def _of_many(self, found: Sequence[Contrast], again: bool) -> Finding:
+    def _of_many(self, found: Sequence[Contrast], again: bool) -> PlannedFinding:
         """Sum up one difference of many models, or of many pairs."""
         analysis, matrix = self.section.analysis, self.content.matrix
         of_pairs = found[0].between and not is_several(found[0].groups[0], self.content.kinds)
         order = (CLEAR, SUPPORTED, FRAGILE, CONTRADICTED, EQUIVALENT, OPEN, NOT_ESTIMABLE)
         grades: dict[str, list[str]] = {grade.word: [] for grade in order}
-        for one in found:
-            name = " vs. ".join(one.groups) if of_pairs else one.groups[-1]
-            grades[grade_of(one, analysis, matrix).word].append(name)
+        for contrast in found:
+            name = " vs. ".join(contrast.groups) if of_pairs else contrast.groups[-1]
+            grades[grade_of(contrast, analysis, matrix).word].append(name)
         return self._finding(
             "question_of_many",
             "many",
@@ -240,17 +242,17 @@ class _Question:
             found=found,
             of_pairs=of_pairs,
             grades=[(word, groups) for word, groups in grades.items() if groups],
-            size=felt([one for one in found if one.estimable] or found, analysis.plan.measure),
+            size=felt([contrast for contrast in found if contrast.estimable] or found, analysis.plan.measure),
         )
 
-    def _of_crowd(self, found: Sequence[Contrast]) -> Finding:
+    def _of_crowd(self, found: Sequence[Contrast]) -> PlannedFinding:
         """Sum up the differences of many conditions from one reference; readers without any share a sentence."""
         analysis, kinds, without = self.section.analysis, self.content.kinds, dict[str, list[str]]()
-        shown = {one.groups for one in found if one.p_adjusted < analysis.plan.alpha}
-        for groups in dict.fromkeys(one.groups for one in found if one.groups not in shown):
-            many = apa.worded(sum(one.groups == groups for one in found), "condition")
+        shown = {contrast.groups for contrast in found if contrast.p_adjusted < analysis.plan.alpha}
+        for groups in dict.fromkeys(contrast.groups for contrast in found if contrast.groups not in shown):
+            many = apa.worded(sum(contrast.groups == groups for contrast in found), "condition")
             without.setdefault(many, []).append(" vs. ".join(named(group, kinds) for group in groups))
-        some = [one for one in found if one.groups in shown]
+        some = [contrast for contrast in found if contrast.groups in shown]
         differing = of_many_conditions(some, analysis, kinds, brief=True)
         grades = Counter(
             grade_of(one, analysis, self.content.matrix).word.lower()
@@ -261,7 +263,7 @@ class _Question:
         return self._finding("question_of_crowd", "crowd", reference=found[0].second, **facts)
 
 
-def _adds_up(values: Sequence[float], size: Felt) -> bool:
+def _adds_up(values: Sequence[float], size: ResponseScaleEffect) -> bool:
     """Whether two printed numbers differ by the effect that is printed with them, to their rounding."""
     return bool(abs(values[0] - values[1] - size.values[0]) < 1.6 * 10.0**-size.places)
 
@@ -274,11 +276,11 @@ def answer_table(analyses: Sequence[Analysis], matrix: Matrix) -> ApaTable | Non
         measure = analysis.plan.measure
         units = {POINTS: "percentage points", PERCENT: "percent", ODDS: "odds ratio"}
         unit = units.get(felt(analysis.estimable[:1], measure).scale, measure.unit)
-        for one in own_tests:
-            checked = matrix.checked(analysis, one)
-            own = {"one": one, "checked": checked, "grade": grade_of(one, analysis, matrix)}
-            told = {"contrast": contrast_in_words(one), "detectable": detectable(one, analysis)}
-            sized = {"size": felt([one], measure), "unit": unit}
+        for test in own_tests:
+            checked = matrix.checked(analysis, test)
+            own = {"one": test, "checked": checked, "grade": grade_of(test, analysis, matrix)}
+            told = {"contrast": contrast_in_words(test), "detectable": detectable(test, analysis)}
+            sized = {"size": felt([test], measure), "unit": unit}
             rows.append({"place": place, "plan": analysis.plan, **own, **told, **sized})
     if not rows:
         return None
@@ -293,19 +295,19 @@ def answer_table(analyses: Sequence[Analysis], matrix: Matrix) -> ApaTable | Non
     return replace(laid, of_paper=len(rows) <= LONGEST_TABLE)
 
 
-def detectable(one: Contrast, analysis: Analysis) -> str:
+def detectable(contrast: Contrast, analysis: Analysis) -> str:
     """Return the smallest difference that 80% of studies with this standard error would find, on the scale of the estimate."""
-    size = felt([one], analysis.plan.measure)
-    if np.isinf(one.detectable):
-        return apa.Written.of("none", one.detectable)
+    size = felt([contrast], analysis.plan.measure)
+    if np.isinf(contrast.detectable):
+        return apa.Written.of("none", contrast.detectable)
     if size.scale == PERCENT:
-        return apa.number(as_percent(one.detectable), 1)
+        return apa.number(as_percent(contrast.detectable), 1)
     if size.scale == ODDS:
-        return apa.ratio(float(np.exp(one.detectable)))
-    return apa.number(one.detectable, size.places)
+        return apa.ratio(float(np.exp(contrast.detectable)))
+    return apa.number(contrast.detectable, size.places)
 
 
-def _supports(content: Content, sections: Sequence[Section]) -> dict[str, Any]:
+def _supports(content: ReportContent, sections: Sequence[Section]) -> dict[str, Any]:
     """Count the contrasts with which all checks agree, and name the others; those of which the same is said share a sentence.
 
     If that takes more than :data:`MOST_SUPPORTS` sentences, the others are counted by what any check finds.
@@ -331,12 +333,12 @@ def _supports(content: Content, sections: Sequence[Section]) -> dict[str, Any]:
     }
 
 
-def _not_concluded(content: Content, sections: Sequence[Section]) -> dict[str, Any]:
+def _not_concluded(content: ReportContent, sections: Sequence[Section]) -> dict[str, Any]:
     plans = [section.analysis.plan for section in sections]
     grades = {
-        grade_of(one, section.analysis, content.matrix)
+        grade_of(contrast, section.analysis, content.matrix)
         for section in sections
-        for one in section.analysis.contrasts
+        for contrast in section.analysis.contrasts
     }
     kinds = list(content.kinds.values())
     return {
@@ -350,7 +352,7 @@ def _not_concluded(content: Content, sections: Sequence[Section]) -> dict[str, A
     }
 
 
-def _detectable(sections: Sequence[Section]) -> Iterator[tuple[str, list[str], Felt]]:
+def _detectable(sections: Sequence[Section]) -> Iterator[tuple[str, list[str], ResponseScaleEffect]]:
     """Yield for each analysis, of many for each measure and scale, the least and the most that could be detected, and their scale."""
     found: dict[tuple[str, str], list[Analysis]] = {}
     for analysis in (section.analysis for section in sections if section.analysis.estimable):
@@ -366,7 +368,7 @@ def _detectable(sections: Sequence[Section]) -> Iterator[tuple[str, list[str], F
             yield name, list(dict.fromkeys(ends)), felt(own[0].estimable[:1], own[0].plan.measure)
 
 
-def _sample(content: Content) -> dict[str, Any]:
+def _sample(content: ReportContent) -> dict[str, Any]:
     tables, kinds = content.tables, content.kinds
     used = tables.trials[tables.trials["excluded_reason"].isna()]
     readers = []
@@ -409,7 +411,7 @@ def _doubts(sections: Sequence[Section]) -> dict[str, list[str]]:
         analysis, model = section.analysis, section.analysis.model
         doubt = ""
         if model is None:
-            doubt = "" if any(one.crossed for one in analysis.contrasts) else "none"
+            doubt = "" if any(contrast.crossed for contrast in analysis.contrasts) else "none"
         elif not model.converged:
             doubt = "check not converged" if analysis.companion else "not converged"
         elif model.singular and not analysis.companion:

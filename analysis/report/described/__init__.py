@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from analysis.costs.ratios import Cost, costs_by_level
-from analysis.descriptives import Cell, describe, describe_rows, described_rows, valid_only
+from analysis.costs.ratios import LevelCost, costs_by_level
+from analysis.descriptives import ConditionMean, describe, describe_rows, described_rows, valid_only
 from analysis.figures import Drawing
 from analysis.plan import DESCRIBED, RATING, RECOVERED, Measure, Plan
 from analysis.planned import has_ratings, held_by
 from analysis.preprocessing.exclusions import COUNTED_ONCE, each_answer_once, time_bounds
 from analysis.report.apa_tables import ApaTable, Origin
 from analysis.report.described import layouts
-from analysis.report.subgroups import Part, crossed_parts, parts_of, table_of_part
 from analysis.report.planned_effects import Asked, planned_of
+from analysis.report.subgroups import TrialPart, crossed_parts, parts_of, table_of_part
 from analysis.results import Analysis
 from analysis.tables import Tables
 
 if TYPE_CHECKING:
-    from analysis.figures.conditions import Conditions
+    from analysis.figures.conditions import ConditionMeans
 
 Pair = tuple[str, str]
 """Name of a measure, and stem of the means that are described."""
@@ -33,8 +33,8 @@ Pair = tuple[str, str]
 class Description:
     """A part with the means of each measure, and the trials that they are made of."""
 
-    part: Part
-    cells: dict[Measure, list[Cell]]
+    part: TrialPart
+    cells: dict[Measure, list[ConditionMean]]
     trials: pd.DataFrame
 
 
@@ -45,13 +45,14 @@ def described(used: pd.DataFrame, tables: Tables) -> list[Description]:
     for part in (*parts_of(used, tables), *crossed_parts(used, tables)):
         rows = part.rows(used)
         cells = {
-            one: describe(within_bounds(rows, one, tables), one, part.factor, part.levels) for one in measures
+            measure: describe(within_bounds(rows, measure, tables), measure, part.factor, part.levels)
+            for measure in measures
         }
         found.append(Description(part, cells, rows))
     return found
 
 
-def means_of(plan: Plan, used: pd.DataFrame, tables: Tables) -> list[Cell] | None:
+def means_of(plan: Plan, used: pd.DataFrame, tables: Tables) -> list[ConditionMean] | None:
     """Return the means of the trials of a plan; None for a measure that is not described for all studies."""
     if plan.measure not in DESCRIBED:
         return None
@@ -61,9 +62,9 @@ def means_of(plan: Plan, used: pd.DataFrame, tables: Tables) -> list[Cell] | Non
     return describe(within_bounds(rows, plan.measure, tables), plan.measure, plan.factor, levels)
 
 
-def means_analysed(analysis: Analysis, cells: Sequence[Cell]) -> list[Cell]:
+def means_analysed(analysis: Analysis, cells: Sequence[ConditionMean]) -> list[ConditionMean]:
     """Return the means of a plan over the trials that its model analyses, in the levels that it compares."""
-    plan, own = analysis.plan, dict[tuple[str, str], Cell]()
+    plan, own = analysis.plan, dict[tuple[str, str], ConditionMean]()
     if len(analysis.rows) and (plan.measure.logged or plan.measure.name == "correct"):
         rows = described_rows(analysis.rows, plan.measure)
         found = describe_rows(rows, plan.measure, plan.factor, analysis.levels)
@@ -72,7 +73,9 @@ def means_analysed(analysis: Analysis, cells: Sequence[Cell]) -> list[Cell]:
     return [own.get((cell.group, cell.level), cell) for cell in wanted]
 
 
-def means_table(analysis: Analysis, cells: Sequence[Cell], own: Sequence[Cell], name: str) -> ApaTable | None:
+def means_table(
+    analysis: Analysis, cells: Sequence[ConditionMean], own: Sequence[ConditionMean], name: str
+) -> ApaTable | None:
     """Lay out means of a model's trials where they are others than those of all trials; None where they are the same."""
     known = {(cell.group, cell.level): (cell.trials, round(cell.mean, 9)) for cell in cells}
     if all(known[cell.group, cell.level] == (cell.trials, round(cell.mean, 9)) for cell in own):
@@ -83,13 +86,13 @@ def means_table(analysis: Analysis, cells: Sequence[Cell], own: Sequence[Cell], 
     return replace(laid, name=name, title=f"{laid.title}, trials of this analysis", origin=origin)
 
 
-def tables_of(one: Description, prose: str) -> Iterator[tuple[Pair, ApaTable]]:
+def tables_of(description: Description, prose: str) -> Iterator[tuple[Pair, ApaTable]]:
     """Lay out the means of every measure."""
-    part = one.part
-    for measure, own in one.cells.items():
+    part = description.part
+    for measure, own in description.cells.items():
         if not own or measure is RECOVERED:
             continue
-        near = one.cells[RECOVERED]
+        near = description.cells[RECOVERED]
         if measure.name == "correct" and near:
             laid = layouts.accuracy_and_recovery_table(own, near, part.factor, prose)
         else:
@@ -97,15 +100,17 @@ def tables_of(one: Description, prose: str) -> Iterator[tuple[Pair, ApaTable]]:
         laid = table_of_part(laid, part, f"descriptives_{measure.name}_{part.stem}")
         yield (
             (measure.name, part.stem),
-            laid if measure.logged or measure is RATING else with_copies_told(laid, one.trials, part.factor),
+            laid
+            if measure.logged or measure is RATING
+            else with_copies_told(laid, description.trials, part.factor),
         )
 
 
 def planned_means(
-    analysis: Analysis, cells: Sequence[Cell], used: pd.DataFrame, tables: Tables, asked: Asked
+    analysis: Analysis, cells: Sequence[ConditionMean], used: pd.DataFrame, tables: Tables, asked: Asked
 ) -> Iterator[tuple[Drawing, ApaTable]]:
     """Draw and lay out the means of a planned analysis of which no part has them: of recovered words, and over what parts sessions."""
-    from analysis.figures.conditions import Conditions, condition_figure
+    from analysis.figures.conditions import ConditionMeans, condition_figure
 
     plan, rows = analysis.plan, analysis.rows
     measure, key = plan.measure, planned_of(analysis)
@@ -118,7 +123,7 @@ def planned_means(
         rows.assign(**{measure.name: rows["share"]}) if of_words else within_bounds(used, measure, tables)
     )
     chance = _chance(tables, used) if measure.name == "correct" else None
-    shown = Conditions(measure, plan.factor, levels, cells, trials, used.iloc[:0], chance, effects, unit)
+    shown = ConditionMeans(measure, plan.factor, levels, cells, trials, used.iloc[:0], chance, effects, unit)
     table = replace(layouts.descriptive_table(cells, measure, plan.factor), name=f"descriptives_{name}")
     if of_words:
         computed = "means by reader and level of the share of changed words that each answer recovers"
@@ -149,19 +154,19 @@ def figures_of(
     one: Description, used: pd.DataFrame, tables: Tables, asked: Asked, analyses: Sequence[Analysis]
 ) -> Iterator[tuple[Pair, Drawing]]:
     """Draw the means of every measure, those with planned contrasts first, and what each condition costs against the first."""
-    from analysis.figures.conditions import Conditions, condition_figure, position_figure
+    from analysis.figures.conditions import ConditionMeans, condition_figure, position_figure
 
     part, factor, levels = one.part, one.part.factor, one.part.levels
     rows, pilot = part.rows(used), part.rows(_pilot(tables))
-    panels: list[tuple[Measure, Sequence[Cost], Sequence[Cost]]] = []
-    shown: list[Conditions] = []
+    panels: list[tuple[Measure, Sequence[LevelCost], Sequence[LevelCost]]] = []
+    shown: list[ConditionMeans] = []
     for measure, own in one.cells.items():
         if not own:
             continue
         trials = within_bounds(rows, measure, tables)
         chance = _chance(tables, rows) if measure.name == "correct" else None
         unit, effects = asked.get((measure.name, part.stem), ("", ()))
-        shown.append(Conditions(measure, factor, levels, own, trials, pilot, chance, effects, unit))
+        shown.append(ConditionMeans(measure, factor, levels, own, trials, pilot, chance, effects, unit))
         if measure in (RECOVERED, RATING) or factor in tables.crossed:
             continue
         study = str(tables.dictionary["study"])
@@ -181,7 +186,7 @@ def figures_of(
         yield (panels[0][0].name, part.stem), drawing
 
 
-def _by_figure(shown: Sequence[Conditions]) -> Iterator[list[Conditions]]:
+def _by_figure(shown: Sequence[ConditionMeans]) -> Iterator[list[ConditionMeans]]:
     """Yield the measures of each figure: those with planned contrasts first, where the first shares its own with a time."""
     planned = sorted(shown, key=lambda row: not row.effects)
     together = planned[:2]

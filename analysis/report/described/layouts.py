@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis.descriptives import WILSON, Cell, participants_intervals, why_no_interval
+from analysis.descriptives import WILSON, ConditionMean, participants_intervals, why_no_interval
 from analysis.intervals import OF_SHARES
 from analysis.mixed import Fit
+from analysis.parameter_recovery import Recovered
 from analysis.plan import RATING, RECOVERED, Measure
 from analysis.readers import PARTICIPANT_KINDS
-from analysis.parameter_recovery import Recovered
 from analysis.report.apa_tables import ApaTable
 from analysis.report.filters import JUDGED, PEOPLE, USED, Condition, filled, timed_well
-from analysis.report.layout import Layout
+from analysis.report.layout import ChapterLayout
 
-LAYOUT = Layout(Path(__file__).parent)
+LAYOUT = ChapterLayout(Path(__file__).parent)
 
 
 def flow_table(flow: pd.DataFrame, kinds: dict[str, str]) -> ApaTable:
@@ -29,7 +29,7 @@ def flow_table(flow: pd.DataFrame, kinds: dict[str, str]) -> ApaTable:
     return LAYOUT.table("flow", rows, groups=list(flow.columns), kinds=kinds)
 
 
-def descriptive_table(cells: Sequence[Cell], measure: Measure, factor: str) -> ApaTable:
+def descriptive_table(cells: Sequence[ConditionMean], measure: Measure, factor: str) -> ApaTable:
     """Lay out means, spreads and intervals of every reader group in every condition."""
     times, places = (1, 0) if measure.logged else (1, 2) if measure is RATING else (100, 1)
     over_items = OF_SHARES if any(cell.interval == WILSON for cell in cells) else "Student's over items"
@@ -53,15 +53,15 @@ def descriptive_table(cells: Sequence[Cell], measure: Measure, factor: str) -> A
     )
 
 
-def _row(cell: Cell) -> dict[str, Any]:
+def _row(cell: ConditionMean) -> dict[str, Any]:
     return {name: value for name, value in asdict(cell).items() if name != "interval"}
 
 
-def _kinds(cells: Sequence[Cell]) -> dict[str, str]:
+def _kinds(cells: Sequence[ConditionMean]) -> dict[str, str]:
     return {cell.group: cell.kind for cell in cells}
 
 
-def _spread(cells: Sequence[Cell]) -> dict[str, Any]:
+def _spread(cells: Sequence[ConditionMean]) -> dict[str, Any]:
     """Say what n counts, and what SD is where any cell has one."""
     of_people = {cell.kind in PARTICIPANT_KINDS for cell in cells}
     has_sd = any(np.isfinite(cell.sd) for cell in cells)
@@ -70,7 +70,7 @@ def _spread(cells: Sequence[Cell]) -> dict[str, Any]:
     return {"has_sd": has_sd, "units_told": f"n = {units}.{' SD is between participants.' if has_sd else ''}"}
 
 
-def intervals_told(cells: Sequence[Cell], over_items: str = "") -> str:
+def intervals_told(cells: Sequence[ConditionMean], over_items: str = "") -> str:
     """Say what the intervals are, of participants and of models and baselines, as far as the table has them."""
     told = []
     if any(cell.kind in PARTICIPANT_KINDS for cell in cells):
@@ -93,7 +93,7 @@ def _rows_of(measure: Measure) -> tuple[Condition, ...]:
 
 
 def accuracy_and_recovery_table(
-    exact: Sequence[Cell], near: Sequence[Cell], factor: str, prose: str
+    exact: Sequence[ConditionMean], near: Sequence[ConditionMean], factor: str, prose: str
 ) -> ApaTable:
     """Lay out exact accuracy and mean recovery of typed answers side by side; ``prose`` describes the score."""
     recovery = {(cell.group, cell.level): cell for cell in near}

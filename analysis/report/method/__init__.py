@@ -20,16 +20,16 @@ from analysis.names import in_words
 from analysis.plan import MEASURES
 from analysis.preprocessing.exclusions import keeps_right_answers_alone, time_bounds
 from analysis.preprocessing.participant_flow import flow_steps
-from analysis.reproductions.h_test import RULE
 from analysis.random_structure import CONDITIONS_APART, ITEMS_FOR_A_COLUMN, MOST_COLUMNS
 from analysis.readers import PARTICIPANT_KINDS
 from analysis.report.apa_tables import ApaTable
-from analysis.report.layout import Layout
+from analysis.report.layout import ChapterLayout
 from analysis.report.references import Reference, reference, written
+from analysis.reproductions.h_test import RULE
 from analysis.results import Analysis
 from analysis.tables import Tables
 
-LAYOUT = Layout(Path(__file__).parent)
+LAYOUT = ChapterLayout(Path(__file__).parent)
 PACKAGES = ("numpy", "scipy", "pandas", "statsmodels", "matplotlib")
 STATED = "statements of rules, analyzed separately"
 MOST_SINGLY = 3
@@ -140,7 +140,7 @@ def _models(tables: Tables, table: str | None) -> dict[str, Any]:
         **{"models": len(models), "baselines": baselines, "table": table},
         "all_imported": all(_imported(readers[name]) for name in models),
         "looking": [
-            one for one in models if (readers[one].get("settings") or {}).get("presentation") == "image"
+            model for model in models if (readers[model].get("settings") or {}).get("presentation") == "image"
         ],
         "wording": (tables.dictionary.get("procedure") or {}).get("wording"),
         "alike": [{**dict(zip(heads, key, strict=True)), "names": names} for key, names in together],
@@ -257,7 +257,7 @@ def _procedure(tables: Tables) -> dict[str, Any]:
     readers, told = tables.dictionary["readers"].values(), tables.dictionary.get("procedure") or {}
     stated = tables.trials[_statements(tables.trials)]
     came = tables.dictionary.get("participants") or {}
-    imported = [one.get("kind") == "model" and _imported(one) for one in readers]
+    imported = [reader.get("kind") == "model" and _imported(reader) for reader in readers]
     return {
         "imported_trials": came["imported_trials"] if _all_imported(tables) else None,
         "only_imported_models": bool(imported) and all(imported),
@@ -308,14 +308,18 @@ def agreement_said(rating: Mapping[str, Any]) -> Markup:
 
 
 def _analysis(tables: Tables, analyses: tuple[Analysis, ...], has_models: bool) -> dict[str, Any]:
-    fitted = [one for one in analyses if one.model is not None]
-    estimated = [one for one in analyses if any(each.crossed is not None for each in one.contrasts)]
+    fitted = [analysis for analysis in analyses if analysis.model is not None]
+    estimated = [
+        analysis for analysis in analyses if any(each.crossed is not None for each in analysis.contrasts)
+    ]
     shares = [one for one in estimated if one.plan.measure.scale == "points"]
     timed = [one for one in fitted if one.plan.measure.logged]
     used = tables.trials[tables.trials["excluded_reason"].isna()]
     people = used[used["reader_kind"].isin(PARTICIPANT_KINDS)]
     exclude = tables.dictionary["exclude"]
-    priors = list(dict.fromkeys(f"a {one.plan.bayes.said}" for one in analyses if one.plan.bayes))
+    priors = list(
+        dict.fromkeys(f"a {analysis.plan.bayes.said}" for analysis in analyses if analysis.plan.bayes)
+    )
     bounded = {one.title: time_bounds(exclude, one.name) for one in MEASURES.values() if one.logged}
     return {
         **{
@@ -329,15 +333,15 @@ def _analysis(tables: Tables, analyses: tuple[Analysis, ...], has_models: bool) 
         "several_groups": any(len(one.groups) > 1 for one in estimated),
         "has_fixed_items": any(one.plan.items == "fixed" for one in estimated),
         "has_rating_companion": any(one.companion is not None for one in estimated if one not in shares),
-        "has_share_companion": any(one.companion is not None for one in shares),
+        "has_share_companion": any(share.companion is not None for share in shares),
         "correct_only": [one.plan.name for one in timed if keeps_right_answers_alone(one.plan.exclude)],
         "bounded": {title: bounds for title, bounds in bounded.items() if bounds is not None},
         **{"most_columns": MOST_COLUMNS, "items_for_a_column": ITEMS_FOR_A_COLUMN},
         "conditions_apart": (CONDITIONS_APART[0], CONDITIONS_APART[-1]),
         "has_two_factors": any(one.plan.crossing is not None for one in fitted),
-        "has_results": any(one.has_results for one in analyses),
-        "has_planned": any(one.plan.planned for one in analyses),
-        "has_exploratory": any(one.contrasts and not one.plan.planned for one in analyses),
+        "has_results": any(analysis.has_results for analysis in analyses),
+        "has_planned": any(analysis.plan.planned for analysis in analyses),
+        "has_exploratory": any(analysis.contrasts and not analysis.plan.planned for analysis in analyses),
         "has_accuracy": bool(shares) or bool(used["correct"].notna().any()),
         "has_models_of_language": bool((used["reader_kind"] == "model").any()),
         "has_participants": len(people),
@@ -346,17 +350,17 @@ def _analysis(tables: Tables, analyses: tuple[Analysis, ...], has_models: bool) 
             for name in tables.factors
         ),
         "has_equivalence": any(
-            one.plan.equivalence is not None and len(one.plan.groups) > 1 for one in analyses
+            analysis.plan.equivalence is not None and len(analysis.plan.groups) > 1 for analysis in analyses
         ),
         "priors": priors and apa.listing(priors),
-        "stands_in": any(one.plan.stand_in for one in analyses),
+        "stands_in": any(analysis.plan.stand_in for analysis in analyses),
         "software": software_words(tables.dictionary),
     }
 
 
 def cited_keys(paragraphs: tuple[Markup, ...], keys: tuple[str, ...]) -> list[str]:
     """Return which of these references a text cites."""
-    said = " ".join(str(one) for one in paragraphs)
+    said = " ".join(str(paragraph) for paragraph in paragraphs)
     return [key for key in keys if str(escape(reference(key).cited())) in said]
 
 

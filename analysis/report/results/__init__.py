@@ -14,17 +14,17 @@ import numpy as np
 from markupsafe import Markup, escape
 
 from analysis import apa
-from analysis.descriptives import Cell
+from analysis.descriptives import ConditionMean
 from analysis.multiple_comparisons import family_name
 from analysis.plan import ALPHA, Measure
 from analysis.readers import PARTICIPANT_KINDS, is_several, listed, spoken, theirs
 from analysis.report.apa_tables import decimals
-from analysis.report.effect_sizes import felt
-from analysis.report.layout import Layout
 from analysis.report.condense_levels import MOST_TOLD, by_level
+from analysis.report.effect_sizes import felt
+from analysis.report.layout import ChapterLayout
 from analysis.results import Analysis, Contrast
 
-LAYOUT = Layout(Path(__file__).parent)
+LAYOUT = ChapterLayout(Path(__file__).parent)
 MOST_SINGLY = 3
 """Models, or pairs of readers, of which one difference is told one by one."""
 MOST_LEVELS = 6
@@ -48,7 +48,7 @@ def _said(passage: str, analysis: Analysis, kinds: Kinds, **values: Any) -> Mark
 
 def paragraphs(
     analysis: Analysis,
-    cells: Sequence[Cell],
+    cells: Sequence[ConditionMean],
     kinds: Kinds,
     table: str | None,
     said: set[Markup] | None = None,
@@ -68,20 +68,22 @@ def paragraphs(
         told.append(LAYOUT.sentences("all_means", means=fresh, table=of_means))
     if analysis.has_results:
         told.append(_model(analysis, table))
-        tested = {analysis.test_of(one): one for one in analysis.contrasts if not one.left_out}
+        tested = {
+            analysis.test_of(contrast): contrast for contrast in analysis.contrasts if not contrast.left_out
+        }
         fresh_tests = [one for test, one in tested.items() if test not in reported]
         told += differences(fresh_tests, analysis, kinds, of_differences)
         for name in dict.fromkeys(reported[test] for test in tested if test in reported):
             labels = dict.fromkeys(one.label for test, one in tested.items() if reported.get(test) == name)
             told.append(LAYOUT.sentences("reported", name=name, labels=list(labels)))
         reported.update({test: analysis.plan.heading for test in tested if test not in reported})
-    told.append(Markup(" ").join(escape(one) for one in analysis.remarks))
+    told.append(Markup(" ").join(escape(remark) for remark in analysis.remarks))
     return [one for one in told if one]
 
 
-def _means(cells: Sequence[Cell], analysis: Analysis) -> list[Markup]:
+def _means(cells: Sequence[ConditionMean], analysis: Analysis) -> list[Markup]:
     """Write the means of each reader; of many models, in each condition the least and the greatest."""
-    by_group: dict[str, list[Cell]] = {}
+    by_group: dict[str, list[ConditionMean]] = {}
     for cell in cells:
         by_group.setdefault(cell.group, []).append(cell)
     models = [group for group, own in by_group.items() if own[0].kind == "model"]
@@ -108,7 +110,7 @@ def mean_in_words(value: float, measure: Measure) -> str:
     return f"{apa.number(value, 2)} {measure.unit}"
 
 
-def _descriptive(cells: Sequence[Cell], analysis: Analysis) -> Markup:
+def _descriptive(cells: Sequence[ConditionMean], analysis: Analysis) -> Markup:
     """Write the means of one reader, of accuracy and times with their SD."""
     measure, group, kind = analysis.plan.measure, cells[0].group, cells[0].kind
     spread = words_of_direction(measure) is not None
@@ -116,10 +118,10 @@ def _descriptive(cells: Sequence[Cell], analysis: Analysis) -> Markup:
     times, places = (1, 0) if measure.logged else (100, 1)
     pairs = [
         (
-            mean_in_words(one.mean, measure),
-            apa.number(times * one.sd, places) if spread and np.isfinite(one.sd) else "",
+            mean_in_words(cell.mean, measure),
+            apa.number(times * cell.sd, places) if spread and np.isfinite(cell.sd) else "",
         )
-        for one in cells
+        for cell in cells
     ]
     values = []
     for place, (mean, sd) in enumerate(pairs):
@@ -157,12 +159,12 @@ def differences(
         return []
     crowded, others = crowds(tested)
     told = [of_many_conditions(crowd, analysis, kinds) for crowd in crowded]
-    silent = [] if analysis.plan.planned else [one for one in others if _is_open(one, analysis)]
+    silent = [] if analysis.plan.planned else [other for other in others if _is_open(other, analysis)]
     silent = silent if len(silent) > 1 else []
-    others = [one for one in others if not (silent and _is_open(one, analysis))]
+    others = [other for other in others if not (silent and _is_open(other, analysis))]
     is_short = bool(crowded or silent)
-    for label in dict.fromkeys(one.label for one in others):
-        parted = runs([one for one in others if one.label == label], kinds, analysis.plan.alpha)
+    for label in dict.fromkeys(other.label for other in others):
+        parted = runs([other for other in others if other.label == label], kinds, analysis.plan.alpha)
         is_short |= any(len(run) > 1 for run in parted)
         told.append(Markup(" ").join(of_one_outcome(run, analysis, kinds) for run in parted))
     if silent:
@@ -174,8 +176,8 @@ def differences(
     return [*told, *([last] if last else [])]
 
 
-def _is_open(one: Contrast, analysis: Analysis) -> bool:
-    return one.estimable and one.p_adjusted >= analysis.plan.alpha and one.equivalence is None
+def _is_open(contrast: Contrast, analysis: Analysis) -> bool:
+    return contrast.estimable and contrast.p_adjusted >= analysis.plan.alpha and contrast.equivalence is None
 
 
 def crowds(
@@ -183,19 +185,19 @@ def crowds(
 ) -> tuple[list[list[Contrast]], list[Contrast]]:
     """Part comparisons into those of more than ``most_levels`` conditions with one reference, of all readers, and the rest."""
     together: dict[str, list[Contrast]] = {}
-    for one in found:
-        if one.estimable and not one.at:
-            together.setdefault(one.second, []).append(one)
+    for contrast in found:
+        if contrast.estimable and not contrast.at:
+            together.setdefault(contrast.second, []).append(contrast)
     many = [own for own in together.values() if len({one.first for one in own}) > most_levels]
     crowded = {id(one) for own in many for one in own}
-    return many, [one for one in found if id(one) not in crowded]
+    return many, [contrast for contrast in found if id(contrast) not in crowded]
 
 
 def runs(found: Sequence[Contrast], kinds: Kinds, alpha: float) -> list[list[Contrast]]:
     """Part comparisons of one difference, of readers and then between them, into lists of one outcome that are told together."""
     told: list[list[Contrast]] = []
     for between in (False, True):
-        own = [one for one in found if one.between == between]
+        own = [contrast for contrast in found if contrast.between == between]
         free = {id(one) for one in own if between or not is_several(one.groups[0], kinds)}
         together: dict[tuple[str, str], list[Contrast]] = {}
         for one in own:
@@ -210,16 +212,16 @@ def runs(found: Sequence[Contrast], kinds: Kinds, alpha: float) -> list[list[Con
     return told
 
 
-def outcome(one: Contrast, alpha: float) -> str:
+def outcome(contrast: Contrast, alpha: float) -> str:
     """Say in a word what a comparison came to; of an interaction, how the difference at the first level compares with the other."""
-    if not one.estimable:
+    if not contrast.estimable:
         return NOT_ESTIMABLE
-    if one.p_adjusted >= alpha:
+    if contrast.p_adjusted >= alpha:
         return NOT_SIGNIFICANT
-    if len(one.simple) == 2:
-        here, there = one.simple
+    if len(contrast.simple) == 2:
+        here, there = contrast.simple
         return OPPOSITE if here * there < 0 else "larger" if abs(here) > abs(there) else "smaller"
-    return "lower" if one.estimate < 0 else "higher"
+    return "lower" if contrast.estimate < 0 else "higher"
 
 
 def verdict(found: Sequence[Contrast], analysis: Analysis, kinds: Kinds) -> Markup:
@@ -228,7 +230,7 @@ def verdict(found: Sequence[Contrast], analysis: Analysis, kinds: Kinds) -> Mark
 
 
 def _compared(found: Sequence[Contrast], analysis: Analysis, kinds: Kinds) -> dict[str, Any]:
-    groups = [one.groups[-1] for one in found]
+    groups = [contrast.groups[-1] for contrast in found]
     return {
         "found": found,
         "first": found[0],
@@ -237,7 +239,7 @@ def _compared(found: Sequence[Contrast], analysis: Analysis, kinds: Kinds) -> di
         "several": len(found) > 1 or is_several(groups[0], kinds),
         "result": outcome(found[0], analysis.plan.alpha),
         "direction": words_of_direction(analysis.plan.measure),
-        "reversed": [one for one in found if reverses(one)],
+        "reversed": [contrast for contrast in found if reverses(contrast)],
         "equivalent": EQUIVALENT,
         "exp": np.exp,
     }
@@ -267,18 +269,22 @@ def of_one_outcome(found: Sequence[Contrast], analysis: Analysis, kinds: Kinds) 
     )
 
 
-def _places(one: Contrast, analysis: Analysis) -> int:
-    return 1 if one.crossed is not None and analysis.plan.measure.scale == "points" else decimals(one.se, 2)
+def _places(contrast: Contrast, analysis: Analysis) -> int:
+    return (
+        1
+        if contrast.crossed is not None and analysis.plan.measure.scale == "points"
+        else decimals(contrast.se, 2)
+    )
 
 
-def statistics(one: Contrast, analysis: Analysis) -> Markup:
+def statistics(contrast: Contrast, analysis: Analysis) -> Markup:
     """Write the estimate in points or b, SE, z or t, adjusted p, and its interval."""
-    return _said("statistics", analysis, {}, first=one, places=_places(one, analysis))
+    return _said("statistics", analysis, {}, first=contrast, places=_places(contrast, analysis))
 
 
-def _bound(one: Contrast, analysis: Analysis) -> tuple[str, str]:
+def _bound(contrast: Contrast, analysis: Analysis) -> tuple[str, str]:
     """Return the bound of an equivalence test, and the interval that was held against it; empty without one."""
-    test, bound = one.equivalence, analysis.plan.equivalence
+    test, bound = contrast.equivalence, analysis.plan.equivalence
     if test is None or bound is None:
         return "", ""
     if bound.unit == "ratio":
@@ -288,20 +294,20 @@ def _bound(one: Contrast, analysis: Analysis) -> tuple[str, str]:
     return f"±{bound.value:g} {unit}", apa.interval(test.low, test.high, places)
 
 
-def _in_mixed_model(one: Contrast, analysis: Analysis) -> Contrast | None:
+def _in_mixed_model(contrast: Contrast, analysis: Analysis) -> Contrast | None:
     """Return the difference in the mixed model of people where that comes to another conclusion."""
-    if analysis.companion is None or one.crossed is None:
+    if analysis.companion is None or contrast.crossed is None:
         return None
     for other in analysis.companion.contrasts:
-        if (other.label, other.groups) == (one.label, one.groups):
-            is_same = (other.p_adjusted < analysis.plan.alpha) == (one.p_adjusted < analysis.plan.alpha)
+        if (other.label, other.groups) == (contrast.label, contrast.groups):
+            is_same = (other.p_adjusted < analysis.plan.alpha) == (contrast.p_adjusted < analysis.plan.alpha)
             return None if is_same or not other.estimable else other
     return None
 
 
 def adjustment(analyses: Sequence[Analysis], kinds: Kinds, table: str | None, *, is_short: bool) -> Markup:
     """Say how analyses of one measure are adjusted, what they could have detected, and where their table is."""
-    plan, found = analyses[0].plan, [one for analysis in analyses for one in analysis.contrasts]
+    plan, found = analyses[0].plan, [contrast for analysis in analyses for contrast in analysis.contrasts]
     least = [replace(one, estimate=one.detectable) for analysis in analyses for one in analysis.estimable]
     least = [one for one in least if not np.isnan(one.estimate)]
     finite = [one for one in least if np.isfinite(one.estimate)]
@@ -327,9 +333,9 @@ def family_in_words(analysis: Analysis, *others: Analysis) -> str:
     if others:
         return "over the tests of each analysis"
     if not plan.planned:
-        many = max(one.family for one in analysis.contrasts)
+        many = max(contrast.family for contrast in analysis.contrasts)
         return f"over the {apa.worded(many, 'test')} of this analysis"
-    sizes = {one.elsewhere or family_name(plan): one.family for one in analysis.contrasts}
+    sizes = {contrast.elsewhere or family_name(plan): contrast.family for contrast in analysis.contrasts}
     return "over " + apa.listing(
         [f"the {apa.worded(n, 'planned test')} of {one}" for one, n in sizes.items()]
     )
@@ -342,9 +348,9 @@ def words_of_direction(measure: Measure) -> tuple[str, str] | None:
     return ("less accurate", "more accurate") if measure.family == "binomial" else ("faster", "slower")
 
 
-def reverses(one: Contrast) -> bool:
+def reverses(contrast: Contrast) -> bool:
     """Whether an interaction that is certain in percentage points points the other way in log odds."""
-    return bool(one.orders > 1 and one.excludes_zero and one.log_odds * one.estimate < 0)
+    return bool(contrast.orders > 1 and contrast.excludes_zero and contrast.log_odds * contrast.estimate < 0)
 
 
 def of_many_conditions(
@@ -354,9 +360,9 @@ def of_many_conditions(
     said: list[Markup] = []
     for between in (False, True):
         readers: dict[tuple[str, ...], list[Contrast]] = {}
-        for one in found:
-            if one.between == between:
-                readers.setdefault(one.groups, []).append(one)
+        for contrast in found:
+            if contrast.between == between:
+                readers.setdefault(contrast.groups, []).append(contrast)
         models = [groups for groups in readers if not is_several(groups[-1], kinds)]
         models = models if len(models) > MOST_SINGLY else []
         alike: dict[tuple[str, str], list[list[Contrast]]] = {}
@@ -370,18 +376,18 @@ def of_many_conditions(
     return Markup(" ").join(said)
 
 
-def _size(one: Contrast) -> float:
-    return abs(one.estimate)
+def _size(contrast: Contrast) -> float:
+    return abs(contrast.estimate)
 
 
 def _differing(found: Iterable[Contrast], analysis: Analysis) -> list[Contrast]:
-    return [one for one in found if outcome(one, analysis.plan.alpha) != NOT_SIGNIFICANT]
+    return [contrast for contrast in found if outcome(contrast, analysis.plan.alpha) != NOT_SIGNIFICANT]
 
 
-def _in_brackets(one: Contrast, analysis: Analysis, brief: bool) -> Markup:
+def _in_brackets(contrast: Contrast, analysis: Analysis, brief: bool) -> Markup:
     if not brief:
-        return statistics(one, analysis)
-    return _said("brief", analysis, {}, first=one, size=felt([one], analysis.plan.measure))
+        return statistics(contrast, analysis)
+    return _said("brief", analysis, {}, first=contrast, size=felt([contrast], analysis.plan.measure))
 
 
 def _of_reader(found: Sequence[Contrast], analysis: Analysis, kinds: Kinds, brief: bool) -> Markup:

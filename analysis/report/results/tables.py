@@ -18,7 +18,7 @@ from analysis.report.apa_tables import ApaTable, Head, Origin, decimals
 from analysis.report.filters import JUDGED, USED, filled, where
 from analysis.report.results import LAYOUT, family_in_words
 from analysis.report.terms import GROUPS, UNITS, component_in_words, in_order, term_in_words
-from analysis.results import Analysis, Contrast, FittedModel
+from analysis.results import Analysis, Contrast, FittedModelResult
 
 WAYS = {"two-sided": "", "greater": " > 0", "less": " < 0"}
 """How a table marks the direction of a test."""
@@ -33,13 +33,13 @@ def model_table(analysis: Analysis, name: str) -> ApaTable:
     model = analysis.model
     assert model is not None
     tested, rows = False, []
-    for one, own in zip(analysis.effects, model.coefficients, strict=True):
-        tested |= one is not own
-        if is_check and one is not own:
-            one = replace(one, statistic=np.nan, df=None, p=np.nan, low=np.nan, high=np.nan)
-        term = term_in_words(one.term, analysis)
-        rows.append({"one": one, "term": term, "is_intercept": one.term == "(Intercept)"})
-    estimable = [one.se for one in model.coefficients if one.estimable]
+    for effect, own in zip(analysis.effects, model.coefficients, strict=True):
+        tested |= effect is not own
+        if is_check and effect is not own:
+            effect = replace(effect, statistic=np.nan, df=None, p=np.nan, low=np.nan, high=np.nan)
+        term = term_in_words(effect.term, analysis)
+        rows.append({"one": effect, "term": term, "is_intercept": effect.term == "(Intercept)"})
+    estimable = [coefficient.se for coefficient in model.coefficients if coefficient.estimable]
     laid = LAYOUT.table(
         "model",
         rows,
@@ -49,7 +49,7 @@ def model_table(analysis: Analysis, name: str) -> ApaTable:
         measure=analysis.plan.measure,
         logistic=model.family == "binomial",
         raw=analysis.plan.measure.scale == "raw",
-        statistic="z" if all(one.df is None for one in model.coefficients) else "t",
+        statistic="z" if all(coefficient.df is None for coefficient in model.coefficients) else "t",
         places=decimals(min(estimable, default=1.0), 2),
         is_any_undetermined=len(estimable) < len(rows),
         tested=tested,
@@ -69,7 +69,7 @@ def model_table(analysis: Analysis, name: str) -> ApaTable:
     if model.sigma is not None:
         cells = ["Residual", apa.number(model.sigma**2, 3), apa.number(model.sigma, 3)]
         more.append(_padded(cells, width))
-    if model.determined and all(one.estimable for one in model.coefficients):
+    if model.determined and all(coefficient.estimable for coefficient in model.coefficients):
         found = r_squared(model.source)
         shares = {
             "Marginal (fixed effects)": found.marginal,
@@ -84,7 +84,7 @@ def model_table(analysis: Analysis, name: str) -> ApaTable:
 
 
 def _who(analysis: Analysis) -> str:
-    order = dict.fromkeys(group for one in analysis.contrasts for group in one.groups)
+    order = dict.fromkeys(group for contrast in analysis.contrasts for group in contrast.groups)
     own = sorted(analysis.groups, key=lambda group: [*order].index(group) if group in order else len(order))
     return apa.listing([spoken(group) for group in own])
 
@@ -99,7 +99,7 @@ def _outcome(analysis: Analysis) -> str:
     return f"{measure.noun} in {measure.unit}"
 
 
-def _units(model: FittedModel, analysis: Analysis) -> list[str]:
+def _units(model: FittedModelResult, analysis: Analysis) -> list[str]:
     """Count the levels of each grouping factor in words."""
     names = dict(UNITS)
     if analysis.plan.formula is not None and set(analysis.groups) - {"human", "simulated"}:
@@ -125,27 +125,29 @@ def _padded(cells: list[str], width: int, *, is_head: bool = False) -> tuple[str
     return Head(row) if is_head else row
 
 
-def _row(one: Contrast) -> dict[str, Any]:
+def _row(contrast: Contrast) -> dict[str, Any]:
     """Return what each table of differences says of one: its label with the direction of its test, and the readers above it."""
     return {
-        "one": one,
-        "label": one.label + (WAYS[one.direction] if one.estimable else ""),
-        "heading": " vs. ".join(spoken(group) for group in one.groups),
+        "one": contrast,
+        "label": contrast.label + (WAYS[contrast.direction] if contrast.estimable else ""),
+        "heading": " vs. ".join(spoken(group) for group in contrast.groups),
     }
 
 
 def contrast_table(analysis: Analysis, name: str, others: Sequence[Analysis] = ()) -> ApaTable:
     """Lay out the tested differences of an analysis, and of others of its kind: each with the p value and interval that agree."""
     plan, analyses = analysis.plan, (analysis, *others)
-    found = [one for each in analyses for one in each.contrasts]
+    found = [contrast for each in analyses for contrast in each.contrasts]
     in_points = any(one.crossed is not None for one in found)
     of_shares = in_points and plan.measure.scale == "points"
     rows = []
     for each in analyses:
         part = f"{part_of(each)}: " if others else ""
-        for one in _by_readers(sorted(each.contrasts, key=lambda one: len(one.groups))):
-            row = _row(one)
-            who = f"Difference of differences: {row['heading']}" if one.between else headed(one.groups[0])
+        for reader in _by_readers(sorted(each.contrasts, key=lambda contrast: len(contrast.groups))):
+            row = _row(reader)
+            who = (
+                f"Difference of differences: {row['heading']}" if reader.between else headed(reader.groups[0])
+            )
             rows.append({**row, "heading": part + who})
     return LAYOUT.table(
         "differences",
@@ -175,19 +177,21 @@ def part_of(analysis: Analysis) -> str:
 
 def origin_of_contrasts(analyses: Sequence[Analysis]) -> Origin:
     """Return where the differences of analyses come from: trials, if they are estimated as shares, and mixed models."""
-    shares = [one for one in analyses if any(each.crossed is not None for each in one.contrasts)]
-    fits = tuple(one.fit for one in analyses if one not in shares and one.fit is not None)
+    shares = [
+        analysis for analysis in analyses if any(each.crossed is not None for each in analysis.contrasts)
+    ]
+    fits = tuple(analysis.fit for analysis in analyses if analysis not in shares and analysis.fit is not None)
     if not shares:
         return Origin(fits, computed=OF_DIFFERENCES)
-    factors = tuple(dict.fromkeys(one.plan.factor for one in shares))
-    groups = tuple(dict.fromkeys(group for one in shares for group in one.groups))
+    factors = tuple(dict.fromkeys(share.plan.factor for share in shares))
+    groups = tuple(dict.fromkeys(group for share in shares for group in share.groups))
     shown = factors if len(factors) == 1 else ()
-    own = {one.plan.name for one in shares if one.plan.planned}
+    own = {share.plan.name for share in shares if share.plan.planned}
     columns: tuple[str, ...] = ("correct", "response_status")
     used = JUDGED
-    if all(one.plan.measure is RATING for one in shares):
+    if all(share.plan.measure is RATING for share in shares):
         columns, used = ("rating",), (USED, *filled("rating"))
-    elif all(one.plan.measure.value == "share" for one in shares):
+    elif all(share.plan.measure.value == "share" for share in shares):
         columns = ("trial_type", "answer", "response", "response_status")
         used = (USED, where("trial_type", "recover"), *filled("answer", "response_status"))
     return Origin(
@@ -220,14 +224,16 @@ def bayes_table(analysis: Analysis, name: str) -> ApaTable | None:
 
 
 def _by_readers(found: Sequence[Contrast]) -> list[Contrast]:
-    order = list(dict.fromkeys(one.groups for one in found))
-    return sorted(found, key=lambda one: order.index(one.groups))
+    order = list(dict.fromkeys(contrast.groups for contrast in found))
+    return sorted(found, key=lambda contrast: order.index(contrast.groups))
 
 
 def equivalence_table(analysis: Analysis, name: str) -> ApaTable | None:
     """Lay out the equivalence tests of an analysis; None where it has none."""
     bound, measure = analysis.plan.equivalence, analysis.plan.measure
-    tested = [(one, one.equivalence) for one in _by_readers(analysis.contrasts) if one.equivalence]
+    tested = [
+        (reader, reader.equivalence) for reader in _by_readers(analysis.contrasts) if reader.equivalence
+    ]
     if bound is None or not tested:
         return None
     is_ratio, tests = bound.unit == "ratio", [test for _, test in tested]

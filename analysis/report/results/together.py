@@ -9,11 +9,11 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from analysis import apa
-from analysis.descriptives import Cell
+from analysis.descriptives import ConditionMean
 from analysis.names import plain
 from analysis.readers import named
 from analysis.report.apa_tables import ApaTable
-from analysis.report.effect_sizes import Felt, felt
+from analysis.report.effect_sizes import ResponseScaleEffect, felt
 from analysis.report.results import LAYOUT, MOST_LEVELS, adjustment, mean_in_words, reverses
 from analysis.report.results.tables import contrast_table, origin_of_contrasts, part_of
 from analysis.results import Analysis, Contrast
@@ -30,12 +30,12 @@ class Together:
     def of(cls, analyses: Sequence[Analysis], kinds: Mapping[str, str]) -> list[Together]:
         """Put analyses together that nobody planned, of one measure by one factor on one scale; every other one stays alone."""
         found: dict[Any, list[Analysis]] = {}
-        for one in analyses:
-            plan = one.plan
-            key: Any = id(one)
-            if not plan.planned and plan.subset and one.estimable:
-                key = (plan.measure.name, plan.factor, felt(one.estimable, plan.measure).scale)
-            found.setdefault(key, []).append(one)
+        for analysis in analyses:
+            plan = analysis.plan
+            key: Any = id(analysis)
+            if not plan.planned and plan.subset and analysis.estimable:
+                key = (plan.measure.name, plan.factor, felt(analysis.estimable, plan.measure).scale)
+            found.setdefault(key, []).append(analysis)
         return [cls(tuple(own), kinds) for own in found.values()]
 
     @property
@@ -78,15 +78,15 @@ class Together:
             most_told=MOST_LEVELS,
             others=others,
             size=felt(others, measure) if others else None,
-            lost=sum(not one.estimable for analysis in self.analyses for one in analysis.contrasts),
+            lost=sum(not contrast.estimable for analysis in self.analyses for contrast in analysis.contrasts),
             reversed=sum(map(reverses, significant)),
         )
 
-    def _who(self, one: Contrast) -> str:
-        return " vs. ".join(named(group, dict(self.kinds)) for group in one.groups)
+    def _who(self, contrast: Contrast) -> str:
+        return " vs. ".join(named(group, dict(self.kinds)) for group in contrast.groups)
 
     def paragraphs(
-        self, cells: Collection[Cell], of_analyses: str | None, of_differences: str | None
+        self, cells: Collection[ConditionMean], of_analyses: str | None, of_differences: str | None
     ) -> list[Markup]:
         """Write the Results of all of them: how, what was found, and what limits it."""
         first, plan = self.analyses[0], self.analyses[0].plan
@@ -100,22 +100,29 @@ class Together:
                 plan=plan,
                 measure=plan.measure,
                 kinds=self.kinds,
-                within=list(dict.fromkeys(name for one in self.analyses for name, _ in one.plan.within)),
-                has_kinds=len({one.plan.trials for one in self.analyses}) > 1,
+                within=list(
+                    dict.fromkeys(name for analysis in self.analyses for name, _ in analysis.plan.within)
+                ),
+                has_kinds=len({analysis.plan.trials for analysis in self.analyses}) > 1,
                 means=[
                     (group, *(mean_in_words(end, plan.measure) for end in (min(own), max(own))))
                     for group, own in means.items()
                 ],
                 estimated=first.companion is not None or first.model is None,
-                with_people=sum("human" in one.groups or "simulated" in one.groups for one in self.analyses),
-                modeled=sum(one.model is not None for one in self.analyses),
-                rows=sorted(len(one.rows) if one.model is None else one.model.rows for one in self.analyses),
+                with_people=sum(
+                    "human" in analysis.groups or "simulated" in analysis.groups for analysis in self.analyses
+                ),
+                modeled=sum(analysis.model is not None for analysis in self.analyses),
+                rows=sorted(
+                    len(analysis.rows) if analysis.model is None else analysis.model.rows
+                    for analysis in self.analyses
+                ),
                 of_analyses=of_analyses,
                 of_differences=of_differences,
             ),
             self.findings(),
             adjustment(self.analyses, dict(self.kinds), None, is_short=False),
-            Markup(" ").join(self.by_part([one.remarks for one in self.analyses])),
+            Markup(" ").join(self.by_part([analysis.remarks for analysis in self.analyses])),
         ]
         return [one for one in told if one]
 
@@ -138,13 +145,19 @@ class Together:
         measure = first.plan.measure
         every = contrast_table(first, f"differences_{stem}", self.analyses[1:])
         rows = []
-        for one in self.analyses:
-            order = sorted(one.estimable, key=lambda each: each.estimate)
+        for analysis in self.analyses:
+            order = sorted(analysis.estimable, key=lambda each: each.estimate)
             ends = [felt([each], measure) for each in (order[0], order[-1])]
-            significant = sum(each.p_adjusted < one.plan.alpha for each in one.estimable)
-            least = min(each.p_adjusted for each in one.estimable)
+            significant = sum(each.p_adjusted < analysis.plan.alpha for each in analysis.estimable)
+            least = min(each.p_adjusted for each in analysis.estimable)
             rows.append(
-                {"one": one, "part": part_of(one), "ends": ends, "significant": significant, "least": least}
+                {
+                    "one": analysis,
+                    "part": part_of(analysis),
+                    "ends": ends,
+                    "significant": significant,
+                    "least": least,
+                }
             )
         return [
             every,
@@ -162,5 +175,5 @@ class Together:
         ]
 
 
-def _unit(size: Felt, unit: str) -> str:
+def _unit(size: ResponseScaleEffect, unit: str) -> str:
     return size.unit.strip().replace("%", "percent") or (size.scale if size.scale == "odds ratio" else unit)

@@ -19,7 +19,7 @@ IGNORED = -100
 
 
 @dataclass(frozen=True)
-class Part:
+class ExampleBatch:
     """Examples of similar length, ready for the network.
 
     Attributes
@@ -37,7 +37,7 @@ class Part:
     wanted: torch.Tensor
 
 
-def encode_part(examples: list[Example], tokenizer: PreTrainedTokenizerFast) -> Part:
+def encode_part(examples: list[Example], tokenizer: PreTrainedTokenizerFast) -> ExampleBatch:
     """Turn examples into token numbers, cut after the opening that every prompt shares."""
     import torch
 
@@ -55,10 +55,10 @@ def encode_part(examples: list[Example], tokenizer: PreTrainedTokenizerFast) -> 
         end = len(row) - 1
         rest[number, :end] = torch.tensor(row[:-1])
         wanted[number, end - answer_length : end] = torch.tensor(row[-answer_length:])
-    return Part(torch.tensor([opening]), rest, wanted)
+    return ExampleBatch(torch.tensor([opening]), rest, wanted)
 
 
-def answer_logits(network: LlamaForCausalLM, part: Part) -> torch.Tensor:
+def answer_logits(network: LlamaForCausalLM, part: ExampleBatch) -> torch.Tensor:
     """Return next-byte logits at the answer positions, (answer bytes, vocabulary).
 
     The opening goes through the network once and its keys and values are repeated for every row, which

@@ -22,7 +22,7 @@ from experiment.models.api.responses import Usage, read_json, read_usage
 from experiment.models.api.retrying import RunStopped, judge_failure, judge_status, parsed, whole_characters
 from experiment.models.api.transport import Provider
 from experiment.models.engine import Reply, Request
-from experiment.models.servers import Server, server_of
+from experiment.models.servers import ApiServer, server_of
 from experiment.models.settings import ModelSettings
 from stimuli.errors import UserError
 from stimuli.files import replace_file
@@ -90,12 +90,12 @@ class BatchState:
     @property
     def open(self) -> list[Batch]:
         """Batches that still run."""
-        return [one for one in self.batches if not one.has_ended]
+        return [batch for batch in self.batches if not batch.has_ended]
 
     @property
     def to_collect(self) -> list[Batch]:
         """Batches that have ended and whose answers were not fetched."""
-        return [one for one in self.batches if one.has_ended and not one.is_collected]
+        return [batch for batch in self.batches if batch.has_ended and not batch.is_collected]
 
     def __str__(self) -> str:
         if not self.batches:
@@ -106,7 +106,7 @@ class BatchState:
 class Ledger:
     """What is written down about one model's batches."""
 
-    def __init__(self, settings: ModelSettings, server: Server) -> None:
+    def __init__(self, settings: ModelSettings, server: ApiServer) -> None:
         name = hashlib.sha256(f"{server.base_url.rstrip('/')} {settings.use}".encode()).hexdigest()[:16]
         self.folder = settings.folder / FOLDER
         self.file = self.folder / f"{name}.json"
@@ -223,7 +223,7 @@ class _Batches(Provider):
 
         Where it ``gives_up``, a batch that the server does not know any more counts as gone.
         """
-        lost = {one.token: one for one in self.state.batches if one.batch_id is None}
+        lost = {batch.token: batch for batch in self.state.batches if batch.batch_id is None}
         if lost:
             for found in self.ask(lambda: list(self.client.batches.list(limit=100))):
                 token = (found.metadata or {}).get("wrods")
@@ -316,7 +316,7 @@ def submit(
             mend="Leave out --batch, or score labels by their first token.",
         )
     api.look()
-    pending = {key for one in api.state.batches if not one.is_collected for key in api.ledger.keys(one)}
+    pending = {key for batch in api.state.batches if not batch.is_collected for key in api.ledger.keys(batch)}
     lines: list[bytes] = []
     keys: list[str] = []
     size, cost = 0, 0.0
@@ -385,7 +385,7 @@ def owed(ledger: Ledger, cost_of: Callable[[Usage], float]) -> dict[str, float]:
     An answer whose tokens the server did not count costs its share of the most that its batch can have cost.
     """
     found = {}
-    for batch in (one for one in ledger.state.batches if one.is_collected):
+    for batch in (batch for batch in ledger.state.batches if batch.is_collected):
         total = 0.0
         for line in filter(is_answered, ledger.answers(batch)):
             usage = _usage(line["response"])

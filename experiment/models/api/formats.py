@@ -34,7 +34,7 @@ from experiment.models.api.responses import (
 from experiment.models.api.retrying import NoAnswer, RunStopped, no_whole_labels
 from experiment.models.engine import Message, RegionScore, Reply, Request
 from experiment.models.label_ends import disjoint_logprobs
-from experiment.models.servers import Server
+from experiment.models.servers import ApiServer
 from experiment.models.settings import ModelSettings
 from experiment.parsing.labels import is_whole
 from stimuli.errors import UserError, unknown_name
@@ -209,7 +209,7 @@ class Dialect:
     unfiltered: dict[str, float] = field(default_factory=dict)
 
     @classmethod
-    def usual(cls, server: Server, options: RequestOptions) -> Dialect:
+    def usual(cls, server: ApiServer, options: RequestOptions) -> Dialect:
         """Return what servers of this kind usually take."""
         is_openais = server.has_openai_models
         return cls(
@@ -339,14 +339,14 @@ MARKS: Mapping[Standing, str] = {"agrees": "", "unsettled": "+unsettled", "disag
 
 
 @dataclass(frozen=True)
-class Call:
+class ApiCall:
     """One thing to send: ``body()`` is made anew at each try, since the dialect may have changed meanwhile."""
 
     path: str
     body: Callable[[], dict[str, Any]]
 
 
-Conversation = Generator[Call, Mapping[str, Any], Reply]
+Conversation = Generator[ApiCall, Mapping[str, Any], Reply]
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,8 +357,8 @@ class Content:
     finish: object
     thought: str | None = None
     refusal: object = None
-    tokens: Sequence[scoring.Token] = ()
-    prompt: Sequence[scoring.Token] = ()
+    tokens: Sequence[scoring.ScoredToken] = ()
+    prompt: Sequence[scoring.ScoredToken] = ()
 
 
 @dataclass(frozen=True)
@@ -403,7 +403,7 @@ class ApiFormat:
         return sent | dict(self.options.extra_body)
 
     def _chat(self, request: Request) -> Conversation:
-        payload = yield Call(PATHS["chat"], lambda: self.chat_body(request))
+        payload = yield ApiCall(PATHS["chat"], lambda: self.chat_body(request))
         choice = first_choice(payload)
         message = choice.get("message")
         if not isinstance(message, dict):
@@ -442,13 +442,13 @@ class ApiFormat:
         return sent | dict(self.options.extra_body)
 
     def _complete(self, request: Request) -> Conversation:
-        payload = yield Call(PATHS["completions"], lambda: self.completion_body(request))
+        payload = yield ApiCall(PATHS["completions"], lambda: self.completion_body(request))
         choice = first_choice(payload)
         text = choice.get("text")
         if not isinstance(text, str):
             raise NoAnswer(f"the response has no text in it: {str(payload)[:80]!r}")
-        tokens: Sequence[scoring.Token] = scoring.completion_tokens(choice)
-        prompt: Sequence[scoring.Token] = ()
+        tokens: Sequence[scoring.ScoredToken] = scoring.completion_tokens(choice)
+        prompt: Sequence[scoring.ScoredToken] = ()
         given = plain_text(request.messages)
         if request.regions and text.startswith(given):
             text = text[len(given) :]
@@ -483,14 +483,14 @@ class ApiFormat:
         return sent | dict(self.options.extra_body)
 
     def _respond(self, request: Request) -> Conversation:
-        payload = yield Call(PATHS["responses"], lambda: self.response_body(request))
+        payload = yield ApiCall(PATHS["responses"], lambda: self.response_body(request))
         output = payload.get("output")
         if not isinstance(output, list) or (payload.get("status") == "failed"):
             raise NoAnswer(f"the response holds no output: {str(payload.get('error') or payload)[:300]}")
         texts: list[str] = []
         thoughts: list[str] = []
         refusal = None
-        tokens: list[scoring.Token] = []
+        tokens: list[scoring.ScoredToken] = []
         for item in (one for one in output if isinstance(one, dict)):
             parts = [part for part in item.get("content") or [] if isinstance(part, dict)]
             if item.get("type") == "reasoning":
@@ -558,9 +558,9 @@ class ApiFormat:
 
     def read_ending(
         self, request: Request, ending: str
-    ) -> Generator[Call, Mapping[str, Any], tuple[Sequence[scoring.Token], Mapping[str, Any]]]:
+    ) -> Generator[ApiCall, Mapping[str, Any], tuple[Sequence[scoring.ScoredToken], Mapping[str, Any]]]:
         """Have the prompt read with a text at its end; return its tokens and the response."""
-        payload = yield Call(PATHS[self.options.surface], self._whole_body(request, ending))
+        payload = yield ApiCall(PATHS[self.options.surface], self._whole_body(request, ending))
         if self.options.surface == "chat":
             return up_to_last(scoring.prompt_tokens(payload), ending), payload
         whole = plain_text(request.messages) + ending
@@ -572,10 +572,12 @@ class ApiFormat:
             scoring.prompt_tokens(payload) if is_chat else scoring.completion_tokens(first_choice(payload))
         )
 
-    def first_token(self, request: Request) -> Generator[Call, Mapping[str, Any], scoring.Token | None]:
+    def first_token(
+        self, request: Request
+    ) -> Generator[ApiCall, Mapping[str, Any], scoring.ScoredToken | None]:
         """Ask for a choice and return the first token of the answer with its alternatives."""
         path, _ = self.body(request)
-        choice = first_choice((yield Call(path, lambda: self.body(request)[1])))
+        choice = first_choice((yield ApiCall(path, lambda: self.body(request)[1])))
         is_chat = self.options.surface == "chat"
         tokens = scoring.chat_tokens(choice) if is_chat else scoring.completion_tokens(choice)
         return tokens[0] if tokens else None
@@ -603,7 +605,7 @@ class ApiFormat:
         call = next(self.ask(request))
         return call.path, call.body()
 
-    def _regions(self, request: Request, prompt: Sequence[scoring.Token]) -> tuple[RegionScore, ...]:
+    def _regions(self, request: Request, prompt: Sequence[scoring.ScoredToken]) -> tuple[RegionScore, ...]:
         """Return what reading the regions cost, where the prompt's tokens are told."""
         texts = [message.content for message in request.messages]
         spans = [(span.message, span.start, span.end) for span in request.regions]

@@ -25,7 +25,7 @@ LEAST_LOGPROB = -9999.0
 
 
 @dataclass(frozen=True)
-class Token:
+class ScoredToken:
     """One token of an answer or a prompt: its text, its log-probability, and the alternatives told in its place."""
 
     text: str
@@ -33,18 +33,18 @@ class Token:
     alternatives: tuple[tuple[str, float], ...] = ()
 
 
-def chat_tokens(choice: Mapping[str, Any]) -> list[Token]:
+def chat_tokens(choice: Mapping[str, Any]) -> list[ScoredToken]:
     """Return the tokens of a chat choice's ``logprobs.content``."""
     logprobs = choice.get("logprobs")
     return _content_tokens(logprobs.get("content") if isinstance(logprobs, dict) else None)
 
 
-def content_tokens(content: object) -> list[Token]:
+def content_tokens(content: object) -> list[ScoredToken]:
     """Return the tokens of a list of ``{token, logprob, top_logprobs}``, as chat and responses write them."""
     return _content_tokens(content)
 
 
-def _content_tokens(content: object) -> list[Token]:
+def _content_tokens(content: object) -> list[ScoredToken]:
     if not isinstance(content, list):
         return []
     tokens = []
@@ -52,7 +52,7 @@ def _content_tokens(content: object) -> list[Token]:
         if not isinstance(one, dict) or not isinstance(one.get("token"), str):
             return []
         top = one.get("top_logprobs")
-        tokens.append(Token(one["token"], _number(one.get("logprob")), _alternatives(top)))
+        tokens.append(ScoredToken(one["token"], _number(one.get("logprob")), _alternatives(top)))
     return tokens
 
 
@@ -78,7 +78,7 @@ def _number(value: object) -> float | None:
     return min(0.0, float(value)) if value > LEAST_LOGPROB else None
 
 
-def completion_tokens(choice: Mapping[str, Any]) -> list[Token]:
+def completion_tokens(choice: Mapping[str, Any]) -> list[ScoredToken]:
     """Return the tokens of a completions choice; with ``echo`` those of the prompt come first."""
     logprobs = choice.get("logprobs")
     if not isinstance(logprobs, dict):
@@ -90,12 +90,12 @@ def completion_tokens(choice: Mapping[str, Any]) -> list[Token]:
         return []
     tops = tops if isinstance(tops, list) and len(tops) == len(texts) else [None] * len(texts)
     return [
-        Token(str(text), _number(value), _alternatives(top))
+        ScoredToken(str(text), _number(value), _alternatives(top))
         for text, value, top in zip(texts, values, tops, strict=True)
     ]
 
 
-def prompt_tokens(payload: Mapping[str, Any]) -> list[Token]:
+def prompt_tokens(payload: Mapping[str, Any]) -> list[ScoredToken]:
     """Return the prompt's tokens from vLLM's ``prompt_logprobs``; the prompt's own token stands first in each entry."""
     choices = payload.get("choices")
     entries = payload.get("prompt_logprobs")
@@ -106,16 +106,16 @@ def prompt_tokens(payload: Mapping[str, Any]) -> list[Token]:
     tokens = []
     for entry in entries:
         if not isinstance(entry, dict) or not entry:
-            tokens.append(Token("", None))
+            tokens.append(ScoredToken("", None))
             continue
         own = next(iter(entry.values()))
         if not isinstance(own, dict):
             return []
-        tokens.append(Token(str(own.get("decoded_token") or ""), _number(own.get("logprob"))))
+        tokens.append(ScoredToken(str(own.get("decoded_token") or ""), _number(own.get("logprob"))))
     return tokens
 
 
-def tokens_of_end(tokens: Sequence[Token], ending: str) -> tuple[str, ...]:
+def tokens_of_end(tokens: Sequence[ScoredToken], ending: str) -> tuple[str, ...]:
     """Return the texts of the tokens that hold the end of a prompt."""
     left, place = len(ending), len(tokens)
     while left > 0 and place > 0:
@@ -124,7 +124,7 @@ def tokens_of_end(tokens: Sequence[Token], ending: str) -> tuple[str, ...]:
     return tuple(token.text for token in tokens[place:])
 
 
-def score_of_end(tokens: Sequence[Token], ending: str) -> float | None:
+def score_of_end(tokens: Sequence[ScoredToken], ending: str) -> float | None:
     """Return the log-probability of the text at the end of a prompt; None where its tokens are not all told."""
     left, total = len(ending), 0.0
     for token in reversed(tokens):
@@ -138,7 +138,7 @@ def score_of_end(tokens: Sequence[Token], ending: str) -> float | None:
 
 
 def score_regions(
-    tokens: Sequence[Token], texts: Sequence[str], spans: Sequence[tuple[int, int, int]]
+    tokens: Sequence[ScoredToken], texts: Sequence[str], spans: Sequence[tuple[int, int, int]]
 ) -> tuple[RegionScore, ...]:
     """Sum the surprisal of regions over the prompt's tokens.
 
@@ -166,7 +166,7 @@ def score_regions(
     return tuple(scores)
 
 
-def _first_characters(tokens: Sequence[Token]) -> list[int]:
+def _first_characters(tokens: Sequence[ScoredToken]) -> list[int]:
     places = []
     at = 0
     for token in tokens:
@@ -207,7 +207,7 @@ class LabelScores:
 
 
 def first_token_scores(
-    tokens: Sequence[Token],
+    tokens: Sequence[ScoredToken],
     content: str | None,
     labels: Sequence[str],
     *,
@@ -328,7 +328,7 @@ def _summed(values: Sequence[float]) -> float:
     return min(0.0, top + math.log(math.fsum(math.exp(value - top) for value in values)))
 
 
-def _told(token: Token) -> list[tuple[str, float]]:
+def _told(token: ScoredToken) -> list[tuple[str, float]]:
     """Return the alternatives, each once, and the token itself where it was drawn from below them."""
     told = list(dict.fromkeys(token.alternatives))
     if token.logprob is not None and all(text != token.text for text, _ in told):
@@ -337,8 +337,8 @@ def _told(token: Token) -> list[tuple[str, float]]:
 
 
 def _first_of_answer(
-    tokens: Sequence[Token], content: str | None, keys: _Keys, *, part: str | None, thinks: bool
-) -> Token | None:
+    tokens: Sequence[ScoredToken], content: str | None, keys: _Keys, *, part: str | None, thinks: bool
+) -> ScoredToken | None:
     """Return the first token of an answer that is more than blanks, quotes and braces of structured output."""
     answer = (content or "").strip()
     if not answer:

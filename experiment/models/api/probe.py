@@ -23,7 +23,7 @@ from importlib.resources import files
 from statistics import fmean
 from typing import Any, Literal, Protocol, TypeVar
 
-from experiment.models.api.formats import STRUCTURES, ApiFormat, Call, Structure
+from experiment.models.api.formats import STRUCTURES, ApiCall, ApiFormat, Structure
 from experiment.models.api.labels import LEAST_MASS
 from experiment.models.api.responses import Usage, read_json, read_usage
 from experiment.models.api.retrying import (
@@ -226,11 +226,11 @@ class Billing(Protocol):
     def settle(self, usage: Usage | None) -> None: ...  # noqa: D102
 
 
-class Unanswered(Exception):
+class ProbeUnanswered(Exception):
     """The endpoint refuses this request or never answers it."""
 
 
-class Refused(Unanswered):
+class RequestRefused(ProbeUnanswered):
     """The endpoint refuses this request, and may answer others."""
 
 
@@ -255,7 +255,7 @@ class Questions:
         return await self.hold(form.ask(request), form if learns else None, tries)
 
     async def hold(
-        self, talk: Generator[Call, Mapping[str, Any], T], form: ApiFormat | None, tries: int = FIRST_TRIES
+        self, talk: Generator[ApiCall, Mapping[str, Any], T], form: ApiFormat | None, tries: int = FIRST_TRIES
     ) -> T:
         """Return what a conversation with the server comes to, or raise Unanswered; learn refusals where a form is given."""
         call = next(talk)
@@ -267,7 +267,7 @@ class Questions:
                 outcome: T = ended.value
                 return outcome
             except NoAnswer as fault:
-                raise Unanswered(str(fault)) from fault
+                raise ProbeUnanswered(str(fault)) from fault
 
     async def ask_plainly(self) -> str | None:
         """Ask the tiny question in the run's own form; return why it was not answered, None where it was.
@@ -282,9 +282,9 @@ class Questions:
             await plain.ask(
                 Request("health", (Message("user", text),), None, 16, 0.0, 0), learns=False, tries=1
             )
-        except Refused:
+        except RequestRefused:
             return None
-        except Unanswered as fault:
+        except ProbeUnanswered as fault:
             return str(fault)
         except RunStopped:
             if self.billing is None or self.billing.why is None:
@@ -309,12 +309,12 @@ class Questions:
                 reworded += 1
                 continue
             if verdict.kind == "no":
-                raise Refused(verdict.reason)
+                raise RequestRefused(verdict.reason)
             failures += 1
             if failures >= tries:
                 if verdict.kind in ("unreachable", "timeout") and not self.has_answered:
                     raise unreached(self.transport.base_url, verdict.reason)
-                raise Unanswered(verdict.reason)
+                raise ProbeUnanswered(verdict.reason)
             await asyncio.sleep(verdict.wait(failures, "probe") * self.pace)
 
     async def _try(self, path: str, sent: Mapping[str, Any]) -> Mapping[str, Any] | Retry:
@@ -457,7 +457,7 @@ async def _first(questions: Questions, form: ApiFormat, request: Request, remark
     drawn = replace(request, temperature=1.0) if form.dialect.seed else request
     try:
         return await questions.ask(drawn, form)
-    except Unanswered as fault:
+    except ProbeUnanswered as fault:
         return await _without(questions, form, drawn, str(fault), remarks)
 
 
@@ -477,7 +477,7 @@ async def _without(
             setattr(dialect, field, copy(value))
         try:
             reply = await questions.ask(request, form, tries=1)
-        except Unanswered:
+        except ProbeUnanswered:
             for field, value in before.items():
                 setattr(dialect, field, value)
         else:
@@ -508,7 +508,7 @@ async def _find_pictures(
     message = Message("user", f"{texts['user']}\n\n{MARK}", (Picture.of(str(texts["word"])),))
     try:
         reply = await questions.ask(Request("probe", (message,), None, 16, 0.0, 0), form)
-    except Unanswered as fault:
+    except ProbeUnanswered as fault:
         raise RunStopped(
             f"{form.model} at {questions.transport.base_url} takes no pictures: {fault}",
             mend="Name a model that looks at pictures, or show this one text (presentation: text).",
@@ -535,7 +535,7 @@ async def _find_draws(
         for seed in (one, one, other):
             reply = await questions.ask(replace(request, seed=seed), form)
             drawn.append(f"{reply.reasoning or ''}{reply.text or ''}")
-    except Unanswered:
+    except ProbeUnanswered:
         return None, None
     if not any(drawn) or not form.dialect.temperature:
         return None, None
@@ -560,7 +560,7 @@ async def _find_prompt_logprobs(
             return None
         second = await questions.ask(request, form)
         differences = await _differences(questions, form, replace(request, regions=()))
-    except Unanswered:
+    except ProbeUnanswered:
         dialect.prompt_logprobs = False
         return None
     if differences and fmean(differences) > MOST_DIFFERENT:
@@ -585,8 +585,10 @@ async def _differences(questions: Questions, form: ApiFormat, request: Request) 
     drawn = replace(request, labels=("A", "B"), temperature=1.0)
     token = await questions.hold(form.first_token(drawn), form)
     found: list[float] = []
-    alternatives = () if token is None else sorted(token.alternatives, key=lambda one: -one[1])
-    plain = [one for one in alternatives if re.fullmatch(r" ?[A-Za-z]+", one[0])]
+    alternatives = (
+        () if token is None else sorted(token.alternatives, key=lambda alternative: -alternative[1])
+    )
+    plain = [alternative for alternative in alternatives if re.fullmatch(r" ?[A-Za-z]+", alternative[0])]
     for text, told in plain[:MOST_COMPARED]:
         if form.options.surface == "chat" and text.startswith(" "):
             continue
@@ -624,7 +626,7 @@ async def _find_structure(
         dialect.structure = structure
         try:
             reply = await questions.ask(request, replace(held, label_tokens=tokens), learns=False)
-        except Unanswered:
+        except ProbeUnanswered:
             continue
         if ((reply.generated or reply.text) or "").strip() in labels:
             form.label_tokens.update(tokens)

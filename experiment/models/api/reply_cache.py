@@ -199,7 +199,9 @@ def _check(connection: sqlite3.Connection) -> None:
 
 def _write(reply: Reply) -> str:
     kept = {
-        one.name: getattr(reply, one.name) for one in fields(reply) if one.name not in _NOT_KEPT | {"regions"}
+        field.name: getattr(reply, field.name)
+        for field in fields(reply)
+        if field.name not in _NOT_KEPT | {"regions"}
     }
     kept["regions"] = [[score.surprisal, score.tokens] for score in reply.regions]
     return json.dumps(kept, ensure_ascii=True, separators=(",", ":"))

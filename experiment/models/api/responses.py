@@ -217,8 +217,8 @@ def label_in_json(answer: str | None, labels: Sequence[str] | None) -> str | Non
 
 
 def divided(
-    tokens: Sequence[scoring.Token], prompt: str
-) -> tuple[Sequence[scoring.Token], Sequence[scoring.Token]]:
+    tokens: Sequence[scoring.ScoredToken], prompt: str
+) -> tuple[Sequence[scoring.ScoredToken], Sequence[scoring.ScoredToken]]:
     """Part echoed tokens into those of the prompt and those behind it; special tokens before the prompt belong to it."""
     whole = "".join(token.text for token in tokens)
     start = whole.find(prompt)
@@ -236,7 +236,7 @@ def up_to_stop(text: str | None, stops: Sequence[str]) -> tuple[str | None, bool
     return (text[: min(places)], True) if text and places else (text, False)
 
 
-def up_to_last(tokens: Sequence[scoring.Token], label: str) -> Sequence[scoring.Token]:
+def up_to_last(tokens: Sequence[scoring.ScoredToken], label: str) -> Sequence[scoring.ScoredToken]:
     """Leave out what a chat template puts behind the last turn."""
     for end in range(len(tokens), max(0, len(tokens) - 8), -1):
         if "".join(token.text for token in tokens[:end]).rstrip().endswith(label):

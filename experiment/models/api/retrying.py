@@ -398,5 +398,5 @@ def _shape(sent: Mapping[str, Any]) -> frozenset[tuple[str, object]]:
         shape.add((name, value if is_plain else None))
     messages = sent.get("messages")
     if isinstance(messages, list):
-        shape |= {("role", one.get("role")) for one in messages if isinstance(one, Mapping)}
+        shape |= {("role", message.get("role")) for message in messages if isinstance(message, Mapping)}
     return frozenset(shape)

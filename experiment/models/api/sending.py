@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from experiment.models.api.formats import Call, Conversation
+from experiment.models.api.formats import ApiCall, Conversation
 from experiment.models.api.limiter import Limiter
 from experiment.models.api.probe import Questions
 from experiment.models.api.responses import read_json
@@ -55,7 +55,7 @@ class InFlightRequest:
     def __init__(self, request: Request, talk: Conversation) -> None:
         self.request = request
         self.talk = talk
-        self.call: Call | None = None
+        self.call: ApiCall | None = None
         self.tries = self.limited = self.lost = self.unsettled = self.alike = 0
         self.fault = self.waits_for = ""
         self.is_owing = self.has_answers = False
@@ -143,9 +143,9 @@ class UnattributedFailures:
     def __len__(self) -> int:
         return len(self._held)
 
-    def add(self, one: InFlightRequest, verdict: Retry) -> bool:
+    def add(self, request: InFlightRequest, verdict: Retry) -> bool:
         """Hold a request; say whether it is the first, for which the server is to be asked."""
-        self._held.append((one, verdict))
+        self._held.append((request, verdict))
         return len(self._held) == 1
 
     def clear(self) -> None:
@@ -398,41 +398,41 @@ class Sending:
             found = await self._transport.tokens_of(new)
             form.label_tokens.update(found)
 
-    async def _try(self, one: InFlightRequest) -> Reply | Retry | None:
+    async def _try(self, request: InFlightRequest) -> Reply | Retry | None:
         """Send the call under way; return the reply, a verdict on a failure, or None where a further call follows."""
-        assert one.call is not None
-        one.tries += 1
+        assert request.call is not None
+        request.tries += 1
         self.sent += 1
-        self.retries += one.tries > 1
-        body = one.call.body()
+        self.retries += request.tries > 1
+        body = request.call.body()
         if self._options.is_timed:
             body = self._timed(body)
             await asyncio.sleep(REST_S)
         sent_at, started = time.monotonic(), time.perf_counter()
         try:
-            response = await self._transport.post(one.call.path, body)
+            response = await self._transport.post(request.call.path, body)
             self._reached, self._lost_since, self._lost_tries = True, None, 0
             if response.status >= 300:
-                return self._refused(one, body, response.status, response.body, response.headers, sent_at)
-            one.has_answers = True
+                return self._refused(request, body, response.status, response.body, response.headers, sent_at)
+            request.has_answers = True
             payload = read_json(response.body)
             took = (time.perf_counter() - started) * 1000
             try:
-                one.call = one.talk.send(payload)
+                request.call = request.talk.send(payload)
             except StopIteration as ended:
                 reply: Reply = ended.value
             else:
                 self._succeeded(body)
                 return None
         except NoAnswer as error:
-            one.owe()
-            one.talk = self._form.ask(one.request)
-            one.call = next(one.talk)
+            request.owe()
+            request.talk = self._form.ask(request.request)
+            request.call = next(request.talk)
             return judge_failure(error, seconds=self._transport.timeout)
         except RunStopped:
             # a refusal bills nothing
-            if not one.has_answers and self._options.release is not None:
-                self._options.release(one.request)
+            if not request.has_answers and self._options.release is not None:
+                self._options.release(request.request)
             raise
         except asyncio.CancelledError:
             raise
@@ -440,13 +440,13 @@ class Sending:
             verdict = judge_failure(error, seconds=self._transport.timeout)
             self._reached = self._reached or verdict.kind != "unreachable"
             if verdict.kind != "unreachable":
-                one.owe()
+                request.owe()
             return verdict
         self._succeeded(body)
         if reply.resolved_model is not None:
             self.resolved.add(reply.resolved_model)
-        if not (self._options.is_timed and one.tries == 1):
-            return replace(reply, attempts=one.tries, unsettled_tries=one.unsettled)
+        if not (self._options.is_timed and request.tries == 1):
+            return replace(reply, attempts=request.tries, unsettled_tries=request.unsettled)
         first = None if response.first_at is None else (response.first_at - started) * 1000
         return replace(reply, attempts=1, latency_ms=took, ttft_ms=first)
 
@@ -460,17 +460,23 @@ class Sending:
         return {**body, "stream": True, **options}
 
     def _refused(
-        self, one: InFlightRequest, body: dict[str, Any], status: int, text: str, headers: Any, sent_at: float
+        self,
+        request: InFlightRequest,
+        body: dict[str, Any],
+        status: int,
+        text: str,
+        headers: Any,
+        sent_at: float,
     ) -> Reply | Retry:
         if status < 400:
-            assert one.call is not None
-            raise sent_elsewhere(status, headers, self._transport.base_url, one.call.path)
+            assert request.call is not None
+            raise sent_elsewhere(status, headers, self._transport.base_url, request.call.path)
         verdict = judge_status(status, text, headers, secret=self._transport.key, answered=self._answered)
         if verdict.kind == "rate_limit":
             self._limiter.limited(sent_at, verdict.after)
         if verdict.filtered:
             self._answered = True
-            return self._failed(one, replace(verdict, reason=said(text, self._transport.key)), "refused")
+            return self._failed(request, replace(verdict, reason=said(text, self._transport.key)), "refused")
         if verdict.kind == "no" and not self._parameters.has(body):
             words = words_about_parameters(text, body, self._transport.key)
             if self._form.dialect.learn(words, body, self._form.options):
@@ -484,48 +490,50 @@ class Sending:
         self._alike.answered()
         self._limiter.succeeded()
 
-    def _again_or_not(self, one: InFlightRequest, verdict: Retry) -> None:
+    def _again_or_not(self, request: InFlightRequest, verdict: Retry) -> None:
         self.failures[verdict.kind] += 1
         self.last_error = verdict.reason
         if self._is_ending:
             return
         fault = without_marks(verdict.reason)
-        one.alike = one.alike + 1 if fault == one.fault else 1
-        one.fault = fault
-        one.limited += verdict.kind == "rate_limit"
+        request.alike = request.alike + 1 if fault == request.fault else 1
+        request.fault = fault
+        request.limited += verdict.kind == "rate_limit"
         if verdict.kind == "unreachable":
-            one.lost += 1
-            if not self._wait_for_network(one, verdict):
+            request.lost += 1
+            if not self._wait_for_network(request, verdict):
                 return
-        if not verdict.again or self._is_given_up(one, verdict):
-            is_own = verdict.kind == "no" and not one.is_owing
+        if not verdict.again or self._is_given_up(request, verdict):
+            is_own = verdict.kind == "no" and not request.is_owing
             # a server that has answered before fails, without billing it
-            if verdict.again and verdict.kind == "transient" and not one.is_owing and self._has_answered:
-                is_own = self._answered_at > one.failed_at
-                if not is_own and one.rounds < MOST_ROUNDS:
-                    if self._unattributed.add(one, verdict):
+            if verdict.again and verdict.kind == "transient" and not request.is_owing and self._has_answered:
+                is_own = self._answered_at > request.failed_at
+                if not is_own and request.rounds < MOST_ROUNDS:
+                    if self._unattributed.add(request, verdict):
                         self._begin(self._unattributed.find_out())
                     return
-            self._set_aside(one, verdict, is_own=is_own)
+            self._set_aside(request, verdict, is_own=is_own)
             return
-        one.failed_at = self._loop.time()
+        request.failed_at = self._loop.time()
         if verdict.kind == "reworded":
-            self._ready.appendleft(one)
+            self._ready.appendleft(request)
             return
-        one.waits_for = verdict.reason
-        wait = verdict.wait(one.limited if verdict.kind == "rate_limit" else one.tries, one.request.work_key)
+        request.waits_for = verdict.reason
+        wait = verdict.wait(
+            request.limited if verdict.kind == "rate_limit" else request.tries, request.request.work_key
+        )
         if verdict.kind == "unreachable":
             wait = min(wait, LONGEST_LOST_WAIT_S)
-        if verdict.at_once and one.tries == 1:
+        if verdict.at_once and request.tries == 1:
             wait = 0.0
-        heapq.heappush(self._waiting, (self._loop.time() + wait * self._pace, next(self._order), one))
+        heapq.heappush(self._waiting, (self._loop.time() + wait * self._pace, next(self._order), request))
 
-    def _set_aside(self, one: InFlightRequest, verdict: Retry, *, is_own: bool) -> None:
+    def _set_aside(self, request: InFlightRequest, verdict: Retry, *, is_own: bool) -> None:
         """Record a request without an answer; end the run where too many came to nothing alike."""
-        if (end := self._alike.failed(one.fault, verdict.reason, is_own=is_own)) is not None:
+        if (end := self._alike.failed(request.fault, verdict.reason, is_own=is_own)) is not None:
             self._stop(end)
         status: ReplyStatus = "timeout" if verdict.kind == "timeout" else "error"
-        self._finish_one(self._failed(one, verdict, status))
+        self._finish_one(self._failed(request, verdict, status))
 
     def _settle(self, held: list[Doubtful], was_down: bool) -> None:
         """Send requests again that met a server which was down; set aside those at which it fails while it answers others."""
@@ -537,29 +545,29 @@ class Sending:
                 self._set_aside(one, verdict, is_own=True)
         self._fill()
 
-    def _is_given_up(self, one: InFlightRequest, verdict: Retry) -> bool:
+    def _is_given_up(self, request: InFlightRequest, verdict: Retry) -> bool:
         if verdict.kind == "rate_limit":
-            return one.limited >= LIMITED_TRIES
+            return request.limited >= LIMITED_TRIES
         if verdict.kind in ("unreachable", "reworded"):
-            return verdict.kind == "reworded" and one.tries > 4 * TRIES
-        return one.counted >= TRIES or (verdict.kind == "transient" and one.alike >= ALIKE_TRIES)
+            return verdict.kind == "reworded" and request.tries > 4 * TRIES
+        return request.counted >= TRIES or (verdict.kind == "transient" and request.alike >= ALIKE_TRIES)
 
-    def _wait_for_network(self, one: InFlightRequest, verdict: Retry) -> bool:
+    def _wait_for_network(self, request: InFlightRequest, verdict: Retry) -> bool:
         """Hold everything while there is no way to the server; end the run when it stays away."""
         now = time.monotonic()
         self._lost_since = self._lost_since or now
         self._lost_tries += 1
         away = now - self._lost_since
-        was_never_there = not self._reached and one.lost >= FIRST_TRIES
+        was_never_there = not self._reached and request.lost >= FIRST_TRIES
         is_gone = away > LOST_S or (self._pace == 0 and self._lost_tries > 100 * FIRST_TRIES)
         if was_never_there or (self._reached and is_gone):
             self._stop(unreached(self._transport.base_url, verdict.reason))
             return False
         return True
 
-    def _failed(self, one: InFlightRequest, verdict: Retry, status: ReplyStatus) -> Reply:
+    def _failed(self, request: InFlightRequest, verdict: Retry, status: ReplyStatus) -> Reply:
         form = self._form
-        return one.failed(verdict.reason, status, model=form.model, path=form.options.surface)
+        return request.failed(verdict.reason, status, model=form.model, path=form.options.surface)
 
     def _finish_one(self, reply: Reply) -> None:
         self.done += 1

@@ -21,7 +21,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from experiment.models.api.retrying import NoAnswer, RunStopped, judge_status, parsed, said, unreached
-from experiment.models.servers import Server, find_key, server_of
+from experiment.models.servers import ApiServer, find_key, server_of
 
 _TEXTS = ("content", "reasoning_content", "reasoning", "refusal")
 _ENDS = frozenset({"response.completed", "response.incomplete", "response.failed"})
@@ -118,7 +118,7 @@ _OWN_HEADERS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Response:
+class ServerResponse:
     """What a server sent back: status, headers, body as text; and when its first token came, where it was streamed."""
 
     status: int
@@ -144,7 +144,7 @@ class _Drafted(BaseException):
         self.request = request
 
 
-def _openai_client(server: Server, key: str | None, *, drafts: bool = False) -> Any:
+def _openai_client(server: ApiServer, key: str | None, *, drafts: bool = False) -> Any:
     """Return the ``openai`` client for a server: one that waits, or one that drafts requests and sends nothing."""
     import openai
 
@@ -167,7 +167,7 @@ def _openai_client(server: Server, key: str | None, *, drafts: bool = False) -> 
 class Transport:
     """One server, one session; to be used as an async context manager."""
 
-    def __init__(self, server: Server, key: str | None, model: str, timeout: float) -> None:
+    def __init__(self, server: ApiServer, key: str | None, model: str, timeout: float) -> None:
         self.key, self.timeout = key, timeout  # seconds of one try
         self._server, self._model = server, model
         self._client = _openai_client(server, key, drafts=True)
@@ -234,7 +234,7 @@ class Transport:
             headers.popall("authorization", None)
         return _Draft(time.monotonic(), URL(url, encoded=True), headers, _proxy_of(url))
 
-    async def post(self, path: str, payload: Mapping[str, Any]) -> Response:
+    async def post(self, path: str, payload: Mapping[str, Any]) -> ServerResponse:
         """Send JSON and read the whole response."""
         draft = await self._draft(path)
         content = _written(payload).encode("utf-8", "surrogatepass")
@@ -246,9 +246,9 @@ class Transport:
         ):
             if response.content_type == "text/event-stream" and response.status == 200:
                 whole, first_at = await put_together(lines_of(response.content))
-                return Response(response.status, response.headers, json.dumps(whole), first_at)
+                return ServerResponse(response.status, response.headers, json.dumps(whole), first_at)
             body = await response.read()
-            return Response(response.status, response.headers, body.decode("utf-8", "replace"))
+            return ServerResponse(response.status, response.headers, body.decode("utf-8", "replace"))
 
     async def connect(self) -> None:
         """Open the connection that the next request takes, so that no timed one pays for it; whatever the server says."""
@@ -262,7 +262,7 @@ class Transport:
             ):
                 await response.read()
 
-    async def post_beside(self, path: str, payload: Mapping[str, Any]) -> Response:
+    async def post_beside(self, path: str, payload: Mapping[str, Any]) -> ServerResponse:
         """Send JSON to an address beside the API's own (``/tokenize`` of local servers)."""
         draft = await self._draft("/chat/completions")
         root = self._server.base_url.rstrip("/").removesuffix("/v1")
@@ -272,7 +272,7 @@ class Transport:
                 root + path, json=payload, headers=draft.headers, proxy=draft.proxy, allow_redirects=False
             ) as response,
         ):
-            return Response(
+            return ServerResponse(
                 response.status, response.headers, (await response.read()).decode("utf-8", "replace")
             )
 

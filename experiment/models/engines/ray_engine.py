@@ -192,7 +192,7 @@ class RayEngine:
     def _give_out(self, waiting: deque[Request], *, leads_on: bool) -> None:
         """Give every idle worker something to do; begin workers as long as there is work for them."""
         at_once = TALKS if leads_on else BUNDLE
-        for worker in [one for one in self._workers if one.stream is None and one.turns]:
+        for worker in [worker for worker in self._workers if worker.stream is None and worker.turns]:
             self._give(worker, worker.turns, at_once, leads_on)
         most = max(1, min(at_once, -(-len(waiting) // self.size)))
         while waiting:
@@ -202,8 +202,8 @@ class RayEngine:
                     return
                 idle = self._begin()
             self._give(idle, waiting, most, leads_on)
-        for idle in [one for one in self._workers if one.stream is None]:
-            longest = max(self._workers, key=lambda one: len(one.turns))
+        for idle in [worker for worker in self._workers if worker.stream is None]:
+            longest = max(self._workers, key=lambda worker: len(worker.turns))
             if len(longest.turns) > 1:
                 self._give(idle, longest.turns, min(at_once, len(longest.turns) // 2), leads_on)
 

@@ -1,6 +1,6 @@
 """Answers given elsewhere become sessions: released model outputs, any table of responses, people's too."""
 
-from experiment.models.imports.mapping import Columns, Source, read_mapping
+from experiment.models.imports.mapping import Columns, ResponseFile, read_mapping
 from experiment.models.imports.responses import read_responses
 from experiment.models.imports.scrambled_bench import read_scrambled_bench, study_text
 from experiment.models.imports.writing import Import, Imported, write_import
@@ -9,7 +9,7 @@ __all__ = [
     "Columns",
     "Import",
     "Imported",
-    "Source",
+    "ResponseFile",
     "read_mapping",
     "read_responses",
     "read_scrambled_bench",

@@ -42,17 +42,17 @@ class Columns:
         """Who answered: human or model."""
         return str(self.given.get("reader_kind", "human"))
 
-    def text(self, name: str, row: Line) -> str | None:
+    def text(self, name: str, row: TableRow) -> str | None:
         """Return what a row says of one part; None where the mapping does not name it, or the row leaves it empty."""
         given = self.given.get(name)
         return None if given is None else self._value(given, row)
 
-    def texts(self, name: str, row: Line) -> dict[str, str]:
+    def texts(self, name: str, row: TableRow) -> dict[str, str]:
         """Return what a row says of a part that has several fields."""
         found = {field: self._value(given, row) for field, given in self.given.get(name, {}).items()}
         return {field: value for field, value in found.items() if value is not None}
 
-    def _value(self, given: Any, row: Line) -> str | None:
+    def _value(self, given: Any, row: TableRow) -> str | None:
         if isinstance(given, Mapping) and "value" in given:
             return str(given["value"])
         column = str(given["column"] if isinstance(given, Mapping) else given)
@@ -69,7 +69,7 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class Line:
+class TableRow:
     """One row of a table, with its place, and the mark of its decimals."""
 
     file: Path
@@ -117,7 +117,7 @@ def read_mapping(file: Path) -> Columns:
 
 
 @dataclass
-class Source:
+class ResponseFile:
     """A file of responses: its rows, one at a time, and its digest."""
 
     file: Path
@@ -130,7 +130,7 @@ class Source:
                 digest.update(part)
         self.sha256 = digest.hexdigest()
 
-    def rows(self) -> Iterator[Line]:
+    def rows(self) -> Iterator[TableRow]:
         """Iterate over rows of a CSV, TSV or JSONL file, gzipped or not.
 
         A ``.csv`` whose header has semicolons and no comma is split at semicolons, as spreadsheets write it where
@@ -156,7 +156,7 @@ class Source:
                     mend="Copy or download it again.",
                 ) from error
 
-    def _lines(self, text: io.TextIOWrapper) -> Iterator[Line]:
+    def _lines(self, text: io.TextIOWrapper) -> Iterator[TableRow]:
         for number, line in enumerate(text, 1):
             if not line.strip():
                 continue
@@ -172,9 +172,9 @@ class Source:
                 raise UserError(
                     f"{self.file.name}, line {number} is not a JSON object", mend="Write {…} on each line."
                 )
-            yield Line(self.file, number, values)
+            yield TableRow(self.file, number, values)
 
-    def _cells(self, text: io.TextIOWrapper, name: str) -> Iterator[Line]:
+    def _cells(self, text: io.TextIOWrapper, name: str) -> Iterator[TableRow]:
         head = text.readline()
         text.seek(0)
         mark = "\t" if name.endswith(".tsv") else ";" if ";" in head and "," not in head else ","
@@ -188,7 +188,7 @@ class Source:
                     f"{self.file.name}, line {reader.line_num} has another number of cells than the header",
                     mend=f"Cells are split at {said}: quote those that hold one, or correct the row.",
                 )
-            yield Line(self.file, reader.line_num, row, "," if mark == ";" else ".")
+            yield TableRow(self.file, reader.line_num, row, "," if mark == ";" else ".")
 
     def _refuse_doubles(self, names: Sequence[str]) -> None:
         """Refuse a header that names two columns alike: nothing tells which of them is meant."""

@@ -13,14 +13,14 @@ from statistics import median
 from typing import Any
 
 from experiment.lists import blocks_showing
-from experiment.models.imports.mapping import Columns, Line, Source
+from experiment.models.imports.mapping import Columns, ResponseFile, TableRow
 from experiment.models.imports.writing import (
     OPERATION,
     TOKENS,
-    Given,
     GivenSession,
     GivenSource,
     Import,
+    ImportedResponse,
     is_imported,
     items_for,
 )
@@ -36,7 +36,9 @@ SHORT_MS, LONG_MS = 20.0, 120_000.0
 _Key = tuple[str, str, tuple[tuple[str, str], ...]]
 
 
-def read_responses(study: Study, store: Store | None, sources: Sequence[Source], columns: Columns) -> Import:
+def read_responses(
+    study: Study, store: Store | None, sources: Sequence[ResponseFile], columns: Columns
+) -> Import:
     """Read tables of responses; nothing is written yet.
 
     ``store``: the study's; None where there is none yet.
@@ -96,7 +98,7 @@ class _Known:
 class _Table:
     """One table, read once."""
 
-    def __init__(self, study: Study, source: Source, columns: Columns) -> None:
+    def __init__(self, study: Study, source: ResponseFile, columns: Columns) -> None:
         self.study, self.source, self.columns = study, source, columns
         self.rows = list(source.rows())
         if not self.rows:
@@ -106,7 +108,7 @@ class _Table:
 
     def sessions(self, known: _Known) -> list[GivenSession]:
         """Return the readers' sessions in the order in which they first come."""
-        by_session: dict[tuple[str, str], list[Line]] = {}
+        by_session: dict[tuple[str, str], list[TableRow]] = {}
         for row in self.rows:
             name = (
                 _needed(self.columns, "reader", row),
@@ -121,7 +123,7 @@ class _Table:
             for number, ((reader, key), rows) in enumerate(by_session.items(), 1)
         ]  # fmt: skip
 
-    def _list(self, reader: str, rows: Sequence[Line], number: int) -> int:
+    def _list(self, reader: str, rows: Sequence[TableRow], number: int) -> int:
         listed = self.columns.text("list", rows[0])
         for row in rows[1:]:
             other = self.columns.text("list", row)
@@ -146,7 +148,9 @@ class _Table:
         """Return remarks where response times would be of another size than people's are: their unit may be the other one."""
         if "rt" not in self.columns.given:
             return []
-        times = [one.rt for session in given for one in session.responses if one.rt is not None]
+        times = [
+            response.rt for session in given for response in session.responses if response.rt is not None
+        ]
         column, unit = self.columns.given["rt"]["column"], self.columns.given["rt"]["unit"]
         if not times or SHORT_MS <= (middle := median(times)) <= LONG_MS:
             return []
@@ -161,7 +165,7 @@ class _Table:
         ]
 
 
-def _item_of(study: Study, columns: Columns, row: Line) -> Item:
+def _item_of(study: Study, columns: Columns, row: TableRow) -> Item:
     condition = columns.texts("condition", row)
     _check_condition(study, condition, row)
     item_id = _needed(columns, "item", row)
@@ -183,7 +187,7 @@ def _item_of(study: Study, columns: Columns, row: Line) -> Item:
     )  # fmt: skip
 
 
-def _check_condition(study: Study, condition: Mapping[str, str], row: Line) -> None:
+def _check_condition(study: Study, condition: Mapping[str, str], row: TableRow) -> None:
     for factor, levels in study.factors.items():
         level = condition.get(factor)
         if level is None or level not in levels:
@@ -194,7 +198,7 @@ def _check_condition(study: Study, condition: Mapping[str, str], row: Line) -> N
             )
 
 
-def _given(study: Study, columns: Columns, row: Line, known: _Known) -> Given:
+def _given(study: Study, columns: Columns, row: TableRow, known: _Known) -> ImportedResponse:
     condition = columns.texts("condition", row)
     _check_condition(study, condition, row)
     item_id = _needed(columns, "item", row)
@@ -228,13 +232,13 @@ def _given(study: Study, columns: Columns, row: Line, known: _Known) -> Given:
         if rt is not None and rt < 0:
             raise UserError(f"{row.where}: a response time of {rt} ms", mend="Correct or empty the cell.")
     more = {name: _whole(columns, name, row) for name in TOKENS if name in columns.given}
-    return Given(
+    return ImportedResponse(
         row.where, item, _response(study, columns, row, item), rt, more,
         prompt=columns.text("prompt", row), prediction=columns.text("prediction", row),
     )  # fmt: skip
 
 
-def _response(study: Study, columns: Columns, row: Line, item: Item) -> str | None:
+def _response(study: Study, columns: Columns, row: TableRow, item: Item) -> str | None:
     given = columns.given["response"]
     if not (isinstance(given, Mapping) and "correct" in given):
         return columns.text("response", row)
@@ -273,14 +277,14 @@ def _two_labels(study: Study, item: Item) -> tuple[str, ...]:
     return labels
 
 
-def _needed(columns: Columns, name: str, row: Line) -> str:
+def _needed(columns: Columns, name: str, row: TableRow) -> str:
     value = columns.text(name, row)
     if value is None:
         raise UserError(f"{row.where} has no {name}", mend="Fill the cell, or leave the row out.")
     return value
 
 
-def _whole(columns: Columns, name: str, row: Line) -> int | None:
+def _whole(columns: Columns, name: str, row: TableRow) -> int | None:
     text = columns.text(name, row)
     if text is None:
         return None

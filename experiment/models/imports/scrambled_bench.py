@@ -13,8 +13,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from experiment.models.imports.mapping import Line, Source
-from experiment.models.imports.writing import Given, GivenSession, GivenSource, Import, items_for
+from experiment.models.imports.mapping import ResponseFile, TableRow
+from experiment.models.imports.writing import GivenSession, GivenSource, Import, ImportedResponse, items_for
 from experiment.store import Store
 from experiment.study import Study
 from stimuli.errors import UserError
@@ -55,7 +55,7 @@ def read_scrambled_bench(study: Study, store: Store | None, folder: Path) -> Imp
         )
     given = []
     for file in files:
-        source = Source(file)
+        source = ResponseFile(file)
         about = {"imported": {"source": file.name, "sha256": source.sha256, "paper": "Cao et al. (2023)"}}
         reader = file.name.partition(".jsonl")[0]
         given.append(GivenSource(file.name, source.sha256, list(_sessions(source, reader, known)), about))
@@ -68,7 +68,7 @@ def _items_of(files: list[Path]) -> list[Item]:
             raise UserError(f"there is no {file}", mend="Give the folder that holds outputs/ and stimuli/.")
     items: list[Item] = []
     for file, make in ((files[0], _sentence), (files[1], _question)):
-        for row in Source(file).rows():
+        for row in ResponseFile(file).rows():
             try:
                 items += make(row)
             except KeyError as error:
@@ -78,7 +78,7 @@ def _items_of(files: list[Path]) -> list[Item]:
     return items
 
 
-def _sentence(row: Line) -> list[Item]:
+def _sentence(row: TableRow) -> list[Item]:
     intact = str(row.values["original"])
     levels = [level for level in CONDITIONS if level in row.values]
     return [
@@ -88,7 +88,7 @@ def _sentence(row: Line) -> list[Item]:
     ]
 
 
-def _question(row: Line) -> list[Item]:
+def _question(row: TableRow) -> list[Item]:
     options = tuple(str(one) for one in row.values["choices"])
     answer = options[string.ascii_uppercase.index(str(row.values["answer"]))]
     question, evidence = str(row.values["question"]), row.values["evidence"]
@@ -103,7 +103,7 @@ def _question(row: Line) -> list[Item]:
 
 def _items(
     name: str,
-    row: Line,
+    row: TableRow,
     level: str,
     shown: dict[str, str],
     answer: str,
@@ -130,8 +130,8 @@ def _items(
     ]
 
 
-def _sessions(source: Source, reader: str, items: _Known) -> Iterator[GivenSession]:
-    groups: dict[tuple[str, str, str], list[Given]] = {}
+def _sessions(source: ResponseFile, reader: str, items: _Known) -> Iterator[GivenSession]:
+    groups: dict[tuple[str, str, str], list[ImportedResponse]] = {}
     for row in source.rows():
         values: Any = row.values
         missing = [name for name in _FIELDS if name not in values]
@@ -155,7 +155,7 @@ def _sessions(source: Source, reader: str, items: _Known) -> Iterator[GivenSessi
         output = str(values["output"])
         key = (values["task"], values["method"], values["cond"])
         groups.setdefault(key, []).append(
-            Given(row.where, item, output, prediction=None if told is None else str(told))
+            ImportedResponse(row.where, item, output, prediction=None if told is None else str(told))
         )
     for number, ((task, method, cond), responses) in enumerate(groups.items(), 1):
         yield GivenSession(reader, json.dumps([task, method, cond]), number, responses)

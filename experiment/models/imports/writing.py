@@ -19,7 +19,7 @@ from experiment.models.planning import canonical_hash
 from experiment.models.runs.limits import Stop, interruptible
 from experiment.procedure import Plan, PlannedTrial, trials_of
 from experiment.procedure.plan import as_plan
-from experiment.procedure.plan_builder import Screen, Unfolding
+from experiment.procedure.plan_builder import PlanBuilder, Screen
 from experiment.scoring.published import parser_of
 from experiment.scoring.scores import Score
 from experiment.scoring.trial import score_trial
@@ -37,7 +37,7 @@ SHOWN = 20
 
 
 @dataclass(frozen=True)
-class Given:
+class ImportedResponse:
     """One response, as a table or a released file gives it."""
 
     where: str  # file and line
@@ -56,7 +56,7 @@ class GivenSession:
     reader: str
     key: str
     list_id: int
-    responses: Sequence[Given]
+    responses: Sequence[ImportedResponse]
     condition: Mapping[str, str] = field(default_factory=dict)
     prompt_variant: int = 1
 
@@ -71,7 +71,7 @@ class GivenSource:
     about: Mapping[str, Any]
     remarks: Sequence[str] = ()
 
-    def responses(self) -> Iterator[Given]:
+    def responses(self) -> Iterator[ImportedResponse]:
         """Iterate over the responses of all sessions."""
         for session in self.sessions:
             yield from session.responses
@@ -244,11 +244,11 @@ def write_import(given: Import, store: Store, *, actor: str, new_version: bool =
         for source in given.sources:
             made = Imported(source.name, source.sha256, remarks=list(source.remarks))
             writing = _Writing(study, connection, made, source, given.kind, version, parser)
-            for one in source.sessions:
+            for session in source.sessions:
                 if stop.is_asked:
                     raise _Stopped
                 with chain.gathering(connection):
-                    writing.session(one)
+                    writing.session(session)
             detail = {name: getattr(made, name) for name in _TOLD}
             records.add_audit(connection, actor, "imported responses", study=study.id, detail=detail)
             found.append(made)
@@ -287,17 +287,17 @@ class _Writing:
         self.kind, self.version, self.parser = kind, version, parser
         self.plugin = f"wrods {installed_version()} import"
 
-    def session(self, one: GivenSession) -> None:
-        items = [response.item for response in one.responses]
+    def session(self, session: GivenSession) -> None:
+        items = [response.item for response in session.responses]
         plan, places = plan_of_items(
-            self.study, items, list_id=one.list_id, version=self.version, condition=one.condition,
-            prompt_variant=one.prompt_variant,
+            self.study, items, list_id=session.list_id, version=self.version, condition=session.condition,
+            prompt_variant=session.prompt_variant,
         )  # fmt: skip
         trials = {trial["trial_index"]: trial for trial in trials_of(plan)}
-        rows = [(trials[index], response) for index, response in zip(places, one.responses, strict=True)]
-        given = [self.study.id, self.version, "imported", self.kind, one.reader, one.key]
+        rows = [(trials[index], response) for index, response in zip(places, session.responses, strict=True)]
+        given = [self.study.id, self.version, "imported", self.kind, session.reader, session.key]
         name = canonical_hash(given)[:32]
-        is_new = self._begin(name, plan, one)
+        is_new = self._begin(name, plan, session)
         there = {} if is_new else self._there(name)
         seen: set[int] = set()
         for trial, response in rows:
@@ -311,18 +311,18 @@ class _Writing:
             timed_out = self.kind == "human" and response.response is None
             verdict = score_trial(trial, response.response, parser=self.parser, timed_out=timed_out)
             self._count(trial, response, verdict)
-            self._trial(name, one, trial, response, verdict, timed_out, there)
+            self._trial(name, session, trial, response, verdict, timed_out, there)
         if is_new:
             records.finish_session(self.connection, name)
             self.made.sessions += 1
 
-    def _begin(self, name: str, plan: Plan, one: GivenSession) -> bool:
+    def _begin(self, name: str, plan: Plan, session: GivenSession) -> bool:
         query = select(sessions.c.planned_trials).where(sessions.c.session_id == name)
         planned = self.connection.scalar(query)
-        if planned is not None and planned < len(one.responses):
+        if planned is not None and planned < len(session.responses):
             raise UserError(
-                f"{one.responses[0].where}: {one.reader} is stored with {planned} trials, and {self.source.name} has "
-                f"{len(one.responses)}",
+                f"{session.responses[0].where}: {session.reader} is stored with {planned} trials, and {self.source.name} has "
+                f"{len(session.responses)}",
                 mend="A session is imported once; give the readers of another table other names, or tell several sessions "
                 "of a reader apart by `session`.",
                 exit_code=1,
@@ -330,8 +330,8 @@ class _Writing:
         if planned is not None:
             return False
         records.create_session(
-            self.connection, plan, reader_kind=self.kind, reader=one.reader, session_id=name,
-            client=dict(self.source.about), participant_id=one.reader if self.kind == "human" else None,
+            self.connection, plan, reader_kind=self.kind, reader=session.reader, session_id=name,
+            client=dict(self.source.about), participant_id=session.reader if self.kind == "human" else None,
         )  # fmt: skip
         return True
 
@@ -341,7 +341,7 @@ class _Writing:
         return {row.trial_index: row.payload_hash for row in found}
 
     def _trial(
-        self, name: str, one: GivenSession, trial: PlannedTrial, response: Given, verdict: Score, timed_out: bool,
+        self, name: str, session: GivenSession, trial: PlannedTrial, response: ImportedResponse, verdict: Score, timed_out: bool,
         there: Mapping[int, str],
     ) -> None:  # fmt: skip
         place = {"session_id": name, "trial_index": trial["trial_index"], "attempt": 1}
@@ -353,7 +353,7 @@ class _Writing:
         stored = there.get(trial["trial_index"])
         if stored is not None and stored != digest:
             raise UserError(
-                f"{response.where}: {one.reader} is stored with another answer to item {trial['item_id']}",
+                f"{response.where}: {session.reader} is stored with another answer to item {trial['item_id']}",
                 mend="A session is imported once; give the readers of another table other names.",
                 exit_code=1,
             )
@@ -366,7 +366,7 @@ class _Writing:
             _store_call(self.connection, place, response, name)
         self.made.trials += 1
 
-    def _count(self, trial: PlannedTrial, response: Given, verdict: Score) -> None:
+    def _count(self, trial: PlannedTrial, response: ImportedResponse, verdict: Score) -> None:
         made, step = self.made, trial["steps"][-1]
         status = verdict.response_status
         made.statuses[status] = made.statuses.get(status, 0) + 1
@@ -388,7 +388,9 @@ class _Writing:
             made.differing.append(f"{response.where}: stored {response.prediction!r}, read {read!r}")
 
 
-def _store_call(connection: Connection, place: Mapping[str, Any], response: Given, name: str) -> None:
+def _store_call(
+    connection: Connection, place: Mapping[str, Any], response: ImportedResponse, name: str
+) -> None:
     asked = None if response.prompt is None else {"messages": [{"role": "user", "content": response.prompt}]}
     records.store_call(
         connection,
@@ -400,7 +402,7 @@ def _store_call(connection: Connection, place: Mapping[str, Any], response: Give
     )  # fmt: skip
 
 
-class _AsGiven(Unfolding):
+class _AsGiven(PlanBuilder):
     """A procedure whose blocks show given items in their order; nothing is drawn, and practice is left out."""
 
     def __init__(

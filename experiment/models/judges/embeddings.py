@@ -24,7 +24,7 @@ from experiment.models.settings import ModelSettings, NotThereYet
 from stimuli.errors import UserError, unknown_name
 
 if TYPE_CHECKING:
-    from experiment.models.local.checkpoints import Source
+    from experiment.models.local.checkpoints import CheckpointSource
 
 
 Vectors = NDArray[np.float32]
@@ -259,7 +259,7 @@ def packaged_model(name: str) -> Path:
     for file in files:
         folder = Path(str(file.locate())).parent
         weights = (folder / one for one in ("model.safetensors", "pytorch_model.bin"))
-        if file.name == "config.json" and any(one.is_file() for one in weights):
+        if file.name == "config.json" and any(weight.is_file() for weight in weights):
             return folder
     raise UserError(
         f"the package {name} holds no model: no folder with config.json and its weights",
@@ -328,12 +328,12 @@ class Reading:
     pooling: str = MEAN  # ``mean`` over all tokens, ``cls`` (the first) or ``lasttoken``
 
 
-def reading_of(source: Source, name: str) -> Reading:
+def reading_of(source: CheckpointSource, name: str) -> Reading:
     """Read how a model wants to be read."""
     most = _file(source, LENGTH).get("max_seq_length")
     pooling = _pooling(_file(source, POOLING), name)
     modules = _file(source, MODULES).get("modules", ())
-    kinds = [str(one.get("type", "")).rpartition(".")[2] for one in modules]
+    kinds = [str(module.get("type", "")).rpartition(".")[2] for module in modules]
     if more := [kind for kind in kinds if kind not in _WITHOUT_WEIGHTS]:
         raise UserError(
             f"{name} has a layer behind its states ({', '.join(more)}) that is not computed here",
@@ -359,7 +359,7 @@ def _pooling(given: Mapping[str, Any], name: str) -> str:
     return str(modes[0])
 
 
-def _file(source: Source, name: str) -> dict[str, Any]:
+def _file(source: CheckpointSource, name: str) -> dict[str, Any]:
     """Return what a file alongside the weights says; nothing where there is none. A list stands under ``modules``."""
     if source.is_folder:
         path: Path | None = Path(source.place) / name

@@ -18,8 +18,16 @@ from experiment.models.prompts import Prompter
 from experiment.models.prompts.published import judge_prompt
 from experiment.models.settings import ModelSettings
 from experiment.parsing.replies import parse_label
-from experiment.scoring.rescoring import MODEL_KINDS, RATED, Rescored, Response, note, responses, write_scores
 from experiment.scoring.published import htest_label
+from experiment.scoring.rescoring import (
+    MODEL_KINDS,
+    RATED,
+    Rescored,
+    StoredResponse,
+    note,
+    responses,
+    write_scores,
+)
 from experiment.scoring.trial import Score
 from experiment.store import Store, queries, records
 from experiment.study import Study
@@ -31,30 +39,30 @@ AT_ONCE = 500
 _SEED_BITS = 63
 
 
-def judge_request(study: Study, judge: str, settings: ModelSettings, one: Response) -> Request:
+def judge_request(study: Study, judge: str, settings: ModelSettings, response: StoredResponse) -> Request:
     """Return the request that lets a judge read a response; its work key is the trial's and ``:judge``.
 
     With ``published: [prompts]`` it is the paper's, and the judge's reply is read as the paper's code reads it.
     """
-    labels = tuple(one.trial["steps"][-1]["labels"])
+    labels = tuple(response.trial["steps"][-1]["labels"])
     options = settings.options
-    seed = stable_seed(study.seed, JUDGE, judge, one.session_id, one.trial["trial_index"]) >> (
+    seed = stable_seed(study.seed, JUDGE, judge, response.session_id, response.trial["trial_index"]) >> (
         64 - _SEED_BITS
     )
-    key = f"{one.work_key}:{JUDGE}"
+    key = f"{response.work_key}:{JUDGE}"
     if "prompts" in study.published:
-        paper = judge_prompt(one.raw or "", labels)
+        paper = judge_prompt(response.raw or "", labels)
         temperature = float(str(options.get("temperature", paper.temperature)))
         return Request(
             key, (Message("user", paper.text),), None, paper.max_tokens, temperature, seed, purpose=JUDGE
         )
-    turn = Prompter(one.plan).judge(one.raw or "", labels)
+    turn = Prompter(response.plan).judge(response.raw or "", labels)
     limit = int(str(options.get("max_tokens", turn.max_tokens)))
     temperature = float(str(options.get("temperature", 0.0)))
     return Request(key, (Message("user", turn.text),), turn.labels, limit, temperature, seed, purpose=JUDGE)
 
 
-def judge_verdict(study: Study, judge: str, one: Response, reply: Reply) -> Score:
+def judge_verdict(study: Study, judge: str, one: StoredResponse, reply: Reply) -> Score:
     """Return what a judge's reply says of a response; a judge that finds no answer leaves it ``unparsed``."""
     step = one.trial["steps"][-1]
     if "prompts" in study.published:
@@ -170,36 +178,42 @@ def _waiting(
     reader: str | None,
     named: set[str],
     judge: str,
-) -> Iterator[Response]:
+) -> Iterator[StoredResponse]:
     wanted = named if named and reader is None else None
-    for one in responses(study, connection, reader=reader):
-        if one.reader_kind not in MODEL_KINDS or one.reader == judge or one.trial["trial_type"] != "choose":
+    for response in responses(study, connection, reader=reader):
+        if (
+            response.reader_kind not in MODEL_KINDS
+            or response.reader == judge
+            or response.trial["trial_type"] != "choose"
+        ):
             continue
-        if wanted is not None and one.reader not in wanted:
+        if wanted is not None and response.reader not in wanted:
             continue
-        if one.counts is not None and str(one.counts["scorer"]).startswith(RATED):
+        if response.counts is not None and str(response.counts["scorer"]).startswith(RATED):
             outcome.rated += 1
             continue
         outcome.responses += 1
-        if (one.raw or "").strip() and not _has_judged(connection, one, scorer):
-            yield one
+        if (response.raw or "").strip() and not _has_judged(connection, response, scorer):
+            yield response
 
 
-def _has_judged(connection: Connection, one: Response, scorer: str) -> bool:
+def _has_judged(connection: Connection, response: StoredResponse, scorer: str) -> bool:
     from sqlalchemy import select
 
     from experiment.store.tables import scores
 
     query = select(scores.c.score_id).where(
-        scores.c.session_id == one.session_id,
-        scores.c.trial_index == one.trial["trial_index"],
-        scores.c.attempt == one.attempt,
+        scores.c.session_id == response.session_id,
+        scores.c.trial_index == response.trial["trial_index"],
+        scores.c.attempt == response.attempt,
         scores.c.scorer.in_((scorer, f"{queries.BESIDE}{scorer}")),
     )
     return connection.scalar(query.limit(1)) is not None
 
 
-def _call(one: Response, request: Request, reply: Reply, identity: dict[str, Any]) -> dict[str, Any]:
+def _call(
+    response: StoredResponse, request: Request, reply: Reply, identity: dict[str, Any]
+) -> dict[str, Any]:
     same = (
         "text", "status", "label_logprobs", "prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens",
         "latency_ms", "ttft_ms", "finish_reason", "requested_model", "resolved_model", "dtype", "path", "error",
@@ -207,10 +221,10 @@ def _call(one: Response, request: Request, reply: Reply, identity: dict[str, Any
     )  # fmt: skip
     return {name: getattr(reply, name) for name in same} | {
         "request_key": request_key(identity, request),
-        "work_key": one.work_key,
-        "session_id": one.session_id,
-        "trial_index": one.trial["trial_index"],
-        "attempt": one.attempt,
+        "work_key": response.work_key,
+        "session_id": response.session_id,
+        "trial_index": response.trial["trial_index"],
+        "attempt": response.attempt,
         "purpose": JUDGE,
         "request": request_json(request),
         "temperature": request.temperature,

@@ -25,8 +25,8 @@ from experiment.models.planning import is_remote
 from experiment.models.prompts import render
 from experiment.models.settings import ModelSettings
 from experiment.procedure import plan_session, trials_of
-from experiment.scoring.rescoring import MODEL_KINDS, Response, responses, write_scores
 from experiment.scoring.published import compared_field, named_fields, parser_of
+from experiment.scoring.rescoring import MODEL_KINDS, StoredResponse, responses, write_scores
 from experiment.scoring.scores import Score
 from experiment.scoring.similarities import (
     FLOOR_AS,
@@ -131,7 +131,7 @@ def _set_floor(
     texts = list(intact.values())
     same = Counter(texts)
     for item, text, mean in zip(
-        intact, texts, with_others([vectors[one] for one in texts], texts), strict=True
+        intact, texts, with_others([vectors[text] for text in texts], texts), strict=True
     ):
         if mean is not None:
             found.unrelated.append(mean)
@@ -256,7 +256,7 @@ def _before(file: Path) -> dict[str, Any]:
 __all__ = [
     "PLACEHOLDER",
     "SIMILARITY",
-    "Compared",
+    "ComparedAnswer",
     "Similarity",
     "compare_texts",
     "embedding_settings",
@@ -271,7 +271,7 @@ PLACEHOLDER = "DO NOT FIND THE KEY."
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparedAnswer:
     """One answer and how near it comes to the one it is compared with."""
 
     reader: str
@@ -288,7 +288,7 @@ class Similarity:
     """Result of comparing a study's texts."""
 
     use: str  # the embedding model
-    answers: list[Compared] = field(default_factory=list)
+    answers: list[ComparedAnswer] = field(default_factory=list)
     alone: int = 0  # answers with nothing to be compared with: of people each item is seen in one condition
     # Replies that are no valid answer (empty, cut short, refused): not compared, or, where the study scores
     # as published, by :data:`PLACEHOLDER`
@@ -305,8 +305,10 @@ class Similarity:
     def by_condition(self) -> dict[tuple[str, str], list[float]]:
         """Return the similarities of answers by reader and condition."""
         found: dict[tuple[str, str], list[float]] = {}
-        for one in self.answers:
-            found.setdefault((one.reader, ", ".join(one.condition.values())), []).append(one.similarity)
+        for answer in self.answers:
+            found.setdefault((answer.reader, ", ".join(answer.condition.values())), []).append(
+                answer.similarity
+            )
         return found
 
     def as_json(self) -> dict[str, Any]:
@@ -327,7 +329,7 @@ class Similarity:
             "unread": self.unread,
             "placeholders": self.placeholders,
             "kept_here": self.kept_here,
-            "answers": [vars(one) | {"condition": dict(one.condition)} for one in self.answers],
+            "answers": [vars(answer) | {"condition": dict(answer.condition)} for answer in self.answers],
         }
 
 
@@ -391,7 +393,7 @@ def compare_texts(
         outcome.kept_here = sum(one.reader_kind not in MODEL_KINDS for one, _ in given)
         given = [(one, text) for one, text in given if one.reader_kind in MODEL_KINDS]
     intact = _about_intact_texts(study, given)
-    compared: list[tuple[Response, str, str]] = []
+    compared: list[tuple[StoredResponse, str, str]] = []
     for one, text in given:
         wanted = _wanted(one, intact)
         if wanted is None:
@@ -399,11 +401,11 @@ def compare_texts(
         else:
             compared.append((one, text, wanted))
     vectors = _vectors(embedder, [text for _, *both in compared for text in both])
-    scored: list[tuple[Response, Score]] = []
+    scored: list[tuple[StoredResponse, Score]] = []
     for one, text, wanted in compared:
         value = float(vectors[text] @ vectors[wanted])
         outcome.answers.append(
-            Compared(
+            ComparedAnswer(
                 one.reader,
                 one.session_id,
                 one.trial["trial_index"],
@@ -425,7 +427,7 @@ def compare_texts(
     return outcome
 
 
-def _free_answers(study: Study, store: Store | None, reader: str | None) -> list[Response]:
+def _free_answers(study: Study, store: Store | None, reader: str | None) -> list[StoredResponse]:
     """Return the stored answers that are compared; none where nothing was stored yet."""
     if store is None:
         if reader is not None:
@@ -435,7 +437,7 @@ def _free_answers(study: Study, store: Store | None, reader: str | None) -> list
             )
         return []
     with store.read() as connection:
-        return [one for one in responses(study, connection, reader=reader) if _is_free(one)]
+        return [response for response in responses(study, connection, reader=reader) if _is_free(response)]
 
 
 def _vectors(embedder: Embedder, texts: Sequence[str]) -> dict[str, NDArray[np.floating]]:
@@ -445,14 +447,14 @@ def _vectors(embedder: Embedder, texts: Sequence[str]) -> dict[str, NDArray[np.f
 
 
 def _floors(
-    intact: Mapping[Key, tuple[Response, str]], vectors: Mapping[str, NDArray[np.floating]]
-) -> Iterator[tuple[Response, str, float]]:
+    intact: Mapping[Key, tuple[StoredResponse, str]], vectors: Mapping[str, NDArray[np.floating]]
+) -> Iterator[tuple[StoredResponse, str, float]]:
     """Yield, of each answer about an intact text, its mean cosine with the same reader's answers about other texts.
 
     A reader who says the same of every text comes as near to its own answer as can be: this tells it from one who takes in the
     text. Answers are set beside those in the same wording and replicate.
     """
-    groups: dict[tuple[str, str, int, int], list[tuple[Response, str]]] = {}
+    groups: dict[tuple[str, str, int, int], list[tuple[StoredResponse, str]]] = {}
     for (reader, set_name, _, variant, replicate), told in intact.items():
         if told[1] in vectors and compared_with(told[0].trial) == OWN_ANSWER:
             groups.setdefault((reader, set_name, variant, replicate), []).append(told)
@@ -465,25 +467,25 @@ def _floors(
                 yield one, text, mean
 
 
-def _is_free(one: Response) -> bool:
-    step = one.trial["steps"][-1]
+def _is_free(response: StoredResponse) -> bool:
+    step = response.trial["steps"][-1]
     is_text = step["step"] == "answer" and step.get("read_as", "text") in ("text", "code")
-    return is_text and not one.trial["is_practice"]
+    return is_text and not response.trial["is_practice"]
 
 
-def _wanted(one: Response, intact: Mapping[Key, tuple[Response, str]]) -> str | None:
+def _wanted(response: StoredResponse, intact: Mapping[Key, tuple[StoredResponse, str]]) -> str | None:
     """Return the text that an answer is compared with; None where there is none."""
-    what = compared_with(one.trial)
+    what = compared_with(response.trial)
     if what == RIGHT_ANSWER:
-        return str(one.trial["accepted"][0])
+        return str(response.trial["accepted"][0])
     if what == REFERENCE:
-        return str(one.trial["answer"])
-    return intact[_key(one)][1] if _key(one) in intact else None
+        return str(response.trial["answer"])
+    return intact[_key(response)][1] if _key(response) in intact else None
 
 
 def _about_intact_texts(
-    study: Study, given: Sequence[tuple[Response, str]]
-) -> dict[Key, tuple[Response, str]]:
+    study: Study, given: Sequence[tuple[StoredResponse, str]]
+) -> dict[Key, tuple[StoredResponse, str]]:
     """Return each reader's answer about each intact text, with the text read from it, of those that it answered more than once.
 
     An answer that could only be compared with itself, as that of a person who sees each item in one condition, says nothing.
@@ -494,7 +496,7 @@ def _about_intact_texts(
         factor: {str(level): place for place, level in enumerate(levels)}
         for factor, levels in study.factors.items()
     }
-    found: dict[Key, tuple[list[int], Response, str]] = {}
+    found: dict[Key, tuple[list[int], StoredResponse, str]] = {}
     for one, text in given:
         if not _is_intact(one.trial):
             continue
@@ -506,7 +508,7 @@ def _about_intact_texts(
     return {key: (one, text) for key, (_, one, text) in found.items() if times[key] > 1}
 
 
-def _text(one: Response, parser: str | None) -> str:
+def _text(response: StoredResponse, parser: str | None) -> str:
     """Return what was answered, read from the reply itself, whatever has judged it since; empty where nothing valid was.
 
     ``parser``: as :func:`experiment.scoring.published.parser_of`: where the study scores as published, a model's
@@ -514,16 +516,16 @@ def _text(one: Response, parser: str | None) -> str:
     where it is there.
     """
     score = score_trial(
-        one.trial,
-        one.raw,
-        timed_out=one.timed_out,
-        reply_status=one.status,
-        thinks=one.thinks,
-        parser=parser if one.reader_kind in MODEL_KINDS else None,
+        response.trial,
+        response.raw,
+        timed_out=response.timed_out,
+        reply_status=response.status,
+        thinks=response.thinks,
+        parser=parser if response.reader_kind in MODEL_KINDS else None,
     )
     if score.response_status != "valid":
         return ""
-    said, field = (score.response or "").strip(), compared_field(one.trial)
+    said, field = (score.response or "").strip(), compared_field(response.trial)
     if field is not None and f">{field}:" in said:
         return named_fields(said, (field,)).get(field, "")
     return said
@@ -533,13 +535,13 @@ def _is_intact(trial: Mapping[str, Any]) -> bool:
     return all(trial["shown"].get(name) == text for name, text in trial["intact"].items())
 
 
-def _key(one: Response) -> Key:
+def _key(response: StoredResponse) -> Key:
     """Return by what an answer about the intact text is found: reader, item, wording and replicate."""
-    plan = one.plan
+    plan = response.plan
     return (
-        one.reader,
-        one.trial["set"],
-        one.trial["item_id"],
+        response.reader,
+        response.trial["set"],
+        response.trial["item_id"],
         int(plan["prompt_variant"]),
         int(plan["replicate"]),
     )

@@ -13,7 +13,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from experiment.models.local.rows import LARGEST, Decoded, Decoding, Found, Hidden, Row, Sums, weights_of
+from experiment.models.local.rows import (
+    LARGEST,
+    Continuation,
+    Decoding,
+    Hidden,
+    Row,
+    RowOutcome,
+    Sums,
+    weights_of,
+)
 from stimuli.seeds import generator
 
 _SIZES = ("num_attention_heads", "num_heads", "num_key_value_heads", "head_dim", "hidden_size")
@@ -230,7 +239,7 @@ def choose(logits: Any, how: Sequence[Decoding], draws: Sequence[random.Random])
     import torch
 
     best: list[int] = logits.argmax(dim=-1).tolist()
-    sampled = [line for line, one in enumerate(how) if one.temperature > 0]
+    sampled = [line for line, decoding in enumerate(how) if decoding.temperature > 0]
     if not sampled:
         return best
     heat = torch.tensor([how[line].temperature for line in sampled], device=logits.device)
@@ -255,7 +264,7 @@ def continue_rows(
     how: Sequence[Decoding],
     ends: set[int],
     advance: Callable[[list[int] | None, list[int]], Any],
-) -> Iterator[tuple[int, int, Decoded]]:
+) -> Iterator[tuple[int, int, Continuation]]:
     """Continue rows side by side, each from its own draws; yield each with its place in the batch as it leaves it.
 
     ``logits``: shape (rows, vocabulary); after the last token of each.
@@ -263,8 +272,8 @@ def continue_rows(
     """
     import torch
 
-    draws = [generator("sampling", one.seed) for one in how]
-    done = [Decoded() for _ in how]
+    draws = [generator("sampling", decoding.seed) for decoding in how]
+    done = [Continuation() for _ in how]
     active = list(range(len(how)))
     while active:
         with torch.inference_mode():
@@ -283,7 +292,7 @@ def continue_rows(
         active = [active[place] for place in stay]
 
 
-def append_token(decoded: Decoded, token: int, how: Decoding, ends: set[int]) -> bool:
+def append_token(decoded: Continuation, token: int, how: Decoding, ends: set[int]) -> bool:
     """Add a token to a row and return whether the row goes on."""
     decoded.first_at = decoded.first_at or time.perf_counter()
     decoded.ids.append(token)
@@ -359,7 +368,7 @@ Wanting = list[tuple[int, int]]
 """Rows, by their place, and the position at which each asks."""
 
 
-class Asked:
+class OutputSelection:
     """What is asked of one batch.
 
     ``states``: line and token where hidden states are kept, and who wants them.
@@ -430,7 +439,7 @@ class Asked:
         """Return the tokens of a line after which a distribution is needed, each with its column; never none."""
         return {at: column for column, at in enumerate(sorted(self._after) or [0])}
 
-    def note(self, model: CausalModel, found: Sequence[Found], logits: Any, hidden: Hidden) -> None:
+    def note(self, model: CausalModel, found: Sequence[RowOutcome], logits: Any, hidden: Hidden) -> None:
         """Write what the batch tells of its rows.
 
         ``found``: by place.
@@ -471,12 +480,12 @@ class Asked:
                 found[place].mean = model.in_16_bits(total / np.float32(count))
 
 
-def asked_of(rows: Sequence[Row], start: int = 0, before: Sums | None = None) -> Asked:
+def asked_of(rows: Sequence[Row], start: int = 0, before: Sums | None = None) -> OutputSelection:
     """Return what rows ask of a batch in which each stands on its own line from position ``start`` on.
 
     ``before``: sums of hidden states over the tokens before ``start``, which all rows share.
     """
-    asked = Asked()
+    asked = OutputSelection()
     for number, row in enumerate(rows):
         asked.add(number, row, range(len(row.ids) - start), start=start, line=number, before=before)
     return asked

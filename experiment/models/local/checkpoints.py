@@ -177,7 +177,7 @@ HUB_S = 5.0
 
 
 @dataclass(frozen=True)
-class Source:
+class CheckpointSource:
     """Where a checkpoint is read from: a folder on this machine or a name on the Hugging Face hub."""
 
     place: str
@@ -194,7 +194,7 @@ def require_torch(use: str) -> None:
         )
 
 
-def find_source(settings: ModelSettings) -> Source:
+def find_source(settings: ModelSettings) -> CheckpointSource:
     """Find what a model's ``use: hf:…`` names."""
     require_torch(settings.use)
     name = settings.name
@@ -206,7 +206,7 @@ def find_source(settings: ModelSettings) -> Source:
                     f"{folder} holds no model: it has no config.json",
                     mend="Name a folder written by save_pretrained, or a model of the Hugging Face hub.",
                 )
-            return Source(str(folder), True, None)
+            return CheckpointSource(str(folder), True, None)
     if Path(name).exists():
         raise UserError(
             f"{name} is a file; a model is a folder with config.json and its weights",
@@ -218,10 +218,10 @@ def find_source(settings: ModelSettings) -> Source:
             mend="Correct the path after hf:, or name a model of the Hugging Face hub as owner/name.",
         )
     revision = settings.options.get("revision")
-    return Source(name, False, str(revision) if revision is not None else None)
+    return CheckpointSource(name, False, str(revision) if revision is not None else None)
 
 
-def require_on_hub(source: Source) -> None:
+def require_on_hub(source: CheckpointSource) -> None:
     """Ask the hub once, for a few seconds, whether it has a model that is not on this machine; nothing is downloaded.
 
     Loading tries again and again where a name is mistyped or there is no network, and prints each try.
@@ -237,7 +237,7 @@ def require_on_hub(source: Source) -> None:
         HfApi().model_info(source.place, revision=source.revision, timeout=HUB_S)
 
 
-def load_tokenizer(source: Source) -> tuple[Any, Any]:
+def load_tokenizer(source: CheckpointSource) -> tuple[Any, Any]:
     """Load configuration and tokenizer, which is all that a preview needs.
 
     The transformers configuration and tokenizer.
@@ -253,7 +253,7 @@ def load_tokenizer(source: Source) -> tuple[Any, Any]:
     return config, tokenizer
 
 
-def decoder_beginning(source: Source, config: Any) -> tuple[int, ...]:
+def decoder_beginning(source: CheckpointSource, config: Any) -> tuple[int, ...]:
     """Return the tokens with which an encoder–decoder's answers begin: its start, and what it is made to say first."""
     from transformers import GenerationConfig
 
@@ -275,7 +275,7 @@ def decoder_beginning(source: Source, config: Any) -> tuple[int, ...]:
 
 
 def load_model(
-    source: Source, device: str, dtype: str, quantisation: str | None = None, *, sees: bool = False
+    source: CheckpointSource, device: str, dtype: str, quantisation: str | None = None, *, sees: bool = False
 ) -> Any:
     """Load the weights for computing, cast to ``dtype``, on ``device``; encoder–decoders as such.
 
@@ -331,7 +331,7 @@ def kind_of(config: Any) -> Any:
     return transformers.AutoModelForCausalLM
 
 
-def load_encoder(source: Source, device: str) -> Any:
+def load_encoder(source: CheckpointSource, device: str) -> Any:
     """Load a model without a head, in 32 bits, for embedding texts; of an encoder–decoder the encoder."""
     import torch
     from transformers import AutoModel
@@ -350,7 +350,7 @@ def count_parameters(model: Any) -> int:
     return int(model.num_parameters())
 
 
-def _load_fault(source: Source, error: Exception) -> UserError:
+def _load_fault(source: CheckpointSource, error: Exception) -> UserError:
     """Return the error for one of the many ways of not loading."""
     causes = []
     cause: BaseException | None = error
@@ -418,7 +418,7 @@ MODEL_FILES = frozenset(
 )
 
 
-def name_revision(source: Source, config: Any) -> str:
+def name_revision(source: CheckpointSource, config: Any) -> str:
     """Return what pins the weights: the hub's commit, or a hash over the files that make a model what it is.
 
     Notes that lie beside a model (a card, a recipe, measurements) do not make it another one.

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence, Set
 from typing import Any
 
 from experiment.models.local.causal_model import CausalModel, Closed, asked_of, continue_rows
-from experiment.models.local.rows import Found, Hidden, Ids, MemoryBudget, Row, padded
+from experiment.models.local.rows import Hidden, Ids, MemoryBudget, Row, RowOutcome, padded
 
 
 class EncoderDecoderBackend:
@@ -31,7 +31,7 @@ class EncoderDecoderBackend:
 
     def compute(
         self, rows: Sequence[Row], budget: MemoryBudget, hold: Set[int] = frozenset()
-    ) -> Iterator[tuple[int, Found]]:
+    ) -> Iterator[tuple[int, RowOutcome]]:
         """Yield the place of each row and what was found of it, as soon as it is complete."""
         of_source: dict[bytes, list[int]] = {}
         for place, row in enumerate(rows):
@@ -51,7 +51,7 @@ class EncoderDecoderBackend:
 
     def _batch(
         self, rows: Sequence[Row], batch: Sequence[Sequence[int]], budget: MemoryBudget
-    ) -> Iterator[tuple[int, Found]]:
+    ) -> Iterator[tuple[int, RowOutcome]]:
         """Encode each text of a batch once, then decode all rows that go on from it."""
         import torch
 
@@ -59,7 +59,7 @@ class EncoderDecoderBackend:
         sources = [_source(rows[places[0]]) for places in batch]
         longest = max(map(len, sources))
         with torch.inference_mode():
-            seen = torch.arange(longest) < torch.tensor([len(one) for one in sources])[:, None]
+            seen = torch.arange(longest) < torch.tensor([len(source) for source in sources])[:, None]
             seen = seen.long().to(self.model.device)
             if self.model.is_closed:
                 raise Closed
@@ -70,7 +70,7 @@ class EncoderDecoderBackend:
         lines = [(number, place) for number, places in enumerate(batch) for place in places]
         first = {places[0]: len(source) for places, source in zip(batch, sources, strict=True)}
         for continues in (False, True):
-            some = [one for one in lines if (rows[one[1]].decoding is not None) == continues]
+            some = [line for line in lines if (rows[line[1]].decoding is not None) == continues]
             while some:
                 length = max(len(rows[place].ids) for _, place in some)
                 asked = max(1, *(len(rows[place].asked_at()) for _, place in some))
@@ -91,7 +91,7 @@ class EncoderDecoderBackend:
 
     def _decode(
         self, rows: Sequence[Row], lines: Sequence[tuple[int, int]], read: Any, seen: Any
-    ) -> Iterator[tuple[int, Found]]:
+    ) -> Iterator[tuple[int, RowOutcome]]:
         """Score rows of one batch of the decoder, or continue them.
 
         ``lines``: the line of the encoder's batch that a row goes on from, and the row's place.
@@ -101,7 +101,7 @@ class EncoderDecoderBackend:
         import torch
 
         some = [rows[place] for _, place in lines]
-        found = [Found() for _ in some]
+        found = [RowOutcome() for _ in some]
         asked = asked_of(some)
         decodings = [row.decoding for row in some if row.decoding is not None]
         with torch.inference_mode():

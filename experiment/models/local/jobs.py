@@ -14,7 +14,15 @@ import numpy as np
 
 from experiment.models.engine import Reply, ReplyStatus, Request, State
 from experiment.models.label_ends import disjoint_logprobs
-from experiment.models.local.rows import Decoded, Decoding, Found, Ids, MemoryBudget, Row, common_length
+from experiment.models.local.rows import (
+    Continuation,
+    Decoding,
+    Ids,
+    MemoryBudget,
+    Row,
+    RowOutcome,
+    common_length,
+)
 from experiment.models.local.tokens import Stops, Tokens, Wording, region_targets, score_regions
 from stimuli.seeds import stable_seed
 
@@ -27,7 +35,7 @@ class Job:
     tokens: Tokens
     # The prompt's own row first where it has one; further ones for labels of several tokens
     rows: list[Row] = field(default_factory=list)
-    found: dict[int, Found] = field(default_factory=dict)  # by place in ``rows``
+    found: dict[int, RowOutcome] = field(default_factory=dict)  # by place in ``rows``
     attempts: int = 1
     error: str | None = None
     thought_only: bool = False  # whether the labels are still to be scored, behind what this job generates
@@ -39,7 +47,7 @@ class Job:
         return self.error is not None or len(self.found) == len(self.rows)
 
     @property
-    def thought(self) -> Decoded:
+    def thought(self) -> Continuation:
         """What the job of a thought has generated."""
         decoded = self.found[0].decoded
         assert decoded is not None
@@ -222,7 +230,9 @@ def _sum(values: Iterable[float | None]) -> float | None:
     return sum(known) if known else None
 
 
-def _read(text: str, decoded: Decoded, stops: Sequence[str], *, is_ended: bool) -> tuple[str, ReplyStatus]:
+def _read(
+    text: str, decoded: Continuation, stops: Sequence[str], *, is_ended: bool
+) -> tuple[str, ReplyStatus]:
     """Return generated text up to the first stop text, and how it ended."""
     places = [place for stop in stops if (place := text.find(stop)) >= 0]
     text = text[: min(places)] if places else text

@@ -46,7 +46,7 @@ class TokenSpan:
         self.after[int(other.ids[0])] = other
 
 
-class Kept:
+class KVCacheTree:
     """All conversations that are kept.
 
     ``tokens``: how many tokens are held.
@@ -122,7 +122,10 @@ class Kept:
     def shrink(self, most: int) -> None:
         """Give up what has not been used for longest, until no more than ``most`` tokens are held."""
         while self.tokens > most:
-            leaf = min((one for one in self._stretches() if not one.after), key=lambda one: one.used)
+            leaf = min(
+                (stretch for stretch in self._stretches() if not stretch.after),
+                key=lambda stretch: stretch.used,
+            )
             self._give_up(leaf)
 
     def _way(self, ids: Ids) -> Iterator[tuple[TokenSpan, int]]:
@@ -245,16 +248,16 @@ class Walk:
     sums: bool = False
 
 
-class Remembered:
+class CacheMemory:
     """The path, and the conversations that are kept."""
 
     def __init__(self) -> None:
         self.path = Memory()
-        self.kept = Kept()
+        self.kept = KVCacheTree()
 
     def forget(self) -> None:
         """Give up everything."""
-        self.path, self.kept = Memory(), Kept()
+        self.path, self.kept = Memory(), KVCacheTree()
 
     def walks(self, rows: Sequence[Row]) -> list[Walk]:
         """Share rows out over what they go on from: first the path, deepest first, then one conversation after the other."""

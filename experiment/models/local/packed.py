@@ -16,15 +16,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from experiment.models.local.causal_model import Asked, CausalModel, continue_rows
-from experiment.models.local.kv_cache_tree import SLACK, Layers, Memory, Remembered
+from experiment.models.local.causal_model import CausalModel, OutputSelection, continue_rows
+from experiment.models.local.kv_cache_tree import SLACK, CacheMemory, Layers, Memory
 from experiment.models.local.rows import (
     Decoding,
-    Found,
     Ids,
     Marks,
     MemoryBudget,
     Row,
+    RowOutcome,
     common_length,
     up_to,
 )
@@ -263,7 +263,7 @@ class _UnderWay:
     """Rows that are being computed."""
 
     rows: Sequence[Row]
-    found: Sequence[Found]
+    found: Sequence[RowOutcome]
     hold: Set[int]  # rows whose keys and values are kept
     floor: int  # length of the path that no walk writes over
     # Rows to be continued, by the length of the path that they share
@@ -284,7 +284,7 @@ class PackedBackend:
 
     def __init__(self, model: CausalModel) -> None:
         self.model = model
-        self.memory = Remembered()
+        self.memory = CacheMemory()
 
     def forget(self) -> None:
         """Give up what is remembered."""
@@ -292,7 +292,7 @@ class PackedBackend:
 
     def compute(
         self, rows: Sequence[Row], budget: MemoryBudget, hold: Set[int] = frozenset()
-    ) -> Iterator[tuple[int, Found]]:
+    ) -> Iterator[tuple[int, RowOutcome]]:
         """Yield the place of each row and what was found of it, as soon as it is complete.
 
         ``hold``: places of rows that later ones will go on from.
@@ -301,7 +301,7 @@ class PackedBackend:
 
         if not hold:
             self.memory.kept.shrink(0)
-        found = [Found() for _ in rows]
+        found = [RowOutcome() for _ in rows]
         try:
             walks = self.memory.walks(rows)
             floor = min(_common([row.ids for row in rows]), *(walk.known for walk in walks)) if walks else 0
@@ -325,9 +325,9 @@ class PackedBackend:
         """Yield the rows of a walk as they are complete; what waits at the floor may stay for the next walk."""
         waiting = under_way.waiting
         trie = Trie([under_way.rows[place] for place in places])
-        for one in trie.passes(budget, known):
-            yield from self._continue(under_way, [length for length in waiting if length > one.start])
-            yield from self._pass(under_way, places, one)
+        for pass_ in trie.passes(budget, known):
+            yield from self._continue(under_way, [length for length in waiting if length > pass_.start])
+            yield from self._pass(under_way, places, pass_)
             while waiting and under_way.held >= budget.held:
                 largest = max(waiting, key=lambda length: sum(row.tokens for row in waiting[length]))
                 yield from self._continue(under_way, [largest])
@@ -335,11 +335,11 @@ class PackedBackend:
             yield from self._continue(under_way, full)
         yield from self._continue(under_way, [length for length in waiting if length != under_way.floor])
 
-    def _pass(self, under_way: _UnderWay, places: Sequence[int], one: Pass) -> list[int]:
+    def _pass(self, under_way: _UnderWay, places: Sequence[int], one: ForwardPass) -> list[int]:
         """Compute one pass, note what was asked of it, and return the rows that are complete."""
         import torch
 
-        asked = Asked()
+        asked = OutputSelection()
         path = self.memory.path
         before = path.marks.get(one.start)
         for line in one.lines:
@@ -399,7 +399,7 @@ class PackedBackend:
         return complete
 
     def _wait(
-        self, under_way: _UnderWay, place: int, one: Pass, line: Line, logits: Any, *, alone: bool
+        self, under_way: _UnderWay, place: int, one: ForwardPass, line: TrieRow, logits: Any, *, alone: bool
     ) -> None:
         """Let a row wait to be continued with others that share a path; one alone in its walk shares no more than all do."""
         decoding = under_way.rows[place].decoding
@@ -410,7 +410,7 @@ class PackedBackend:
         own = self.memory.path.taken(self._places(one, line, length))
         under_way.waiting.setdefault(length, []).append(_WaitingRow(place, decoding, *own, logits))
 
-    def _places(self, one: Pass, line: Line, first: int) -> Any:
+    def _places(self, one: ForwardPass, line: TrieRow, first: int) -> Any:
         """Return where a row's tokens from position ``first`` on lie in the path's buffers during a pass."""
         import torch
 
@@ -475,7 +475,7 @@ def _continuations(memory: Memory, start: int, group: Sequence[_WaitingRow]) -> 
 
 
 def _marks(
-    under_way: _UnderWay, places: Sequence[int], one: Pass, asked: Asked
+    under_way: _UnderWay, places: Sequence[int], one: ForwardPass, asked: OutputSelection
 ) -> dict[int | None, dict[int, tuple[int, int]]]:
     """Ask for the sums from which later passes and turns go on, where a row of a walk wants a mean.
 
@@ -504,7 +504,7 @@ def _common(rows: Sequence[NDArray[np.int32]]) -> int:
     return min((common_length(rows[0], row) for row in rows[1:]), default=len(rows[0]))
 
 
-def _seen(one: Pass) -> NDArray[np.bool_]:
+def _seen(one: ForwardPass) -> NDArray[np.bool_]:
     """Return which tokens of a pass each token sees: itself and its ancestors, shape (n, n)."""
     count = len(one.tokens)
     if one.extends:
@@ -522,7 +522,7 @@ WORTH_SHARING = 16
 
 
 @dataclass(frozen=True)
-class Line:
+class TrieRow:
     """One row within a pass."""
 
     place: int  # place of the row in the sequence that was planned
@@ -533,13 +533,13 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Pass:
+class ForwardPass:
     """Tokens to compute at once."""
 
     start: int  # length of the path that all of them follow; what lay beyond it on the path is given up
     tokens: Ids  # shape (n,)
     depths: NDArray[np.int64]  # shape (n,); position of each token in its rows
-    lines: tuple[Line, ...]  # the rows that run through this pass
+    lines: tuple[TrieRow, ...]  # the rows that run through this pass
     extends: bool  # whether the tokens are one stretch that lengthens the path
 
 
@@ -573,7 +573,7 @@ class Trie:
         )
         self.size = int(self._added[-1])
 
-    def passes(self, budget: MemoryBudget, known: int = 0) -> Iterator[Pass]:
+    def passes(self, budget: MemoryBudget, known: int = 0) -> Iterator[ForwardPass]:
         """Yield passes in the order of a walk; the budget is read anew for each.
 
         ``known``: how many leading tokens lie on the path already: common to all rows, and none of them asked for
@@ -626,7 +626,7 @@ class Trie:
                 start = left
         yield start, high, depth
 
-    def _branches(self, low: int, high: int, depth: int) -> Pass:
+    def _branches(self, low: int, high: int, depth: int) -> ForwardPass:
         """Return the pass that computes everything of rows low … high-1 beyond ``depth``."""
         lines, pieces, depths = [], [], []
         count = 0
@@ -638,17 +638,17 @@ class Trie:
             index = np.concatenate([before[: kept - depth], np.arange(count, count + len(ids))])
             pieces.append(ids)
             depths.append(np.arange(kept, kept + len(ids)))
-            lines.append(Line(place, index, len(ids), ends=True))
+            lines.append(TrieRow(place, index, len(ids), ends=True))
             count += len(ids)
             before = index
-        return Pass(depth, np.concatenate(pieces), np.concatenate(depths), tuple(lines), extends=False)
+        return ForwardPass(depth, np.concatenate(pieces), np.concatenate(depths), tuple(lines), extends=False)
 
-    def _stretch(self, low: int, high: int, depth: int, reach: int) -> Pass:
+    def _stretch(self, low: int, high: int, depth: int, reach: int) -> ForwardPass:
         """Return the pass that lengthens the path from ``depth`` to ``reach``, which rows low … high-1 share."""
         tokens = self.rows[self.order[low]].ids[depth:reach]
         index = np.arange(reach - depth)
         lines = [
-            Line(
+            TrieRow(
                 self.order[number],
                 index,
                 len(tokens) if number == low else 0,
@@ -656,4 +656,4 @@ class Trie:
             )
             for number in range(low, high)
         ]
-        return Pass(depth, tokens, np.arange(depth, reach), tuple(lines), extends=True)
+        return ForwardPass(depth, tokens, np.arange(depth, reach), tuple(lines), extends=True)

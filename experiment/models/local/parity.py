@@ -22,7 +22,7 @@ from experiment.models.local.encdec import EncoderDecoderBackend
 from experiment.models.local.jobs import Work
 from experiment.models.local.packed import PackedBackend
 from experiment.models.local.plain import PlainBackend
-from experiment.models.local.rows import Decoding, Found, Ids, MemoryBudget, Row
+from experiment.models.local.rows import Decoding, Ids, MemoryBudget, Row, RowOutcome
 from stimuli.errors import UserError
 
 TOLERANCE = {"float32": 5e-4}
@@ -52,7 +52,7 @@ _PARTS = (1, 4, 16, 64)
 
 
 @dataclass
-class Choice:
+class BackendChoice:
     """Ways through a model, the fastest that is right first, and what the check saw."""
 
     ways: list[Way]
@@ -70,7 +70,7 @@ class ParityDeviation:
 
 def choose_way(
     model: CausalModel, rows: Sequence[Row], dtype: str, plain: PlainBackend | EncoderDecoderBackend
-) -> Choice:
+) -> BackendChoice:
     """Find the ways whose log-probabilities, and hidden states where rows keep some, are those of plain passes.
 
     The longest of the rows, and a few short ones made from it that branch, are scored and continued by a few tokens; what
@@ -122,7 +122,7 @@ def _choice(
     dtype: str,
     plain: PlainBackend | EncoderDecoderBackend,
     budget: int,
-) -> Choice:
+) -> BackendChoice:
     tolerance = TOLERANCE.get(dtype, TOLERANCE_16_BIT)
     refused: dict[str, str] = {}
     ways: list[Way] = []
@@ -157,7 +157,7 @@ def _choice(
         refused[ways.pop(0).name] = why
     if isinstance(plain, PlainBackend):
         plain.keeps_memory &= any(isinstance(way, PlainBackend) and way.keeps_memory for way in ways)
-    return Choice([*ways, plain], {**record, "refused": refused})
+    return BackendChoice([*ways, plain], {**record, "refused": refused})
 
 
 def _too_far(model: CausalModel, apart: ParityDeviation, tolerance: float) -> str:
@@ -262,7 +262,7 @@ def _targets(row: Row) -> tuple[tuple[int, int], ...]:
     return tuple(dict.fromkeys([*row.targets[:_COMPARED], *own, *candidates]))
 
 
-def _apart_from_plain(model: CausalModel, row: Row, found: Found) -> ParityDeviation:
+def _apart_from_plain(model: CausalModel, row: Row, found: RowOutcome) -> ParityDeviation:
     import torch
 
     news = [] if found.decoded is None else found.decoded.ids
@@ -317,7 +317,7 @@ class Computing:
 
     def compute(
         self, work: Sequence[Work], budget: MemoryBudget, hold: Set[int]
-    ) -> Iterator[tuple[Work, Found | str, str]]:
+    ) -> Iterator[tuple[Work, RowOutcome | str, str]]:
         """Yield each row with what was found of it, or why nothing was, and the way that was taken.
 
         ``hold``: places of rows that later ones will go on from.

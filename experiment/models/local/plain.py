@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 from experiment.models.local.causal_model import CausalModel, asked_of, continue_rows, fork, new_cache
-from experiment.models.local.rows import Found, Ids, MemoryBudget, Row, Sums, common_length, padded
+from experiment.models.local.rows import Ids, MemoryBudget, Row, RowOutcome, Sums, common_length, padded
 
 GROUP_COST = 32
 """What one more group costs, in tokens: a pass for its prefix and a batch that is less full."""
@@ -54,7 +54,7 @@ class PlainBackend:
 
     def compute(
         self, rows: Sequence[Row], budget: MemoryBudget, hold: Set[int] = frozenset()
-    ) -> Iterator[tuple[int, Found]]:
+    ) -> Iterator[tuple[int, RowOutcome]]:
         """Yield the place of each row and what was found of it; rows alone have ``milliseconds`` and ``first_ms``."""
         for group in plan_groups(rows) if self.shares else [Group(0, tuple(range(len(rows))))]:
             members = [rows[place] for place in group.members]
@@ -97,11 +97,11 @@ class PlainBackend:
         self.model.forwarded += len(ids)
         return _Prefix(ids, cache, sums)
 
-    def _batch(self, prefix: _Prefix, rows: Sequence[Row]) -> Iterator[tuple[int, Found]]:
+    def _batch(self, prefix: _Prefix, rows: Sequence[Row]) -> Iterator[tuple[int, RowOutcome]]:
         import torch
 
         start = len(prefix.ids)
-        found = [Found() for _ in rows]
+        found = [RowOutcome() for _ in rows]
         asked = asked_of(rows, start, prefix.sums)
         columns = asked.columns()
         how = [row.decoding for row in rows if row.decoding is not None]

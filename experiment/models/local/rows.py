@@ -54,7 +54,7 @@ class Row:
 
 
 @dataclass
-class Decoded:
+class Continuation:
     """What a row was continued with; ``finish`` is ``eos``, ``stop`` or ``length``."""
 
     ids: list[int] = field(default_factory=list)
@@ -63,7 +63,7 @@ class Decoded:
 
 
 @dataclass
-class Found:
+class RowOutcome:
     """What was found of a row."""
 
     # Natural log-probability of each of the row's targets
@@ -75,7 +75,7 @@ class Found:
     # Mean of the hidden states over all tokens of the row, shape (layers + 1, width)
     mean: NDArray[np.float16] | None = None
     computed: int = 0  # tokens of the row that were computed for it; the others came with earlier rows
-    decoded: Decoded | None = None
+    decoded: Continuation | None = None
     # milliseconds, first_ms: time from beginning to end and to the first token chosen; only where a row ran
     # alone
     milliseconds: float | None = None

@@ -21,7 +21,7 @@ _TEXT_TOKENS = 16
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComputationDifference:
     """How far two computations of the same trials are apart."""
 
     determinism: str
@@ -39,7 +39,7 @@ class SelfTest:
     """Result of a self-test."""
 
     model: str
-    comparisons: tuple[Compared, ...]
+    comparisons: tuple[ComputationDifference, ...]
     holds: bool  # whether ``exact`` gave the same numbers throughout
 
 
@@ -60,14 +60,18 @@ def self_test(
     ``seed``: of the order in which they are shuffled.
     """
     some = [
-        replace(one, also_text=one.labels is not None, max_tokens=min(max(one.max_tokens, 1), _TEXT_TOKENS))
-        for one in list(requests)[:trials]
+        replace(
+            request,
+            also_text=request.labels is not None,
+            max_tokens=min(max(request.max_tokens, 1), _TEXT_TOKENS),
+        )
+        for request in list(requests)[:trials]
     ]
     if not some:
         raise UserError(
             "there is no trial to test with", mend="Build the study's items first: wrods build STUDY."
         )
-    comparisons: list[Compared] = []
+    comparisons: list[ComputationDifference] = []
     loaded: LocalEngine | None = None
     for level in levels:
         engine = LocalEngine(
@@ -79,7 +83,7 @@ def self_test(
         found = _computed(engine, some, seed)
         pairs = [("batched", "resumed"), ("batched", "shuffled"), ("batched", "alone")]
         comparisons += [_compared(level, left, right, found) for left, right in pairs]
-    return SelfTest(settings.use, tuple(comparisons), all(_is_kept(one) for one in comparisons))
+    return SelfTest(settings.use, tuple(comparisons), all(_is_kept(comparison) for comparison in comparisons))
 
 
 def _computed(engine: LocalEngine, requests: Sequence[Request], seed: int) -> dict[str, dict[str, Reply]]:
@@ -91,7 +95,7 @@ def _computed(engine: LocalEngine, requests: Sequence[Request], seed: int) -> di
         "batched": [requests],
         "resumed": [requests[:cut], requests[cut:]],
         "shuffled": [shuffled],
-        "alone": [[one] for one in requests],
+        "alone": [[request] for request in requests],
     }
     found: dict[str, dict[str, Reply]] = {}
     for name, parts in asked.items():
@@ -102,7 +106,7 @@ def _computed(engine: LocalEngine, requests: Sequence[Request], seed: int) -> di
     return found
 
 
-def _compared(level: str, left: str, right: str, found: dict[str, dict[str, Reply]]) -> Compared:
+def _compared(level: str, left: str, right: str, found: dict[str, dict[str, Reply]]) -> ComputationDifference:
     one, other = found[left], found[right]
     apart: list[float] = []
     changed = 0
@@ -116,8 +120,10 @@ def _compared(level: str, left: str, right: str, found: dict[str, dict[str, Repl
             for a, b in zip(reply.regions, beside.regions, strict=True)
             if a.surprisal is not None and b.surprisal is not None
         ]
-    return Compared(level, left, right, len(one), max(apart) if apart else None, changed)
+    return ComputationDifference(level, left, right, len(one), max(apart) if apart else None, changed)
 
 
-def _is_kept(one: Compared) -> bool:
-    return one.determinism != "exact" or (one.changed_answers == 0 and one.largest_difference in (None, 0.0))
+def _is_kept(difference: ComputationDifference) -> bool:
+    return difference.determinism != "exact" or (
+        difference.changed_answers == 0 and difference.largest_difference in (None, 0.0)
+    )

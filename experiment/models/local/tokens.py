@@ -163,7 +163,7 @@ def _is_leading(text: str, offset: tuple[int, int], start: int) -> bool:
 
 
 @dataclass(frozen=True)
-class Marks:
+class ReasoningMarks:
     """What stands around a thought in one family's template; ``between`` is what stands before the answer."""
 
     opens: str
@@ -172,18 +172,18 @@ class Marks:
 
 
 FAMILIES = (
-    Marks("<think>", "</think>"),
-    Marks("<thinking>", "</thinking>"),
-    Marks("<thought>", "</thought>"),
-    Marks("[THINK]", "[/THINK]", ""),
-    Marks("<|channel|>analysis<|message|>", "<|channel|>final<|message|>", ""),
+    ReasoningMarks("<think>", "</think>"),
+    ReasoningMarks("<thinking>", "</thinking>"),
+    ReasoningMarks("<thought>", "</thought>"),
+    ReasoningMarks("[THINK]", "[/THINK]", ""),
+    ReasoningMarks("<|channel|>analysis<|message|>", "<|channel|>final<|message|>", ""),
 )
 _TURN = "<|end|><|start|>assistant"
 """What stands between thought and answer of models that write them as two turns."""
 
 
 @dataclass(frozen=True)
-class Apart:
+class ReasoningSplit:
     """A generated text, taken apart."""
 
     reasoning: str | None
@@ -212,19 +212,19 @@ class Thoughts:
         """Whether a prompt ends with an open thought."""
         return self.marks is not None and prompt.rstrip().endswith(self.marks.opens)
 
-    def apart(self, ids: Sequence[int], *, opened: bool) -> Apart:
+    def apart(self, ids: Sequence[int], *, opened: bool) -> ReasoningSplit:
         """Take generated tokens apart; a thought that never ends is all there is.
 
         ``opened``: whether the prompt has opened the thought.
         """
         if self.marks is None:
-            return Apart(None, 0, self._decode(ids), True)
+            return ReasoningSplit(None, 0, self._decode(ids), True)
         raw = self.raw(ids)
         before, end, _ = raw.partition(self.marks.ends)
         if not end:
             if opened or raw.lstrip().startswith(self.marks.opens):
-                return Apart(self._thought(raw), len(ids), "", False)
-            return Apart(None, 0, self._decode(ids), True)
+                return ReasoningSplit(self._thought(raw), len(ids), "", False)
+            return ReasoningSplit(None, 0, self._decode(ids), True)
         low, high = 1, len(ids)
         while low < high:
             middle = (low + high) // 2
@@ -235,7 +235,7 @@ class Thoughts:
         left_over = self.raw(ids[:low]).partition(self.marks.ends)[2]
         thought = self._thought(before)
         answer = left_over + self._decode(ids[low:])
-        return Apart(thought or None, low, answer.lstrip("\n"), True)
+        return ReasoningSplit(thought or None, low, answer.lstrip("\n"), True)
 
     def raw(self, ids: Sequence[int]) -> str:
         """Return tokens as text, special ones too."""
@@ -460,7 +460,7 @@ class Wording:
 
     def _places(self, text: str, request: Request) -> list[tuple[int, int]]:
         """Return where in a rendered text the spans of messages stand; templates may strip a message's ends."""
-        marked = [Message(one.role, _PLACEHOLDER.format(n)) for n, one in enumerate(request.messages)]
+        marked = [Message(message.role, _PLACEHOLDER.format(n)) for n, message in enumerate(request.messages)]
         between = re.split(_PLACEHOLDER.format(r"\d+"), self.text(marked))
         starts: list[int] = []
         cursor = len(between[0])

@@ -18,11 +18,11 @@ import numpy as np
 from experiment.models.engine import Follow, Message, Reply, Request
 from experiment.models.local import checkpoints
 from experiment.models.local.causal_model import append_token, choose, is_out_of_memory
-from experiment.models.local.checkpoints import Source, how_to_get_it
+from experiment.models.local.checkpoints import CheckpointSource, how_to_get_it
 from experiment.models.local.engine import WARM_UP, CheckpointEngine
 from experiment.models.local.jobs import Job, job_of, reply_of
 from experiment.models.local.parity import TOLERANCE, TOLERANCE_16_BIT
-from experiment.models.local.rows import Decoded, Decoding, Found
+from experiment.models.local.rows import Continuation, Decoding, RowOutcome
 from experiment.models.local.tokens import Tokens, Wording, digest_of, labels_behind, require_fitting
 from experiment.models.pictures import Picture, drawn_with
 from experiment.models.settings import ModelSettings
@@ -31,7 +31,7 @@ from stimuli.seeds import generator
 
 
 @dataclass(frozen=True)
-class Look:
+class ProcessorInput:
     """A request as the processor takes it."""
 
     text: str  # by the chat template, with the processor's own marks for pictures
@@ -48,7 +48,9 @@ class ImageProcessor:
     ``name``: what the study calls the model.
     """
 
-    def __init__(self, source: Source, config: Any, name: str, *, leading_space: bool = False) -> None:
+    def __init__(
+        self, source: CheckpointSource, config: Any, name: str, *, leading_space: bool = False
+    ) -> None:
         import transformers
 
         if type(config) not in transformers.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING:
@@ -91,17 +93,19 @@ class ImageProcessor:
             ) from error
         return text
 
-    def look(self, request: Request) -> Look:
+    def look(self, request: Request) -> ProcessorInput:
         """Return a request as text, pictures and tokens."""
         text = self.text(request.messages)
         pictures = tuple(picture for message in request.messages for picture in message.pictures)
         ids = self._ids(text, pictures)
         if request.labels is None:
-            return Look(text, pictures, Tokens(text, ids, ()), (text,))
+            return ProcessorInput(text, pictures, Tokens(text, ids, ()), (text,))
         space = " " if self.leading_space and not text[-1:].isspace() else ""
         texts = tuple(f"{text}{space}{label}" for label in request.labels)
-        whole = [self._ids(one, pictures) for one in texts]
-        return Look(text, pictures, Tokens(text, ids, labels_behind(ids, request.labels, whole)), texts)
+        whole = [self._ids(text, pictures) for text in texts]
+        return ProcessorInput(
+            text, pictures, Tokens(text, ids, labels_behind(ids, request.labels, whole)), texts
+        )
 
     def inputs(self, texts: Sequence[str], pictures: Sequence[Sequence[Picture]]) -> Any:
         """Return what the model takes for texts side by side, padded on the right."""
@@ -210,7 +214,7 @@ class VisionEngine(CheckpointEngine):
 
     def _together(self, requests: Sequence[Request]) -> Iterator[Reply]:
         """Score labels in batches, then generate what is to be generated, request by request."""
-        begun: list[tuple[Job, Look]] = []
+        begun: list[tuple[Job, ProcessorInput]] = []
         for request in requests:
             try:
                 look = self.images.look(request)
@@ -231,7 +235,7 @@ class VisionEngine(CheckpointEngine):
                 return
             yield from self._answered(batch)
 
-    def _answered(self, batch: list[tuple[Job, Look]]) -> Iterator[Reply]:
+    def _answered(self, batch: list[tuple[Job, ProcessorInput]]) -> Iterator[Reply]:
         """Compute a batch; where memory runs out, its halves, and from then on half as much."""
         try:
             self._compute(batch)
@@ -251,14 +255,16 @@ class VisionEngine(CheckpointEngine):
         for job, _ in batch:
             yield self._reply(job)
 
-    def _batches(self, begun: Sequence[tuple[Job, Look]]) -> Iterator[list[tuple[Job, Look]]]:
+    def _batches(
+        self, begun: Sequence[tuple[Job, ProcessorInput]]
+    ) -> Iterator[list[tuple[Job, ProcessorInput]]]:
         """Yield requests that are computed together: of like length, as many as the budget holds."""
         ordered = (
             list(begun)
             if self._alone
             else sorted(begun, key=lambda one: (len(one[0].tokens.ids), one[1].text))
         )
-        batch: list[tuple[Job, Look]] = []
+        batch: list[tuple[Job, ProcessorInput]] = []
         for one in ordered:
             lines = sum(_lines(job) for job, _ in [*batch, one])
             if batch and (self._alone or lines * _length(one[0]) > self.tokens):
@@ -268,7 +274,7 @@ class VisionEngine(CheckpointEngine):
         if batch:
             yield batch
 
-    def _compute(self, batch: Sequence[tuple[Job, Look]]) -> None:
+    def _compute(self, batch: Sequence[tuple[Job, ProcessorInput]]) -> None:
         """Find what every job of a batch asks."""
         started = time.perf_counter()
         scored = [one for one in batch if one[0].request.labels is not None]
@@ -277,16 +283,16 @@ class VisionEngine(CheckpointEngine):
         for job, look in batch:
             row = job.rows[0] if job.rows else None
             if row is not None and row.decoding is not None:
-                found = job.found.setdefault(0, Found(computed=len(row.ids)))
+                found = job.found.setdefault(0, RowOutcome(computed=len(row.ids)))
                 found.decoded, found.first_ms = self._continue(look, row.decoding)
         if self._alone and batch[0][0].found:
             next(iter(batch[0][0].found.values())).milliseconds = (time.perf_counter() - started) * 1000
 
-    def _score(self, batch: Sequence[tuple[Job, Look]]) -> None:
+    def _score(self, batch: Sequence[tuple[Job, ProcessorInput]]) -> None:
         """Fill in log-probabilities of labels: one line a row of a job, the first label that goes on from it as its text."""
         import torch
 
-        lines: list[tuple[Job, int, str, Look]] = []
+        lines: list[tuple[Job, int, str, ProcessorInput]] = []
         for job, look in batch:
             for place, row in enumerate(job.rows):
                 if row.targets:
@@ -306,18 +312,18 @@ class VisionEngine(CheckpointEngine):
         self.forwarded += int(inputs["attention_mask"].sum())
         for number, (job, place, _, _) in enumerate(lines):
             row = job.rows[place]
-            job.found[place] = Found(
+            job.found[place] = RowOutcome(
                 {(at, token): float(logits[number, keep.index(at - 1), token]) for at, token in row.targets},
                 computed=len(row.ids),
             )
 
-    def _continue(self, look: Look, how: Decoding) -> tuple[Decoded, float | None]:
+    def _continue(self, look: ProcessorInput, how: Decoding) -> tuple[Continuation, float | None]:
         """Generate behind a prompt by transformers' own generation, each token drawn as the study asks."""
         import torch
         from transformers import LogitsProcessor, LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
 
         started = time.perf_counter()
-        decoded, draws, ends = Decoded(), generator("sampling", how.seed), self._ends(self._load())
+        decoded, draws, ends = Continuation(), generator("sampling", how.seed), self._ends(self._load())
         seen = {"goes_on": True}
 
         class Drawing(LogitsProcessor):  # type: ignore[misc]
@@ -345,7 +351,7 @@ class VisionEngine(CheckpointEngine):
         first = None if decoded.first_at is None else (decoded.first_at - started) * 1000
         return decoded, first
 
-    def _check(self, begun: Sequence[tuple[Job, Look]]) -> None:
+    def _check(self, begun: Sequence[tuple[Job, ProcessorInput]]) -> None:
         """Compute a few requests together and alone; batch no more where they differ by more than rounding."""
         self._is_checked = True
         some = sorted(begun, key=lambda one: -len(one[0].tokens.ids))[:: max(1, len(begun) // _CHECKED)][

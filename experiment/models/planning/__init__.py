@@ -3,7 +3,7 @@
 from experiment.models.planning.plans import People, calls_before, needs_people, plan_sessions, told_of
 from experiment.models.planning.prompt_preview import (
     Kinds,
-    Shown,
+    PreviewedRequest,
     first_prompts,
     kinds_of,
     longest_prompt,
@@ -19,7 +19,7 @@ from experiment.models.planning.prompting_settings import (
 from experiment.models.planning.session import (
     ModelSession,
     Person,
-    Told,
+    TrialFeedback,
     canonical_hash,
     request_json,
     request_key,
@@ -31,9 +31,9 @@ __all__ = [
     "ModelSession",
     "People",
     "Person",
+    "PreviewedRequest",
     "PromptingSettings",
-    "Shown",
-    "Told",
+    "TrialFeedback",
     "calls_before",
     "canonical_hash",
     "first_prompts",

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, and_, func, select
 from experiment.lists import list_ids
 from experiment.models.engine import UNFINISHED
 from experiment.models.planning.prompting_settings import is_remote, read_prompting_settings
-from experiment.models.planning.session import UNSCRAMBLE, ModelSession, Person, Told, given_back
+from experiment.models.planning.session import UNSCRAMBLE, ModelSession, Person, TrialFeedback, given_back
 from experiment.models.planning.session_template import SessionTemplate
 from experiment.models.settings import ModelSettings
 from experiment.procedure import Plan, plan_session
@@ -24,7 +24,7 @@ from experiment.study import Study
 from stimuli.errors import UserError
 
 
-def told_of(connection: Connection, session_id: str) -> dict[int, Told]:
+def told_of(connection: Connection, session_id: str) -> dict[int, TrialFeedback]:
     """Return the answers of a session by trial index, with the verdict by which feedback was given: each trial's first.
 
     Where a trial was shown more than once, its last attempt counts.
@@ -49,7 +49,7 @@ def told_of(connection: Connection, session_id: str) -> dict[int, Told]:
         .order_by(trials.c.trial_index, trials.c.attempt)
     )
     return {
-        int(row.trial_index): Told(row.response_raw, row.correct, bool(row.timed_out))
+        int(row.trial_index): TrialFeedback(row.response_raw, row.correct, bool(row.timed_out))
         for row in connection.execute(query)
     }
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from experiment.models.engine import Reply, Request
 from experiment.models.planning.prompting_settings import read_prompting_settings
-from experiment.models.planning.session import UNSCRAMBLE, ModelSession, Told
+from experiment.models.planning.session import UNSCRAMBLE, ModelSession, TrialFeedback
 from experiment.models.planning.session_template import SessionTemplate, right_answer
 from experiment.models.prompts import changed_field
 from experiment.models.settings import ModelSettings
@@ -25,7 +25,7 @@ STAND_IN = "…"
 
 
 @dataclass(frozen=True)
-class Cell:
+class PromptKind:
     """What tells one kind of prompt from another."""
 
     block: str
@@ -47,16 +47,16 @@ class Cell:
         return ", ".join(filter(None, [*parts, "practice" if self.is_practice else ""]))
 
 
-def cell_of(trial: Mapping[str, Any], purpose: str) -> Cell:
+def cell_of(trial: Mapping[str, Any], purpose: str) -> PromptKind:
     """Return the kind of prompt that a trial and the purpose of a call make."""
     condition = tuple((str(factor), str(level)) for factor, level in (trial["condition"] or {}).items())
-    return Cell(
+    return PromptKind(
         str(trial["block"] or ""), str(trial["set"]), str(trial["trial_type"]), condition, bool(trial["is_practice"]), purpose,
     )  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Shown:
+class PreviewedRequest:
     """One request as it would be sent."""
 
     trial: PlannedTrial
@@ -71,18 +71,18 @@ class Shown:
         return (trial["set"], trial["trial_type"], self.request.purpose, trial["is_practice"])
 
     @property
-    def cell(self) -> Cell:
+    def cell(self) -> PromptKind:
         """The kind with block and condition."""
         return cell_of(self.trial, self.request.purpose)
 
 
-def first_prompts(session: ModelSession, *, by_cell: bool = False) -> list[Shown]:
+def first_prompts(session: ModelSession, *, by_cell: bool = False) -> list[PreviewedRequest]:
     """Return the first request of each kind of a session that has nothing answered; in a conversation also its second turn.
 
     The session is used up.
     """
-    found: dict[object, Shown] = {}
-    second: Shown | None = None
+    found: dict[object, PreviewedRequest] = {}
+    second: PreviewedRequest | None = None
     waiting = session.begin({})
     while waiting:
         after: list[Request] = []
@@ -97,7 +97,7 @@ def first_prompts(session: ModelSession, *, by_cell: bool = False) -> list[Shown
                 and request.purpose != UNSCRAMBLE
                 and (turn > 1 or session.manner.strategy == "unscramble_first")
             )
-            shown = Shown(trial, request, turn, stands_in)
+            shown = PreviewedRequest(trial, request, turn, stands_in)
             kind = shown.cell if by_cell else shown.kind
             is_new = kind not in found
             found.setdefault(kind, shown)
@@ -116,7 +116,7 @@ def prompt_in_context(
     trial: Mapping[str, Any],
     *,
     reader: str = "model",
-) -> Shown | None:
+) -> PreviewedRequest | None:
     """Return what a model would be sent for one trial of a plan, right answers standing in for earlier ones.
 
     None where it would not be asked (practice that is not answered, a text to read for a model that tells no surprisal).
@@ -127,7 +127,7 @@ def prompt_in_context(
     )
     index = trial["trial_index"]
     stood_in = {
-        place.trial["trial_index"]: Told(right_answer(place.trial) or STAND_IN, correct=True)
+        place.trial["trial_index"]: TrialFeedback(right_answer(place.trial) or STAND_IN, correct=True)
         for place in script.places
         if place.trial["trial_index"] < index
     }
@@ -135,7 +135,7 @@ def prompt_in_context(
         asked = session.trial_of(request.work_key)
         if asked["trial_index"] == index:
             turn = sum(message.role == "user" for message in request.messages)
-            return Shown(asked, request, turn, turn > 1)
+            return PreviewedRequest(asked, request, turn, turn > 1)
     return None
 
 
@@ -197,16 +197,16 @@ class Kinds:
     sessions: int = 0
     trials: int = 0
     # how many requests there are of each kind, all sessions together
-    counts: Counter[Cell] = field(default_factory=Counter)
+    counts: Counter[PromptKind] = field(default_factory=Counter)
     # the first prompt of kinds, those first that differ most; in conversations also one second turn
-    examples: list[Shown] = field(default_factory=list)
+    examples: list[PreviewedRequest] = field(default_factory=list)
 
 
 def kinds_of(plan: Iterable[ModelSession], *, most: int = MOST_SHOWN) -> Kinds:
     """Count the kinds of a plan's prompts and show the first of each, at most so many."""
     found = Kinds()
-    known: dict[int, tuple[object, Counter[Cell]]] = {}
-    shown: dict[tuple[Cell, bool], Shown] = {}
+    known: dict[int, tuple[object, Counter[PromptKind]]] = {}
+    shown: dict[tuple[PromptKind, bool], PreviewedRequest] = {}
     for session in plan:
         found.sessions += 1
         found.trials += len(session)
@@ -219,16 +219,16 @@ def kinds_of(plan: Iterable[ModelSession], *, most: int = MOST_SHOWN) -> Kinds:
         is_new = any(cell not in found.counts for cell in cells)
         found.counts.update(cells)
         if is_new and found.sessions <= LOOKED_AT:
-            for one in first_prompts(session, by_cell=True):
-                shown.setdefault((one.cell, one.turn == 2), one)
+            for prompt in first_prompts(session, by_cell=True):
+                shown.setdefault((prompt.cell, prompt.turn == 2), prompt)
     seconds = [one for (_, is_second), one in shown.items() if is_second and (one.cell, False) in shown]
     firsts = [one for one in shown.values() if one not in seconds]
     found.examples = [*_varied(firsts, most), *seconds[:1]]
     return found
 
 
-def _cells(session: ModelSession) -> Counter[Cell]:
-    cells: Counter[Cell] = Counter()
+def _cells(session: ModelSession) -> Counter[PromptKind]:
+    cells: Counter[PromptKind] = Counter()
     for trial in session.trials:
         purpose = "read" if trial["trial_type"] == "read" else "answer"
         cells[cell_of(trial, purpose)] += 1
@@ -237,14 +237,14 @@ def _cells(session: ModelSession) -> Counter[Cell]:
     return cells
 
 
-def _varied(shown: list[Shown], most: int) -> list[Shown]:
+def _varied(shown: list[PreviewedRequest], most: int) -> list[PreviewedRequest]:
     """Choose at most so many, those first that have something which none before them has; keep their order."""
     if len(shown) <= most:
         return shown
     chosen: list[int] = []
     seen: set[tuple[str, object]] = set()
-    for number, one in enumerate(shown):
-        cell = one.cell
+    for number, request in enumerate(shown):
+        cell = request.cell
         parts: set[tuple[str, object]] = {
             ("how", (cell.materials, cell.trial_type, cell.purpose, cell.is_practice)),
             ("condition", cell.condition),
@@ -277,7 +277,9 @@ def turn_characters(session: ModelSession) -> list[int]:
     while waiting:
         sizes.append(_characters(waiting[0]))
         trial = session.trial_of(waiting[0].work_key)
-        waiting = session.begin({int(trial["trial_index"]): Told(right_answer(trial), correct=True)}, calls)
+        waiting = session.begin(
+            {int(trial["trial_index"]): TrialFeedback(right_answer(trial), correct=True)}, calls
+        )
     return sizes
 
 

@@ -53,7 +53,7 @@ _SEED_BITS = 63
 
 
 @dataclass(frozen=True)
-class Told:
+class TrialFeedback:
     """What was answered to a trial, and what its reader was told of it."""
 
     text: str | None  # the answer as it came; None where there was none
@@ -67,7 +67,7 @@ class Person:
 
     session_id: str
     plan: Plan  # as it was shown
-    answers: Mapping[int, Told]  # by trial index
+    answers: Mapping[int, TrialFeedback]  # by trial index
 
 
 class ModelSession:
@@ -123,7 +123,7 @@ class ModelSession:
         self._reader = reader
         self._scorer = scorer
         self._person = person if self.manner.context == "teacher_forced" else None
-        self._told: dict[int, Told] = {}
+        self._told: dict[int, TrialFeedback] = {}
         self._done: set[int] = set()
         self._sent: dict[str, Request] = {}
         self._as_shown: set[str] = set()
@@ -162,7 +162,9 @@ class ModelSession:
         """Iterate over the trials that are asked, in the order of :attr:`keys`."""
         return (self.script.places[number].trial for number in self.numbers)
 
-    def begin(self, stored: Mapping[int, Told], calls: Mapping[str, str] | None = None) -> list[Request]:
+    def begin(
+        self, stored: Mapping[int, TrialFeedback], calls: Mapping[str, str] | None = None
+    ) -> list[Request]:
         """Return the requests that can be sent now."""
         for number in self.numbers:
             told = stored.get(self.script.places[number].trial["trial_index"])
@@ -182,7 +184,7 @@ class ModelSession:
         if not self._waits(number):
             return []
         verdict = self.verdict(reply)
-        self._note(number, Told(reply.text, None if verdict is None else verdict.correct))
+        self._note(number, TrialFeedback(reply.text, None if verdict is None else verdict.correct))
         return [self._first(one, {}) for one in self._ready()]
 
     def trial_of(self, work_key: str) -> PlannedTrial:
@@ -288,7 +290,7 @@ class ModelSession:
         in_talk = self.manner.context != "independent"
         return in_talk or (self.manner.practice == "answered" and number < self.script.practice)
 
-    def _note(self, number: int, told: Told) -> None:
+    def _note(self, number: int, told: TrialFeedback) -> None:
         self._done.add(number)
         if self._waits(number):
             self._told[number] = told

@@ -302,7 +302,7 @@ def changed_field(trial: Mapping[str, Any]) -> str | None:
         (
             name
             for name in trial["intact"]
-            if (shown := trial["shown"].get(name)) and any(shown in one for one in texts)
+            if (shown := trial["shown"].get(name)) and any(shown in text for text in texts)
         ),
         None,
     )

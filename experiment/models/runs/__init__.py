@@ -16,27 +16,27 @@ from experiment.integrity.build_provenance import note_design, require_current_i
 from experiment.integrity.freezing import refuse_if_changed
 from experiment.models.engines import open_engine
 from experiment.models.runs.environment import git_state
-from experiment.models.runs.limits import Limits
+from experiment.models.runs.limits import CommandLimits
 from experiment.models.runs.orchestrator import (
-    Run,
+    CommandRun,
     RunOptions,
     budget_of,
     identity_of,
     sessions_of,
     settings_of,
 )
-from experiment.models.runs.status import Outcome, RunStatus, runs_of
+from experiment.models.runs.status import RunOutcome, RunStatus, runs_of
 from experiment.store import Store
 from experiment.store.tables import versions
 from experiment.study import Study
 from stimuli.errors import UserError
 
 __all__ = [
-    "Limits",
-    "Outcome",
+    "CommandLimits",
+    "CommandRun",
     "Progress",
-    "Run",
     "RunOptions",
+    "RunOutcome",
     "RunStatus",
     "budget_of",
     "git_state",
@@ -82,17 +82,19 @@ def run_model(
     progress: Progress | None = None,
     opener: Any = open_engine,
     **given: Any,
-) -> Outcome:
+) -> RunOutcome:
     """Ask one model for everything that is planned and not stored."""
-    outcome: list[Outcome] = []
+    outcome: list[RunOutcome] = []
 
     def draw(figures: Any) -> None:
-        for one in figures:
+        for figure in figures:
             if progress is not None:
-                progress(one.done, one.planned, outcome[0].statuses if outcome else {})
+                progress(figure.done, figure.planned, outcome[0].statuses if outcome else {})
 
-    limits = Limits(trials=max_trials)
-    run = Run(study, store, RunOptions(version=version, limits=limits, opener=opener, draw=draw, **given))
+    limits = CommandLimits(trials=max_trials)
+    run = CommandRun(
+        study, store, RunOptions(version=version, limits=limits, opener=opener, draw=draw, **given)
+    )
     outcome += run.run({reader: {**options, "use": use}})
     for fault in run.faults.values():
         raise fault

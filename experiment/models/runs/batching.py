@@ -75,7 +75,7 @@ class Batches:
 
         if cancels:
             batch.cancel(self._settings, reader=self._reader)
-        if any(not one.is_collected for one in self._ledger.state.batches):
+        if any(not batch.is_collected for batch in self._ledger.state.batches):
             batch.fetch(self._settings)
         if cancels:
             self._decide(self._own())
@@ -127,7 +127,7 @@ class Batches:
     def out(self) -> set[str]:
         """Return the work keys of what was handed over and has not come back."""
         ledger = self._ledger
-        return {key for one in ledger.state.batches if not one.is_collected for key in ledger.keys(one)}
+        return {key for batch in ledger.state.batches if not batch.is_collected for key in ledger.keys(batch)}
 
     def leave_out(
         self, plan: Callable[[], Iterable[ModelSession]], found: Survey, recording: Recording
@@ -175,7 +175,7 @@ class Batches:
         from experiment.models.api import batch
 
         state = self._ledger.state
-        if any(not one.is_collected and one.reader == self._reader for one in state.batches):
+        if any(not batch.is_collected and batch.reader == self._reader for batch in state.batches):
             return 0, str(state)
         chosen = self._affordable(list(requests), budget, limit)
         if chosen:
@@ -217,16 +217,16 @@ class Batches:
         return wanted[:count]
 
     def _own(self) -> list[Batch]:
-        return [one for one in self._ledger.state.batches if one.reader in ("", self._reader)]
+        return [batch for batch in self._ledger.state.batches if batch.reader in ("", self._reader)]
 
     def _named(self) -> dict[str, list[str]]:
         """Return the work keys of each batch that is out, or has answers that no trial has taken."""
         ledger = self._ledger
         return {
-            one.token: [str(line.get("custom_id")) for line in ledger.answers(one)]
-            if one.is_collected
-            else ledger.keys(one)
-            for one in ledger.state.batches
+            batch.token: [str(line.get("custom_id")) for line in ledger.answers(batch)]
+            if batch.is_collected
+            else ledger.keys(batch)
+            for batch in ledger.state.batches
         }
 
     def _begin(self, session: ModelSession, recording: Recording) -> tuple[list[Request], int]:
@@ -255,9 +255,9 @@ class Batches:
                 out += 0 if one.is_collected else len(here)
         if not strange:
             return
-        names = ", ".join(one.name for one in strange)
+        names = ", ".join(batch.name for batch in strange)
         costs = batch_costs(ledger, self._price)
-        cost = format_usd(sum(costs.get(one.token, 0.0) for one in strange))
+        cost = format_usd(sum(costs.get(batch.token, 0.0) for batch in strange))
         told = [
             f"{came} answers, which cost {cost}" if came else "",
             f"{out} requests that are out" if out else "",
@@ -278,9 +278,9 @@ class Batches:
         self._decide(strange)
 
     def _decide(self, batches: Iterable[Batch]) -> None:
-        ledger, tokens = self._ledger, {one.token for one in batches}
-        for one in ledger.state.batches:
-            one.is_decided = one.is_decided or one.token in tokens
+        ledger, tokens = self._ledger, {batch.token for batch in batches}
+        for batch in ledger.state.batches:
+            batch.is_decided = batch.is_decided or batch.token in tokens
         ledger.save()
 
     def _balance(self) -> None:

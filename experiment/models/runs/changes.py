@@ -31,7 +31,7 @@ BESIDE = "beside"
 
 
 @dataclass
-class Changed:
+class ReplacedSessions:
     """Stored sessions in whose place the plan has others."""
 
     session_ids: list[str] = field(default_factory=list)
@@ -47,10 +47,10 @@ def changed_sessions(
     found: Survey,
     about: Mapping[str, Any],
     planned: Sequence[ModelSession],
-) -> Changed:
+) -> ReplacedSessions:
     """Compare the stored sessions of study, version and reader with the plan; ``about`` is what planned ones say of the model."""
     study, version, reader = whose
-    changed = Changed()
+    changed = ReplacedSessions()
     known = set(found.places.values())
     columns = (
         sessions.c.session_id, sessions.c.list_id, sessions.c.prompt_variant, sessions.c.replicate, sessions.c.yoked_to,
@@ -85,7 +85,7 @@ def changed_sessions(
     return changed
 
 
-def refuse(reader: str, changed: Changed) -> UserError:
+def refuse(reader: str, changed: ReplacedSessions) -> UserError:
     """Build the error that stops a run whose stored sessions are of something else."""
     more = [f"… and {len(changed.lines) - SHOWN} more"] if len(changed.lines) > SHOWN else []
     lines = "".join(f"\n    {line}" for line in (*changed.lines[:SHOWN], *more))
@@ -100,7 +100,7 @@ def refuse(reader: str, changed: Changed) -> UserError:
 
 
 @dataclass(frozen=True)
-class Settled:
+class SettledSessions:
     """What a run made of the sessions that are stored: which count again, and which no longer do."""
 
     restored: tuple[str, ...] = ()  # sessions that an earlier change had set aside and that are planned again
@@ -124,8 +124,14 @@ def _many(session_ids: Sequence[str]) -> str:
 
 
 def settle(
-    store: Store, study: str, reader: str, changed: Changed, planned: Mapping[Place, str], *, if_changed: str
-) -> Settled:
+    store: Store,
+    study: str,
+    reader: str,
+    changed: ReplacedSessions,
+    planned: Mapping[Place, str],
+    *,
+    if_changed: str,
+) -> SettledSessions:
     """Decide about the sessions of a changed model, in one transaction; where the run is to stop nothing is written.
 
     A change that is taken back is no new one: where every session that stands in the plan's way has one in its place
@@ -154,7 +160,7 @@ def settle(
 
     if back or changed.session_ids:
         store.write(flag).result()
-    return Settled(tuple(sorted(back)), tuple(changed.session_ids) if kind == EXCLUDED else ())
+    return SettledSessions(tuple(sorted(back)), tuple(changed.session_ids) if kind == EXCLUDED else ())
 
 
 def _lines(
@@ -178,7 +184,7 @@ def _said_otherwise(
     """Say where a stored session's trials and those planned in its place differ."""
     row = connection.execute(select(sessions).where(sessions.c.session_id == session_id)).mappings().one()
     place = (row["list_id"], row["prompt_variant"], row["replicate"], row["yoked_to"])
-    now = next((one for one in planned if one.session_id == found.places.get(place)), None)
+    now = next((session for session in planned if session.session_id == found.places.get(place)), None)
     if now is None or not row["plan"]:
         return ["what the sessions say"]
     old = [trial for screen in row["plan"]["screens"] for trial in screen.get("trials", ())]

@@ -42,7 +42,7 @@ def is_too_long(request: Request, reply: Reply) -> bool:
     """Say whether a request was refused since it is longer than the model reads, by what is said of it."""
     if reply.status != "error" or reply.error is None:
         return False
-    return bool(_SAID.search(without_texts(reply.error, [one.content for one in request.messages])))
+    return bool(_SAID.search(without_texts(reply.error, [message.content for message in request.messages])))
 
 
 def reason_of(session: ModelSession, request: Request, reply: Reply) -> str | None:

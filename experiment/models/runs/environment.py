@@ -18,7 +18,7 @@ from experiment.version import installed_version
 from stimuli.errors import UserError
 
 if TYPE_CHECKING:
-    from experiment.models.local.checkpoints import Source
+    from experiment.models.local.checkpoints import CheckpointSource
 
 PACKAGES = ("torch", "transformers", "tokenizers", "openai", "aiohttp", "ray", "numpy", "sqlalchemy")
 STORE_FILES = "study.db*"
@@ -145,7 +145,7 @@ def size_of(settings: ModelSettings) -> float | None:
     return stored * (2.0 if is_half and dtype == "float32" else 1.0)
 
 
-def _folder_of(source: Source) -> Path | None:
+def _folder_of(source: CheckpointSource) -> Path | None:
     """Return where the files of a checkpoint lie; None where they have to be fetched first."""
     if source.is_folder:
         return Path(source.place)

@@ -14,7 +14,7 @@ from experiment.models.costs.budget import CommandLimit
 
 
 @dataclass(frozen=True)
-class Limits:
+class CommandLimits:
     """What one command may use; None sets no limit."""
 
     cost: float | None = None  # US dollars, all models together
@@ -23,7 +23,7 @@ class Limits:
     trials: int | None = None  # trials of each model
 
 
-class Clock:
+class Deadline:
     """Says when a command's time is over."""
 
     def __init__(self, minutes: float | None) -> None:
@@ -70,7 +70,7 @@ class Stop:
             return self._change.wait_for(lambda: self._is_asked, seconds)
 
 
-__all__ = ["Clock", "CommandLimit", "Limits", "Stop"]
+__all__ = ["CommandLimit", "CommandLimits", "Deadline", "Stop"]
 
 
 @contextmanager

@@ -524,7 +524,7 @@ class Pending:
                     rounds.setdefault(blocks.of_trial[index], []).append((blocks.share[index], due))
             for block in sorted(rounds):
                 shares = rounds.pop(block)
-                shares.sort(key=lambda one: one[0])
+                shares.sort(key=lambda share: share[0])
                 ready = [due for _, due in shares]
                 if self._arrange is not None:
                     self._arrange((number, block), ready)

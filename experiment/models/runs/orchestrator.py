@@ -33,13 +33,13 @@ from experiment.models.planning.prompt_preview import grows
 from experiment.models.runs import changes, environment
 from experiment.models.runs.batching import Batches
 from experiment.models.runs.context_overflow import ask_again, reasons_of
-from experiment.models.runs.limits import Clock, Gate, Limits, Stop, interruptible
+from experiment.models.runs.limits import CommandLimits, Deadline, Gate, Stop, interruptible
 from experiment.models.runs.model_worker import ModelWorker, PlannedModel
 from experiment.models.runs.recording import Answerer, Recording, ServedModel, names_stored
 from experiment.models.runs.remaining_work import Round, Survey, survey
 from experiment.models.runs.status import (
     SHOWN_ERRORS,
-    Outcome,
+    RunOutcome,
     RunStatus,
     RunStatusTable,
     Speed,
@@ -98,7 +98,7 @@ class ModelRun:
     """One model of a run: who asks it, what it came to, and how far it is."""
 
     worker: ModelWorker
-    outcome: Outcome
+    outcome: RunOutcome
     recording: Recording
     batches: Batches
     status: RunStatus
@@ -175,7 +175,7 @@ class RunOptions:
     """How one command runs a study's models."""
 
     version: int = 1  # the study's version in the store
-    limits: Limits = field(default_factory=Limits)
+    limits: CommandLimits = field(default_factory=CommandLimits)
     # the store's address, under which each model is leased; without it none is
     lease_at: Path | str | None = None
     # what becomes of sessions of a model that is not what it was: `stop`, `set_aside` or `keep_both`
@@ -194,7 +194,7 @@ class RunOptions:
     say: Callable[[str], None] = lambda line: None
 
 
-class Run:
+class CommandRun:
     """One command's run of some models of a study."""
 
     def __init__(self, study: Study, store: Store, options: RunOptions) -> None:
@@ -209,14 +209,14 @@ class Run:
             None if self.limits.cost is None else CommandLimit(self.limits.cost),
             None if self.limits.tokens is None else CommandLimit(self.limits.tokens),
         )
-        self._clock = Clock(self.limits.minutes)
+        self._clock = Deadline(self.limits.minutes)
         self._table = RunStatusTable(store, study.id, options.version)
         self._gate = Gate(())
         self._runs: list[ModelRun] = []
 
-    def run(self, models: Mapping[str, Mapping[str, Any]]) -> list[Outcome]:
+    def run(self, models: Mapping[str, Mapping[str, Any]]) -> list[RunOutcome]:
         """Run models (name → settings with ``use``) and return what each came to; ``faults`` holds those that could not begin."""
-        self._clock = Clock(self.limits.minutes)
+        self._clock = Deadline(self.limits.minutes)
         with ExitStack() as stack:
             for name, given in models.items():
                 try:
@@ -259,7 +259,7 @@ class Run:
                 "no trial of this study asks for an answer",
                 mend="Give the block a choose, recover or answer step.",
             )
-        outcome = Outcome(reader, use, payer.run_id, found.sessions, found.planned, found.stored)
+        outcome = RunOutcome(reader, use, payer.run_id, found.sessions, found.planned, found.stored)
         outcome.given_up = found.given_up
         outcome.too_long = [fault for some in found.never.values() for fault in some.values()]
         if found.ended:
@@ -555,9 +555,9 @@ class Run:
                 if leaves:
                     return
             figures = [run.status_now() for run in self._runs]
-            for run, one in zip(self._runs, figures, strict=True):
+            for run, figure in zip(self._runs, figures, strict=True):
                 if run in runs:
-                    self._table.tell(run.outcome.run_id, one)
+                    self._table.tell(run.outcome.run_id, figure)
             self.options.draw(figures)
 
     # after

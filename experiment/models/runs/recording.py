@@ -22,7 +22,7 @@ from experiment.models.planning import ModelSession, request_json, request_key
 from experiment.models.planning.session import UNSCRAMBLE, is_restored
 from experiment.models.runs import context_overflow
 from experiment.models.runs.limits import Stop
-from experiment.models.runs.status import SHOWN_ERRORS, Outcome
+from experiment.models.runs.status import SHOWN_ERRORS, RunOutcome
 from experiment.scoring.trial import Score
 from experiment.store import Store, records
 from experiment.store.database import StoreError, cannot_open
@@ -78,7 +78,7 @@ class Recording:
     def __init__(
         self,
         store: Store,
-        outcome: Outcome,
+        outcome: RunOutcome,
         answerer: Answerer,
         budget: Budget,
         stop: Stop,
@@ -86,7 +86,7 @@ class Recording:
     ) -> None:
         self.store, self.outcome, self.budget = store, outcome, budget
         self.served: ServedModel | None = None  # watches which model a server of one's own says it is
-        self.unanswered = Unanswered(outcome)
+        self.unanswered = UnansweredTrials(outcome)
         self.waits_for: str | None = None  # where the database takes no writes
         self._answerer, self._stop, self._states = answerer, stop, states
         self._there: set[str] = set()
@@ -399,10 +399,10 @@ class _Failed:
     kind: str
 
 
-class Unanswered:
+class UnansweredTrials:
     """Keeps what an outcome says of trials without an answer; a trial is asked by at most one thread at a time."""
 
-    def __init__(self, outcome: Outcome) -> None:
+    def __init__(self, outcome: RunOutcome) -> None:
         self._outcome = outcome
         self._failed: dict[str, _Failed] = {}
         self._kinds: Counter[str] = Counter()
@@ -443,7 +443,7 @@ class Unanswered:
             return False
         self._kinds[before.kind] -= 1
         self._statuses[before.status] -= 1
-        self._outcome.errors = [one for one in self._outcome.errors if one["work_key"] != key]
+        self._outcome.errors = [error for error in self._outcome.errors if error["work_key"] != key]
         return True
 
     def _tell(self) -> None:

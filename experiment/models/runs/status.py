@@ -233,7 +233,7 @@ SHOWN_ERRORS = 100
 
 
 @dataclass
-class Outcome:
+class RunOutcome:
     """What one run of one model came to."""
 
     reader: str
@@ -312,7 +312,7 @@ def describe_read_from_reply(first_tokens: Mapping[str, int], answered: int) -> 
     )
 
 
-def describe_unanswerable(outcome: Outcome) -> list[str]:
+def describe_unanswerable(outcome: RunOutcome) -> list[str]:
     """Say which trials of a model can never be answered, why, and what lets them be asked; nothing where all can be."""
     if not outcome.given_up:
         return []

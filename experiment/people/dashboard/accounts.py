@@ -159,7 +159,10 @@ class Accounts:
         with self._lock:
             if seen != self._seen:
                 config = read_config(self._file())
-                self._known = {one.name: one for one in read_accounts(config)}, owners_second_factor(config)
+                self._known = (
+                    {account.name: account for account in read_accounts(config)},
+                    owners_second_factor(config),
+                )
                 self._seen = seen
             return self._known
 

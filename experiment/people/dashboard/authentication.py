@@ -379,7 +379,7 @@ def show_sign_ins() -> str:
         {"row": row, "account": account_of(row), "is_this": row.token_hash == mine.token_hash} for row in rows
     ]
     return render_template(
-        "admin/sign_ins.html", lines=[one for one in lines if one["account"] is not None], link=LINK
+        "admin/sign_ins.html", lines=[line for line in lines if line["account"] is not None], link=LINK
     )
 
 

@@ -9,7 +9,15 @@ from experiment.people.dashboard.authentication import account, actor, admin, ne
 from experiment.people.dashboard.reading import service_of
 from experiment.people.server_state import this_site
 from experiment.people.service import StudyService
-from experiment.rating.answers import Answer, Rating, answers_of, card_of, in_order_for, offered_to, token_of
+from experiment.rating.answers import (
+    FreeAnswer,
+    Rating,
+    answers_of,
+    card_of,
+    in_order_for,
+    offered_to,
+    token_of,
+)
 from experiment.rating.rating_store import DISCUSSION, NotRated, agreements, decide, rate
 
 LONGEST_NOTE = 500
@@ -22,22 +30,22 @@ def _rated(study: str) -> tuple[StudyService, Rating]:
     return service, service.rating
 
 
-def _answers(service: StudyService, rating: Rating) -> list[Answer]:
+def _answers(service: StudyService, rating: Rating) -> list[FreeAnswer]:
     with service.store.read() as connection:
         return answers_of(connection, service.study, rating)
 
 
-def _named(answers: list[Answer], who: str) -> dict[str, Answer]:
+def _named(answers: list[FreeAnswer], who: str) -> dict[str, FreeAnswer]:
     secret = this_site().settings.secret
-    return {token_of(one, who, secret): one for one in answers}
+    return {token_of(answer, who, secret): answer for answer in answers}
 
 
-def _sees_agreement(answers: list[Answer], rating: Rating) -> bool:
+def _sees_agreement(answers: list[FreeAnswer], rating: Rating) -> bool:
     """Say whether agreement may be seen: by those who do not rate, and by raters who are done with theirs."""
     who = account()
     if who is None:
         return False
-    if who.may("see") and not any(one.by(who.name) for one in answers):
+    if who.may("see") and not any(answer.by(who.name) for answer in answers):
         return True
     return all(one.by(who.name) is not None for one in offered_to(answers, who.name, rating))
 
@@ -46,7 +54,7 @@ def _sees_agreement(answers: list[Answer], rating: Rating) -> bool:
 @needs("rate")
 def rating_studies() -> AnyResponse | str:
     """Lead a rater to the study to rate, or list the studies where there are several."""
-    services = [one for one in this_site().services.values() if one.rating is not None]
+    services = [service for service in this_site().services.values() if service.rating is not None]
     if len(services) == 1:
         return redirect(url_for("admin.rating", study=services[0].study))
     return render_template("admin/rating_studies.html", services=services)
@@ -115,7 +123,7 @@ def agreement(study: str) -> str:
     answers = _answers(service, asked)
     if not _sees_agreement(answers, asked):
         abort(403, "Agreement is shown to raters who have rated all of their answers.")
-    disputed = in_order_for([one for one in answers if one.is_disputed(asked)], who, service.seed)
+    disputed = in_order_for([answer for answer in answers if answer.is_disputed(asked)], who, service.seed)
     secret = this_site().settings.secret
     with service.store.read() as connection:
         lines = [
@@ -128,8 +136,8 @@ def agreement(study: str) -> str:
         rating=asked,
         agreements=agreements(answers, asked),
         answers=len(answers),
-        complete=sum(one.is_complete(asked) for one in answers),
-        decided=sum(one.decided is not None for one in answers),
+        complete=sum(answer.is_complete(asked) for answer in answers),
+        decided=sum(answer.decided is not None for answer in answers),
         lines=lines,
     )
 

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from werkzeug.wrappers import Response as AnyResponse
 
 from experiment.bundle import bundle_folder
-from experiment.integrity.withdrawal import Found, find_person, scope_of, withdraw
+from experiment.integrity.withdrawal import PersonSession, find_person, scope_of, withdraw
 from experiment.people.dashboard.accounts import PERMISSIONS
 from experiment.people.dashboard.authentication import account, actor, admin, needs, note
 from experiment.people.dashboard.reading import (
@@ -23,7 +23,7 @@ from experiment.people.dashboard.reading import (
     session_of,
 )
 from experiment.people.pages import digest
-from experiment.people.quality import Measure, said, signs
+from experiment.people.quality import QualitySign, said, signs
 from experiment.people.recruitment.return_links import awaits_review, keep, release
 from experiment.people.response_intake import Departed, leave_unagreed
 from experiment.people.server_state import this_site
@@ -96,7 +96,7 @@ ACTIONS: Mapping[str, tuple[str, Action]] = {
 """What can be done to a session: the permission that it needs, and the action."""
 
 
-def measures_of(service: StudyService, row: Row) -> list[Measure]:
+def measures_of(service: StudyService, row: Row) -> list[QualitySign]:
     """Return the signs measured of a session."""
     with service.store.read() as connection:
         rows = queries.sessions_overview(connection, service.study)
@@ -105,14 +105,14 @@ def measures_of(service: StudyService, row: Row) -> list[Measure]:
     return found.get(row["session_id"], [])
 
 
-def broken_rules(service: StudyService, found: list[Measure]) -> dict[str, str]:
+def broken_rules(service: StudyService, found: list[QualitySign]) -> dict[str, str]:
     """Return the study's declared rules that a session breaks: kind → the reason for which it may be excluded."""
     return {
-        one.kind: f"declared rule: {one.kind} {service.session_rules_said[one.kind]}"
+        sign.kind: f"declared rule: {sign.kind} {service.session_rules_said[sign.kind]}"
         # the reason stays with the data, and is read while others are still decided on
-        + ("" if one.is_sealed else f" ({one.evidence})")
-        for one in found
-        if one.kind in service.session_rules and one.is_flagged
+        + ("" if sign.is_sealed else f" ({sign.evidence})")
+        for sign in found
+        if sign.kind in service.session_rules and sign.is_flagged
     }
 
 
@@ -244,7 +244,7 @@ def _folder(service: StudyService) -> Path:
     return service.folder
 
 
-def _found(service: StudyService, row: Row) -> list[Found]:
+def _found(service: StudyService, row: Row) -> list[PersonSession]:
     """Return all sessions of the session's participant: a person withdraws, not a session."""
     with service.store.read() as connection:
         return find_person(connection, service.study, session=row["session_id"])

@@ -35,7 +35,7 @@ from experiment.people.dashboard.reading import (
     suspicions,
 )
 from experiment.people.dashboard.sign_ins import Failures, failures, most
-from experiment.people.quality import Measure, flagged, said, signs
+from experiment.people.quality import QualitySign, flagged, said, signs
 from experiment.people.recruitment.return_links import awaits_review
 from experiment.people.server_state import this_site
 from experiment.people.service import StudyService
@@ -269,8 +269,8 @@ def data() -> Response:
     told = jsonify(
         studies=[_tell(service, present) for service in usable],
         concerns=[
-            {"study": one.study, "words": one.words, "stops_answers": one.stops_answers}
-            for one in site.health.concerns()
+            {"study": concern.study, "words": concern.words, "stops_answers": concern.stops_answers}
+            for concern in site.health.concerns()
         ],
     )
     told.add_etag()
@@ -282,7 +282,7 @@ def data() -> Response:
 def _tell(service: StudyService, present: datetime) -> dict[str, Any]:
     with service.store.read() as connection:
         rows = queries.sessions_overview(connection, service.study)
-        beside = Beside(
+        beside = SessionExtras(
             excluded=set(connection.scalars(excluded_sessions())),
             blocks=latest_blocks(connection, service.study),
             flags=flag_counts(connection, service.study),
@@ -334,13 +334,13 @@ COUNTED = ("finished", "running", "interrupted")
 
 
 @dataclass(frozen=True)
-class Beside:
+class SessionExtras:
     """What stands beside the sessions' own rows, by session id."""
 
     excluded: Collection[str] = ()
     blocks: Mapping[str, str | None] = field(default_factory=dict)
     flags: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    measures: Mapping[str, Sequence[Measure]] = field(default_factory=dict)
+    measures: Mapping[str, Sequence[QualitySign]] = field(default_factory=dict)
 
 
 def moment(text: str) -> datetime:
@@ -359,12 +359,12 @@ def study_overview(
     sessions: Sequence[Mapping[str, Any]],
     lists: Sequence[int],
     now: datetime,
-    beside: Beside | None = None,
+    beside: SessionExtras | None = None,
     *,
     declined: int = 0,
 ) -> dict[str, Any]:
     """Summarise a study's sessions for the live page."""
-    beside = beside or Beside()
+    beside = beside or SessionExtras()
     kinds: dict[str, Counter[str]] = {}
     filled: dict[int, dict[str, Counter[str]]] = {list_id: {} for list_id in lists}
     rows = []
@@ -403,7 +403,7 @@ def _group(session: Mapping[str, Any], is_excluded: bool) -> str:
     return "held" if session["held_reason"] else str(session["reader_kind"])
 
 
-def _row(session: Mapping[str, Any], state: str, group: str, beside: Beside) -> dict[str, Any]:
+def _row(session: Mapping[str, Any], state: str, group: str, beside: SessionExtras) -> dict[str, Any]:
     number, session_id = session["participant_id"], session["session_id"]
     found = flagged(beside.measures.get(session_id, ()))
     return {

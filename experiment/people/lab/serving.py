@@ -34,7 +34,7 @@ from flask import Flask
 from experiment.people.connections import lan_addresses
 from experiment.people.lab.settings import Lab, set_lab
 from experiment.people.lab.stations import SYSTEMS, command
-from experiment.people.server import Server
+from experiment.people.server import StudyServer
 from stimuli.errors import UserError
 from stimuli.files import replace_file
 
@@ -72,7 +72,7 @@ def own_names() -> list[str]:
     """Return the names by which this computer may be known in its network, likeliest first."""
     name = socket.gethostname().lower()
     found = [name, f"{name.split('.')[0]}.local", "localhost"]
-    return [one for one in dict.fromkeys(found) if one and len(one) <= LONGEST_NAME]
+    return [fromkey for fromkey in dict.fromkeys(found) if fromkey and len(fromkey) <= LONGEST_NAME]
 
 
 def server_certificate(
@@ -143,7 +143,9 @@ def _authority(
         if is_mine and certificate.not_valid_after_utc - now > SERVER_LASTS:
             return certificate, known
     called = f"wrods lab of {socket.gethostname()}"[:LONGEST_NAME]
-    allowed: list[x509.GeneralName] = [x509.DNSName(one) for one in dict.fromkeys((*OWN_NAMES, *names))]
+    allowed: list[x509.GeneralName] = [
+        x509.DNSName(fromkey) for fromkey in dict.fromkeys((*OWN_NAMES, *names))
+    ]
     allowed += [x509.IPAddress(ipaddress.ip_network(every)) for every in ("0.0.0.0/0", "::/0")]
     return _issue(
         folder / "authority",
@@ -329,7 +331,7 @@ MOST_STATIONS = 10_000
 class LabServer:
     """A server for stations, bound but not yet running."""
 
-    server: Server
+    server: StudyServer
     lab: Lab
     addresses: tuple[str, ...]
     certificate: ServerCertificate | None
@@ -441,18 +443,18 @@ def open_lab(
     """
     given = host or EVERYWHERE
     addresses = tuple(lan_addresses()) if given == EVERYWHERE else (given,)
-    own = [str(ipaddress.ip_address(one)) for one in addresses if _is_address(one)]
+    own = [str(ipaddress.ip_address(address)) for address in addresses if _is_address(address)]
     certificate = None
     if not kiosk:
-        names = own_names() + [one for one in addresses if not _is_address(one)]
+        names = own_names() + [address for address in addresses if not _is_address(address)]
         certificate = server_certificate(folder, list(dict.fromkeys(names)), [*own, LOOPBACK])
 
     tls = None if certificate is None else tls_of(certificate)
-    server = Server(app, given, port, tls=tls, on_visitor=Meeting(own, tell).meet)
+    server = StudyServer(app, given, port, tls=tls, on_visitor=Meeting(own, tell).meet)
     hosts = (*addresses, *own_names())
     lab = Lab(
         has_stations=True,
-        origins=tuple(f"http://{_host(one)}:{server.port}" for one in hosts),
+        origins=tuple(f"http://{_host(host)}:{server.port}" for host in hosts),
         authority=None if certificate is None else certificate.authority,
         fingerprint=None if certificate is None else certificate.fingerprint,
         pin=pin,

@@ -283,7 +283,7 @@ def _needs_signature(study: Any, platform: Platform | None) -> bool:
     if study.get("participants", "signed_links") is None:
         return False
     if platform is None or platform.signing is None:
-        signing = [one.key for one in platforms().values() if one.signing is not None]
+        signing = [platform.key for platform in platforms().values() if platform.signing is not None]
         raise UserError(
             f"{study.place('participants', 'signed_links')}: nobody signs the links of a study with "
             f"recruit: {IN_PERSON if platform is None else platform.key}",

@@ -342,7 +342,7 @@ PAID = ("approved", "screened_out")
 
 
 @dataclass(frozen=True)
-class Imported:
+class ReconciliationResult:
     """What an import did: submissions added and changed, sessions whose place reopened."""
 
     new: int
@@ -351,10 +351,12 @@ class Imported:
     timed_out: int
 
 
-def import_submissions(store: Store, recruitment: Recruitment, export: Export, *, actor: str) -> Imported:
+def import_submissions(
+    store: Store, recruitment: Recruitment, export: Export, *, actor: str
+) -> ReconciliationResult:
     """Keep a platform's export and give back the places of those who returned or timed out there."""
 
-    def keep(connection: Connection) -> Imported:
+    def keep(connection: Connection) -> ReconciliationResult:
         new, changed = store_export(connection, recruitment.study, export)
         found = _sessions_of(connection, recruitment.study, export.platform)
         gone = {"returned": 0, "timed_out": 0}
@@ -367,7 +369,7 @@ def import_submissions(store: Store, recruitment: Recruitment, export: Export, *
             reason = f"{one.status.replace('_', ' ')} on {export.platform.name}"
             change_session(connection, row["session_id"], state=one.status, ended_reason=reason)
             gone[one.status] += 1
-        done = Imported(new, changed, **gone)
+        done = ReconciliationResult(new, changed, **gone)
         records.add_audit(connection, actor, "reconcile", study=recruitment.study, detail=asdict(done))
         return done
 
@@ -430,17 +432,17 @@ class _Found:
     by_submission: Mapping[str, str]
     by_person: Mapping[str, Sequence[str]]
 
-    def of(self, one: Submission) -> Mapping[str, Any] | None:
+    def of(self, submission: Submission) -> Mapping[str, Any] | None:
         """Return the session of a submission: the very one, else the person's that has most answers.
 
         A session that came with another submission's number is that one's alone: whoever returned a place in a pilot
         on the platform still has their session in the study.
         """
-        exact = self.by_submission.get(one.submission_id or "")
+        exact = self.by_submission.get(submission.submission_id or "")
         if exact is not None:
             return self.rows[exact]
-        others = set(self.by_submission.values()) if one.submission_id else set()
-        theirs = [self.rows[s] for s in self.by_person.get(one.external_id, ()) if s not in others]
+        others = set(self.by_submission.values()) if submission.submission_id else set()
+        theirs = [self.rows[s] for s in self.by_person.get(submission.external_id, ()) if s not in others]
         return max(theirs, key=lambda row: (row["state"] == "finished", row["n_trials"]), default=None)
 
 
@@ -486,7 +488,11 @@ def _minutes_here(row: Mapping[str, Any]) -> float | None:
 
 
 def _median(given: Iterable[Submission], rows: Iterable[Mapping[str, Any]]) -> float | None:
-    theirs = [one.minutes for one in given if one.minutes and one.status in ("awaiting_review", "approved")]
+    theirs = [
+        submission.minutes
+        for submission in given
+        if submission.minutes and submission.status in ("awaiting_review", "approved")
+    ]
     ours = [minutes for row in rows if row["state"] == "finished" and (minutes := _minutes_here(row))]
     times = theirs or ours
     return statistics.median(times) if times else None
@@ -501,7 +507,7 @@ class _Judge:
     platform: Platform
     needed: int | None
 
-    def submission(self, one: Submission, row: Mapping[str, Any] | None) -> Line:
+    def submission(self, submission: Submission, row: Mapping[str, Any] | None) -> Line:
         """Judge a submission beside its session, or beside none."""
         verdict: Verdict = "settled"
         marks: list[str] = []
@@ -510,14 +516,16 @@ class _Judge:
         expected = self._expected(row)
         # who was held has entered another code, which the platform keeps when the session is released
         held = None if row is None else code_when_held(self.platform, str(row["session_id"]))
-        is_wrong = row is not None and expected is not None and one.code not in (*NO_CODE, expected, held)
+        is_wrong = (
+            row is not None and expected is not None and submission.code not in (*NO_CODE, expected, held)
+        )
         if is_wrong:
             marks.append("wrong_code")
-            reasons.append(f"entered {one.code}; the session's code is {expected}")
-        if one.status == "awaiting_review":
+            reasons.append(f"entered {submission.code}; the session's code is {expected}")
+        if submission.status == "awaiting_review":
             marks.append("awaiting_review")
-            verdict, evidence = self._awaiting(one, row, marks, reasons)
-        elif one.status in PAID:
+            verdict, evidence = self._awaiting(submission, row, marks, reasons)
+        elif submission.status in PAID:
             if row is None or (row["n_trials"] == 0 and row["state"] not in OUTCOME_OF_STATE):
                 marks.append("paid_without_data")
                 reasons.append("no session has this id" if row is None else "the session has no answers")
@@ -525,20 +533,20 @@ class _Judge:
                 reasons.append(f"paid, though held for review: {row['held_reason']}")
             elif row["state"] == "started":
                 reasons.append(f"paid at trial {row['n_trials']} of {row['planned_trials']}")
-        elif one.status == "returned":
+        elif submission.status == "returned":
             marks.append("returned")
             reasons.append("never began here" if row is None else "the place is open again")
-        elif one.status == "timed_out":
+        elif submission.status == "timed_out":
             marks.append("timed_out")
             if row is not None and row["state"] == "finished":
                 reasons.append("all answers are here: can be paid by hand")
-        elif one.status == "rejected" and row is not None and row["state"] == "finished":
+        elif submission.status == "rejected" and row is not None and row["state"] == "finished":
             if self.needed is None or len(self._failed(row)) < self.needed:
                 verdict = "review"
                 reasons.append("rejected, but all answers are here and the rule on checks is not met")
-        elif one.status == "active" and row is not None and row["state"] == "finished":
+        elif submission.status == "active" and row is not None and row["state"] == "finished":
             reasons.append("all answers are here; not submitted yet")
-        return self._line(one, row, expected, verdict, marks, reasons, evidence)
+        return self._line(submission, row, expected, verdict, marks, reasons, evidence)
 
     def alone(self, row: Mapping[str, Any]) -> Line:
         """Judge a session that no submission names."""
@@ -548,10 +556,10 @@ class _Judge:
         return self._line(None, row, self._expected(row), verdict, ["data_without_submission"], reasons, ())
 
     def _awaiting(
-        self, one: Submission, row: Mapping[str, Any] | None, marks: list[str], reasons: list[str]
+        self, submission: Submission, row: Mapping[str, Any] | None, marks: list[str], reasons: list[str]
     ) -> tuple[Verdict, tuple[FailedCheck, ...]]:
         if row is None:
-            if one.code is not None and one.code == code_of(self.recruitment, "no_consent"):
+            if submission.code is not None and submission.code == code_of(self.recruitment, "no_consent"):
                 reasons.append("did not consent, or had their answers deleted: ask for a return")
                 return "review", ()
             marks.append("submission_without_data")
@@ -574,7 +582,7 @@ class _Judge:
             reasons.append(f"{_checks(len(failed))} failed, which is no reason to reject")
         if "wrong_code" in marks:
             return "review", ()
-        if one.code in NO_CODE and self.platform.export and self.platform.export["code"]:
+        if submission.code in NO_CODE and self.platform.export and self.platform.export["code"]:
             reasons.append("no code was entered, but all answers are here")
         return "approve", ()
 
@@ -590,9 +598,9 @@ class _Judge:
         found = []
         for index in failed_checks(self.connection, str(row["session_id"])):
             trial = next(
-                one
-                for one in queries.trials_of_session(self.connection, str(row["session_id"]))
-                if one["trial_index"] == index
+                trial
+                for trial in queries.trials_of_session(self.connection, str(row["session_id"]))
+                if trial["trial_index"] == index
             )
             asked = " ".join(str(text) for text in (trial["shown"] or {}).values())
             found.append(
@@ -602,7 +610,7 @@ class _Judge:
 
     def _line(
         self,
-        one: Submission | None,
+        submission: Submission | None,
         row: Mapping[str, Any] | None,
         expected: str | None,
         verdict: Verdict,
@@ -611,7 +619,7 @@ class _Judge:
         evidence: tuple[FailedCheck, ...],
     ) -> Line:
         names = ("external_id", "submission_id", "status", "code", "minutes")
-        of_submission: dict[str, Any] = {name: getattr(one, name, None) for name in names}
+        of_submission: dict[str, Any] = {name: getattr(submission, name, None) for name in names}
         of_session: dict[str, Any] = {"session_id": None, "reader": None, "state": None, "minutes_here": None}
         if row is not None:
             of_session = {name: str(row[name]) for name in ("session_id", "reader", "state")}

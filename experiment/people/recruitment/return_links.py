@@ -76,7 +76,9 @@ def hold_early_end(
         return
     screens = row["plan"]["screens"]
     if screen is None:
-        place = next((at for at, one in enumerate(screens) if _is_failed(connection, session_id, one)), None)
+        place = next(
+            (at for at, screen in enumerate(screens) if _is_failed(connection, session_id, screen)), None
+        )
     else:
         place = next(at for at, one in enumerate(screens) if one.get("name") == screen)
     if place is None:

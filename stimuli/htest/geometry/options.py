@@ -25,7 +25,7 @@ from stimuli.errors import UserError, unknown_name
 from stimuli.htest.geometry.questions import (
     FAMILIES,
     Family,
-    Question,
+    GeometryQuestion,
     kept_apart,
     likeness,
     operation,
@@ -52,7 +52,7 @@ _UNTOUCHED = 0.25  # share of items with the untouched symbol among the options 
 class GeometryItem:
     """A question with its four options."""
 
-    question: Question  # the question; its answer is one of the options
+    question: GeometryQuestion  # the question; its answer is one of the options
     options: tuple[str, ...]  # four symbols, in the order in which they stand
     likeness: tuple[float, ...]  # how much the computed shape looks like each option, 0 to 1
     group: int  # number of the list of options within the family; four items share it
@@ -126,19 +126,21 @@ def _groups(family: Family, seed: int) -> tuple[tuple[GeometryItem, ...], ...]:
     return tuple(groups)
 
 
-def _untouched(question: Question, options: Sequence[str]) -> bool:
-    return any(same(one, option) for one in question.symbols for option in options)
+def _untouched(question: GeometryQuestion, options: Sequence[str]) -> bool:
+    return any(same(symbol, option) for symbol in question.symbols for option in options)
 
 
-def _returns(question: Question) -> bool:
+def _returns(question: GeometryQuestion) -> bool:
     """Say whether the result is the untouched symbol: an H turned upside down."""
     return _untouched(question, (question.answer,))
 
 
-def _group(left: Mapping[str, Question], draw: random.Random, balance: Sequence[int]) -> list[Question]:
+def _group(
+    left: Mapping[str, GeometryQuestion], draw: random.Random, balance: Sequence[int]
+) -> list[GeometryQuestion]:
     """Put four questions together whose answers tempt each other's readers; [] where no four answers are left."""
     returning = balance[0] <= _UNTOUCHED * balance[1]
-    by_answer: dict[str, list[Question]] = {}
+    by_answer: dict[str, list[GeometryQuestion]] = {}
     for question in left.values():
         if returning or not _returns(question):
             by_answer.setdefault(question.answer, []).append(question)
@@ -150,7 +152,7 @@ def _group(left: Mapping[str, Question], draw: random.Random, balance: Sequence[
     first = first or by_answer
     # Answers with many questions are begun with more often, so that few questions stay over at the end.
     starts = draw.choices(list(first), weights=[len(some) ** 2 for some in first.values()], k=_TRIES)
-    best: tuple[float, list[Question]] = (-1.0, [])
+    best: tuple[float, list[GeometryQuestion]] = (-1.0, [])
     for start in starts:
         group = _grown(draw.choice(first[start]), by_answer, draw)
         if len(group) == OPTIONS:
@@ -162,8 +164,8 @@ def _group(left: Mapping[str, Question], draw: random.Random, balance: Sequence[
 
 
 def _grown(
-    first: Question, by_answer: Mapping[str, Sequence[Question]], draw: random.Random
-) -> list[Question]:
+    first: GeometryQuestion, by_answer: Mapping[str, Sequence[GeometryQuestion]], draw: random.Random
+) -> list[GeometryQuestion]:
     group = [first]
     while len(group) < OPTIONS:
         spare = any(_returns(one) for one in group)
@@ -184,18 +186,18 @@ def _grown(
     return group
 
 
-def _fit(question: Question, group: Sequence[Question], draw: random.Random) -> float:
+def _fit(question: GeometryQuestion, group: Sequence[GeometryQuestion], draw: random.Random) -> float:
     return sum(_temptation(question, one.answer) for one in group) + _CHANCE * draw.random()
 
 
 @functools.lru_cache(maxsize=65536)
-def _temptation(question: Question, option: str) -> float:
+def _temptation(question: GeometryQuestion, option: str) -> float:
     """Return how tempting a wrong option is: its similarity to the shape, more if a plausible error gives it."""
     return likeness(question).get(option, 0.0) + (_ERROR if option in plausible_errors(question) else 0.0)
 
 
 @functools.cache
-def plausible_errors(question: Question) -> frozenset[str]:
+def plausible_errors(question: GeometryQuestion) -> frozenset[str]:
     """Return what a reader who errs may answer: the untouched symbol, or what another operation gives."""
     if len(question.operations) == 2:
         others = [(name,) for name in question.operations]
@@ -210,7 +212,7 @@ def plausible_errors(question: Question) -> frozenset[str]:
     return frozenset(one for one in found if one is not None and not kept_apart(one, question.answer))
 
 
-def _item(question: Question, options: tuple[str, ...], group: int) -> GeometryItem:
+def _item(question: GeometryQuestion, options: tuple[str, ...], group: int) -> GeometryItem:
     similar = likeness(question)
     return GeometryItem(
         question,
@@ -230,7 +232,7 @@ _SYMBOLS_TRIED = 40
 
 
 def other_symbols(
-    question: Question, options: Sequence[str], seed: int, name: str, taken: Collection[str] = ()
+    question: GeometryQuestion, options: Sequence[str], seed: int, name: str, taken: Collection[str] = ()
 ) -> tuple[str, ...]:
     """Return symbols for a computed question, drawn by the seed, whose result is none of the options and like none."""
     family = questions(question.family)

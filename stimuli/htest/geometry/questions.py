@@ -50,7 +50,7 @@ Table = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Reading:
+class ShapeImage:
     """What a shape looks like in one font."""
 
     symbol: str  # the most similar symbol
@@ -106,7 +106,7 @@ def _alphabet(style: str) -> tuple[tuple[str, ...], _Compared]:
 def _rivals(style: str) -> NDArray[np.bool_]:
     """Return which symbols (columns) compete with which (rows): all that may stand in one list with them."""
     symbols = _alphabet(style)[0]
-    return np.array([[not kept_apart(one, other) for other in symbols] for one in symbols])
+    return np.array([[not kept_apart(symbol, other) for other in symbols] for symbol in symbols])
 
 
 @functools.cache
@@ -140,11 +140,11 @@ def _rounded(table: Table) -> Table:
     return np.round(table, 6)
 
 
-def flaw(one: Ink, other: Ink) -> float:
-    """Return the largest share of a patch that is ink of one shape alone, 0 to 1 (see :class:`Reading`)."""
+def flaw(ink: Ink, other: Ink) -> float:
+    """Return the largest share of a patch that is ink of one shape alone, 0 to 1 (see :class:`ShapeImage`)."""
     from scipy.ndimage import distance_transform_edt, uniform_filter
 
-    squares = scaled(one, SIDE, SIDE), scaled(other, SIDE, SIDE)
+    squares = scaled(ink, SIDE, SIDE), scaled(other, SIDE, SIDE)
     largest = 0.0
     for here, there in (squares, squares[::-1]):
         alone = here & (distance_transform_edt(~there) > _APART)
@@ -165,10 +165,10 @@ def similarities(ink: Ink, style: str = "sans") -> dict[str, float]:
     return {_alphabet(style)[0][place]: float(row[place]) for place in order}
 
 
-def read(inks: Sequence[Ink], style: str = "sans") -> list[Reading | None]:
+def read(inks: Sequence[Ink], style: str = "sans") -> list[ShapeImage | None]:
     """Read many shapes at once; None where no symbol can reach the threshold."""
     filled = [place for place, ink in enumerate(inks) if ink.size]
-    readings: list[Reading | None] = [None] * len(inks)
+    readings: list[ShapeImage | None] = [None] * len(inks)
     if not filled:
         return readings
     table = _compare(*_squared([inks[place] for place in filled]), style)
@@ -182,7 +182,7 @@ def read(inks: Sequence[Ink], style: str = "sans") -> list[Reading | None]:
         match, next_match = float(row[best]), float(others[second])
         alike = match >= MATCH and match - next_match >= MARGIN
         found = flaw(inks[place], glyph(symbols[best], style)) if alike else None
-        readings[place] = Reading(symbols[best], match, symbols[second], next_match, found)
+        readings[place] = ShapeImage(symbols[best], match, symbols[second], next_match, found)
     return readings
 
 
@@ -195,7 +195,7 @@ _ABSENT = 0.40  # … and one that is added is ink so far to at most this share
 
 
 @dataclass(frozen=True)
-class Operation:
+class GeometryOperation:
     """One thing done to one symbol or, for ``overlay``, ``beside`` and ``above``, to two."""
 
     name: str  # as in operations.json
@@ -237,10 +237,10 @@ PAIRED = {"overlay": shapes.overlay, "beside": shapes.beside, "above": shapes.ab
 
 
 @functools.cache
-def operations() -> Mapping[str, Operation]:
+def operations() -> Mapping[str, GeometryOperation]:
     """Return every operation by its name, in the order of ``operations.json``."""
     return {
-        row["name"]: Operation(
+        row["name"]: GeometryOperation(
             name=row["name"],
             family=row["family"],
             does=row["does"],
@@ -254,7 +254,7 @@ def operations() -> Mapping[str, Operation]:
     }
 
 
-def operation(name: str) -> Operation:
+def operation(name: str) -> GeometryOperation:
     """Return an operation by its name."""
     if name not in operations():
         raise unknown_name("geometry operation", name, operations())
@@ -299,13 +299,13 @@ MAIN_FONT = "sans"
 
 
 @dataclass(frozen=True)
-class Question:
+class GeometryQuestion:
     """A question with a computed answer."""
 
     family: Family  # rotation, reflection, addition, subtraction or composition
     symbols: tuple[str, ...]  # what it is about: one symbol or two
     operations: tuple[str, ...]  # what is done, in order
-    reading: Reading  # what the result looks like in the main font; its symbol is the answer
+    reading: ShapeImage  # what the result looks like in the main font; its symbol is the answer
     fonts: tuple[str, ...]  # fonts in which it clearly reads as that symbol
 
     @property
@@ -328,7 +328,7 @@ def question_name(symbols: Sequence[str], names: Sequence[str]) -> str:
     return f"{'+'.join(names)}:{' '.join(symbols)}"
 
 
-def likeness(question: Question) -> dict[str, float]:
+def likeness(question: GeometryQuestion) -> dict[str, float]:
     """Return how much the result looks like each symbol in the main font, most similar first."""
     return dict(_likeness(question.symbols, question.operations))
 
@@ -348,11 +348,11 @@ def reads_as(symbols: tuple[str, ...], names: tuple[str, ...]) -> str | None:
 
 
 @functools.cache
-def questions(family: Family) -> tuple[Question, ...]:
+def questions(family: Family) -> tuple[GeometryQuestion, ...]:
     """Return every valid question of a family, in a fixed order, as ``questions.json`` keeps them."""
     if family not in FAMILIES:
         raise unknown_name("family of geometry questions", family, FAMILIES)
     return tuple(
-        Question(family, tuple(symbols), tuple(names), Reading(*reading), tuple(fonts))
+        GeometryQuestion(family, tuple(symbols), tuple(names), ShapeImage(*reading), tuple(fonts))
         for symbols, names, reading, fonts in data_file("htest/geometry/questions.json")["questions"][family]
     )

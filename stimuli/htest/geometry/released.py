@@ -78,9 +78,9 @@ def _flipped(ink: Ink, line: str) -> Ink:
     return shapes.mirror(ink, line)
 
 
-def _placed(one: Ink, other: Ink) -> Iterable[tuple[str, Ink, Ink]]:
+def _placed(ink: Ink, other: Ink) -> Iterable[tuple[str, Ink, Ink]]:
     """Yield two arrays of one size: the second symbol at nine places of the first's box, in four sizes."""
-    height, width = one.shape
+    height, width = ink.shape
     sizes = {
         "as typed": other.shape,
         "as wide": (max(1, round(other.shape[0] * width / other.shape[1])), width),
@@ -96,16 +96,16 @@ def _placed(one: Ink, other: Ink) -> Iterable[tuple[str, Ink, Ink]]:
         up, aside = max(0, -top), max(0, -left)
         canvas = (max(height, rows + max(top, 0)) + up, max(width, columns + max(left, 0)) + aside)
         first, second = np.zeros(canvas, dtype=np.bool_), np.zeros(canvas, dtype=np.bool_)
-        first[up : up + height, aside : aside + width] = one
+        first[up : up + height, aside : aside + width] = ink
         top, left = top + up, left + aside
         second[top : top + rows, left : left + columns] = shapes.scaled(other, rows, columns)
         where = f"{('top', 'middle', 'bottom')[int(2 * y)]} {('left', 'centre', 'right')[int(2 * x)]}"
         yield f"{size}, {where}", first, second
 
 
-def _added(one: Ink, other: Ink) -> Drawings:
-    ways = {way: crop(first | second) for way, first, second in _placed(one, other)}
-    for name, (a, b) in {"": (one, other), ", changed places": (other, one)}.items():
+def _added(ink: Ink, other: Ink) -> Drawings:
+    ways = {way: crop(first | second) for way, first, second in _placed(ink, other)}
+    for name, (a, b) in {"": (ink, other), ", changed places": (other, ink)}.items():
         ways[f"side by side{name}"] = shapes.beside(a, b)
         ways[f"one above the other{name}"] = shapes.above(a, b)
         ways[f"side by side, half as tall{name}"] = _side_by_side_low(a, b)
@@ -120,11 +120,11 @@ def _side_by_side_low(one: Ink, other: Ink) -> Ink:
     return crop(np.hstack(raised))
 
 
-def _subtracted(one: Ink, other: Ink, thickness: float) -> Drawings:
+def _subtracted(ink: Ink, other: Ink, thickness: float) -> Drawings:
     from scipy.ndimage import distance_transform_edt
 
     ways: Drawings = {}
-    for way, first, second in _placed(one, other):
+    for way, first, second in _placed(ink, other):
         if second.all():
             continue
         wide = distance_transform_edt(~second) <= thickness / 2  # an eraser is wider than the stroke it takes

@@ -150,9 +150,9 @@ def _filled(contours: list[list[Point]]) -> Ink:
     """Fill contours by the non-zero winding rule, sampled at the middle of each pixel."""
     edges = np.array(
         [
-            (*one, *other)
+            (*point, *other)
             for points in contours
-            for one, other in zip(points, points[1:] + points[:1], strict=True)
+            for point, other in zip(points, points[1:] + points[:1], strict=True)
         ]
     )
     low, high = edges.reshape(-1, 2).min(axis=0), edges.reshape(-1, 2).max(axis=0)
@@ -315,9 +315,9 @@ def overlay(one: Ink, other: Ink, size: int = 100) -> Ink:
     return crop(canvas)
 
 
-def beside(one: Ink, other: Ink, size: int = 100) -> Ink:
+def beside(ink: Ink, other: Ink, size: int = 100) -> Ink:
     """Put the second symbol to the right of the first, their longer sides equally long, centred and touching."""
-    return above(one.T, other.T, size).T
+    return above(ink.T, other.T, size).T
 
 
 def above(one: Ink, other: Ink, size: int = 100) -> Ink:

@@ -16,16 +16,16 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from analysis.crossed_variance import (
-    Answers,
-    Estimate,
-    Layout,
+    CrossedEstimate,
+    EstimateLayout,
+    ItemAnswers,
     estimate,
     in_general,
     model_means,
     sums_of_model,
     sums_of_people,
 )
-from analysis.plan import Difference
+from analysis.plan import LevelDifference
 from analysis.results import Contrast
 
 W = {"b": 1.0, "a": -1.0}
@@ -38,10 +38,12 @@ def drawn(
     shares: tuple[float, ...] = (0.75, 0.6),
     kept: float = 1.0,
     lists: int = 2,
-) -> tuple[Answers, np.ndarray[Any, Any], list[tuple[float, int, int, str]]]:
+) -> tuple[ItemAnswers, np.ndarray[Any, Any], list[tuple[float, int, int, str]]]:
     """Draw people in a Latin square of two conditions, and a model that answers every item in both."""
     rng = np.random.default_rng(seed)
-    layout = Layout(tuple("ab"), tuple(f"i{n}" for n in range(items)), tuple(f"p{n}" for n in range(people)))
+    layout = EstimateLayout(
+        tuple("ab"), tuple(f"i{n}" for n in range(items)), tuple(f"p{n}" for n in range(people))
+    )
     able, hard = rng.normal(0, 0.5, people), rng.normal(0, 0.5, items)
     rows = []
     for p in range(people):
@@ -55,13 +57,13 @@ def drawn(
     return answers, model, rows
 
 
-def answers_of(rows: Sequence[tuple[float, int, int, str]], layout: Layout) -> Answers:
-    return Answers.of(
+def answers_of(rows: Sequence[tuple[float, int, int, str]], layout: EstimateLayout) -> ItemAnswers:
+    return ItemAnswers.of(
         [y for y, *_ in rows], [f"p{p}" for _, p, _, _ in rows], [f"i{i}" for _, _, i, _ in rows], [c for *_, c in rows], layout
     )  # fmt: skip
 
 
-def three(answers: Answers, model: np.ndarray[Any, Any]) -> list[Estimate]:
+def three(answers: ItemAnswers, model: np.ndarray[Any, Any]) -> list[CrossedEstimate]:
     """Return the contrast of people, of the model, and their difference."""
     found = [
         estimate(sums_of_people(answers), W),
@@ -129,7 +131,7 @@ def test_a_model_is_tested_by_a_paired_t_over_its_items() -> None:
 
 def test_conditions_with_items_of_their_own_are_compared_as_by_welch() -> None:
     rng = np.random.default_rng(5)
-    layout = Layout(("a", "b"), tuple(f"i{n}" for n in range(30)))
+    layout = EstimateLayout(("a", "b"), tuple(f"i{n}" for n in range(30)))
     model = np.full((30, 2), np.nan)
     model[:10, 0], model[10:, 1] = rng.random(10) < 0.5, rng.random(20) < 0.7
     found = estimate(sums_of_model(layout, model), W)
@@ -141,13 +143,13 @@ def test_conditions_with_items_of_their_own_are_compared_as_by_welch() -> None:
 def test_people_of_one_condition_each_are_compared_as_by_welch() -> None:
     rng = np.random.default_rng(6)
     many, items = (8, 14), 6
-    layout = Layout(("a", "b"), tuple(range(items)), tuple(range(sum(many))))
+    layout = EstimateLayout(("a", "b"), tuple(range(items)), tuple(range(sum(many))))
     p = np.repeat(np.arange(sum(many)), items)
     i = np.tile(np.arange(items), sum(many))
     c = np.where(p < many[0], "a", "b")
     able = rng.normal(0, 5, sum(many))
-    layout = Layout(layout.conditions, layout.items, layout.participants, span=None)
-    found = estimate(sums_of_people(Answers.of(able[p], p, i, c, layout)), W)
+    layout = EstimateLayout(layout.conditions, layout.items, layout.participants, span=None)
+    found = estimate(sums_of_people(ItemAnswers.of(able[p], p, i, c, layout)), W)
     wanted = stats.ttest_ind(able[many[0] :], able[: many[0]], equal_var=False)
     assert found is not None
     assert (found.t, found.parts.participant_df) == pytest.approx((wanted.statistic, wanted.df))
@@ -158,7 +160,9 @@ def test_names_orders_and_a_constant_added_to_the_model_change_nothing() -> None
     expected = three(answers, model)[2]
     order = np.random.default_rng(1).permutation(len(rows))
     layout = answers.layout
-    renamed = Layout(layout.conditions, tuple(reversed(layout.items)), tuple(reversed(layout.participants)))
+    renamed = EstimateLayout(
+        layout.conditions, tuple(reversed(layout.items)), tuple(reversed(layout.participants))
+    )
     shuffled = answers_of([rows[n] for n in order], renamed)
     again = three(shuffled, model[::-1] + 0.25)[2]
     for own, other in ((again.value, expected.value), (again.se, expected.se), (again.df, expected.df)):
@@ -167,14 +171,18 @@ def test_names_orders_and_a_constant_added_to_the_model_change_nothing() -> None
 
 def test_a_constant_added_to_people_in_one_condition_is_added_to_their_contrast() -> None:
     answers, _, _ = drawn(8)
-    layout = Layout(answers.layout.conditions, answers.layout.items, answers.layout.participants, span=None)
+    layout = EstimateLayout(
+        answers.layout.conditions, answers.layout.items, answers.layout.participants, span=None
+    )
     moved = answers.value + 3.0 * (answers.condition == 1)
     one = estimate(
-        sums_of_people(Answers(layout, answers.value, answers.participant, answers.item, answers.condition)),
+        sums_of_people(
+            ItemAnswers(layout, answers.value, answers.participant, answers.item, answers.condition)
+        ),
         W,
     )
     other = estimate(
-        sums_of_people(Answers(layout, moved, answers.participant, answers.item, answers.condition)), W
+        sums_of_people(ItemAnswers(layout, moved, answers.participant, answers.item, answers.condition)), W
     )
     assert one is not None and other is not None
     assert (other.value - one.value, other.se, other.df) == pytest.approx((3.0, one.se, one.df))
@@ -213,14 +221,14 @@ def test_p_and_interval_agree_and_are_finite_in_any_study(
 
 
 def test_a_model_that_answers_all_items_alike_is_not_known_to_differ_nowhere() -> None:
-    layout = Layout(("a", "b"), tuple(f"i{n}" for n in range(32)))
+    layout = EstimateLayout(("a", "b"), tuple(f"i{n}" for n in range(32)))
     found = estimate(sums_of_model(layout, np.ones((32, 2))), W)
     assert found is not None
     assert found.interval() == pytest.approx((-0.0648, 0.0648), abs=2e-4)
 
 
 def test_four_items_that_differ_one_way_are_undecided_as_by_mcnemar() -> None:
-    layout = Layout(("a", "b"), tuple(f"i{n}" for n in range(40)))
+    layout = EstimateLayout(("a", "b"), tuple(f"i{n}" for n in range(40)))
     model = np.ones((40, 2))
     model[:4, 1] = 0
     found = estimate(sums_of_model(layout, model), W)
@@ -256,7 +264,7 @@ def test_items_as_fixed_make_a_deterministic_model_known() -> None:
 
 
 def test_a_sampled_model_has_the_noise_of_its_repetitions_where_items_are_fixed() -> None:
-    layout = Layout(("a", "b"), ("x", "y"))
+    layout = EstimateLayout(("a", "b"), ("x", "y"))
     value = np.array([1, 0, 1, 1, 0, 0, 1, 0], dtype=float)
     mean, noise = model_means(value, list("xxxxyyyy"), list("aabbaabb"), ["1"] * 8, layout)
     assert mean.tolist() == [[0.5, 1.0], [0.0, 0.5]]
@@ -266,15 +274,15 @@ def test_a_sampled_model_has_the_noise_of_its_repetitions_where_items_are_fixed(
 
 
 def test_repetitions_are_averaged_before_prompt_variants() -> None:
-    layout = Layout(("a",), ("x",))
+    layout = EstimateLayout(("a",), ("x",))
     mean, _ = model_means(np.array([1.0, 1.0, 1.0, 0.0]), ["x"] * 4, ["a"] * 4, ["1", "1", "1", "2"], layout)
     assert mean.tolist() == [[0.5]]
 
 
 def test_a_person_who_answers_an_item_twice_counts_once() -> None:
-    layout = Layout(("a", "b"), ("x", "y"), ("p", "q"))
-    once = Answers.of([1, 0, 1, 1], list("pqpq"), list("xyyx"), list("aabb"), layout)
-    twice = Answers.of([1, 1, 0, 1, 1], list("ppqpq"), list("xxyyx"), list("aaabb"), layout)
+    layout = EstimateLayout(("a", "b"), ("x", "y"), ("p", "q"))
+    once = ItemAnswers.of([1, 0, 1, 1], list("pqpq"), list("xyyx"), list("aabb"), layout)
+    twice = ItemAnswers.of([1, 1, 0, 1, 1], list("ppqpq"), list("xxyyx"), list("aaabb"), layout)
     assert twice.value.tolist() == once.value.tolist()
 
 
@@ -283,7 +291,7 @@ def test_an_item_that_the_model_did_not_answer_leaves_the_difference_alone() -> 
     model[0] = np.nan
     people, alone, difference = three(answers, model)
     kept = answers.item != 0
-    fewer = Answers(
+    fewer = ItemAnswers(
         answers.layout,
         *(one[kept] for one in (answers.value, answers.participant, answers.item, answers.condition)),
     )
@@ -297,7 +305,7 @@ def test_a_planned_difference_can_be_found_by_studies_of_its_standard_error() ->
     found = three(*drawn(13)[:2])[0]
     reach, ends = float(stats.t.isf(0.025, found.df)), found.interval()
     numbers = (found.value, found.se, found.t, found.df, found.p())
-    tested = Contrast.of(Difference("a", "b"), ("human",), *numbers, ends, reach=reach)
+    tested = Contrast.of(LevelDifference("a", "b"), ("human",), *numbers, ends, reach=reach)
     size = tested.detectable / found.se
     reached = stats.nct.sf(stats.t.ppf(0.975, found.df), found.df, size)
     assert reached == pytest.approx(0.8, abs=0.01)
@@ -310,7 +318,7 @@ def test_equivalence_is_just_shown_where_the_bound_is_the_far_end_of_the_90_perc
 
 
 def test_a_model_that_turns_from_always_wrong_to_always_right_has_an_interval() -> None:
-    layout = Layout(("a", "b"), tuple(f"i{n}" for n in range(12)))
+    layout = EstimateLayout(("a", "b"), tuple(f"i{n}" for n in range(12)))
     found = estimate(sums_of_model(layout, np.tile([0.0, 1.0], (12, 1))), W)
     assert found is not None and found.value == 1 and found.interval()[0] == pytest.approx(0.8084, abs=1e-3)
 
@@ -322,7 +330,7 @@ def models(seed: int, many: int) -> Iterator[np.ndarray[Any, Any]]:
 
 
 def test_one_item_says_nothing_of_a_model_on_other_items() -> None:
-    layout = Layout(tuple("ab"), ("i0", "i1"))
+    layout = EstimateLayout(tuple("ab"), ("i0", "i1"))
     model = np.array([[0.0, 1.0], [np.nan, np.nan]])
     assert estimate(sums_of_model(layout, model), W) is None
     known = estimate(sums_of_model(layout, model), W, fixed_items=True)

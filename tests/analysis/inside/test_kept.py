@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from analysis import load
-from analysis.inside.hidden_states import Kept, kept_states, states_folder
+from analysis.inside.hidden_states import StoredStates, kept_states, states_folder
 from experiment.models.engine import State
 from experiment.models.states import StateWriter
 from stimuli.errors import UserError
@@ -47,7 +47,7 @@ def keys_of(study: Path, reader: str) -> list[str]:
     return list(trials.loc[trials["reader"] == reader, "work_key"])
 
 
-def by_group(study: Path, position: str) -> dict[str, Kept]:
+def by_group(study: Path, position: str) -> dict[str, StoredStates]:
     return {kept.group: kept for kept in kept_states(load(study / "reports" / "now" / "data"), position)}
 
 

@@ -14,7 +14,6 @@ from analysis.mixed import fit, predict
 from analysis.mixed.formula import expand_terms, read_expression, read_formula
 from analysis.mixed.variables import alphabetical
 from stimuli.errors import UserError
-
 from tests.analysis.mixed.conftest import Simulate
 
 WORDS = (

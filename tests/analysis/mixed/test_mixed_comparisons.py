@@ -18,7 +18,6 @@ from analysis.mixed import (
 )
 from analysis.mixed.inference import corrected
 from stimuli.errors import UserError
-
 from tests.analysis.mixed.conftest import Simulate
 
 

@@ -12,14 +12,13 @@ import pytest
 from scipy import integrate, special, stats
 
 from analysis.mixed import Fit, fit, predict
-from analysis.mixed.objective import choose_criterion, make_objective
 from analysis.mixed.families import FAMILIES, LINKS, TIMES, Link, choose_family, guess_link
 from analysis.mixed.formula import read_formula
 from analysis.mixed.laplace import in_units_of_residuals
 from analysis.mixed.matrices import make_frame, make_matrices
+from analysis.mixed.objective import choose_criterion, make_objective
 from analysis.mixed.optimise import differences
 from stimuli.errors import UserError
-
 from tests.analysis.mixed.conftest import Oracle, Simulate
 from tests.analysis.mixed.drawn_programs import make_data
 
@@ -185,8 +184,8 @@ def test_one_node_of_quadrature_is_the_laplace_approximation(rows: pd.DataFrame)
     family, link = choose_family("negative.binomial")
     frame = make_frame(parsed, rows, family)
     matrices = make_matrices(parsed, frame, family)
-    from analysis.mixed.objective import QuadratureDeviance
     from analysis.mixed.laplace import LaplaceDeviance
+    from analysis.mixed.objective import QuadratureDeviance
 
     laplace = LaplaceDeviance(frame, matrices, family, link)
     one = QuadratureDeviance(frame, matrices, family, link, 1)

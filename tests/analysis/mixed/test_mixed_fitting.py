@@ -18,7 +18,6 @@ from analysis.mixed.linear import LinearDeviance
 from analysis.mixed.matrices import make_frame, make_matrices
 from analysis.mixed.optimise import differences, minimise
 from stimuli.errors import UserError
-
 from tests.analysis.mixed.conftest import Simulate
 
 LINEAR = "rt ~ cond * agent + (1 + cond | participant) + (1 + log.freq || item)"

@@ -31,7 +31,6 @@ from analysis.mixed import (
 from analysis.mixed.inference import LargestT
 from analysis.mixed.intervals import parameters_of, pinned
 from stimuli.errors import UserError
-
 from tests.analysis.mixed.conftest import Simulate
 
 LINEAR = "rt ~ cond * agent + (1 + log.freq | participant) + (1 | item)"

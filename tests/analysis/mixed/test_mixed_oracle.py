@@ -9,7 +9,6 @@ import pytest
 from scipy import stats
 
 from analysis.mixed import fit, likelihood_ratio_test, linear_contrasts, margins, predict
-
 from tests.analysis.mixed.conftest import Oracle, OracleFit
 
 FITS = {

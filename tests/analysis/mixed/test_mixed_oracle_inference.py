@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from analysis.mixed import anova, predict, profile_intervals, r_squared, random_modes, with_degrees
-
 from tests.analysis.mixed.conftest import Oracle, OracleFit
 from tests.analysis.mixed.test_mixed_oracle import CASES, FITS, every_fit
 

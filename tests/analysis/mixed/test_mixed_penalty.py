@@ -9,12 +9,11 @@ import pandas as pd
 import pytest
 
 from analysis.mixed import fit, likelihood_ratio_test, lme4_program
-from analysis.mixed.objective import PENALTIES, Penalty
 from analysis.mixed.families import choose_family
 from analysis.mixed.formula import read_formula
 from analysis.mixed.matrices import make_frame, make_matrices
+from analysis.mixed.objective import PENALTIES, Penalty
 from stimuli.errors import UserError
-
 from tests.analysis.mixed.conftest import Simulate
 
 MODEL = "correct ~ agent * cond + (1 | participant) + (1 | item)"

@@ -12,7 +12,6 @@ import pandas as pd
 import pytest
 
 from analysis.mixed import Fit, fit, lme4_program
-
 from tests.analysis.mixed.conftest import Simulate
 
 pytestmark = pytest.mark.r

@@ -12,7 +12,6 @@ import pandas as pd
 import pytest
 
 from analysis.mixed import fit
-
 from tests.analysis.mixed.conftest import Simulate
 
 SCRIPT = r"""

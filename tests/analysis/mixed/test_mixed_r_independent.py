@@ -25,7 +25,6 @@ from analysis.mixed import (
     with_degrees,
 )
 from stimuli.errors import UserError
-
 from tests.analysis.mixed.conftest import Simulate
 
 TMB = "glmmTMB(FORMULA, data = d, family = FAMILY)"

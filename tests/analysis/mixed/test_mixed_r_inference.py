@@ -22,9 +22,8 @@ from analysis.mixed import (
     residuals,
     trends,
 )
-from tests.conftest import skip_or_fail
-
 from tests.analysis.mixed.conftest import Simulate
+from tests.conftest import skip_or_fail
 
 pytestmark = pytest.mark.r
 

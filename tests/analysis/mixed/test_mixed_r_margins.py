@@ -12,7 +12,6 @@ import pytest
 
 from analysis.mixed import Margins, fit, margins, trends
 from stimuli.errors import UserError
-
 from tests.analysis.mixed.conftest import Simulate
 
 COUNTS = "errors ~ cond + log.freq + offset(log(trials)) + (1 | participant)"

@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 
 from analysis.mixed import fit, lme4_program
-
 from tests.analysis.mixed.drawn_programs import Drawn, drawn_models, faults, make_data, run
 
 FEW = 40

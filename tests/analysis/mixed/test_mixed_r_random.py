@@ -15,7 +15,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from analysis.mixed import Fit, fit, lme4_program
-
 from tests.analysis.mixed.test_mixed_r_criteria import ONE_CALL
 
 pytestmark = pytest.mark.r

@@ -17,22 +17,22 @@ from analysis.mixed import blocks as blocks_module
 from analysis.mixed import elimination, fit
 from analysis.mixed import laplace as laplace_module
 from analysis.mixed import linear as linear_module
-from analysis.mixed.blocks import CellLayout, Effects, Layout
+from analysis.mixed.blocks import CellLayout, EffectsLayout, RandomEffectsBlock
 from analysis.mixed.elimination import FEW, BlockStructure, DenseStructure, SortedStructure
 from stimuli.errors import UserError
 
 
-def grouping(draw: np.random.Generator, codes: np.ndarray, width: int) -> Effects:
+def grouping(draw: np.random.Generator, codes: np.ndarray, width: int) -> RandomEffectsBlock:
     dense = np.unique(codes, return_inverse=True)[1].astype(np.intp)
-    return Effects(dense, int(dense.max()) + 1, draw.normal(size=(len(codes), width)))
+    return RandomEffectsBlock(dense, int(dense.max()) + 1, draw.normal(size=(len(codes), width)))
 
 
-def largest_first(effects: list[Effects]) -> list[Effects]:
+def largest_first(effects: list[RandomEffectsBlock]) -> list[RandomEffectsBlock]:
     return sorted(effects, key=lambda e: -e.n_levels * e.width)
 
 
 @st.composite
-def designs(draw: st.DrawFn) -> list[Effects]:
+def designs(draw: st.DrawFn) -> list[RandomEffectsBlock]:
     """Two to four factors, crossed at random or nested in one another, with one to three columns each."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     n = draw(st.integers(20, 150))
@@ -54,7 +54,7 @@ def designs(draw: st.DrawFn) -> list[Effects]:
     st.sampled_from([1, 8]),
 )
 def test_cells_give_what_dense_blocks_give(
-    effects: list[Effects], seed: int, most_paired: int, much: int, shared: int
+    effects: list[RandomEffectsBlock], seed: int, most_paired: int, much: int, shared: int
 ) -> None:
     draw = np.random.default_rng(seed)
     for one in effects[1:]:
@@ -66,7 +66,7 @@ def test_cells_give_what_dense_blocks_give(
         patch.object(blocks_module, "MUCH", much),
         patch.object(elimination, "SHARED", shared),
     ):
-        dense, cells = Layout(effects), CellLayout(effects)
+        dense, cells = EffectsLayout(effects), CellLayout(effects)
     weights = draw.uniform(0.05, 1.0, dense.n)
     lambdas = [np.tril(draw.normal(size=(e.width, e.width))) for e in effects]
     products = dense.products(weights), cells.products(weights)
@@ -112,7 +112,7 @@ def test_the_inverse_is_that_of_the_whole_matrix() -> None:
     assert factor.invert().leverages() == pytest.approx(expected, rel=1e-9)
 
 
-def within_items(draw: np.random.Generator, wordings: int, people: int) -> list[Effects]:
+def within_items(draw: np.random.Generator, wordings: int, people: int) -> list[RandomEffectsBlock]:
     """Items in five conditions, answered by six models under some wordings, and by people: crossed within each item."""
     item, condition, model, wording = (part.ravel() for part in np.indices((60, 5, 6, 2)).astype(np.intp))
     keep = draw.random(len(item)) < 0.9
@@ -129,7 +129,7 @@ def within_items(draw: np.random.Generator, wordings: int, people: int) -> list[
 def test_what_meets_within_items_alone_is_factored_item_by_item(wordings: int, people: int) -> None:
     draw = np.random.default_rng(7)
     effects = within_items(draw, wordings, people)
-    dense, cells = Layout(effects), CellLayout(effects)
+    dense, cells = EffectsLayout(effects), CellLayout(effects)
     weights = draw.uniform(0.05, 1.0, dense.n)
     lambdas = [np.tril(draw.normal(size=(e.width, e.width))) for e in effects]
     one = dense.factor(dense.products(weights), lambdas)
@@ -158,9 +158,9 @@ def test_many_people_are_eliminated_before_items_where_that_leaves_less() -> Non
     columns = draw.normal(size=(len(item), 5)) * np.column_stack([~is_model] * 4 + [is_model])
     cell = (item * 4 + condition) * 7 + np.where(is_model, 1 + session % 12 // 2, 0)
     effects = largest_first([
-        Effects(np.where(is_model, 150, session // 2), 151, columns[:, :4]),
-        Effects(np.where(is_model, session // 2, 150), 151, columns[:, 4:]),
-        Effects(cell, 1680, columns[:, 4:]), grouping(draw, item * 4 + condition, 2), grouping(draw, item, 2),
+        RandomEffectsBlock(np.where(is_model, 150, session // 2), 151, columns[:, :4]),
+        RandomEffectsBlock(np.where(is_model, session // 2, 150), 151, columns[:, 4:]),
+        RandomEffectsBlock(cell, 1680, columns[:, 4:]), grouping(draw, item * 4 + condition, 2), grouping(draw, item, 2),
     ])  # fmt: skip
     with patch.object(blocks_module, "MUCH", np.inf):
         usual = CellLayout(effects)
@@ -198,7 +198,7 @@ def test_deviance_and_gradient_are_those_of_dense_blocks(
     found = fit(formula, data, "binomial").model
     parts = found.frame, found.matrices, found.family, found.link
     dense = laplace_module.LaplaceDeviance(*parts)
-    assert type(dense.layout) is Layout
+    assert type(dense.layout) is EffectsLayout
     monkeypatch.setattr(elimination, "MOST_PAIRED", most_paired)
     monkeypatch.setattr(laplace_module, "make_layout", CellLayout)
     cells = laplace_module.LaplaceDeviance(*parts)

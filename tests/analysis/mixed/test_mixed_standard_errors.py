@@ -9,7 +9,6 @@ import pytest
 
 from analysis.mixed import fit, fitting
 from analysis.mixed.objective import make_objective
-
 from tests.analysis.mixed.test_mixed_r_random import Design
 
 

@@ -15,9 +15,9 @@ from scipy import integrate, optimize, stats
 
 from analysis.fitted_model import fit as fit_table
 from analysis.mixed import bootstrap, fit, profile_intervals, residuals
-from analysis.mixed.objective import make_objective
 from analysis.mixed.families import TIMES
 from analysis.mixed.fitting import make_model
+from analysis.mixed.objective import make_objective
 from analysis.mixed.responses import TIME_RESPONSES
 from experiment.cli import main
 from stimuli.errors import UserError

@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 
 from analysis.tables import load
 from experiment.checking import load_study
-from experiment.exporting import Choice, export_study
+from experiment.exporting import ExportChoice, export_study
 from experiment.exporting.export import hand_over
 from experiment.exporting.files import read_csv
 from experiment.exporting.tables import own_columns, trial_rows
@@ -147,7 +147,7 @@ def test_calls_are_in_every_form_of_export(failing: Failing, tmp_path: Path, for
     folder, _, times, _ = failing
     out = tmp_path / "out"
     with open_store(folder) as store:
-        export_study(load_study(folder), store, out, form, choice=Choice(kinds=frozenset({"model"})))
+        export_study(load_study(folder), store, out, form, choice=ExportChoice(kinds=frozenset({"model"})))
     if form == "parquet":
         calls = pd.read_parquet(out / "calls.parquet").to_dict("records")
     elif form == "psych-ds":

@@ -19,9 +19,9 @@ from sqlalchemy import update
 from analysis import load
 from experiment.cli import main
 from experiment.columns import region_columns, trial_columns
-from experiment.exporting import Choice, export_study
+from experiment.exporting import ExportChoice, export_study
 from experiment.exporting.files import cell, read_csv, text_of
-from experiment.exporting.tables import Table, tables_of
+from experiment.exporting.tables import ExportTable, tables_of
 from experiment.lists import list_ids
 from experiment.procedure import plan_session, trials_of
 from experiment.procedure.questions import vocabulary
@@ -153,10 +153,13 @@ def fill(study: Study, store: Store) -> None:
 
 
 def with_tables(
-    study: Study, store: Store, see: Callable[[dict[str, Table]], None], choice: Choice | None = None
+    study: Study,
+    store: Store,
+    see: Callable[[dict[str, ExportTable]], None],
+    choice: ExportChoice | None = None,
 ) -> None:
     with store.read() as connection:
-        see({table.name: table for table in tables_of(study, connection, choice or Choice())})
+        see({table.name: table for table in tables_of(study, connection, choice or ExportChoice())})
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])
@@ -165,7 +168,7 @@ def test_every_row_and_value_is_read_back_as_it_is_stored(
 ) -> None:
     done = export_study(study, store, tmp_path / "out", form)
 
-    def see(tables: dict[str, Table]) -> None:
+    def see(tables: dict[str, ExportTable]) -> None:
         for name, table in tables.items():
             file = tmp_path / "out" / f"{name}.{form}"
             stored = [{column: row.get(column) for column in table.columns} for row in table.rows()]
@@ -204,7 +207,7 @@ def test_no_text_is_a_formula_in_a_spreadsheet_and_each_can_be_had_back(text: st
 def test_trials_and_regions_have_the_columns_of_the_dictionary_and_the_factors(
     study: Study, store: Store
 ) -> None:
-    def see(tables: dict[str, Table]) -> None:
+    def see(tables: dict[str, ExportTable]) -> None:
         assert list(tables["trials"].columns) == [*trial_columns(), *study.factors]
         assert list(tables["regions"].columns) == list(region_columns())
         assert "choose: the label that was chosen" in tables["trials"].columns["response_raw"].prose
@@ -259,7 +262,7 @@ def test_pilots_and_kinds_of_readers_can_be_left_out(
     study: Study, store: Store, tmp_path: Path, form: str
 ) -> None:
     export_study(
-        study, store, tmp_path / "out", form, choice=Choice(pilots=False, kinds=frozenset({"human"}))
+        study, store, tmp_path / "out", form, choice=ExportChoice(pilots=False, kinds=frozenset({"human"}))
     )
     text = "".join(
         path.read_text("utf-8") for path in (tmp_path / "out").rglob("*") if path.suffix in (".csv", ".json")

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiment.models.api.labels import LEAST_MASS, Token, first_token_scores, label_given
+from experiment.models.api.labels import LEAST_MASS, ScoredToken, first_token_scores, label_given
 from experiment.parsing.replies import parse_label
 from tests.experiment.models.api_requests import api_engine, choice
 from tests.scripted_openai import ScriptedOpenAI
@@ -27,14 +27,14 @@ AROUND = ("{}", " {}", "\n{}", '"{}', "**{}", "({}")
 ENDS = ("", ".", "!", "\n", "**", '"', ")")
 
 
-def told(**shares: float) -> list[Token]:
+def told(**shares: float) -> list[ScoredToken]:
     return drawn(shares)
 
 
-def drawn(shares: dict[str, float], first: str | None = None) -> list[Token]:
+def drawn(shares: dict[str, float], first: str | None = None) -> list[ScoredToken]:
     alternatives = tuple((text, math.log(share)) for text, share in shares.items())
     first = first if first is not None else alternatives[0][0]
-    return [Token(first, dict(alternatives).get(first), alternatives)]
+    return [ScoredToken(first, dict(alternatives).get(first), alternatives)]
 
 
 def test_a_label_that_is_not_among_the_told_has_a_bound_and_no_probability() -> None:
@@ -67,20 +67,20 @@ def test_what_is_not_the_label_is_not_counted_as_one(other: str) -> None:
 
 def test_the_first_token_is_that_of_the_answer_and_not_of_the_thought() -> None:
     thought = [
-        Token("<think>", 0.0, (("<think>", 0.0),)),
-        Token("B", 0.0, (("B", 0.0),)),
-        Token("</think>", 0.0),
+        ScoredToken("<think>", 0.0, (("<think>", 0.0),)),
+        ScoredToken("B", 0.0, (("B", 0.0),)),
+        ScoredToken("</think>", 0.0),
     ]
     answer = told(A=0.9, B=0.1)
     assert first_token_scores([*thought, *answer], "A", ("A", "B")).best == "A"
-    blank = [Token("\n\n", 0.0, (("\n\n", 0.0),))]
+    blank = [ScoredToken("\n\n", 0.0, (("\n\n", 0.0),))]
     assert first_token_scores([*blank, *answer], "A", ("A", "B")).best == "A"
 
 
 def test_the_answer_is_found_at_the_beginning_of_a_token_and_not_in_the_sign_of_its_end() -> None:
-    end = Token("<|EOT|>", -0.1, (("<|EOT|>", -0.1),))
+    end = ScoredToken("<|EOT|>", -0.1, (("<|EOT|>", -0.1),))
     assert first_token_scores([*drawn({"T": 0.8, "F": 0.2}), end], "T", ("T", "F")).best == "T"
-    thought = Token("So T or F?</think>", 0.0, (("So T or F?</think>", 0.0),))
+    thought = ScoredToken("So T or F?</think>", 0.0, (("So T or F?</think>", 0.0),))
     assert (
         first_token_scores([thought, *drawn({"F": 0.8, "T": 0.2}), end], "F", ("T", "F"), thinks=True).best
         == "F"

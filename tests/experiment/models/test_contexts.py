@@ -96,11 +96,13 @@ def test_a_local_model_scores_human_answers_typed_and_chosen(
 
 
 def typist(study: Study) -> Any:
-    from experiment.models.planning import Person, Told
+    from experiment.models.planning import Person, TrialFeedback
     from experiment.procedure import plan_session, trials_of
 
     plan = plan_session(study, study.items, list_id=1)
-    return Person("human-2", plan, {trial["trial_index"]: Told("gardne") for trial in trials_of(plan)})
+    return Person(
+        "human-2", plan, {trial["trial_index"]: TrialFeedback("gardne") for trial in trials_of(plan)}
+    )
 
 
 def test_a_text_is_restored_by_the_model_itself_before_it_answers(

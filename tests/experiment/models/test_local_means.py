@@ -171,11 +171,11 @@ def test_a_reply_carries_the_mean_over_the_whole_prompt_as_the_model_reads_it(
 
 
 def test_a_way_whose_means_are_wrong_is_refused(monkeypatch) -> None:
-    from experiment.models.local.causal_model import Asked
+    from experiment.models.local.causal_model import OutputSelection
 
-    original = Asked.summed
+    original = OutputSelection.summed
     monkeypatch.setattr(
-        Asked,
+        OutputSelection,
         "summed",
         lambda self, hidden: {name: sums * 1.05 for name, sums in original(self, hidden).items()},
     )

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiment.models.local.kv_cache_tree import Kept, Remembered
+from experiment.models.local.kv_cache_tree import CacheMemory, KVCacheTree
 from experiment.models.local.packed import Trie
 from experiment.models.local.rows import Decoding, MemoryBudget, Row
 
@@ -88,7 +88,7 @@ def of_places(ids) -> tuple[dict, dict]:
     return {0: sums[None, :, None].float()}, {0: -sums[None, :, None].float()}
 
 
-def keep(kept: Kept, one) -> None:
+def keep(kept: KVCacheTree, one) -> None:
     keys, values = of_places(one)
     kept.keep(one, lambda depth: ({0: keys[0][:, depth:].clone()}, {0: values[0][:, depth:].clone()}))
 
@@ -96,7 +96,7 @@ def keep(kept: Kept, one) -> None:
 @given(st.lists(ids, min_size=1, max_size=8), ids, st.integers(0, 90))
 @settings(deadline=None)
 def test_conversations_come_back_as_they_were_kept_and_share_what_they_begin_with(held, asked, most) -> None:
-    kept = Kept()
+    kept = KVCacheTree()
     arrays = [np.asarray(one, dtype=np.int32) for one in held]
     for one in arrays:
         keep(kept, one)
@@ -123,7 +123,7 @@ def test_conversations_come_back_as_they_were_kept_and_share_what_they_begin_wit
 def test_memory_shares_every_row_out_once_and_brings_what_a_row_begins_with_onto_the_path(
     held, given_rows
 ) -> None:
-    memory = Remembered()
+    memory = CacheMemory()
     lying = np.asarray(held[0], dtype=np.int32)
     keys, values = of_places(lying)
     memory.path.write(0, 0, keys[0], values[0])

@@ -163,16 +163,16 @@ def test_the_check_takes_the_fastest_way_that_is_right(name, path) -> None:
 
 
 def test_a_small_fault_is_not_taken_for_rounding(monkeypatch) -> None:
-    from experiment.models.local.causal_model import Asked
+    from experiment.models.local.causal_model import OutputSelection
 
-    original = Asked.note
+    original = OutputSelection.note
 
     def faulty(self, model, found, logits, hidden) -> None:
         original(self, model, found, logits, hidden)
         for one in found:
             one.logprobs = {pick: value + 8e-4 for pick, value in one.logprobs.items()}
 
-    monkeypatch.setattr(Asked, "note", faulty)
+    monkeypatch.setattr(OutputSelection, "note", faulty)
     model = model_of("llama")
     choice = parity.choose_way(model, some_rows(), "float32", PlainBackend(model))
     assert choice.record["path"] == "plain" and set(choice.record["refused"]) == {

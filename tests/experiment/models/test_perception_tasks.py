@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 
 from analysis import load
-from analysis.reproductions.mind_scramble import IN_PLACE, NEARNESS, values_of
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Material
 from analysis.report.chapters.mind_scramble import together, write
+from analysis.reproductions.mind_scramble import IN_PLACE, NEARNESS, values_of
 from experiment.building import build_study
 from experiment.checking import load_study
 from experiment.exporting.export import hand_over
@@ -26,7 +26,7 @@ from experiment.models.judges.similarity import (
     compare_texts,
     embedding_settings,
 )
-from experiment.scoring.rescoring import Response
+from experiment.scoring.rescoring import StoredResponse
 from experiment.store import open_store
 from experiment.study import Study
 from tests.experiment.models.test_rescoring import run
@@ -113,8 +113,8 @@ def test_restored_passages_have_the_released_measure_and_nearness_by_their_names
     assert "SENT-REO-ALL" not in released.levels and near.mean("m", "SENT-REO-ALL") < 10, "no field"
 
 
-def response(raw: str, trial: dict[str, Any], counts: dict[str, Any] | None = None) -> Response:
-    return Response(
+def response(raw: str, trial: dict[str, Any], counts: dict[str, Any] | None = None) -> StoredResponse:
+    return StoredResponse(
         "m",
         "model",
         "s",

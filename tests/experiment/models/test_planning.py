@@ -13,7 +13,7 @@ from experiment.models.engine import RegionScore, Request
 from experiment.models.planning import (
     ModelSession,
     Person,
-    Told,
+    TrialFeedback,
     first_prompts,
     plan_sessions,
     right_answer,
@@ -149,7 +149,7 @@ def test_a_conversation_is_rebuilt_word_for_word_from_stored_answers(make_study)
     sent = talk(sessions(study)[0], answers)
     again = sessions(study)[0]
     told = {
-        trial["trial_index"]: Told(text, correct=text == trial["answer"])
+        trial["trial_index"]: TrialFeedback(text, correct=text == trial["answer"])
         for trial, text in zip(again.trials, answers, strict=False)
     }
     assert again.begin(told) == sent[-1:]
@@ -252,7 +252,9 @@ def person(study: Study, **texts: str | None) -> Person:
     answers = {}
     for trial in trials_of(plan):
         text = texts.get(trial["item_id"], trial["steps"][-1]["labels"][0])
-        answers[trial["trial_index"]] = Told(text, correct=text == trial["answer"], timed_out=text is None)
+        answers[trial["trial_index"]] = TrialFeedback(
+            text, correct=text == trial["answer"], timed_out=text is None
+        )
     return Person("human-1", plan, answers)
 
 

@@ -16,7 +16,7 @@ from experiment.models.engine import Message, Reply, Request
 from experiment.models.engines import open_engine
 from experiment.models.engines.ray_engine import RayEngine, open_on_ray
 from experiment.models.local import LocalEngine
-from experiment.models.runs import Run, RunOptions, version_of
+from experiment.models.runs import CommandRun, RunOptions, version_of
 from experiment.models.settings import ModelSettings
 from experiment.store import open_store
 from tests.experiment.models.running import TRIALS, begin, done, edit, stored, wait_until
@@ -195,7 +195,7 @@ def test_a_study_comes_out_as_without_ray_with_two_models_on_one_cluster(
     for name, opener in (("ray", open_on_ray), ("local", open_engine)):
         study = make_study(with_models(f"context: {context}", who=who), READ, name=name)
         with open_store(study.folder) as store:
-            run = Run(study, store, RunOptions(version=version_of(study, store), opener=opener))
+            run = CommandRun(study, store, RunOptions(version=version_of(study, store), opener=opener))
             outcomes = run.run({one: {**given, "workers": 2} for one, given in study.models.items()})
         assert [(one.left, one.failed) for one in outcomes] == [(0, 0), (0, 0)], outcomes
         answers.append({row["work_key"]: row["response_raw"] for row in stored(study.folder)})

@@ -21,7 +21,7 @@ from experiment.models.api import ApiEngine
 from experiment.models.engine import Follow, Reply, Request
 from experiment.models.engines.baselines import BaselineEngine
 from experiment.models.leases import LEASE_FILES, leased
-from experiment.models.runs import Outcome, git_state, run_model, version_of
+from experiment.models.runs import RunOutcome, git_state, run_model, version_of
 from experiment.store import open_store, queries
 from stimuli.errors import UserError
 from tests.experiment.models.running import (
@@ -39,7 +39,7 @@ from tests.experiment.models.tiny_models import tiny_llama
 from tests.scripted_openai import ScriptedOpenAI
 
 
-def run_here(folder: Path, server: ScriptedOpenAI, if_changed: str = "stop", **options: Any) -> Outcome:
+def run_here(folder: Path, server: ScriptedOpenAI, if_changed: str = "stop", **options: Any) -> RunOutcome:
     """Run the scripted model in this process, without waits."""
     loaded = load_study(folder)
     given = {"base_url": server.url, "concurrency": 4, **options}

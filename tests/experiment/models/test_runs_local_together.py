@@ -36,9 +36,9 @@ def test_the_record_of_two_local_models_says_what_that_of_one_says(
     assert invoke("run", alone).exit_code == 0
     with_models(study, f'base: {{use: "hf:{plain_model}"}}', f'chat: {{use: "hf:{chat_model}"}}')
     opened: list[bool] = []
-    made = orchestrator.Run._make_room
+    made = orchestrator.CommandRun._make_room
     monkeypatch.setattr(
-        orchestrator.Run, "_make_room", lambda run, part: (opened.append(True), made(run, part))
+        orchestrator.CommandRun, "_make_room", lambda run, part: (opened.append(True), made(run, part))
     )
     if not stay:
         monkeypatch.setattr(environment, "fit_together", lambda models: False)

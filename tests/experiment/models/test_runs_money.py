@@ -11,7 +11,7 @@ from sqlalchemy import select
 from experiment.checking import load_study
 from experiment.models.api import ApiEngine
 from experiment.models.costs.budget import Spending, spending
-from experiment.models.runs import Run, RunOptions, version_of
+from experiment.models.runs import CommandRun, RunOptions, version_of
 from experiment.store import open_store
 from experiment.store.tables import calls
 from tests.experiment.models.running import (
@@ -116,7 +116,7 @@ def test_a_budget_binds_what_is_billed_when_most_tries_break_off(study, server) 
     with_models(study, remote("one", server), budget="0.05 USD")
     loaded = load_study(study)
     with open_store(study) as store:
-        run = Run(
+        run = CommandRun(
             loaded,
             store,
             RunOptions(

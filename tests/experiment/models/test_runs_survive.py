@@ -22,7 +22,7 @@ from sqlalchemy.exc import OperationalError
 from experiment.checking import load_study
 from experiment.models.costs.budget import spending
 from experiment.models.leases import leased
-from experiment.models.runs import Run, RunOptions, version_of
+from experiment.models.runs import CommandRun, RunOptions, version_of
 from experiment.models.runs.status import is_alive
 from experiment.store import open_store
 from experiment.store.tables import calls, runs, sessions
@@ -270,7 +270,7 @@ def test_a_commit_of_which_nobody_hears_counts_once(study, server) -> None:
                 raise dialect.dbapi.OperationalError("the connection was lost")
 
         dialect.do_commit = and_break
-        (outcome,) = Run(loaded, store, RunOptions(version=version)).run({"m": given})
+        (outcome,) = CommandRun(loaded, store, RunOptions(version=version)).run({"m": given})
         dialect.do_commit = commit
     assert len(broken) == 3 and outcome.is_whole and outcome.answered == TRIALS
     assert is_exact(study, 1)
@@ -362,7 +362,7 @@ def test_reading_waits_for_the_database_too(study, server) -> None:
     given = {"use": "openai:m", "base_url": server.url, "price": "free", "cache": False, "probe": False}
     with open_store(study) as store:
         version = version_of(loaded, store)
-        run = Run(loaded, store, RunOptions(version=version))
+        run = CommandRun(loaded, store, RunOptions(version=version))
         known = run._begin
         read = store.read
         away = [3]

@@ -20,7 +20,7 @@ from experiment.models.costs.budget import spending
 from experiment.models.engine import Engine
 from experiment.models.engines import open_engine
 from experiment.models.runs import (
-    Run,
+    CommandRun,
     RunOptions,
     orchestrator,
     version_of,
@@ -219,7 +219,7 @@ def test_a_full_database_holds_the_run_up_and_costs_nothing(study, server) -> No
                 most.clear()
 
         most.clear()
-        run = Run(loaded, store, RunOptions(version=version, draw=draw))
+        run = CommandRun(loaded, store, RunOptions(version=version, draw=draw))
         threading.Timer(0.0, lambda: None)
         prepare = run._prepare
 
@@ -284,7 +284,7 @@ def test_local_models_that_do_not_fit_together_are_loaded_once_a_turn(
 
     loaded = load_study(study)
     with open_store(study) as store:
-        run = Run(loaded, store, RunOptions(version=version_of(loaded, store), opener=counted))
+        run = CommandRun(loaded, store, RunOptions(version=version_of(loaded, store), opener=counted))
         outcomes = run.run(loaded.models)
     assert [(one.left, one.failed) for one in outcomes] == [(0, 0)] * 2
     assert len(opened) == 2 + 5

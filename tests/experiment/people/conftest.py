@@ -24,7 +24,7 @@ from flask import Flask
 
 from experiment.people.app import create_app
 from experiment.people.lab.settings import Lab, set_lab
-from experiment.people.server import Server
+from experiment.people.server import StudyServer
 from experiment.people.service import PeopleSettings, StudyService, service_for
 from experiment.store import Store, open_store
 from experiment.study import Study
@@ -198,7 +198,7 @@ def serve_study(settings: PeopleSettings) -> Iterator[Callable[..., Running]]:
             service = replace(service_for(study, store), **{"clock": an_hour_later} | changed)
             app = create_app({service.study: service}, config=replace(settings, **(config or {})))
             set_lab(app, Lab(pin=PIN))
-            server = Server(app, "127.0.0.1", 0, behind_proxy=behind_proxy)
+            server = StudyServer(app, "127.0.0.1", 0, behind_proxy=behind_proxy)
             threading.Thread(target=server.run, daemon=True).start()
             running.callback(app.extensions["wrods"].cleaning.close)
             running.callback(server.close)

@@ -15,7 +15,7 @@ from experiment.checking import load_study
 from experiment.cli.status import status_of
 from experiment.exporting import export_study
 from experiment.exporting.dictionary import dictionary_of
-from experiment.integrity.maintenance import Kept, Maintenance, copy_of
+from experiment.integrity.maintenance import MaintainedStudy, Maintenance, copy_of
 from experiment.integrity.withdrawal import remembered
 from experiment.people.dashboard.study_pages import study_overview
 from experiment.people.recruitment.admission import invite
@@ -239,7 +239,7 @@ def test_deleted_answers_leave_the_files_when_a_server_that_was_killed_runs_agai
     monkeypatch.setattr(cleaning, "after", lambda *_: None)  # killed after the commit
     person.event("stop", {"then": "delete"})
     assert bytes_of(site).count(b"a very particular answer") >= 2
-    Maintenance([Kept("small", folder, site.store, None)], (), print, lambda *noted: None).round()
+    Maintenance([MaintainedStudy("small", folder, site.store, None)], (), print, lambda *noted: None).round()
     assert b"a very particular answer" not in bytes_of(site)
 
 

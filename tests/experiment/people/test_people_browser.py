@@ -10,7 +10,7 @@ import pytest
 
 from experiment.bundle import bundle_folder
 from experiment.people.preview import create_preview_app
-from experiment.people.server import Server
+from experiment.people.server import StudyServer
 from experiment.store.queries import all_events, sessions_overview, trials_with_scores
 from stimuli.errors import UserError
 
@@ -172,7 +172,7 @@ def test_the_sessions_page_follows_what_happens(site: Any, page: Any) -> None:
 def test_the_preview_shows_both_sides_and_follows_the_file(make_study: Any, page: Any) -> None:
     study = make_study()
     app = create_preview_app(study)
-    server = Server(app, "127.0.0.1", 0)
+    server = StudyServer(app, "127.0.0.1", 0)
     threading.Thread(target=server.run, daemon=True).start()
     page.goto(f"http://127.0.0.1:{server.port}/")
     page.get_by_text("Models do not meet this screen.").wait_for()

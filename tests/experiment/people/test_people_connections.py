@@ -22,8 +22,8 @@ from flask import Flask, Response, jsonify, request, send_file
 
 from experiment.people import connections as limits_of_server
 from experiment.people.connections import (
+    CallerLimits,
     Connections,
-    Limits,
     Phase,
     caller_of,
     network_of,
@@ -31,7 +31,7 @@ from experiment.people.connections import (
     within_files,
 )
 from experiment.people.lab.serving import server_certificate, tls_of
-from experiment.people.server import THREADS, THREADS_A_CALLER, Server, TooManyWaiting, Workers
+from experiment.people.server import THREADS, THREADS_A_CALLER, StudyServer, TooManyWaiting, Workers
 
 T = TypeVar("T")
 HERE, THERE, NEAR, FAR = "127.0.0.1", "127.0.7.7", "127.0.7.8", "127.0.9.9"
@@ -84,8 +84,8 @@ def gate() -> Gate:
 def serve(gate: Gate, tmp_path: Path) -> Iterator[Serve]:
     with ExitStack() as running:
 
-        def run(limits: Limits | None = None, **options: Any) -> int:
-            server = Server(application(gate, tmp_path), HERE, 0, limits=limits, **options)
+        def run(limits: CallerLimits | None = None, **options: Any) -> int:
+            server = StudyServer(application(gate, tmp_path), HERE, 0, limits=limits, **options)
             thread = threading.Thread(target=server.run, daemon=True)
             thread.start()
             running.callback(thread.join, 30)
@@ -127,7 +127,7 @@ def is_closed(line: socket.socket) -> bool:
 
 
 def test_who_opens_too_many_connections_loses_their_own_that_waited_longest(serve: Serve) -> None:
-    port = serve(Limits(per_address=3))
+    port = serve(CallerLimits(per_address=3))
     kept = connect(port)
     assert ask(kept)[0] == 200
     many = [connect(port, THERE) for _ in range(3)]
@@ -139,7 +139,7 @@ def test_who_opens_too_many_connections_loses_their_own_that_waited_longest(serv
 
 
 def test_a_network_of_many_addresses_has_a_limit_of_its_own(serve: Serve) -> None:
-    port = serve(Limits(per_address=3, per_network=4))
+    port = serve(CallerLimits(per_address=3, per_network=4))
     kept = connect(port, FAR)
     assert ask(kept)[0] == 200
     silent = [connect(port, f"127.0.7.{number}") for number in range(1, 12)]
@@ -148,7 +148,7 @@ def test_a_network_of_many_addresses_has_a_limit_of_its_own(serve: Serve) -> Non
 
 
 def test_all_together_have_a_limit_and_newcomers_still_come_in(serve: Serve) -> None:
-    port = serve(Limits(total=16))
+    port = serve(CallerLimits(total=16))
     silent = [connect(port, f"127.0.{number}.1") for number in range(1, 60)]
     assert ask(connect(port))[0] == 200
     assert all(is_closed(one) for one in silent[:40])
@@ -157,7 +157,7 @@ def test_all_together_have_a_limit_and_newcomers_still_come_in(serve: Serve) -> 
 def test_a_place_full_of_busy_connections_is_refused_and_others_are_answered(
     serve: Serve, gate: Gate
 ) -> None:
-    port = serve(Limits(per_address=2))
+    port = serve(CallerLimits(per_address=2))
     busy = [connect(port, THERE) for _ in range(2)]
     for one in busy:
         one.sendall(b"GET /wait HTTP/1.1\r\nHost: here\r\n\r\n")
@@ -169,7 +169,7 @@ def test_a_place_full_of_busy_connections_is_refused_and_others_are_answered(
 
 
 def test_requests_of_one_address_are_limited_and_others_do_not_notice(serve: Serve) -> None:
-    port = serve(Limits(requests=5, window_s=600))
+    port = serve(CallerLimits(requests=5, window_s=600))
     line = connect(port, THERE)
     assert [ask(line)[0] for _ in range(5)] == [200] * 5
     status, headers, _ = ask(line)
@@ -179,7 +179,7 @@ def test_requests_of_one_address_are_limited_and_others_do_not_notice(serve: Ser
 
 
 def test_behind_a_proxy_requests_are_counted_by_the_address_that_it_tells(serve: Serve) -> None:
-    port = serve(Limits(requests=2, window_s=600), behind_proxy=True)
+    port = serve(CallerLimits(requests=2, window_s=600), behind_proxy=True)
     line = connect(port)
     # what a caller claims stands before what the proxy adds
     assert [ask(line, X_Forwarded_For="x")[0]] == [200]
@@ -189,7 +189,7 @@ def test_behind_a_proxy_requests_are_counted_by_the_address_that_it_tells(serve:
 
 
 def test_the_callers_address_is_the_last_that_the_proxies_added_on_however_many_lines(serve: Serve) -> None:
-    line = connect(serve(Limits(requests=2, window_s=600), behind_proxy=True))
+    line = connect(serve(CallerLimits(requests=2, window_s=600), behind_proxy=True))
     for claimed in ("198.51.100.1", "198.51.100.2, 198.51.100.3", "198.51.100.4"):
         told = f"X-Forwarded-For: {claimed}\r\nX-Forwarded-For: 192.0.2.1, 203.0.113.9\r\n"
         line.sendall(f"GET /who HTTP/1.1\r\nHost: here\r\n{told}\r\n".encode())
@@ -200,7 +200,7 @@ def test_the_callers_address_is_the_last_that_the_proxies_added_on_however_many_
 
 
 def test_without_a_proxy_its_headers_are_dropped_and_underscores_never_count(serve: Serve) -> None:
-    port = serve(Limits(requests=3, window_s=600))
+    port = serve(CallerLimits(requests=3, window_s=600))
     forged = {"X-Forwarded-For": "203.0.113.9", "X-Forwarded-Proto": "https", "Forwarded": "for=203.0.113.9",
               "X_Wrods": "1", "X-Other": "kept"}  # fmt: skip
     told = [ask(connect(port), **forged) for _ in range(4)]
@@ -211,7 +211,7 @@ def test_without_a_proxy_its_headers_are_dropped_and_underscores_never_count(ser
 
 
 def test_behind_a_proxy_one_caller_cannot_take_all_connections(serve: Serve) -> None:
-    port = serve(Limits(total=16), behind_proxy=True)
+    port = serve(CallerLimits(total=16), behind_proxy=True)
     slow = "POST /who HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: 198.51.100.7\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n"
     held = [connect(port) for _ in range(16)]
     told = []
@@ -225,7 +225,7 @@ def test_behind_a_proxy_one_caller_cannot_take_all_connections(serve: Serve) -> 
 def test_behind_a_proxy_requests_in_progress_are_counted_by_address_and_network(
     serve: Serve, gate: Gate
 ) -> None:
-    port = serve(Limits(per_address=2, per_network=3), behind_proxy=True)
+    port = serve(CallerLimits(per_address=2, per_network=3), behind_proxy=True)
     busy = [connect(port) for _ in range(3)]
     for line, address in zip(busy, ("198.51.100.7", "198.51.100.7", "198.51.100.8"), strict=True):
         line.sendall(f"GET /wait HTTP/1.1\r\nHost: here\r\nX-Forwarded-For: {address}\r\n\r\n".encode())
@@ -246,7 +246,7 @@ def test_behind_a_proxy_requests_in_progress_are_counted_by_address_and_network(
     ids=["nothing", "a byte of TLS", "a byte", "half a head", "half a body"],
 )  # fmt: skip
 def test_who_goes_on_too_slowly_is_cut(serve: Serve, sent: bytes, tmp_path: Path) -> None:
-    limits = Limits(head_s=0.1, silent_s=0.1, idle_s=60, body_grace_s=0.1)
+    limits = CallerLimits(head_s=0.1, silent_s=0.1, idle_s=60, body_grace_s=0.1)
     tls = tls_of(server_certificate(tmp_path / "lab", ["localhost"], [HERE]))
     port = serve(limits, tls=tls)
     kept = connect(port)
@@ -258,7 +258,7 @@ def test_who_goes_on_too_slowly_is_cut(serve: Serve, sent: bytes, tmp_path: Path
 
 
 def test_who_reads_no_answer_is_cut(serve: Serve) -> None:
-    port = serve(Limits(stalled_s=0.1))
+    port = serve(CallerLimits(stalled_s=0.1))
     deaf = [connect(port, THERE) for _ in range(THREADS + 2)]
     for one in deaf:
         one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -289,7 +289,7 @@ class Clock:
         return self.now
 
 
-def table_of(limits: Limits) -> tuple[Connections, Clock]:
+def table_of(limits: CallerLimits) -> tuple[Connections, Clock]:
     async def make() -> Connections:
         return Connections(limits)
 
@@ -308,7 +308,7 @@ def table_of(limits: Limits) -> tuple[Connections, Clock]:
     ],
 )  # fmt: skip
 def test_each_phase_has_its_own_time(phase: Phase, received: int, after: float, is_cut: bool) -> None:
-    table, clock = table_of(Limits())
+    table, clock = table_of(CallerLimits())
     connection = table.admit(HERE)
     assert connection is not None
     connection.turn_to(Phase.BODY)
@@ -333,7 +333,7 @@ def test_callers_and_networks_are_those_that_a_household_or_a_provider_has() -> 
 
 
 def test_a_university_and_a_laboratory_fit_with_wide_margin() -> None:
-    limits = Limits()
+    limits = CallerLimits()
     assert limits.per_address >= 4 * 20 * 6  # twenty stations behind one router, six connections each
     assert limits.requests / limits.window_s >= 250  # people behind one address who answer once a second
 
@@ -346,9 +346,9 @@ def test_the_limit_of_open_files_is_raised_and_bounds_the_connections(
     monkeypatch.setattr(resource, "getrlimit", lambda _: (1024, 5000))
     monkeypatch.setattr(resource, "setrlimit", lambda _, pair: set_to.append(pair))
     assert raise_file_limit() == 5000 and set_to == [(5000, 5000)]
-    assert within_files(Limits(), 5000).total == (5000 - limits_of_server.KEPT_FILES) // 2
-    assert within_files(Limits(), 10**6) == Limits()
-    few = within_files(Limits(), 512)
+    assert within_files(CallerLimits(), 5000).total == (5000 - limits_of_server.KEPT_FILES) // 2
+    assert within_files(CallerLimits(), 10**6) == CallerLimits()
+    few = within_files(CallerLimits(), 512)
     assert few.per_address < few.per_network < few.total, "none of them can take all"
 
     def refuse(_: int, pair: tuple[int, int]) -> None:
@@ -406,7 +406,7 @@ def test_what_is_no_request_is_refused_with_all_headers(serve: Serve, sent: byte
     status, headers, _ = read(line)
     assert 400 <= status < 500
     assert headers["X-Content-Type-Options"] == "nosniff" and headers["Content-Security-Policy"]
-    assert headers["Server"] == "wrods" and "aiohttp" not in str(headers)
+    assert headers["StudyServer"] == "wrods" and "aiohttp" not in str(headers)
     assert is_closed(line)
     assert ask(connect(port))[0] == 200
 
@@ -465,7 +465,7 @@ def test_an_answer_that_breaks_off_is_an_error_and_the_server_goes_on(serve: Ser
 
 
 def test_a_stopped_server_finishes_what_is_under_way(gate: Gate, tmp_path: Path) -> None:
-    server = Server(application(gate, tmp_path), HERE, 0)
+    server = StudyServer(application(gate, tmp_path), HERE, 0)
     running = threading.Thread(target=server.run, daemon=True)
     running.start()
     idle, busy = connect(server.port), connect(server.port)

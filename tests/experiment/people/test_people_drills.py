@@ -33,7 +33,7 @@ import pytest
 from click.testing import CliRunner
 
 from experiment.cli import main
-from experiment.people.connections import Limits, raise_file_limit
+from experiment.people.connections import CallerLimits, raise_file_limit
 from experiment.store import open_store
 from experiment.store import queries as q
 from experiment.store.chain import chained_sessions, verify
@@ -133,7 +133,7 @@ def flooded(port: int) -> Iterator[None]:
     finally:
         is_over.set()
         flood.join()
-    beyond = len(lines) - len(sources) * Limits().per_address
+    beyond = len(lines) - len(sources) * CallerLimits().per_address
     waiting = select.poll()
     for line in lines:
         waiting.register(line, select.POLLIN | select.POLLRDHUP)

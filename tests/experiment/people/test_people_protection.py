@@ -14,7 +14,7 @@ import pytest
 
 from experiment.people.headers import A_DAY_S, A_YEAR_S, HEADERS
 from experiment.people.lab.serving import own_names, server_certificate, tls_of
-from experiment.people.server import Server
+from experiment.people.server import StudyServer
 from experiment.people.server_health import ServerHealth
 from experiment.store import StoreError
 
@@ -25,7 +25,7 @@ NAME = own_names()[0]
 def at_tls(site: Any, tmp_path: Path) -> Any:
     """Return a function that asks the small study's server over TLS, under any name."""
     certificate = server_certificate(tmp_path / "lab", [NAME, "localhost"], ["127.0.0.1"])
-    server = Server(site.app, "127.0.0.1", 0, tls=tls_of(certificate))
+    server = StudyServer(site.app, "127.0.0.1", 0, tls=tls_of(certificate))
     threading.Thread(target=server.run, daemon=True).start()
     context = ssl.create_default_context(cafile=str(certificate.authority))
 

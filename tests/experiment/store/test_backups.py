@@ -264,8 +264,8 @@ def _sessions_in(file: Path) -> int:
         return contents(connection, "positions").sessions
 
 
-def kept(store: Store, folder: Path, days: float | None = None) -> upkeep.Kept:
-    return upkeep.Kept("positions", folder, store, None if days is None else timedelta(days=days))
+def kept(store: Store, folder: Path, days: float | None = None) -> upkeep.MaintainedStudy:
+    return upkeep.MaintainedStudy("positions", folder, store, None if days is None else timedelta(days=days))
 
 
 def test_a_serving_study_is_backed_up_at_its_start_every_interval_and_at_its_end(

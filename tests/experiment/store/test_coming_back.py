@@ -202,7 +202,7 @@ def test_an_old_part_of_a_killed_backup_is_removed_in_time(study: Study, plan: A
         os.utime(file, (time.time() - age,) * 2)
     with open_store(study.folder) as store:
         begin(store, plan, "P001")
-        upkeep.make_backups(upkeep.Kept("small", study.folder, store, None), [stick])
+        upkeep.make_backups(upkeep.MaintainedStudy("small", study.folder, store, None), [stick])
     assert not mine.exists() and theirs.exists() and young.exists()
 
 
@@ -293,7 +293,7 @@ def test_the_list_of_withdrawn_people_goes_with_the_backups(
     with open_store(study.folder) as store:
         hers = answer(store, plan, make_trial, "P001")
         answer(store, plan, make_trial, "P002")
-        one = upkeep.Kept("small", study.folder, store, None)
+        one = upkeep.MaintainedStudy("small", study.folder, store, None)
         upkeep.make_backups(one, [stick])
         shutil.copytree(stick, drawer)
         w.withdraw(store, "small", study.folder, [hers], actor="me")

@@ -120,7 +120,7 @@ def test_studies_that_share_a_folder_keep_the_backups_of_each(tmp_path: Path, pl
         ).result()
         another = back_up(store.address, stick / f"lab1-auto-{earlier[0]:%Y%m%dT%H%M%S}Z-9.db", stem="lab1")
     with open_store(tmp_path / "lab1") as store:
-        upkeep.make_backups(upkeep.Kept("lab1", tmp_path / "lab1", store, None), [stick])
+        upkeep.make_backups(upkeep.MaintainedStudy("lab1", tmp_path / "lab1", store, None), [stick])
     left = set(stick.iterdir())
     assert set(made["pro1"]) <= left and another in left
     assert set(made["lab1"]) & left == {made["lab1"][1]}
@@ -130,7 +130,7 @@ def test_an_hourly_copy_is_not_written_to_a_disk_that_is_not_there(tmp_path: Pat
     stick = tmp_path / "media" / "stick"
     noted: list[Exception | None] = []
     with open_store(tmp_path) as store:
-        one = upkeep.Kept("positions", tmp_path, store, None)
+        one = upkeep.MaintainedStudy("positions", tmp_path, store, None)
         upkeep.Maintenance([one], [stick], print, lambda study, failure: noted.append(failure)).round()
     assert not stick.parent.exists() and "stick does not exist" in str(noted[0])
 
@@ -223,7 +223,7 @@ def test_answers_are_erased_from_dumps_that_another_study_of_the_database_made(
         hers = answer(store, plan | {"study": "pa"}, make_trial)
         for study, folder in folders.items():
             folder.mkdir()
-            upkeep.make_backups(upkeep.Kept(study, folder, store, None))
+            upkeep.make_backups(upkeep.MaintainedStudy(study, folder, store, None))
         _, scrubbed = w.withdraw(store, "pa", folders["pa"], [hers], actor="me")
         assert scrubbed.left == [] and len(scrubbed.backups) == 2
     for folder in folders.values():

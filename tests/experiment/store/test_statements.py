@@ -13,7 +13,7 @@ from sqlalchemy.exc import IntegrityError
 
 from experiment.store import Store, open_store
 from experiment.store import records as r
-from experiment.store.statements import Prepared, insert_into
+from experiment.store.statements import PreparedStatement, insert_into
 from experiment.store.tables import trials
 
 Make = Callable[..., dict[str, Any]]
@@ -86,7 +86,7 @@ def test_a_refused_row_fails_alone_and_the_writer_goes_on(
 def test_what_is_put_off_comes_before_what_is_given_after_it(
     store: Store, session_id: str, make_trial: Make
 ) -> None:
-    count = Prepared(lambda _: select(func.count()).select_from(trials))
+    count = PreparedStatement(lambda _: select(func.count()).select_from(trials))
 
     def counts(connection: Any) -> list[int]:
         found = []

@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import func, select, update
 
 from experiment.integrity import withdrawal as w
-from experiment.integrity.maintenance import Kept, Maintenance
+from experiment.integrity.maintenance import MaintainedStudy, Maintenance
 from experiment.integrity.withdrawal import find_person
 from experiment.models.api.reply_cache import FILE, Cache
 from experiment.models.engine import Reply
@@ -170,7 +170,7 @@ def test_an_erasure_that_was_cut_off_before_the_bytes_is_completed_when_the_stud
     assert {copy.name, "study.db-wal", *made} <= {*files_with(killed, SECRET)}
     told: list[str] = []
     with open_store(killed) as store:
-        one = Kept("positions", killed, store, None)
+        one = MaintainedStudy("positions", killed, store, None)
         with Maintenance([one], (), told.append, lambda *noted: None):
             pass
         assert files_with(killed, SECRET) == [] and told == []

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from experiment.checking import load_study
-from experiment.models.runs.limits import Clock, Stop
+from experiment.models.runs.limits import Deadline, Stop
 from experiment.tuning import trainings
 from experiment.tuning.local import train_here
 from experiment.tuning.record import read_curve
@@ -31,7 +31,7 @@ def train(folder: Path, name: str, *, after: int | None = None):
             stop.ask("enough")
 
     study = load_study(folder)
-    return train_here(study, trainings(study)[name], stop=stop, clock=Clock(None), tell=tell)
+    return train_here(study, trainings(study)[name], stop=stop, clock=Deadline(None), tell=tell)
 
 
 def weights(folder: Path, name: str) -> bytes:

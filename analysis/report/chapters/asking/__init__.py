@@ -8,15 +8,15 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.multiple_comparisons import with_adjusted
 from analysis.measures.accuracy import asked
+from analysis.multiple_comparisons import with_adjusted
 from analysis.report.blocks import Chapter, Draft, Material, ReportedFit
-from analysis.report.layout import Layout
+from analysis.report.layout import ChapterLayout
 from analysis.report.subgroups import draft_of_part, parts_by
 from analysis.robustness import asked_otherwise
 from stimuli.errors import UserError
 
-LAYOUT = Layout(Path(__file__).parent)
+LAYOUT = ChapterLayout(Path(__file__).parent)
 
 
 def write(material: Material) -> Chapter | None:

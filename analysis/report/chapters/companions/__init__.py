@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from analysis.plan_runner import Companion, companions
-from analysis.descriptives import Cell, describe, describe_rows, described_rows
+from analysis.descriptives import ConditionMean, describe, describe_rows, described_rows
 from analysis.frames import LEAD
+from analysis.plan_runner import SupplementaryModel, companions
 from analysis.planned import held_by
 from analysis.random_structure import MODELS_FOR_A_CLAIM
 from analysis.report.blocks import Block, Chapter, Draft, Material, ReportedFit
-from analysis.report.layout import Layout
+from analysis.report.fit_warnings import warnings_of
+from analysis.report.layout import ChapterLayout
 from analysis.report.results import paragraphs
 from analysis.report.results.tables import contrast_table, model_table
-from analysis.report.fit_warnings import warnings_of
 
-LAYOUT = Layout(Path(__file__).parent)
+LAYOUT = ChapterLayout(Path(__file__).parent)
 
 
 def write(material: Material) -> Chapter | None:
@@ -39,26 +39,26 @@ def write(material: Material) -> Chapter | None:
     return LAYOUT.chapter("accuracy-otherwise", draft, groups, material.kinds, methods)
 
 
-def _told(one: Companion, place: int, material: Material) -> list[Block]:
-    analysis = one.analysis
+def _told(model: SupplementaryModel, place: int, material: Material) -> list[Block]:
+    analysis = model.analysis
     blocks = LAYOUT.blocks(
-        one.kind.replace(" ", "_"),
+        model.kind.replace(" ", "_"),
         name=analysis.plan.heading,
         doubts=warnings_of(analysis) if analysis.has_results else [],
     )
     if not analysis.has_results:
         return [*blocks, *paragraphs(analysis, (), material.kinds, None)]
     stem = f"otherwise_{place}"
-    blocks += paragraphs(analysis, _cells(one, material), material.kinds, None)
+    blocks += paragraphs(analysis, _cells(model, material), material.kinds, None)
     blocks += [model_table(analysis, f"{stem}_model")] if analysis.model is not None else []
     blocks += [contrast_table(analysis, f"{stem}_differences")] if analysis.contrasts else []
     return blocks
 
 
-def _cells(one: Companion, material: Material) -> Sequence[Cell]:
-    plan = one.analysis.plan
+def _cells(model: SupplementaryModel, material: Material) -> Sequence[ConditionMean]:
+    plan = model.analysis.plan
     if plan.measure == LEAD:
-        rows = described_rows(one.analysis.rows, plan.measure)
-        return describe_rows(rows, plan.measure, plan.factor, one.analysis.levels)
+        rows = described_rows(model.analysis.rows, plan.measure)
+        return describe_rows(rows, plan.measure, plan.factor, model.analysis.levels)
     used = material.tables.trials[material.tables.trials["excluded_reason"].isna()]
     return describe(used[held_by(plan, used)], plan.measure, plan.factor, plan.levels)

@@ -19,9 +19,9 @@ from analysis.inside.condition_profiles import (
 )
 from analysis.names import plain
 from analysis.report.blocks import Block, Chapter, Material
-from analysis.report.layout import Layout
+from analysis.report.layout import ChapterLayout
 
-LAYOUT = Layout(Path(__file__).parent)
+LAYOUT = ChapterLayout(Path(__file__).parent)
 MEASURES = {
     "correct": "proportion correct (failures as wrong)",
     "rt": "mean log response time of valid answers",

@@ -24,7 +24,6 @@ from analysis.costs.words import (
     word_table,
 )
 from analysis.descriptives import describe
-from analysis.multiple_comparisons import with_adjusted
 from analysis.figures.cost import (
     cost_accuracy_figures,
     cost_profile_figures,
@@ -33,6 +32,7 @@ from analysis.figures.cost import (
 )
 from analysis.frames import indicator
 from analysis.intervals import OF_SHARES
+from analysis.multiple_comparisons import with_adjusted
 from analysis.names import plain
 from analysis.plan import MEASURES, Plan, against_reference
 from analysis.preprocessing.exclusions import TIMED
@@ -40,16 +40,16 @@ from analysis.random_structure import BEGUN_UNCORRELATED
 from analysis.readers import PARTICIPANT_KINDS, group_order, kinds_of, marked, named, spoken
 from analysis.report.apa_tables import ApaTable, decimals
 from analysis.report.blocks import Block, Chapter, Draft, Material, ReportedFit
-from analysis.report.layout import Layout
 from analysis.report.condense_levels import MOST_DIFFERENCES_NAMED, MOST_TOLD, by_level
-from analysis.report.subgroups import Part as Shown
-from analysis.report.subgroups import draft_of_part, parts_by
+from analysis.report.layout import ChapterLayout
 from analysis.report.results import statistics
+from analysis.report.subgroups import TrialPart as Shown
+from analysis.report.subgroups import draft_of_part, parts_by
 from analysis.results import Analysis, Contrast
 from analysis.tables import Tables
 from stimuli.errors import UserError, reason_of
 
-LAYOUT = Layout(
+LAYOUT = ChapterLayout(
     Path(__file__).parent,
     titles=item_costs.TITLES,
     unit_of=item_costs.UNITS,
@@ -68,7 +68,7 @@ ZONES = {
 }
 
 
-class Part(Draft):
+class CostPart(Draft):
     """A part of the chapter while it is written."""
 
     def write(self, passage: str, **values: Any) -> None:
@@ -89,7 +89,7 @@ class By:
 def write(material: Material) -> Chapter | None:
     """Write what reading cost people and models; None where nobody has a time, tokens or surprisal in two conditions."""
     tables, left = item_costs.fewer_participants(material.tables)
-    whole = Part()
+    whole = CostPart()
     used = tables.trials[tables.trials["excluded_reason"].isna()]
     for factor, levels in tables.factors.items():
         if len(levels) > 1:
@@ -102,8 +102,8 @@ def write(material: Material) -> Chapter | None:
     return LAYOUT.chapter("cost", whole, whole.groups, material.kinds, whole.methods)
 
 
-def _of_factor(by: By, shown: Sequence[Shown]) -> Part:
-    part = Part()
+def _of_factor(by: By, shown: Sequence[Shown]) -> CostPart:
+    part = CostPart()
     if has_times(by.tables):
         for one in shown:
             part.add(draft_of_part(distributions(one.of(by.material.tables), by.factor), one))
@@ -116,9 +116,9 @@ def _of_factor(by: By, shown: Sequence[Shown]) -> Part:
     return part
 
 
-def _of_items(by: By) -> Part:
+def _of_items(by: By) -> CostPart:
     """Write costs word by word where words were changed, and item by item."""
-    part = Part()
+    part = CostPart()
     words, why_not = _words(by)
     costs = item_costs.unit_costs(by.tables, by.factor, words, of_words=words is not None)
     if words is not None:
@@ -150,9 +150,9 @@ def _words(by: By) -> tuple[WordTable | None, list[Block]]:
     return words, []
 
 
-def side_by_side(by: By, costs: item_costs.UnitCosts) -> Part:
+def side_by_side(by: By, costs: item_costs.UnitCosts) -> CostPart:
     """Write what each condition costs each reader, as log ratios against its own baseline, beside accuracy, and as a shape."""
-    part, tables = Part(), by.material.tables
+    part, tables = CostPart(), by.material.tables
     factor, base = costs.factor, costs.levels[0]
     recorded = set(costs.rows.loc[costs.rows["reader_kind"] == "model", "measure"])
     costs, free = _without_free(costs)
@@ -350,15 +350,15 @@ def _ratio_table(costs: item_costs.UnitCosts, ratios: pd.DataFrame, kinds: dict[
     )
 
 
-def distributions(tables: Tables, factor: str) -> Part:
+def distributions(tables: Tables, factor: str) -> CostPart:
     """Draw and describe how people's times are distributed in each condition."""
-    spreads = [one for name in TIMES for one in time_spreads(tables, factor, name)]
+    spreads = [spread for name in TIMES for spread in time_spreads(tables, factor, name)]
     if not spreads:
-        return Part()
+        return CostPart()
     name = plain("time_distributions", factor)
     groups = [
-        [one for one in spreads if (one.group, one.measure) == key]
-        for key in dict.fromkeys((one.group, one.measure) for one in spreads)
+        [spread for spread in spreads if (spread.group, spread.measure) == key]
+        for key in dict.fromkeys((spread.group, spread.measure) for spread in spreads)
     ]
     medians = [[one.percentiles[PERCENTILES.index(50)] for one in own] for own in groups]
     table = LAYOUT.table(
@@ -366,10 +366,10 @@ def distributions(tables: Tables, factor: str) -> Part:
         [{"spread": one} for own in groups for one in own],
         name,
         factor=factor,
-        kinds={one.group: one.kind for one in spreads},
-        measures=list(dict.fromkeys(one.measure for one in spreads)),
+        kinds={spread.group: spread.kind for spread in spreads},
+        measures=list(dict.fromkeys(spread.measure for spread in spreads)),
     )
-    part = Part(groups=list(dict.fromkeys(one.group for one in spreads)))
+    part = CostPart(groups=list(dict.fromkeys(spread.group for spread in spreads)))
     part.write(
         "distributions",
         factor=factor,
@@ -383,11 +383,11 @@ def distributions(tables: Tables, factor: str) -> Part:
     return part
 
 
-def on_two_scales(by: By) -> Part:
+def on_two_scales(by: By) -> CostPart:
     """Compare conditions on the log scale and in milliseconds, for every analysis of times by this factor."""
-    part = Part()
+    part = CostPart()
     plans: list[tuple[Plan, Analysis | None]] = [(one.plan, one) for one in timed_by(by.material, by.factor)]
-    plans = plans or [(one, None) for one in _exploratory_plans(by.tables, by.factor)]
+    plans = plans or [(plan, None) for plan in _exploratory_plans(by.tables, by.factor)]
     for plan, done in plans:
         by.material.told(f"cost: {plan.name} on two scales")
         own_model = plan.formula is not None
@@ -407,9 +407,11 @@ def on_two_scales(by: By) -> Part:
 def timed_by(material: Material, factor: str) -> list[Analysis]:
     """Return the analyses of log times that compare conditions of a factor, or cells of two (a logarithm can unmake interactions)."""
     return [
-        one
-        for one in material.analyses
-        if one.plan.factor == factor and one.plan.measure.name in TIMES and one.plan.measure.logged
+        analysis
+        for analysis in material.analyses
+        if analysis.plan.factor == factor
+        and analysis.plan.measure.name in TIMES
+        and analysis.plan.measure.logged
     ]
 
 
@@ -431,20 +433,22 @@ def _exploratory_plans(tables: Tables, factor: str) -> list[Plan]:
 
 def _scales(
     found: TimeScales, plan: Plan, *, reported: bool, thinned: tuple[str, ...], own_model: bool
-) -> Part:
-    part = Part(groups=list(plan.groups))
+) -> CostPart:
+    part = CostPart(groups=list(plan.groups))
     log, own = found.log, found.own
     if log.model is None or own.model is None or not log.contrasts:
         remarks = log.remarks if log.model is None or own.model is not None else own.remarks
         part.write("not_scaled", plan=plan, remarks=remarks)
         return part
-    others = {(one.label, one.groups): one for one in own.contrasts}
-    both = [(one, others.get((one.label, one.groups))) for one in log.contrasts]
+    others = {(contrast.label, contrast.groups): contrast for contrast in own.contrasts}
+    both = [(contrast, others.get((contrast.label, contrast.groups))) for contrast in log.contrasts]
     agreeing: dict[str, list[str]] = {}
     for row in found.table.to_dict("records"):
         readers = " − ".join(map(spoken, str(row["groups"]).split(" − ")))
         agreeing.setdefault(row["agree"], []).append(f"{row['contrast']} ({readers})")
-    doubts = [one for one in dict.fromkeys((*log.remarks, *own.remarks)) if one.startswith(_DOUBTFUL)]
+    doubts = [
+        fromkey for fromkey in dict.fromkeys((*log.remarks, *own.remarks)) if fromkey.startswith(_DOUBTFUL)
+    ]
     part.write(
         "scales",
         plan=plan,
@@ -496,7 +500,7 @@ def _scales_table(name: str, found: TimeScales, both: Sequence[Both], thinned: t
         "scales",
         rows,
         name,
-        [one.source for one in models if one.source is not None],
+        [model.source for model in models if model.source is not None],
         trials=(models[0].rows, models[-1].rows),
         correction=found.log.correction,
         plan=found.log.plan,
@@ -511,9 +515,9 @@ def has_times(tables: Tables) -> bool:
     return bool((trials.loc[used, list(TIMES)] > 0).to_numpy().any())
 
 
-def spilling(by: By, words: WordTable) -> Part:
+def spilling(by: By, words: WordTable) -> CostPart:
     """Write what changed words cost people on themselves and on the two words after them."""
-    part, factor = Part(), by.factor
+    part, factor = CostPart(), by.factor
     by.material.told(f"cost: word by word by {factor}")
     try:
         found = spill_over(by.tables, factor, table=words)
@@ -614,9 +618,9 @@ def reductions(found: SpillOver, factor: str, levels: Sequence[str]) -> dict[str
     return {"ways": ways.items(), "unconverged": unconverged}
 
 
-def profile(by: By, words: WordTable) -> Part:
+def profile(by: By, words: WordTable) -> CostPart:
     """Draw mean times and surprisal by place around a changed word."""
-    part, factor = Part(), by.factor
+    part, factor = CostPart(), by.factor
     by.material.told(f"cost: reading profile by {factor}")
     found = reading_profile(by.tables, factor, words)
     if found.table.empty:
@@ -652,9 +656,9 @@ def _means(own: pd.DataFrame, factor: str, places: int) -> str:
     return by_level([str(level) for level in own[factor]], told, own["mean"].tolist())
 
 
-def milliseconds_a_bit(by: By, words: WordTable) -> Part:
+def milliseconds_a_bit(by: By, words: WordTable) -> CostPart:
     """Relate people's times to each model's surprisal, linearly in milliseconds, with the gain in held-out likelihood."""
-    part = Part()
+    part = CostPart()
     by.material.told(f"cost: milliseconds a bit by {by.factor}")
     why, table = "", pd.DataFrame()
     try:

@@ -12,20 +12,20 @@ import pandas as pd
 from markupsafe import Markup
 
 from analysis import fidelity
-from analysis.plan_deviations import why_no_bound
 from analysis.figures import Drawing
 from analysis.figures.fidelity import MapScale, fidelity_map, item_scatter
 from analysis.names import plain
+from analysis.plan_deviations import why_no_bound
 from analysis.readers import PARTICIPANT_KINDS
 from analysis.report.apa_tables import as_percent
 from analysis.report.blocks import Block, Chapter, Material
-from analysis.report.layout import Layout
 from analysis.report.condense_levels import MOST_DIFFERENCES_NAMED
+from analysis.report.layout import ChapterLayout
 from analysis.results import Analysis
 from analysis.tables import Tables
 from stimuli.errors import UserError
 
-LAYOUT = Layout(Path(__file__).parent)
+LAYOUT = ChapterLayout(Path(__file__).parent)
 SOURCES = ("spearman1904", "spearman1910", "brown1910")
 MOST_REPORTED = 6
 """Pairs of difference and model up to which the text reports each; of more it reports counts."""
@@ -74,23 +74,23 @@ def compared(material: Material) -> list[tuple[Analysis, pd.DataFrame]]:
     """Return the analyses that hold people and models (planned ones, if any), with their effects; ``attrs`` name people's measure."""
     found = []
     by_key: dict[str, Analysis] = {}
-    for one in material.analyses:
-        groups = one.plan.groups if one.plan.planned else one.groups
+    for analysis in material.analyses:
+        groups = analysis.plan.groups if analysis.plan.planned else analysis.groups
         if groups and material.kinds.get(groups[0]) in PARTICIPANT_KINDS:
-            by_key.setdefault(one.plan.key or one.plan.name, one)
-    for one in material.analyses:
-        first = by_key.get(one.plan.key or one.plan.name)
-        if first is None or not (one.has_results or first.has_results):
+            by_key.setdefault(analysis.plan.key or analysis.plan.name, analysis)
+    for analysis in material.analyses:
+        first = by_key.get(analysis.plan.key or analysis.plan.name)
+        if first is None or not (analysis.has_results or first.has_results):
             continue
         try:
-            table = fidelity.effects(one) if first is one else fidelity.effects(one, first)
+            table = fidelity.effects(analysis) if first is analysis else fidelity.effects(analysis, first)
         except UserError:  # people alone, or models alone
             continue
         if len(table):  # fidelity of baselines is not assessed
             table = table[table["model"].map(material.kinds.get) != "baseline"].reset_index(drop=True)
         if len(table):
             table.attrs["people"] = first.plan.measure.noun
-            found.append((one, table))
+            found.append((analysis, table))
     return [one for one in found if one[0].plan.planned] or found
 
 

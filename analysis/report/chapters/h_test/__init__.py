@@ -17,20 +17,20 @@ import numpy as np
 import pandas as pd
 
 from analysis import apa, load
-from analysis.plan_deviations import why_no_bound
 from analysis.figures import Drawing
-from analysis.figures.papers import Line, geometry_figure, lines_figure
+from analysis.figures.papers import PanelLine, geometry_figure, lines_figure
 from analysis.intervals import OF_SHARES
 from analysis.mixed.inference import corrected
 from analysis.names import in_words, upper_first
 from analysis.plan import ALPHA
-from analysis.reproductions import h_test as paper
+from analysis.plan_deviations import why_no_bound
 from analysis.readers import PARTICIPANT_KINDS, group_order, headed, kinds_of, named
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Block, Chapter, Material
-from analysis.report.layout import Layout
+from analysis.report.layout import ChapterLayout
 from analysis.report.method import agreement_said
 from analysis.report.studies_page import Page
+from analysis.reproductions import h_test as paper
 from stimuli.errors import UserError
 
 NAMES = {
@@ -43,14 +43,14 @@ QUESTIONS = {
     **{paper.ALL: ALL, "average": ALL},
 }
 MOST_TOLD = 8  # more comparisons than these are counted in the text and listed in the table only
-LAYOUT = Layout(
+LAYOUT = ChapterLayout(
     Path(__file__).parent, names=NAMES, of_shares=OF_SHARES, alpha=ALPHA, most=MOST_TOLD, fewest=paper.FEWEST_ITEMS
 )  # fmt: skip
 Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Bound:
+class StatedBound:
     """The plan's bound for equivalence of accuracy: half its width as a share, in words, or why there is none."""
 
     half: float | None = None
@@ -58,9 +58,9 @@ class Bound:
     why: str = ""
 
     @classmethod
-    def of(cls, material: Material) -> Bound:
+    def of(cls, material: Material) -> StatedBound:
         """Return the first bound of the plan that is in points."""
-        plans = [one.plan for one in material.analyses if one.plan.measure.name == "correct"]
+        plans = [analysis.plan for analysis in material.analyses if analysis.plan.measure.name == "correct"]
         for bound in (plan.equivalence for plan in plans):
             if bound is not None and bound.unit == "points":
                 return cls(bound.half_width / 100, bound.said or f"{bound.value:g} points")
@@ -68,13 +68,13 @@ class Bound:
 
 
 @dataclass(frozen=True)
-class Asked:
+class TestRun:
     """One of the two tests as a study ran it: its trials, the dictionary's readers, and numbers and makings of examples."""
 
     trials: pd.DataFrame
     readers: Mapping[str, Any]
     kinds: dict[str, str] = field(default_factory=dict)
-    bound: Bound = Bound()
+    bound: StatedBound = StatedBound()
     ks: tuple[int, ...] = ()
     makings: tuple[str, ...] = ("",)
     is_h_test: bool = True
@@ -98,8 +98,8 @@ def write(material: Material) -> Chapter | None:
         return None
     material.told("H-TEST")
     kinds = kinds_of(pd.concat([found.trials, found.statements]))
-    asked = Asked(
-        found.trials, tables.dictionary["readers"], kinds, Bound.of(material), found.ks, found.makings
+    asked = TestRun(
+        found.trials, tables.dictionary["readers"], kinds, StatedBound.of(material), found.ks, found.makings
     )
     blocks: list[Block] = []
     if len(found.trials):
@@ -124,7 +124,7 @@ def _shares(own: pd.DataFrame, index: str, columns: str) -> dict[Any, dict[Any, 
     return own.pivot(index=index, columns=columns, values="accuracy").to_dict("index")
 
 
-def _classified(asked: Asked) -> Iterator[Block]:
+def _classified(asked: TestRun) -> Iterator[Block]:
     """Lay out accuracy by task, number of examples and reader, for each making of items, and draw it."""
     kinds = asked.kinds
     shares = paper.accuracy(asked.trials, ("k", "making"))
@@ -187,21 +187,21 @@ def _reader_rows(shares: pd.DataFrame, readers: list[str], described: Mapping[st
     families = {reader: str(settings[reader].get("family") or "") for reader in readers}
     by_reader = _shares(shares, "reader_group", "task")
     for family in sorted(dict.fromkeys(families.values()), key=bool):
-        for reader in sorted(readers, key=lambda one: sizes.get(one, 0.0)) if family else readers:
+        for reader in sorted(readers, key=lambda reader: sizes.get(reader, 0.0)) if family else readers:
             if families[reader] == family and reader in by_reader:
                 yield {"reader": reader, "family": family, "shares": by_reader[reader]}
 
 
-def _line(label: str, group: str, steps: Mapping[int, pd.DataFrame], **style: bool) -> list[Line]:
+def _line(label: str, group: str, steps: Mapping[int, pd.DataFrame], **style: bool) -> list[PanelLine]:
     """Return the line through the means of those steps that have rows, or none."""
     points = [(place, *paper.mean_with_ends(rows)) for place, rows in steps.items() if len(rows)]
     if not points:
         return []
     places, values, low, high = zip(*points, strict=True)
-    return [Line(label, group, places, values, low, high, **style)]
+    return [PanelLine(label, group, places, values, low, high, **style)]
 
 
-def _examples_figure(asked: Asked) -> Drawing:
+def _examples_figure(asked: TestRun) -> Drawing:
     panels = []
     partial: dict[str, None] = {}
     for making in asked.makings:
@@ -224,7 +224,7 @@ def _examples_figure(asked: Asked) -> Drawing:
     return lines_figure("h_test_examples", caption, panels, steps_named, "Solved examples (k)", kinds)
 
 
-def _family_figure(asked: Asked) -> Drawing | None:
+def _family_figure(asked: TestRun) -> Drawing | None:
     """Draw accuracy over sizes; None where no family has two models that answered everything."""
     rows_of = asked.rows_of
     families: dict[str, list[str]] = {}
@@ -255,7 +255,7 @@ def _family_figure(asked: Asked) -> Drawing | None:
 _NTH = [f"{nth} smallest" for nth in ("2nd", "3rd", *(f"{place}th" for place in range(4, 20)))]
 
 
-def _thoughts_figure(asked: Asked, pairs: list[tuple[str, str]]) -> Drawing:
+def _thoughts_figure(asked: TestRun, pairs: list[tuple[str, str]]) -> Drawing:
     lines = []
     for pair in pairs:
         both = paper.in_common(asked.rows_of[pair[0]], asked.rows_of[pair[1]])
@@ -273,7 +273,7 @@ Compared = tuple[str, str, str, pd.DataFrame, pd.DataFrame]
 """A reader, what is compared, the making of items, and the trials of both conditions."""
 
 
-def _pairs(asked: Asked) -> Iterator[Compared]:
+def _pairs(asked: TestRun) -> Iterator[Compared]:
     """Go through the comparisons that the paper makes."""
 
     def by_making(
@@ -317,7 +317,7 @@ def _adjusted(rows: Sequence[Row], kinds: Mapping[str, str] | None = None) -> li
     return [row | {"adjusted": float(value)} for row, value in zip(rows, p, strict=True)]
 
 
-def _compared(asked: Asked) -> Iterator[Block]:
+def _compared(asked: TestRun) -> Iterator[Block]:
     """Test every claim that a condition has no effect, over the items that both conditions asked."""
     kinds, order, bound = asked.kinds, asked.order, asked.bound
     tested: list[Row] = [
@@ -343,7 +343,7 @@ def _compared(asked: Asked) -> Iterator[Block]:
     )
 
 
-def _makings(asked: Asked) -> Iterator[Block]:
+def _makings(asked: TestRun) -> Iterator[Block]:
     """Contrast released with fresh, and fresh with matched items."""
     if len(asked.makings) < 2:
         return
@@ -359,7 +359,7 @@ def _makings(asked: Asked) -> Iterator[Block]:
         yield LAYOUT.sentences("no_makings")
         return
     rows = _adjusted(contrasted, kinds)
-    data = [one for one in rows if kinds[one["reader"]] != "baseline"]
+    data = [row for row in rows if kinds[row["reader"]] != "baseline"]
     differ = [one for one in data if one["adjusted"] < ALPHA]
     yield from LAYOUT.blocks(
         "makings",
@@ -375,7 +375,7 @@ def _by_reader(rows: pd.DataFrame, order: list[str]) -> pd.DataFrame:
     return rows.sort_values("reader_group", key=lambda names: names.map(order.index), kind="stable")
 
 
-def _readings(asked: Asked, folder: Path) -> Iterator[Block]:
+def _readings(asked: TestRun, folder: Path) -> Iterator[Block]:
     """Compare parsers and labels, and count answers that could not be read."""
     order, kinds = asked.order, asked.kinds
     yield from parsers_blocks("h_test_parsers", paper.both_parsers(asked.trials, folder), kinds)
@@ -393,7 +393,7 @@ def _readings(asked: Asked, folder: Path) -> Iterator[Block]:
         yield from LAYOUT.blocks("read", table=LAYOUT.table("h_test_read", means, kinds=kinds))
 
 
-def _stated(asked: Asked, stated: pd.DataFrame, rating: Mapping[str, Any] | None) -> Iterator[Block]:
+def _stated(asked: TestRun, stated: pd.DataFrame, rating: Mapping[str, Any] | None) -> Iterator[Block]:
     """Lay out how many rules were stated right, as Table 7, and beside the items that the same readers sorted."""
     statements = stated[stated["reader_kind"] != "baseline"]
     if statements.empty:
@@ -422,7 +422,7 @@ def _stated(asked: Asked, stated: pd.DataFrame, rating: Mapping[str, Any] | None
         yield from LAYOUT.blocks("rules_tasks", table=table)
 
 
-def pictures(asked: Asked) -> Iterator[Block]:
+def pictures(asked: TestRun) -> Iterator[Block]:
     """Compare models that were shown pictures with the same models shown text, by task; nothing where there is no such pair."""
     rows_of, order, bound = asked.rows_of, asked.order, asked.bound
     tasks, names = (paper.TASKS, NAMES) if asked.is_h_test else (paper.FAMILIES, QUESTIONS)
@@ -457,14 +457,14 @@ def pictures(asked: Asked) -> Iterator[Block]:
 
 def _pair(rows: Sequence[Row]) -> Row:
     """Return one pair's comparison over all items, and the tasks in which pictures help, harm, make no difference, or neither."""
-    whole = [one for one in rows if one["part"] == paper.Part(paper.ALL, "", None, one["part"].compared)]
+    whole = [row for row in rows if row["part"] == paper.ItemPart(paper.ALL, "", None, row["part"].compared)]
     sorted_by: dict[str, list[str]] = {name: [] for name in ("better", "worse", "alike", "rest")}
-    for one in rows:
-        if one["part"].task != paper.ALL:
-            kind = "alike" if one["p_equal"] < ALPHA else "rest"
-            if one["adjusted"] < ALPHA:
-                kind = "better" if one["difference"] > 0 else "worse"
-            sorted_by[kind].append(one["name"].lower())
+    for row in rows:
+        if row["part"].task != paper.ALL:
+            kind = "alike" if row["p_equal"] < ALPHA else "rest"
+            if row["adjusted"] < ALPHA:
+                kind = "better" if row["difference"] > 0 else "worse"
+            sorted_by[kind].append(row["name"].lower())
     return {"text": rows[0]["text"], "looks": rows[0]["looks"], "whole": whole, **sorted_by}
 
 
@@ -501,7 +501,7 @@ def write_geometry(material: Material) -> Chapter | None:
         return None
     material.told("letter geometry")
     kinds, readers = kinds_of(rows), tables.dictionary["readers"]
-    asked = Asked(rows, readers, kinds, Bound.of(material), is_h_test=False)
+    asked = TestRun(rows, readers, kinds, StatedBound.of(material), is_h_test=False)
     shown = {g: vars(paper.share(asked.rows_of[g])) for g in asked.order if kinds[g] != "baseline"}
     blocks: list[Block] = LAYOUT.blocks(
         "geometry",
@@ -529,12 +529,12 @@ def geometry_table(name: str, rows: pd.DataFrame, kinds: Mapping[str, str]) -> A
             if len(part)
         ]
     # baselines are not data: their p values are adjusted only where nothing else is there
-    is_data = np.array([kinds[one["reader_group"]] != "baseline" for one in found])
-    p = np.array([one["p"] for one in found])
+    is_data = np.array([kinds[row["reader_group"]] != "baseline" for row in found])
+    p = np.array([row["p"] for row in found])
     counted = np.isfinite(p) & (is_data | (not is_data.any()))
     p_adjusted = np.full(len(p), np.nan)
     p_adjusted[counted] = corrected(p[counted], "BH")
-    cells = [one | {"adjusted": value} for one, value in zip(found, p_adjusted, strict=True)]
+    cells = [row | {"adjusted": value} for row, value in zip(found, p_adjusted, strict=True)]
     return LAYOUT.table("letter_geometry", cells, name, kinds=kinds, chance=f"{100 * paper.CHANCE:.0f}")
 
 
@@ -548,11 +548,11 @@ _BOTH = "Give two studies: one made with --part tasks, the other with --part geo
 
 
 def beside_figure(
-    name: str, points: Sequence[paper.Point], partial: Sequence[str] = ()
+    name: str, points: Sequence[paper.ReaderPoint], partial: Sequence[str] = ()
 ) -> tuple[Drawing, paper.Fitted | None, paper.Fitted | None]:
     """Draw Figure 5 with the study's readers over the paper's printed models, and return the two lines drawn."""
     printed = paper.printed_points()
-    line, theirs = paper.fitted([one for one in points if one.kind == "model"]), paper.fitted(printed)
+    line, theirs = paper.fitted([point for point in points if point.kind == "model"]), paper.fitted(printed)
     caption = LAYOUT.caption("beside_figure", line=line, theirs=theirs, partial=partial)
     return geometry_figure(name, caption, points, printed, (line, theirs)), line, theirs
 
@@ -575,8 +575,8 @@ def together(
     if sorted_lines is None or answered is None:
         missing = "has H-TEST's tasks" if sorted_lines is None else "has letter geometry"
         raise UserError(f"neither of {folders[0]} and {folders[1]} {missing}", mend=_BOTH)
-    points = sorted(paper.both_tests(sorted_lines, answered), key=lambda one: (_RANK[one.kind], one.group))
-    found = {one.group for one in points}
+    points = sorted(paper.both_tests(sorted_lines, answered), key=lambda test: (_RANK[test.kind], test.group))
+    found = {point.group for point in points}
     partial = sorted((set(sorted_lines.trials["reader_group"]) & set(answered["reader_group"])) - found)
     if partial:
         told(f"Excluded because not all tasks were answered: {apa.listing(partial)}.")
@@ -587,5 +587,5 @@ def together(
         )
     drawing, _, _ = beside_figure("figure_5", points, partial)
     rows = map(vars, (*points, *paper.printed_points()))
-    kinds = {one.group: one.kind for one in points}
+    kinds = {point.group: point.kind for point in points}
     return [drawing, LAYOUT.table("beside", rows, "figure_5_numbers", kinds=kinds)]

@@ -29,21 +29,21 @@ from analysis.figures.letters import (
 )
 from analysis.letters import letter_changes
 from analysis.letters.changes import INTACT, MIXED
-from analysis.letters.predictor_comparison import NOTHING, Competing, competing_predictors
 from analysis.letters.letter_costs import (
     AFTER,
     BITS,
     CHANGED,
     RIGHT,
     TIME,
-    Beside,
-    Cost,
+    CostInterval,
     GroupCosts,
-    Pair,
+    HumanModelCost,
+    HumanModelPair,
     beside,
     group_costs,
     surprisal_parts,
 )
+from analysis.letters.predictor_comparison import NOTHING, Competing, competing_predictors
 from analysis.names import upper_first
 from analysis.plan import ALPHA
 from analysis.readers import PARTICIPANT_KINDS, group_order, kinds_of
@@ -54,13 +54,13 @@ from analysis.report.chapters.letters.measures import (
     READERS,
     RESAMPLES,
     ZONES,
-    Measured,
+    LetterCostMeasure,
     measured,
     panels,
     rows_of,
     zone_segment,
 )
-from analysis.report.layout import Layout
+from analysis.report.layout import ChapterLayout
 from analysis.tables import Tables
 from stimuli.errors import UserError
 
@@ -68,7 +68,7 @@ FOLDS = 4
 MOST_ROWS = 4_000
 """Trials of a reader that models are fitted to: some eighty fits a reader and measure have to be done in half a minute."""
 CLEAR = 2.0  # difference of AIC below which models are not distinguished
-LAYOUT = Layout(Path(__file__).parent, folds=FOLDS, most_rows=MOST_ROWS, clear=CLEAR, NOTHING=NOTHING)
+LAYOUT = ChapterLayout(Path(__file__).parent, folds=FOLDS, most_rows=MOST_ROWS, clear=CLEAR, NOTHING=NOTHING)
 PREDICTORS = LAYOUT.names  # names of predictors in words, in the order in which figures show them
 TABLES = {
     "zone": "letter_zones",
@@ -127,15 +127,15 @@ def write(material: Material) -> Chapter | None:
     return LAYOUT.chapter("letter-position", whole, kinds, kinds, whole.methods)
 
 
-def _has_a_place(one: Measured) -> bool:
+def _has_a_place(measure: LetterCostMeasure) -> bool:
     """Whether any reader met enough items with one kind of change at one place for an interval."""
-    return any(many >= FEWEST_ITEMS for group in one.by["zone"] for many in group.items_of.values())
+    return any(many >= FEWEST_ITEMS for group in measure.by["zone"] for many in group.items_of.values())
 
 
-def _places(tables: Tables, found: Sequence[Measured], kinds: dict[str, str]) -> list[Block]:
+def _places(tables: Tables, found: Sequence[LetterCostMeasure], kinds: dict[str, str]) -> list[Block]:
     """Write costs place by place: people and models together, curves, maps, tables, comparisons."""
     main = costs_beside(tables, found, kinds)
-    has_intact = all(one.given.has_intact for one in found)
+    has_intact = all(measure.given.has_intact for measure in found)
     curves = [
         letter_curves(
             "letter_curves" if number == 1 else f"letter_curves_{number}",
@@ -144,15 +144,15 @@ def _places(tables: Tables, found: Sequence[Measured], kinds: dict[str, str]) ->
         )
         for number, own in enumerate(pages(panels(found)), 1)
     ]
-    several = len({place for one in found for place in one.table("zone")["place"]}) > 1
+    several = len({place for measure in found for place in measure.table("zone")["place"]}) > 1
     blocks = main + LAYOUT.blocks(
         "places",
         has_main=bool(main),
         has_intact=has_intact,
-        why=next((one.given.why_none for one in found if not one.given.has_intact), ""),
+        why=next((measure.given.why_none for measure in found if not measure.given.has_intact), ""),
         several=several,
         curves=curves,
-        measures=[(one, readers) for one in found if (readers := _readers(one, kinds))],
+        measures=[(measure, readers) for measure in found if (readers := _readers(measure, kinds))],
         fewest=FEWEST_ITEMS,
         kinds=kinds,
     )
@@ -161,19 +161,19 @@ def _places(tables: Tables, found: Sequence[Measured], kinds: dict[str, str]) ->
         laid = _places_table(by, found)
         if laid is not None:
             blocks.append(laid)
-    rows = [row for one in found for row in _contrasts(one)]
+    rows = [row for measure in found for row in _contrasts(measure)]
     if rows:
         laid = LAYOUT.table("letter_contrasts", rows, kinds=kinds, **_source(found))
         blocks += contrasts_in_words(found, kinds, laid)
     return blocks
 
 
-def _on_curves(found: Sequence[Measured], own: Sequence[CurvePanel]) -> dict[str, Any]:
+def _on_curves(found: Sequence[LetterCostMeasure], own: Sequence[CurvePanel]) -> dict[str, Any]:
     """Return what the note of curves needs to know of them."""
     points = [point for panel in own for _, _, points in panel.segments for point in points]
     most = max((len(places) for panel in own for _, places, _ in panel.segments), default=0)
     return {
-        "every_intact": all(one.given.has_intact for one in found),
+        "every_intact": all(measure.given.has_intact for measure in found),
         "by_position": any(len(panel.segments) > 1 for panel in own),
         "is_cut": most >= 10,
         "has_few": any(point.items < FEWEST_ITEMS for point in points),
@@ -182,18 +182,18 @@ def _on_curves(found: Sequence[Measured], own: Sequence[CurvePanel]) -> dict[str
     }
 
 
-def _zones(one: Measured) -> pd.DataFrame:
+def _zones(measure: LetterCostMeasure) -> pd.DataFrame:
     """Return costs at initial, internal, final and both outer letters, by kind of change."""
-    table = one.table("zone")
+    table = measure.table("zone")
     return table[table["place"].isin(ZONES)]
 
 
 def _readers(
-    one: Measured, kinds: dict[str, str]
+    measure: LetterCostMeasure, kinds: dict[str, str]
 ) -> list[tuple[str, list[tuple[str, list[dict[Any, Any]]]]]]:
     """Return each reader's costs by kind of change and place."""
     found = []
-    for group, own in _zones(one).groupby("reader_group", sort=False):
+    for group, own in _zones(measure).groupby("reader_group", sort=False):
         by_kind = [
             (kind, cells.sort_values("place", key=lambda places: places.map(ZONES.index)).to_dict("records"))
             for kind in KIND_LOOKS
@@ -204,34 +204,34 @@ def _readers(
     return found
 
 
-def _maps(found: Sequence[Measured]) -> Iterator[Block]:
+def _maps(found: Sequence[LetterCostMeasure]) -> Iterator[Block]:
     """Draw place by kind for the measures in which both vary."""
-    for one in found:
-        table = _zones(one)
+    for measure in found:
+        table = _zones(measure)
         if table["place"].nunique() < 2 or table["change"].nunique() < 2:
             continue
         groups = {str(g): str(k) for g, k in zip(table["reader_group"], table["reader_kind"], strict=True)}
         drawn = [
-            CurvePanel(group, kind, one.measure.noun, one.axis, (zone_segment(table, group),))
+            CurvePanel(group, kind, measure.measure.noun, measure.axis, (zone_segment(table, group),))
             for group, kind in groups.items()
         ]
-        axis = one.axis.replace("\n", " ")
+        axis = measure.axis.replace("\n", " ")
         caption = LAYOUT.caption("map", axis=axis, is_simulated="simulated" in groups.values())
-        yield letter_map(f"letter_map_{one.measure.name}", drawn, *caption)
+        yield letter_map(f"letter_map_{measure.measure.name}", drawn, *caption)
 
 
-def _source(found: Sequence[Measured]) -> dict[str, Any]:
+def _source(found: Sequence[LetterCostMeasure]) -> dict[str, Any]:
     """Return which columns and files costs of letters come from."""
-    names = [one.measure.name for one in found if not one.measure.name.endswith("_changed")]
+    names = [measure.measure.name for measure in found if not measure.measure.name.endswith("_changed")]
     return {"measures": [*names, "answer"], "of_words": len(names) < len(found)}
 
 
-def _places_table(by: str, found: Sequence[Measured]) -> ApaTable | None:
+def _places_table(by: str, found: Sequence[LetterCostMeasure]) -> ApaTable | None:
     """Lay out costs by kind and place, a column a measure; None where there are none, or one place in a table of positions."""
-    told = {one.measure.name: table for one in found if len(table := one.table(by))}
+    told = {measure.measure.name: table for measure in found if len(table := measure.table(by))}
     if not told:
         return None
-    shown = [one for one in found if one.measure.name in told]
+    shown = [measure for measure in found if measure.measure.name in told]
     every = pd.concat([table.assign(measure=name) for name, table in told.items()], ignore_index=True)
     if by != "zone" and every["place"].nunique() < 2:
         return None
@@ -255,19 +255,19 @@ def _places_table(by: str, found: Sequence[Measured]) -> ApaTable | None:
         shown=shown,
         kinds=dict(zip(every["reader_group"], every["reader_kind"], strict=True)),
         has_intact=found[0].given.has_intact,
-        has_words=any(one.measure.name.endswith("_changed") for one in found),
+        has_words=any(measure.measure.name.endswith("_changed") for measure in found),
         nouns=set(nouns.values()),
         cell=lambda row, decimals: _cell(
-            Cost(row["cost"], row["low"], row["high"], row["items_of_level"]), decimals
+            CostInterval(row["cost"], row["low"], row["high"], row["items_of_level"]), decimals
         ),
         **_source(shown),
     )
 
 
-def _contrasts(one: Measured) -> list[dict[Any, Any]]:
+def _contrasts(measure: LetterCostMeasure) -> list[dict[Any, Any]]:
     """Return contrasts as they are printed, and as sentences have them: the side that costs more first, where there are two."""
     found: list[dict[Any, Any]] = []
-    by_reader = one.contrasts.groupby("reader_group", sort=False) if len(one.contrasts) else ()
+    by_reader = measure.contrasts.groupby("reader_group", sort=False) if len(measure.contrasts) else ()
     for row in (row for _, own in by_reader for row in own.to_dict("records")):
         raw = [float(row[end]) for end in ("difference", "low", "high")]
         is_slope = ": " in row["contrast"]
@@ -275,32 +275,34 @@ def _contrasts(one: Measured) -> list[dict[Any, Any]]:
         sided = [-raw[0], -raw[2], -raw[1]] if turned and not is_slope else raw
         shown, larger = (
             {
-                name: one.measure.shown(value)
+                name: measure.measure.shown(value)
                 for name, value in zip(("estimate", "low", "high"), ends, strict=True)
             }
             for ends in (raw, sided)
         )
-        sides = {"measure": one.measure, "larger": larger, "turned": turned, "is_slope": is_slope}
+        sides = {"measure": measure.measure, "larger": larger, "turned": turned, "is_slope": is_slope}
         found.append({**row, **shown, **sides})
     return found
 
 
 def contrasts_in_words(
-    found: Sequence[Measured], kinds: dict[str, str], table: ApaTable | None = None
+    found: Sequence[LetterCostMeasure], kinds: dict[str, str], table: ApaTable | None = None
 ) -> list[Block]:
     """Write significant contrasts, and those without an interval, a paragraph a reader and measure, before their table."""
     paragraphs = []
-    for one in found:
-        rows = _contrasts(one)
+    for measure in found:
+        rows = _contrasts(measure)
         for group in dict.fromkeys(row["reader_group"] for row in rows):
             own = [row for row in rows if row["reader_group"] == group]
             told = [row for row in own if not float(row["p_adjusted"]) >= ALPHA]
-            paragraphs.append({"group": str(group), "one": one, "rows": told, "left": len(own) - len(told)})
+            paragraphs.append(
+                {"group": str(group), "one": measure, "rows": told, "left": len(own) - len(told)}
+            )
     open_ = any(paragraph["left"] for paragraph in paragraphs)
     return LAYOUT.blocks("contrasts", paragraphs=paragraphs, is_open=open_, table=table, kinds=kinds)
 
 
-def costs_beside(tables: Tables, found: Sequence[Measured], kinds: dict[str, str]) -> list[Block]:
+def costs_beside(tables: Tables, found: Sequence[LetterCostMeasure], kinds: dict[str, str]) -> list[Block]:
     """Compare people's reading time with models' surprisal and accuracy, place by place; empty where either has none."""
     of_models = {BITS: _of_text(tables, found, "surprisal")}
     times = _of_text(tables, found, "reading_time")
@@ -336,9 +338,9 @@ def costs_beside(tables: Tables, found: Sequence[Measured], kinds: dict[str, str
     )
 
 
-def _of_text(tables: Tables, found: Sequence[Measured], name: str) -> list[GroupCosts]:
+def _of_text(tables: Tables, found: Sequence[LetterCostMeasure], name: str) -> list[GroupCosts]:
     """Return costs of whole texts by kind and place, and by distance too; none without intact ones."""
-    known = next((one for one in found if one.measure.name == name), None)
+    known = next((measure for measure in found if measure.measure.name == name), None)
     given = rows_of(tables, OF_TEXTS[name]) if known is None else known.given
     if given is None or not given.has_intact:
         return []
@@ -350,12 +352,13 @@ def _of_text(tables: Tables, found: Sequence[Measured], name: str) -> list[Group
     return [*(by("kind", "zone") if known is None else known.by["zone"]), *by("kind", "zone", "distance")]
 
 
-def _orders(pairs: Sequence[Pair], kind: str) -> list[tuple[str, list[str]]]:
+def _orders(pairs: Sequence[HumanModelPair], kind: str) -> list[tuple[str, list[str]]]:
     """Return the places of one kind of change in the order of people's and each model's costs, the most costly first."""
 
     def ordered(costs: list[tuple[str, float]]) -> list[str]:
         return [
-            PLACE_WORDS[place].removesuffix(" letters") for place, _ in sorted(costs, key=lambda one: -one[1])
+            PLACE_WORDS[place].removesuffix(" letters")
+            for place, _ in sorted(costs, key=lambda cost: -cost[1])
         ]
 
     people = [(row.place, row.people[TIME].value) for row in pairs[0].together if row.kind == kind]
@@ -373,12 +376,14 @@ def _orders(pairs: Sequence[Pair], kind: str) -> list[tuple[str, list[str]]]:
     return found
 
 
-def _paired(row: Beside) -> dict[str, Any]:
+def _paired(row: HumanModelCost) -> dict[str, Any]:
     """Return the costs of one kind of change at one place: percent of people's time, points of accuracy, bits."""
 
-    def scaled(cost: Cost | None, scale: Any) -> Cost | None:
+    def scaled(cost: CostInterval | None, scale: Any) -> CostInterval | None:
         return (
-            None if cost is None else Cost(scale(cost.value), scale(cost.low), scale(cost.high), cost.items)
+            None
+            if cost is None
+            else CostInterval(scale(cost.value), scale(cost.low), scale(cost.high), cost.items)
         )
 
     points = AXES[RIGHT][1]
@@ -395,7 +400,7 @@ def _paired(row: Beside) -> dict[str, Any]:
     }
 
 
-def _cell(cost: Cost | None, decimals: int) -> str:
+def _cell(cost: CostInterval | None, decimals: int) -> str:
     """Write a cost with its interval; alone if too few items support one."""
     if cost is None:
         return apa.MISSING
@@ -404,7 +409,9 @@ def _cell(cost: Cost | None, decimals: int) -> str:
     return value if ends == apa.MISSING or cost.items < FEWEST_ITEMS else apa.joined(value, ends)
 
 
-def explanations(tables: Tables, found: Sequence[Measured], told: Callable[[str], None]) -> Explanations:
+def explanations(
+    tables: Tables, found: Sequence[LetterCostMeasure], told: Callable[[str], None]
+) -> Explanations:
     """Let predictors compete for each reader on accuracy, on people's times and on models' surprisal."""
     whole = Explanations()
     used = tables.trials[tables.trials["excluded_reason"].isna()]
@@ -422,7 +429,7 @@ def explanations(tables: Tables, found: Sequence[Measured], told: Callable[[str]
             done = competing_predictors(tables, measure, folds=FOLDS, most_rows=MOST_ROWS, groups=groups)
         except (UserError, KeyError):
             continue
-        whole.remarks += [f"{noun}, {one}" for one in done.remarks]
+        whole.remarks += [f"{noun}, {remark}" for remark in done.remarks]
         if not done.table.empty and done.table["name"].nunique() > 1:
             fits = _fits(done, measure, noun)
             whole.blocks += _of_measure(done, measure, noun, fits)
@@ -434,11 +441,11 @@ def explanations(tables: Tables, found: Sequence[Measured], told: Callable[[str]
     return whole
 
 
-def _measures(used: pd.DataFrame, found: Sequence[Measured]) -> list[tuple[str, str, bool | None]]:
+def _measures(used: pd.DataFrame, found: Sequence[LetterCostMeasure]) -> list[tuple[str, str, bool | None]]:
     """Return what predictors compete for, with its noun and whether people or models alone have it."""
     is_person = used["reader_kind"].isin(PARTICIPANT_KINDS)
     asked: list[tuple[str, str, bool | None]] = []
-    if any(one.measure.name == "correct" for one in found):
+    if any(measure.measure.name == "correct" for measure in found):
         asked.append(("correct", "accuracy", None))
     times = {"reading_time": "reading time", "rt": "response time"}
     there = [name for name in times if name in used and used.loc[is_person, name].notna().any()]
@@ -460,7 +467,7 @@ def _of_measure(done: Competing, measure: str, noun: str, fits: Sequence[Reporte
         "letter_predictors",
         table.assign(text=[PREDICTORS.get(str(one), str(one)) for one in table["name"]]),
         name,
-        [one.fit for one in fits],
+        [fit.fit for fit in fits],
         measure=measure,
         is_sound=bool(table["sound"].all()),
         **values,
@@ -516,8 +523,8 @@ def _fits(done: Competing, measure: str, noun: str) -> list[ReportedFit]:
 def gathered(remarks: Sequence[str]) -> list[str]:
     """Report once what several readers or predictors have in common."""
     heads: dict[str, list[str]] = {}
-    for one in remarks:
-        head, _, rest = one.partition(": ")
+    for remark in remarks:
+        head, _, rest = remark.partition(": ")
         heads.setdefault(rest, []).append(head)
     unable: dict[tuple[str, ...], list[str]] = {}
     told = []

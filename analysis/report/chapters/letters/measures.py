@@ -9,19 +9,19 @@ import numpy as np
 import pandas as pd
 
 from analysis.costs.ratios import Profile
-from analysis.multiple_comparisons import interval_levels, with_adjusted
 from analysis.figures.letters import FEWEST_ITEMS, KIND_LOOKS, CurvePanel, CurvePoint
 from analysis.letters.letter_costs import (
     SEPARATOR,
     GroupCosts,
+    LetterContrast,
     LetterRows,
-    Question,
     agreeing,
     contrast_table,
     cost_table,
     group_costs,
     letter_rows,
 )
+from analysis.multiple_comparisons import interval_levels, with_adjusted
 from analysis.plan import ALPHA
 from analysis.readers import PARTICIPANT_KINDS
 from analysis.results import Analysis, Coefficient, Contrast, estimated_of
@@ -69,7 +69,7 @@ MEASURES = tuple(
 
 
 @dataclass(frozen=True)
-class Measured:
+class LetterCostMeasure:
     """Costs of letters on one measure."""
 
     measure: LetterMeasure
@@ -94,7 +94,7 @@ class Measured:
         return found
 
 
-def measured(tables: Tables, analyses: Sequence[Analysis] = ()) -> tuple[list[Measured], list[str]]:
+def measured(tables: Tables, analyses: Sequence[Analysis] = ()) -> tuple[list[LetterCostMeasure], list[str]]:
     """Measure what changed letters cost on each measure (people's times of words where they were recorded), with remarks.
 
     Empty where no reader met changed letters.
@@ -114,9 +114,9 @@ def measured(tables: Tables, analyses: Sequence[Analysis] = ()) -> tuple[list[Me
         if not by["zone"]:
             continue
         had.add(measure.people)
-        remarks += [f"{measure.noun}{', ' if ': ' in one else ': '}{one}" for one in given.remarks]
+        remarks += [f"{measure.noun}{', ' if ': ' in remark else ': '}{remark}" for remark in given.remarks]
         contrasts = contrast_table([*by["zone"], *by["distance"]], _questions(by))
-        found.append(Measured(measure, given, by, contrasts))
+        found.append(LetterCostMeasure(measure, given, by, contrasts))
     return [_with_tested(one, analyses) for one in _adjusted(found, analyses)], remarks
 
 
@@ -135,37 +135,37 @@ def rows_of(tables: Tables, measure: LetterMeasure) -> LetterRows | None:
 
 
 def _estimated(
-    one: Measured, group: str, analyses: Sequence[Analysis]
+    measure: LetterCostMeasure, group: str, analyses: Sequence[Analysis]
 ) -> dict[tuple[str, str], Contrast | Coefficient]:
     """Return what the Results estimate of a reader's measure; nothing where letters were changed in several ways."""
-    kinds = {level.split(SEPARATOR)[0] for costs in one.by["zone"] for level in costs.profile.levels}
-    return estimated_of(analyses, one.measure.name, group) if len(kinds) == 1 else {}
+    kinds = {level.split(SEPARATOR)[0] for costs in measure.by["zone"] for level in costs.profile.levels}
+    return estimated_of(analyses, measure.measure.name, group) if len(kinds) == 1 else {}
 
 
-def _ends(one: Measured, contrast: Contrast | Coefficient) -> tuple[float, float, float]:
+def _ends(measure: LetterCostMeasure, contrast: Contrast | Coefficient) -> tuple[float, float, float]:
     """Return a difference of the Results, with its ends, on the scale of costs."""
-    scale = -0.01 if one.measure.name == "correct" else 1.0  # accuracy lost is a share
+    scale = -0.01 if measure.measure.name == "correct" else 1.0  # accuracy lost is a share
     low, high = sorted((scale * contrast.low, scale * contrast.high))
     return scale * contrast.estimate, low, high
 
 
-def _with_tested(one: Measured, analyses: Sequence[Analysis]) -> Measured:
+def _with_tested(measure: LetterCostMeasure, analyses: Sequence[Analysis]) -> LetterCostMeasure:
     """Give costs by place that the Results report their estimates and intervals there."""
     costs = []
-    for of_group in one.by["zone"] if one.given.has_intact else ():
+    for of_group in measure.by["zone"] if measure.given.has_intact else ():
         tested = {
-            level: _ends(one, contrast)
-            for (first, second), contrast in _estimated(one, of_group.group, analyses).items()
+            level: _ends(measure, contrast)
+            for (first, second), contrast in _estimated(measure, of_group.group, analyses).items()
             for level in of_group.profile.levels
             if level.split(SEPARATOR)[1] == first and second not in ZONES
         }
         costs.append(replace(of_group, profile=of_group.profile.with_tested(tested)))
     others = {
         by: [_like(each, [cost.profile for cost in costs if cost.group == each.group]) for each in own]
-        for by, own in one.by.items()
+        for by, own in measure.by.items()
         if costs and by != "zone"
     }
-    return replace(one, by={**one.by, **others, "zone": costs}) if costs else one
+    return replace(measure, by={**measure.by, **others, "zone": costs}) if costs else measure
 
 
 def _like(costs: GroupCosts, zones: Sequence[Profile]) -> GroupCosts:
@@ -181,14 +181,16 @@ def _like(costs: GroupCosts, zones: Sequence[Profile]) -> GroupCosts:
     return replace(costs, profile=own.with_tested(tested))
 
 
-def _adjusted(found: Sequence[Measured], analyses: Sequence[Analysis]) -> list[Measured]:
+def _adjusted(found: Sequence[LetterCostMeasure], analyses: Sequence[Analysis]) -> list[LetterCostMeasure]:
     """Adjust all p values of the chapter by Benjamini and Hochberg, as none was planned, and make the intervals agree.
 
     What the Results test keeps its p and interval there.
     """
     if not found:
         return []
-    table = pd.concat([one.contrasts.assign(_of=place) for place, one in enumerate(found)], ignore_index=True)
+    table = pd.concat(
+        [measure.contrasts.assign(_of=place) for place, measure in enumerate(found)], ignore_index=True
+    )
     tested: dict[int, tuple[float, ...]] = {}
     for place, row in enumerate(table.to_dict("records")):
         one = found[row["_of"]]
@@ -205,12 +207,12 @@ def _adjusted(found: Sequence[Measured], analyses: Sequence[Analysis]) -> list[M
     for place, values in tested.items():
         table.loc[place, ["difference", "low", "high", "p_adjusted"]] = values
     return [
-        replace(one, contrasts=table[table["_of"] == place].drop(columns=["draws", "_of"]))
-        for place, one in enumerate(found)
+        replace(measure, contrasts=table[table["_of"] == place].drop(columns=["draws", "_of"]))
+        for place, measure in enumerate(found)
     ]
 
 
-def _questions(by: dict[str, list[GroupCosts]]) -> list[Question]:
+def _questions(by: dict[str, list[GroupCosts]]) -> list[LetterContrast]:
     """Return the questions that the levels allow: about places, kinds and distance."""
     levels = _told_apart(by["zone"])
     kinds = [kind for kind in KIND_LOOKS if any(level.startswith(kind + SEPARATOR) for level in levels)]
@@ -227,7 +229,7 @@ def _questions(by: dict[str, list[GroupCosts]]) -> list[Question]:
     there = {
         name: [pair for pair in pairs if {*pair[0], *pair[1]} <= levels] for name, pairs in sides.items()
     }
-    asked = [Question.of_pairs(name, pairs) for name, pairs in there.items() if pairs]
+    asked = [LetterContrast.of_pairs(name, pairs) for name, pairs in there.items() if pairs]
     return asked + _of_distance(by["distance"], kinds)
 
 
@@ -242,37 +244,37 @@ _COMPARED = {
 
 def _told_apart(costs: Sequence[GroupCosts]) -> set[str]:
     """Return the levels of which every reader that met them met enough items for an interval."""
-    levels = {level for one in costs for level in one.profile.levels}
-    few = {level for one in costs for level, many in one.items_of.items() if many < FEWEST_ITEMS}
+    levels = {level for cost in costs for level in cost.profile.levels}
+    few = {level for cost in costs for level, many in cost.items_of.items() if many < FEWEST_ITEMS}
     return levels - few
 
 
-def _of_distance(costs: Sequence[GroupCosts], kinds: Sequence[str]) -> list[Question]:
+def _of_distance(costs: Sequence[GroupCosts], kinds: Sequence[str]) -> list[LetterContrast]:
     asked = []
     for kind in kinds:
         there = sorted(level for level in _told_apart(costs) if level.startswith(kind + SEPARATOR))
         places = {level: float(level.split(SEPARATOR)[1]) for level in there}
         if len(set(places.values())) > 1:
-            asked.append(Question.of_slope(f"{kind}: each letter farther apart", places))
+            asked.append(LetterContrast.of_slope(f"{kind}: each letter farther apart", places))
     return asked
 
 
-def panels(found: Sequence[Measured]) -> list[CurvePanel]:
+def panels(found: Sequence[LetterCostMeasure]) -> list[CurvePanel]:
     """Return the panels of the letter-position curves, reader by reader.
 
     Position by position from either end where that tells more than initial, internal and final letters do: where at least two
     positions have items enough, and at least half of the items are at a position at all (sentences whose words are changed in
     different positions are at none).
     """
-    made = [panel for one in found for panel in _panels(one)]
+    made = [panel for measure in found for panel in _panels(measure)]
     order = list(dict.fromkeys(panel.group for panel in made))
     return sorted(made, key=lambda panel: order.index(panel.group))
 
 
-def _panels(one: Measured) -> list[CurvePanel]:
-    from_start, from_end, zones = (one.table(name) for name in ("place", "place_from_end", "zone"))
+def _panels(measure: LetterCostMeasure) -> list[CurvePanel]:
+    from_start, from_end, zones = (measure.table(name) for name in ("place", "place_from_end", "zone"))
     made = []
-    for costs in one.by["zone"]:
+    for costs in measure.by["zone"]:
         segments = [
             _segment(from_start, costs.group, "letter from the start"),
             _segment(from_end, costs.group, "letter from the end", backwards=True),
@@ -286,7 +288,7 @@ def _panels(one: Measured) -> list[CurvePanel]:
         )
         if len(known) < len(segments):
             shown = (zone_segment(zones, costs.group),)
-        made.append(CurvePanel(costs.group, costs.kind, one.measure.noun, one.axis, shown))
+        made.append(CurvePanel(costs.group, costs.kind, measure.measure.noun, measure.axis, shown))
     return made
 
 

@@ -25,17 +25,17 @@ from analysis.measures.levels import levels_of
 from analysis.measures.retention import cost_ratios
 from analysis.measures.similarity import FILE
 from analysis.names import upper_first
-from analysis.reproductions import mind_scramble as paper
 from analysis.readers import group_order, kinds_of, marked
 from analysis.report.apa_tables import ApaTable, Origin
 from analysis.report.blocks import Block, Chapter, Material
 from analysis.report.chapters.representations import sets_table
-from analysis.report.layout import Layout
+from analysis.report.layout import ChapterLayout
 from analysis.report.studies_page import Page
+from analysis.reproductions import mind_scramble as paper
 from analysis.tables import Tables
 from stimuli.errors import UserError
 
-LAYOUT = Layout(Path(__file__).parent)
+LAYOUT = ChapterLayout(Path(__file__).parent)
 _MEANS = "means by item, then over items"
 _ANSWERS = ("response_status", "replicate", GROUP, "item_id")
 _COSINES = Origin(columns=("similarity",), rows=f"answers of used trials; {_MEANS}", file=FILE)
@@ -84,14 +84,16 @@ def write(material: Material) -> Chapter | None:
     study = str(tables.dictionary["study"])
     values = paper.values_of(tables, factor)
     blocks: list[Block] = []
-    for place, one in enumerate(values):
-        blocks += _of_values(one, kinds, study, f"_{one.measure.key}" if place else "")
+    for place, value in enumerate(values):
+        blocks += _of_values(value, kinds, study, f"_{value.measure.key}" if place else "")
     blocks += _costs(tables, factor, kinds, study)
     blocks += _similarity(tables, study)
     blocks += _faults(tables, kinds)
     if not kinds:
         return None
-    methods = LAYOUT.paragraphs("methods", measures=[one.measure.method for one in values]) if blocks else ()
+    methods = (
+        LAYOUT.paragraphs("methods", measures=[value.measure.method for value in values]) if blocks else ()
+    )
     blocks = blocks or LAYOUT.blocks("not_judged")
     return LAYOUT.chapter("mind-scramble", blocks, kinds, kinds, methods=methods)
 
@@ -121,8 +123,8 @@ def _of_values(values: paper.Values, kinds: Mapping[str, str], study: str, behin
 
 def steepest(found: Sequence[paper.Slope], kinds: Mapping[str, str]) -> dict[str, Any]:
     """Return whether any series falls by as much as is shown, and of those whose items differ the one that falls most."""
-    readers = [one for one in found if kinds[one.group] != "baseline"] or list(found)
-    falling = [one for one in readers if round(one.slope, 2) < 0]
+    readers = [slope for slope in found if kinds[slope.group] != "baseline"] or list(found)
+    falling = [reader for reader in readers if round(reader.slope, 2) < 0]
     sure = [one for one in falling if math.isfinite(one.low)]
     return {"falling": bool(falling), "steepest": min(sure, key=lambda one: one.slope, default=None)}
 
@@ -195,7 +197,7 @@ def _head(parts: Sequence[paper.Part], title: str, values: paper.Values) -> str:
 def _of_measures(parts: Sequence[paper.Part]) -> Row:
     """Return the end of a title, where there is but one measure, and which remarks measures need."""
     measures = {values.measure for _, values in parts}
-    names = {one.name for one in measures}
+    names = {measure.name for measure in measures}
     return {
         "measured": f": {names.pop()}" if len(names) == 1 else "",
         "in_place": paper.IN_PLACE in measures,
@@ -229,9 +231,9 @@ def floor_table(
 ) -> ApaTable | None:
     """Lay out cosines above those of answers about different texts, bootstraps seeded by ``study`` or each part; None without."""
     rows = [
-        {"head": title if len(parts) > 1 else "", **vars(one)}
+        {"head": title if len(parts) > 1 else "", **vars(floor)}
         for title, values in parts
-        for one in paper.floors(values, study or title)
+        for floor in paper.floors(values, study or title)
     ]
     return LAYOUT.table("floors", rows, name, kinds=kinds, file=FILE) if rows else None
 
@@ -265,12 +267,12 @@ def slope_table(
     name: str, found: Sequence[paper.Slope], kinds: Mapping[str, str], values: paper.Values
 ) -> ApaTable:
     """Lay out the series of Figure 4 with the points lost for each operation."""
-    order = list(dict.fromkeys(one.operation for one in found))
+    order = list(dict.fromkeys(slope.operation for slope in found))
     rows = [
         {**vars(one), "by_count": dict(zip(one.counts, one.means, strict=True))}
-        for one in sorted(found, key=lambda one: order.index(one.operation))
+        for one in sorted(found, key=lambda slope: order.index(slope.operation))
     ]
-    counts = range(max(max(one.counts) for one in found) + 1)
+    counts = range(max(max(slope.counts) for slope in found) + 1)
     told: Row = {"kinds": kinds, "measure": values.measure.name, "counts_shown": counts}
     return LAYOUT.table("slopes", rows, name, origin=ORIGINS[values.measure], **told)
 

@@ -12,26 +12,26 @@ from markupsafe import Markup
 
 from analysis import apa
 from analysis.answers import judged
-from analysis.plan_runner import analyse_missingness
+from analysis.cluster_sampling import drawn_readers
 from analysis.factorial import TRIALS_FOR_A_SLOPE
 from analysis.frames import OF_RECORDING
 from analysis.measures.accuracy import accuracy, asked, missingness, with_chance
 from analysis.names import stem_of
 from analysis.plan import MEASURES, Plan
+from analysis.plan_runner import analyse_missingness
 from analysis.preprocessing.exclusions import sessions_against_rules, time_bounds
 from analysis.preprocessing.participant_flow import flow_steps, time_steps
 from analysis.readers import group_order, headed, in_order, marked, named
 from analysis.report.apa_tables import Origin
 from analysis.report.blocks import Block, Chapter, Draft, Material, ReportedFit
-from analysis.report.layout import Layout
-from analysis.report.subgroups import Part, crossed_parts, draft_of_part, parts_of
+from analysis.report.fit_warnings import warnings_of
+from analysis.report.layout import ChapterLayout
 from analysis.report.results import paragraphs
 from analysis.report.results.tables import contrast_table, model_table
 from analysis.report.results.together import Together
-from analysis.report.fit_warnings import warnings_of
+from analysis.report.subgroups import TrialPart, crossed_parts, draft_of_part, parts_of
 from analysis.results import Analysis
 from analysis.tables import Tables
-from analysis.cluster_sampling import drawn_readers
 from stimuli.errors import UserError
 
 FEWEST = 20  # missing answers of the readers of a plan below which no model of them is fitted
@@ -39,7 +39,7 @@ MOST_ROWS = 15_000
 """Analysed trials above which the model of missing answers takes whole readers drawn by a stable hash."""
 
 
-LAYOUT = Layout(Path(__file__).parent, fewest=FEWEST, slopes=TRIALS_FOR_A_SLOPE)
+LAYOUT = ChapterLayout(Path(__file__).parent, fewest=FEWEST, slopes=TRIALS_FOR_A_SLOPE)
 OF_STEPS = "formulas and log-likelihoods of the models fitted before the reported one, to the same rows"
 
 
@@ -117,7 +117,7 @@ def _rule_rows(held: pd.DataFrame) -> Iterator[dict[str, Any]]:
         meets = own["meets"].fillna(False).astype(bool)
         excluded = own["excluded"].astype(bool)
         counts = [known.sum(), meets.sum(), (meets & excluded).sum(), (~meets & excluded).sum()]
-        told = [apa.count(int(one)) for one in counts] if known.any() else [apa.MISSING] * 4
+        told = [apa.count(int(count)) for count in counts] if known.any() else [apa.MISSING] * 4
         yield {"rule": f"{str(sign).replace('_', ' ')}: {rule}", "counts": told}
 
 
@@ -158,7 +158,7 @@ def _missing(material: Material) -> Draft:
 class _Part:
     """What is missing in one part of a study."""
 
-    part: Part
+    part: TrialPart
     counts: pd.DataFrame
     shares: pd.DataFrame
     plan: Plan | None
@@ -174,8 +174,8 @@ def _of_factor(own: Sequence[_Part], material: Material) -> Draft:
     """Write what is missing by one factor; its parts share their tables."""
     part, is_alone = own[0].part, len(own) == 1
     counts, shares = (
-        pd.concat([one.named(table, is_alone=is_alone) for one, table in zip(own, tables, strict=True)])
-        for tables in ([one.counts for one in own], [one.shares for one in own])
+        pd.concat([part.named(table, is_alone=is_alone) for part, table in zip(own, tables, strict=True)])
+        for tables in ([part.counts for part in own], [part.shares for part in own])
     )
     fixed = (
         "reader_group",
@@ -210,7 +210,7 @@ def _of_factor(own: Sequence[_Part], material: Material) -> Draft:
             **told,
         )
     )
-    planned = [(one.part, one.plan, one.counts) for one in own if one.plan is not None]
+    planned = [(part.part, part.plan, part.counts) for part in own if part.plan is not None]
     draft.add(_models(planned, material))
     return draft_of_part(draft, part) if is_alone else draft
 
@@ -228,9 +228,9 @@ def _of_reader(group: str, own: pd.DataFrame) -> dict[str, Any]:
     }
 
 
-def _plan_of(material: Material, part: Part) -> Plan | None:
+def _plan_of(material: Material, part: TrialPart) -> Plan | None:
     """Return a comparison of accuracy by a factor, freed of what was planned for accuracy alone."""
-    found = [one.plan for one in material.analyses if one.plan.measure.name == "correct"]
+    found = [analysis.plan for analysis in material.analyses if analysis.plan.measure.name == "correct"]
     of_factor = [
         plan
         for plan in found
@@ -242,16 +242,16 @@ def _plan_of(material: Material, part: Part) -> Plan | None:
         return None
     plan = of_factor[0]
     groups = tuple(dict.fromkeys(group for one in of_factor for group in one.groups))
-    contrasts = tuple(replace(one, direction="two-sided") for one in plan.contrasts)
+    contrasts = tuple(replace(contrast, direction="two-sided") for contrast in plan.contrasts)
     return replace(
         plan, name=f"accuracy by {part.factor}{part.told}", planned=False, groups=groups, contrasts=contrasts, key="",
         family="", equivalence=None, formula=None, fallback=None, exclude={}, remarks=(), trials=part.trials, within=part.within,
     )  # fmt: skip
 
 
-def _models(planned: Sequence[tuple[Part, Plan, pd.DataFrame]], material: Material) -> Draft:
+def _models(planned: Sequence[tuple[TrialPart, Plan, pd.DataFrame]], material: Material) -> Draft:
     """Write whether missing answers depend on a factor, in each part of a study that has enough of them."""
-    draft, analyses = Draft(), list[tuple[Part, Analysis]]()
+    draft, analyses = Draft(), list[tuple[TrialPart, Analysis]]()
     few, never, drawn = list[int](), dict[str, None](), ""
     for part, plan, counts in planned:
         lacking = counts.groupby("reader_group", sort=False)["missing"].sum()
@@ -265,7 +265,7 @@ def _models(planned: Sequence[tuple[Part, Plan, pd.DataFrame]], material: Materi
         analyses.append((part, analyse_missingness(replace(plan, groups=groups), bounded)))
         never |= dict.fromkeys(named(group, material.kinds) for group in plan.groups if group not in groups)
     if few:
-        readers = [named(one, material.kinds) for one in planned[0][1].groups]
+        readers = [named(group, material.kinds) for group in planned[0][1].groups]
         draft.blocks.append(
             LAYOUT.sentences("too_few", many=max(few), parts=len(few), all=len(planned), readers=readers)
         )
@@ -277,7 +277,7 @@ def _models(planned: Sequence[tuple[Part, Plan, pd.DataFrame]], material: Materi
     return draft
 
 
-def _told(done: Sequence[tuple[Part, Analysis]], material: Material) -> Draft:
+def _told(done: Sequence[tuple[TrialPart, Analysis]], material: Material) -> Draft:
     """Write the models of missing answers by one factor: one alone, those of several parts together."""
     part, first = done[0]
     name, is_alone = f"missing_model_{stem_of(first.plan.factor, None, ())}", len(done) == 1
@@ -292,7 +292,7 @@ def _told(done: Sequence[tuple[Part, Analysis]], material: Material) -> Draft:
     if not results:
         return draft
     table = contrast_table(results[0], f"{name}_differences", results[1:])
-    warnings = [text for one in results for text in warnings_of(one)]
+    warnings = [text for result in results for text in warnings_of(result)]
     draft.blocks = [*LAYOUT.blocks("differences", warnings=warnings, table=table), *draft.blocks, table]
     for part, analysis in done:
         draft.add(_fitted(analysis, name) if is_alone else draft_of_part(_fitted(analysis, name), part))

@@ -14,18 +14,20 @@ from analysis.mixed import simulated_residuals
 from analysis.names import plain
 from analysis.plan import ALPHA
 from analysis.report.blocks import Block, Chapter, Material
-from analysis.report.layout import Layout
+from analysis.report.layout import ChapterLayout
 from analysis.results import Analysis
 from analysis.shares import influences
 
-LAYOUT = Layout(Path(__file__).parent)
+LAYOUT = ChapterLayout(Path(__file__).parent)
 MOST_MODELS = 6
 MOST_ROWS = 20_000  # rows above which a model is not checked
 
 
 def write(material: Material) -> Chapter | None:
     """Write the checks of the planned models; None where there are none."""
-    wanted = [one for one in material.analyses if one.plan.planned and one.has_results][:MOST_MODELS]
+    wanted = [analysis for analysis in material.analyses if analysis.plan.planned and analysis.has_results][
+        :MOST_MODELS
+    ]
     blocks: list[Block] = []
     for one in wanted:
         if 0 < len(one.rows) <= MOST_ROWS:

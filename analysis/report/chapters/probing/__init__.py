@@ -15,12 +15,12 @@ from analysis import apa
 from analysis.figures.inside import ModelLayers, accuracy_figures, step_figure
 from analysis.inside.probing import Probing, probings
 from analysis.inside.probing_fit import CONDITION, INNER_FOLDS, TARGETS, settings_of
-from analysis.inside.probing_intervals import RESAMPLES, Accuracies, Estimates, accuracies, widening
+from analysis.inside.probing_intervals import RESAMPLES, Accuracies, ProbeEstimates, accuracies, widening
 from analysis.report.blocks import Block, Chapter, Material
-from analysis.report.layout import Layout
+from analysis.report.layout import ChapterLayout
 from analysis.tables import Tables
 
-LAYOUT = Layout(Path(__file__).parent)
+LAYOUT = ChapterLayout(Path(__file__).parent)
 SOURCES = ("cao2023", "tenney2019", "hewitt2019", "pedregosa2011")
 SOURCES_OF_FOLDS = ("nadeau2003", "bengio2004")
 TOLD_IN_FULL = 4  # up to so many models are told one by one; of more, tables and figures tell
@@ -94,7 +94,7 @@ def _of_target(target: str, models: Sequence[Probed], tables: Tables, *, headed:
     share_of = dict(zip(first.classes, shares, strict=True))
     named = first.conditions if target == CONDITION else first.classes
     layers = f"probing_layers_{target}"
-    layered = [ModelLayers(one.name, one.found) for one in models]
+    layered = [ModelLayers(model.name, model.found) for model in models]
     title = f"Accuracy of probes by layer and condition: {what}"
     drawn = accuracy_figures(layers, title, layered, what)
     title, name = "What each layer adds to the accuracy of the probe", f"probing_steps_{target}"
@@ -106,9 +106,9 @@ def _of_target(target: str, models: Sequence[Probed], tables: Tables, *, headed:
     values: dict[str, Any] = {
         "what": what,
         "is_condition": target == CONDITION,
-        "several": any(len(one.conditions) > 1 for one in models),
+        "several": any(len(model.conditions) > 1 for model in models),
         "intervals": models[0].found.intervals,
-        "names": [one.name for one in models],
+        "names": [model.name for model in models],
         "factors": tables.factors,
         "resamples": RESAMPLES,
         "ends": _ends,
@@ -120,43 +120,43 @@ def _of_target(target: str, models: Sequence[Probed], tables: Tables, *, headed:
         heading=what[0].upper() + what[1:] if headed else "",
         shares=[f"{name} {apa.percent(share_of[name], 0)}" for name in named],
         probing=first,
-        models=[_in_words(one) for one in models[:TOLD_IN_FULL]],
-        cautions=[(one.name, said) for one in models if (said := _cautions(one))],
-        most_frequent=max(one.by_label[1] for one in models),
-        is_skewed=any(one.by_label[1] > 1 / len(one.probing.classes) + SKEWED for one in models),
+        models=[_in_words(model) for model in models[:TOLD_IN_FULL]],
+        cautions=[(model.name, said) for model in models if (said := _cautions(model))],
+        most_frequent=max(model.by_label[1] for model in models),
+        is_skewed=any(model.by_label[1] > 1 / len(model.probing.classes) + SKEWED for model in models),
         overview=LAYOUT.table("overview", _overview(models), f"probing_{target}", **values),
         layers=LAYOUT.table("layers", _layers(models), layers, **values),
         controls=LAYOUT.table("controls", _controls(models), f"probing_controls_{target}", **values),
         drawn=[*drawn, *steps],
-        pointed=[layers, *(one.name for one in steps[:TOLD_IN_FULL])],
+        pointed=[layers, *(step.name for step in steps[:TOLD_IN_FULL])],
     )
 
 
-def _in_words(one: Probed) -> dict[str, Any]:
+def _in_words(probed: Probed) -> dict[str, Any]:
     """Return from where on a model's accuracy lies above chance in which conditions, and where it differs from the first."""
     above: dict[int, list[str]] = {}
     never: list[str] = []
-    for place, level in enumerate(one.conditions):
-        first = one.first_above(place)
+    for place, level in enumerate(probed.conditions):
+        first = probed.first_above(place)
         (never if first is None else above.setdefault(first, [])).append(level)
-    against = one.found.against
+    against = probed.found.against
     differing = {
         word: [
-            f"{level} ({apa.number(100 * abs(against.value[place, one.last]), 1)} points)"
-            for place, level in enumerate(one.conditions[1:])
+            f"{level} ({apa.number(100 * abs(against.value[place, probed.last]), 1)} points)"
+            for place, level in enumerate(probed.conditions[1:])
             if sure[place]
         ]
         for word, sure in (
-            ("below", against.high_all[:, one.last] < 0),
-            ("above", against.low_all[:, one.last] > 0),
+            ("below", against.high_all[:, probed.last] < 0),
+            ("above", against.low_all[:, probed.last] > 0),
         )
     }
-    return {"one": one, "above": sorted(above.items()), "never": never, "differing": differing}
+    return {"one": probed, "above": sorted(above.items()), "never": never, "differing": differing}
 
 
-def _cautions(one: Probed) -> tuple[Markup, ...]:
+def _cautions(probed: Probed) -> tuple[Markup, ...]:
     """Say what a reader must know of a model's probes."""
-    own = one.probing
+    own = probed.probing
     return LAYOUT.paragraphs(
         "cautions",
         left_out=own.left_out,
@@ -169,30 +169,36 @@ def _cautions(one: Probed) -> tuple[Markup, ...]:
 
 
 def _overview(models: Sequence[Probed]) -> Iterator[dict[str, Any]]:
-    for one in models:
-        for place, level in enumerate(one.conditions):
-            first, best = one.first_above(place), one.steepest(place)
-            yield {"one": one, "place": place, "level": level, "first": first, "best": best}
+    for model in models:
+        for place, level in enumerate(model.conditions):
+            first, best = model.first_above(place), model.steepest(place)
+            yield {"one": model, "place": place, "level": level, "first": first, "best": best}
 
 
 def _layers(models: Sequence[Probed]) -> Iterator[dict[str, Any]]:
-    for one in models:
-        for place, level in enumerate(one.found.names):
-            is_compared = 0 < place < len(one.conditions)
-            for layer in range(one.last + 1):
-                yield {"one": one, "place": place, "level": level, "layer": layer, "is_compared": is_compared}
+    for model in models:
+        for place, level in enumerate(model.found.names):
+            is_compared = 0 < place < len(model.conditions)
+            for layer in range(model.last + 1):
+                yield {
+                    "one": model,
+                    "place": place,
+                    "level": level,
+                    "layer": layer,
+                    "is_compared": is_compared,
+                }
 
 
 def _controls(models: Sequence[Probed]) -> Iterator[dict[str, Any]]:
     """Yield of every layer its penalties, and means of folds on training items, weighted by their number."""
-    for one in models:
-        weights = [len(split.train) for split in one.probing.dealt.splits]
-        for layer, probed in enumerate(one.probing.layers):
+    for model in models:
+        weights = [len(split.train) for split in model.probing.dealt.splits]
+        for layer, probed in enumerate(model.probing.layers):
             controls = probed.trained_controls
             learnt = np.average(controls.mean(axis=1), weights=weights) if controls.size else np.nan
             low, high = probed.penalties.min(), probed.penalties.max()
             yield {
-                "one": one,
+                "one": model,
                 "layer": layer,
                 "penalties": f"{low:g}" if low == high else f"{low:g} to {high:g}",
                 "trained": float(np.average(probed.trained, weights=weights)),
@@ -200,13 +206,13 @@ def _controls(models: Sequence[Probed]) -> Iterator[dict[str, Any]]:
             }
 
 
-def _ends(estimates: Estimates, place: int, layer: int, together: bool = False) -> str:
+def _ends(estimates: ProbeEstimates, place: int, layer: int, together: bool = False) -> str:
     """Write an interval in percent, by itself or together with those of all layers and conditions."""
     low, high = (estimates.low_all, estimates.high_all) if together else (estimates.low, estimates.high)
     return apa.interval(100 * low[place, layer], 100 * high[place, layer], 1)
 
 
-def _with_ends(estimates: Estimates, place: int, layer: int, together: bool = False) -> str:
+def _with_ends(estimates: ProbeEstimates, place: int, layer: int, together: bool = False) -> str:
     """Write a percentage with its interval."""
     value = apa.number(100 * estimates.value[place, layer], 1)
     return apa.joined(value, _ends(estimates, place, layer, together))
@@ -221,13 +227,13 @@ def _methods(tables: Tables, found: Sequence[Probing]) -> tuple[Markup, ...]:
     return LAYOUT.paragraphs(
         "methods",
         settings=settings,
-        whats=[TARGETS[target] for target in dict.fromkeys(one.target for one in found)],
-        values=[f"{one:.10f}".rstrip("0").rstrip(".") for one in settings.penalties],
+        whats=[TARGETS[target] for target in dict.fromkeys(probing.target for probing in found)],
+        values=[f"{penalty:.10f}".rstrip("0").rstrip(".") for penalty in settings.penalties],
         test_splits=found[0].dealt.test_splits,
         folds=apa.NUMBERS[folds] if folds < len(apa.NUMBERS) else folds,
         inner_folds=INNER_FOLDS,
         scikit_learn=metadata.version("scikit-learn"),
-        predicts_conditions=any(one.target == CONDITION for one in found),
+        predicts_conditions=any(probing.target == CONDITION for probing in found),
         resamples=RESAMPLES,
-        widest=max(widening(len(one.dealt.splits)) for one in found),
+        widest=max(widening(len(probing.dealt.splits)) for probing in found),
     )

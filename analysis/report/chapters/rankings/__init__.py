@@ -9,18 +9,18 @@ from pathlib import Path
 import numpy as np
 
 from analysis import rankings
-from analysis.multiple_comparisons import with_adjusted
 from analysis.figures.fidelity import recovery_figure, size_figure, told_size
 from analysis.measures.accuracy import asked
 from analysis.mixed.inference import corrected
+from analysis.multiple_comparisons import with_adjusted
 from analysis.names import upper_first
 from analysis.readers import PARTICIPANT_KINDS, spoken
 from analysis.report.blocks import Block, Chapter, Material
-from analysis.report.layout import Layout
+from analysis.report.layout import ChapterLayout
 from analysis.report.subgroups import of_part, parts_by
 from stimuli.errors import UserError
 
-LAYOUT = Layout(Path(__file__).parent)
+LAYOUT = ChapterLayout(Path(__file__).parent)
 MANY_MODELS = 8  # fewer models do not support conclusions about models in general
 MOST_REPORTED = 8  # pairs of readers whose error consistency the text reports
 Missing = list[tuple[str, str]]  # what is not estimable: a passage of the text, and the reason
@@ -34,7 +34,7 @@ def write(material: Material) -> Chapter | None:
     ]
     if not material.tables.factors or used["reader"].nunique() < 2:
         return None
-    planned = [one.plan.factor for one in material.analyses if one.plan.planned]
+    planned = [analysis.plan.factor for analysis in material.analyses if analysis.plan.planned]
     known = list(material.tables.factors)
     factor = next((name for name in planned if name in known), known[0])
     groups = [str(group) for group in used["reader_group"].unique()]
@@ -140,7 +140,7 @@ def _matched(
     found: list[tuple[str, rankings.Matching]] = []
     for who, groups in sides:
         try:
-            found += [(who, one) for one in rankings.matchings(vectors, groups, study)]
+            found += [(who, matching) for matching in rankings.matchings(vectors, groups, study)]
         except UserError as error:
             missing.append(("no_errors", error.message))
     if not found:

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from analysis.answers import judged
 from analysis.intervals import OF_SHARES
 from analysis.measures.accuracy import GROUP, against_chance, with_chance
-from analysis.measures.levels import Levels, levels_of
+from analysis.measures.levels import LevelMeanings, levels_of
 from analysis.measures.resampling import bootstrap
 from analysis.measures.retention import cost_ratios, relative_gains, retentions
 from analysis.measures.similarity import scored_similarities
@@ -21,13 +21,13 @@ from analysis.preprocessing.exclusions import TIMED
 from analysis.readers import group_order, in_order, kinds_of
 from analysis.report.blocks import Block, Chapter, Material
 from analysis.report.described import with_copies_told
-from analysis.report.layout import Layout
+from analysis.report.layout import ChapterLayout
 from analysis.report.subgroups import of_part, parts_of
 from analysis.tables import Tables
 from stimuli.errors import UserError
 from stimuli.seeds import stable_seed
 
-LAYOUT = Layout(Path(__file__).parent)
+LAYOUT = ChapterLayout(Path(__file__).parent)
 
 
 def write(material: Material) -> Chapter | None:
@@ -70,7 +70,7 @@ def write(material: Material) -> Chapter | None:
     return LAYOUT.chapter("ratios", blocks, kinds, kinds, sources=("cao2023",))
 
 
-def _accuracy_rows(tables: Tables, does: Levels) -> pd.DataFrame:
+def _accuracy_rows(tables: Tables, does: LevelMeanings) -> pd.DataFrame:
     """Return the trials that can be right or wrong, where the intact level and another one have some; else none."""
     trials = tables.trials
     rows = trials[judged(trials) & trials[does.factor].notna()]
@@ -87,7 +87,7 @@ def _readers(table: pd.DataFrame, kinds: dict[str, str]) -> list[tuple[str, list
     return [(str(group), own.to_dict("records")) for group, own in groups if kinds[str(group)] != "baseline"]
 
 
-def _gains(tables: Tables, does: Levels, study: str) -> Iterator[Block]:
+def _gains(tables: Tables, does: LevelMeanings, study: str) -> Iterator[Block]:
     rows = _accuracy_rows(tables, does)
     if does.intact is None or rows.empty:
         return
@@ -115,7 +115,7 @@ def _gains(tables: Tables, does: Levels, study: str) -> Iterator[Block]:
     )
 
 
-def _retentions(tables: Tables, does: Levels, study: str) -> Iterator[Block]:
+def _retentions(tables: Tables, does: LevelMeanings, study: str) -> Iterator[Block]:
     rows = _accuracy_rows(tables, does)
     transforms = [level for level in does.changed if (rows[does.factor] == level).any()]
     if does.intact is None or rows.empty or not transforms:
@@ -125,7 +125,10 @@ def _retentions(tables: Tables, does: Levels, study: str) -> Iterator[Block]:
     if complete.empty:
         yield LAYOUT.sentences("no_retention", factor=does.factor)
         return
-    groups = {"all": transforms, **({one: [one] for one in transforms} if len(transforms) > 1 else {})}
+    groups = {
+        "all": transforms,
+        **({transform: [transform] for transform in transforms} if len(transforms) > 1 else {}),
+    }
     kept = retentions(complete, does.factor, intact=does.intact, groups_of_levels=groups, study=study)
     kept = in_order(kept, group_order(rows), "levels", groups)
     values: dict[str, Any] = {"factor": does.factor, "intact": does.intact, "kinds": kinds}
@@ -134,7 +137,7 @@ def _retentions(tables: Tables, does: Levels, study: str) -> Iterator[Block]:
     yield from LAYOUT.blocks("retentions", table=table, readers=readers, kinds=kinds)
 
 
-def _costs(tables: Tables, does: Levels, study: str) -> Iterator[Block]:
+def _costs(tables: Tables, does: LevelMeanings, study: str) -> Iterator[Block]:
     if does.intact is None:
         return
     ratios = cost_ratios(tables.trials, does.factor, intact=does.intact, study=study)
@@ -156,7 +159,7 @@ def _costs(tables: Tables, does: Levels, study: str) -> Iterator[Block]:
     yield from LAYOUT.blocks("costs", table=table, is_timed=(ratios["measure"] == "latency_ms").any())
 
 
-def _similarities(tables: Tables, does: Levels, study: str) -> Iterator[Block]:
+def _similarities(tables: Tables, does: LevelMeanings, study: str) -> Iterator[Block]:
     """Write the cosines of answers by one factor; nothing where none are stored."""
     answers = scored_similarities(tables, does.factor)
     rows = []

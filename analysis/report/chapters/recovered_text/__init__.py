@@ -8,24 +8,24 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.plan_runner import carry_out
-from analysis.descriptives import Cell, describe_rows, described_rows
-from analysis.multiple_comparisons import across_analyses
+from analysis.descriptives import ConditionMean, describe_rows, described_rows
 from analysis.figures.measures import recovered_figure
 from analysis.measures.recovery import recovery, recovery_trials
+from analysis.multiple_comparisons import across_analyses
 from analysis.names import plain
 from analysis.plan import WORDS, WORDS_WITH_ONE_TYPO, Measure, Plan, against_reference
+from analysis.plan_runner import carry_out
 from analysis.planned import parted_by_sessions, shown
 from analysis.readers import DATA_KINDS, PARTICIPANT_KINDS, group_order, in_order, kinds_of
 from analysis.report.blocks import Block, Chapter, Draft, Material, ReportedFit
+from analysis.report.condense_levels import MOST_TOLD
 from analysis.report.described.layouts import intervals_told
 from analysis.report.filters import where
-from analysis.report.layout import Layout
-from analysis.report.condense_levels import MOST_TOLD
-from analysis.report.subgroups import Part
+from analysis.report.fit_warnings import warnings_of
+from analysis.report.layout import ChapterLayout
 from analysis.report.results import paragraphs
 from analysis.report.results.tables import contrast_table, model_table
-from analysis.report.fit_warnings import warnings_of
+from analysis.report.subgroups import TrialPart
 from analysis.results import Analysis
 from stimuli.errors import UserError
 
@@ -34,7 +34,7 @@ MOST_TRIALS = 20_000  # trials in one model of recovered words; beyond, the plan
 MOST_OF_MODELS = 60_000
 """The same without participants, where all that varies lies within items and a model takes seconds."""
 
-LAYOUT = Layout(Path(__file__).parent)
+LAYOUT = ChapterLayout(Path(__file__).parent)
 
 
 def write(material: Material) -> Chapter | None:
@@ -67,7 +67,7 @@ def write(material: Material) -> Chapter | None:
     return LAYOUT.chapter("recovered-text", draft, kinds, kinds, sources=("cao2023",))
 
 
-def _parts(own: pd.DataFrame, factors: dict[str, list[str]]) -> Iterator[tuple[Part, bool]]:
+def _parts(own: pd.DataFrame, factors: dict[str, list[str]]) -> Iterator[tuple[TrialPart, bool]]:
     """Yield what is set side by side, and whether it is described, not only modelled.
 
     Of two factors that part sessions the first is described, within levels of the second; a part without factor is all texts.
@@ -79,18 +79,18 @@ def _parts(own: pd.DataFrame, factors: dict[str, list[str]]) -> Iterator[tuple[P
         for within in parted_by_sessions(own, factor, factors):
             rows = own[shown(own, within)]
             there = tuple(level for level in levels if (rows[factor] == level).any())
-            yield Part(factor, there, within=within), not {name for name, _ in within} & told
+            yield TrialPart(factor, there, within=within), not {name for name, _ in within} & told
         told.add(factor)
     if not told:
-        yield Part("", ("all",)), True
+        yield TrialPart("", ("all",)), True
 
 
-def _stem(part: Part) -> str:
+def _stem(part: TrialPart) -> str:
     """Name its tables and figures."""
     return plain("recovered_text", part.stem) if part.factor else "recovered_text"
 
 
-def _by(part: Part) -> str:
+def _by(part: TrialPart) -> str:
     """Return what is compared, and within what; empty for all texts."""
     return f" by {part.factor}{part.told}" if part.factor else ""
 
@@ -103,12 +103,12 @@ SHARES = {
 """Shares of the words of an answer: which words, of which."""
 
 
-def _sums(measured: pd.DataFrame, part: Part, groups: list[str], study: str) -> tuple[pd.DataFrame, str]:
+def _sums(measured: pd.DataFrame, part: TrialPart, groups: list[str], study: str) -> tuple[pd.DataFrame, str]:
     """Return recovery rates and mean shares of words, as the Results have them, by reader and level, and what the intervals are."""
     name = part.factor or "all"
     rows = measured if part.factor else measured.assign(all="all")
     sums = recovery(rows, [name], study=study)
-    every: list[Cell] = []
+    every: list[ConditionMean] = []
     for share, (above, below) in SHARES.items():
         own = rows[rows[below] > 0]
         own = own.assign(value=own[above] / own[below])
@@ -121,7 +121,7 @@ def _sums(measured: pd.DataFrame, part: Part, groups: list[str], study: str) -> 
     return ordered, intervals_told(every, "Student's over items")
 
 
-def _described(sums: pd.DataFrame, intervals: str, part: Part, kinds: dict[str, str]) -> list[Block]:
+def _described(sums: pd.DataFrame, intervals: str, part: TrialPart, kinds: dict[str, str]) -> list[Block]:
     factor, stem, levels = part.factor, _stem(part), list(part.levels)
     name = factor or "all"
     changed = set(sums.loc[sums["changed"] > 0, name])
@@ -151,7 +151,7 @@ def _of_reader(own: pd.DataFrame) -> dict[str, Any]:
     return {"told": changed, "is_range": is_range, "kept": own["kept"].min()}
 
 
-def _modelled(material: Material, part: Part, changing: list[str], *, any_typo: bool) -> Draft:
+def _modelled(material: Material, part: TrialPart, changing: list[str], *, any_typo: bool) -> Draft:
     """Fit what the plan did not: strict words and words with one typo, by each factor."""
     factor, draft = part.factor, Draft()
     trials = material.tables.trials
@@ -162,9 +162,9 @@ def _modelled(material: Material, part: Part, changing: list[str], *, any_typo: 
     if "human" not in groups and "simulated" in kinds:
         groups.insert(0, "simulated")
     done = {
-        (one.plan.measure.name, one.plan.factor, one.plan.within)
-        for one in material.analyses
-        if one.has_results
+        (analysis.plan.measure.name, analysis.plan.factor, analysis.plan.within)
+        for analysis in material.analyses
+        if analysis.has_results
     }
     analyses = []
     for measure in (WORDS, WORDS_WITH_ONE_TYPO):
@@ -184,7 +184,9 @@ def _modelled(material: Material, part: Part, changing: list[str], *, any_typo: 
     return draft
 
 
-def _plan(measure: Measure, part: Part, levels: list[str], groups: list[str], material: Material) -> Plan:
+def _plan(
+    measure: Measure, part: TrialPart, levels: list[str], groups: list[str], material: Material
+) -> Plan:
     return Plan(
         f"{measure.noun}{_by(part)}",
         False,

@@ -20,25 +20,25 @@ from analysis.mixed.inference import corrected
 from analysis.names import plain
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Block, Chapter, Material
-from analysis.report.layout import Layout
+from analysis.report.layout import ChapterLayout
 from analysis.tables import Tables
 from stimuli.seeds import stable_seed
 
-LAYOUT = Layout(Path(__file__).parent)
+LAYOUT = ChapterLayout(Path(__file__).parent)
 _TOLD_IN_FULL = 4  # up to so many models are told one by one; of more, tables and figures tell
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
+class MapReport:
     """What is told of one map."""
 
     title: str
     found: Represented
-    raw: patterns.Cells
-    centred: patterns.Cells
+    raw: patterns.MapIntervals
+    centred: patterns.MapIntervals
     accuracy: Array  # by condition
     by_accuracy: tuple[float, float, int]  # Spearman's correlation over conditions, p, number of conditions
-    halves: tuple[patterns.Halves, patterns.Halves]  # by both centrings
+    halves: tuple[patterns.MapReliability, patterns.MapReliability]  # by both centrings
 
 
 def write(material: Material) -> Chapter | None:
@@ -115,10 +115,10 @@ def _of_factor(found: Sequence[Represented], tables: Tables) -> Iterator[Block]:
             yield from LAYOUT.blocks("models", table=table, found=several.identified, part=part)
 
 
-def _told(one: Represented, tables: Tables, study: str) -> Told:
+def _told(one: Represented, tables: Tables, study: str) -> MapReport:
     seed = stable_seed(study, "representations", one.group, one.part)
     accuracy = patterns.accuracy_of(tables.trials, one)
-    return Told(
+    return MapReport(
         f"{one.group}, {one.part}" if one.part else one.group,
         one,
         patterns.cells(one.pattern.cosine, seed),
@@ -129,45 +129,49 @@ def _told(one: Represented, tables: Tables, study: str) -> Told:
     )
 
 
-def _panel(one: Told) -> Panel:
-    pattern = one.found.pattern
+def _panel(report: MapReport) -> Panel:
+    pattern = report.found.pattern
     return Panel(
-        one.title,
+        report.title,
         pattern.conditions,
-        one.raw.value[:, :-1],
-        one.centred.value[:, :-1],
+        report.raw.value[:, :-1],
+        report.centred.value[:, :-1],
         pattern.apart,
         pattern.apart_centred,
-        tuple(float(value) for value in one.accuracy) if np.isfinite(one.accuracy).any() else (),
+        tuple(float(value) for value in report.accuracy) if np.isfinite(report.accuracy).any() else (),
     )
 
 
-def _nearest(one: Told) -> dict[str, Any]:
+def _nearest(report: MapReport) -> dict[str, Any]:
     """Return the conditions from the farthest to the nearest with their cosines, and what different items have."""
-    pattern = one.found.pattern
+    pattern = report.found.pattern
     ordered = [
         {
             "name": pattern.conditions[int(at)],
-            "raw": one.raw.value[at, -1],
-            "centred": one.centred.value[at, -1],
+            "raw": report.raw.value[at, -1],
+            "centred": report.centred.value[at, -1],
         }
-        for at in np.argsort(one.centred.value[:, -1])
+        for at in np.argsort(report.centred.value[:, -1])
     ]
     apart = {"apart": float(pattern.apart.mean()), "apart_centred": float(pattern.apart_centred.mean())}
-    return {"title": one.title, "ordered": ordered, "by_accuracy": one.by_accuracy, **apart}
+    return {"title": report.title, "ordered": ordered, "by_accuracy": report.by_accuracy, **apart}
 
 
-def _at(part: patterns.Cells, place: int, layer: int) -> tuple[float, float, float]:
+def _at(part: patterns.MapIntervals, place: int, layer: int) -> tuple[float, float, float]:
     return part.value[place, layer], part.low[place, layer], part.high[place, layer]
 
 
-def _rows(one: Told, layers: Sequence[int]) -> Iterator[dict[str, Any]]:
+def _rows(report: MapReport, layers: Sequence[int]) -> Iterator[dict[str, Any]]:
     """Yield a model's cosines by condition at some layers (-1: means over all), with what different items have."""
-    pattern, head = one.found.pattern, {"head": one.title}
+    pattern, head = report.found.pattern, {"head": report.title}
     for place, condition in enumerate(pattern.conditions):
-        known = {"condition": condition, "items": int(one.raw.items[place]), "accuracy": one.accuracy[place]}
+        known = {
+            "condition": condition,
+            "items": int(report.raw.items[place]),
+            "accuracy": report.accuracy[place],
+        }
         for at in layers:
-            cosines = {"raw": _at(one.raw, place, at), "centred": _at(one.centred, place, at)}
+            cosines = {"raw": _at(report.raw, place, at), "centred": _at(report.centred, place, at)}
             yield {**head, **known, "layer": at, **cosines}
     known = {"condition": DIFFERENT, "items": len(pattern.items), "accuracy": None}
     for at in layers:

@@ -10,7 +10,7 @@ from analysis.plan import Measure
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Chapter, Material
 from analysis.report.grades import FOUND
-from analysis.report.layout import Layout
+from analysis.report.layout import ChapterLayout
 from analysis.report.results.tables import origin_of_contrasts
 from analysis.report.terms import contrast_in_words
 
@@ -26,7 +26,7 @@ UNDER = {
     robustness.SCORED: "with other scoring of words",
     robustness.SESSIONS: "with another selection of sessions",
 }
-LAYOUT = Layout(
+LAYOUT = ChapterLayout(
     Path(__file__).parent,
     FOUND=FOUND,
     NAMED=(robustness.ITEM_SETS, robustness.SCORED),
@@ -83,7 +83,7 @@ def matrix_table(matrix: robustness.Matrix) -> ApaTable:
     return replace(table, origin=replace(origin_of_contrasts(analyses), computed=computed))
 
 
-def _numbers(name: str, cell: robustness.Cell, measure: Measure) -> str:
+def _numbers(name: str, cell: robustness.CheckOutcome, measure: Measure) -> str:
     """Return a check's estimate with its unit and interval, with as many decimals as its scale has elsewhere in the report."""
     before, after, places = "", " points", 1
     if name == robustness.MILLISECONDS:

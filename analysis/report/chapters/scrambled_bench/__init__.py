@@ -11,9 +11,14 @@ from typing import Any
 import pandas as pd
 
 from analysis import apa
-from analysis.figures.papers import Places, panels_figure, sizes_figure
+from analysis.figures.papers import PanelAxis, panels_figure, sizes_figure
 from analysis.measures.accuracy import GROUP
-from analysis.measures.resampling import Interval, where_it_varies
+from analysis.measures.resampling import BootstrapInterval, where_it_varies
+from analysis.rankings import sizes
+from analysis.readers import group_order, kinds_of, marked
+from analysis.report.apa_tables import ApaTable
+from analysis.report.blocks import Block, Chapter, Material
+from analysis.report.layout import ChapterLayout
 from analysis.reproductions.scrambled_bench import CATEGORIES, all_printed_cells
 from analysis.reproductions.scrambled_bench_study import (
     COLUMNS,
@@ -22,19 +27,14 @@ from analysis.reproductions.scrambled_bench_study import (
     study_parts,
     trials_of,
 )
-from analysis.rankings import sizes
-from analysis.readers import group_order, kinds_of, marked
-from analysis.report.apa_tables import ApaTable
-from analysis.report.blocks import Block, Chapter, Material
-from analysis.report.layout import Layout
 
-TYPES = Places("Types of scramble (Figure 2)", ("100%", "KF", "KFL"))
-RATES = Places("Share of scrambled words (Figure 3)", ("20%", "50%", "100%"), joined=True)
-LETTERS = Places("Letters that stay (Figure 6)", ("KR2", "KL&KR1", "KF&KR1", "KFL"))
+TYPES = PanelAxis("Types of scramble (Figure 2)", ("100%", "KF", "KFL"))
+RATES = PanelAxis("Share of scrambled words (Figure 3)", ("20%", "50%", "100%"), joined=True)
+LETTERS = PanelAxis("Letters that stay (Figure 6)", ("KR2", "KL&KR1", "KF&KR1", "KFL"))
 FEWEST_SIZES = 2
 IN_PRINT = "In print (Cao et al., 2023)"
 
-LAYOUT = Layout(Path(__file__).parent)
+LAYOUT = ChapterLayout(Path(__file__).parent)
 PRINTED = ("GPT-4", "GPT-3.5-turbo", "text-davinci-003", "Falcon-180b", "Llama-2-70b")
 """The five models that the paper's text speaks of."""
 FLAG = "†"
@@ -77,10 +77,10 @@ def _part(
         drawn = drawn.assign(place=drawn["column"], value=drawn[measure])
         there = set(drawn["place"])
         panels = [
-            Places(one.title, tuple(place for place in one.places if place in there), one.joined)
+            PanelAxis(one.title, tuple(place for place in one.places if place in there), one.joined)
             for one in (TYPES, RATES, LETTERS)
         ]
-        panels = [one for one in panels if len(one.places) > 1]
+        panels = [panel for panel in panels if len(panel.places) > 1]
         if panels:
             title = f"{label} by scramble and reader: {part.data}, {manner}"
             figures.append(panels_figure(f"{stem}_scrambles", title, drawn, panels, label, kinds))
@@ -204,7 +204,9 @@ def _interval(own: pd.DataFrame, column: str, measure: str) -> str:
     """Write the interval of a ratio; nothing of a column that makes its denominator, where it is what it is."""
     if column not in own.index or own[measure].isna().loc[column]:
         return apa.MISSING
-    ends = where_it_varies(Interval(*(float(own[end].astype(float).loc[column]) for end in ("low", "high"))))
+    ends = where_it_varies(
+        BootstrapInterval(*(float(own[end].astype(float).loc[column]) for end in ("low", "high")))
+    )
     return apa.MISSING if math.isnan(ends.low) else apa.interval(ends.low, ends.high, 1)
 
 
@@ -225,7 +227,7 @@ def _categories(
         place=own["category"], value=own[measure], panel=own["column"].map(titles) + " (Figure 4)"
     )
     shown = [f"{title} (Figure 4)" for column, title in titles.items() if (own["column"] == column).any()]
-    panels = [Places(title, ("all", *there)) for title in shown]
+    panels = [PanelAxis(title, ("all", *there)) for title in shown]
     title = f"{label} by category of question and reader"
     return [panels_figure(f"{stem}_categories", title, own, panels, label, kinds)]
 

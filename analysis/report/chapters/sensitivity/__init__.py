@@ -13,17 +13,17 @@ import pandas as pd
 from markupsafe import escape
 
 from analysis import apa
-from analysis.multiple_comparisons import with_adjusted
 from analysis.figures.measures import sensitivity_figure
 from analysis.measures import signal_detection as detection
+from analysis.multiple_comparisons import with_adjusted
 from analysis.names import plain
 from analysis.preprocessing.exclusions import each_answer_once, not_told_apart, unseen
 from analysis.readers import headed, kinds_of, named
 from analysis.report.blocks import Block, Chapter, Draft, Material, ReportedFit
 from analysis.report.effect_sizes import p_said
-from analysis.report.layout import Layout
+from analysis.report.layout import ChapterLayout
 
-LAYOUT = Layout(Path(__file__).parent)
+LAYOUT = ChapterLayout(Path(__file__).parent)
 SPOKEN_LEVELS = 6  # of more, the table and figure alone have the cells
 ALPHA = 0.05
 
@@ -118,7 +118,9 @@ def _described(classes: detection.Classes, factor: str | None, levels: list[str]
 
 def _ends(group: str, cells: list[dict[Any, Any]]) -> tuple[str, dict[str, Any], dict[str, Any]]:
     """Return a reader's cells with the least and the greatest d′ and criterion."""
-    known = {name: [one for one in cells if np.isfinite(one[name])] or cells for name in detection.MEASURED}
+    known = {
+        name: [cell for cell in cells if np.isfinite(cell[name])] or cells for name in detection.MEASURED
+    }
     least = {name: min(own, key=itemgetter(name)) for name, own in known.items()}
     return group, least, {name: max(own, key=itemgetter(name)) for name, own in known.items()}
 

@@ -13,13 +13,13 @@ from analysis.figures.inside import TaskRow, conditions_figure, loss_figure, tas
 from analysis.inside import trained as inside
 from analysis.names import in_words, plain
 from analysis.plan import ALPHA
-from analysis.reproductions.h_test import Asked, asked, mean_with_ends
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Block, Chapter, Draft, Material, ReportedFit
-from analysis.report.chapters.h_test import NAMES, Bound
-from analysis.report.layout import Layout
+from analysis.report.chapters.h_test import NAMES, StatedBound
+from analysis.report.layout import ChapterLayout
+from analysis.reproductions.h_test import HTestPrompting, asked, mean_with_ends
 
-LAYOUT = Layout(
+LAYOUT = ChapterLayout(
     Path(__file__).parent, names=NAMES, most=4, alpha=ALPHA, control=inside.CONTROL, of_task=in_words
 )
 IN_DOMAIN, DIFFERS = "†", "*"
@@ -33,14 +33,14 @@ def write(material: Material) -> Chapter | None:
         return None
     material.told("trained models")
     study, seed = str(tables.dictionary["study"]), int(tables.dictionary.get("seed") or 0)
-    draft, asked_h_test, bound = Draft(_trainings(material, found)), asked(tables), Bound.of(material)
+    draft, asked_h_test, bound = Draft(_trainings(material, found)), asked(tables), StatedBound.of(material)
     is_transferred = False
     for place, family in enumerate(found, 1):
         stem = f"_{place}" if len(found) > 1 else ""
         draft.methods.append(LAYOUT.sentences("trainings", **_told_of(family)))
-        draft.groups += [family.base, *(one.group for one in family.models)]
+        draft.groups += [family.base, *(model.group for model in family.models)]
         if not family.base_was_asked:
-            names = [one.group for one in family.models]
+            names = [model.group for model in family.models]
             draft.blocks.append(LAYOUT.sentences("no_base", base=family.base, models=names))
         if asked_h_test is not None:
             one = inside.transfer(asked_h_test.trials, family, bound.half, seed)
@@ -50,22 +50,22 @@ def write(material: Material) -> Chapter | None:
         draft.add(_conditions(inside.parts_of(tables, family), family, stem, study))
     draft.methods.append(LAYOUT.sentences("methods"))
     draft.methods += [LAYOUT.sentences("transfer_methods")] if is_transferred else []
-    models = [one for family in found for one in family.models]
+    models = [model for family in found for model in family.models]
     cited = {
         "benjamini1995": True,
         "lee2024htest": is_transferred,
-        "cao2023": any(one.rule for one in models),
-        "loshchilov2019": any(one.settings for one in models),
-        "hu2022": any(one.settings.get("method") == "lora" for one in models),
+        "cao2023": any(model.rule for model in models),
+        "loshchilov2019": any(model.settings for model in models),
+        "hu2022": any(model.settings.get("method") == "lora" for model in models),
     }
     draft.sources = [key for key, is_cited in cited.items() if is_cited]
     groups = dict.fromkeys(draft.groups, "model")
     return LAYOUT.chapter("trained-models", draft, groups, groups, draft.methods)
 
 
-def _trainings(material: Material, found: list[inside.Family]) -> list[Block]:
+def _trainings(material: Material, found: list[inside.ModelFamily]) -> list[Block]:
     """Say what was trained and draw how losses fell."""
-    models = [(family, one) for family in found for one in family.models]
+    models = [(family, model) for family in found for model in family.models]
     rows = [
         {"family": family, "one": one, "record": one.record, "many": _records(one).get("trained_on")}
         for family, one in models
@@ -87,9 +87,9 @@ def _trainings(material: Material, found: list[inside.Family]) -> list[Block]:
     )
 
 
-def _told_of(family: inside.Family) -> dict[str, Any]:
+def _told_of(family: inside.ModelFamily) -> dict[str, Any]:
     """Return what was trained from one model, and how."""
-    known = [one for one in family.models if one.settings]
+    known = [model for model in family.models if model.settings]
     ways: dict[str, list[inside.Trained]] = {}
     for one in known:
         ways.setdefault(repr(_way(one)), []).append(one)
@@ -98,7 +98,7 @@ def _told_of(family: inside.Family) -> dict[str, Any]:
     counts = sorted(
         {int(number) for number in left_out if number is not None} if None not in left_out else ()
     )
-    same = {(one["on"], one["texts"], one["seed"]) for one in on_texts}
+    same = {(text["on"], text["texts"], text["seed"]) for text in on_texts}
     is_one_way = len(ways) == 1
     return {
         "base": family.base,
@@ -116,33 +116,35 @@ def _told_of(family: inside.Family) -> dict[str, Any]:
         "has_tasks": any(one.task for one in known),
         "left_out": " to ".join(map(apa.count, dict.fromkeys((counts[0], counts[-1])))) if counts else "",
         "several": len(left_out) > 1,
-        "lacking": [one.group for one in family.models if not one.settings],
+        "lacking": [model.group for model in family.models if not model.settings],
     }
 
 
-def _records(one: inside.Trained) -> Mapping[str, Any]:
-    return one.record.get("records") or {}
+def _records(trained: inside.Trained) -> Mapping[str, Any]:
+    return trained.record.get("records") or {}
 
 
-def _about(one: inside.Trained) -> Mapping[str, Any]:
-    return _records(one).get("about") or {}
+def _about(trained: inside.Trained) -> Mapping[str, Any]:
+    return _records(trained).get("about") or {}
 
 
-def _data(family: inside.Family) -> Iterator[dict[str, Any]]:
+def _data(family: inside.ModelFamily) -> Iterator[dict[str, Any]]:
     """Yield what each model was trained on, those on tasks of H-TEST together."""
     on_tasks: dict[str, list[str]] = {}
-    for one in family.models:
-        records = _records(one)
+    for model in family.models:
+        records = _records(model)
         number = records.get("trained_on") or records.get("number")
         many = "" if number is None else f"{apa.count(number)} "
-        if one.task is not None:
-            lines = "released lines" if one.settings.get("on") == "released" else "lines"
-            on_tasks.setdefault(f"{many}{lines} of", []).append(f"{in_words(str(one.task))} ({one.group})")
+        if model.task is not None:
+            lines = "released lines" if model.settings.get("on") == "released" else "lines"
+            on_tasks.setdefault(f"{many}{lines} of", []).append(
+                f"{in_words(str(model.task))} ({model.group})"
+            )
             continue
-        about = _about(one)
+        about = _about(model)
         texts, words = (about.get(name) for name in ("share_of_samples_drawn", "share_of_words_changed"))
         yield {
-            "one": one,
+            "one": model,
             "many": many,
             "kind": "records" if "prompt" in str(records.get("kind", "")) else "texts",
             "texts": "in some" if texts is None else f"in {apa.percent(texts, 0)}",
@@ -156,24 +158,25 @@ SHARED = ("method", "learning_rate", "warmup", "decay", "weight_decay", "clip", 
 """Settings that trainings of one study have in common."""
 
 
-def _way(one: inside.Trained) -> dict[str, Any]:
+def _way(trained: inside.Trained) -> dict[str, Any]:
     """Return how a model was trained, without what distinguishes trainings of one study."""
-    settings, schedule = one.settings, one.record.get("schedule") or {}
+    settings, schedule = trained.settings, trained.record.get("schedule") or {}
     is_ours = not str(settings.get("use", "")).startswith("openai:")
     return {
         "settings": {name: settings.get(name) for name in SHARED},
         "lora": settings.get("lora") if settings.get("method") == "lora" else None,
         "is_ours": is_ours,
-        "is_task": one.task is not None,
+        "is_task": trained.task is not None,
         "epochs": int(schedule.get("epochs") or settings.get("epochs") or 0),
         "batch": (schedule.get("batch_tokens") or settings.get("batch_tokens")) if is_ours else None,
         "length": schedule.get("sequence_length") or settings.get("sequence_length"),
     }
 
 
-def _transfer(found: inside.Transfer, h_test: Asked, stem: str, bound: Bound) -> list[Block]:
+def _transfer(found: inside.Transfer, h_test: HTestPrompting, stem: str, bound: StatedBound) -> list[Block]:
     differ = sorted(
-        (one for one in found.cells if one.p_adjusted < ALPHA), key=lambda one: -abs(one.compared.difference)
+        (cell for cell in found.cells if cell.p_adjusted < ALPHA),
+        key=lambda cell: -abs(cell.compared.difference),
     )
     own, beyond = ([one for one in differ if one.in_domain is is_own] for is_own in (True, False))
     return LAYOUT.blocks(
@@ -183,10 +186,10 @@ def _transfer(found: inside.Transfer, h_test: Asked, stem: str, bound: Bound) ->
         tests=_cells_table(f"trained_transfer_cells{stem}", found, bound.said),
         found=found,
         differ=len(differ),
-        own=sum(one.in_domain for one in found.cells),
+        own=sum(cell.in_domain for cell in found.cells),
         better=sum(one.compared.difference > 0 for one in own),
         told=[beyond, own],
-        alike=sum(one.compared.p_equal < ALPHA for one in found.cells),
+        alike=sum(cell.compared.p_equal < ALPHA for cell in found.cells),
         printed=inside.printed_diagonal(),
         **{"bound": bound.said, "why": bound.why},
     )
@@ -205,7 +208,7 @@ def _transfer_table(name: str, found: inside.Transfer) -> ApaTable:
             mark += DIFFERS if one is not None and one.p_adjusted < ALPHA else ""
             cells[model.group] = apa.Written.of(f"{apa.number(value, 1)}{mark}", value)
         rows.append({"task": task, "base": 100 * found.base_accuracy[task], "cells": cells})
-    heads = {one.group: NAMES.get(one.task or "", one.group) for one in found.models}
+    heads = {model.group: NAMES.get(model.task or "", model.group) for model in found.models}
     return LAYOUT.table("transfer", rows, name, base_name=found.base, heads=heads)
 
 
@@ -222,12 +225,14 @@ def _cells_table(name: str, found: inside.Transfer, bound: str | None) -> ApaTab
     return LAYOUT.table("cells", rows, name, base=found.base, bound=bound)
 
 
-def _tasks_figure(name: str, found: inside.Transfer, h_test: Asked) -> Block:
+def _tasks_figure(name: str, found: inside.Transfer, h_test: HTestPrompting) -> Block:
     rows_of = {str(group): own for group, own in h_test.trials.groupby("reader_group")}
     rows = []
     for task in found.tasks:
         own = {group: rows[rows["task"] == task] for group, rows in rows_of.items()}
-        values = [(one.task, mean_with_ends(own[one.group])) for one in found.models if len(own[one.group])]
+        values = [
+            (model.task, mean_with_ends(own[model.group])) for model in found.models if len(own[model.group])
+        ]
         mine = [value for trained_on, value in values if trained_on == task]
         others = tuple(value[0] for trained_on, value in values if trained_on != task)
         rows.append(TaskRow(NAMES[task], mean_with_ends(own[found.base]), mine[0] if mine else None, others))
@@ -235,7 +240,9 @@ def _tasks_figure(name: str, found: inside.Transfer, h_test: Asked) -> Block:
     return tasks_figure(name, title, rows, found.base)
 
 
-def _conditions(parts: list[inside.Part], family: inside.Family, stem: str, study: str) -> Draft:
+def _conditions(
+    parts: list[inside.TrainedMaterials], family: inside.ModelFamily, stem: str, study: str
+) -> Draft:
     """Compare models condition by condition, materials by materials, and draw all of them together."""
     told: list[dict[str, Any]] = []
     draft = Draft()
@@ -266,14 +273,17 @@ def _conditions(parts: list[inside.Part], family: inside.Family, stem: str, stud
             draft.fits.append(ReportedFit(f"Training by condition{of}", model.fit))
     if not panels:
         return draft
-    groups = [family.base] * family.base_was_asked + [one.group for one in family.models]
+    groups = [family.base] * family.base_was_asked + [model.group for model in family.models]
     title, _ = LAYOUT.caption("conditions", base=family.base)
     drawing = conditions_figure(f"trained_conditions{stem}", title, panels, groups)
     draft.blocks += LAYOUT.blocks("conditions", drawing=drawing, parts=told, RECOVERY=inside.RECOVERY)
     return draft
 
 
-def _counted(compared: list[inside.Difference], what: str) -> dict[str, Any]:
+def _counted(compared: list[inside.ModelDifference], what: str) -> dict[str, Any]:
     """Return how many differences there are, and those that are significant, the largest first."""
-    differ = sorted((one for one in compared if one.p_adjusted < ALPHA), key=lambda one: -abs(one.difference))
+    differ = sorted(
+        (difference for difference in compared if difference.p_adjusted < ALPHA),
+        key=lambda difference: -abs(difference.difference),
+    )
     return {"what": what, "number_of": len(compared), "differ": differ}

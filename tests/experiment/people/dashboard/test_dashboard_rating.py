@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select, update
 
-from experiment.rating.answers import Answer, Given, Rating, answers_of
+from experiment.rating.answers import FreeAnswer, Rating, StoredRating, answers_of
 from experiment.rating.rating_store import agreement_of, told_of_rating
 from experiment.scoring.trial import VERSION
 from experiment.store import chain, queries
@@ -279,7 +279,7 @@ def test_a_rating_can_be_changed_until_the_other_has_rated(rated: Any, visit: Ca
     assert cora.post("/admin/small/rating", answer="guess", value=1).status_code == 400
     with rated.store.read() as connection:
         given = [one.ratings for one in answers_of(connection, "small", rated.service.rating) if one.ratings]
-    assert given == [(Given("cora", 2, None),)]
+    assert given == [(StoredRating("cora", 2, None),)]
     cora.post("/admin/small/rating", answer=token[1], value=7)
     assert "whole number from 0 to 2" in cora.get("/admin/small/rating").text
 
@@ -293,9 +293,11 @@ def test_pilots_and_excluded_sessions_are_not_rated(rated: Any, visit: Callable[
     assert {one.place[0] for one in left} == {"f" * 32}
 
 
-def pair(*values: tuple[int, int]) -> list[Answer]:
+def pair(*values: tuple[int, int]) -> list[FreeAnswer]:
     return [
-        Answer((f"s{n}", 0, 1), "w", "w", "t", (Given("a", one, None), Given("b", other, None)))
+        FreeAnswer(
+            (f"s{n}", 0, 1), "w", "w", "t", (StoredRating("a", one, None), StoredRating("b", other, None))
+        )
         for n, (one, other) in enumerate(values)
     ]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from experiment.people.quality import Findings, measures, trials_to_measure
+from experiment.people.quality import SessionMetrics, measures, trials_to_measure
 from experiment.store import queries
 from experiment.store.tables import calls, trials
 from tests.experiment.people.dashboard.conftest import Visitor, words_of
@@ -100,7 +100,7 @@ def test_measuring_stops_when_its_time_is_up_and_goes_on_later(site: Any) -> Non
     for person in people:
         person.answer(0)
         person.answer(1)
-    findings = Findings()
+    findings = SessionMetrics()
     with site.store.read() as connection:
         rows = queries.sessions_overview(connection, "small")
         measured = [sum(map(bool, findings.of(connection, rows, {}, within_s=-1).values())) for _ in range(5)]

@@ -15,7 +15,7 @@ import pytest
 from flask import Flask, jsonify, request
 
 from experiment.people.lab.serving import ServerCertificate, server_certificate, tls_of, try_addresses
-from experiment.people.server import Server
+from experiment.people.server import StudyServer
 
 
 @dataclass
@@ -63,7 +63,7 @@ def application() -> Flask:
 @pytest.fixture
 def door(tmp_path: Path) -> Iterator[Door]:
     certificate = server_certificate(tmp_path / "lab", ["localhost"], ["127.0.0.1"])
-    server = Server(application(), "127.0.0.1", 0, tls=tls_of(certificate))
+    server = StudyServer(application(), "127.0.0.1", 0, tls=tls_of(certificate))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     yield Door(server.port, certificate)
