@@ -26,6 +26,7 @@ from analysis.report.apa_tables import Origin
 from analysis.report.blocks import Block, Chapter, Draft, Material, ReportedFit
 from analysis.report.fit_warnings import warnings_of
 from analysis.report.layout import ChapterLayout
+from analysis.report.method import fillers_named
 from analysis.report.results import paragraphs
 from analysis.report.results.tables import contrast_table, model_table
 from analysis.report.results.together import Together
@@ -78,7 +79,9 @@ def _exclusions(tables: Tables) -> list[Block]:
         why_no_rules = error.message
     return LAYOUT.blocks(
         "exclusions",
-        steps=[_step(str(group), own) for group, own in steps.groupby("group", sort=False)],
+        steps=[
+            _step(str(group), own, fillers_named(trials)) for group, own in steps.groupby("group", sort=False)
+        ],
         flow=LAYOUT.table("exclusion_flow", rows) if (rows := list(_flow_rows(timed))) else None,
         flagged=int(flagged["session_id"].nunique()),
         reasons=[f"{why}: {apa.count(count)}" for why, count in reasons.items()],
@@ -88,11 +91,12 @@ def _exclusions(tables: Tables) -> list[Block]:
     )
 
 
-def _step(group: str, own: pd.DataFrame) -> dict[str, Any]:
+def _step(group: str, own: pd.DataFrame, fillers: str) -> dict[str, Any]:
     """Return how many of a reader's trials are analysed, and why others were lost."""
     recorded, left = int(own["trials"].iloc[0]), int(own["trials"].iloc[-1])
     lost = own[(own["step"] > 0) & (own["trials_lost"] > 0)]
-    why = [f"{apa.count(n)} ({w})" for n, w in zip(lost["trials_lost"], lost["why"], strict=True)]
+    reasons = lost["why"].replace("filler", fillers)
+    why = [f"{apa.count(n)} ({reason})" for n, reason in zip(lost["trials_lost"], reasons, strict=True)]
     share = apa.percent(left / recorded) if recorded else apa.MISSING
     return {"group": headed(group), "recorded": recorded, "left": left, "share": share, "why": why}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -93,4 +94,5 @@ def _numbers(name: str, cell: robustness.CheckOutcome, measure: Measure) -> str:
         before, after, places = ("b = ", "", 3) if is_log else ("", "%", 1)
     elif name == robustness.SCALE or measure.scale != "points":
         before, after, places = "b = ", "", 2
-    return f"{before}{apa.number(cell.estimate, places)}{after} {apa.interval(cell.low, cell.high, places)}"
+    ends = f" {apa.interval(cell.low, cell.high, places)}" if not math.isnan(cell.low) else ""
+    return f"{before}{apa.number(cell.estimate, places)}{after}{ends}"
