@@ -279,7 +279,7 @@ def test_no_folders_import_each_other_in_a_circle(package: str) -> None:
 STAGES = {
     "formula": "notes formula variables",
     "matrices": "families responses blocks elimination matrices",
-    "deviance": "linear laplace criterion",
+    "deviance": "linear laplace objective",
     "optimiser": "optimise",
 }
 """The stages of ``analysis.mixed`` in their order; every module that is named under none draws conclusions."""

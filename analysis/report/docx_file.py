@@ -134,7 +134,7 @@ def _styles(word: WordDocument) -> None:
         ("Table Title", 12, {"keep_with_next": True, "space_after": Pt(6)}),
         ("Step", 10, {"left_indent": Inches(0.3), "first_line_indent": Inches(-0.3), "space_after": Pt(3)}),
         ("Warning", 11, {"space_after": Pt(6)}),
-        ("PlannedFinding", 11, {"space_after": Pt(6)}),
+        ("Finding", 11, {"space_after": Pt(6)}),
         ("Table Cell", 10, {"space_before": Pt(1), "space_after": Pt(1)}),
         ("Table Note", 10, {"space_before": Pt(4), "space_after": Pt(10)}),
         ("Figure Picture", 12, {"keep_with_next": True}),
@@ -189,7 +189,7 @@ def _write(word: WordDocument, node: Node, folder: Path) -> None:
     elif isinstance(node, Illustrated):
         _figure(word, node, folder)
     elif isinstance(node, PlannedFinding):
-        _write_runs(word.add_paragraph(style="PlannedFinding"), node.markup)
+        _write_runs(word.add_paragraph(style="Finding"), node.markup)
     else:
         _table(word, node)
 

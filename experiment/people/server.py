@@ -209,7 +209,7 @@ async def send(
     request: BaseRequest, answer: HttpAnswer, moved: Callable[[], None], *, closes: bool
 ) -> StreamResponse:
     """Send an answer, in parts that wait for their reader; ``moved`` is called as each has been taken."""
-    headers = [*answer.headers, ("StudyServer", SERVER_NAME)]
+    headers = [*answer.headers, ("Server", SERVER_NAME)]
     response: StreamResponse
     if isinstance(answer.body, bytes) and len(answer.body) <= IN_MEMORY:
         response = Response(status=answer.status, reason=answer.reason, headers=headers, body=answer.body)
@@ -660,7 +660,7 @@ class _Handler(web.RequestHandler):
         if status >= 500:
             self.log_exception("a request could not be answered", exc_info=exc)
         refusal = _refusal(HTTPStatus(status), request)
-        headers = [*refusal.headers, ("StudyServer", SERVER_NAME)]
+        headers = [*refusal.headers, ("Server", SERVER_NAME)]
         answer = web.Response(status=status, body=refusal.body, headers=headers)
         answer.force_close()
         return answer

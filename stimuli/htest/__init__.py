@@ -3,6 +3,6 @@
 Exported here is what a package that adds rules needs.
 """
 
-from stimuli.htest.rules import Rule, TextPair
+from stimuli.htest.rules import Pair, Rule
 
-__all__ = ["Rule", "TextPair"]
+__all__ = ["Pair", "Rule"]

@@ -12,7 +12,7 @@ from typing import Literal, get_args
 from stimuli.errors import UserError, unknown_name
 from stimuli.features import exempt, text_features
 from stimuli.htest.released import LABELS, checked_exemplars
-from stimuli.htest.rules import Label, Rule, TextPair, rule
+from stimuli.htest.rules import Label, Pair, Rule, rule
 from stimuli.lexicon import zipf
 from stimuli.seeds import generator, stable_seed
 
@@ -103,18 +103,18 @@ def _corrected(chosen: Rule, exemplars: int, items: int, seed: int) -> Sequence[
     ]
 
 
-def _labelled(pairs: Iterable[TextPair]) -> Iterator[GeneratedItem]:
+def _labelled(pairs: Iterable[Pair]) -> Iterator[GeneratedItem]:
     for number, pair in enumerate(pairs, 1):
         yield GeneratedItem(pair.a, "A", 2 * number - 1, number)
         yield GeneratedItem(pair.b, "B", 2 * number, number)
 
 
-def _pairs(chosen: Rule, number: int, part: str, seed: int, texts: set[str]) -> list[TextPair]:
+def _pairs(chosen: Rule, number: int, part: str, seed: int, texts: set[str]) -> list[Pair]:
     """Draw pairs until there are enough; ``texts`` are those taken, new ones are added."""
     draw = generator(seed, "htest pairs", chosen.name, part)
     about = exempt(chosen.about).features
     carriers: set[str] = set()
-    pairs: list[TextPair] = []
+    pairs: list[Pair] = []
     unequal: Counter[str] = Counter()
     fruitless = 0
     while len(pairs) < number and fruitless < _FRUITLESS_DRAWS:
@@ -139,7 +139,7 @@ def _pairs(chosen: Rule, number: int, part: str, seed: int, texts: set[str]) -> 
     return pairs
 
 
-def _parts(pair: TextPair, chosen: Rule, seed: int) -> set[str]:
+def _parts(pair: Pair, chosen: Rule, seed: int) -> set[str]:
     """Return the parts that a pair's families are dealt to: a quarter of them to the exemplars."""
     return {
         "items" if stable_seed(seed, "htest carriers", chosen.name, family) % 4 else "exemplars"
@@ -147,13 +147,13 @@ def _parts(pair: TextPair, chosen: Rule, seed: int) -> set[str]:
     }
 
 
-def _refused(pair: TextPair, chosen: Rule, about: frozenset[str]) -> list[str]:
+def _refused(pair: Pair, chosen: Rule, about: frozenset[str]) -> list[str]:
     if (chosen.predicate(pair.a), chosen.predicate(pair.b)) != LABELS:
         return ["its label"]
     return _displaced(pair, about, chosen.tolerance) or unmatched(pair, about, chosen.tolerance)
 
 
-def _displaced(pair: TextPair, about: frozenset[str], tolerance: Mapping[str, float]) -> list[str]:
+def _displaced(pair: Pair, about: frozenset[str], tolerance: Mapping[str, float]) -> list[str]:
     """Look first at the two features that most pairs fail on: they cost a twentieth of all of them."""
     a, b = (_LETTERS.findall(text) for text in (pair.a, pair.b))
     measures: tuple[tuple[str, Callable[[str], float]], ...] = (
@@ -177,7 +177,7 @@ def _rarity(word: str) -> float:
     return -(zipf(word.casefold(), _LANGUAGE) or 0.0)
 
 
-def unmatched(pair: TextPair, about: frozenset[str], tolerance: Mapping[str, float]) -> list[str]:
+def unmatched(pair: Pair, about: frozenset[str], tolerance: Mapping[str, float]) -> list[str]:
     """Return the nuisance features in which the members of a pair differ by more than the tolerance."""
     a, b = (text_features(text, language=_LANGUAGE, leave_out=about) for text in (pair.a, pair.b))
     return [name for name in a if abs(a[name] - b[name]) > tolerance.get(name, 0.0) + _SAME]

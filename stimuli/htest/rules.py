@@ -31,7 +31,7 @@ Label = Literal["A", "B"]
 
 
 @dataclass(frozen=True)
-class TextPair:
+class Pair:
     """Two texts of one carrier, one of each class.
 
     Parameters
@@ -77,7 +77,7 @@ class Rule:
     name: str
     statement: str
     predicate: Callable[[str], Label]
-    pair: Callable[[random.Random], TextPair]
+    pair: Callable[[random.Random], Pair]
     source: str
     about: frozenset[str] = frozenset()
     tolerance: Mapping[str, float] = field(default_factory=dict)
@@ -314,14 +314,14 @@ def _with_capital(text: str, place: int) -> str:
     return text[:place] + text[place].upper() + text[place + 1 :]
 
 
-def capital_pair(draw: random.Random) -> TextPair:
+def capital_pair(draw: random.Random) -> Pair:
     """One sentence with a capital anywhere after its first letter, and the sentence without."""
     plain = _plain_sentence(draw)
     letters = [place for place in range(1, len(plain)) if plain[place].isalpha()]
-    return TextPair(_with_capital(plain, draw.choice(letters)), plain, plain)
+    return Pair(_with_capital(plain, draw.choice(letters)), plain, plain)
 
 
-def inner_capital_pair(draw: random.Random) -> TextPair:
+def inner_capital_pair(draw: random.Random) -> Pair:
     """One sentence with one capital: inside a word, or at the start of that word or of the next."""
     plain = _plain_sentence(draw)
     starts = [place + 1 for place, character in enumerate(plain) if character == " "]
@@ -330,10 +330,10 @@ def inner_capital_pair(draw: random.Random) -> TextPair:
     if not inner:
         return inner_capital_pair(draw)
     begin = starts[which + draw.randrange(2)]
-    return TextPair(_with_capital(plain, draw.choice(inner)), _with_capital(plain, begin), plain)
+    return Pair(_with_capital(plain, draw.choice(inner)), _with_capital(plain, begin), plain)
 
 
-def palindrome_pair(draw: random.Random) -> TextPair:
+def palindrome_pair(draw: random.Random) -> Pair:
     """Seven or nine letters that no one knows as a word, mirrored, and the same letters with inner ones moved.
 
     Invented strings because the rule's published look, one real word, cannot be matched: of the words in the
@@ -348,7 +348,7 @@ def palindrome_pair(draw: random.Random) -> TextPair:
         mirrored = "".join(half + half[-2::-1])
         broken = draw.choice(_with_two_exchanged(mirrored))
         if not any(zipf(text, "en") for text in (mirrored, broken)) and _as_regular(mirrored, broken):
-            return TextPair(mirrored, broken, mirrored)
+            return Pair(mirrored, broken, mirrored)
 
 
 def _with_two_exchanged(mirrored: str) -> list[str]:
@@ -376,18 +376,16 @@ def _as_regular(one: str, other: str) -> bool:
     return near.coltheart_n == also.coltheart_n and abs(near.old20 - also.old20) <= _NEIGHBOURS_ALIKE
 
 
-def first_letter_pair(draw: random.Random) -> TextPair:
+def first_letter_pair(draw: random.Random) -> Pair:
     """Two mentioned words that begin a sentence, the vowel-initial one first (A) or second (B)."""
     sentence, vowel, other = _mentioned(draw, "starting_words", _begins_with_vowel)
-    return TextPair(
-        sentence.format(vowel, other), sentence.format(other, vowel), sentence.format(vowel, other)
-    )
+    return Pair(sentence.format(vowel, other), sentence.format(other, vowel), sentence.format(vowel, other))
 
 
-def ly_pair(draw: random.Random) -> TextPair:
+def ly_pair(draw: random.Random) -> Pair:
     """Two mentioned words that end a sentence, the one in *ly* last (A) or last but one (B)."""
     sentence, ly, other = _mentioned(draw, "ending_words", _ends_in_ly)
-    return TextPair(sentence.format(other, ly), sentence.format(ly, other), sentence.format(ly, other))
+    return Pair(sentence.format(other, ly), sentence.format(ly, other), sentence.format(ly, other))
 
 
 def _begins_with_vowel(word: str) -> bool:
@@ -410,7 +408,7 @@ def _twins(holds: Callable[[str], bool]) -> tuple[tuple[str, str], ...]:
     return tuple((one, other) for one, other in twins() if holds(one) and not holds(other))
 
 
-def rhyme_pair(draw: random.Random) -> TextPair:
+def rhyme_pair(draw: random.Random) -> Pair:
     """Two couples of words that rhyme (A), and the same words with the two inner ones exchanged (B).
 
     The released items show one couple. Two of them here, so that A and B have every word in common and begin and
@@ -428,7 +426,7 @@ def rhyme_pair(draw: random.Random) -> TextPair:
         w3, w4, other = draw.choice(following)
         if one != other and w1[-2:] != w3[-2:] and w2[-2:] != w4[-2:]:
             families = tuple(f"set {number}" for number in (one, other))
-            return TextPair(
+            return Pair(
                 f"{w1} {w2}, {w3} {w4}", f"{w1} {w3}, {w2} {w4}", " ".join(sorted((w1, w2, w3, w4))), families
             )
 
@@ -460,25 +458,25 @@ _LONG = 9
 """Letters of a word that few words of a sentence exceed."""
 
 
-def repeated_pair(draw: random.Random) -> TextPair:
+def repeated_pair(draw: random.Random) -> Pair:
     """Two clauses with a word in common: said twice in a row (A), or once in each clause (B)."""
     frame = draw.choice(data("sentences")["doubled"])
     x = drawn(frame["kind"], draw)
     a, b = fill(f"{frame['a']}\n{frame['b']}", draw, x=x).split("\n")
-    return TextPair(a, b, b)
+    return Pair(a, b, b)
 
 
-def end_mark_pair(draw: random.Random) -> TextPair:
+def end_mark_pair(draw: random.Random) -> Pair:
     """Two clauses with one mark, at the end (A) or between them (B)."""
     if draw.randrange(3):
         kind, mark = "statements", draw.choice(listed("statement_marks"))
     else:
         kind, mark = "questions", "?"
     first, second = (fill(sentence, draw) for sentence in draw.sample(listed(kind), 2))
-    return TextPair(f"{first} {second}{mark}", f"{first}{mark} {second}", f"{first} {second}")
+    return Pair(f"{first} {second}{mark}", f"{first}{mark} {second}", f"{first} {second}")
 
 
-def hyphen_pair(draw: random.Random) -> TextPair:
+def hyphen_pair(draw: random.Random) -> Pair:
     """Two trades and two numbers: the trades joined by a hyphen and the numbers by a stroke (A), or the reverse."""
     low = draw.randrange(1, 80)
     trades = draw.sample(listed("trades"), 2)
@@ -488,10 +486,10 @@ def hyphen_pair(draw: random.Random) -> TextPair:
         trades="{0}".join(trades),
         range=f"{low}{{1}}{low + draw.randrange(1, 4)}",
     )
-    return TextPair(sentence.format("-", "/"), sentence.format("/", "-"), sentence)
+    return Pair(sentence.format("-", "/"), sentence.format("/", "-"), sentence)
 
 
-def operation_pair(draw: random.Random) -> TextPair:
+def operation_pair(draw: random.Random) -> Pair:
     """Sum and name of its sign: spelled between the numbers and a sign as the name (A), or the reverse.
 
     The released items show one notation (``The sum plus 12.``, ``The limit < 10.``). Both stand here, because a
@@ -515,10 +513,10 @@ def operation_pair(draw: random.Random) -> TextPair:
         sentence.format(sum=f"{numbers[0]} {between} {numbers[1]}", sign=named)
         for between, named in (ways, ways[::-1])
     )
-    return TextPair(a, b, b)
+    return Pair(a, b, b)
 
 
-def number_pair(draw: random.Random) -> TextPair:
+def number_pair(draw: random.Random) -> Pair:
     """One number twice, first in letters and then in digits (A), or the reverse.
 
     The released items show it once. Both notations stand here, because a number in letters alone is longer than
@@ -529,10 +527,10 @@ def number_pair(draw: random.Random) -> TextPair:
     ways = data("numbers")["number_words"][value], str(value)
     sentence = fill(draw.choice(listed("numbers")), draw, n="{n}", m="{m}")
     a, b = (sentence.format(n=n, m=m) for n, m in (ways, ways[::-1]))
-    return TextPair(a, b, b)
+    return Pair(a, b, b)
 
 
-def shared_initial_pair(draw: random.Random) -> TextPair:
+def shared_initial_pair(draw: random.Random) -> Pair:
     """Four listed things, two of them with the same first letter: side by side (A) or parted by another (B)."""
     kind = draw.choice(("things", "animals"))
     first, other, last = (drawn(kind, draw) for _ in range(3))
@@ -549,7 +547,7 @@ def shared_initial_pair(draw: random.Random) -> TextPair:
     return _listing(draw, together, parted)
 
 
-def longest_last_pair(draw: random.Random) -> TextPair:
+def longest_last_pair(draw: random.Random) -> Pair:
     """Three or four mentioned words, the longest last (A), or before a word as common as it is (B)."""
     longest, last = draw.choice(_long_twins())
     rest = draw.sample(mentioned_words(), draw.choice((1, 2)))
@@ -567,15 +565,13 @@ def _long_twins() -> tuple[tuple[str, str], ...]:
     return tuple((one, other) for one, other in twins(as_long=False) if len(one) >= _LONG)
 
 
-def _listing(
-    draw: random.Random, a: tuple[str, ...], b: tuple[str, ...], frames: str = "listing"
-) -> TextPair:
+def _listing(draw: random.Random, a: tuple[str, ...], b: tuple[str, ...], frames: str = "listing") -> Pair:
     sentence = fill(draw.choice(listed(frames)), draw, list="{list}")
     texts = [sentence.format(list=f"{', '.join(words[:-1])} and {words[-1]}") for words in (a, b)]
-    return TextPair(texts[0], texts[1], sentence + " ".join(sorted(a)))
+    return Pair(texts[0], texts[1], sentence + " ".join(sorted(a)))
 
 
-def alphabetical_pair(draw: random.Random) -> TextPair:
+def alphabetical_pair(draw: random.Random) -> Pair:
     """Four or five mentioned words in alphabetical order (A), or with two like inner ones exchanged (B)."""
     one, other = sorted(draw.choice(twins()))
     words = sorted({one, other, *draw.sample(mentioned_words(), draw.choice((2, 3)))})
@@ -584,10 +580,10 @@ def alphabetical_pair(draw: random.Random) -> TextPair:
     place, following = words.index(one), words.index(other)
     moved = words.copy()
     moved[place], moved[following] = other, one
-    return TextPair(", ".join(words), ", ".join(moved), " ".join(words))
+    return Pair(", ".join(words), ", ".join(moved), " ".join(words))
 
 
-def chain_pair(draw: random.Random) -> TextPair:
+def chain_pair(draw: random.Random) -> Pair:
     """Four or five words of which each begins as the one before ends (A), or with two like inner ones exchanged (B)."""
     words = list(draw.choice(_linked_twins()))
     place = 0
@@ -601,7 +597,7 @@ def chain_pair(draw: random.Random) -> TextPair:
         words.insert(0 if before else len(words), draw.choice(fitting))
         place += before
     moved = [*words[:place], words[place + 1], words[place], *words[place + 2 :]]
-    return TextPair(", ".join(words), ", ".join(moved), " ".join(sorted(words)))
+    return Pair(", ".join(words), ", ".join(moved), " ".join(sorted(words)))
 
 
 @functools.cache
@@ -610,7 +606,7 @@ def _linked_twins() -> tuple[tuple[str, str], ...]:
 
 
 ENTRY_POINTS = "wrods.rules"
-_DECISION_AND_PAIRS: Mapping[str, tuple[Callable[[str], Label], Callable[[random.Random], TextPair]]] = {
+_DECISION_AND_PAIRS: Mapping[str, tuple[Callable[[str], Label], Callable[[random.Random], Pair]]] = {
     "end_ly": (ends_with_ly, ly_pair),
     "end_punctuation": (ends_with_mark, end_mark_pair),
     "hyphenated_word": (has_hyphenated_word, hyphen_pair),

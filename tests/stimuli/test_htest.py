@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from stimuli.errors import UserError
 from stimuli.features import exempt, text_features, vowel_groups
-from stimuli.htest import Rule, TextPair
+from stimuli.htest import Pair, Rule
 from stimuli.htest.generation import generate
 from stimuli.htest.released import RELEASED_TASKS
 from stimuli.htest.rules import BUILT_IN, rule, rules
@@ -239,9 +239,9 @@ def test_another_package_adds_a_rule_in_about_ten_lines(
 def test_a_rule_whose_pairs_differ_elsewhere_is_told_in_which_feature(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def pair(draw: random.Random) -> TextPair:
+    def pair(draw: random.Random) -> Pair:
         word = "".join(draw.choice("bcdfg") + draw.choice("aeiou") for _ in range(3))
-        return TextPair(f"{word} x", f"{word} yy", word)
+        return Pair(f"{word} x", f"{word} yy", word)
 
     long = Rule("long", "…", lambda text: "A" if text.endswith("x") else "B", pair, "here")
     monkeypatch.setattr("stimuli.htest.generation.rule", {**rules(), "long": long}.__getitem__)

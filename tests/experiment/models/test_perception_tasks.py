@@ -77,7 +77,7 @@ def test_summaries_go_from_replies_to_the_paper_s_table(tmp_path: Path, shared: 
     assert chapter is not None and "cosine of the text vector" in " ".join(map(str, chapter.methods))
     laid_out = {one.name: one for one in chapter.blocks if isinstance(one, ApaTable)}
     table = laid_out["ms_reordering"]
-    assert "Table 2 of Mind Scramble" in table.note and "cosine with the reader’s own answer" in table.title
+    assert "Table 2 of Mind Scramble" in table.note and "cosine with the reader's own answer" in table.title
     cells = dict(zip(table.columns, next(row for row in table.rows if row[0] == "m"), strict=True))
     assert cells["BASE"] == cells["Word ALL"] == "100.0"
     lost = 100 * found[found["scramble"] == "REO-ALL"]["similarity"].mean()

@@ -406,7 +406,7 @@ def test_what_is_no_request_is_refused_with_all_headers(serve: Serve, sent: byte
     status, headers, _ = read(line)
     assert 400 <= status < 500
     assert headers["X-Content-Type-Options"] == "nosniff" and headers["Content-Security-Policy"]
-    assert headers["StudyServer"] == "wrods" and "aiohttp" not in str(headers)
+    assert headers["Server"] == "wrods" and "aiohttp" not in str(headers)
     assert is_closed(line)
     assert ask(connect(port))[0] == 200
 
