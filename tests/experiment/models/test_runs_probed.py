@@ -39,7 +39,7 @@ def test_a_study_whose_model_keeps_states_is_probed_by_its_report(study: Path, p
     )
     tables = json.loads((folder / "numbers.json").read_text("utf-8"))["tables"]
     own = {one["title"]: one for one in tables if "probing" in one["shown"]}
-    overview = own["Probes of the last token’s states: the right answer"]
+    overview = own["Probes of the last token's states: the right answer"]
     assert overview["rows"] == overview["of_rows"] == 96
     shown = (folder / overview["shown"]).read_text("utf-8-sig")
     assert all(level in shown for level in ("intact", "initial", "internal", "final"))
