@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from collections.abc import Mapping
@@ -194,6 +195,6 @@ def test_every_part_runs_with_simulated_people_and_a_local_model(
         wrods("score", folder, "--execute", "--model", "tiny")
     wrods("report", folder)
     page = next(folder.glob("reports/*/report.html")).read_text("utf-8")
-    assert "Mind Scramble's tables and figures" in page
+    assert "Mind Scramble's tables and figures" in html.unescape(page)
     assert ("No answer of this study has been scored yet" in page) == (part in ("summarise", "translate"))
     assert "Simulated readers" in page
