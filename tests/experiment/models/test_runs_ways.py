@@ -77,7 +77,7 @@ def test_a_self_test_says_for_each_level_how_far_company_and_order_move_answers(
     result = invoke("run", study, "--self-test")
     assert result.exit_code == 0, result.output
     assert "every level keeps its promise" in result.stdout
-    for level in ("fast", "stable", "exact"):
+    for level in ("fast", "exact"):
         assert result.stdout.count(f"  {level}") == 3
     assert "50 trials" in result.stdout and "only local models" in result.stderr
     assert not (study / "study.db").exists(), "a self-test stores nothing"
