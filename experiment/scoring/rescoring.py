@@ -326,11 +326,3 @@ def _reply_statuses(connection: Connection, session_id: str) -> dict[int, str]:
         int(row.trial_index): status_for_scoring(str(row.status), row.text, row.label_logprobs, row.reasoning)
         for row in connection.execute(query)
     }
-
-
-def scorers_of(connection: Connection, study: str) -> Counter[str]:
-    """Count the verdicts of each scorer, those beside included."""
-    query = select(scores.c.scorer).where(
-        scores.c.session_id.in_(select(sessions.c.session_id).where(sessions.c.study == study))
-    )
-    return Counter(connection.scalars(query))

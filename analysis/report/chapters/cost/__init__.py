@@ -43,8 +43,7 @@ from analysis.report.blocks import Block, Chapter, Draft, Material, ReportedFit
 from analysis.report.condense_levels import MOST_DIFFERENCES_NAMED, MOST_TOLD, by_level
 from analysis.report.layout import ChapterLayout
 from analysis.report.results import statistics
-from analysis.report.subgroups import TrialPart as Shown
-from analysis.report.subgroups import draft_of_part, parts_by
+from analysis.report.subgroups import TrialPart, draft_of_part, parts_by
 from analysis.results import Analysis, Contrast
 from analysis.tables import Tables
 from stimuli.errors import UserError, reason_of
@@ -102,7 +101,7 @@ def write(material: Material) -> Chapter | None:
     return LAYOUT.chapter("cost", whole, whole.groups, material.kinds, whole.methods)
 
 
-def _of_factor(by: By, shown: Sequence[Shown]) -> CostPart:
+def _of_factor(by: By, shown: Sequence[TrialPart]) -> CostPart:
     part = CostPart()
     if has_times(by.tables):
         for one in shown:
