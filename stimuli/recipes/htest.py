@@ -339,17 +339,12 @@ def geometry_items(
     for one in generate_geometry(n, seed=seed, families=families, asked_of_each=asked_of_each):
         group = (one.question.family, one.group)
         places[group] = places.get(group, 0) + 1
-        condition: dict[str, str] = {}
-        if family_factor is not None:
-            condition[family_factor] = one.question.family
-        if task_factor is not None:
-            condition[task_factor] = SET
         made.append(
             Item(
                 item_id=f"{one.question.family}-{one.group:03d}-{places[group]}",
                 set_name=SET,
                 role="test",
-                condition=condition,
+                condition=_geometry_condition(one.question.family, family_factor, task_factor),
                 shown={QUESTION_FIELD: one.question.text(language)},
                 intact={},
                 choices=one.options,
@@ -366,6 +361,12 @@ def geometry_items(
             )
         )
     return made
+
+
+def _geometry_condition(family: str, family_factor: str | None, task_factor: str | None) -> dict[str, str]:
+    return {
+        factor: level for factor, level in ((family_factor, family), (task_factor, SET)) if factor is not None
+    }
 
 
 def _covariates(item: GeometryItem) -> dict[str, float | str | None]:
@@ -414,17 +415,12 @@ def geometry_released_items(
     """Make items from the 90 released questions, options and keys as released."""
     made = []
     for one in load_released_geometry(folder):
-        condition: dict[str, str] = {}
-        if family_factor is not None:
-            condition[family_factor] = one.family
-        if task_factor is not None:
-            condition[task_factor] = SET
         made.append(
             Item(
                 item_id=f"{SET}-released-{one.line:03d}",
                 set_name=SET,
                 role="test",
-                condition=condition,
+                condition=_geometry_condition(one.family, family_factor, task_factor),
                 shown={QUESTION_FIELD: one.question},
                 intact={},
                 choices=one.options,
