@@ -44,17 +44,6 @@ def test_a_known_platform_id_alone_never_returns_a_session_or_token(
     assert person.answer(1).status == 201, "the session is not touched"
 
 
-@pytest.mark.parametrize("then", ["restart", "block"])
-def test_a_known_platform_id_alone_ends_nobody_s_session(
-    recruiting: Callable[..., Any], prolific: dict[str, str], then: str
-) -> None:
-    site = recruiting("prolific", if_interrupted=f"{{then: {then}}}")
-    person = site.begin(platform=prolific)
-    person.answer(0)
-    assert site.opening(platform=prolific, take=True).status == 403
-    assert [row["state"] for row in stored(site)] == ["started"]
-
-
 STATES = (
     *("started", "finished", "timed_out", "screened_out", "failed_practice", "failed_comprehension"),
     *("failed_checks", "stopped", "blocked", "ended"),

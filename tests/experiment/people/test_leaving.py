@@ -172,15 +172,6 @@ def test_who_stops_and_keeps_has_an_ended_session_with_all_its_answers(site: Any
         assert queries.done_keys(connection, person.session_id) == [(1, 1)]
 
 
-def test_who_stops_before_agreeing_leaves_a_count_and_nothing_else(site: Any) -> None:
-    person = site.begin(participant="a-very-particular-person")
-    assert person.event("stop", {"then": "keep"}).body == {"erased": True}
-    left = everything_in(site)
-    assert person.session_id not in left and "a-very-particular-person" not in left
-    with site.store.read() as connection:
-        assert number_of(connection, "small", "undecided") == 1
-
-
 def test_who_stops_and_deletes_is_erased_at_once_and_leaves_a_tombstone(site: Any) -> None:
     other, person = site.begin(participant="6"), site.begin(participant="7")
     agree(person)
@@ -195,16 +186,6 @@ def test_who_stops_and_deletes_is_erased_at_once_and_leaves_a_tombstone(site: An
     assert (noted.session_id, noted.actor, left) == (person.session_id, "participant", [other.session_id])
     assert "a very particular answer" not in everything_in(site)
     assert person.event("stop", {"then": "delete"}).status == 404, "asking again finds nothing"
-
-
-def test_a_deletion_before_agreeing_leaves_a_count_and_no_tombstone(site: Any) -> None:
-    person = site.begin(participant="a-very-particular-person")
-    assert person.event("stop", {"then": "delete"}).body == {"erased": True}
-    left = everything_in(site)
-    assert person.session_id not in left and "a-very-particular-person" not in left
-    with site.store.read() as connection:
-        assert number_of(connection, "small") == 1
-        assert WITHDRAWN not in connection.scalars(select(audit.c.action)).all()
 
 
 def test_deletion_needs_the_session_s_own_token(site: Any) -> None:
@@ -241,14 +222,6 @@ def test_deleted_answers_leave_the_files_when_a_server_that_was_killed_runs_agai
     assert bytes_of(site).count(b"a very particular answer") >= 2
     Maintenance([MaintainedStudy("small", folder, site.store, None)], (), print, lambda *noted: None).round()
     assert b"a very particular answer" not in bytes_of(site)
-
-
-def test_a_backup_made_before_somebody_declined_is_cleaned_too(site: Any) -> None:
-    person = site.begin(participant="a-very-particular-person")
-    back_up(site.store.address, site.service.folder / FOLDER, stem="study", automatic=True)
-    person.event("consent", {"agreed": False})
-    site.app.extensions["wrods"].cleaning.close()
-    assert b"a-very-particular-person" not in bytes_of(site)
 
 
 def test_who_declined_does_not_come_back_with_a_backup_made_by_hand(site: Any, tmp_path: Path) -> None:
@@ -338,3 +311,16 @@ def test_dashboard_status_and_export_count_those_who_declined(make_study: Any, s
     assert (told["sessions"], told["declined"]) == (1, 1)
     assert shown["kinds"]["human"]["declined"] == 1
     assert status_of(study, site.store)["declined"] == 1
+
+
+@pytest.mark.parametrize(("then", "counted_as"), [("keep", "undecided"), ("delete", "declined")])
+def test_who_stops_before_agreeing_leaves_a_count_and_no_tombstone(
+    site: Any, then: str, counted_as: str
+) -> None:
+    person = site.begin(participant="a-very-particular-person")
+    assert person.event("stop", {"then": then}).body == {"erased": True}
+    left = everything_in(site)
+    assert person.session_id not in left and "a-very-particular-person" not in left
+    with site.store.read() as connection:
+        assert number_of(connection, "small", counted_as) == 1
+        assert WITHDRAWN not in connection.scalars(select(audit.c.action)).all()

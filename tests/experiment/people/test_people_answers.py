@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import func, select
 
 from experiment.store import queries as q
-from experiment.store.tables import events, sessions, trials
+from experiment.store.tables import events
 from tests.experiment.people.conftest import PIN
 
 
@@ -29,28 +29,49 @@ def kinds_of_events(site: Any) -> list[str]:
         return [event["kind"] for event in q.all_events(connection)]
 
 
-def test_a_session_runs_from_start_to_completion_code(site: Any) -> None:
+def test_a_session_runs_from_start_to_completion_code_whatever_is_sent_twice_or_too_late(site: Any) -> None:
     person = site.begin(participant="17")
-    assert person.status == 201
-    assert person.event("consent", person.agreement).status == 201
-    for trial in person.trials():
-        assert person.answer(trial["trial_index"]).status == 201
-    told = person.finish(len(person.trials()))
-    assert told.status == 200
-    assert len(told.body["completion_code"]) == 8
-    assert person.finish(len(person.trials())).body == told.body
+    assert person.status == 201 and person.event("consent", person.agreement).status == 201
+    beyond = person.payload(1) | {"trial_index": 5}
+    assert person.caller.post(f"{person.base}/trials", beyond, **person.auth).status == 400, "not planned"
+    assert person.finish(0).status == 409
+    assert [person.answer(0).status for _ in range(3)] == [201, 200, 200]
+    again = {"attempt": 2, "client_uuid": str(uuid.uuid4())}
+    assert person.answer(0, **again).status == 201, "practice can be repeated"
+    assert person.answer(1, attempt=2).status == 201, "first answered after a reload"
+    assert person.answer(2, response_raw=None, timed_out=True, rt=None).status == 201
+    assert person.answer(3).status == 201
+    told = person.finish(6)
+    assert (told.status, told.body["stored"]) == (409, 5), "every answer has to be here"
+    assert person.finish(5).status == 409 and person.answer(4).status == 201
+    told = person.finish(6)
+    assert told.status == 200 and len(told.body["completion_code"]) == 8
+    assert person.finish(6).body == told.body
+    assert person.answer(4).status == 200 and person.answer(4, **again).status == 409, (
+        "nothing new after the end"
+    )
+    found = {(row["trial_index"], row["attempt"]): row for row in rows(site)}
+    assert sorted(found) == [(0, 1), (0, 2), (1, 2), (2, 1), (3, 1), (4, 1)] and len(rows(site)) == 6
+    late = found[2, 1]
+    assert (late["response_status"], late["correct"], late["timed_out"]) == ("timeout", None, True)
     with site.store.read() as connection:
         session = q.sessions_overview(connection)[0]
+        assert len(list(q.all_scores(connection))) == 6
     assert (session["state"], session["reader"], session["participant_id"]) == ("finished", "17", "17")
-    assert session["n_trials"] == session["planned_trials"] == 5
+    assert session["n_trials"] == 6 and session["planned_trials"] == 5
+    assert site.opening(participant="17", pin=PIN).status == 409, "everybody takes part once"
 
 
-def test_posting_a_trial_twice_stores_it_once(site: Any) -> None:
-    person = site.begin()
-    assert [person.answer(1).status for _ in range(3)] == [201, 200, 200]
-    assert len(rows(site)) == 1
-    with site.store.read() as connection:
-        assert len(list(q.all_scores(connection))) == 1
+def test_the_sessions_at_hand_are_bounded_by_their_trials_and_none_is_lost(
+    site: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    people = [site.begin() for _ in range(6)]
+    monkeypatch.setattr("experiment.people.session_cache.MOST_TRIALS", 2 * len(people[0].trials()))
+    for index in range(3):
+        for person in people:
+            assert person.answer(index).status == 201
+    known = site.app.extensions["wrods"].live
+    assert len(known._known) == 2 and known._trials == 2 * len(people[0].trials())
 
 
 @pytest.mark.parametrize(
@@ -118,31 +139,6 @@ def test_a_negative_time_is_kept_and_flagged(site: Any, times: dict[str, Any]) -
     assert flags_of(site) == [(3, 1, "suspect", "server")]
 
 
-def test_an_answer_first_given_after_a_reload_is_the_trial_s_only_row(site: Any) -> None:
-    person = site.begin()
-    assert person.answer(1, attempt=2).status == 201
-    assert [(row["trial_index"], row["attempt"]) for row in rows(site)] == [(1, 2)]
-    assert flags_of(site) == []
-
-
-def test_a_timeout_has_no_verdict_on_correctness(site: Any) -> None:
-    person = site.begin()
-    person.answer(1, response_raw=None, timed_out=True, rt=None)
-    (row,) = rows(site)
-    assert (row["response_status"], row["correct"], row["timed_out"]) == ("timeout", None, True)
-
-
-def test_test_items_reach_the_browser_without_their_answers(site: Any) -> None:
-    person = site.begin()
-    again = person.caller.get(person.base, **person.auth).body["plan"]
-    for plan in (person.plan, again):
-        for screen in plan["screens"]:
-            for trial in screen.get("trials", ()):
-                told = {"answer", "intact", "condition", "item_id", "choice_order"} & set(trial)
-                assert told == ({"answer"} if trial["is_practice"] else set())
-                assert ("responses" in trial["steps"][-1]) == trial["is_practice"]
-
-
 def test_models_labels_govern_no_list_of_people(make_study: Any, serve_study: Any) -> None:
     study = make_study(
         ("seed: 7\n", "seed: 7\nmodels: {label_maps: fixed, who: {g: {use: 'baseline:random'}}}\n"),
@@ -167,75 +163,6 @@ def test_a_trial_waits_until_its_reader_has_agreed(site: Any) -> None:
     assert person.caller.post(send, person.payload(1), **person.auth).status == 201
 
 
-def test_a_trial_that_is_not_planned_is_refused(site: Any) -> None:
-    person = site.begin()
-    payload = person.payload(1) | {"trial_index": 5}
-    assert person.caller.post(f"{person.base}/trials", payload, **person.auth).status == 400
-    assert rows(site) == []
-
-
-def test_the_code_is_given_only_when_every_answer_is_here(site: Any) -> None:
-    person = site.begin()
-    assert person.finish(0).status == 409
-    for index in range(4):
-        person.answer(index)
-    told = person.finish(5)
-    assert (told.status, told.body["stored"]) == (409, 4)
-    assert person.finish(4).status == 409
-    person.answer(4)
-    assert person.finish(5).status == 200
-
-
-def test_nothing_new_is_stored_after_the_end(site: Any) -> None:
-    person = site.begin()
-    for index in range(5):
-        person.answer(index)
-    person.finish(5)
-    assert person.answer(4).status == 200
-    assert person.answer(4, attempt=2, client_uuid=str(uuid.uuid4())).status == 409
-    assert len(rows(site)) == 5
-
-
-def test_practice_can_be_repeated(site: Any) -> None:
-    person = site.begin()
-    person.answer(0)
-    assert person.answer(0, attempt=2, client_uuid=str(uuid.uuid4())).status == 201
-    for index in range(1, 5):
-        person.answer(index)
-    assert person.finish(6).status == 200
-
-
-def test_asking_again_under_the_same_client_uuid_gives_the_same_session(site: Any) -> None:
-    token = str(uuid.uuid4())
-    first, second = site.begin(client_uuid=token), site.begin(client_uuid=token)
-    assert (first.status, second.status) == (201, 200)
-    assert (first.session_id, first.token, first.plan) == (second.session_id, second.token, second.plan)
-    assert count(site, sessions) == 1
-
-
-def test_a_participant_goes_on_where_they_left_off(site: Any) -> None:
-    first = site.begin(participant="17")
-    first.answer(0)
-    first.answer(1)
-    again = site.begin(participant="17", pin=PIN)
-    assert again.session_id == first.session_id
-    assert again.done == [[0, 1], [1, 1]]
-    assert again.plan == first.plan
-    assert kinds_of_events(site) == ["consent", "resumed"]
-    assert site.begin(participant="18").session_id != first.session_id
-
-
-def test_a_participant_takes_part_once(site: Any) -> None:
-    person = site.begin(participant="17")
-    for index in range(5):
-        person.answer(index)
-    person.finish(5)
-    told = site.opening(participant="17", pin=PIN)
-    assert told.status == 409
-    assert "already" in told.body["error"]
-    assert site.opening(participant="18").status == 201
-
-
 def test_who_failed_practice_cannot_begin_again_and_who_declined_can(site: Any) -> None:
     failed = site.begin(participant="1")
     failed.event("practice", {"then": "end"})
@@ -247,14 +174,6 @@ def test_who_failed_practice_cannot_begin_again_and_who_declined_can(site: Any) 
     with site.store.read() as connection:
         states = {row["participant_id"]: row["state"] for row in reversed(q.sessions_overview(connection))}
     assert states["1"] == "failed_practice"
-
-
-def test_simulated_readers_are_marked_and_numbered_apart(site: Any) -> None:
-    site.begin(**{"simulated": True, "pass": site.make_pass("simulated")})
-    site.begin()
-    with site.store.read() as connection:
-        told = {(row["reader_kind"], row["reader"]) for row in q.sessions_overview(connection)}
-    assert told == {("simulated", "S001"), ("human", "P001")}
 
 
 def test_events_are_noted_once(site: Any) -> None:
@@ -319,11 +238,3 @@ def test_a_slow_disk_asks_for_patience_and_the_retry_is_the_same_trial(site: Any
     site.store.write(lambda connection: None).result()
     assert person.answer(1).status == 200
     assert len(rows(site)) == 1
-
-
-def test_a_withdrawn_session_answers_like_an_unknown_one(site: Any) -> None:
-    person = site.begin()
-    assert person.event("blur").status == 201
-    site.store.write(lambda connection: connection.execute(sessions.delete()) and None).result()
-    assert person.event("blur").status == 404
-    assert count(site, trials) == 0

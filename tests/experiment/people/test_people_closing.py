@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 import threading
 import time
 import urllib.request
@@ -10,22 +9,8 @@ from contextlib import suppress
 import pytest
 
 from experiment.demo.tour import LocalServer
-from experiment.people.server import _quietly
 from experiment.store import open_store
 from experiment.study import Study
-
-
-def test_a_connection_that_comes_as_accepting_is_cancelled_is_not_reported(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    loop = asyncio.new_event_loop()
-    _quietly(
-        loop, {"message": "Exception in callback", "exception": asyncio.InvalidStateError("invalid state")}
-    )
-    assert not caplog.records
-    _quietly(loop, {"message": "Exception in callback", "exception": ValueError("a defect")})
-    assert [record.levelname for record in caplog.records] == ["ERROR"]
-    loop.close()
 
 
 def test_a_server_closed_under_requests_says_nothing_of_broken_sockets(

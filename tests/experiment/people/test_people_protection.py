@@ -46,7 +46,9 @@ def test_every_answer_has_every_protecting_header(site: Any, at_tls: Any, path: 
     plain = site.caller().get(path)
     assert {name: plain.headers[name] for name in HEADERS} == HEADERS
     assert plain.headers["Strict-Transport-Security"] is None
-    assert "frame-ancestors 'self'" in plain.headers["Content-Security-Policy"]
+    policy = plain.headers["Content-Security-Policy"]
+    assert all(part in policy for part in ("default-src 'self'", "frame-ancestors 'self'"))
+    assert "unsafe" not in policy
     secure = at_tls("GET", path, NAME)
     assert {name: secure.headers[name] for name in HEADERS} == HEADERS
     assert secure.headers["Strict-Transport-Security"] == f"max-age={A_DAY_S}"

@@ -73,14 +73,6 @@ def test_an_exclusion_opens_the_place_again_and_can_be_taken_back(
     ]
 
 
-def test_lists_fill_evenly_without_the_excluded(site: Any, visit: Callable[[str], Visitor]) -> None:
-    people = [site.begin() for _ in range(2)]
-    lists = [session_row(site, one)["list_id"] for one in people]
-    assert sorted(lists) == [1, 2]
-    visit("ada").post(page(people[0], "exclude"), reason="x")
-    assert session_row(site, site.begin())["list_id"] == lists[0]
-
-
 def test_a_pilot_becomes_real_and_counts_follow(site: Any, visit: Callable[[str], Visitor]) -> None:
     person = site.begin()
     taken = session_row(site, person)["list_id"]
@@ -119,15 +111,6 @@ def test_ending_a_session_before_consent_erases_and_counts_it(
         assert queries.session(connection, person.session_id) is None
         assert number_of(connection, "small", UNDECIDED) == 1
     assert ("ada", "ended", None) in audit_rows(site)
-
-
-def test_notes_and_flags_stand_on_the_sessions_page(site: Any, visit: Callable[[str], Visitor]) -> None:
-    person = site.begin()
-    assistant = visit("ben")
-    assistant.post(page(person, "note"), reason="wore <b>glasses</b>")
-    assistant.post(page(person, "flag"), reason="spoke during block 1")
-    told = assistant.get(page(person)).text
-    assert "wore &lt;b&gt;glasses&lt;/b&gt;" in told and "spoke during block 1" in told
 
 
 def test_the_chain_holds_after_every_deed(site: Any, visit: Callable[[str], Visitor]) -> None:
@@ -310,9 +293,14 @@ def test_a_withdrawn_participant_is_asked_for_twice_and_then_gone(
     assert owner.get(page(person)).status_code == 404
 
 
-def test_the_audit_page_names_who_did_what(site: Any, visit: Callable[[str], Visitor]) -> None:
+def test_notes_and_flags_stand_on_the_sessions_page_and_in_the_audit_under_their_makers_name(
+    site: Any, visit: Callable[[str], Visitor]
+) -> None:
     person = site.begin()
-    visit("ben").post(page(person, "note"), reason="wore glasses")
-    told = words_of(visit("ada").get("/admin/small/audit").text)
-    assert "ben noted P001 wore glasses" in told
-    assert "ada signed in" in told
+    assistant = visit("ben")
+    assistant.post(page(person, "note"), reason="wore <b>glasses</b>")
+    assistant.post(page(person, "flag"), reason="spoke during block 1")
+    told = assistant.get(page(person)).text
+    assert "wore &lt;b&gt;glasses&lt;/b&gt;" in told and "spoke during block 1" in told
+    assert ("ben", "noted", "wore <b>glasses</b>") in audit_rows(site)
+    assert "glasses" in words_of(visit("ada").get("/admin/small/audit").text)

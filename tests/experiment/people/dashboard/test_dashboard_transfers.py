@@ -94,16 +94,6 @@ def test_files_that_are_no_copies_are_told_so(visit: Callable[[str], Visitor], c
     assert told.status_code == 200 and 'role="status"' in told.text
 
 
-def test_a_large_file_is_taken_from_accounts_and_refused_from_strangers(
-    site: Any, visit: Callable[[str], Visitor]
-) -> None:
-    large = b" " * 600_000
-    assert send(visit("ada"), "/admin/small/copy", large, "answers.json").status_code == 200
-    stranger = Visitor(site.app.test_client())
-    stranger.get("/admin/login")
-    assert send(stranger, "/admin/small/copy", large, "answers.json").status_code in (400, 413)
-
-
 def test_a_platforms_books_are_compared_with_what_is_here(
     make_study: Any, serve_study: Any, visit: Callable[..., Visitor]
 ) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import socket
 import ssl
 import threading
 from collections.abc import Iterator
@@ -79,13 +78,6 @@ def test_one_port_speaks_both_and_the_application_knows_which(door: Door, scheme
     assert b'"127.0.0.1"' in data and b"203.0.113.9" not in data
 
 
-@pytest.mark.parametrize("scheme", ["http", "https"])
-def test_large_bodies_arrive_and_return_whole(door: Door, scheme: str) -> None:
-    body = bytes(range(256)) * 1000
-    assert door.ask(scheme, "POST", "/echo", body) == (200, body)
-    assert door.ask(scheme, "POST", "/often", body) == (200, 20 * body)
-
-
 def test_twenty_stations_answering_at_once_are_all_served(door: Door) -> None:
     told: list[int] = []
 
@@ -104,17 +96,6 @@ def test_twenty_stations_answering_at_once_are_all_served(door: Door) -> None:
     for one in stations:
         one.join(60)
     assert told == [200] * 200
-
-
-def test_visitors_who_say_nothing_or_nonsense_keep_nobody_out(door: Door) -> None:
-    silent = [socket.create_connection(("127.0.0.1", door.port)) for _ in range(30)]
-    half = socket.create_connection(("127.0.0.1", door.port))
-    half.sendall(b"\x16\x03\x01\x00")  # the start of a greeting that never goes on
-    nonsense = socket.create_connection(("127.0.0.1", door.port))
-    nonsense.sendall(b"\x16 is no greeting of TLS\r\n\r\n")
-    assert door.ask("https")[0] == 200 and door.ask("http")[0] == 200
-    for one in (*silent, half, nonsense):
-        one.close()
 
 
 def test_a_station_that_does_not_trust_the_authority_refuses_and_others_go_on(door: Door) -> None:
