@@ -5,18 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache
-from importlib import resources
-from importlib.resources.abc import Traversable
 from typing import Any
 
 import regex
 
-from experiment import templates
 from experiment.languages.packs import pack_for, pack_languages
 from experiment.study import Study
 from experiment.study.faults import Faults
 from experiment.study.yaml_source import KeyPath
-from experiment.templates.parts import consent_source
+from experiment.templates.parts import consent_sentences, consent_source, parts_of, template_folders
 from stimuli.errors import UserError
 from stimuli.lexicon import has_lexicon
 from stimuli.words import base_language
@@ -118,8 +115,9 @@ def _check_passages(study: Study, path: KeyPath, text: str) -> None:
 @cache
 def _templates() -> str:
     """Return all texts of all templates, one blank between words."""
-    folder = resources.files(templates)
-    return " ".join(word for file in _files(folder) for word in _words(file.read_text("utf-8")))
+    files = (file for folder in template_folders().values() for file in folder.rglob("*"))
+    texts = (file.read_text("utf-8") for file in files if file.suffix in (".md", ".yaml"))
+    return " ".join(word for text in texts for word in _words(text))
 
 
 @cache
@@ -127,7 +125,8 @@ def _consent_sentences() -> tuple[str, ...]:
     """Return the sentences of the consent form in which nothing is to be filled in: one of them shows whose the form is."""
     source = consent_source()
     texts = [one.get(part, "") for one in source["elements"] for part in ("minimum", "recommended")]
-    texts += [source["last"], *(text for own in source["templates"].values() for text in own.values())]
+    forms = [(name, part) for name in template_folders() for part in (None, *parts_of(name))]
+    texts += [source["last"], *(text for form in forms for text in consent_sentences(*form).values())]
     sentences = (" ".join(_words(one)) for text in texts for one in re.split(r"(?<=[.!?:])\s", text))
     return tuple(
         sentence
@@ -139,14 +138,6 @@ def _consent_sentences() -> tuple[str, ...]:
 def _words(text: str) -> list[str]:
     """Return the words of a text without the marks of Markdown that stand alone."""
     return [word for word in text.split() if any(letter.isalnum() for letter in word)]
-
-
-def _files(folder: Traversable) -> Iterator[Traversable]:
-    for one in folder.iterdir():
-        if one.is_dir():
-            yield from _files(one)
-        elif one.name.endswith((".md", ".yaml")):
-            yield one
 
 
 def _said(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:

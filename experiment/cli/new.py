@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 import shutil
 import unicodedata
-from importlib import resources
 from pathlib import Path
 
 import click
 
-from experiment import templates as template_files
-from experiment.templates.parts import ABOUT_FILE, consent_form, data_path, filled, part_named, parts_of
+from experiment.templates.parts import (
+    ABOUT_FILE,
+    consent_form,
+    data_path,
+    filled,
+    part_named,
+    parts_of,
+    template_folders,
+    templates,
+)
 from experiment.templates.parts import FILE as CONSENT
 from stimuli.errors import UserError, unknown_name
 
@@ -38,12 +44,6 @@ WITHOUT_MARKS = str.maketrans(
     }
 )
 """Letters of Latin alphabets that Unicode does not take apart into a plain letter and a mark."""
-
-
-def templates() -> dict[str, str]:
-    """Return the templates by name, each with a sentence about it."""
-    text = resources.files(template_files).joinpath("templates.json").read_text("utf-8")
-    return dict(json.loads(text))
 
 
 @click.command(epilog=_EXAMPLE)
@@ -125,15 +125,14 @@ def copy_template(
         raise UserError(f"{directory} exists and is not empty", mend="Name a new folder.")
     made = _first_missing(directory)
     try:
-        with resources.as_file(resources.files(template_files).joinpath(template)) as source:
-            parts = parts_of(template).values()
-            others = [ABOUT_FILE, *(f"{part.name}.yaml" for part in parts), *(part.folder for part in parts)]
-            _lay(source, directory, *others)
-            if chosen is not None:
-                if chosen.folder:
-                    _lay(source / chosen.folder, directory)
-                text = (source / f"{chosen.name}.yaml").read_text("utf-8")
-                (directory / "study.yaml").write_text(filled(text, path, corrected=corrected), "utf-8")
+        source, parts = template_folders()[template], parts_of(template).values()
+        others = [ABOUT_FILE, *(f"{part.name}.yaml" for part in parts), *(part.folder for part in parts)]
+        _lay(source, directory, *others)
+        if chosen is not None:
+            if chosen.folder:
+                _lay(source / chosen.folder, directory)
+            text = (source / f"{chosen.name}.yaml").read_text("utf-8")
+            (directory / "study.yaml").write_text(filled(text, path, corrected=corrected), "utf-8")
         form = directory / CONSENT
         form.parent.mkdir(exist_ok=True)
         form.write_text(consent_form(template, None if chosen is None else chosen.name), "utf-8")

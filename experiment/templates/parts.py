@@ -1,7 +1,8 @@
-"""Templates that are a set of studies: which parts they have, which data the user gives, and published or corrected.
+"""Templates, our smallest study and those of papers; of sets of studies the parts, the data, and published or corrected.
 
-A template's ``template.json`` names its parts, each with a sentence about it and the folder in which its data set usually lies,
-and may name the one that is meant where a user names none. A part is ``PART.yaml`` beside it; the files that it does not share
+A template is a folder with ``template.json``: a sentence about it and those of its consent form. A set of studies also names its
+parts, each with a sentence about it and the folder in which its data set usually lies, and may name the part that is meant
+where a user names none. A part is ``PART.yaml`` beside it; the files that it does not share
 with all other parts lie in the folder that it names. In ``PART.yaml`` ``@DATA@`` stands for the user's copy, a line that ends in
 ``#-- published`` is there in the published form only, and one that begins with ``#-- corrected:`` in the corrected form only.
 """
@@ -12,32 +13,52 @@ import json
 import os
 import re
 import textwrap
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from stimuli.errors import UserError, unknown_name
+from stimuli.papers import papers
 
 FILE = "texts/consent.md"
 WIDTH = 120
 
 
 def consent_source() -> dict[str, Any]:
-    """Return ``consent.json``: the form's elements, and the sentences of each template."""
+    """Return ``consent.json``: the form's elements, without the sentences of a template."""
     text = resources.files(__package__).joinpath("consent.json").read_text("utf-8")
     return dict(json.loads(text))
+
+
+@cache
+def template_folders() -> Mapping[str, Path]:
+    """Return the folder of each template by name: our smallest study first, then those of papers."""
+    homes = (Path(__file__).parent, *(paper.folder / "templates" for paper in papers().values()))
+    return {file.parent.name: file.parent for home in homes for file in sorted(home.glob(f"*/{ABOUT_FILE}"))}
+
+
+def templates() -> dict[str, str]:
+    """Return the templates by name, each with a sentence about it."""
+    return {name: str(_told_of(name)["about"]) for name in template_folders()}
+
+
+def consent_sentences(template: str, part: str | None = None) -> Mapping[str, str]:
+    """Return what a template's consent form says of its study: ``purpose``, ``task`` and ``duration``."""
+    own = {} if part is None else parts_of(template)[part].consent
+    given: Mapping[str, str] = own or _told_of(template)["consent"]
+    return given
 
 
 def consent_form(template: str, part: str | None = None) -> str:
     """Return a template's consent form as Markdown."""
     source = consent_source()
-    own = source["templates"]
-    sentences = own[f"{template}/{part}"] if f"{template}/{part}" in own else own[template]
     paragraphs = [source["first"], f"# {source['title']}"]
     for one in source["elements"]:
         words = " ".join(filter(None, (one["minimum"], one.get("recommended"))))
-        for name, sentence in sentences.items():
+        for name, sentence in consent_sentences(template, part).items():
             words = words.replace(f"{{{name}}}", sentence)
         paragraphs.append(f"**{one['heading']}.** {words}")
     paragraphs.append(source["last"])
@@ -60,13 +81,15 @@ class TemplateStudy:
     """A study of a template.
 
     ``data``: name of the folder in which the data set that it needs usually lies; empty where it needs none; ``folder``: folder of
-    the template whose files come into the study beside those of all parts; empty where there is none.
+    the template whose files come into the study beside those of all parts; empty where there is none; ``consent``: sentences of
+    its consent form, where they are not the template's.
     """
 
     name: str
     about: str
     data: str = ""
     folder: str = ""
+    consent: Mapping[str, str] = field(default_factory=dict)
 
 
 def parts_of(template: str) -> dict[str, TemplateStudy]:
@@ -81,8 +104,7 @@ def default_part(template: str) -> str | None:
 
 
 def _told_of(template: str) -> dict[str, Any]:
-    file = resources.files(__package__).joinpath(template, ABOUT_FILE)
-    return dict(json.loads(file.read_text("utf-8"))) if file.is_file() else {}
+    return dict(json.loads((template_folders()[template] / ABOUT_FILE).read_text("utf-8")))
 
 
 def part_named(template: str, name: str | None) -> TemplateStudy | None:

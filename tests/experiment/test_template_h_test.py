@@ -28,6 +28,7 @@ from experiment.models.pictures import Picture
 from experiment.procedure import plan_session, trials_of
 from experiment.study import Study
 from experiment.summaries.plain_english import sent_as_published
+from experiment.templates.parts import template_folders
 from stimuli.errors import UserError
 from stimuli.htest.rules import rule
 from tests.experiment.models.tiny_models import tiny_llama
@@ -387,6 +388,6 @@ def asked_rows(material: Material) -> pd.DataFrame:
 
 @pytest.mark.parametrize("template", ["h-test", "htest-people"])
 def test_the_rubric_tells_raters_every_rule_that_is_stated(template: str) -> None:
-    rubric = (Path("experiment/templates") / template / "rubric.md").read_text("utf-8")
+    rubric = (template_folders()[template] / "rubric.md").read_text("utf-8")
     for task in TASKS:
         assert f"*{task.replace('_', ' ')}*: {rule(task).statement}" in rubric

@@ -1,0 +1,1 @@
+"""Papers, a folder each; :mod:`stimuli.papers` finds them and those of other packages."""
