@@ -112,7 +112,7 @@ def build_bundle(static: Path) -> None:
         done = subprocess.run([*npm, *arguments], cwd=static, env=environment, capture_output=True, text=True)
         if done.returncode != 0:
             output = "\n".join((done.stdout + done.stderr).strip().splitlines()[-25:])
-            mend = MENDS.get(arguments[0], "Mend static/, then install again.")
+            mend = MENDS.get(arguments[0], "Fix static/, then install again.")
             command = " ".join(arguments)
             raise BuildFailed(
                 f"`npm {command}` failed in {static} (exit {done.returncode}):\n{output}\n{mend}"

@@ -318,7 +318,7 @@ def _once(seen: set[tuple[str, str, str]], item: Item, where: str) -> None:
     if key in seen:
         condition = ", ".join(f"{name} = {level}" for name, level in item.condition.items()) or "no factor"
         raise UserError(
-            f"{where}: item {item.item_id!r} of {item.set_name!r} stands twice under {condition}",
-            mend="Give every item an id of its own.",
+            f"{where}: item {item.item_id!r} of {item.set_name!r} occurs twice under {condition}",
+            mend="Give every item a different id.",
         )
     seen.add(key)

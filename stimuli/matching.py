@@ -233,7 +233,7 @@ def measure(
     """Check candidates and bring them into an order that their given order does not touch."""
     twice = [name for name, number in Counter(candidate.id for candidate in candidates).items() if number > 1]
     if twice:
-        raise UserError(f"match: the id {min(twice)!r} stands twice among the candidates")
+        raise UserError(f"match: the id {min(twice)!r} occurs twice among the candidates")
     known = {name for candidate in candidates for name in candidate.covariates}
     for name in on:
         if candidates and name not in known:
@@ -601,7 +601,7 @@ def _blame(
         told.append(Unmet(name, _rule(name, tolerance, measured, size, within), reached, without))
     fewest = min(len(members) for members in groups)
     if fewest < size:
-        rule = f"a group has only {fewest} candidates, {size} are asked for"
+        rule = f"a group has only {fewest} candidates, but {size} were requested"
         return (Unmet(CANDIDATES, rule, reached, fewest),)
     at_fault = [one for one in told if one.without > reached]
     return tuple(at_fault or told)

@@ -27,7 +27,7 @@ from stimuli.words import Letters, letters_of
 Pair = tuple[str, str]
 
 OPEN_BIGRAM_REACH = 3
-"""Letters of an open bigram stand at most this many places apart: at most two letters stand between them."""
+"""Largest distance between the letters of an open bigram: at most two letters are between them."""
 
 OVERLAP_WEIGHTS = {1: 1.0, 2: 0.61, 3: 0.14, -1: 0.14}
 """Weight by signed distance: exp(−(distance − 1)² / 2) in two decimals; −1 are neighbours in reversed order."""

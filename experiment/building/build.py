@@ -69,7 +69,7 @@ def _measures(item: Item, tokenizer: Tokenizer) -> dict[str, float | None]:
 CELL_PX = 17.28
 """Width of a character of the stimuli, CSS pixels, where a study does not set it by ``screen_size`` (1.6 rem of 18 px, 0.6 em)."""
 MARGIN_PX = 54
-"""What the page leaves free beside its lines, both sides together."""
+"""Margin to the left and right of the lines, both together."""
 LONGEST = 120
 """The longest line that ``line_length`` allows, characters."""
 

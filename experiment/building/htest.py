@@ -99,7 +99,7 @@ def _of_one_making(study: Study) -> Made:
     making = "rules" if "from" not in htest else FRESH if htest.get("fresh") else RELEASED
     if making == RELEASED and "order" in htest:
         raise UserError(
-            f"{study.place('materials', 'htest', 'order')}: released exemplars stand in their released order",
+            f"{study.place('materials', 'htest', 'order')}: released exemplars keep their released order",
             mend="Take order out, or make items with rules: or fresh: true.",
         )
     return _of_making(study, making, **{name: htest[name] for name in ("order",) if name in htest})
@@ -126,7 +126,7 @@ def _faults(folder: Path, tasks: Sequence[str]) -> list[str]:
     """Count the known faults of the released items in the tasks that a study uses."""
     counted = Counter(fault.task for fault in released_faults(folder, tasks))
     return [
-        f"released {task}: {number} items with a known fault (labels, doubles, texts of exemplars)"
+        f"released {task}: {number} items with a known fault (labels, duplicates, texts of exemplars)"
         for task, number in counted.items()
     ]
 

@@ -20,9 +20,9 @@ from stimuli.words import base_language
 
 ENGLISH = "en"
 WORDS = 4
-"""Words from which on a passage is taken for a template's."""
+"""Smallest number of words for a passage to count as a template's."""
 ENOUGH = 50
-"""Letters from which on the language of a text is looked at."""
+"""Smallest number of letters for which the language of a text is checked."""
 COMMON = 0.15
 """Texts have more than this share of the hundred commonest words in their own language (0.22 to 0.47), and less in another."""
 SCRIPTS = {"ja": r"[\p{Hiragana}\p{Katakana}]", "ko": r"\p{Hangul}", "zh": r"\p{Han}"}

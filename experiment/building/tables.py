@@ -112,7 +112,7 @@ def _covariates(
         elif name in item.covariates and name not in cells:
             raise UserError(
                 f"{study.place('materials', 'match', 'on', name)}: {name} is not available: {reason}",
-                mend="Match on another covariate, or bring it as a column of your own.",
+                mend="Match on another covariate, or add it as a column.",
             )
         elif name in cells:
             values[name] = _number_or_text(cells[name])
@@ -449,13 +449,13 @@ def _without_twins(table: CorpusTable, file: str, skipped: list[str], *, stop: b
         item_id = str(row["item"])
         if item_id in first:
             twins.append(
-                f"{file}, line {number}: item {item_id!r} stands twice (first in line {first[item_id]})"
+                f"{file}, line {number}: item {item_id!r} is listed twice (first in line {first[item_id]})"
             )
             continue
         first[item_id] = number
         kept.append((row, number))
     if twins and stop:
-        mend = "Each item has one row and an id of its own; conditions are made by wrods."
+        mend = "Give each item one row and its own id; wrods makes the conditions."
         raise together([UserError(twin, mend=mend) for twin in twins])
     skipped += twins
     return replace(table, rows=tuple(row for row, _ in kept), numbers=tuple(number for _, number in kept))
@@ -518,9 +518,9 @@ def word_rows(study: Study, file: Path, remarks: list[str], skipped: list[str] |
         if word.startswith("#"):
             continue
         if word in first:
-            found = f"{file.name}, line {number}: word {word!r} stands twice (first in line {first[word]})"
+            found = f"{file.name}, line {number}: word {word!r} is listed twice (first in line {first[word]})"
             if stop:
-                raise UserError(found, mend="Each word stands there once.")
+                raise UserError(found, mend="List each word once.")
             left_out.append(found)
             continue
         first[word] = number

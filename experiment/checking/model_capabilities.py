@@ -21,7 +21,7 @@ from experiment.store.tables import audit
 from stimuli.errors import UserError
 
 PROBE = "probe"
-"""What the audit log calls a probe that was asked for by itself."""
+"""Name in the audit log of a probe that was requested separately."""
 Probed = tuple[str, Capabilities]
 """When a probe was made, and what it found."""
 
@@ -109,7 +109,7 @@ def _unused(settings: ModelSettings, found: Capabilities, needs: Sequence[Need])
     """Name what a server could give and the study's settings do not ask it for."""
     if "long_labels" in needs and found.prompt_logprobs and settings.options.get("label_scoring") != "whole":
         return [
-            f"{settings.name} could score whole labels, and is asked for their first token alone: set label_scoring: whole."
+            f"{settings.name} can score whole labels, but the study requests only their first token: set label_scoring: whole."
         ]
     return []
 

@@ -20,7 +20,7 @@ INSTEAD = {
     "rt": " (a model's latency_ms is a measure only with `wrods run --timing`)",
     "reading_time": " (a model's surprisal of what is read is in the regions table)",
 }
-"""What models have in place of a measure of people."""
+"""The measure of models that corresponds to a measure of people."""
 NEEDED: dict[str, Need] = {
     "surprisal": "surprisal",
     "margin": "label_logprobs",

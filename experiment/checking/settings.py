@@ -29,7 +29,7 @@ def check_papers(study: Study) -> None:
         f"{study.place('published')}: no paper's prompt asks what this study asks",
         mend="Papers asked H-TEST and letter geometry (choose), RealtimeQA, DREAM, AQuA, BoolQ, SQuAD, CSQA, GSM8K and MBPP "
         "(question, problem or complete), recovery of sentences (recover), and BoolQ's passages (rectify, summarise, "
-        "translate). Take prompts out of published for anything else; wrods' own wordings are used then.",
+        "translate). Take prompts out of published for anything else; wrods then uses its own prompts.",
     )
 
 

@@ -28,7 +28,7 @@ def build(study: Path, as_json: bool) -> None:
 
     Writes items.jsonl, its sidecar (seed, versions, hashes of the sources and of the audit) and the folder audit/
     (a page, JSON, figures): covariates by condition, duplicates, changed forms that are words, leaks, and whether
-    anything beside the rule tells the answer. The same study gives the same bytes on every machine.
+    anything other than the rule predicts the answer. The same study gives the same bytes on every machine.
 
     Example: wrods build my-study
     """
@@ -142,7 +142,7 @@ def _tell_audit(built: Built) -> None:
         click.secho(f"Audit: nothing found. {built.audit_page}", fg="green")
         return
     click.secho(
-        f"Audit: {len(problems)} to mend, {len(remarks)} to look at; all of it in {built.audit_page}",
+        f"Audit: {len(problems)} to fix, {len(remarks)} to review; see {built.audit_page}",
         fg="red" if built.audit.grave else "yellow",
     )
     for line in [*problems, *remarks][:MOST_TOLD]:

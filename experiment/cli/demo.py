@@ -45,8 +45,8 @@ VISIT_POLL_S = 1.0
 def demo(out: Path | None, readers: int, no_browser: bool) -> None:
     """See the whole path in a few minutes: study, readers, model, report.
 
-    Makes a small study, sends simulated readers through the real server, asks a small language model of our own and two
-    baselines the same, fits the models and writes a report that shows each effect that was put in beside the effect
+    Makes a small study, sends simulated readers through the real server, runs a small built-in language model and two
+    baselines on the same lists, fits the models and writes a report that compares each simulated effect with the effect
     recovered. On a terminal it waits for you to be one more reader (ninety seconds, stored as a pilot). No network is used.
 
     Example: wrods demo --out my-demo
@@ -126,9 +126,7 @@ def _models(console: Console, study: Study, store: Store) -> None:
 
     from experiment.models.runs import version_of
 
-    console.print(
-        "[bold]4 of 5[/bold]  The same lists for a small language model of our own and two baselines"
-    )
+    console.print("[bold]4 of 5[/bold]  The same lists for a small built-in language model and two baselines")
     version = version_of(study, store)
     for name, settings in study.models.items():
         outcome = _one_model(study, store, name, version)
@@ -194,9 +192,9 @@ def _farewell(folder: Path, report: Path) -> None:
     click.echo("  study.yaml     the design, to read and to change")
     click.echo("  items.jsonl    the items, every word in every condition")
     click.echo("  study.db       sessions and trials")
-    click.echo("  handover/      the tables that analysis reads")
+    click.echo("  handover/      the tables for analysis")
     click.echo(f"  {report.relative_to(folder.resolve())}   the report: open {report.as_uri()}")
-    click.echo("Simulated readers and baselines are not data. Next, a study of your own:")
+    click.echo("Simulated readers and baselines are not data. Next, create your own study:")
     click.echo(f"  {_own_command()} new my-study --from your-own")
 
 

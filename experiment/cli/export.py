@@ -44,7 +44,7 @@ Examples:
 @click.option("--replace", is_flag=True, help="Write over an earlier export in DIR.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON.")
 def export(study: Path, **options: Any) -> None:
-    """Write a study's data for other programs, also while it is served.
+    """Write a study's data for other programs, even while the server is running.
 
     Trials, regions, participants (with their answers by question), events, calls to models and items, with a codebook. Ids of
     recruitment platforms are never exported. In CSV, text that a spreadsheet would take for a formula gets an apostrophe before it.

@@ -92,7 +92,7 @@ def freeze(study: Path, is_check: bool, amend: str | None, heads: Path | None, a
         f"Next:  register the text, then `wrods serve {named} --registered URL`; a change of the plan from now on needs --amend"
     )
     if before:
-        click.echo(f"Note: {before} sessions of people had begun before; the registration says so.")
+        click.echo(f"Note: {before} sessions of people had already begun; the registration reports this.")
 
 
 def _sessions_before(study: Study) -> int:
@@ -163,4 +163,4 @@ def _tell(found: VerificationReport) -> None:
     if found.before_freeze:
         click.echo(f"Note: {found.before_freeze} sessions of people were begun before the freeze.")
     if found.other_design:
-        click.echo(f"Note: {found.other_design} sessions of people were held under another design.")
+        click.echo(f"Note: {found.other_design} sessions of people ran under a different design.")

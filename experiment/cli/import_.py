@@ -29,7 +29,7 @@ RELEASES = ("scrambled_bench",)
 SHOWN = 20
 """How many different answers that could not be read are shown."""
 LARGE = 5000
-"""Trials from which on storing takes so long that it is said before."""
+"""Smallest number of trials for which the command announces that storing takes a while."""
 
 
 TABLES = (".csv", ".tsv", ".jsonl", ".parquet", ".xlsx")
@@ -59,7 +59,7 @@ TABLES = (".csv", ".tsv", ".jsonl", ".parquet", ".xlsx")
 @click.option(
     "--new-version",
     is_flag=True,
-    help="Keep a design that changed since data were collected as a version of its own.",
+    help="Store a design that changed since data were collected as a new version.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the counts as JSON.")
 def import_(

@@ -19,7 +19,7 @@ import click
 )
 @click.option("--no-browser", is_flag=True, help="Do not open the page.")
 def preview(study: Path, model: str | None, port: int, no_browser: bool) -> None:
-    """Show every screen of a study beside the exact prompt a model gets.
+    """Show every screen of a study next to the exact prompt that a model gets.
 
     The items are made in memory from study.yaml as it is now; the page follows when you save. Nothing is stored.
 

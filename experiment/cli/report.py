@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from experiment.cli.progress import WorkProgress
 
 _BESIDE_TABLES = ("dictionary.json", "codebook.md", "documentation/codebook.md")
-"""What a handover, an export and a Psych-DS export hold, one each."""
+"""A file that only an export for analysis, an export and a Psych-DS export contain, in this order."""
 
 
 @click.command()

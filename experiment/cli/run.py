@@ -226,7 +226,7 @@ def print_previews(shown: list[dict[str, Any]], *, as_json: bool) -> None:
                     (f", question {prompt['turn']} of a conversation", prompt["turn"] > 1),
                     (f", {_levels(prompt['condition'])}", bool(prompt["condition"])),
                     (f", {prompt['of_this_kind']} of this kind", prompt["of_this_kind"] is not None),
-                    (", right answers stand in for the model's", prompt["stands_in"]),
+                    (", correct responses replace the model's", prompt["stands_in"]),
                 )
                 if holds
             )
@@ -293,7 +293,7 @@ Examples:
 @click.option(
     "--key-env",
     metavar="NAME",
-    help="Send that server the key in this variable (…_API_KEY); without it a server of your own gets none.",
+    help="Send that server the key in this variable (…_API_KEY); without it your own server gets none.",
 )
 @click.option(
     "--dry-run",
@@ -313,7 +313,7 @@ Examples:
 @click.option(
     "--batch",
     is_flag=True,
-    help="Collect batches that are done, hand over what is missing at the lower price, and leave.",
+    help="Collect finished batches, submit the remaining requests at the batch price, and exit.",
 )
 @click.option(
     "--cancel-batches",
@@ -398,8 +398,8 @@ def run(study: Path, **options: Any) -> None:
     a run that ends early leaves all models and lists within one block of each other. In another terminal, `wrods status` shows
     the progress of a run.
 
-    Money: `models: budget: 40 USD` in the study holds over all commands and days, --max-cost in this command.
-    Stored trials tell what the rest will cost: `--max-trials 20` first asks twenty, and the next run says so before it asks more.
+    Money: `models: budget: 40 USD` in the study applies to all commands and days, --max-cost to this command.
+    The remaining cost is estimated from stored trials: `--max-trials 20` runs twenty, and the next run prints the estimate first.
 
     If a study plans analyses, you are asked once, before the first session of a model other than a baseline, where its plan is
     registered. Answer in advance with --registered URL or --not-registered.
@@ -543,7 +543,7 @@ def _finish(
 def _leave_probes() -> None:
     """End the process where a probe still waits for a server that does not answer; all else is closed by now."""
     if any(thread.name.startswith("wrods-probe") for thread in threading.enumerate()):
-        click.echo("Stopped. What was finished is stored; the same command goes on from there.", err=True)
+        click.echo("Stopped. Finished trials are stored; run the same command to resume.", err=True)
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(1)
@@ -669,7 +669,7 @@ def print_outcome(outcome: RunOutcome) -> None:
             f"{tokens['completion_tokens']} generated"
         )
     if outcome.batches:
-        click.echo(f"  {outcome.handed_over} handed over; the same command collects what is done")
+        click.echo(f"  {outcome.handed_over} submitted; run the same command to collect finished batches")
         click.echo("  " + outcome.batches.replace("\n", "\n  "))
     if outcome.cost_usd or outcome.cached:
         kept = f"; {outcome.cached} answers came from the cache" if outcome.cached else ""

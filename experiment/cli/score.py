@@ -55,18 +55,18 @@ def score(study: Path, **options: Any) -> None:
     """Rescore stored responses, and report which verdicts change in the tables and which are only stored alongside.
 
     Scores are only added. Tables take the newest verdict by the scorer that the study names: a model's judge, the papers'
-    where published holds scoring, else wrods' own. Verdicts of another scorer stand beside and enter no table, so that a
-    paper's parser can be compared with ours. What people rated stays as they rated it.
+    where published holds scoring, else wrods' own. Verdicts of another scorer are stored but enter no table, so that a
+    paper's parser can be compared with ours. People's ratings are not changed.
 
-    With --similarity the cosine of text vectors is taken (models: embeddings: {use: hf:FOLDER}): of what each condition shows
-    and the intact text, beside that of different items; and of each free answer and the answer that is right, or else the
-    same reader's answer about the intact text (of a program, the reference program). It stands beside and says nothing of
-    right or wrong; --json prints each. Texts are compared before anything was answered, too. What came of the texts shown is
+    With --similarity the cosine of text vectors is computed (models: embeddings: {use: hf:FOLDER}): of each condition's text
+    and the intact text, compared with that of different items; and of each free answer and the correct answer, or else the
+    same reader's answer about the intact text (of a program, the reference program). It is stored separately and is no measure of
+    correctness; --json prints each. Texts can be compared before any answers exist. The similarities of the texts shown are
     kept in the study's folder (similarity.json), from where reports take it, their vectors in vectors.db; vectors of answers are
     not kept.
 
     With --execute programs run against their tests, each in a process without network, environment or other processes, with
-    an empty folder and limits on time and memory. Where the machine cannot lock them in, none is run. These verdicts count.
+    an empty folder and limits on time and memory. If the machine cannot isolate them, none is run. These verdicts count.
 
     Example: wrods score my-study --parser published --dry-run
     """
@@ -162,7 +162,9 @@ def _similarity(study: Path, reader: str | None, *, with_prompts: bool, dry_run:
     click.echo(f"similarity by {outcome.use} (mean cosine):")
     for line in told(outcome):
         click.echo(line)
-    click.echo("Nothing was written." if dry_run else "These values stand beside and count as no verdict.")
+    click.echo(
+        "Nothing was written." if dry_run else "These values are stored separately and are not verdicts."
+    )
     if stored is not None:
         click.echo(f"{stored}: shown and intact texts, for reports")
 
@@ -245,18 +247,18 @@ def _tell(outcome: Rescored, sent: int | None, *, dry_run: bool) -> None:
     _tell_moved(outcome, in_tables=True)
     if outcome.beside:
         kept = ", ".join(f"{number} by {scorer}" for scorer, number in outcome.kept.most_common())
-        click.echo(f"Beside them, in no table, {outcome.beside} verdicts differ; the tables keep {kept}.")
+        click.echo(f"Another {outcome.beside} verdicts differ but enter no table; the tables keep {kept}.")
         _tell_moved(outcome, in_tables=False)
     if outcome.failed:
         click.echo(f"  {outcome.failed} could not be asked about; the same command asks for these again.")
     if outcome.stopped is not None:
-        click.echo(f"  Stopped: {outcome.stopped}; the same command goes on.")
+        click.echo(f"  Stopped: {outcome.stopped}; run the same command to resume.")
     if outcome.rated:
         click.echo(f"  {outcome.rated} responses stay as people rated them.")
     if outcome.executed:
         click.echo(f"  {outcome.executed} responses stay as their tests judged them.")
     if not outcome.counts:
-        click.echo("The study names another scorer: these verdicts stand beside and enter no table.")
+        click.echo("The study names another scorer: these verdicts are stored but enter no table.")
     if outcome.renewed:
         click.echo(f"  {outcome.renewed} verdicts in the tables are the same under the present rules.")
     if dry_run:

@@ -161,7 +161,7 @@ CORRECTED_ONLY = ("language", "min_letters", "avoid_real_words", "texts", "chang
     type=float,
     metavar="S",
     help="Share of the lines to change, 0 to 1; each line has its own draw, so the share is met on average only "
-    "(--summary tells how many).  [default: 1]",
+    "(--summary reports how many).  [default: 1]",
 )
 @click.option(
     "--seed", type=int, metavar="N", help="Same seed, same result.  [default: 1; published: the paper's]"

@@ -260,7 +260,7 @@ def _print(outcome: Outcome) -> None:
             if outcome.planned
             else f"the job is {outcome.state}"
         )
-        click.echo(f"{outcome.training}: {outcome.stopped}, {far}; the same command goes on")
+        click.echo(f"{outcome.training}: {outcome.stopped}, {far}; run the same command to resume")
 
 
 def _finish(
@@ -288,7 +288,7 @@ def _finish(
         click.echo(f"Next: wrods run {shlex.quote(str(study.folder))}{options}")
     if interrupted:
         click.echo(
-            "Stopped. What was trained is in its checkpoint; the same command goes on from there.", err=True
+            "Stopped. Training so far is saved in its checkpoint; run the same command to resume.", err=True
         )
         sys.exit(1)
     if faults and not outcomes:

@@ -71,7 +71,7 @@ def export_study(
 ) -> Exported:
     """Write a study's tables into a folder; ids of recruitment platforms are in none of them."""
     if folder.resolve() == study.folder.resolve():
-        raise UserError(f"{folder} is the study itself", mend="Give a folder of its own: --out DIR.")
+        raise UserError(f"{folder} is the study itself", mend="Choose a separate folder: --out DIR.")
     listed_in = LISTS[form == "psych-ds"]
     with placed(folder, replace=replace, listed_in=listed_in) as place:
         return dataclasses.replace(_export(study, store, place, form, choice), folder=folder)

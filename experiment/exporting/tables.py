@@ -245,7 +245,7 @@ class ExportChoice:
 
 
 BETWEEN = ", one for a whole session"
-"""Said of a factor between sessions in the codebook, where :mod:`analysis.table_io` looks for levels."""
+"""Note about a between-session factor in the codebook, where :mod:`analysis.table_io` looks for levels."""
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ IMPORTED = "imported"
 """What the provenance of an item says that an import made."""
 SHOWN = 12
 STEP_PARTS = ("show", "read_as")
-"""What of a step in a trial shapes items, beside its kind and the labels of its keys."""
+"""Settings of a trial's step that affect items, in addition to its kind and the labels of its keys."""
 
 
 def origin_of(study: Study, files: Iterable[Path]) -> dict[str, Any]:
@@ -224,12 +224,10 @@ def _items_line(connection: Connection, study: Study, version: int) -> str:
             differing.append(told)
             intact += [told] if now is None or not now.changes else []
     if not differing:
-        return f"the items were built anew; the {len(seen)} looked at that readers saw are as they were"
+        return f"the items were rebuilt; the {len(seen)} checked of those that readers saw are unchanged"
     # unscrambled words say best what was edited
     shown = (intact or differing)[0]
-    return (
-        f"the items were built anew: {len(differing)} of {len(seen)} that readers saw differ, such as {shown}"
-    )
+    return f"the items were rebuilt: {len(differing)} of {len(seen)} that readers saw differ, such as {shown}"
 
 
 def _now(condition: Mapping[str, str], items: list[Item]) -> Item | None:

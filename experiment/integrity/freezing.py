@@ -337,8 +337,6 @@ def _lost_heads(connection: Connection, known: Mapping[str, Any]) -> list[tuple[
             select(chain.c.link).where(chain.c.session_id == session_id, chain.c.place == head["place"])
         )
         if there != head["link"]:
-            fault = (
-                "it is another one than was noted earlier" if there else "it was noted earlier and is gone"
-            )
+            fault = "it differs from the one noted earlier" if there else "it was noted earlier and is gone"
             lost.append((session_id, Broken(head["place"], f"link {head['place']}", fault)))
     return lost

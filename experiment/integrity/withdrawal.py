@@ -216,7 +216,7 @@ def _found(connection: Connection, row: Mapping[str, Any]) -> PersonSession:
 
 
 TOMBSTONES = "withdrawn.txt"
-"""Ids of withdrawn sessions and digests of withdrawn links, beside the backups, so that none of these brings them back."""
+"""Ids of withdrawn sessions and digests of withdrawn links, kept with the backups, so that restoring one does not bring them back."""
 INVITED_TO = "invite"
 """The action of audit rows that name the file to which personal links were written."""
 
@@ -287,7 +287,7 @@ def scope_of(
         for place in unreachable
     ]
     beyond += copies
-    beyond += [f"{model}: what was sent to it stays with whoever runs it" for model in asked]
+    beyond += [f"{model}: its operator keeps what was sent to it" for model in asked]
     if any((parent / ".git").exists() for parent in (folder.resolve(), *folder.resolve().parents)):
         beyond.append("the Git history that holds this folder, and its clones, if data were ever committed")
     beyond += [

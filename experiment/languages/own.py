@@ -44,7 +44,7 @@ def read_own(language: str, folder: Path) -> Own:
         line = text.count("\n", 0, found.start()) + 1 if found else 1
         return UserError(f"{OWN_FILE}, line {line}: {key} {words}")
 
-    faults = [fault(key, "stands twice") for key in twice]
+    faults = [fault(key, "is given twice") for key in twice]
     faults += [fault(key, _unknown(key, KNOWN)) for key in given if key not in KNOWN]
     faults += _of_head(given, language, brought, fault)
     faults += _of_texts(given, language, brought, fault)
@@ -144,7 +144,7 @@ def _of_prompts(given: Mapping[str, Any], fault: Fault) -> Iterator[UserError]:
         wanted = [english[key]] if isinstance(english[key], str) else english[key]
         own = [written] if isinstance(english[key], str) else written
         if not isinstance(own, list) or len(own) != len(wanted):
-            yield fault(key, f"must be a list of {len(wanted)} wordings")
+            yield fault(key, f"must be a list of {len(wanted)} texts")
         elif wrong := next((wrong for one in own if (wrong := fault_of_text(one, wanted[0]))), None):
             yield fault(key, wrong)
     missing = [key for key in english if key not in prompts]

@@ -107,9 +107,9 @@ def no_pack(language: str, place: str) -> UserError:
     primary = language.split("-")[0]
     known = ", ".join(pack_languages())
     if primary in pack_languages():
-        why = f"wrods has texts of its own in {primary} in another script ({_pack(primary).script})"
+        why = f"wrods has platform texts in {primary} in another script ({_pack(primary).script})"
     else:
-        why = f"wrods has texts of its own (buttons, questions, messages to participants) in {known}"
+        why = f"wrods has platform texts (buttons, questions, messages to participants) in {known}"
     nearest = pack_file(primary if primary in pack_languages() else "en")
     return UserError(
         f"{place} is {language!r}; {why}, and a study never mixes languages or scripts",

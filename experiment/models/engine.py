@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 ReplyStatus = Literal["answered", "truncated", "refused", "empty", "timeout", "error"]
 REPLY_STATUSES: tuple[ReplyStatus, ...] = get_args(ReplyStatus)
 UNFINISHED: frozenset[ReplyStatus] = frozenset({"timeout", "error"})
-"""Statuses that say nothing about the reader: the trial is asked again by the next run."""
+"""Statuses that say nothing about the reader: the next run requests the trial again."""
 
 ANSWERS = ("answer", "read")
 """Purposes of the requests that answer a trial, one a trial; others (``unscramble``) go before."""

@@ -25,7 +25,7 @@ from experiment.procedure.lines import break_lines
 from stimuli.errors import UserError
 
 MARK = "\ufffc"
-"""Stands in a message where a picture stands: Unicode's object replacement character."""
+"""Marks the place of a picture in a message: Unicode's object replacement character."""
 
 FAMILY = "Source Code Pro"
 FALLBACK = "DejaVuSansMono.ttf"
@@ -163,7 +163,7 @@ def _check(text: str, lines: Sequence[str]) -> None:
         if letter == MARK or unicodedata.bidirectional(letter) in ("R", "AL") or _font_of(letter) is None:
             raise UserError(
                 f"the text {_begun(text)} holds {letter!r} (U+{ord(letter):04X}), which cannot be drawn: {FAMILY} and DejaVu Sans "
-                "Mono have no shape of its own for it, or it is written from right to left",
+                "Mono have no glyph for it, or it is written from right to left",
                 mend="Show this text to models as text (presentation: text).",
             )
 

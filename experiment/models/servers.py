@@ -109,6 +109,6 @@ def find_key(options: Mapping[str, object], *, is_openai: bool, is_azure: bool =
         raise NotThereYet(
             f"there is no key: {name} is not set",
             mend=f'Set {name} in the environment, or write {name} = "…" under [keys] in {config_file()} (mode 0600).'
-            + (" For a server of your own give base_url." if named is None else ""),
+            + (" For your own server give base_url." if named is None else ""),
         )
     return str(key).strip()

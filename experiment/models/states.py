@@ -78,7 +78,7 @@ class StateWriter:
                 raise UserError(
                     f"{self.folder} holds states of {self._shape and self._shape[0]} layers by "
                     f"{self._shape and self._shape[1]}, and this model gives {layers} by {width}",
-                    mend="States of another model belong to a run of its own.",
+                    mend="Store the states of another model in a separate run.",
                 )
             self._known.add((work_key, state.position))
             self._waiting.append((work_key, state.position, state.layers))
@@ -99,8 +99,8 @@ class StateWriter:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise
             raise UserError(
-                f"the disk is full: hidden states of {len(self._waiting):,} more rows find no room in {self.folder}",
-                mend="Free some space; the same command goes on with what is not stored yet.",
+                f"the disk is full: hidden states of {len(self._waiting):,} more rows do not fit in {self.folder}",
+                mend="Free some space, then run the same command again to resume.",
                 exit_code=1,
             ) from error
 

@@ -22,7 +22,7 @@ from experiment.parsing.text import WRAPPING, Parsed, fold, tidy, unmarked, word
 MOST_LABELS = 4096
 """Labels whose patterns are kept: a study has a handful."""
 BLANK = "\N{MIDDLE DOT}"
-"""Stands where a letter of something else stood than the label that is looked for."""
+"""Replaces each letter of text other than the label searched for."""
 _BETWEEN = r"[ ,(*_\"'-]{1,4}"
 DETERMINERS = r"(?:(?:the|this|that|given|das|dieses|die|diese|la|esta|el|este) ){1,2}"
 

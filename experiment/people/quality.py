@@ -30,7 +30,7 @@ SEALED = frozenset({RIGHT_SHARE})
 
 
 UNREADABLE = "could not be summarized"
-"""What stands in place of a session's measures where its rows, of an earlier version say, cannot be measured."""
+"""Replaces a session's measures if they cannot be computed from its rows (of an earlier version, for example)."""
 
 
 @dataclass(frozen=True)

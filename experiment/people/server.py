@@ -716,7 +716,7 @@ def _quietly(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
 
 
 ROOM_OF_A_FORM = 64 * 1024
-"""Bytes of a form beside the file that it sends."""
+"""Largest size in bytes of a form, not counting the file that it uploads."""
 
 
 def largest_body(app: Flask, path: str, cookie: str) -> int:

@@ -125,7 +125,7 @@ class Throttle:
 
 
 MOST_TRIALS = 100_000
-"""How many planned trials are kept at hand, of all sessions together: about 100 MB where each shows a sentence."""
+"""Largest number of planned trials in the cache, over all sessions: about 100 MB where each shows a sentence."""
 
 
 class PlannedTrials(Mapping[int, Mapping[str, Any]]):

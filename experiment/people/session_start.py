@@ -46,7 +46,7 @@ from experiment.store.erasure import asks_for_consent
 BEGIN_ANEW = ("declined", "interrupted")
 """Ends after which the same person may begin another session."""
 RESUMED = "resumed"
-"""The event of a session that goes on in another browser."""
+"""The event of a session that continues in another browser."""
 ALWAYS_RESUMES: Mapping[str, Any] = {"then": "resume", "within_ms": None}
 
 
@@ -148,7 +148,7 @@ def open_session(
             raise Problem(
                 403,
                 words["begun_elsewhere"],
-                rule="a session goes on in the browser that began it, or by a signed link or an experimenter's",
+                rule="a session continues in the browser that began it, or through a signed link or an experimenter's",
                 mend=words["begun_elsewhere_mend"],
                 title=words["begun_elsewhere_title"],
             )

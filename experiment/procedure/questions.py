@@ -32,7 +32,7 @@ SEEN = (
     "high",
     "optional",
 )
-"""What a page is told of a question."""
+"""Fields of a question that a page receives."""
 ROUNDS = 2
 """How often questions about instructions are asked where a study does not say."""
 _BETWEEN = re.compile(r"-?[0-9.]+ to -?[0-9.]+")

@@ -27,7 +27,7 @@ CONVERSIONS = frozenset({
     "abs", "all", "any", "bool", "dict", "float", "frozenset", "int", "len", "list", "max", "min", "next", "repr", "round",
     "set", "sorted", "str", "sum", "tuple",
 })  # fmt: skip
-"""Functions that give a plain value of one argument: the program is asked for what they give."""
+"""Functions that return a plain value of one argument; the program is tested on what they return."""
 _READERS = frozenset({"delattr", "getattr", "hasattr", "setattr", "vars"})
 _PLAIN = (bool, bytes, complex, dict, float, frozenset, int, list, range, set, str, tuple)
 _ATTRIBUTES = frozenset(name for kind in _PLAIN for name in dir(kind))

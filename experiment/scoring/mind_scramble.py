@@ -136,7 +136,7 @@ SCORERS: dict[str, ReleasedScorer] = {
         _released_within,
         {
             **_EITHER_WAY,
-            "only the first of several right answers counts": lambda one: _within(one, all_golds=True),
+            "only the first of several correct answers counts": lambda one: _within(one, all_golds=True),
         },
     ),
     "csqa": ReleasedScorer(("answer", "reason"), _released_within, _EITHER_WAY),
@@ -186,7 +186,7 @@ FAULT_COLUMNS = {
     "rule": Column(
         "rule", "string", None, "released, corrected, or the error that is taken out of the released rule"
     ),
-    "value": Column("value", "number", None, "what the reply is worth; null where the rule leaves it out"),
+    "value": Column("value", "number", None, "score of the reply; null if the rule leaves it out"),
 }
 
 

@@ -36,7 +36,7 @@ SIMILARITY_COLUMNS = {
         "number",
         None,
         "of an answer about an intact text: mean cosine with the same reader's answers about the other intact texts, which an answer "
-        "that says something of its own text exceeds",
+        "about that text exceeds",
     ),
 }
 

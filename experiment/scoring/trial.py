@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 FORCED = "forced"
-"""What is said of a reply whose thought was cut off and shut, so that its label is none that the model came to."""
+"""Marks a reply whose reasoning was cut off and closed, so that the model did not reach its label by itself."""
 LOG_LIKELIHOOD = "log_likelihood"
 """Scorer of teacher-forced sessions."""
 

@@ -184,7 +184,7 @@ def read_truth(file: Path) -> GroundTruth:
     for name in ("substituted", "farther"):
         if getattr(truth.words, name) < 0:
             raise UserError(
-                f"{file.name}: words.{name} is {getattr(truth.words, name)}; costs are multiplied with at least 0"
+                f"{file.name}: words.{name} is {getattr(truth.words, name)}; costs are multiplied by at least 0"
             )
     for position in truth.words.changed:
         if position not in POSITIONS:

@@ -208,7 +208,7 @@ def _first_broken(connection: Connection, session_id: str, links: Any) -> Broken
         if place == 0:
             expected = first_link(session_id, one.digest)
             if session is not None and session.design_hash != one.digest:
-                return Broken(0, name, "its design hash is another one than at its start")
+                return Broken(0, name, "its design hash differs from that at its start")
         else:
             expected = _link(before, place, one.kind, one.row_key, one.digest)
         if one.link != expected:
@@ -229,7 +229,7 @@ def _first_broken(connection: Connection, session_id: str, links: Any) -> Broken
             return Broken(one.place, name, "it was changed after it was stored")
     if stored:
         kind, key = next(iter(stored))
-        return Broken(len(links), _name(kind, key), "it was added beside the chain")
+        return Broken(len(links), _name(kind, key), "it was added outside the chain")
     return None
 
 

@@ -277,7 +277,7 @@ def _parts(values: Sequence[T]) -> list[Sequence[T]]:
 NUMBERED = "link-"
 """How links are called that are for nobody in particular."""
 FORGOTTEN = ""
-"""What stands for an invited name that was forgotten: the link goes on being good for its session."""
+"""Replaces an invited name that was deleted; the link remains valid for its session."""
 
 
 def forget_names(connection: Connection, study: str, before: str) -> int:

@@ -58,7 +58,7 @@ SESSION_COLUMNS = tuple(column for column in sessions.c if column.key not in ("p
 _SCORE_COLUMNS = ("response", "response_status", "correct", "score", "scorer", "scorer_version")
 _LARGEST_IN = 500
 BESIDE = "also:"
-"""What the name of a scorer begins with whose verdicts stand beside those that count (``wrods score --parser``)."""
+"""Prefix of the name of a scorer whose verdicts are stored in addition to those that count (``wrods score --parser``)."""
 
 
 def _rows(connection: Connection, query: Select[Any]) -> Iterator[Row]:

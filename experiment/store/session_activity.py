@@ -15,7 +15,7 @@ from experiment.store.tables import events, sessions, trials
 
 LEASE = timedelta(seconds=30)
 HEARD_AGAIN = timedelta(seconds=5)
-"""So long a note that somebody was heard of stands before it is made anew: a session's row is large, and trials are many."""
+"""Shortest time between two updates of a session's last activity: its row is large, and trials are many."""
 SHOWN = "shown"
 MAY_FINISH = ("started", "timed_out")
 """States from which a session still finishes when all its answers are there."""

@@ -58,7 +58,7 @@ from stimuli.errors import UserError
 
 DAMAGED = ("SQLITE_NOTADB", "SQLITE_CORRUPT")
 WITHIN_S = 5.0
-"""How long a check may hold up whoever opens a store: several gigabytes from a fast disk, a few hundred megabytes from a slow one."""
+"""How long a check may delay opening a store: several gigabytes from a fast disk, a few hundred megabytes from a slow one."""
 
 T = TypeVar("T")
 

@@ -290,7 +290,7 @@ runs = Table(
     *_needed(Text, "began_at", "seen_at"),
     Column("ended_at", Text),
 )
-"""One model in one command: what is done so far, told every few seconds; what was run and how stands in ``audit``."""
+"""One model in one command: its progress, updated every few seconds; what was run and how is in ``audit``."""
 
 chain = Table(
     "chain",

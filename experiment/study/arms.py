@@ -21,7 +21,7 @@ ARMS: Mapping[str, tuple[str, ...]] = {
     "htest": (AS_IT_IS, SUBSTITUTED),
     "letter_geometry": (AS_IT_IS, SUBSTITUTED, WITHHELD),
 }
-"""What the levels of a factor may do to items that have a factor of their own, by material."""
+"""What the levels of a factor may do to items that have their own factor, by material."""
 MATERIAL = {"htest": "H-TEST", "letter_geometry": "letter geometry"}
 LABELS_SHUFFLED = "shuffled"
 
@@ -34,7 +34,7 @@ def check_arms(study: Study, kind: str) -> None:
     place = study.place("design", "factors")
     if len(factors) > 1:
         raise UserError(
-            f"{place}: items of {MATERIAL[kind]} have a factor of their own, and {len(factors)} more are given",
+            f"{place}: items of {MATERIAL[kind]} have their own factor, and {len(factors)} more are given",
             mend="Add one factor at most, whose levels take the evidence away: "
             f"{{{', '.join(_example(kind))}}}.",
         )
@@ -51,7 +51,7 @@ def check_arms(study: Study, kind: str) -> None:
     if len(set(levels.values())) < len(levels):
         raise UserError(
             f"{study.place('design', 'factors', factor)}: two levels show the same",
-            mend="Let each level show something of its own.",
+            mend="Let each level show something different.",
         )
     if "items" in study.published:
         raise UserError(
@@ -66,7 +66,7 @@ def _check_level(study: Study, kind: str, factor: str, level: str, given: object
     place = study.place("design", "factors", factor, level)
     if kind == "htest" and given == WITHHELD:
         raise UserError(
-            f"{place}: what tells the classes of H-TEST apart are the examples, and whoever saw those of a rule once knows it",
+            f"{place}: the examples distinguish the classes of H-TEST, and a reader who has seen those of a rule once knows it",
             mend="Withhold them for whole sessions, design: between: {evidence: {examples: {exemplars: 4}, none: "
             "{exemplars: 0}}}, or shuffle their labels: {exemplars: 4, example_labels: shuffled}.",
         )
@@ -74,7 +74,7 @@ def _check_level(study: Study, kind: str, factor: str, level: str, given: object
     hint = did_you_mean(str(given), ARMS[kind])
     raise UserError(
         f"{place} is {said!r}, which cannot be done to items of {MATERIAL[kind]}",
-        mend=f"{hint}Levels are {', '.join(ARMS[kind])}: the item as it is, other letters in place of its own"
+        mend=f"{hint}Levels are {', '.join(ARMS[kind])}: the item as it is, other letters instead of its own"
         + (", the question left out." if WITHHELD in ARMS[kind] else "."),
     )
 

@@ -100,7 +100,7 @@ def cross(factors: Mapping[str, Mapping[str, Any]]) -> DesignCells:
             done = sorted({ABOUT[_kind(given, families)] for given in levels.values()})
             raise UserError(
                 f"factor {name!r}: some levels {' and some '.join(done)}; a factor does one thing",
-                mend="Give each of them a factor of its own; factors are crossed.",
+                mend="Give each of them a separate factor; factors are crossed.",
             )
         by_kind[kind].append(name)
     alone: tuple[Kind, ...] = ("scramble", "examples")
@@ -191,13 +191,13 @@ def _rows(
                 if wanted.setdefault(str(column), str(value)) != str(value):
                     raise UserError(
                         f"factors {' and '.join(names)} both pick rows by the column {column!r}",
-                        mend="Let each factor pick by a column of its own.",
+                        mend="Let each factor pick by a different column.",
                     )
         twin = next((levels for levels, rows in picked if rows == wanted), None)
         if twin is not None:
             raise UserError(
                 f"levels {' × '.join(twin.values())} and {' × '.join(at.values())} pick the same rows",
-                mend="Let each level pick rows of its own.",
+                mend="Let each level pick different rows.",
             )
         picked.append((at, wanted))
     return tuple(picked)

@@ -88,4 +88,4 @@ def key_remark(key: object) -> str | None:
         return None
     if name in _list()["dead"]:
         return "on many keyboards it writes nothing until the next key"
-    return "on keyboards of other countries it needs Shift or stands elsewhere"
+    return "on keyboards of other countries it needs Shift or is in another place"

@@ -110,7 +110,7 @@ def _check_keys_apart(study: Study, path: KeyPath) -> None:
             where = study.place(*path, label)
             raise UserError(
                 f"{where} is {str(key)!r}, and {seen[name]!r} is the same key",
-                mend="Give each answer a key of its own; capitals and small letters are one key.",
+                mend="Give each answer a different key; capitals and small letters are one key.",
             )
         seen[name] = str(key)
 
@@ -165,9 +165,9 @@ def _check_alike(study: Study, blocks: list[int]) -> None:
         meant = (list(keys), choosing.get("labels", "fixed"))
         if any(known.setdefault(label, meant) != meant for label in keys):
             raise UserError(
-                f"{study.place('procedure', i, 'block')} has labels of an earlier block with other labels beside them, or "
+                f"{study.place('procedure', i, 'block')} has labels of an earlier block together with other labels, or "
                 "swapped where that one does not swap them",
-                mend="Give both blocks the same labels in the same order, or labels of their own.",
+                mend="Give both blocks the same labels in the same order, or entirely different labels.",
             )
     seen: dict[str, int] = {}
     for i in blocks:
@@ -234,7 +234,7 @@ def _check_criterion(study: Study, path: KeyPath) -> None:
         if name in given and "questions" not in given:
             raise UserError(
                 f"{study.place(*path, name)}: nothing is asked about these instructions",
-                mend="Give them `questions:`, each with its right answers under `accept:`.",
+                mend="Give them `questions:`, each with its correct answers under `accept:`.",
             )
     if not 0 < int(given.get("pass", "100%").rstrip("%")) <= 100:
         raise UserError(f"{study.place(*path, 'pass')} is {given['pass']!r}; it lies between 1% and 100%")

@@ -165,7 +165,7 @@ def _check_names(study: Study, faults: Faults) -> None:
     if twice:
         raise UserError(
             f"{study.place('design', 'between', twice[0])}: {twice[0]!r} is the name of another factor",
-            mend="Give each factor a name of its own.",
+            mend="Give each factor a different name.",
         )
 
 
@@ -239,7 +239,7 @@ def _check_makings(study: Study, htest: Mapping[str, Any]) -> None:
     made = [level.get("items") for level in levels.values()]
     if None in made or len(set(made)) < len(made):
         raise UserError(
-            f"{place}: each of its levels shows items of its own making, and this says {made}",
+            f"{place}: each of its levels shows items made in one way, but this one has {made}",
             mend="Write it like {released: {items: released}, fresh: {items: fresh}, matched: {items: matched}}.",
         )
     if "from" not in htest or htest.get("fresh") or "order" in htest:
@@ -252,7 +252,7 @@ def _check_makings(study: Study, htest: Mapping[str, Any]) -> None:
         raise UserError(
             f"{study.place('design', 'factors')}: sessions show items of different making, so that no other factor can change "
             "the items",
-            mend="Take the factor out, or make a study of its own of it.",
+            mend="Remove the factor, or make it a separate study.",
         )
 
 

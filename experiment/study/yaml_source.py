@@ -109,7 +109,7 @@ def _construct(node: Node, path: KeyPath, lines: dict[KeyPath, int], file: Path,
             line = key_node.start_mark.line + 1
             if key in mapping:
                 raise UserError(
-                    f"{file.name}, line {line}: {key!r} stands twice (first on line {lines[(*path, key)]})",
+                    f"{file.name}, line {line}: {key!r} is given twice (first on line {lines[(*path, key)]})",
                     mend="Keep one of the two.",
                 )
             lines[(*path, key)] = line

@@ -47,10 +47,10 @@ from stimuli.scramble.published import published_operation
 from stimuli.scramble.types import parse_operation
 
 WORDS: Mapping[str, Any] = json.loads(resources.files(__package__).joinpath("words.json").read_text("utf-8"))
-"""Words in which a study is told; verbs in the present for a description before a study, in the past for its Method section."""
+"""Words that describe a study; verbs in the present for a description before a study, in the past for its Method section."""
 NO_RULE_ON_CHECKS = str(WORDS["no_rule_on_checks"])
 _TOGETHER = 3
-"""So many models of which the same is to be said are told together."""
+"""Smallest number of models with the same description that share one sentence."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ def _model_lines(models: Mapping[str, Mapping[str, Any]]) -> list[str]:
             continue
         every = ", ".join(f"{name} ({models[name]['use']})" for name in names)
         lacks = (
-            " Not yet: their trainings are not finished, so there are no models of them. Train them with `wrods tune STUDY`."
+            " Not yet: their training is not finished, so there are no models of them. Train them with `wrods tune STUDY`."
             if to_train
             else "".join(f" {name}:{_not_yet(models[name])}" for name in names if models[name]["remark"])
         )
@@ -610,10 +610,10 @@ def asked_in_english(study: Study, models: Mapping[str, Mapping[str, Any]]) -> s
     why = (
         f"they read the prompt of {papers}"
         if papers
-        else "wrods asks in English, German and Spanish only. Give wordings of your own under `prompts` in texts.json "
+        else "wrods asks in English, German and Spanish only. Give your own prompts under `prompts` in texts.json "
         "(docs/study.md#language)"
     )
-    return f"Warning: models are asked for their answers in English, and the study's language is {study.language!r}: {why}."
+    return f"Warning: the prompts for models are in English, but the study's language is {study.language!r}: {why}."
 
 
 def sent_as_published(study: Study, settings: ModelSettings) -> list[str]:

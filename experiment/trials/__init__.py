@@ -229,4 +229,4 @@ ANSWERED = tuple(name for name in TYPES if trial_type(name).response is not None
 """Types of steps that take an answer."""
 TYPED = tuple(name for name in TYPES if trial_type(name).response == "typed")
 LASTING = tuple(name for name in TYPES if trial_type(name).lasts)
-"""Types of steps that end by themselves; another step follows."""
+"""Types of steps that end after a set time; another step follows."""

@@ -198,7 +198,7 @@ def _section(declared: TrialType) -> Iterator[str]:
         ],
     )
     if declared.fields:
-        yield "Recorded, beside what every step records:"
+        yield "Recorded, in addition to what every step records:"
         yield _fields_table(declared.fields)
     told = {
         "Chance": declared.chance,

@@ -169,7 +169,7 @@ def _texts(records: Records, wording: Wording) -> Iterator[tuple[Sequence[int], 
 
 
 IGNORED = -100
-"""What stands where nothing is to be predicted."""
+"""Label at positions where nothing is to be predicted."""
 
 
 @dataclass(frozen=True)

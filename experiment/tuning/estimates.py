@@ -30,7 +30,7 @@ FEWEST_SECONDS = 1.0
 LINE_CHARACTERS = 60
 """About how long a line of H-TEST is."""
 SOME = 8
-"""Test items by which the length of a prompt is told."""
+"""Number of test items from which the length of a prompt is estimated."""
 RULES_IN_WORDS = {
     "FT-RS": "all letters shuffled in 30% of the words of more than two letters, in 60% of the texts (FT-RS)",
     "FT-KF&Adj": "two neighbouring letters behind the first exchanged in 30% of the words of more than two letters, in 60% of the "
@@ -64,7 +64,7 @@ def told_together(told: Mapping[str, ToldTraining]) -> list[str]:
         if len(alike) == 1:
             paragraphs += [one.sentence for one in alike.values()]
             continue
-        opening = f"{len(alike)} trainings of {of}; each {how}{_all_of_them([one.numbers for one in alike.values()])}:"
+        opening = f"{len(alike)} training runs of {of}; each {how}{_all_of_them([one.numbers for one in alike.values()])}:"
         paragraphs.append("\n".join((opening, *(f"{name}: {one.own}" for name, one in alike.items()))))
     return paragraphs
 

@@ -97,7 +97,7 @@ def train_here(
         settings=_named(training, data.key, base),
     )
     if trainer.resume():
-        say(f"{training.name}: goes on behind step {trainer.step:,} of {trainer.steps:,}")
+        say(f"{training.name}: resumes after step {trainer.step:,} of {trainer.steps:,}")
     ended = trainer.train(stop=stop, clock=clock, tell=tell)
     if ended.stopped is not None:
         return _outcome(training, told, ended=ended, interrupted=stop.interrupted)

@@ -127,7 +127,7 @@ def _with_adapter(network: Any, lora: Lora, training: Training) -> Any:
             return get_peft_model(network, wanted)
     except ValueError as fault:
         raise UserError(
-            f"{training.place}: no matrices of {training.model.use} were found beside which others could be trained: {fault}",
+            f"{training.place}: {training.model.use} has no matrices to which adapters could be added: {fault}",
             mend="Train every weight with method: full.",
         ) from fault
 

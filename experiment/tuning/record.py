@@ -71,8 +71,8 @@ def held(training: Training) -> Iterator[None]:
     """Hold the right to train; it ends with the process."""
     training.folder.mkdir(parents=True, exist_ok=True)
     taken = UserError(
-        f"training {training.name} is under way already",
-        mend="Let it end, or stop it; the same command goes on from its last checkpoint.",
+        f"training {training.name} is already running",
+        mend="Let it end, or stop it; the same command resumes from its last checkpoint.",
         exit_code=1,
     )
     with file_lock(training.folder / ".lock", taken):

@@ -127,7 +127,7 @@ def make_records(
                     raise UserError(
                         f"{training.place}: record {number + 1} of {training.on} is "
                         f"{'a prompt with a reply' if is_reply else 'running text'}, and those before it are not",
-                        mend="Keep the two kinds in files of their own.",
+                        mend="Keep the two kinds in separate files.",
                     )
                 replies = is_reply
                 if stop is not None and stop.is_asked:
@@ -141,7 +141,7 @@ def make_records(
         counts = about()
         left_out = counts.get(LEFT_OUT)
         if number < FEWEST:
-            beside = f" beside {left_out} that hold texts of the study" if left_out else ""
+            beside = f" besides {left_out} that hold texts of the study" if left_out else ""
             raise UserError(
                 f"{training.place}: {training.on} gives {number} {'record' if number == 1 else 'records'} to train on{beside}, and "
                 f"a training needs {FEWEST} or more",

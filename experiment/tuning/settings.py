@@ -198,7 +198,7 @@ def _check(study: Study, given: Mapping[str, Any], model: ModelSettings) -> None
         )
     if "lora" in given and given.get("method") == "full":
         raise UserError(
-            f"{place('lora')}: method: full trains every weight, without small matrices beside them",
+            f"{place('lora')}: method: full trains every weight, without adapters",
             mend="Take lora out, or set method: lora.",
         )
     if given["on"] in OF_HTEST:
@@ -276,7 +276,7 @@ def check_trainings(study: Study) -> None:
     twice = next((name for name in names if name in entries and entries[name].get("task") == EACH), None)
     if len(set(names)) < len(names) or twice:
         raise UserError(
-            f"{study.place('tuning')}: two trainings would have the same name", mend="Rename one."
+            f"{study.place('tuning')}: two training runs would have the same name", mend="Rename one."
         )
     for name, one in study.get("models", "who", default={}).items():
         kind, _, named = str(one["use"]).partition(":")

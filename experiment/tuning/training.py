@@ -141,9 +141,9 @@ def _clear_partial(folder: Path) -> None:
 
 
 AT_ONCE = {"cpu": 2048, "mps": 2048, "cuda": 8192}
-"""Tokens that are computed at once, unless the study says so."""
+"""Tokens that are computed at once, unless the study sets another number."""
 VALIDATIONS = 20
-"""How often the validation loss is taken, beside the beginning and the end of each epoch."""
+"""How often the validation loss is computed, in addition to the start and the end of each epoch."""
 
 
 @dataclass(frozen=True)

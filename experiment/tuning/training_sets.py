@@ -65,7 +65,7 @@ class Exchange:
 ROW = 13
 """Words in a row that tell that a sample holds a study's text (as for contamination in Brown et al., 2020)."""
 _FEWEST = 8
-"""Words from which a shorter text is looked for inside samples, whole; a few words stand in many texts by chance."""
+"""Smallest number of words for which a whole text is searched for inside samples; a few words occur in many texts by chance."""
 _PARTED = re.compile(r"[\W_]+")
 
 Key = tuple[str, ...]
@@ -552,7 +552,7 @@ def released_training_set(
     fewer = min(map(len, classes.values()))
     if not fewer:
         raise UserError(
-            f"{task}_train.jsonl has no {min(classes, key=lambda label: len(classes[label]))} texts beside those of the study",
+            f"{task}_train.jsonl has no {min(classes, key=lambda label: len(classes[label]))} texts other than those of the study",
             mend="Make a training set by the rule instead, or take the file as published.",
         )
 

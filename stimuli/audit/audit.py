@@ -383,7 +383,7 @@ def _reason(item: Item, predicate: Callable[[str], str] | None) -> str | None:
 FORMAT = 1
 CHECKS: Mapping[str, str] = {
     "balance": "Groups of items agree on their covariates",
-    "duplicates": "No text stands twice",
+    "duplicates": "No text occurs twice",
     "labels": "Answers agree with their rule",
     "leaks": "Nothing shown before the test gives answers away",
     "changes": "Changed words are no words, and conditions change as many, each in its own way",

@@ -39,7 +39,7 @@ def _flat(row: RawRecord, place: RecordLocation) -> tuple[dict[str, str], str, s
     choices = place.value(row, "choices", dict)
     labels, texts = place.texts(choices, "label"), place.texts(choices, "text")
     if len(labels) != len(texts):
-        raise place.fault(f"{len(labels)} labels stand beside {len(texts)} choices")
+        raise place.fault(f"{len(labels)} labels but {len(texts)} choices")
     return dict(zip(labels, texts, strict=True)), stem, place.text(row, "question_concept")
 
 

@@ -115,7 +115,7 @@ def annotated(records: Sequence[Record], files: Sequence[Path]) -> list[Record]:
             if read_annotations(folder, number, split) is None:
                 raise UserError(
                     f"{folder / f'annotator{number}_{split}.txt'} does not exist",
-                    mend="DREAM's repository has it in the folder annotation; put it beside the corpus file.",
+                    mend="DREAM's repository has it in the folder annotation; put it next to the corpus file.",
                 )
         for one in read_annotations(folder, annotator, split) or ():
             if one.record_id == NOT_ASKED:

@@ -242,7 +242,7 @@ def _guess_other(raw: bytes, language: str | None, path: Path) -> DecodedFile:
         return DecodedFile(text, own, f"guessed from the language {language}")
     guess = f" (perhaps {encoding_name(ranked[0][0])})" if ranked else ""
     raise UserError(
-        f"{path} is not UTF-8, and its encoding cannot be told for certain{guess}",
+        f"{path} is not UTF-8, and its encoding is uncertain{guess}",
         mend="Save it as UTF-8, or state its encoding.",
     )
 

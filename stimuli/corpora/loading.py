@@ -145,7 +145,7 @@ def load_corpus(
     corpus = _corpus(name)
     if selection is not None and selection not in corpus.selections:
         if not corpus.selections:
-            raise UserError(f"{corpus.title} has no selections; {selection!r} is asked for")
+            raise UserError(f"{corpus.title} has no selections, but {selection!r} was requested")
         raise unknown_name(f"selection of {corpus.title}", selection, corpus.selections)
     if (where is None) == (hub is None):
         raise UserError(f"{corpus.title} is loaded from a path or by a hub name: give one of the two")
@@ -232,7 +232,7 @@ def _sources(corpus: Corpus, given: Sequence[Path], split: str | None) -> tuple[
             known = part.split if part else None
             if split is not None and known is not None and _canonical(known) != _canonical(split):
                 raise UserError(
-                    f"{path} is split {known!r} of {corpus.title} by its name; {split!r} is asked for",
+                    f"{path} is split {known!r} of {corpus.title} by its name, but {split!r} was requested",
                     mend=f"Name the file of split {split!r}, or leave split out.",
                 )
             files.append(_Source(path, known or split))
@@ -325,9 +325,7 @@ def _read(
                     continue
                 twin = seen.setdefault((record.split, record.file, record.record_id), place)
                 if twin is not place:
-                    raise place.fault(
-                        f"id {record.record_id!r} stands there twice (first in line {twin.line})"
-                    )
+                    raise place.fault(f"id {record.record_id!r} is used twice (first in line {twin.line})")
                 records.append(record)
         except UserError as error:
             if on_bad == "stop":
@@ -409,7 +407,7 @@ def subset(
     if number is None:
         return list(records)
     if not 0 <= number <= len(records):
-        raise UserError(f"{number} records are asked for; there are {len(records)}")
+        raise UserError(f"{number} records were requested, but there are {len(records)}")
     strata: dict[str, list[int]] = defaultdict(list)
     for place, record in enumerate(records):
         strata[_stratum(record, by)].append(place)

@@ -54,7 +54,7 @@ def read(row: RawRecord, place: RecordLocation) -> Iterator[Record]:
         raise place.fault(f"question {record_id!r} has no answer and is not marked impossible")
     wrong = next((answer for answer in answers if not answer or answer not in context), None)
     if wrong is not None:
-        raise place.fault(f"answer {wrong!r} of question {record_id!r} does not stand in the context")
+        raise place.fault(f"answer {wrong!r} of question {record_id!r} does not occur in the context")
     distinct = tuple(dict.fromkeys(answers))
     yield place.record(
         record_id,

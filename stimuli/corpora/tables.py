@@ -131,8 +131,8 @@ def _names(
             )
         if names.count(name) > 1:
             raise UserError(
-                f"{path}, line {header_line}: column {name!r} stands there twice",
-                mend="Give each column a name of its own.",
+                f"{path}, line {header_line}: column {name!r} occurs twice",
+                mend="Give each column a different name.",
             )
     return tuple(names)
 
@@ -535,7 +535,7 @@ def read_table(
     if not grid.rows and not grid.bad:
         raise UserError(
             f"{path} holds no rows",
-            mend="Fill it: a table with a line of column names and a row an item, or plain text, an item a line.",
+            mend="Fill it: a table with a line of column names and one row per item, or plain text with one item per line.",
         )
     grid = _renamed(_checked(grid, asked, filled, path, each_row=wanted == "jsonl"), given, path)
     if grid.bad and (on_bad == "stop" or not grid.rows):

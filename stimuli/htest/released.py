@@ -514,7 +514,7 @@ def _class(name: str, label: Label, parts: Parts, draw: random.Random) -> list[s
             return made
     raise UserError(
         f"the words of {name} give {len(made)} different {label} items; {MADE} are needed",
-        mend="Put the released fine-tuning files beside the others (folder train): they hold further words.",
+        mend="Put the released fine-tuning files next to the others (folder train): they contain more words.",
     )
 
 

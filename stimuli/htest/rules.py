@@ -299,7 +299,7 @@ def has_inner_capital(text: str) -> Label:
 
 
 _BIGRAMS_ALIKE = 0.25
-"""How far the bigram frequencies of two invented strings may be apart, log10(1 + count)."""
+"""Largest difference between the bigram frequencies of two invented strings, log10(1 + count)."""
 _NEIGHBOURS_ALIKE = 0.1
 """How far their OLD20 may be apart, in letters."""
 _CONSONANTS = "bdfgklmnprstv"

@@ -56,7 +56,7 @@ def frequent_words(language: str) -> tuple[str, ...]:
     if not has_lexicon(language):
         raise UserError(
             f"there is no word list for language {language!r} to take foils from",
-            mend="Give each word a foil of its own in a column foil.",
+            mend="Give each word a foil in a column foil.",
         )
     import wordfreq
 

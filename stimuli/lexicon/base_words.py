@@ -87,7 +87,7 @@ def draw_bases(
 ) -> list[Made]:
     """Draw base words that look unlike each other, by the alphabet; a larger draw holds a smaller one."""
     if number < 1:
-        raise UserError(f"{number} base words are asked for; ask for one or more")
+        raise UserError(f"{number} base words were requested; request one or more")
     made: dict[str, Made] = {}
     for word in _shuffled(drawable_words(language, bounds), seed, "base words"):
         if len(made) == number:
@@ -96,7 +96,7 @@ def draw_bases(
             made[word] = one
     if len(made) < number:
         raise UserError(
-            f"{number} base words are asked for; {len(made)} of {bounds.letters[0]} to {bounds.letters[1]} letters and "
+            f"{number} base words were requested; {len(made)} of {bounds.letters[0]} to {bounds.letters[1]} letters and "
             f"Zipf {bounds.zipf[0]:g} to {bounds.zipf[1]:g} can be drawn that do not resemble each other",
             mend="Widen letters or zipf, or ask for fewer.",
         )
@@ -173,7 +173,7 @@ def require_screen(language: str) -> None:
     if not can_draw(language):
         raise UserError(
             f"words of language {language!r} cannot be drawn: there is no list of names and rude words to keep out",
-            mend="Give words of your own (words: FILE), and word fillers among them (column role: filler) or fillers: 0.",
+            mend="Give your own words (words: FILE), and word fillers among them (column role: filler) or fillers: 0.",
         )
 
 

@@ -34,7 +34,7 @@ def draw_some(
     if number is None:
         return list(things)
     if not 0 <= number <= len(things):
-        raise UserError(f"{number} {what} are asked for; there are {len(things)}")
+        raise UserError(f"{number} {what} were requested, but there are {len(things)}")
     lucky = sorted(range(len(things)), key=lambda place: stable_seed(seed, "draw", what, key(things[place])))
     return [things[place] for place in sorted(lucky[:number])]
 

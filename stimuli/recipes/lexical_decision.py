@@ -325,7 +325,7 @@ def _fillers(
         pool=pool,
         seed=forms.seed,
         where=f"the list between Zipf {bounds[0]:g} and {bounds[1]:g}",
-        mend="Widen filler_zipf, or give fillers of your own.",
+        mend="Widen filler_zipf, or give your own fillers.",
     )
     return [_drawn(word) for word in words]
 
@@ -337,7 +337,7 @@ def _require_once(records: Sequence[Record]) -> None:
         word = without_case(record.texts[has_text(record, FIELD)])
         if word in seen:
             raise UserError(
-                f"word {word!r} stands twice among words and fillers", mend="Each word stands there once."
+                f"word {word!r} occurs twice among words and fillers", mend="List each word once."
             )
         seen.add(word)
 

@@ -301,7 +301,7 @@ def _entries(cell: object, column: str) -> list[int | str]:
 def _words_of(entry: str, column: str) -> Sequence[Word]:
     words = find_words(nfc(entry))
     if not words:
-        raise UserError(f"{column!r} names {entry!r}, which is no word")
+        raise UserError(f"{column!r} names {entry!r}, which is not a word")
     return words
 
 
@@ -618,7 +618,7 @@ def word_items(
     plain = [nfc(word.strip()) for word in words]
     twice = [word for word, number in Counter(plain).items() if number > 1]
     if twice:
-        raise UserError(f"{source}: the word {twice[0]!r} stands there {Counter(plain)[twice[0]]} times")
+        raise UserError(f"{source}: the word {twice[0]!r} occurs {Counter(plain)[twice[0]]} times")
     read = FactorLevels.parse(factor, levels)
     operations = read.operations(settings)
     chosen = _given_foils(plain, foils, source) if isinstance(foils, Mapping) else choose_foils(plain, foils)

@@ -360,7 +360,7 @@ def labelled(record: Record) -> str:
 def require_unlike(record: Record) -> None:
     """Refuse a record with two choices that are the same; copies of published stimuli have some."""
     if record.choices is not None and len(set(map(nfc, record.choices))) < len(record.choices):
-        raise Unsuitable(f"{where_is(record)}: two of its choices are alike: {list(record.choices)!r}")
+        raise Unsuitable(f"{where_is(record)}: two of its choices are the same: {list(record.choices)!r}")
 
 
 def corrected_shown(
@@ -411,7 +411,7 @@ def _keep_turns(asked: TaskRecord, operations: Mapping[str, Operation]) -> None:
     moved = next((operation for operation in operations.values() if operation.type.unit == "sentence"), None)
     if moved is not None and asked.field == DIALOGUE:
         raise UserError(
-            f"{moved.label}: the sentences of a dialogue cannot change places without losing its turns",
+            f"{moved.label}: the sentences of a dialogue cannot be reordered without losing its turns",
             mend="Move letters or words instead.",
         )
 

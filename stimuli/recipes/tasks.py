@@ -433,7 +433,7 @@ def task_items(
         except Unsuitable as error:
             _stop_or_skip(error, asked.record, skipped, on_bad)
     if number is not None and not 0 <= number <= len(made):
-        raise UserError(f"{number} records are asked for; there are {len(made)} that suit task {task}")
+        raise UserError(f"{number} records were requested, but only {len(made)} suit task {task}")
     drawn = [made[asked.record.record_id] for asked in suitable if asked.record.record_id in made]
     items = [*work.example_items(given, name), *(item for of_record in drawn for item in of_record)]
     return TaskItems(tuple(items), tuple(skipped))
@@ -474,7 +474,7 @@ class _Work:
         given = self.options.get("demonstrations", "none")
         if factor is not None and (not isinstance(given, Mapping) or factor == self.levels.factor):
             raise UserError(
-                f"demonstration_factor {factor!r} needs a name of its own and a mapping of level to operation under "
+                f"demonstration_factor {factor!r} needs a separate name and a mapping of level to operation under "
                 "demonstrations",
                 mend="Give for example demonstrations: {RS-0: none, RS-50: RS-50}.",
             )
@@ -607,8 +607,8 @@ def _suitable(
             continue
         if record.record_id in seen:
             raise UserError(
-                f"{where_is(record)} stands twice among the records",
-                mend="Load one split at a time, or give every record an id of its own.",
+                f"{where_is(record)} occurs twice among the records",
+                mend="Load one split at a time, or give every record a different id.",
             )
         seen.add(record.record_id)
         yield asked

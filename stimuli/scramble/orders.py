@@ -52,7 +52,7 @@ def ways_of(size: int, choices: Sequence[Choice], make: Callable[[Choice], Way])
 
 
 Arrangement = tuple[int | str, ...]
-"""For each place after the change: the place before it of the piece that stands there, or a new letter."""
+"""For each position after the change: the position before it of the piece that is there, or a new letter."""
 
 _Choices = tuple[tuple[int, ...], ...]
 Arrangements = Callable[[Sequence[str], random.Random], Iterator[Arrangement]]

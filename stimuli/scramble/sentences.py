@@ -28,7 +28,7 @@ from stimuli.scramble.changes import KEPT_UP_TO
 from stimuli.words import base_language, find_addresses, scramble_data
 
 FREQUENT = 3.5
-"""Zipf frequency from which a word in no list of names is taken for a common word."""
+"""Smallest Zipf frequency for a word in no list of names to count as a common word."""
 
 _AFTER_A_START = ".!?…:\n\"'”’»«‹—–―"
 _INSIDE = re.compile(rf"(?<=[^{re.escape(_AFTER_A_START)}]) ([^\W\d_]\S*)")

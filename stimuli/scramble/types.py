@@ -102,7 +102,9 @@ DISTANCE = Option("distance", 1, "places between the two letters: 1 for neighbou
 LETTERS = Option(
     "letters", "any", "what both letters of the pair must be", choices=("any", "consonants", "vowels")
 )
-SHAPE = Option("shape", "any", "outline of the new letter beside the old one's", ("keep", "change", "any"))
+SHAPE = Option(
+    "shape", "any", "outline of the new letter compared with the old one's", ("keep", "change", "any")
+)
 KEEP_CV = Option("cv", "keep", "keep: a vowel for a vowel, a consonant for a consonant", ("keep", "any"))
 ANY_CV = Option("cv", "any", "keep: a vowel for a vowel, a consonant for a consonant", ("keep", "any"))
 REPLACED = Option("count", 2, "2 replaces the pair, 1 one letter of it, drawn", low=1, high=2)
@@ -124,9 +126,9 @@ UNSPACED = Option(
 )
 SPACED = Option("spaced", False, "show the word with a gap between every two characters")
 GAPS = {"dot": "\u00b7", "narrow": "\u202f", "no_break": "\u00a0", "space": " "}
-"""What can stand between the letters of a spaced word: middle dot, narrow no-break space, no-break space, space."""
+"""Separators of the letters of a spaced word: middle dot, narrow no-break space, no-break space, space."""
 _WITHOUT_GAPS = str.maketrans("", "", "".join(GAPS.values()))
-GAP = Option("gap", "dot", "what stands between the letters of a spaced word", tuple(GAPS))
+GAP = Option("gap", "dot", "separator of the letters of a spaced word", tuple(GAPS))
 
 
 def without_gaps(word: str) -> str:

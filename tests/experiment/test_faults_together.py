@@ -100,7 +100,7 @@ def test_faults_of_tables_stand_beside_those_of_the_plan(folder: Path) -> None:
     )
     said = "\n".join(lines)
     assert "practice.csv: column 'posiiton' is not read; did you mean 'position'?" in said
-    assert "sentences.csv, line 3: item 's1' stands twice" in said
+    assert "sentences.csv, line 3: item 's1' is listed twice" in said
     assert "compare is 'positon'" in said
 
 

@@ -126,7 +126,7 @@ def test_own_texts_stand_in_place_of_single_ones_and_are_part_of_the_design(make
             {"texts": {"stop": "Lopeta"}},
             ["direction is missing; it must be 'ltr' or 'rtl'", f"lacks {len(ENGLISH) - 1} of {len(ENGLISH)} texts"],
         ),
-        ("nl", '{"texts": {"stop": "a",\n"stop": "b"}}', ["stop stands twice"]),
+        ("nl", '{"texts": {"stop": "a",\n"stop": "b"}}', ["stop is given twice"]),
         ("nl", '{"texts":\n {"stop": }}', ["line 2: not readable as JSON"]),
         ("nl", {"texts": ["Stop"]}, ["texts must be a group"]),
         (

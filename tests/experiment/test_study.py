@@ -30,7 +30,7 @@ def test_words_that_other_yaml_readers_turn_into_values_stay_text(text: str) -> 
 
 
 def test_a_key_that_stands_twice_is_refused_with_both_lines() -> None:
-    with pytest.raises(UserError, match=r"line 3: 'seed' stands twice \(first on line 1\)"):
+    with pytest.raises(UserError, match=r"line 3: 'seed' is given twice \(first on line 1\)"):
         parse_yaml("seed: 1\ntitle: x\nseed: 2\n", Path("study.yaml"))
 
 

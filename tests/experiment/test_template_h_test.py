@@ -190,10 +190,10 @@ def test_plans_of_every_part_stand_with_people_alone_and_with_models_named(
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (("fresh: {items: fresh}", "fresh: {items: released}"), "items of its own making"),
+        (("fresh: {items: fresh}", "fresh: {items: released}"), "shows items made in one way"),
         (
             ("fresh: {items: fresh}", "fresh: {texts: {texts/task.md: texts/keys.md}}"),
-            "items of its own making",
+            "shows items made in one way",
         ),
         (("k4: {exemplars: 4}", "k4: {exemplars: 4, items: fresh}"), "only one factor can"),
         (("    from: ", "    fresh: true\n    from: "), "need the folder of the released ones"),

@@ -281,7 +281,7 @@ def test_sanitized_mbpp_tasks_are_known_for_the_same_though_reworded(tmp_path: P
         ("gsm8k", "test.jsonl", GSM | {"question": " "}, "line 2: 'question' is empty"),
         ("csqa", "dev.jsonl", CSQA | {"id": "a2", "answerKey": "C"}, "answerKey is 'C', not one of A, B"),
         ("csqa", "dev.jsonl", CSQA | {"id": "a2", "answerKey": ""}, "only the test split is unlabelled"),
-        ("csqa", "dev.jsonl", CSQA, "id 'a1' stands there twice (first in line 1)"),
+        ("csqa", "dev.jsonl", CSQA, "id 'a1' is used twice (first in line 1)"),
         ("mbpp", "mbpp.jsonl", MBPP_FULL | {"task_id": 975}, "tasks are numbered 1 to 974"),
         ("mbpp", "mbpp.jsonl", MBPP_FULL | {"test_list": []}, "test_list is empty"),
         ("boolq", "dev.jsonl", GSM, "'passage' is missing\n  Is this a file of BoolQ?"),
@@ -345,7 +345,7 @@ def test_a_wrong_file_a_wrong_folder_and_unknown_names_are_told(tmp_path: Path, 
 
 def test_missing_and_broken_annotations_of_dream_are_named(tmp_path: Path, data: Path) -> None:
     (tmp_path / "test.json").write_bytes((data / "dream/test.json").read_bytes())
-    with pytest.raises(UserError, match=r"annotator\d_test\.txt does not exist\n.*put it beside"):
+    with pytest.raises(UserError, match=r"annotator\d_test\.txt does not exist\n.*put it next to"):
         load_corpus("dream", tmp_path, selection="annotated")
     (tmp_path / "annotator2_test.txt").write_text("dialogueID\tquestionIndex\ttype\n1-2\t1\tmx\n", "utf-8")
     with pytest.raises(UserError, match=r"annotator2_test\.txt, line 2: "):

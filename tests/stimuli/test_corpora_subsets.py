@@ -81,7 +81,7 @@ def test_two_strata_are_drawn_in_proportion(a: int, b: int, seed: int, data: st.
 
 
 def test_too_many_and_an_unknown_field_are_refused() -> None:
-    with pytest.raises(UserError, match="5 records are asked for; there are 4"):
+    with pytest.raises(UserError, match="5 records were requested, but there are 4"):
         subset(records({"a": 4}), 5, 1)
     with pytest.raises(UserError, match="Did you mean 'kind'"):
         subset(records({"a": 4}), 2, 1, "kinds")

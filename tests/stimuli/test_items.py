@@ -151,7 +151,7 @@ def test_a_broken_line_is_named_with_its_number(tmp_path: Path, line: object, sa
 
 
 def test_an_item_in_the_same_condition_twice_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"item 's01' of 'sentences' stands twice under position = intact"):
+    with pytest.raises(UserError, match=r"item 's01' of 'sentences' occurs twice under position = intact"):
         write_items(tmp_path / "items.jsonl", [an_item(), an_item()], {})
     assert list(tmp_path.iterdir()) == []
 

@@ -162,14 +162,14 @@ def test_the_order_of_the_words_does_not_change_their_nonwords() -> None:
         ({"options": {"zipf": [1, 3]}, "records": []}, "below 2 the list mostly holds errors and names"),
         ({"options": {"fillers": -1}}, "fillers is -1; it is a whole number"),
         ({"options": {"fillers": 20}}, "20 word fillers are needed; 8 are given"),
-        ({"records": [], "number": 0}, "0 base words are asked for"),
-        ({"records": [], "number": 500, "options": {"letters": [12, 12]}}, "500 base words are asked for;"),
+        ({"records": [], "number": 0}, "0 base words were requested"),
+        ({"records": [], "number": 500, "options": {"letters": [12, 12]}}, "500 base words were requested;"),
         (
             {"records": [], "settings": ScrambleSettings(language="de")},
             "words of language 'de' cannot be drawn",
         ),
-        ({"words": ["judge", "judge"]}, "word 'judge' stands twice"),
-        ({"words": ["judge", "Umbrella"]}, "word 'umbrella' stands twice"),
+        ({"words": ["judge", "judge"]}, "word 'judge' occurs twice"),
+        ({"words": ["judge", "Umbrella"]}, "word 'umbrella' occurs twice"),
     ],
 )
 def test_a_wrong_request_is_told(changed: dict[str, Any], said: str) -> None:

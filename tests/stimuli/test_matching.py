@@ -168,7 +168,7 @@ def test_wrong_wishes_are_refused_with_their_rule(on: dict[str, float], size: in
 
 def test_an_id_that_stands_twice_and_mixed_kinds_are_refused() -> None:
     twice = [MatchCandidate("a", "x", {"zipf": 1}), MatchCandidate("a", "y", {"zipf": 1})]
-    with pytest.raises(UserError, match="'a' stands twice"):
+    with pytest.raises(UserError, match="'a' occurs twice"):
         match_sets(twice, {"zipf": 1}, seed=1)
     mixed = [MatchCandidate("a", "x", {"zipf": 1}), MatchCandidate("b", "y", {"zipf": "high"})]
     with pytest.raises(UserError, match="a number for all or a text for all"):

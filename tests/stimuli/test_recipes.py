@@ -193,7 +193,7 @@ def test_fewer_texts_are_drawn_after_scrambling_and_lie_in_a_larger_draw() -> No
     ids = [text.source_id for text in texts]
     few, more = (draw_some(ids, number, seed=1, key=str) for number in (3, 7))
     assert set(few) < set(more) and sorted(few, key=ids.index) == few
-    with pytest.raises(UserError, match="13 texts are asked for; there are 12"):
+    with pytest.raises(UserError, match="13 texts were requested, but there are 12"):
         recovery_items(texts, factor="f", levels={"KF": "KF"}, seed=1, number=13)
 
 
@@ -243,7 +243,7 @@ def test_a_foil_is_the_closest_word_of_its_length_and_no_anagram() -> None:
 def test_words_that_give_no_item_are_named() -> None:
     with pytest.raises(UserError, match="no foil for 'garden'"):
         word_items(["garden"], foils=["danger", "tree"], factor="p", levels=POSITIONS, seed=1)
-    with pytest.raises(UserError, match="'garden' stands there 2 times"):
+    with pytest.raises(UserError, match="'garden' occurs 2 times"):
         word_items(["garden", "garden "], foils=["harden"], factor="p", levels=POSITIONS, seed=1)
     with pytest.raises(UserError, match=r"item 'grass': condition 'initial' .* can change no word: 'grass'"):
         word_items(["grass"], foils=["grade"], factor="p", levels=POSITIONS, seed=1)

@@ -77,7 +77,7 @@ def test_targets_stand_in_a_column_as_words_or_numbers(cell: Any) -> None:
         ("garden|the", "in the text 2 times\n  Name the word by its number (5 and 9)."),
         ("", "names no word"),
         (None, "names no word"),
-        ("§", "names '§', which is no word"),
+        ("§", "names '§', which is not a word"),
         ([2.5], "holds 2.5"),
     ],
 )

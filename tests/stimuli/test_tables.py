@@ -110,7 +110,7 @@ def test_any_bytes_are_read_or_refused_in_words(content: bytes, name: str) -> No
         ('item,sentence\n1,"a\nb"\n2\n', "line 4: 1 cells under 2 columns"),
         ('item,sentence\n1,"open\n', "line 2: unexpected end of data"),
         ('item,sentence\n1,"a"b\n', "line 2: ',' expected after '\"'"),
-        ("item,item\n1,x\n", "line 1: column 'item' stands there twice"),
+        ("item,item\n1,x\n", "line 1: column 'item' occurs twice"),
         ("item,\n1,x\n", "line 1: a column has no name, but holds 'x' in line 2"),
         ("item,sentence\n1,x\n2,\n", "line 3: 'sentence' is empty"),
         ("item,sentence\n1,a\0b\n", "line 2: a zero byte"),

@@ -96,7 +96,7 @@ def test_speakers_and_turns_of_a_dialogue_survive_every_condition() -> None:
 def test_words_move_within_turns_and_sentences_of_a_dialogue_do_not_move() -> None:
     (item,) = make("question", levels={"reversed": "words:reverse"}).items
     assert item.shown["dialogue"].split("\n")[0].startswith("Woman: letters the hide captain")
-    with pytest.raises(UserError, match="the sentences of a dialogue cannot change places"):
+    with pytest.raises(UserError, match="the sentences of a dialogue cannot be reordered"):
         make("question", levels={"mixed": "sentences:shuffle"})
 
 
@@ -221,7 +221,7 @@ def test_a_passage_with_several_questions_is_read_once_whatever_their_order() ->
         ("question", {"texts": {"dialogue": DIALOGUE}}, "has no question to ask about its dialogue"),
         ("question", {"texts": {"question": "Who?"}}, "has no text 'dialogue'"),
         ("question", {"texts": {"dialogue": " ", "question": "Who?"}}, "its dialogue is empty"),
-        ("question", {"choices": ("Yes", "Yes"), "answer": "Yes"}, "two of its choices are alike"),
+        ("question", {"choices": ("Yes", "Yes"), "answer": "Yes"}, "two of its choices are the same"),
         (
             "recover",
             {"texts": {"dialogue": "M: So it is."}},
@@ -253,7 +253,7 @@ def test_an_unsuitable_record_stops_by_name_or_is_listed(
         ({"task": "recover", "options": {"unit": "sentence", "words": 5}}, "give a lower and an upper bound"),
         ({"task": "recover", "options": {"unit": "sentence", "words": [9, 5]}}, "words is [9, 5]"),
         ({"task": "recover", "options": {"unit": "sentence"}, "published": True}, "not sentences"),
-        ({"number": 9}, "9 records are asked for; there are 1 that suit task question"),
+        ({"number": 9}, "9 records were requested, but only 1 suit task question"),
         ({"exemplars": "published"}, "exemplars: 'published' is not known"),
         ({"exemplars": "printed"}, "the papers print no examples for task 'question'"),
         (

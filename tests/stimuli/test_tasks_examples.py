@@ -127,7 +127,7 @@ def test_an_item_that_an_example_shows_is_not_tested() -> None:
     ("options", "said"),
     [
         ({"demonstration_factor": "examples"}, "a mapping of level to operation"),
-        (CROSSED | {"demonstration_factor": "question"}, "needs a name of its own"),
+        (CROSSED | {"demonstration_factor": "question"}, "needs a separate name"),
         ({"demonstrations": "withhold"}, "'withhold' is not known"),
         (CROSSED | {"demonstrations": {"a": "withhold"}}, "the text of an example cannot be withheld"),
     ],

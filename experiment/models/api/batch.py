@@ -99,7 +99,7 @@ class BatchState:
 
     def __str__(self) -> str:
         if not self.batches:
-            return f"{self.model}: no batch was handed over"
+            return f"{self.model}: no batch was submitted"
         return f"{self.model}\n" + "\n".join(map(str, self.batches))
 
 

@@ -56,10 +56,10 @@ PATHS: dict[Surface, str] = {
     "responses": "/responses",
 }
 THOUGHT_ROOM = 4096
-"""Tokens that a thought may take beside the answer, where a reasoning effort is given and ``thinking_tokens`` is not."""
+"""Tokens for reasoning, in addition to the answer, if a reasoning effort is given and ``thinking_tokens`` is not."""
 
 STRUCTURE_ROOM = 16
-"""Tokens that an answer held to labels by a JSON schema may take beside the label."""
+"""Tokens for the JSON around the label in an answer restricted to labels by a JSON schema."""
 
 LEAST_OUTPUT_OF_RESPONSES = 16
 """The fewest tokens that the responses form lets a request allow."""

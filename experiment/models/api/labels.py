@@ -21,7 +21,7 @@ from experiment.parsing.text import WRAPPING, fold
 
 MOST_ROUNDING = 0.01
 LEAST_LOGPROB = -9999.0
-"""What does not lie above is no measure: OpenAI and vLLM write -9999 for what they do not tell and for what cannot be."""
+"""Values up to this one are missing: OpenAI and vLLM write -9999 for values that they withhold or that are impossible."""
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,7 @@ less an answer more probably begins with something else."""
 MOST_TOLD = 1.05
 """What told probabilities add up to at most; more, and they are none. Some servers round to two digits."""
 LEAST_UNTOLD = 1e-6
-"""What is left untold at least, since what is told is rounded."""
+"""Smallest probability that counts as unreported, since reported ones are rounded."""
 
 Standing = Literal["agrees", "unsettled", "disagrees"]
 

@@ -24,7 +24,7 @@ CONCURRENCY = 100
 COOLDOWN_S = 5.0
 CUT = 0.8
 SATURATED = 0.8
-"""Share of the places that must be taken for an answer to speak for more of them."""
+"""Share of the places that must be in use for an answer to justify more of them."""
 
 
 class Limiter:

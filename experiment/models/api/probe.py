@@ -142,14 +142,14 @@ class Capabilities:
             "It takes a temperature." if self.temperature else "It refuses a temperature: its own is used."
         ]
         if not self.seed:
-            drawn.append("It takes no seed: a sample cannot be drawn again.")
+            drawn.append("It accepts no seed: a sample cannot be repeated.")
         elif self.heeds_seed is None:
             drawn.append("It takes a seed; whether it heeds it was not seen.")
         elif self.heeds_seed:
             drawn.append("It heeds a seed: the same one gave the same text twice.")
         if self.unfiltered:
             drawn.append(
-                f"It takes {', '.join(self.unfiltered)}, which switch off sampling of its own, or ignores them."
+                f"It takes {', '.join(self.unfiltered)}, which switch off its own sampling settings, or ignores them."
             )
         return drawn
 
@@ -481,7 +481,7 @@ async def _without(
             for field, value in before.items():
                 setattr(dialect, field, value)
         else:
-            remarks.append(f"It fails where it is asked for {name}, which is left out: {fault}")
+            remarks.append(f"It fails if {name} is requested, so {name} is left out: {fault}")
             return reply
     remarks.append(f"It did not answer the probe: {fault}")
     return None
@@ -566,7 +566,7 @@ async def _find_prompt_logprobs(
     if differences and fmean(differences) > MOST_DIFFERENT:
         dialect.prompt_logprobs = False
         remarks.append(
-            "Its log-probabilities of the prompt are not those that it tells of its own answers (the same tokens differ by "
+            "Its log-probabilities of the prompt differ from those of its own answers (the same tokens differ by "
             f"{fmean(differences):.2f} nats): they are wrong, and not used."
         )
         return None

@@ -179,7 +179,7 @@ def forget_answers(folder: Path, work_keys: Iterable[str]) -> int:
     except (sqlite3.Error, NoCache) as error:
         raise UserError(
             f"{file} cannot be read ({error}), and may hold answers that are to be erased",
-            mend="Delete the file: runs begin a new one, and what it held would be asked again.",
+            mend="Delete the file: runs start a new one, and requests for the replies in it would be repeated.",
         ) from error
 
 

@@ -148,7 +148,7 @@ def judge_status(
     if status == 402 or (status in _LIMITING and _is_spent(body, message)):
         raise RunStopped(
             f"the account has nothing left to spend ({status}): {message}",
-            mend="Top it up, then give the same command again: it goes on where it stopped.",
+            mend="Top it up, then run the same command again to resume.",
         )
     if status == 404 and not answered:
         raise RunStopped(
@@ -161,7 +161,7 @@ def judge_status(
     if after is not None and after > LONGEST_RETRY_AFTER_S:
         raise RunStopped(
             f"the server asks to wait {after:.0f} s ({status}): {message}",
-            mend="Give the same command again after that time: it goes on where it stopped.",
+            mend="Run the same command again after that time to resume.",
         )
     if status in _LIMITING:
         return Retry.rate_limit(after, status)
@@ -197,13 +197,13 @@ def _key_refused(status: int, message: str, *, with_key: bool) -> RunStopped:
     if not with_key:
         return RunStopped(
             f"the server wants a key, and none was sent ({status}): {message}",
-            mend="Name the variable that holds it: key_env: MYSERVER_API_KEY beside base_url in the study, or "
+            mend="Name the variable that holds it: key_env: MYSERVER_API_KEY next to base_url in the study, or "
             "--key-env MYSERVER_API_KEY. OPENAI_API_KEY goes to OpenAI alone unless it is named so. "
             "Then give the same command again.",
         )
     return RunStopped(
         f"the server refuses the key ({status}): {message}",
-        mend="Set the right key, then give the same command again: it goes on where it stopped.",
+        mend="Set the right key, then run the same command again to resume.",
     )
 
 
@@ -222,7 +222,7 @@ def unreached(base_url: str, reason: str) -> RunStopped:
     """Return the stop of a run that finds no server."""
     return RunStopped(
         f"no server answers at {base_url}: {reason}",
-        mend="Start it or correct base_url, then give the same command again: it goes on where it stopped.",
+        mend="Start it or correct base_url, then run the same command again to resume.",
     )
 
 
@@ -329,7 +329,7 @@ OF_PROMPTS = frozenset(
         *("string_above_max_length", "string_too_long"),
     }
 )
-"""Codes of refusals that concern what is said, whatever words they use."""
+"""Codes of refusals because of the content, whatever their wording."""
 
 _OWN = frozenset({"messages", "prompt", "input", "model", "seed", "max_tokens", "max_completion_tokens"})
 """Fields that differ from request to request."""

@@ -167,8 +167,8 @@ class UnattributedFailures:
             count += 1
             if time.monotonic() - began > DOWN_S or (self._pace == 0 and count > 100 * FIRST_TRIES):
                 raise RunStopped(
-                    f"the server fails with every request, also with a plain question of a few words: {why}",
-                    mend="Look after the server, then give the same command again: it goes on where it stopped.",
+                    f"the server fails with every request, even with a plain question of a few words: {why}",
+                    mend="Check the server, then run the same command again to resume.",
                 )
             wait = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** min(count, 20)) * self._pace
             self.due = loop.time() + wait
@@ -176,7 +176,7 @@ class UnattributedFailures:
 
 
 GRACE_S = 5.0
-"""How long requests under way may still take when a run is ended."""
+"""How long pending requests may still take when a run is ended."""
 
 LOST_S = 600.0
 """How long a network may be away, after the server was reached, before the run ends."""
@@ -615,6 +615,6 @@ class IdenticalFailures:
         none = "" if self._has_answered else ", and none was answered"
         return RunStopped(
             f"{self._in_a_row} requests in a row failed alike{none}: {reason}",
-            mend="Mend that (often the model's name, base_url or an option), then give the same command again: "
-            "it asks for all that is missing.",
+            mend="Fix that (often the model's name, base_url or an option), then run the same command again: "
+            "it requests everything that is missing.",
         )

@@ -108,7 +108,7 @@ def _add(choice: dict[str, Any], part: dict[str, Any]) -> bool:
 
 
 DRAFT_LIFE_S = 300.0
-"""Seconds after which headers are drafted anew, since some hold tokens that end."""
+"""Seconds after which headers are rebuilt, since some hold tokens that expire."""
 
 _written = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
@@ -338,7 +338,7 @@ class Provider:
             verdict = judge_status(error.status_code, body, error.response.headers, secret=self.key)
             raise RunStopped(
                 f"{failed}: {verdict.reason}",
-                mend="Give the same command again later; what was handed over stays handed over.",
+                mend="Run the same command again later; submitted requests stay submitted.",
             ) from error
         except openai.APIConnectionError as error:
             raise unreached(self.server.base_url, said(str(error), self.key)) from error

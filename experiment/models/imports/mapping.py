@@ -197,7 +197,7 @@ class ResponseFile:
             if name in first and name:
                 raise UserError(
                     f"{self.file.name}: columns {first[name]} and {place} are both called {name!r}",
-                    mend="Give each column a name of its own, or take one out.",
+                    mend="Give each column a different name, or remove one.",
                 )
             first[name] = place
 
@@ -207,7 +207,7 @@ def _once(where: str, pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for name, value in pairs:
         if name in values:
-            raise UserError(f"{where}: {name!r} stands twice", mend="Let each name stand once.")
+            raise UserError(f"{where}: {name!r} is used twice", mend="Use each name once.")
         values[name] = value
     return values
 
@@ -291,7 +291,7 @@ def _say(source: YamlSource, error: ValidationError) -> str:
         known = _known(error)
         close = nearest(str(path[-1]), known)
         hint = f"did you mean {close!r}? " if close else ""
-        return f"{place} is no part of a mapping; {hint}known here: {', '.join(known)}"
+        return f"{place} does not belong in a mapping; {hint}allowed here: {', '.join(known)}"
     if error.validator == "required":
         missing = [name for name in rule if name not in dict(instance)]
         return f"{place}: {', '.join(missing)} is missing; it must be given"

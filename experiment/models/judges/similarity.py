@@ -45,7 +45,7 @@ from stimuli.files import replace_file
 from stimuli.item import Item
 
 STORED = "similarity.json"
-"""In the study's folder: what shown and intact texts came to, for reports."""
+"""In the study's folder: similarities of shown and intact texts, for reports."""
 CACHE = "vectors.db"
 """In the study's folder: vectors of what the study itself shows, so that a second comparison computes nothing again."""
 _DECIMALS = 6

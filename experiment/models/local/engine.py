@@ -36,7 +36,7 @@ from stimuli.seeds import generator
 
 DETERMINISM = ("fast", "exact")
 FORMER_DETERMINISM = {"stable": "exact"}
-"""What earlier versions knew, and what is done where a study still says so: more than it promised."""
+"""Settings of earlier versions and what replaces them, which is at least as strict."""
 
 WARM_UP = 3
 """Requests that are computed and thrown away before times are taken."""
@@ -67,7 +67,7 @@ class CheckpointEngine:
         self.stored_quantisation = checkpoints.stored_quantisation(self.config)
         if self.quantisation and self.stored_quantisation:
             raise UserError(
-                f"quantisation: {self.quantisation} was asked for, and the weights of this model are stored quantised "
+                f"the study sets quantisation: {self.quantisation}, but the weights of this model are stored quantised "
                 f"({self.stored_quantisation})",
                 mend="Leave quantisation out.",
             )

@@ -22,7 +22,7 @@ SLACK = 16
 """Tokens at a conversation's end that its next turn may not have in common with it (a template's opening of an answer)."""
 
 _MARKS = 4
-"""Of a conversation that goes on, no more sums over its tokens are needed than the last ones."""
+"""Number of latest running sums over tokens to keep for a continuing conversation."""
 
 
 @dataclass(eq=False)
@@ -191,7 +191,7 @@ def _joined(left: Layers, right: Layers) -> Layers:
 
 
 WORTH_KEEPING = 16
-"""A stretch of so many tokens is taken from memory; a shorter one is computed anew."""
+"""Smallest number of tokens taken from the cache; shorter stretches are recomputed."""
 
 _LITTLE = 4
 _ROOM = 256

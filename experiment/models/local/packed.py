@@ -176,7 +176,7 @@ def passing(model: Any, one: Branches | Continuations) -> Iterator[None]:
         register()
         model.set_attn_implementation(NAME)
         if model.config._attn_implementation != NAME:
-            raise NotUnderstood(f"{type(model).__name__} brings attention of its own")
+            raise NotUnderstood(f"{type(model).__name__} has its own attention")
     _current.one = one
     try:
         yield

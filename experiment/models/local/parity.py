@@ -35,7 +35,7 @@ TOLERANCE_ENCODED = 1e-3
 
 STATES_TOLERANCE = {4: 2e-3}
 STATES_TOLERANCE_16_BIT = 0.1
-"""Length of the difference of a layer's hidden states, as a share of their own; by bytes of a number. As kept, in 16 bits."""
+"""Largest length of the difference between two hidden states of a layer, as a share of their length, for states stored in 16 bits."""
 
 Way = PackedBackend | PlainBackend | EncoderDecoderBackend
 
@@ -394,7 +394,7 @@ class Computing:
 _CAUSAL_TOKENS = 16
 _CAUSAL_CHANGED = 4
 _MUCH = 10
-"""How many times what counts as rounding the difference must be: quantised layers round together what stands beside each other."""
+"""Factor on the tolerance for rounding: quantised layers round neighbouring values together."""
 
 
 def require_causal(model: CausalModel, ids: Ids, dtype: str, name: str) -> None:

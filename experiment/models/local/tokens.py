@@ -179,7 +179,7 @@ FAMILIES = (
     ReasoningMarks("<|channel|>analysis<|message|>", "<|channel|>final<|message|>", ""),
 )
 _TURN = "<|end|><|start|>assistant"
-"""What stands between thought and answer of models that write them as two turns."""
+"""Separates reasoning and answer in models that write them as two turns."""
 
 
 @dataclass(frozen=True)
@@ -360,7 +360,7 @@ class Wording:
         has_template = bool(getattr(tokenizer, "chat_template", None))
         if template == "chat" and not has_template:
             raise UserError(
-                "template: chat was asked for, but the tokenizer of this model has no chat template",
+                "the study sets template: chat, but the tokenizer of this model has no chat template",
                 mend="Write template: plain, or leave it out.",
             )
         self.tokenizer = tokenizer

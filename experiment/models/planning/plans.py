@@ -112,7 +112,7 @@ def require_permission(study: Study, settings: ModelSettings) -> None:
     if study.get("participants", "privacy", "send_answers_to_apis", default=False) is not True:
         raise UserError(
             f"{study.place('participants', 'privacy', 'send_answers_to_apis')}: {_sends(settings)}; this study does not allow that",
-            mend="Use a model on this machine (hf:…, or a server at 127.0.0.1). Allow it only if the consent text says so.",
+            mend="Use a model on this machine (hf:…, or a server at 127.0.0.1). Allow it only if the consent text states it.",
         )
 
 
@@ -136,8 +136,8 @@ def require_consent(study: Study, settings: ModelSettings, person: Person) -> No
     text = "\n".join(screen["text"] for screen in agreed)
     if stems and not any(re.search(rf"(?<!\w){re.escape(stem)}", text, _case(stem)) for stem in stems):
         raise UserError(
-            f"{place}: {sends}; the consent text (version {agreed[-1]['version']}) does not say so",
-            mend="Say in the consent text that answers are given to language models of other companies, before people take "
+            f"{place}: {sends}; the consent text (version {agreed[-1]['version']}) does not mention this",
+            mend="State in the consent text that answers are given to language models of other companies, before people take "
             "part. Answers of people who agreed to another text stay here.",
         )
 
@@ -223,7 +223,7 @@ def plan_sessions(
                 raise UserError(
                     f"{study.place('models', 'yoke' if study.get('models', 'yoke') else 'context')}: models take the "
                     "sessions of people here, and no person has finished one yet",
-                    mend="Collect sessions first (wrods serve), or let models take lists of their own.",
+                    mend="Collect sessions first (wrods serve), or give models separate lists.",
                     exit_code=1,
                 )
 

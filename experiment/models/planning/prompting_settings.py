@@ -180,8 +180,8 @@ def _check_pictures(study: Study, manner: PromptingSettings, settings: ModelSett
     ):
         name = "thinking: true" if settings.options.get("thinking") else "template: plain"
         raise UserError(
-            f"{place}: {name} and presentation: image do not go together: a local model is shown pictures by its own chat "
-            "template, and answers without a thought before",
+            f"{place}: {name} cannot be combined with presentation: image: a local model receives pictures through its own chat "
+            "template, and answers without reasoning first",
             mend=f"Take {name} out; strategy: chain_of_thought lets the model think aloud in its answer.",
         )
 

@@ -27,7 +27,7 @@ BY_READING_FIELD = {
     "summarise": {"passage": "typobench_summarise"},
     "translate": {"passage": "typobench_translate"},
 }
-"""Prompt by task and by the field whose text changes; the rest is told by the options (:func:`prompt_name`)."""
+"""Prompt by task and by the field whose text changes; the options determine the rest (:func:`prompt_name`)."""
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ __all__ = [
 ]
 
 Progress = Callable[[int, int, Mapping[str, int]], None]
-"""Told how far a run is: done, total, and how often which status came."""
+"""Called with a run's progress: done, total, and the number of replies by status."""
 
 
 def version_of(study: Study, store: Store, *, new_version: bool = False) -> int:
@@ -124,7 +124,7 @@ def self_test_of(
     if options.get("presentation") == "image":
         raise UserError(
             f"{reader} is shown pictures, and the self-test is about texts that are computed together",
-            mend="Name another model with --model. Batches of pictures are held against each request alone before every run.",
+            mend="Name another model with --model. Before every run, batches of pictures are compared with single requests.",
         )
     engine = opener(model)
     try:

@@ -32,7 +32,7 @@ from stimuli.errors import UserError
 Say = Callable[[str], None]
 
 BATCH = "batch"
-"""State of money that is set aside for batches under way."""
+"""State of money that is reserved for pending batches."""
 
 
 def batch_price(price: Price) -> Price:
@@ -120,7 +120,7 @@ class Batches:
         self._balance()
         for reason, count in failed.items():
             self._say(
-                f"{self._reader}: {count} requests of a batch brought no answer and are asked again: {reason}"
+                f"{self._reader}: {count} requests of a batch brought no answer and are repeated: {reason}"
             )
         return taken
 
@@ -265,15 +265,15 @@ class Batches:
         what = " and ".join(filter(None, told))
         if refuses:
             raise UserError(
-                f"{self._reader} is not what it was: a batch ({names}) was handed over under another plan or other settings, and "
-                f"no trial of the plan takes it: {what}; the cost is in the books",
-                mend="Take the change back, and they are stored; or give the model another name in the study; or say with "
-                "--if-changed set_aside or keep_both that the run goes on without them; --cancel-batches ends what is out.",
+                f"{self._reader} has changed: a batch ({names}) was submitted under another plan or other settings, and "
+                f"it matches no trial of the plan: {what}; the cost is recorded",
+                mend="Undo the change, and they are stored; or give the model another name in the study; or set "
+                "--if-changed set_aside or keep_both to continue without them; --cancel-batches cancels pending batches.",
                 exit_code=1,
             )
         self._say(
-            f"{self._reader}: no trial of the plan takes {what} ({names}); the cost is in the books, and what came is kept in "
-            "batches/ and stored should the plan have its trials again"
+            f"{self._reader}: {what} match no trial of the plan ({names}); the cost is recorded, and the replies are kept in "
+            "batches/ and stored if the plan includes their trials again"
         )
         self._decide(strange)
 

@@ -27,7 +27,7 @@ IF_CHANGED = ("stop", "set_aside", "keep_both")
 REASON = "superseded by sessions under other settings"
 BY = "wrods run"
 BESIDE = "beside"
-"""Flag of sessions that stay in the tables beside others under other settings."""
+"""Flag of sessions that stay in the tables together with sessions under other settings."""
 
 
 @dataclass
@@ -90,9 +90,9 @@ def refuse(reader: str, changed: ReplacedSessions) -> UserError:
     more = [f"… and {len(changed.lines) - SHOWN} more"] if len(changed.lines) > SHOWN else []
     lines = "".join(f"\n    {line}" for line in (*changed.lines[:SHOWN], *more))
     return UserError(
-        f"{reader} is not what it was: {len(changed.session_ids)} stored sessions with {changed.trials} trials were made "
-        f"otherwise, and would be asked anew. What changed:{lines}",
-        mend="Take the change back; or give the model another name in the study; or say with --if-changed what becomes of "
+        f"{reader} has changed: {len(changed.session_ids)} stored sessions with {changed.trials} trials used other settings "
+        f"and would be run again. What changed:{lines}",
+        mend="Undo the change; or give the model another name in the study; or choose with --if-changed what happens to "
         "the earlier sessions: set_aside (flagged as excluded, with the reason) or keep_both (both are in the tables, "
         "told apart by session and run).",
         exit_code=1,
@@ -147,7 +147,7 @@ def settle(
     if changed.session_ids and if_changed == "stop" and not is_taken_back:
         raise refuse(reader, changed)
     kind, reason = (
-        (BESIDE, "kept beside sessions under other settings")
+        (BESIDE, "kept together with sessions under other settings")
         if if_changed == "keep_both"
         else (EXCLUDED, REASON)
     )

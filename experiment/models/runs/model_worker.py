@@ -23,8 +23,7 @@ from experiment.models.settings import ModelSettings
 from stimuli.seeds import generator
 
 AHEAD_OF_SERVERS = 0.5
-"""A model of a server that had to wait for others goes on once it may ask so much of a block, so that it is not stopped anew
-with each trial."""
+"""Share of a block that a waiting server model must be allowed before it continues, so that it does not stop after each trial."""
 
 _SUMMED = ("tokens_forwarded", "tokens_of_check")
 """What an engine counts from its opening on."""
@@ -280,7 +279,7 @@ class ModelWorker:
             return False
         is_new = not self._in_flight.is_second(request)
         if is_new and self._most_trials is not None and self.asked_trials >= self._most_trials:
-            self._enough = f"{self._most_trials} trials were asked (--max-trials)"
+            self._enough = f"{self._most_trials} trials were run (--max-trials)"
             return False
         if not self._allows and not self.payments.take(request):
             self.payments.refuse()

@@ -56,10 +56,10 @@ from experiment.study import Study
 from stimuli.errors import UserError
 
 LOOK_S = 0.5
-"""How often limits are looked at and figures are drawn."""
+"""Interval between checks of the limits and updates of the display."""
 
 KNOWN_TRIALS = 20
-"""Stored trials from which on their mean cost tells what the rest will cost."""
+"""Smallest number of stored trials from whose mean cost the remaining cost is estimated."""
 
 
 def settings_of(study: Study, use: str, options: Mapping[str, object]) -> ModelSettings:
@@ -495,7 +495,7 @@ class CommandRun:
         limits = self._spending
         if limits.cost is not None and cost > limits.cost.left:
             left = format_usd(limits.cost.left)
-            return f"{block} costs about {format_usd(cost)} and --max-cost leaves {left}; --yes goes on until it is used"
+            return f"{block} costs about {format_usd(cost)} and --max-cost leaves {left}; --yes continues until it is used"
         if limits.tokens is not None and tokens > limits.tokens.left:
             return f"{block} takes about {tokens:.0f} tokens, more than --max-tokens leaves"
         if self.budget is not None and cost > 0:

@@ -49,8 +49,8 @@ STATES_EVERY_S = 1.0
 STATES_SHARE = 0.1
 STATES_AT_MOST_S = 10.0
 MOST_HELD = 1024
-"""So many trials wait for one flush of their hidden states, or so long; longer where flushes would take more than this share of
-the time, up to so many seconds and trials."""
+"""Trials or seconds until hidden states are flushed; longer if flushes would take more than this share of the time, up to a
+number of seconds and of trials."""
 
 _COUNTS = ("prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens")
 _FIELDS = (*_COUNTS, "latency_ms", "ttft_ms", "dtype", "path")
@@ -367,7 +367,7 @@ class ServedModel:
             self._names.add(name)
         elif name not in self._names:
             raise RunStopped(
-                f"{self._reader} is not what it was: its server at {self._address} reports {name}, and the stored answers are "
+                f"{self._reader} has changed: its server at {self._address} reports {name}, and the stored answers are "
                 f"of {', '.join(sorted(self._names))}",
                 mend="Serve that model again; or give this one another name in the study; or go on in the same sessions with "
                 "--if-changed keep_both: the table of calls says which model answered.",
@@ -388,7 +388,7 @@ def names_stored(connection: Connection, study: str, reader: str) -> list[str]:
 
 
 KINDS = 20
-"""Errors that are told apart in what a run came to."""
+"""Largest number of kinds of errors listed in a run's outcome."""
 WORDS = 120
 """Characters of an error's first line by which errors are told apart."""
 

@@ -24,7 +24,7 @@ CHUNK = 400
 """Sessions that are compared with the store in one query."""
 
 MOST_IN_WAVE = 64
-"""Sessions whose trials are asked side by side at most, where trials are independent."""
+"""Largest number of sessions run in parallel if trials are independent."""
 
 ENOUGH = 256
 """Trials of one block, over all sessions of a wave, that keep a server or a GPU busy: then a wave ends where a prompt variant ends."""

@@ -30,7 +30,7 @@ EVERY_S = 3.0
 """How often figures go to the store."""
 
 SILENT_S = 30.0
-"""A run that was not heard of for so long is taken as dead."""
+"""Time without an update after which a run counts as ended."""
 
 WINDOW_S = 60.0
 """Speed is that of the last minute."""

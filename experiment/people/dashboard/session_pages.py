@@ -41,12 +41,12 @@ PLOTS = "dashboard.js"
 SHOWN_OF_TRIALS = ("trial_index", "attempt", "block", "trial_type", "is_practice", "is_attention_check", "timed_out",
                    "rt", "reading_time", "hidden_ms", "blurred_ms", "dropped_frames", "paste_count",
                    "keyless_chars")  # fmt: skip
-"""What the page tells of a trial: times and circumstances; neither what was shown nor what was answered."""
+"""What the page shows about a trial: times and circumstances; neither what was shown nor what was answered."""
 
 Action = Callable[[Connection, Row, str, str], str | None]
 """Does something to a session for a reason, in somebody's name; returns what the audit calls it, None where nothing changed.
 
-Nothing is taken away: flags are added, and the newest decides. Who decides sees neither condition nor correctness.
+Nothing is removed: flags are added, and the newest decides. The person who decides sees neither condition nor correctness.
 """
 
 
@@ -234,7 +234,7 @@ def _reason(service: StudyService, row: Row) -> str:
         return broken[rule]
     words = " ".join(request.form.get("reason", "").split())[:LONGEST_REASON]
     if not words:
-        abort(400, "Please give a reason: it is kept with the data.")
+        abort(400, "Please give a reason. It will be stored with the data.")
     return words
 
 

@@ -46,7 +46,7 @@ from experiment.store.tables import audit, sign_ins
 SIGN_IN = "sign-in"
 LINK = "link"
 SECOND_STEP = "second step"
-"""The password was right, and a code of the second factor is still to come."""
+"""The password was correct, and a code of the second factor is still needed."""
 BROWSER = "browser"
 """A browser in which the account signed in before: tries from there are counted by themselves."""
 SPENT = "spent code"

@@ -26,7 +26,7 @@ from stimuli.errors import UserError
 MOST = 20
 ENDED = "ended"
 BEFORE_FIRST = "interrupted"
-"""State of a session that was ended before its first test trial: its number may begin anew."""
+"""State of a session that ended before its first test trial: its number may start over."""
 State = Literal["new", "unfinished", "finished", "ended", "taken"]
 
 

@@ -42,7 +42,7 @@ ALIASES = {"id": "survey_code"}
 GOES_ON = ("started", "declined", "interrupted")
 """States of an invited person's session in which the link is good for more."""
 TOLD_AT_ONCE = tuple(state for state in OUTCOME_OF_STATE if state != "declined")
-"""Ends after which nobody begins again; whoever declined may think better of it."""
+"""Outcomes after which nobody may start again; people who declined may change their minds."""
 TRY_AGAIN_MINUTES = 30
 LONGEST_KEPT = 500
 VERSION = re.compile(r"(\d+)[._][\d._]*")

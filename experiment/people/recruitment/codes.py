@@ -140,7 +140,7 @@ SETTINGS = (*OUTCOMES, "credit_url", "reward", "minutes", "key_set", "link_key")
 DEVICE = "device: "
 """How the reason begins of a session that ended because the browser reported that the device does not fit."""
 EACH = "per participant"
-"""In place of a code: each participant gets a random one of their own, which `wrods reconcile` compares."""
+"""Instead of one code: each participant gets a random code, which `wrods reconcile` compares."""
 MAY_DIFFER: tuple[Outcome, ...] = ("complete", "failed_checks")
 SHORTEST_LINK_KEY = 24
 MEANING: Mapping[str, str] = {
@@ -211,8 +211,8 @@ def recruitment_for(study: Any, config: Mapping[str, Any]) -> Recruitment:
     platform = platform_for(str(study.get("participants", "recruit", default=IN_PERSON)))
     if platform is not None and platform.key != "link" and study.get("participants", "completion_code"):
         raise UserError(
-            f"{study.place('participants', 'completion_code')}: with recruit: {platform.key} codes do not stand in the study, "
-            "where whoever reads it could be paid without taking part",
+            f"{study.place('participants', 'completion_code')}: with recruit: {platform.key} codes do not belong in the study, "
+            "where anyone who reads it could be paid without taking part",
             mend=f"Take it out{_instead(study.id, platform)}.",
         )
     return Recruitment(

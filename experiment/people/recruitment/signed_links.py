@@ -114,7 +114,7 @@ def _number(text: object) -> int:
 
 
 LEEWAY_S = 60
-"""How far the clocks of platform and server may differ."""
+"""Largest difference between the clocks of platform and server."""
 ALGORITHM = "RS256"
 LONGEST_TOKEN = 4096
 ID, UNTIL, SIGNATURE = OWN_PARAMETERS = ("id", "until", "signature")

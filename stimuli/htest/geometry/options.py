@@ -83,7 +83,7 @@ def generate_geometry(
         )
     if isinstance(n, bool) or not isinstance(n, int) or n < 0 or n % asked_of_each:
         raise UserError(
-            f"n is {n!r}; {asked_of_each} questions are asked of each list of options, "
+            f"n is {n!r}; each list of options has {asked_of_each} questions, "
             f"so the number of items is a multiple of {asked_of_each}",
             mend=f"Use {n + asked_of_each - n % asked_of_each}." if isinstance(n, int) and n > 0 else None,
         )
@@ -94,7 +94,7 @@ def generate_geometry(
         found = _groups(cast(Family, family), seed)
         if wanted > len(found):
             raise UserError(
-                f"{wanted * asked_of_each} {family} items are asked for; there are {len(found) * asked_of_each}",
+                f"{wanted * asked_of_each} {family} items were requested, but there are {len(found) * asked_of_each}",
                 mend="Ask for fewer items, or name more families.",
             )
         made.extend(item for group in found[:wanted] for item in group[:asked_of_each])
@@ -259,7 +259,7 @@ def other_symbols(
     if again is not None:
         return again
     raise UserError(
-        f"no other symbols can stand in the question {question.text()!r}",
+        f"no other symbols fit the question {question.text()!r}",
         mend="Leave the level Sub out, or ask for items of other families.",
     )
 

@@ -143,7 +143,7 @@ def _side_by_side_with_other_turn(found: re.Match[str], inks: list[Ink], _: floa
     one, other = _turned(inks[0], found[1], found[2]), _turned(inks[0], found[3], found[4])
     return {
         "side by side": np.hstack([one, other]),
-        "side by side, changed places": np.hstack([other, one]),
+        "side by side, swapped": np.hstack([other, one]),
         "one above the other": np.vstack([one, other]),
     }
 

@@ -264,7 +264,7 @@ def test_a_server_that_is_down_for_a_while_is_waited_for_and_no_request_is_set_a
 
 def test_a_server_that_stays_down_ends_the_run_and_sets_little_aside(server) -> None:
     replies = []
-    with pytest.raises(RunStopped, match="fails with every request, also with a plain question"):
+    with pytest.raises(RunStopped, match="fails with every request, even with a plain question"):
         for reply in engine(server, concurrency=4).answer(choices(500)):
             replies.append(reply)
             if len(replies) == 10:

@@ -243,7 +243,7 @@ def test_a_name_that_stands_twice_in_a_json_line_is_refused(folder) -> None:
     table = folder / "answers.jsonl"
     table.write_text('{"participant": "P1", "rt": 1, "rt": 2}\n', "utf-8")
     done = take(folder, table=table)
-    assert done.exit_code == 2 and "line 1: 'rt' stands twice" in done.output
+    assert done.exit_code == 2 and "line 1: 'rt' is used twice" in done.output
 
 
 def test_a_reader_whose_rows_name_two_lists_is_refused_or_told_apart_by_session(folder) -> None:

@@ -36,7 +36,7 @@ def mapping(folder: Path, text: str) -> Path:
         ("response: key\nrt: {column: rt, unit: sec}", "rt.unit is \"sec\"; allowed: ms, s"),
         ("response: {column: key, map: {j: [a]}}", "line 3: response.map.j is [\"a\"]; it should be text"),
         ("response: key\nshow: string", "as `{string: string}`"),
-        ("response: key\nitem: z", "line 4: 'item' stands twice (first on line 2)"),
+        ("response: key\nitem: z", "line 4: 'item' is given twice (first on line 2)"),
         ("list: x", "response is missing"),
     ],
 )  # fmt: skip
@@ -49,7 +49,7 @@ def test_each_fault_is_told_with_line_value_and_form(folder, text, said) -> None
 def test_several_faults_are_told_at_once(folder) -> None:
     with pytest.raises(UserError) as error:
         read_mapping(mapping(folder, "response: key\nconditon: {a: b}\nreader_kind: modell"))
-    assert "line 4: conditon is no part of a mapping; did you mean 'condition'?" in error.value.message
+    assert "line 4: conditon does not belong in a mapping; did you mean 'condition'?" in error.value.message
     assert (
         "line 5: reader_kind is \"modell\"; allowed: human, model. Did you mean 'model'?"
         in error.value.message

@@ -293,7 +293,7 @@ def test_human_answers_leave_the_machine_only_where_study_and_consent_say_so(mak
         sessions(study, use="openai:m", people=[person(study)])
     assert sessions(study, use="openai:m", people=[person(study)], base_url="http://127.0.0.1:8000/v1")
     study = make_study(forced, allowed)
-    with pytest.raises(UserError, match=r"the consent text .* does not say so"):
+    with pytest.raises(UserError, match=r"the consent text .* does not mention this"):
         sessions(study, use="openai:m", people=[person(study)])
     (study.folder / "consent.md").write_text("Your answers are given to language models.", "utf-8")
     agreed = person(make_again(study))

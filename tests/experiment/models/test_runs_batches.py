@@ -142,7 +142,7 @@ def test_answers_of_a_changed_model_are_paid_for_in_the_books_and_kept(handed, s
     server.batches.end()
     edit(handed, "probe: false", "temperature: 0.5, probe: false")
     refused = invoke("run", handed)
-    assert refused.exit_code == 1 and "is not what it was" in refused.output, refused.output
+    assert refused.exit_code == 1 and "has changed" in refused.output, refused.output
     assert not server.requests
     assert money(handed).set_aside == 0 and money(handed).spent == pytest.approx(of_batches(server))
     # the change is taken back: they are stored, and cost nothing further

@@ -65,7 +65,7 @@ def test_a_run_that_is_refused_changes_no_session(named: Path) -> None:
     before = counted(named)
     edit(named, "temperature: 0.7,", "temperature: 0.5,")
     refused = invoke("run", named)
-    assert refused.exit_code == 1 and "is not what it was" in refused.output
+    assert refused.exit_code == 1 and "has changed" in refused.output
     assert counted(named) == before
 
 
@@ -102,7 +102,7 @@ def test_items_built_anew_after_a_session_show_what_became_of_one(named: Path) -
     file.write_text(text.replace(word, word + "ers", 1), "utf-8")
     assert invoke("build", named).exit_code == 0
     refused = invoke("run", named)
-    assert refused.exit_code == 2 and "the items were built anew: " in refused.output
+    assert refused.exit_code == 2 and "the items were rebuilt: " in refused.output
     assert f"{word}ers" in refused.output and "sentence of " in refused.output
     (named / "items.jsonl").unlink()
     missing = invoke("run", named, "--new-version")

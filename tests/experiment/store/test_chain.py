@@ -104,7 +104,7 @@ CHANGES: dict[str, tuple[Callable[[str], Any], str, str]] = {
     "the design hash": (lambda s: update(sessions).values(design_hash="d2"), "the session", "design hash"),
     "a flag slipped in": (
         lambda s: insert(flags).values(session_id=s, kind="excluded", reason="because", made_by="me", created_at="now"),
-        "flag 2", "beside the chain"),
+        "flag 2", "outside the chain"),
     "a link": (lambda s: update(links).where(links.c.place == 2).values(link="0" * 64), TRIAL_0, "does not follow"),
     "a link taken out": (lambda s: delete(links).where(links.c.place == 3), "link 3", "missing"),
     "a salt wiped": (lambda s: update(links).where(links.c.place == 2).values(salt=None), TRIAL_0, "no withdrawal"),

@@ -195,7 +195,7 @@ def test_prompts_that_hold_what_the_study_asks_about_are_left_out_and_counted(tm
     assert said == ["a: 3 of 23 records held a text of the study and were left out"]
     (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, own[:5] + leaks * 4)) + "\n", "utf-8")
     (tmp_path / "tuning" / "a" / "training.meta.json").unlink()
-    with pytest.raises(UserError, match="gives 5 records to train on beside 12 that hold texts of the study"):
+    with pytest.raises(UserError, match="gives 5 records to train on besides 12 that hold texts of the study"):
         make_records(study, trainings(study)["a"])
 
 
@@ -236,7 +236,7 @@ def test_check_tells_trainings_and_models_that_are_alike_together(tmp_path: Path
     said = " ".join(told.output.split())
     assert (
         said.count(
-            "3 trainings of base (hf:tiny) on lines of a task made by its rule, as the study asks them"
+            "3 training runs of base (hf:tiny) on lines of a task made by its rule, as the study asks them"
         )
         == 1
     )
@@ -247,10 +247,10 @@ def test_check_tells_trainings_and_models_that_are_alike_together(tmp_path: Path
             == 1
         )
     assert (
-        said.count("their trainings are not finished") == 1
+        said.count("their training is not finished") == 1
         and "Not looked into: there is no folder" not in said
     )
     (models,) = (one for one in told.output.split("\n\n") if one.startswith("3 models, on-"))
     assert all(f"on-{task} (hf:tuning/each-{task}/model)" in " ".join(models.split()) for task in tasks)
     dry = wrods("tune", tmp_path, "--dry-run")
-    assert " ".join(dry.output.split()).count("3 trainings of base (hf:tiny)") == 1
+    assert " ".join(dry.output.split()).count("3 training runs of base (hf:tiny)") == 1

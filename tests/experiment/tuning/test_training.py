@@ -182,7 +182,7 @@ def test_two_commands_do_not_train_the_same(study: Path) -> None:
     with held(trainings(loaded)["texts"]):
         done = wrods("tune", study, "--training", "texts")
     assert done.exit_code == 1
-    assert "training texts is under way already" in done.output
+    assert "training texts is already running" in done.output
 
 
 @pytest.mark.full
