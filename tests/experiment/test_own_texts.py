@@ -134,7 +134,7 @@ def test_own_texts_stand_in_place_of_single_ones_and_are_part_of_the_design(make
             {"prompts": {"answer": "Antwoord:", "choose": ["Kies."] * 5, "recover": ["x"], "chose": []}},
             [
                 "choose must have the same places to fill as in English: {labels}",
-                "recover must be a list of 5 wordings",
+                "recover must be a list of 5 texts",
                 "chose is not known; did you mean 'choose'?",
                 "prompts lacks exemplars, item",
             ],
