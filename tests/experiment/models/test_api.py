@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -55,12 +54,6 @@ def test_every_request_is_answered_once_with_all_its_counts(server) -> None:
         assert (reply.prompt_tokens, reply.cached_tokens, reply.reasoning_tokens) == (4, 2, 5)
         assert (reply.finish_reason, reply.attempts) == ("stop", 1)
         assert (reply.latency_ms, reply.ttft_ms) == (None, None)
-
-
-def test_no_more_requests_run_at_once_than_were_allowed(server) -> None:
-    server.delay = 0.02
-    list(engine(server, concurrency=3).answer(choices(24)))
-    assert 1 < server.most_at_once <= 3
 
 
 @pytest.mark.parametrize(
@@ -148,39 +141,6 @@ def test_a_key_is_never_part_of_an_error(server, monkeypatch) -> None:
     with pytest.raises(RunStopped) as stopped:
         list(engine(server, key_env="SCRIPTED_API_KEY").answer(choices(1)))
     assert "very-secret" not in str(stopped.value)
-
-
-def test_a_server_that_is_not_there_stops_the_run_with_its_address() -> None:
-    with ScriptedOpenAI() as gone:
-        url = gone.url
-    asked = ApiEngine(ModelSettings("openai:x", {"base_url": url}), pace=0.0)
-    with pytest.raises(RunStopped, match="no server answers at http://127"):
-        list(asked.answer(choices(20)))
-
-
-def test_label_logprobs_come_from_the_first_token_in_any_of_its_forms(server) -> None:
-    server.answer = lambda body: "A"
-    server.logprobs = lambda body: {
-        "A": math.log(0.5),
-        " A": math.log(0.1),
-        "B": math.log(0.3),
-        "C": math.log(0.1),
-    }
-    (reply,) = engine(server).answer(choices(1))
-    assert reply.label_logprobs == pytest.approx({"A": math.log(0.6), "B": math.log(0.3)})
-    assert reply.margin == pytest.approx(math.log(2))
-    assert reply.path == "chat+logprobs"
-
-
-@pytest.mark.parametrize("refused", ["logprobs", "top_logprobs"])
-def test_a_server_that_refuses_logprobs_is_asked_without_and_that_is_recorded(server, refused) -> None:
-    server.refuses.add(refused)
-    asked = engine(server, concurrency=1)
-    replies = list(asked.answer(choices(10)))
-    assert {reply.status for reply in replies} == {"answered"}
-    assert all(reply.label_logprobs is None and reply.path == "chat" for reply in replies)
-    assert asked.describe()["dialect"]["top_logprobs"] == 0
-    assert len(server.requests) <= 12
 
 
 @pytest.mark.parametrize("probing", [True, False])
@@ -288,18 +248,6 @@ def test_a_prompt_that_brings_its_server_down_is_given_up_in_the_end(server) -> 
     asked = engine(server, concurrency=1)
     replies = {reply.work_key: reply.status for reply in asked.answer([choices(4)[n] for n in (0, 3, 1)])}
     assert replies == {"k0": "answered", "k3": "error", "k1": "answered"}
-
-
-def test_closing_yields_what_is_finished_and_ends(server) -> None:
-    server.delay = 0.02
-    asked = engine(server, concurrency=2)
-    replies = []
-    for reply in asked.answer(choices(500)):
-        replies.append(reply)
-        if len(replies) == 6:
-            asked.close()
-    assert 6 <= len(replies) < 60
-    assert len({reply.work_key for reply in replies}) == len(replies) == len(server.requests)
 
 
 def test_openai_itself_needs_a_key_and_an_own_server_does_not(server, monkeypatch) -> None:

@@ -34,11 +34,19 @@ def study(server, tmp_path: Path) -> ModelSettings:
 def test_what_was_handed_over_is_collected_by_another_command(server, study) -> None:
     server.answer = lambda body: "A"
     server.logprobs = lambda body: {"A": math.log(0.7), "B": math.log(0.3)}
-    handed = batch.submit(study, choices(10))
-    assert [one.status for one in handed.batches] == ["in_progress"]
+    assert [one.requests for one in batch.submit(study, choices(6)).batches] == [6]
+    (first, second, *_) = server.batches.lines("batch-0")
+    assert (first["custom_id"], first["method"], first["url"]) == ("k0", "POST", "/v1/chat/completions")
+    assert second["body"]["messages"][0]["content"] == "trial 1 is odd"
+    kept = b"".join(file.read_bytes() for file in (study.folder / batch.FOLDER).iterdir())
+    assert b"trial" not in kept and b"k1" in kept, "nothing of what was asked stays in the folder"
+    for _ in range(2):
+        handed = batch.submit(study, choices(10))
+        assert [one.requests for one in handed.batches] == [6, 4], "only what is new is handed over"
+    assert [one.status for one in handed.batches] == ["in_progress"] * 2
     assert list(batch.collect(study, choices(10))) == []
     server.batches.end()
-    assert [one.status for one in batch.state(study).to_collect] == ["completed"]
+    assert [one.status for one in batch.state(study).to_collect] == ["completed"] * 2
     replies = {reply.work_key: reply for reply in batch.collect(study, choices(10))}
     assert set(replies) == {f"k{n}" for n in range(10)}
     assert {reply.path for reply in replies.values()} == {"chat+logprobs+batch"}
@@ -48,13 +56,6 @@ def test_what_was_handed_over_is_collected_by_another_command(server, study) -> 
     assert "collected" in str(batch.state(study))
 
 
-def test_each_line_is_named_by_its_work_key_and_holds_what_would_be_sent(server, study) -> None:
-    batch.submit(study, choices(2))
-    (first, second) = server.batches.lines("batch-0")
-    assert (first["custom_id"], first["method"], first["url"]) == ("k0", "POST", "/v1/chat/completions")
-    assert second["body"]["messages"][0]["content"] == "trial 1 is odd"
-
-
 def test_a_file_holds_no_more_than_the_api_takes(server, study, monkeypatch) -> None:
     monkeypatch.setattr(batch, "MOST_REQUESTS", 4)
     assert [one.requests for one in batch.submit(study, choices(10)).batches] == [4, 4, 2]
@@ -62,13 +63,6 @@ def test_a_file_holds_no_more_than_the_api_takes(server, study, monkeypatch) -> 
     handed = batch.submit(study, (choice(n) for n in range(100, 110)))
     assert sum(one.requests for one in handed.batches[3:]) == 10
     assert max(len(content) for content in list(server.batches.files.values())[3:]) <= 600
-
-
-def test_handing_over_again_takes_only_what_is_new(server, study) -> None:
-    batch.submit(study, choices(5))
-    handed = batch.submit(study, choices(8))
-    assert [one.requests for one in handed.batches] == [5, 3]
-    assert len(batch.submit(study, choices(8)).batches) == 2
 
 
 def test_a_batch_whose_making_was_answered_to_nobody_is_found_and_not_made_twice(server, study) -> None:
@@ -132,12 +126,6 @@ def test_two_entries_that_ask_one_model_each_collect_their_own(server, study) ->
     theirs = list(batch.collect(warm, [choice(number) for number in range(10, 13)]))
     assert [reply.status for reply in theirs] == ["answered"] * 3
     assert all(one.is_collected for one in batch.state(study).batches)
-
-
-def test_nothing_of_what_was_asked_stays_in_the_folder(server, study) -> None:
-    batch.submit(study, choices(3))
-    kept = b"".join(file.read_bytes() for file in (study.folder / batch.FOLDER).iterdir())
-    assert b"trial" not in kept and b"k1" in kept
 
 
 def test_labels_of_any_length_need_several_calls_and_are_refused(server, tmp_path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import fields, replace
@@ -15,8 +16,10 @@ from hypothesis import strategies as st
 
 from experiment.integrity.withdrawal import scrub
 from experiment.models import Message, Reply, Request
+from experiment.models.api import reply_cache
+from experiment.models.api.batch import FOLDER
 from experiment.models.api.formats import RequestOptions
-from experiment.models.api.reply_cache import FILE, Cache, cache_key, forget_answers
+from experiment.models.api.reply_cache import FILE, Cache, cache_key, forget_answers, forget_replies
 from experiment.models.engine import RegionScore, Span
 from experiment.store import open_store
 from experiment.store.erasure import note_due
@@ -47,6 +50,7 @@ requests = st.builds(
     stop=st.lists(st.text(max_size=2), max_size=2).map(tuple),
     also_text=st.booleans(),
     regions=st.lists(st.builds(Span, st.integers(0, 2), st.integers(0, 2), st.integers(3, 5)), max_size=2).map(tuple),
+    states=st.sampled_from([(), ("last",)]),
     top_p=st.sampled_from([0.9, 1.0]),
     top_k=st.none() | st.integers(1, 3),
     replicate=st.integers(1, 3),
@@ -58,31 +62,14 @@ def test_two_requests_have_one_key_only_when_they_are_the_same_in_every_field(on
     assert (cache_key(ABOUT, one) == cache_key(ABOUT, other)) == (one == other)
 
 
-def test_every_field_of_a_request_but_its_names_makes_the_key() -> None:
-    request = choice(1)
-    changed = {
-        "messages": (Message("user", "else"),), "labels": ("A", "C"), "max_tokens": 9, "temperature": 0.1, "seed": 99,
-        "stop": ("x",), "also_text": True, "regions": (Span(0, 0, 1),), "states": ("last",), "top_p": 0.5, "top_k": 3,
-        "replicate": 2,
-    }  # fmt: skip
-    keys = {cache_key(ABOUT, request)}
-    for name, value in changed.items():
-        keys.add(cache_key(ABOUT, replace(request, **{name: value})))
-    assert len(keys) == len(changed) + 1
-    assert set(changed) | {"work_key", "purpose"} == {field.name for field in fields(Request)}
-    assert cache_key(ABOUT, replace(request, work_key="other", purpose="judge")) in keys
-
-
-@pytest.mark.parametrize("name", ["engine", "base_url", "model"])
-def test_what_answers_makes_the_key(name) -> None:
-    assert cache_key({**ABOUT, name: "else"}, choice(1)) != cache_key(ABOUT, choice(1))
-
-
-@pytest.mark.parametrize("field", [one.name for one in fields(RequestOptions)])
-def test_every_wish_of_the_study_makes_the_key(field) -> None:
-    other = {"surface": "responses", "leading_space": False, "extra_body": {"a": 1}}.get(field, "else")
-    wishes = replace(RequestOptions(), **{field: other})
-    assert cache_key({**ABOUT, "wishes": wishes.describe()}, choice(1)) != cache_key(ABOUT, choice(1))
+def test_what_answers_and_every_wish_of_the_study_makes_the_key() -> None:
+    about = [ABOUT, *({**ABOUT, name: "else"} for name in ("engine", "base_url", "model"))]
+    for field in fields(RequestOptions):
+        other = {"surface": "responses", "leading_space": False, "extra_body": {"a": 1}}.get(
+            field.name, "else"
+        )
+        about.append({**ABOUT, "wishes": replace(RequestOptions(), **{field.name: other}).describe()})
+    assert len({cache_key(one, choice(1)) for one in about}) == len(about)
 
 
 def test_the_same_study_asks_nothing_twice_and_marks_what_it_did_not_ask(server, tmp_path: Path) -> None:
@@ -242,3 +229,36 @@ def test_a_withdrawal_erases_replies_from_the_cache_and_from_batches(study, serv
         store.write(lambda connection: note_due(connection, "positions", keys)).result()
         (told,) = scrub(store, "positions", study).left
     assert FILE in told and "Delete the file" in told and not answers.exists()
+
+
+def answers_of_a_batch(folder: Path, *work: str) -> Path:
+    file = folder / FOLDER / "b1.answers"
+    file.parent.mkdir(parents=True)
+    lines = [json.dumps({"custom_id": f"{key}:1", "said": f"reply to {key}"}) for key in work]
+    file.write_text("\n".join(lines), "utf-8")
+    return file
+
+
+def test_replies_go_from_the_file_and_from_the_bytes_that_it_had(tmp_path: Path) -> None:
+    file = answers_of_a_batch(tmp_path, "kept", "withdrawn")
+    beside = tmp_path / "old bytes"
+    beside.hardlink_to(file)
+    assert forget_replies(tmp_path, ["withdrawn"]) == (1, [])
+    assert "reply to kept" in file.read_text("utf-8") and "withdrawn" not in file.read_text("utf-8")
+    assert set(beside.read_bytes()) == {0}
+
+
+def test_replies_that_stay_outlast_an_end_in_the_middle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = answers_of_a_batch(tmp_path, "kept", "withdrawn")
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    for owner, step in ((reply_cache, "replace_file"), (os, "fsync")):
+        with monkeypatch.context() as at:
+            at.setattr(owner, step, killed)
+            with pytest.raises(KeyboardInterrupt):
+                forget_replies(tmp_path, ["withdrawn"])
+        assert "reply to kept" in file.read_text("utf-8"), step

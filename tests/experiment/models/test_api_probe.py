@@ -74,6 +74,7 @@ def test_a_server_whose_prompt_probabilities_depend_on_what_came_before_is_warne
         ("temperature", "temperature", False),
         ("system", "system_role", False),
         ("logprobs", "top_logprobs", 0),
+        ("top_logprobs", "top_logprobs", 0),
         ("max_tokens", "limit_name", "max_completion_tokens"),
         ("prompt_logprobs", "prompt_logprobs", False),
         ("response_format", "structure", "guided_choice"),

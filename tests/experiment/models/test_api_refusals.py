@@ -11,7 +11,6 @@ from experiment.models.api.retrying import RunStopped, judge_status, words_about
 from tests.experiment.models.running import (
     TRIALS,
     invoke,
-    of_store,
     remote,
     server,
     stored,
@@ -50,21 +49,6 @@ def test_words_of_the_prompt_are_not_taken_for_parameters(refusal: str) -> None:
     assert not any(name in left for name in ("seed", "stop", "store", "stream", "logprobs", "temperature"))
 
 
-@pytest.mark.parametrize(
-    ("refusal", "name"),
-    [
-        (body("Unsupported parameter: 'seed' is not supported with this model.", param="seed"), "seed"),
-        (body("Unrecognized request argument supplied: logprobs"), "logprobs"),
-        (body("Invalid value", param="top_logprobs"), "top_logprobs"),
-        (json.dumps({"detail": [{"loc": ["body", "stop"], "msg": "extra fields not permitted"}]}), "stop"),
-    ],
-)
-def test_a_parameter_that_is_refused_is_still_named(refusal: str, name: str) -> None:
-    assert name in words_about_parameters(
-        refusal, SENT | {"messages": [{"role": "user", "content": "Which?"}]}
-    )
-
-
 def test_one_refused_item_leaves_all_others_asked_alike(study, server: ScriptedOpenAI) -> None:
     """The message names parameters and quotes nothing; by then the same ones were answered."""
     with_models(
@@ -92,27 +76,6 @@ def test_requests_that_are_refused_outright_cost_nothing(
     server.always.clear()
     assert invoke("run", study).exit_code == 0
     assert len(stored(study)) == TRIALS
-
-
-def test_a_model_that_has_answered_before_is_not_ended_by_twenty_refusals(
-    study, server: ScriptedOpenAI
-) -> None:
-    with_models(study, remote("m", server, "price: free").replace("concurrency: 4", "concurrency: 1"))
-    assert invoke("run", study, "--max-trials", "4").exit_code == 0
-    server.always["."] = "400"
-    server.requests.clear()
-    done = invoke("run", study)
-    assert done.exit_code == 1 and "failed alike" not in done.output
-    assert len(server.requests) == TRIALS - 4
-    assert of_store(study, _errors) == [TRIALS - 4]
-
-
-def _errors(connection: Any) -> list[int]:
-    from sqlalchemy import func, select
-
-    from experiment.store.tables import calls
-
-    return [int(connection.scalar(select(func.count()).where(calls.c.status == "error")))]
 
 
 def test_a_limit_by_the_minute_is_waited_for_and_no_empty_account() -> None:

@@ -131,14 +131,6 @@ def test_labels_of_any_length_are_scored_where_the_server_tells_the_prompts_prob
 
 
 @pytest.mark.parametrize("surface", ["chat", "completions"])
-def test_whole_labels_end_the_run_at_a_server_that_tells_no_prompt(server, surface) -> None:
-    engine = api_engine(server, api=surface, label_scoring="whole")
-    with pytest.raises(RunStopped, match="tells no log-probabilities of the prompt"):
-        list(engine.answer([choice(1)]))
-    assert not server.requests
-
-
-@pytest.mark.parametrize("surface", ["chat", "completions"])
 def test_surprisal_of_regions_comes_from_the_prompts_probabilities(server, surface) -> None:
     server.prompt = word_logprob
     text = "The big tac sat on it"
@@ -173,12 +165,6 @@ def test_openais_own_models_get_openais_own_parameters_alone() -> None:
         }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["max_tokens", "n", "temperature", "seed"])
-def test_extra_body_cannot_hold_what_is_recorded_under_another_name(server, name) -> None:
-    with pytest.raises(UserError, match=f"extra_body holds {name}"):
-        api_engine(server, extra_body={name: 2})
-
-
 @pytest.mark.parametrize(
     ("options", "named"),
     [
@@ -190,9 +176,16 @@ def test_extra_body_cannot_hold_what_is_recorded_under_another_name(server, name
         ),
         ({"template": "plain", "api": "chat"}, "template: plain means"),
         ({"template": "chat", "api": "completions"}, "template: chat means api: chat or responses"),
+        *(
+            ({"extra_body": {name: 2}}, f"extra_body holds {name}")
+            for name in ("max_tokens", "n", "temperature", "seed")
+        ),
+        ({"api": "chats"}, "chat"),
+        ({"label_scoring": "all"}, "whole"),
+        ({"extra_body": "x"}, "mapping"),
     ],
 )
-def test_settings_that_contradict_each_other_are_refused(server, options, named) -> None:
+def test_settings_that_contradict_each_other_or_mean_nothing_are_refused(server, options, named) -> None:
     with pytest.raises(UserError, match=named):
         api_engine(server, **options)
 
@@ -229,12 +222,3 @@ def test_azures_key_goes_to_azures_own_addresses_alone(server, monkeypatch) -> N
 def test_a_key_is_never_sent_in_the_open(url) -> None:
     with pytest.raises(UserError, match="in the open"):
         server_of({"base_url": url})
-
-
-@pytest.mark.parametrize(
-    ("options", "named"),
-    [({"api": "chats"}, "chat"), ({"label_scoring": "all"}, "whole"), ({"extra_body": "x"}, "mapping")],
-)
-def test_an_option_that_means_nothing_is_refused_with_what_may_stand_there(server, options, named) -> None:
-    with pytest.raises(UserError, match=named):
-        ApiEngine(ModelSettings("openai:x", {"base_url": server.url, **options}))

@@ -88,27 +88,6 @@ def test_two_models_share_the_places_of_one_server(server) -> None:
     assert server.most_at_once <= 6 and limiter.most <= 6
 
 
-def test_a_refused_budget_ends_the_run_in_order_and_loses_nothing(server) -> None:
-    engine = api_engine(server, concurrency=2)
-    allowed = []
-
-    async def allow(request: Request) -> bool:
-        if len(allowed) == 10:
-            return False
-        allowed.append(request.work_key)
-        return True
-
-    engine.allow = allow
-    replies = [reply.work_key for reply in engine.answer(choices(100))]
-    assert sorted(replies) == sorted(allowed) and len(server.requests) == 10
-
-
-def test_a_price_fills_the_cost_of_each_reply(server) -> None:
-    engine = api_engine(server)
-    engine.price = lambda reply: reply.prompt_tokens * 0.5
-    assert {reply.cost_usd for reply in engine.answer(choices(3))} == {2.0}
-
-
 def test_a_caller_that_goes_away_ends_the_run(server) -> None:
     server.delay = 0.01
     for _ in api_engine(server).answer(choices(10_000)):

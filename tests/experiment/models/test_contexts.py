@@ -66,21 +66,6 @@ def tiny(local: Callable[..., Any], plain_model: Path) -> Engine:
     return engine
 
 
-def test_a_conversation_with_a_local_model_grows_and_reads_in_every_turn(
-    make_study: Callable[..., Study], tiny: Engine
-) -> None:
-    study = make_study(with_models("context: session"), READ)
-    session = sessions(study)[0]
-    replies = work_through(tiny, session)
-    for key, reply in replies.items():
-        rows = session.region_rows(reply)
-        assert [row["shown"] for row in rows] == session.trial_of(key)["shown"]["word"].split()
-        assert all(row["surprisal"] > 0 and row["tokens"] > 0 for row in rows)
-        assert session.surprisal(reply) == pytest.approx(sum(row["surprisal"] for row in rows))
-    lengths = [replies[key].prompt_tokens or 0 for key in session.keys]
-    assert lengths == sorted(lengths) and len(set(lengths)) == 5
-
-
 def test_a_local_model_scores_human_answers_typed_and_chosen(
     make_study: Callable[..., Study], tiny: Engine
 ) -> None:
@@ -103,16 +88,6 @@ def typist(study: Study) -> Any:
     return Person(
         "human-2", plan, {trial["trial_index"]: TrialFeedback("gardne") for trial in trials_of(plan)}
     )
-
-
-def test_a_text_is_restored_by_the_model_itself_before_it_answers(
-    make_study: Callable[..., Study], tiny: Engine
-) -> None:
-    study = make_study(with_models(), READ)
-    session = sessions(study, strategy="unscramble_first")[0]
-    replies = work_through(tiny, session)
-    assert Counter(key.partition(":")[2] for key in replies) == {"": 4, "unscramble": 4}
-    assert all(replies[key].label_logprobs for key in session.keys)
 
 
 def test_texts_that_are_only_read_get_their_surprisal_and_no_response(

@@ -36,24 +36,6 @@ def judged(folder: Path, text: str, label: str, *, bos: bool) -> float:
     return sum(logprobs[i - 1, whole[i]].item() for i in range(start, len(whole)))
 
 
-@pytest.mark.parametrize("labels", [("A", "B"), ("yes", "no"), ("of course not", "unscramblezz", "garden")])
-def test_label_logprobs_of_a_base_model_equal_a_plain_pass(plain_model: Path, local, labels) -> None:
-    requests = [ask(str(n), text, labels=labels) for n, text in enumerate(SENTENCES)]
-    engine = local(plain_model)
-    replies = {reply.work_key: reply for reply in engine.answer(requests)}
-    assert engine.describe()["parity"]["path"] == "packed"
-    for request in requests:
-        reply = replies[request.work_key]
-        expected = {
-            label: judged(plain_model, request.messages[0].content, " " + label, bos=True) for label in labels
-        }
-        assert reply.label_logprobs == pytest.approx(expected, abs=1e-4)
-        assert reply.text == max(expected, key=expected.get)
-        ranked = sorted(expected.values())
-        assert reply.margin == pytest.approx(ranked[-1] - ranked[-2], abs=2e-4)
-        assert (reply.status, reply.latency_ms) == ("answered", None)
-
-
 @pytest.mark.parametrize("labels", [("A", "B"), ("of course not", "yes", "zzyzx")])
 def test_label_logprobs_of_a_chat_model_equal_a_plain_pass(chat_model: Path, local, labels) -> None:
     from transformers import AutoTokenizer
@@ -85,17 +67,6 @@ def test_a_label_that_merges_with_the_end_of_the_prompt_is_scored_in_its_merged_
     assert reply.label_logprobs[label] == pytest.approx(
         judged(plain_model, prompt, label, bos=True), abs=1e-4
     )
-
-
-def test_shared_prefix_gives_the_same_numbers_as_plain_passes(plain_model, local) -> None:
-    requests = [ask(str(n), text, labels=("A", "B", "of course not")) for n, text in enumerate(SENTENCES)]
-    shared, plain = local(plain_model), local(plain_model, determinism="exact")
-    left = {reply.work_key: reply for reply in shared.answer(requests)}
-    right = {reply.work_key: reply for reply in plain.answer(requests)}
-    assert {reply.path for reply in left.values()} == {"packed"}
-    assert {reply.path for reply in right.values()} == {"plain"}
-    for key, reply in left.items():
-        assert reply.label_logprobs == pytest.approx(right[key].label_logprobs, abs=1e-5)
 
 
 def test_a_prompt_longer_than_the_model_reads_is_an_error_of_that_trial_alone(plain_model, local) -> None:

@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from experiment.models import Message, Request
-from tests.experiment.models.test_local_families import FAMILIES, checkpoint
-from tests.experiment.models.tiny_models import ask, byte_pair_tokenizer
+from tests.experiment.models.tiny_models import FAMILIES, ask, byte_pair_tokenizer, checkpoint
 
 torch = pytest.importorskip("torch")
 
@@ -28,27 +27,6 @@ def answers_of(engine, requests) -> dict[str, object]:
     replies = list(engine.answer(requests))
     assert sorted(reply.work_key for reply in replies) == sorted(request.work_key for request in requests)
     return {reply.work_key: reply for reply in replies}
-
-
-def test_running_out_of_memory_halves_the_budget_and_loses_nothing(plain_model, local, monkeypatch) -> None:
-    exact = answers_of(local(plain_model, determinism="exact"), requests_of(30))
-    engine = local(plain_model)
-    list(engine.answer(requests_of(1)))
-    original, widths = CausalModel.logits, []
-
-    def narrow(self, tokens, keep, **given):
-        widths.append(tokens.shape[1])
-        if tokens.shape[1] > 50:
-            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB")
-        return original(self, tokens, keep, **given)
-
-    monkeypatch.setattr(CausalModel, "logits", narrow)
-    before = engine.budget.tokens
-    for key, reply in answers_of(engine, requests_of(30)).items():
-        assert reply.status == "answered"
-        assert reply.label_logprobs == pytest.approx(exact[key].label_logprobs, abs=1e-5)
-    assert max(widths) > 50 and engine.budget.tokens < before
-    assert engine.describe()["token_budget"] == engine.budget.tokens
 
 
 def test_running_out_of_memory_while_texts_are_generated_loses_nothing(

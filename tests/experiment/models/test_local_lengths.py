@@ -8,7 +8,7 @@ import pytest
 
 from stimuli.errors import UserError
 from tests.experiment.models import tiny_models
-from tests.experiment.models.tiny_models import FAMILIES, byte_pair_tokenizer
+from tests.experiment.models.tiny_models import byte_pair_tokenizer
 
 torch = pytest.importorskip("torch")
 
@@ -92,14 +92,6 @@ def test_a_model_that_sees_the_tokens_behind_is_refused(
     engine = local(saved(tmp_path, config, model, settings), determinism=determinism)
     with pytest.raises(UserError, match=f"{model}.* sees the tokens that come behind"):
         list(engine.answer([ask("k", SHORT, ("yes", "no"))]))
-
-
-@pytest.mark.parametrize("name", FAMILIES)
-def test_models_that_read_from_left_to_right_are_let_in(local, tmp_path, name) -> None:
-    config, model, settings = FAMILIES[name]
-    engine = local(saved(tmp_path, config, model, settings))
-    (reply,) = engine.answer([ask("k", SHORT, ("yes", "no"))])
-    assert reply.status == "answered"
 
 
 def test_check_names_texts_longer_than_an_encoder_reads(tmp_path) -> None:

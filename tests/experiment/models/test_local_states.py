@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 
 from experiment.models.engine import State
-from experiment.models.states import INDEX, StateWriter, layer_path, read_index, read_layer
+from experiment.models.states import StateWriter, layer_path, read_index, read_layer
 from stimuli.errors import UserError
-from tests.experiment.models.tiny_models import ask
 
 
 def state(number: int, position: str = "last", layers: int = 3, width: int = 8) -> State:
@@ -136,29 +135,6 @@ def test_a_disk_that_fills_up_leaves_what_was_durable(tmp_path: Path, monkeypatc
                 writer.flush()
         assert read_index(tmp_path) == [("k0", 0, "last")]
     assert read_index(tmp_path) == [("k0", 0, "last"), ("k1", 1, "last")], "with room again nothing is lost"
-
-
-def test_the_states_of_a_model_are_those_of_its_layers(plain_model, local, tmp_path) -> None:
-    torch = pytest.importorskip("torch")
-    from dataclasses import replace
-
-    requests = [
-        replace(ask(str(n), text, labels=("A", "B")), states=("last",))
-        for n, text in enumerate(["yes", "garden"])
-    ]
-    engine = local(plain_model)
-    with StateWriter(tmp_path) as writer:
-        for reply in engine.answer(requests):
-            writer.add(reply.work_key, reply.states)
-    assert (tmp_path / INDEX).is_file()
-    for key, row, _ in read_index(tmp_path):
-        ids = engine.wording.tokens(requests[int(key)]).ids
-        with torch.no_grad():
-            hidden = engine._load().model(torch.tensor([ids]), output_hidden_states=True).hidden_states
-        for layer in range(len(hidden) - 1):
-            np.testing.assert_allclose(
-                read_layer(tmp_path, layer)[row], hidden[layer][0, -1], rtol=2e-3, atol=2e-3
-            )
 
 
 def test_states_of_another_shape_are_refused(tmp_path: Path) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from tests.experiment.models.tiny_models import ask
@@ -12,32 +10,6 @@ torch = pytest.importorskip("torch")
 
 
 TEXTS = ["Teh dgo barks.", "The dog", "reads every word of the", "garden", "Which group does the fox", "B"]
-
-
-def generated(folder: Path, text: str, max_tokens: int) -> list[int]:
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
-    inputs = tokenizer(text, return_tensors="pt")
-    found = model.generate(
-        input_ids=inputs["input_ids"],
-        attention_mask=inputs["attention_mask"],
-        max_new_tokens=max_tokens,
-        do_sample=False,
-        pad_token_id=1,
-    )
-    return found[0, inputs["input_ids"].shape[1] :].tolist()
-
-
-def test_greedy_text_equals_generate_of_transformers(plain_model, local) -> None:
-    engine = local(plain_model)
-    requests = [ask(str(n), text, max_tokens=12) for n, text in enumerate(TEXTS)]
-    for reply in engine.answer(requests):
-        expected = generated(plain_model, requests[int(reply.work_key)].messages[0].content, 12)
-        assert reply.text == engine.wording.decode(expected)
-        assert reply.completion_tokens == len(expected)
-        assert reply.path == "packed"
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])

@@ -23,9 +23,19 @@ from experiment.models.local.plain import PlainBackend  # noqa: E402
 from experiment.models.local.rows import Decoding, MemoryBudget, Row  # noqa: E402
 
 PACKED = (
-    *("llama", "mistral", "qwen3", "gemma2", "gemma3", "gpt2", "neox", "opt", "phi3", "gptoss", "deepseek"),
+    "Llama",
+    "Mistral",
+    "Qwen3",
+    "Gemma2",
+    "Gemma3Text",
+    "GPT2",
+    "GPTNeoX",
+    "OPT",
+    "Phi3",
+    "GptOss",
+    "DeepseekV3",
 )
-EXPANDED = ("bloom", "falcon")
+EXPANDED = ("Bloom", "Falcon")
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
@@ -109,7 +119,7 @@ def held_against_transformers(model: CausalModel, rows: list[Row], found: dict) 
 
 @pytest.mark.parametrize(
     ("name", "tokens"),
-    [unless(tokens == 64 or name == "llama", name, tokens) for name in PACKED for tokens in (16, 64, 4096)],
+    [unless(tokens == 64 or name == "Llama", name, tokens) for name in PACKED for tokens in (16, 64, 4096)],
 )
 def test_branches_side_by_side_give_the_numbers_of_plain_passes(name, tokens) -> None:
     model, rows = model_of(name), some_rows()
@@ -126,7 +136,7 @@ def test_branches_side_by_side_give_the_numbers_of_plain_passes(name, tokens) ->
     ("name", "asked"),
     [
         unless(asked is late_rows or name in EXPANDED[:1], name, asked)
-        for name in (*EXPANDED, "llama", "mistral")
+        for name in (*EXPANDED, "Llama", "Mistral")
         for asked in (some_rows, late_rows)
     ],
 )
@@ -149,7 +159,7 @@ def test_a_model_with_attention_of_its_own_refuses_branches(name) -> None:
     [
         *((name, "packed") for name in PACKED),
         *((name, "expanded") for name in EXPANDED),
-        ("mamba", "batched"),
+        ("Mamba", "batched"),
     ],
 )
 def test_the_check_takes_the_fastest_way_that_is_right(name, path) -> None:
@@ -173,7 +183,7 @@ def test_a_small_fault_is_not_taken_for_rounding(monkeypatch) -> None:
             one.logprobs = {pick: value + 8e-4 for pick, value in one.logprobs.items()}
 
     monkeypatch.setattr(OutputSelection, "note", faulty)
-    model = model_of("llama")
+    model = model_of("Llama")
     choice = parity.choose_way(model, some_rows(), "float32", PlainBackend(model))
     assert choice.record["path"] == "plain" and set(choice.record["refused"]) == {
         "packed",
@@ -183,7 +193,7 @@ def test_a_small_fault_is_not_taken_for_rounding(monkeypatch) -> None:
 
 
 def test_the_last_layer_of_hidden_states_is_the_last_block_before_the_final_norm() -> None:
-    model = model_of("llama")
+    model = model_of("Llama")
     row = Row(np.arange(2, 40, dtype=np.int32), states=(37,))
     ((_, found),) = PackedBackend(model).compute([row], MemoryBudget(64, 1000))
     normed = model.model.model.norm(torch.tensor(found.states[37][-1]).float().to(DEVICE)[None])

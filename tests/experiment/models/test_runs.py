@@ -79,14 +79,6 @@ def test_a_run_stores_every_trial_with_its_call_and_score_and_finishes_its_sessi
     )
 
 
-def test_the_same_command_again_asks_nothing(study, server) -> None:
-    run_here(study, server)
-    asked = len(server.requests)
-    again = run_here(study, server)
-    assert len(server.requests) == asked == TRIALS
-    assert (again.stored_before, again.answered) == (TRIALS, 0)
-
-
 def test_a_killed_run_goes_on_with_exactly_what_is_missing(study, server) -> None:
     server.delay = 0.3
     arguments = ("run", study, "--model", "openai:scripted", "--base-url", server.url, "--concurrency", "3")

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import threading
 import time
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -106,32 +104,6 @@ def test_stored_trials_tell_what_the_rest_costs_and_the_record_what_was_spent(st
     assert begun["detail"]["versions"]["python"]
 
 
-@pytest.mark.full
-def test_a_run_that_is_begun_again_knows_the_price_from_what_is_stored(study, server) -> None:
-    with_models(study, remote("one", server), budget="40 USD")
-    assert invoke("run", study, "--max-trials", "30").exit_code == 0
-    before = len(server.requests)
-    server.script.extend(["401"] * 100)
-    again = invoke("run", study)
-    assert "one: the other 66 trials will cost about" in again.stderr, again.stderr
-    assert len(server.requests) - before <= 4, "no further trials are asked ahead of the others"
-
-
-@pytest.mark.full
-def test_a_run_whose_rest_is_dearer_than_the_budget_does_not_go_on_unless_it_is_told_to(
-    study, server
-) -> None:
-    with_models(study, remote("one", server), budget="0.03 USD")
-    refused = invoke("run", study)
-    asked = len(server.requests)
-    assert refused.exit_code == 1 and "--yes" in refused.output and asked <= TRIALS // 3, refused.output
-    again = invoke("run", study, "--yes")
-    assert again.exit_code == 1 and "budget" in again.output
-    with open_store(study) as store, store.read() as connection:
-        assert spending(connection, load_study(study).id).spent <= 0.03 + 1e-9
-    assert asked < len(server.requests) < TRIALS
-
-
 def test_max_cost_binds_all_models_of_a_command_together(study, server) -> None:
     with_models(study, remote("one", server), remote("two", server))
     result = invoke("run", study, "--max-cost", "0.02 USD", "--json")
@@ -161,25 +133,6 @@ def test_a_budget_binds_two_commands_at_the_same_time(study, server) -> None:
     assert spent.set_aside == pytest.approx(0) and spent.unknown == pytest.approx(0)
 
 
-def test_batches_are_handed_over_left_and_collected_with_their_money_set_aside(study, server) -> None:
-    price = "price: {input: 10, output: 10, batch: 0.5}"
-    with_models(study, remote("one", server, price), budget="40 USD")
-    first = json.loads(invoke("run", study, "--batch", "--json").stdout)["models"][0]
-    assert (first["handed_over"], first["answered"], first["left"]) == (TRIALS, 0, TRIALS)
-    again = json.loads(invoke("run", study, "--batch", "--json").stdout)["models"][0]
-    assert again["handed_over"] == 0, "nothing is handed over twice"
-    aside = json.loads(invoke("status", study, "--json").stdout)["money"]
-    assert aside["set_aside_usd"] > 0 and aside["spent_usd"] == 0
-    server.batches.end()
-    last = json.loads(invoke("run", study, "--batch", "--json").stdout)["models"][0]
-    assert (last["answered"], last["left"], last["handed_over"]) == (TRIALS, 0, 0)
-    money = json.loads(invoke("status", study, "--json").stdout)["money"]
-    tokens = last["tokens"]
-    assert money["set_aside_usd"] == 0 and money["spent_usd"] == pytest.approx(
-        5e-6 * (tokens["prompt_tokens"] + tokens["completion_tokens"])
-    )
-
-
 def test_a_model_without_a_price_is_left_out_before_anything_is_sent(study, server) -> None:
     with_models(
         study,
@@ -189,13 +142,6 @@ def test_a_model_without_a_price_is_left_out_before_anything_is_sent(study, serv
     result = invoke("run", study, "--json")
     guesser, gpt = json.loads(result.stdout)["models"]
     assert result.exit_code == 1 and guesser["answered"] == TRIALS and "no price is known" in gpt["error"]
-
-
-def test_status_of_a_study_says_sessions_money_and_the_last_run(study) -> None:
-    assert invoke("run", study).exit_code == 0
-    said = invoke("status", study).stdout
-    assert "guesser (baseline): 4 sessions (4 finished), 96 trials" in said
-    assert "last run of guesser ended" in said and "96 of 96 trials (finished)" in said
 
 
 def test_a_full_database_holds_the_run_up_and_costs_nothing(study, server) -> None:
@@ -232,27 +178,6 @@ def test_a_full_database_holds_the_run_up_and_costs_nothing(study, server) -> No
         (outcome,) = run.run({"m": given})
     assert any("full" in str(one) for one in waits), "the run says what it waits for"
     assert outcome.answered == TRIALS == len(server.requests) and outcome.is_whole
-
-
-@pytest.mark.full
-def test_kills_at_any_moment_leave_an_exact_set(study, server) -> None:
-    server.delay = 0.02
-    with_models(study, remote("one", server, "price: free"), remote("two", server, "price: free"))
-    for pause in (0.4, 1.2, 1.6, 2.0, 2.3, 2.6, 3.0, 3.3):
-        running = subprocess.Popen(command("run", study), cwd=ROOT, stderr=subprocess.DEVNULL)
-        time.sleep(pause)
-        os.kill(running.pid, signal.SIGKILL)
-        running.wait(timeout=30)
-    result = invoke("run", study)
-    assert result.exit_code == 0, result.output
-    with open_store(study) as store, store.read() as connection:
-        trials = list(queries.trials_with_scores(connection))
-        sessions = queries.sessions_overview(connection)
-    assert len(trials) == 2 * TRIALS == len({trial["work_key"] for trial in trials})
-    assert {trial["response_status"] for trial in trials} == {"valid"}
-    assert {row["state"] for row in sessions} == {"finished"} and len(sessions) == 8
-    stored = of_store(study, select(calls.c.work_key, calls.c.status))
-    assert Counter(row["status"] for row in stored)["answered"] == 2 * TRIALS
 
 
 @pytest.mark.full

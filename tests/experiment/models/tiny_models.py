@@ -79,85 +79,128 @@ def ask(
     return Request(key, (Message("user", before + text),), labels, max_tokens, temperature, seed, stop)
 
 
-_SMALL = {
-    "vocab_size": 400,
-    "hidden_size": 32,
-    "intermediate_size": 64,
-    "num_hidden_layers": 3,
-    "num_attention_heads": 4,
-    "max_position_embeddings": 512,
+SMALL = {
+    **{"vocab_size": 400, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 3},
+    **{"num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 512},
+    **{"initializer_range": 0.3, "bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 1},
 }
-_GROUPED = {**_SMALL, "num_key_value_heads": 2, "initializer_range": 0.3}
-_SLIDING = {**_GROUPED, "head_dim": 8, "sliding_window": 20}
-_LATENT = {
-    **{"q_lora_rank": 16, "kv_lora_rank": 16, "qk_rope_head_dim": 8, "qk_nope_head_dim": 8, "v_head_dim": 8},
+HEADS = {"head_dim": 8}
+EXPERTS = {
+    **{"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32},
+    **{"shared_expert_intermediate_size": 32, "n_routed_experts": 4, "n_shared_experts": 1},
     **{
-        "n_routed_experts": 4,
+        "num_local_experts": 4,
+        "norm_topk_prob": True,
+        "first_k_dense_replace": 1,
         "n_group": 1,
         "topk_group": 1,
-        "num_experts_per_tok": 2,
-        "moe_intermediate_size": 16,
     },
-    **{"first_k_dense_replace": 1, "num_key_value_heads": 4},
 }
-_GPT = {
-    "vocab_size": 400,
-    "n_embd": 32,
-    "n_layer": 3,
-    "n_head": 4,
-    "n_positions": 512,
-    "initializer_range": 0.3,
+LATENT = {
+    **{"q_lora_rank": 16, "kv_lora_rank": 16, "qk_rope_head_dim": 8, "qk_nope_head_dim": 8, "v_head_dim": 8},
+    "num_key_value_heads": 4,
 }
-FAMILIES: dict[str, tuple[str, str, dict[str, object]]] = {
-    "llama": ("LlamaConfig", "LlamaForCausalLM", _GROUPED),
-    "mistral": ("MistralConfig", "MistralForCausalLM", {**_GROUPED, "sliding_window": 20}),
-    "qwen3": ("Qwen3Config", "Qwen3ForCausalLM", {**_GROUPED, "head_dim": 8}),
-    "gemma2": ("Gemma2Config", "Gemma2ForCausalLM", _SLIDING),
-    "gemma3": ("Gemma3TextConfig", "Gemma3ForCausalLM", _SLIDING),
-    "gpt2": ("GPT2Config", "GPT2LMHeadModel", _GPT),
-    "neox": ("GPTNeoXConfig", "GPTNeoXForCausalLM", {**_SMALL, "initializer_range": 0.3}),
-    "opt": (
-        "OPTConfig",
-        "OPTForCausalLM",
+LINEAR = {
+    **{"linear_num_value_heads": 4, "linear_num_key_heads": 2, "linear_key_head_dim": 8},
+    **{"linear_value_head_dim": 8, "layer_types": ["linear_attention", "linear_attention", "full_attention"]},
+}
+STATES = {"mamba_n_heads": 4, "mamba_d_head": 16, "mamba_d_ssm": 64, "mamba_d_state": 8, "mamba_n_groups": 1}
+GPT = {
+    **{"vocab_size": 400, "n_embd": 32, "n_layer": 3, "n_head": 4, "n_positions": 512, "rotary_dim": 4},
+    **{"initializer_range": 0.3, "bos_token_id": 0, "eos_token_id": 1},
+}
+SEES = {
+    **{"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 3, "num_attention_heads": 4},
+    **{"image_size": 28, "patch_size": 14},
+}
+
+FAMILIES: dict[str, tuple[str, dict[str, object]]] = {
+    "Llama": ("packed", SMALL),
+    "Mistral": ("packed", {**SMALL, "sliding_window": 20}),
+    "Mixtral": ("packed", {**SMALL, **EXPERTS}),
+    "Qwen2": ("packed", SMALL),
+    "Qwen2Moe": ("packed", {**SMALL, **EXPERTS}),
+    "Qwen3": ("packed", {**SMALL, **HEADS}),
+    "Qwen3Moe": ("packed", {**SMALL, **HEADS, **EXPERTS}),
+    "Gemma": ("packed", {**SMALL, **HEADS}),
+    "Gemma2": ("packed", {**SMALL, **HEADS, "sliding_window": 20}),
+    "Gemma3Text": ("packed", {**SMALL, **HEADS, "sliding_window": 20}),
+    "Gemma4Text": (
+        "packed",
         {
-            **{key: value for key, value in _SMALL.items() if key != "intermediate_size"},
-            **{"ffn_dim": 64, "init_std": 0.3, "word_embed_proj_dim": 32},
+            **SMALL,
+            **HEADS,
+            "sliding_window": 20,
+            "hidden_size_per_layer_input": 8,
+            "vocab_size_per_layer_input": 400,
         },
     ),
-    "phi3": ("Phi3Config", "Phi3ForCausalLM", {**_GROUPED, "pad_token_id": 0}),
-    "gptoss": ("GptOssConfig", "GptOssForCausalLM", {**_SLIDING, "num_local_experts": 4}),
-    "deepseek": ("DeepseekV3Config", "DeepseekV3ForCausalLM", {**_GROUPED, **_LATENT}),
-    "bloom": (
-        "BloomConfig",
-        "BloomForCausalLM",
-        {"vocab_size": 400, "hidden_size": 32, "n_layer": 3, "n_head": 4},
-    ),
-    "falcon": (
-        "FalconConfig",
-        "FalconForCausalLM",
+    "GPT2": ("packed", GPT),
+    "GPTNeoX": ("packed", SMALL),
+    "OPT": ("packed", {**SMALL, "ffn_dim": 64, "word_embed_proj_dim": 32, "init_std": 0.3}),
+    "Phi": ("packed", SMALL),
+    "Phi3": ("packed", SMALL),
+    "Olmo": ("packed", SMALL),
+    "Olmo2": ("packed", SMALL),
+    "Olmo3": ("packed", {**SMALL, "sliding_window": 20}),
+    "Olmoe": ("packed", {**SMALL, **EXPERTS}),
+    "StableLm": ("packed", SMALL),
+    "Cohere": ("packed", SMALL),
+    "Cohere2": ("packed", {**SMALL, "sliding_window": 20}),
+    "Granite": ("packed", SMALL),
+    "SmolLM3": ("packed", SMALL),
+    "Starcoder2": ("packed", SMALL),
+    "Glm4": ("packed", {**SMALL, **HEADS}),
+    "DeepseekV2": ("packed", {**SMALL, **EXPERTS, **LATENT}),
+    "DeepseekV3": ("packed", {**SMALL, **EXPERTS, **LATENT}),
+    "GptOss": ("packed", {**SMALL, **HEADS, **EXPERTS, "sliding_window": 20}),
+    "Bloom": ("expanded", {**GPT, "hidden_size": 32}),
+    "Mpt": ("expanded", {"vocab_size": 400, "d_model": 32, "n_heads": 4, "n_layers": 3, "max_seq_len": 512}),
+    "Falcon": ("expanded", {**SMALL, "alibi": False}),
+    "GPTJ": ("expanded", GPT),
+    "CodeGen": ("expanded", GPT),
+    "Lfm2": ("expanded", {**SMALL, "layer_types": ["conv", "conv", "full_attention"], "conv_L_cache": 3}),
+    "Qwen3Next": ("expanded", {**SMALL, **HEADS, **EXPERTS, **LINEAR}),
+    "FalconH1": ("expanded", {**SMALL, **STATES}),
+    "Mamba2": ("expanded", {**SMALL, "num_heads": 8, "head_dim": 8, "state_size": 8, "n_groups": 1}),
+    "Mamba": ("batched", {"vocab_size": 400, "hidden_size": 32, "num_hidden_layers": 3, "state_size": 8}),
+    "Jamba": (
+        "batched",
         {
-            "vocab_size": 400,
-            "hidden_size": 32,
-            "num_hidden_layers": 3,
-            "num_attention_heads": 4,
-            "alibi": False,
+            **SMALL,
+            **EXPERTS,
+            "attn_layer_period": 3,
+            "attn_layer_offset": 1,
+            "mamba_d_state": 8,
+            "use_mamba_kernels": False,
         },
     ),
-    "mamba": (
-        "MambaConfig",
-        "MambaForCausalLM",
-        {"vocab_size": 400, "hidden_size": 32, "num_hidden_layers": 2},
+    "Rwkv": (
+        "batched",
+        {"vocab_size": 400, "hidden_size": 32, "num_hidden_layers": 3, "context_length": 512},
     ),
 }
 
 
-def tiny_family(name: str, seed: int = 0):
+def checkpoint(folder: Path, name: str, settings: dict[str, object]):
+    """Write a random model of a family with a tokenizer beside it, and return it as transformers has it."""
+    byte_pair_tokenizer(folder, template=None, adds_bos=True)
+    model = _made(name, settings)
+    model.save_pretrained(str(folder))
+    return model
+
+
+def tiny_family(name: str):
     """A random model of one family of attention, ready to compute."""
+    return _made(name, FAMILIES[name][1]).requires_grad_(False)
+
+
+def _made(name: str, settings: dict[str, object]):
     import torch
     import transformers
 
-    config, model, settings = FAMILIES[name]
-    torch.manual_seed(seed)
-    return (
-        getattr(transformers, model)(getattr(transformers, config)(**settings)).eval().requires_grad_(False)
-    )
+    from experiment.models.local.checkpoints import kind_of
+
+    config = getattr(transformers, f"{name}Config")(**settings)
+    torch.manual_seed(0)
+    return kind_of(config).from_config(config).eval()
