@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,9 @@ from experiment.building.material_context import (
     Made,
     answering_steps,
     in_design,
+    item_design,
     path_of,
     require_readable,
-    scramble_settings,
 )
 from experiment.lists import blocks_of
 from experiment.procedure import accepted
@@ -45,11 +46,10 @@ def items_from_corpus(study: Study) -> Made:
             f"{study.place('materials', 'corpus')}: give either `from:` (your copy) or `hub:` (its name on the hub)"
         )
     name, options = _task(materials.get("task", "recover"))
-    on_bad = materials.get("on_bad", "stop")
-    published = "items" in study.published
+    design = item_design(study)
     remarks: list[str] = []
     skipped: list[str] = []
-    if published:
+    if design.published:
         listed, sources = _published(study, corpus, name)
         if corpus["name"] in TYPOBENCH:
             remarks.append(
@@ -67,8 +67,13 @@ def items_from_corpus(study: Study) -> Made:
             skipped += [f"{bad.file}, line {bad.line}: {bad.reason}" for bad in loaded.bad]
             records += loaded.records
         listed = PublishedRecords(tuple(records), ())
-    number = materials.get("items")
-    if published and number is not None and corpus["name"] in TYPOBENCH and number <= len(listed.records):
+    number = design.number
+    if (
+        design.published
+        and number is not None
+        and corpus["name"] in TYPOBENCH
+        and number <= len(listed.records)
+    ):
         sample = tuple(subset(listed.records, number, study.seed))
         listed = PublishedRecords(sample, sample)
         number = None
@@ -88,16 +93,10 @@ def items_from_corpus(study: Study) -> Made:
     made = task_items(
         name,
         asked,
-        factor=crossing.factor,
-        levels=crossing.levels,
-        seed=study.seed,
-        settings=scramble_settings(study),
-        published=published,
-        number=number,
+        replace(design, number=number),
         exemplars=examples if isinstance(examples, str) else _examples(study, corpus, examples, sources),
         options=options,
         pass_over=listed.pass_over or None,
-        on_bad=on_bad,
     )
     skipped += [f"{one.corpus} {one.record_id}: {one.reason}" for one in made.skipped]
     answering = {kind for kind, _ in answering_steps(study)}
@@ -193,13 +192,6 @@ def _examples(
 def items_from_realtimeqa(study: Study) -> Made:
     """Make recovery items from RealtimeQA's evidence, ``materials: {realtimeqa: FOLDER}``."""
     folder = path_of(study, "realtimeqa")
-    items = recovery_items(
-        recovery_sentences(load_corpus("realtimeqa", folder).records),
-        factor=study.crossing.factor,
-        levels=study.crossing.levels,
-        seed=study.seed,
-        settings=scramble_settings(study),
-        published="items" in study.published,
-        number=study.get("materials", "items"),
-    )
+    texts = recovery_sentences(load_corpus("realtimeqa", folder).records)
+    items = recovery_items(texts, item_design(study))
     return Made(in_design(study, items), [folder])

@@ -13,6 +13,7 @@ from experiment.procedure import accepted
 from experiment.study import Study
 from stimuli.errors import UserError
 from stimuli.item import Item
+from stimuli.recipes.conditions import ItemDesign
 from stimuli.scramble.conditions import ScrambleSettings
 
 OWN_COLUMNS: Mapping[str, tuple[str, ...]] = {
@@ -41,12 +42,21 @@ def in_design(study: Study, items: Iterable[Item], picked: Mapping[str, str] | N
     return [replace(item, condition=study.crossing.condition(item.condition, picked)) for item in items]
 
 
-def scramble_settings(study: Study) -> ScrambleSettings:
-    """Return what holds for every scramble of the study, but which words a rule or a column chooses."""
-    given = dict(study.get("materials", "scramble", default={}))
-    if isinstance(given.get("words"), Mapping):
-        del given["words"]
-    return ScrambleSettings.from_mapping(given, language=study.language)
+def item_design(study: Study) -> ItemDesign:
+    """Return what the study says of how its items are made, but which words a rule or a column chooses."""
+    materials = study.get("materials")
+    scramble = dict(materials.get("scramble", {}))
+    if isinstance(scramble.get("words"), Mapping):
+        del scramble["words"]
+    return ItemDesign(
+        seed=study.seed,
+        factor=study.crossing.factor,
+        levels=study.crossing.levels,
+        settings=ScrambleSettings.from_mapping(scramble, language=study.language),
+        published="items" in study.published,
+        number=materials.get("items"),
+        on_bad=materials.get("on_bad", "stop"),
+    )
 
 
 def targets_of(study: Study) -> Mapping[str, Any] | None:
@@ -125,7 +135,7 @@ def path_of(study: Study, *setting: str) -> Path:
     return path
 
 
-def first_condition(items: list[Item]) -> list[Item]:
+def first_condition(items: Iterable[Item]) -> list[Item]:
     """Keep each item in the first of its conditions."""
     first: dict[str, Item] = {}
     for item in items:

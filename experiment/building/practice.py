@@ -12,8 +12,8 @@ from experiment.building.material_context import (
     answering_steps,
     first_condition,
     in_design,
+    item_design,
     known_columns,
-    scramble_settings,
     shown_fields,
 )
 from experiment.building.tables import lines_of, sentences, table_beside
@@ -22,6 +22,7 @@ from experiment.study.faults import Faults
 from stimuli.corpora.tables import CorpusTable, unread_columns
 from stimuli.errors import UserError, together, unknown_name
 from stimuli.item import Item
+from stimuli.recipes.conditions import ItemDesign
 from stimuli.recipes.htest import htest_rule_items
 from stimuli.recipes.sentences import CHOICE_SEPARATOR, word_items
 from stimuli.words import nfc
@@ -115,17 +116,17 @@ def _of_rule(study: Study, settings: Mapping[str, Any], set_name: str, place: st
 
 def _of_screen(study: Study, rows: CorpusTable, set_name: str, file: str, place: str) -> list[Item]:
     materials = study.get("materials")
+    design = replace(item_design(study), set_name=set_name, role="practice", source=file, on_bad="stop")
     if "sentences" in materials:
         if "item" not in rows[0]:  # practice needs no names of its own
             named = [{"item": f"{set_name}-{number}", **row} for number, row in enumerate(rows, 1)]
             rows = replace(rows, rows=tuple(named))
         told, column = _conditions_told(study, rows)
-        lines = lines_of(rows, "item")
-        made = sentences(study, told, source=file, practice=set_name, level_column=column, lines=lines)
+        made = sentences(study, told, design, level_column=column, lines=lines_of(rows, "item")).items
         return _placed(study, made, rows, key="item")
     if "words" in materials:
-        made = [item for row in rows for item in _word(study, row, set_name, file)]
-        return _placed(study, made, rows, key="word")
+        words = [item for row in rows for item in _word(study, row, design)]
+        return _placed(study, words, rows, key="word")
     ((_, settings),) = answering_steps(study, set_name)
     keys = settings.get("keys")
     fields = shown_fields(study, set_name)
@@ -200,25 +201,15 @@ def _placed(
     ]
 
 
-def _word(study: Study, row: Mapping[str, Any], set_name: str, file: str) -> list[Item]:
-    crossing = study.crossing
+def _word(study: Study, row: Mapping[str, Any], design: ItemDesign) -> list[Item]:
     (told,), column = _conditions_told(study, [row])
     missing = [name for name in ("word", "foil") if not row.get(name)]
     if missing:
         raise UserError(
-            f"{file} has a row without {missing[0]!r}", mend="Practice words need the columns word and foil."
+            f"{design.source} has a row without {missing[0]!r}",
+            mend="Practice words need the columns word and foil.",
         )
-    made = word_items(
-        [row["word"]],
-        foils={row["word"]: row["foil"]},
-        factor=crossing.factor,
-        levels=crossing.levels,
-        seed=study.seed,
-        settings=scramble_settings(study),
-        set_name=set_name,
-        role="practice",
-        source=file,
-    )
+    made = word_items([row["word"]], design, foils={row["word"]: row["foil"]}).items
     if column is None:
         return first_condition(made)
     return [item for item in made if item.condition[column] == told[column]]

@@ -18,10 +18,10 @@ from typing import Any
 from experiment.building.material_context import (
     Made,
     in_design,
+    item_design,
     known_columns,
     path_of,
     require_readable,
-    scramble_settings,
     shown_fields,
     step_of_kind,
     targets_of,
@@ -34,10 +34,9 @@ from stimuli.errors import UserError, together, unknown_name
 from stimuli.item import Item
 from stimuli.lexicon import frequent_words
 from stimuli.matching import MatchCandidate, Matched, Missing, Tolerance, match_lists, match_sets
-from stimuli.recipes.conditions import draw_some
+from stimuli.recipes.conditions import ItemDesign, Skipped, TaskItems, draw_some
 from stimuli.recipes.lexical_decision import FIELD, lexical_decision_items
-from stimuli.recipes.sentences import CHOICE_SEPARATOR, sentence_items, word_items
-from stimuli.recipes.task_items import Skipped
+from stimuli.recipes.sentences import CHOICE_SEPARATOR, SentenceColumns, sentence_items, word_items
 from stimuli.words import nfc
 
 
@@ -183,16 +182,7 @@ def items_from_lexical_decision(study: Study) -> Made:
     named = sum(record.extra.get("role") == "filler" for record in records)
     if named and "fillers" not in options:
         options["fillers"] = named
-    made = lexical_decision_items(
-        records,
-        factor=study.crossing.factor,
-        levels=study.crossing.levels,
-        seed=study.seed,
-        settings=scramble_settings(study),
-        number=materials.get("items"),
-        options=options,
-        on_bad=materials.get("on_bad", "stop"),
-    )
+    made = lexical_decision_items(records, item_design(study), options)
     skipped += [
         one.reason if one.reason.startswith("record ") else f"{one.record_id}: {one.reason}"
         for one in made.skipped
@@ -247,11 +237,12 @@ def items_from_sentences(study: Study) -> Made:
         key=lambda row: str(row["item"]),
         what="sentences",
     )
-    make = functools.partial(sentences, lines=lines)
-    items, told = _items(study, drawn, make, "sentences", skipped, key=lambda row: str(row["item"]))
+    make = functools.partial(sentences, study, lines=lines)
+    items, notes = _items(study, drawn, make, "sentences", skipped, key=lambda row: str(row["item"]))
     if fillers:
-        items += make(study, fillers, source=materials["sentences"], are_fillers=True)
-    return Made(items, [file], [*remarks, *told], skipped)
+        design = replace(item_design(study), factor=None, levels={"": "none"}, role="filler", on_bad="stop")
+        items += make(fillers, replace(design, source=materials["sentences"])).items
+    return Made(items, [file], [*remarks, *notes], skipped)
 
 
 def sentence_rows(study: Study, file: Path, remarks: list[str], skipped: list[str]) -> CorpusTable:
@@ -292,14 +283,15 @@ def items_from_words(study: Study) -> Made:
         key=lambda row: str(row["word"]),
         what="words",
     )
-    items, told = _items(study, rows, _words, "words", skipped, key=lambda row: nfc(str(row["word"]).strip()))
-    return Made(items, [file], [*remarks, *told], skipped)
+    make = functools.partial(_words, study)
+    items, notes = _items(study, rows, make, "words", skipped, key=lambda row: nfc(str(row["word"]).strip()))
+    return Made(items, [file], [*remarks, *notes], skipped)
 
 
 def _items(
     study: Study,
     rows: Rows,
-    make: Callable[..., list[Item]],
+    make: Callable[[Rows, ItemDesign], TaskItems],
     kind: str,
     skipped: list[str],
     *,
@@ -308,22 +300,26 @@ def _items(
     """Make the items of rows, matched where the study asks for it; rows that give none are added to ``skipped``."""
     materials = study.get("materials")
     remarks: list[str] = []
-    left_out: list[Skipped] | None = [] if materials.get("on_bad") == "skip" else None
-    items = _by_rows(
-        study,
-        rows,
-        lambda some: make(study, some, source=materials[kind], left_out=left_out),
-        remarks,
-    )
+    left_out: list[Skipped] = []
+    design = replace(item_design(study), source=materials[kind])
+
+    def make_some(some: Rows) -> Sequence[Item]:
+        made = make(some, design)
+        left_out.extend(made.skipped)
+        return made.items
+
+    items = _by_rows(study, rows, make_some, remarks)
     skipped += [
-        one.reason if one.reason.startswith(one.corpus) else f"{one.corpus}, {one.record_id}: {one.reason}"
-        for one in left_out or ()
+        row.reason if row.reason.startswith(row.corpus) else f"{row.corpus}, {row.record_id}: {row.reason}"
+        for row in left_out
     ]
-    kept, told = matched_items(study, items, {key(row): row for row in rows})
-    return kept, [*remarks, *told]
+    matched, notes = matched_items(study, items, {key(row): row for row in rows})
+    return matched, [*remarks, *notes]
 
 
-def _by_rows(study: Study, rows: Rows, make: Callable[[Rows], list[Item]], remarks: list[str]) -> list[Item]:
+def _by_rows(
+    study: Study, rows: Rows, make: Callable[[Rows], Sequence[Item]], remarks: list[str]
+) -> list[Item]:
     """Make items of all rows in every condition, or, where levels pick rows, those of each level of its own rows."""
     if not study.crossing.rows:
         return in_design(study, make(rows))
@@ -363,47 +359,32 @@ def _few(values: set[str], most: int = 6) -> str:
 def sentences(
     study: Study,
     rows: Rows,
+    design: ItemDesign,
     *,
-    source: str,
-    practice: str | None = None,
+    lines: Mapping[str, int],
     level_column: str | None = None,
-    are_fillers: bool = False,
-    left_out: list[Skipped] | None = None,
-    lines: Mapping[str, int] | None = None,
-) -> list[Item]:
+) -> TaskItems:
     """Make sentence items of rows in every condition, or each row in that which a column of practice rows says."""
     choosing, answering = step_of_kind(study, "choose"), step_of_kind(study, "answer")
     asked = choosing is not None or (answering is not None and "answer" in rows[0])
     keys = None if choosing is None else choosing["keys"]
-    shown = [name for name in shown_fields(study) if name != "sentence"]
-    factor = None if are_fillers else study.crossing.factor
-    levels = {"": "none"} if are_fillers else study.crossing.levels
-    items = sentence_items(
-        rows,
-        factor=factor,
-        levels=levels,
-        seed=study.seed,
-        settings=scramble_settings(study),
-        targets=targets_of(study),
-        set_name=practice or "sentences",
-        also_show=shown,
+    first_only = design.role == "practice" and level_column is None and design.factor is not None
+    columns = SentenceColumns(
+        also_show=tuple(name for name in shown_fields(study) if name != "sentence"),
         answer="answer" if asked else None,
         choices=None if keys is None else tuple(keys) if isinstance(keys, dict) else "choices",
-        level_column=level_column,
-        only_level=next(iter(levels))
-        if practice is not None and level_column is None and factor is not None
-        else None,
-        role="filler" if are_fillers else "practice" if practice else "test",
-        source=source,
-        skipped=left_out,
-        lines=lines,
+        level=level_column,
+        only_level=next(iter(design.levels)) if first_only else None,
+        targets=targets_of(study),
     )
+    made = sentence_items(rows, design, columns, lines=lines)
+    items = made.items
     if answering is not None:
-        items = [_accepting(item) for item in items]
+        items = tuple(map(_accepting, items))
         require_readable(study, items)
-    if choosing is None and answering is None and step_of_kind(study, "recover") is not None:
-        items = [replace(item, answer=item.intact["sentence"]) for item in items]
-    return items
+    elif choosing is None and step_of_kind(study, "recover") is not None:
+        items = tuple(replace(item, answer=item.intact["sentence"]) for item in items)
+    return replace(made, items=items)
 
 
 def _accepting(item: Item) -> Item:
@@ -414,25 +395,13 @@ def _accepting(item: Item) -> Item:
     return replace(item, answer=first, key={**item.key, "answers": others} if others else item.key)
 
 
-def _words(
-    study: Study,
-    rows: Rows,
-    *,
-    source: str,
-    left_out: list[Skipped] | None = None,
-) -> list[Item]:
-    given = {str(row["word"]): str(row["foil"]) for row in rows if row.get("foil")}
-    made = word_items(
-        [str(row["word"]) for row in rows],
-        foils=given or frequent_words(study.language),
-        factor=study.crossing.factor,
-        levels=study.crossing.levels,
-        seed=study.seed,
-        settings=scramble_settings(study),
-        source=source,
-        skipped=left_out,
-    )
-    return made if step_of_kind(study, "choose") else [replace(item, choices=None) for item in made]
+def _words(study: Study, rows: Rows, design: ItemDesign) -> TaskItems:
+    foils = {str(row["word"]): str(row["foil"]) for row in rows if row.get("foil")}
+    words = [str(row["word"]) for row in rows]
+    made = word_items(words, design, foils=foils or frequent_words(study.language))
+    if step_of_kind(study, "choose"):
+        return made
+    return replace(made, items=tuple(replace(item, choices=None) for item in made.items))
 
 
 def lines_of(table: CorpusTable, column: str) -> dict[str, int]:

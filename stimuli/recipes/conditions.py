@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean, stdev
-from typing import TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 from stimuli.covariates import Covariates, displacement, text_covariates
 from stimuli.errors import UserError
 from stimuli.item import ChangeRecord, Item, LeftIntactRecord, Provenance, Role
 from stimuli.scramble.alignment import count_asked, words_by_count
 from stimuli.scramble.changes import Change
-from stimuli.scramble.conditions import Scrambled, ScrambleSettings
+from stimuli.scramble.conditions import DEFAULT, Scrambled, ScrambleSettings
+from stimuli.scramble.published import PUBLISHED_SEED, published_operation
 from stimuli.scramble.text import common_words, scramble_conditions
-from stimuli.scramble.types import Operation, Unit
+from stimuli.scramble.types import Operation, Unit, parse_operation
 from stimuli.seeds import stable_seed
 from stimuli.words import WITHOUT_SPACES, nfc, word_starts
 
@@ -42,10 +44,106 @@ def draw_some(
 OperationSpec = str | Mapping[str, object] | Operation
 
 
+WITHHOLD = "withhold"
+WITHHELD = "withheld"
+
+
+OnBad = Literal["stop", "skip"]
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A record that made no item, and why."""
+
+    record_id: str
+    corpus: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class TaskItems:
+    """Items, examples first, and the records that made none."""
+
+    items: tuple[Item, ...]
+    skipped: tuple[Skipped, ...]
+
+
+@dataclass(frozen=True)
+class FactorLevels:
+    """The levels of a factor: what is done to the text, and at which of them it is withheld instead."""
+
+    factor: str | None  # name of the factor; None for texts as they are, at one level without a name
+    given: Mapping[str, OperationSpec]  # operation by level as written, none where the text is withheld
+    withheld: frozenset[str] = frozenset()  # levels that show no text
+
+    @classmethod
+    def parse(cls, factor: str | None, levels: Mapping[str, OperationSpec]) -> FactorLevels:
+        """Read levels; ``withhold`` is one that shows no text at all."""
+        if factor is None:
+            return cls(None, {"": "none"})
+        if not levels:
+            raise UserError(
+                f"factor {factor!r} has no levels", mend="Give for example {intact: none, KFL: KFL}."
+            )
+        withheld = {
+            level
+            for level, given in levels.items()
+            if isinstance(given, str) and given.strip().lower() in (WITHHOLD, WITHHELD)
+        }
+        as_written = {level: "none" if level in withheld else given for level, given in levels.items()}
+        return cls(factor, as_written, frozenset(withheld))
+
+    def operations(self, settings: ScrambleSettings) -> dict[str, Operation]:
+        """Return the operations of the corrected mode by level."""
+        return {
+            level: parse_operation(given, default_rate=settings.rate) for level, given in self.given.items()
+        }
+
+    @functools.cached_property
+    def published_seeds(self) -> dict[str, int]:
+        """The seed of every level's published pass; an intact level takes that of the others."""
+        seeds = {level: published_operation(given).seed for level, given in self.given.items()}
+        default = next((seed for seed in seeds.values() if seed is not None), PUBLISHED_SEED)
+        return {level: default if seed is None else seed for level, seed in seeds.items()}
+
+    def condition(self, level: str) -> dict[str, str]:
+        """Return a level as an item's condition; empty without a factor."""
+        return {} if self.factor is None else {self.factor: level}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ItemDesign:
+    """How materials become items, whatever they are: what a study's materials and factors say, as every recipe takes it."""
+
+    seed: int  # the study's
+    factor: str | None = None  # name of the factor; None for texts as they are
+    levels: Mapping[str, Any] = field(default_factory=dict)  # what is done to a text, by level
+    settings: ScrambleSettings = DEFAULT
+    published: bool = False  # copied from a paper, faults included
+    number: int | None = (
+        None  # how many records are drawn of a corpus or of the words of a language; None for all
+    )
+    on_bad: OnBad = "stop"  # whether a record that makes no item stops the build or is listed
+    set_name: str | None = None  # name of the set; None for that of the recipe
+    role: Role = "test"
+    source: str = "table"  # where rows of a table come from, in provenance and messages
+
+    @functools.cached_property
+    def factor_levels(self) -> FactorLevels:
+        """The levels as recipes of whole texts read them."""
+        return FactorLevels.parse(self.factor, self.levels)
+
+    @functools.cached_property
+    def operations(self) -> dict[str, Operation]:
+        """The operations of the corrected mode by level."""
+        return self.factor_levels.operations(self.settings)
+
+
 @dataclass(frozen=True)
 class DisplayedField:
     """A field's text as one condition shows it, with what an item says about that."""
 
+    field: str
     level: str
     text: str
     intact: str
@@ -57,42 +155,42 @@ class DisplayedField:
     def item(
         self,
         item_id: str,
+        design: ItemDesign,
         *,
-        set_name: str,
-        factor: str | None,
-        field: str,
-        seed: int,
         answer: str | None,
-        source: str,
         choices: tuple[str, ...] | None = None,
-        role: Role = "test",
-        split: str | None = None,
-        licence: str | None = None,
         also_shown: Mapping[str, str] | None = None,
         also_known: Mapping[str, float | str | None] | None = None,
     ) -> Item:
         """Make the item of this condition."""
         return Item(
             item_id=item_id,
-            set_name=set_name,
-            role=role,
-            condition={} if factor is None else {factor: self.level},
-            shown={field: self.text, **(also_shown or {})},
-            intact={field: self.intact},
+            set_name=design.set_name or "",
+            role=design.role,
+            condition={} if design.factor is None else {design.factor: self.level},
+            shown={self.field: self.text, **(also_shown or {})},
+            intact={self.field: self.intact},
             choices=choices,
             answer=answer,
             changes=self.changes,
             left_intact=self.left_intact,
             covariates={**self.covariates, **(also_known or {})},
             provenance=Provenance(
-                source=source,
+                source=design.source,
                 source_id=item_id,
-                split=split,
-                licence=licence,
+                split=None,
+                licence=None,
                 operation=self.operation,
-                seed=seed,
+                seed=design.seed,
             ),
         )
+
+
+def withheld_shown(shown: DisplayedField, levels: FactorLevels) -> DisplayedField:
+    """Leave the text out where its level withholds it."""
+    if shown.level not in levels.withheld:
+        return shown
+    return replace(shown, text="", operation=WITHHELD, left_intact=())
 
 
 def show_in_conditions(
@@ -137,6 +235,7 @@ def describe(
     }
     return [
         DisplayedField(
+            field=field,
             level=level,
             text=result.text,
             intact=intact,

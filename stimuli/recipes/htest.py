@@ -23,8 +23,7 @@ from stimuli.htest.geometry.shapes import symbol_name
 from stimuli.htest.released import LABELS, RELEASED_TASKS, ReleasedItem, load_released_task
 from stimuli.htest.rules import rule
 from stimuli.item import Item, Provenance, Role
-from stimuli.recipes.conditions import DisplayedField, draw_some, show_in_conditions
-from stimuli.recipes.task_items import WITHHELD, WITHHOLD
+from stimuli.recipes.conditions import WITHHELD, WITHHOLD, DisplayedField, draw_some, show_in_conditions
 from stimuli.scramble.conditions import ScrambleSettings
 from stimuli.scramble.types import Operation, parse_operation
 from stimuli.words import find_words, nfc

@@ -25,19 +25,22 @@ from stimuli.lexicon.base_words import (
     relation,
 )
 from stimuli.lexicon.neighbourhoods import bigram_frequency
-from stimuli.recipes.conditions import DisplayedField, OperationSpec, describe, draw_some
-from stimuli.recipes.task_items import (
-    FactorLevels,
-    OnBad,
+from stimuli.recipes.conditions import (
+    DisplayedField,
+    ItemDesign,
     Skipped,
     TaskItems,
+    describe,
+    draw_some,
+)
+from stimuli.recipes.task_items import (
     TaskRecord,
     Unsuitable,
     has_text,
     item_of,
     where_is,
 )
-from stimuli.scramble.conditions import Scrambled, ScrambleSettings
+from stimuli.scramble.conditions import Scrambled
 from stimuli.scramble.text import scramble_conditions
 from stimuli.scramble.types import Operation, parse_operation
 from stimuli.words import nfc, without_case
@@ -45,6 +48,7 @@ from stimuli.words import nfc, without_case
 FIELD = "word"
 WORD, NONWORD = ANSWERS = ("word", "nonword")
 FILLER = "filler"
+LEXICAL_DECISION = "lexical_decision"
 DEFAULT_NUMBER = 80
 _ATTEMPTS = 24
 _LIST, _LIST_LICENCE = "wordfreq", "CC BY-SA 4.0"
@@ -94,39 +98,30 @@ def word_records(
 
 
 def lexical_decision_items(
-    records: Sequence[Record],
-    *,
-    factor: str | None,
-    levels: Mapping[str, OperationSpec],
-    seed: int,
-    settings: ScrambleSettings,
-    number: int | None = None,
-    options: Mapping[str, Any] | None = None,
-    on_bad: OnBad = "stop",
-    set_name: str = "lexical_decision",
+    records: Sequence[Record], design: ItemDesign, options: Mapping[str, Any] | None = None
 ) -> TaskItems:
     """Make items for a lexical decision: base words in every form, then word fillers."""
-    require_lexicon(settings.language)
+    require_lexicon(design.settings.language)
     _require_once(records)
     wanted = WordOptions.from_mapping(options or {})
-    settings = replace(settings, avoid_real_words=True, words="all")
-    forms = _Forms(FactorLevels.parse(factor, levels), seed, settings, set_name)
+    settings = replace(design.settings, avoid_real_words=True, words="all")
+    forms = _Forms(replace(design, settings=settings, set_name=design.set_name or LEXICAL_DECISION))
     bases = [record for record in records if record.extra.get("role") != FILLER]
     named_fillers = [record for record in records if record.extra.get("role") == FILLER]
     skipped: list[Skipped] = []
     if bases:
-        usable = list(_usable(bases, forms, skipped, on_bad))
-        chosen = draw_some(usable, number, seed=seed, key=_word, what="base words")
+        usable = list(_usable(bases, forms, skipped))
+        chosen = draw_some(usable, design.number, seed=design.seed, key=_word, what="base words")
     else:
         chosen = draw_bases(
             forms.of_drawn,
-            DEFAULT_NUMBER if number is None else number,
+            DEFAULT_NUMBER if design.number is None else design.number,
             bounds=WordBounds(wanted.letters, wanted.zipf),
             language=settings.language,
-            seed=seed,
+            seed=design.seed,
         )
     needed = forms.fillers_to_balance(len(chosen)) if wanted.fillers is None else wanted.fillers
-    fillers = _fillers([_word(one) for one in chosen], named_fillers, needed, wanted.filler_zipf, forms)
+    fillers = _fillers([_word(base) for base in chosen], named_fillers, needed, wanted.filler_zipf, forms)
     items = [item for formed in chosen for item in forms.items(formed)]
     items += [forms.filler(record) for record in fillers]
     _require_distinct(items)
@@ -147,13 +142,10 @@ def _word(formed: _Formed) -> str:
 class _Forms:
     """The forms that base words come in."""
 
-    levels: FactorLevels
-    seed: int
-    settings: ScrambleSettings
-    set_name: str
+    design: ItemDesign
 
     def __post_init__(self) -> None:
-        if self.levels.withheld:
+        if self.design.factor_levels.withheld:
             raise UserError("task lexical_decision: a word cannot be withheld")
         if not self.nonwords:
             raise UserError(
@@ -161,19 +153,19 @@ class _Forms:
                 mend="Give for example {TL: transpose:internal, SL: substitute:internal}.",
             )
 
-    @functools.cached_property
-    def operations(self) -> dict[str, Operation]:
-        """What is done at which level."""
-        return self.levels.operations(self.settings)
+    @property
+    def language(self) -> str:
+        """Language of the words."""
+        return self.design.settings.language
 
     @functools.cached_property
     def nonwords(self) -> list[str]:
         """Levels that make a nonword."""
-        return [level for level, one in self.operations.items() if not one.changes_nothing]
+        return [level for level, done in self.design.operations.items() if not done.changes_nothing]
 
     def fillers_to_balance(self, bases: int) -> int:
         """Return how many word fillers make words as frequent as nonwords in every list."""
-        forms, nonwords = len(self.operations), len(self.nonwords)
+        forms, nonwords = len(self.design.operations), len(self.nonwords)
         if 2 * nonwords < forms:
             raise UserError(
                 f"{forms - nonwords} of {forms} levels show words, so that words outnumber nonwords",
@@ -198,11 +190,11 @@ class _Forms:
         for occurrence in range(_ATTEMPTS):
             results = scramble_conditions(
                 word,
-                self.operations,
-                seed=self.seed,
+                self.design.operations,
+                seed=self.design.seed,
                 item_id=word,
                 occurrence=occurrence,
-                settings=self.settings,
+                settings=self.design.settings,
             )
             changed = [results[level] for level in self.nonwords]
             if not all(len(result.changes) == 1 for result in changed):
@@ -212,11 +204,11 @@ class _Forms:
                     + (f" ({why[0]})" if why else ""),
                     mend="Use on_bad: skip to leave such words out.",
                 )
-            if not any(zipf(result.text, self.settings.language) for result in changed):
+            if not any(zipf(result.text, self.language) for result in changed):
                 drawn.append(results)
         if drawn:
             best = min(drawn, key=self._irregularity)
-            return _Formed(record, self._described(word, best, self.operations))
+            return _Formed(record, self._described(word, best, self.design.operations))
         raise Unsuitable(
             f"{where_is(record)}: forms of {word!r} are listed words or frequent misspellings",
             mend="Use on_bad: skip to leave such words out.",
@@ -233,7 +225,7 @@ class _Forms:
 
     def _irregularity(self, results: Mapping[str, Scrambled]) -> tuple[int, int, float]:
         """Count forms with a bigram of no word, and of no word at its place; measure how far rarest bigrams are apart."""
-        found = [bigram_frequency(results[level].text, self.settings.language) for level in self.nonwords]
+        found = [bigram_frequency(results[level].text, self.language) for level in self.nonwords]
         known = [one for one in found if one is not None]
         rarest = [one.bigram_min for one in known] or [0.0]
         return (
@@ -245,7 +237,7 @@ class _Forms:
     def items(self, formed: _Formed) -> Iterator[Item]:
         """Yield a base word's items, level by level."""
         for one in formed.shown:
-            yield self._item(formed.record, one, self.levels.condition(one.level), "test")
+            yield self._item(formed.record, one, self.design.factor_levels.condition(one.level), "test")
 
     def filler(self, record: Record) -> Item:
         """Return the item of a word filler; it has no level, for every list shows it."""
@@ -256,7 +248,7 @@ class _Forms:
     def _described(
         self, word: str, results: Mapping[str, Scrambled], operations: Mapping[str, Operation]
     ) -> list[DisplayedField]:
-        return describe(word, results, operations, field=FIELD, language=self.settings.language)
+        return describe(word, results, operations, field=FIELD, language=self.language)
 
     def _item(self, record: Record, shown: DisplayedField, condition: Mapping[str, str], role: Role) -> Item:
         told = relation(shown.intact, shown.text)
@@ -272,21 +264,19 @@ class _Forms:
             choices=ANSWERS,
             answer=WORD if told.kind == "same" else NONWORD,
         )
-        return item_of(asked, {FIELD: shown}, condition, seed=self.seed, set_name=self.set_name, role=role)
+        return item_of(asked, {FIELD: shown}, condition, replace(self.design, role=role))
 
 
 def _drawn(word: str) -> Record:
     return Record(word, _LIST, None, _LIST_LICENCE, {FIELD: word}, None, None)
 
 
-def _usable(
-    bases: Sequence[Record], forms: _Forms, skipped: list[Skipped], on_bad: OnBad
-) -> Iterator[_Formed]:
+def _usable(bases: Sequence[Record], forms: _Forms, skipped: list[Skipped]) -> Iterator[_Formed]:
     for record in bases:
         try:
             yield forms.of(record)
         except Unsuitable as error:
-            if on_bad == "stop":
+            if forms.design.on_bad == "stop":
                 raise
             skipped.append(Skipped(record.record_id, record.corpus, error.message))
 
@@ -306,11 +296,13 @@ def _fillers(
             raise UserError(
                 f"{needed} word fillers are needed; {len(named)} are given",
                 mend="Give more fillers, "
-                + ("none at all to have them drawn, " if can_draw(forms.settings.language) else "")
+                + ("none at all to have them drawn, " if can_draw(forms.language) else "")
                 + "or say how many under fillers: (0 for none).",
             )
-        return draw_some(named, needed, seed=forms.seed, key=lambda record: record.record_id, what="fillers")
-    language = forms.settings.language
+        return draw_some(
+            named, needed, seed=forms.design.seed, key=lambda record: record.record_id, what="fillers"
+        )
+    language = forms.language
     if not can_draw(language):
         raise UserError(
             f"{needed} word fillers are needed to make yes and no equally often right, and words of language {language!r} "
@@ -323,7 +315,7 @@ def _fillers(
         bases,
         needed,
         pool=pool,
-        seed=forms.seed,
+        seed=forms.design.seed,
         where=f"the list between Zipf {bounds[0]:g} and {bounds[1]:g}",
         mend="Widen filler_zipf, or give your own fillers.",
     )

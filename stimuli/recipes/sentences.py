@@ -15,18 +15,21 @@ from typing import Any, Literal, Self, cast
 from rapidfuzz.distance import OSA
 
 from stimuli.errors import UserError, missing_column, together, unknown_name
-from stimuli.item import Item, Role
+from stimuli.item import Item
 from stimuli.lexicon import has_lexicon, zipf
 from stimuli.recipes.conditions import (
     DisplayedField,
-    OperationSpec,
+    FactorLevels,
+    ItemDesign,
+    Skipped,
+    TaskItems,
     describe,
     require_change,
     show_in_conditions,
+    withheld_shown,
 )
-from stimuli.recipes.task_items import FactorLevels, Skipped, withheld_shown
 from stimuli.scramble.alignment import changes_between
-from stimuli.scramble.conditions import DEFAULT, LeftIntact, Scrambled, ScrambleSettings
+from stimuli.scramble.conditions import LeftIntact, Scrambled
 from stimuli.scramble.text import scramble_conditions
 from stimuli.scramble.types import Operation, parse_operation
 from stimuli.seeds import stable_seed
@@ -328,155 +331,141 @@ def _most_frequent(language: str, number: int) -> frozenset[str]:
 
 
 CHOICE_SEPARATOR = "|"
+ID, SENTENCE = "item", "sentence"
 
 
 class ItemlessRow(UserError):
     """A row that gives no items; the others still can."""
 
 
+@dataclass(frozen=True)
+class SentenceColumns:
+    """What the columns of a table of sentences hold, beside ``item`` and ``sentence``."""
+
+    also_show: tuple[str, ...] = ()  # fields that are shown as they are
+    answer: str | None = "answer"  # the right answer; None where nothing is asked
+    choices: str | tuple[str, ...] | None = None  # the choices of a row, or those of every row
+    level: str | None = None  # the only level at which a row is shown
+    only_level: str | None = None  # the only level at which rows are shown that name none
+    targets: Targets | Mapping[str, Any] | None = (
+        None  # which words change, where the settings of the scramble do not say it
+    )
+
+
 def sentence_items(
     rows: Sequence[Mapping[str, Any]],
+    design: ItemDesign,
+    columns: SentenceColumns = SentenceColumns(),
     *,
-    factor: str | None,
-    levels: Mapping[str, OperationSpec | ByHand],
-    seed: int,
-    field: str = "sentence",
-    settings: ScrambleSettings = DEFAULT,
-    targets: Targets | str | Mapping[str, Any] | None = None,
-    set_name: str = "sentences",
-    id_column: str = "item",
-    also_show: Sequence[str] = (),
-    answer: str | None = "answer",
-    choices: Sequence[str] | str | None = None,
-    level_column: str | None = None,
-    only_level: str | None = None,
-    role: Role = "test",
-    source: str = "sentences",
-    licence: str | None = None,
-    skipped: list[Skipped] | None = None,
     lines: Mapping[str, int] | None = None,
-) -> list[Item]:
-    """Make items from sentences: row by row, each in every condition."""
-    columns = set().union(*rows) if rows else set()
-    made, operations = by_hand(factor, levels, columns) if factor is not None else ({}, dict(levels))
-    read = FactorLevels.parse(factor, operations) if operations or not made else FactorLevels(factor, {})
-    recipe = _Recipe(
-        levels=read,
-        operations=read.operations(settings),
-        made=made,
-        order=tuple(levels) if factor is not None else ("",),
-        field=field,
-        targets=parse_targets(settings.words if targets is None else targets),
-        settings=settings,
-        seed=seed,
-    )
-    needed = [id_column, field, *also_show, *(column.column for column in made.values())]
-    needed += [name for name in (answer, choices, level_column) if isinstance(name, str)]
+) -> TaskItems:
+    """Make items from sentences: row by row, each in every condition; ``lines`` says where each item stands in its file."""
+    present = set().union(*rows) if rows else set()
+    recipe = _Recipe.of(replace(design, set_name=design.set_name or "sentences"), columns, present)
+    needed = [ID, SENTENCE, *columns.also_show, *(made.column for made in recipe.made.values())]
+    needed += [name for name in (columns.answer, columns.choices, columns.level) if isinstance(name, str)]
     needed += [recipe.targets.column] if isinstance(recipe.targets, TargetColumn) else []
     for name in needed:
-        if rows and name not in columns:
-            raise missing_column(source, name, sorted(columns))
+        if rows and name not in present:
+            raise missing_column(design.source, name, sorted(present))
     items: list[Item] = []
+    skipped: list[Skipped] = []
     faults: list[UserError] = []
     for number, row in enumerate(rows, 1):
-        item_id = str(row.get(id_column) or "")
+        item_id = str(row.get(ID) or "")
         line = (lines or {}).get(item_id)
-        where = f"row {number} of {source}" if line is None else f"{source}, line {line}"
         try:
-            item_id = _cell(row, id_column, where)
-            where = (
-                f"row {number}, item {item_id!r} of {source}"
-                if line is None
-                else f"{source}, line {line}, item {item_id!r}"
-            )
-            also = {name: nfc(_cell(row, name, where)) for name in also_show}
-            options = _choices(row, choices, where)
-            key = None if answer is None else _answer(_cell(row, answer, where), options, where)
-            only = _only_level(row, level_column, recipe.order, where) or only_level
-            shown = recipe.shown(row, item_id, where, only)
+            items += recipe.items(row, number, line)
         except ItemlessRow as error:
-            if skipped is None:
-                faults.append(error)
-                continue
-            said = f"{error.message}. {error.mend}" if error.mend else error.message
-            skipped.append(Skipped(item_id or f"row {number}", source, said))
-            continue
-        items += [
-            one.item(
-                item_id,
-                set_name=set_name,
-                factor=factor,
-                field=field,
-                seed=seed,
-                answer=key,
-                choices=options,
-                role=role,
-                source=source,
-                licence=licence,
-                also_shown=also,
-            )
-            for one in shown
-        ]
-    if faults:
+            faults.append(error)
+            reason = f"{error.message}. {error.mend}" if error.mend else error.message
+            skipped.append(Skipped(item_id or f"row {number}", design.source, reason))
+    if faults and design.on_bad == "stop":
         raise together(faults)
-    return items
+    return TaskItems(tuple(items), tuple(skipped))
 
 
 @dataclass(frozen=True)
 class _Recipe:
     """What holds for every row of a table."""
 
+    design: ItemDesign
+    columns: SentenceColumns
     levels: FactorLevels
     operations: Mapping[str, Operation]
     made: Mapping[str, ByHand]
     order: tuple[str, ...]
-    field: str
     targets: Targets
-    settings: ScrambleSettings
-    seed: int
 
-    def __post_init__(self) -> None:
-        if isinstance(self.targets, TargetRule):
-            self.targets.require_language(self.settings.language)
+    @classmethod
+    def of(cls, design: ItemDesign, columns: SentenceColumns, present: Collection[str]) -> Self:
+        """Read the levels and the words to change; ``present`` are the columns that the table has."""
+        factor, settings = design.factor, design.settings
+        made, by_operation = by_hand(factor, design.levels, present)
+        only_by_hand = made and not by_operation
+        levels = FactorLevels(factor, {}) if only_by_hand else FactorLevels.parse(factor, by_operation)
+        targets = parse_targets(settings.words if columns.targets is None else columns.targets)
+        if isinstance(targets, TargetRule):
+            targets.require_language(settings.language)
+        order = tuple(design.levels) if factor is not None else ("",)
+        return cls(design, columns, levels, levels.operations(settings), made, order, targets)
+
+    def items(self, row: Mapping[str, Any], number: int, line: int | None) -> list[Item]:
+        """Return a row's items, one in each condition in which it is shown."""
+        columns, source = self.columns, self.design.source
+        row_name = f"row {number} of {source}" if line is None else f"{source}, line {line}"
+        item_id = _cell(row, ID, row_name)
+        where = (
+            f"row {number}, item {item_id!r} of {source}"
+            if line is None
+            else f"{source}, line {line}, item {item_id!r}"
+        )
+        also = {name: nfc(_cell(row, name, where)) for name in columns.also_show}
+        options = _choices(row, columns.choices, where)
+        answer = columns.answer and _answer(_cell(row, columns.answer, where), options, where)
+        only = _only_level(row, columns.level, self.order, where) or columns.only_level
+        return [
+            field.item(item_id, self.design, answer=answer, choices=options, also_shown=also)
+            for field in self.shown(row, item_id, where, only)
+        ]
 
     def shown(
         self, row: Mapping[str, Any], item_id: str, where: str, only: str | None
     ) -> list[DisplayedField]:
         """Return a row's text in every condition, or in the only one in which it is shown."""
-        given = _cell(row, self.field, where)
+        text_cell = _cell(row, SENTENCE, where)
         wanted = self.order if only is None else (only,)
         columns = {level: _cell(row, column.column, where) for level, column in self.made.items()}
         try:
-            if self.targets == STARRED and not parse_stars(given).words:
-                self._require_unchanged(given, wanted)
-                return self._as_it_is(given, wanted)
+            if self.targets == STARRED and not parse_stars(text_cell).words:
+                self._require_unchanged(text_cell, wanted)
+                return self._as_it_is(text_cell, wanted)
             text, words = read_targets(
-                given,
+                text_cell,
                 self.targets,
                 row,
-                language=self.settings.language,
-                seed=self.seed,
+                language=self.design.settings.language,
+                seed=self.design.seed,
                 item_id=item_id,
             )
-            results = self._results(text, words, columns, item_id)
-            shown = describe(
-                text,
-                results,
-                {level: self.operations.get(level, parse_operation("none")) for level in results},
-                field=self.field,
-                language=self.settings.language,
-            )
+            shown = self._described(text, self._results(text, words, columns, item_id))
             require_change(
-                [one for one in shown if one.level in self.operations], dict(self.operations), item_id
+                [field for field in shown if field.level in self.operations], dict(self.operations), item_id
             )
         except UserError as error:
-            told = error.message.removeprefix(f"item {item_id!r}: ")
-            raise ItemlessRow(f"{where}: {told}", mend=error.mend) from None
-        shown = [one for one in shown if one.level in wanted]
+            message = error.message.removeprefix(f"item {item_id!r}: ")
+            raise ItemlessRow(f"{where}: {message}", mend=error.mend) from None
         return [
-            replace(one, operation=BY_HAND) if one.level in self.made else withheld_shown(one, self.levels)
-            for one in shown
+            replace(field, operation=BY_HAND)
+            if field.level in self.made
+            else withheld_shown(field, self.levels)
+            for field in shown
+            if field.level in wanted
         ]
+
+    def _described(self, text: str, results: Mapping[str, Scrambled]) -> list[DisplayedField]:
+        operations = {level: self.operations.get(level, parse_operation("none")) for level in results}
+        return describe(text, results, operations, field=SENTENCE, language=self.design.settings.language)
 
     def _require_unchanged(self, given: str, wanted: Sequence[str]) -> None:
         """Refuse a text without stars at a level that changes starred words."""
@@ -497,27 +486,27 @@ class _Recipe:
         operations = {level: self.operations[level] for level in wanted}
         text = nfc(given)
         results = scramble_conditions(
-            text, operations, seed=self.seed, item_id="", words=(), settings=self.settings
+            text, operations, seed=self.design.seed, item_id="", words=(), settings=self.design.settings
         )
-        shown = describe(text, results, operations, field=self.field, language=self.settings.language)
-        return [withheld_shown(one, self.levels) for one in shown]
+        return [withheld_shown(field, self.levels) for field in self._described(text, results)]
 
     def _results(
         self, text: str, words: Sequence[int] | None, columns: Mapping[str, str], item_id: str
     ) -> dict[str, Scrambled]:
-        found = {
+        design = self.design
+        by_hand = {
             level: describe_by_hand(text, shown, words, column=self.made[level].column)
             for level, shown in columns.items()
         }
-        common = self.settings.eligibility == "common"
-        if found and common:
-            words = self._same_words(text, found)
+        common = design.settings.eligibility == "common"
+        if by_hand and common:
+            words = self._same_words(text, by_hand)
         results = scramble_conditions(
-            text, self.operations, seed=self.seed, item_id=item_id, words=words, settings=self.settings
+            text, self.operations, seed=design.seed, item_id=item_id, words=words, settings=design.settings
         )
-        if found and common:
+        if by_hand and common:
             self._require_all(text, words or (), results)
-        return {level: found[level] if level in found else results[level] for level in self.order}
+        return {level: by_hand[level] if level in by_hand else results[level] for level in self.order}
 
     def _same_words(self, text: str, found: Mapping[str, Scrambled]) -> tuple[int, ...]:
         changed = {
@@ -597,72 +586,55 @@ def _only_level(row: Mapping[str, Any], column: str | None, levels: Sequence[str
     return level
 
 
-FIELD = "word"
-
-
 def word_items(
-    words: Sequence[str],
-    *,
-    foils: Sequence[str] | Mapping[str, str],
-    factor: str | None,
-    levels: Mapping[str, OperationSpec],
-    seed: int,
-    settings: ScrambleSettings = DEFAULT,
-    set_name: str = "words",
-    role: Role = "test",
-    source: str = "words",
-    licence: str | None = None,
-    skipped: list[Skipped] | None = None,
-) -> list[Item]:
+    words: Sequence[str], design: ItemDesign, *, foils: Sequence[str] | Mapping[str, str]
+) -> TaskItems:
     """Make items from words: word by word, each in every condition, with the word and its foil as choices."""
+    design = replace(design, set_name=design.set_name or "words")
     plain = [nfc(word.strip()) for word in words]
     twice = [word for word, number in Counter(plain).items() if number > 1]
     if twice:
-        raise UserError(f"{source}: the word {twice[0]!r} occurs {Counter(plain)[twice[0]]} times")
-    read = FactorLevels.parse(factor, levels)
-    operations = read.operations(settings)
-    chosen = _given_foils(plain, foils, source) if isinstance(foils, Mapping) else choose_foils(plain, foils)
+        raise UserError(f"{design.source}: the word {twice[0]!r} occurs {Counter(plain)[twice[0]]} times")
+    chosen = (
+        _given_foils(plain, foils, design.source)
+        if isinstance(foils, Mapping)
+        else choose_foils(plain, foils)
+    )
     items: list[Item] = []
+    skipped: list[Skipped] = []
     faults: list[UserError] = []
     for word in plain:
+        foil = chosen[word]
         try:
-            shown = _in_conditions(word, chosen[word], operations, seed, settings)
+            fields = _in_conditions(word, foil, design)
         except UserError as error:
-            if skipped is None:
-                faults.append(error)
-                continue
-            skipped.append(Skipped(word, source, error.message))
+            faults.append(error)
+            skipped.append(Skipped(word, design.source, error.message))
             continue
         items += [
-            withheld_shown(one, read).item(
+            withheld_shown(field, design.factor_levels).item(
                 word,
-                set_name=set_name,
-                factor=factor,
-                field=FIELD,
-                seed=seed,
+                design,
                 answer=word,
-                choices=tuple(sorted((word, chosen[word]))),
-                role=role,
-                source=source,
-                licence=licence,
-                also_known={"foil_distance": OSA.distance(word, chosen[word])},
+                choices=tuple(sorted((word, foil))),
+                also_known={"foil_distance": OSA.distance(word, foil)},
             )
-            for one in shown
+            for field in fields
         ]
-    if faults:
+    if faults and design.on_bad == "stop":
         raise together(faults)
-    return items
+    return TaskItems(tuple(items), tuple(skipped))
 
 
-def _in_conditions(
-    word: str, foil: str, operations: Mapping[str, Operation], seed: int, settings: ScrambleSettings
-) -> list[DisplayedField]:
-    shown = show_in_conditions(word, operations, field=FIELD, item_id=word, seed=seed, settings=settings)
-    require_change(shown, operations, word)
-    for one in shown:
-        if one.text == foil:
+def _in_conditions(word: str, foil: str, design: ItemDesign) -> list[DisplayedField]:
+    shown = show_in_conditions(
+        word, design.operations, field="word", item_id=word, seed=design.seed, settings=design.settings
+    )
+    require_change(shown, design.operations, word)
+    for field in shown:
+        if field.text == foil:
             raise UserError(
-                f"item {word!r}: condition {one.level!r} ({one.operation}) shows its foil {one.text!r}",
+                f"item {word!r}: condition {field.level!r} ({field.operation}) shows its foil {field.text!r}",
                 mend="Give the word another foil, or set avoid_real_words: true.",
             )
     return shown

@@ -12,27 +12,28 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 from stimuli.corpora.corpus import Record
 from stimuli.corpora.loading import corpora
 from stimuli.corpora.rows import SourceText
 from stimuli.errors import UserError
-from stimuli.item import Item, Provenance, Role
+from stimuli.item import Item, Provenance
 from stimuli.recipes.conditions import (
     DisplayedField,
-    OperationSpec,
+    FactorLevels,
+    ItemDesign,
     describe,
     draw_some,
     option_to_change,
     show_in_conditions,
+    withheld_shown,
 )
 from stimuli.scramble.alignment import changes_between
 from stimuli.scramble.changes import Change, described
-from stimuli.scramble.conditions import DEFAULT, Scrambled, ScrambleSettings
+from stimuli.scramble.conditions import Scrambled
 from stimuli.scramble.letter_forms import TOO_SHORT
 from stimuli.scramble.published import (
-    PUBLISHED_SEED,
     Given,
     Passed,
     PublishedOperation,
@@ -49,47 +50,47 @@ _LETTER = "ʘ"
 _WORD = re.compile(r"\w+")
 
 
-def recovery_items(
-    texts: Sequence[SourceText],
-    *,
-    factor: str | None,
-    levels: Mapping[str, OperationSpec],
-    seed: int,
-    field: str = "sentence",
-    settings: ScrambleSettings = DEFAULT,
-    set_name: str = "recovery",
-    published: bool = False,
-    number: int | None = None,
-) -> list[Item]:
+def recovery_items(texts: Sequence[SourceText], design: ItemDesign, *, field: str = "sentence") -> list[Item]:
     """Make recovery items: text by text, each in every condition, with the intact text as the answer."""
-    read = FactorLevels.parse(factor, levels)
-    if published:
-        show = published_passes(texts, read.given, field=field, language=settings.language).shown
+    levels = design.factor_levels
+    if design.published:
+        show = published_passes(texts, levels.given, field=field, language=design.settings.language).shown
+        seeds = levels.published_seeds
     else:
-        operations = read.operations(settings)
+        seeds = dict.fromkeys(levels.given, design.seed)
 
         def show(place: int) -> list[DisplayedField]:
             text = texts[place]
             return show_in_conditions(
-                text.text, operations, field=field, item_id=text.source_id, seed=seed, settings=settings
+                text.text,
+                design.operations,
+                field=field,
+                item_id=text.source_id,
+                seed=design.seed,
+                settings=design.settings,
             )
 
     drawn = draw_some(
-        range(len(texts)), number, seed=seed, key=lambda place: texts[place].source_id, what="texts"
+        range(len(texts)),
+        design.number,
+        seed=design.seed,
+        key=lambda place: texts[place].source_id,
+        what="texts",
     )
+    design = replace(design, set_name=design.set_name or "recovery")
     return [
-        shown.item(
-            texts[place].source_id,
-            set_name=set_name,
-            factor=factor,
-            field=field,
-            seed=read.published_seeds[shown.level] if published else seed,
-            answer=shown.intact,
-            source=texts[place].source,
-            split=texts[place].split,
-            licence=texts[place].licence,
+        replace(
+            shown.item(text.source_id, design, answer=shown.intact),
+            provenance=Provenance(
+                source=text.source,
+                source_id=text.source_id,
+                split=text.split,
+                licence=text.licence,
+                operation=shown.operation,
+                seed=seeds[shown.level],
+            ),
         )
-        for place in drawn
+        for place, text in ((place, texts[place]) for place in drawn)
         for shown in show(place)
     ]
 
@@ -197,28 +198,6 @@ def _dropped(intact: str, shown: str, operation: PublishedOperation) -> dict[str
     return {"words_dropped": max(0, len(_WORD.findall(intact)) - len(_WORD.findall(shown)))}
 
 
-OnBad = Literal["stop", "skip"]
-
-
-@dataclass(frozen=True)
-class Skipped:
-    """A record that made no item, and why."""
-
-    record_id: str
-    corpus: str
-    reason: str
-
-
-@dataclass(frozen=True)
-class TaskItems:
-    """Items of a task, examples first, and the records that made none."""
-
-    items: tuple[Item, ...]
-    skipped: tuple[Skipped, ...]
-
-
-WITHHOLD = "withhold"
-WITHHELD = "withheld"
 CHOICES = "choices"
 _SPEAKER = re.compile(r"^[^:\n]{1,40}:", re.MULTILINE)
 DIALOGUE = "dialogue"
@@ -257,49 +236,6 @@ class TaskRecord:
             if near == len(labels) or start < labels[near][0]:
                 movable.append(place)
         return tuple(movable)
-
-
-@dataclass(frozen=True)
-class FactorLevels:
-    """The levels of a factor: what is done to the text, and at which of them it is withheld instead."""
-
-    factor: str | None  # name of the factor; None for texts as they are, at one level without a name
-    given: Mapping[str, OperationSpec]  # operation by level as written, none where the text is withheld
-    withheld: frozenset[str] = frozenset()  # levels that show no text
-
-    @classmethod
-    def parse(cls, factor: str | None, levels: Mapping[str, OperationSpec]) -> FactorLevels:
-        """Read levels; ``withhold`` is one that shows no text at all."""
-        if factor is None:
-            return cls(None, {"": "none"})
-        if not levels:
-            raise UserError(
-                f"factor {factor!r} has no levels", mend="Give for example {intact: none, KFL: KFL}."
-            )
-        withheld = {
-            level
-            for level, given in levels.items()
-            if isinstance(given, str) and given.strip().lower() in (WITHHOLD, WITHHELD)
-        }
-        as_written = {level: "none" if level in withheld else given for level, given in levels.items()}
-        return cls(factor, as_written, frozenset(withheld))
-
-    def operations(self, settings: ScrambleSettings) -> dict[str, Operation]:
-        """Return the operations of the corrected mode by level."""
-        return {
-            level: parse_operation(given, default_rate=settings.rate) for level, given in self.given.items()
-        }
-
-    @functools.cached_property
-    def published_seeds(self) -> dict[str, int]:
-        """The seed of every level's published pass; an intact level takes that of the others."""
-        seeds = {level: published_operation(given).seed for level, given in self.given.items()}
-        known = next((seed for seed in seeds.values() if seed is not None), PUBLISHED_SEED)
-        return {level: known if seed is None else seed for level, seed in seeds.items()}
-
-    def condition(self, level: str) -> dict[str, str]:
-        """Return a level as an item's condition; empty without a factor."""
-        return {} if self.factor is None else {self.factor: level}
 
 
 def speaker_labels(field: str, text: str) -> list[tuple[int, int]]:
@@ -364,12 +300,7 @@ def require_unlike(record: Record) -> None:
 
 
 def corrected_shown(
-    asked: TaskRecord,
-    levels: FactorLevels,
-    *,
-    seed: int,
-    settings: ScrambleSettings,
-    also: Sequence[str] = (),
+    asked: TaskRecord, levels: FactorLevels, design: ItemDesign, also: Sequence[str] = ()
 ) -> list[dict[str, DisplayedField]]:
     """Show a record's texts in every condition, each word with a draw of its own."""
     name = asked.record.record_id
@@ -382,7 +313,7 @@ def corrected_shown(
     if CHOICES in also:
         for number, choice in enumerate(asked.choices or (), 1):
             texts[f"choice {number}"] = (choice, f"{name}/choice {number}")
-    operations = levels.operations(settings)
+    operations = levels.operations(design.settings)
     _keep_turns(asked, operations)
     movable = asked.movable_words()
     by_field = {
@@ -391,8 +322,8 @@ def corrected_shown(
             operations,
             field=field,
             item_id=item_id,
-            seed=seed,
-            settings=settings,
+            seed=design.seed,
+            settings=design.settings,
             words=movable if field == asked.field else None,
         )
         for field, (text, item_id) in texts.items()
@@ -401,7 +332,7 @@ def corrected_shown(
     reading = [withheld_shown(one, levels) for one in by_field[asked.field]]
     if movable is not None:
         kinds = {operation.name for operation in operations.values() if not operation.changes_nothing}
-        reading = _without_short(reading, 1 if settings.eligibility == "own" else len(kinds))
+        reading = _without_short(reading, 1 if design.settings.eligibility == "own" else len(kinds))
     by_field[asked.field] = reading
     return [{field: shown[place] for field, shown in by_field.items()} for place in range(len(operations))]
 
@@ -414,13 +345,6 @@ def _keep_turns(asked: TaskRecord, operations: Mapping[str, Operation]) -> None:
             f"{moved.label}: the sentences of a dialogue cannot be reordered without losing its turns",
             mend="Move letters or words instead.",
         )
-
-
-def withheld_shown(shown: DisplayedField, levels: FactorLevels) -> DisplayedField:
-    """Leave the text out where its level withholds it."""
-    if shown.level not in levels.withheld:
-        return shown
-    return replace(shown, text="", operation=WITHHELD, left_intact=())
 
 
 def _without_short(reading: Sequence[DisplayedField], conditions: int) -> list[DisplayedField]:
@@ -477,12 +401,9 @@ def item_of(
     asked: TaskRecord,
     shown: Mapping[str, DisplayedField],
     condition: Mapping[str, str],
-    *,
-    seed: int,
-    set_name: str,
-    role: Role,
+    design: ItemDesign,
 ) -> Item:
-    """Make the item of one condition from what it shows."""
+    """Make the item of one condition from what it shows; ``design`` names set, role and seed."""
     record = asked.record
     reading = shown[asked.field]
     options, answer = _options(asked, shown)
@@ -496,8 +417,8 @@ def item_of(
         )
     return Item(
         item_id=record.record_id,
-        set_name=set_name,
-        role=role,
+        set_name=design.set_name or "",
+        role=design.role,
         condition=dict(condition),
         shown={**texts, **beside},
         intact={field: one.intact for field, one in shown.items()},
@@ -513,7 +434,7 @@ def item_of(
             split=record.split,
             licence=record.licence,
             operation=reading.operation,
-            seed=seed,
+            seed=design.seed,
         ),
     )
 

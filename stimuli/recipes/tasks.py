@@ -15,14 +15,19 @@ from stimuli.corpora.dream import NOT_ASKED
 from stimuli.corpora.loading import load_corpus
 from stimuli.errors import UserError, unknown_name
 from stimuli.files import data_file
-from stimuli.item import Item
-from stimuli.recipes.conditions import DisplayedField, OperationSpec, describe
-from stimuli.recipes.lexical_decision import lexical_decision_items
-from stimuli.recipes.task_items import (
+from stimuli.item import Item, Role
+from stimuli.recipes.conditions import (
+    DisplayedField,
     FactorLevels,
+    ItemDesign,
     OnBad,
+    OperationSpec,
     Skipped,
     TaskItems,
+    describe,
+)
+from stimuli.recipes.lexical_decision import LEXICAL_DECISION, lexical_decision_items
+from stimuli.recipes.task_items import (
     TaskRecord,
     Unsuitable,
     corrected_shown,
@@ -36,7 +41,7 @@ from stimuli.recipes.task_items import (
     where_is,
 )
 from stimuli.scramble.alignment import changes_between
-from stimuli.scramble.conditions import DEFAULT, Scrambled, ScrambleSettings
+from stimuli.scramble.conditions import Scrambled
 from stimuli.scramble.published import published_operation, scramble_demonstrations
 from stimuli.scramble.sentences import find_sentences
 from stimuli.scramble.types import parse_operation
@@ -139,9 +144,6 @@ def require_worked(record: Record) -> None:
             f"{where_is(record)} has no worked solution, which an example of a problem shows",
             mend="Take examples from a corpus with solutions, such as aqua or gsm8k.",
         )
-
-
-LEXICAL_DECISION = "lexical_decision"
 
 
 @dataclass(frozen=True)
@@ -331,16 +333,11 @@ def printed_examples(task: str) -> tuple[Record, ...]:
 
 
 def examples_shown(
-    examples: Sequence[TaskRecord],
-    levels: FactorLevels,
-    *,
-    seed: int,
-    settings: ScrambleSettings,
-    published: bool,
+    examples: Sequence[TaskRecord], levels: FactorLevels, design: ItemDesign
 ) -> list[list[dict[str, DisplayedField]]]:
     """Show examples at every rate that they come in."""
-    if not published:
-        return [corrected_shown(example, levels, seed=seed, settings=settings) for example in examples]
+    if not design.published:
+        return [corrected_shown(example, levels, design) for example in examples]
     passes = {
         level: demonstration_pass([nfc(example.text) for example in examples], given)
         for level, given in levels.given.items()
@@ -357,7 +354,7 @@ def examples_shown(
                 },
                 dict.fromkeys(levels.given, parse_operation("none")),
                 field=example.field,
-                language=settings.language,
+                language=design.settings.language,
             )
         ]
         for place, example in enumerate(examples)
@@ -384,58 +381,40 @@ PRINTED = "printed"
 def task_items(
     task: str,
     records: Sequence[Record],
+    design: ItemDesign,
     *,
-    factor: str | None,
-    levels: Mapping[str, OperationSpec],
-    seed: int,
-    settings: ScrambleSettings = DEFAULT,
-    published: bool = False,
-    number: int | None = None,
     exemplars: Sequence[Record] | str = (),
     options: Mapping[str, Any] = NO_OPTIONS,
     pass_over: Sequence[Record] | None = None,
-    on_bad: OnBad = "stop",
-    set_name: str | None = None,
 ) -> TaskItems:
     """Make the items of a task: record by record, each in every condition, behind its examples."""
-    if on_bad not in ("stop", "skip"):
-        raise unknown_name("on_bad:", str(on_bad), ("stop", "skip"))
+    if design.on_bad not in ("stop", "skip"):
+        raise unknown_name("on_bad:", str(design.on_bad), ("stop", "skip"))
     if task == LEXICAL_DECISION:
-        return lexical_decision_items(
-            records,
-            factor=factor,
-            levels=levels,
-            seed=seed,
-            settings=settings,
-            number=number,
-            options=options,
-            on_bad=on_bad,
-            set_name=set_name or task,
-        )
+        return lexical_decision_items(records, design, options)
     if task not in TASKS:
         raise unknown_name("task", task, (*TASKS, LEXICAL_DECISION))
-    chosen = TASKS[task]
-    work = _Work(chosen, FactorLevels.parse(factor, levels), seed, settings, published, dict(options))
-    given = work.examples(exemplars)
+    work = _Work(TASKS[task], replace(design, set_name=design.set_name or task), dict(options))
+    examples = work.examples(exemplars)
     skipped: list[Skipped] = []
     if options.get("unit", "text") != "text":
         records, skipped = work.cut(records)
-    suitable = list(_suitable(work, records, given, skipped, on_bad))
-    shown = work.published(suitable, pass_over or records) if published else None
-    name = set_name or chosen.name
+    suitable = list(_suitable(work, records, examples, skipped))
+    shown = work.published(suitable, pass_over or records) if design.published else None
+    number = design.number
     made: dict[str, list[Item]] = {}
-    for asked in _by_luck(suitable, seed) if number is not None else suitable:
+    for asked in _by_luck(suitable, design.seed) if number is not None else suitable:
         if len(made) == number:
             break
         try:
             conditions = work.corrected(asked) if shown is None else shown[asked.record.record_id]()
-            made[asked.record.record_id] = work.test_items(asked, conditions, name)
+            made[asked.record.record_id] = work.test_items(asked, conditions)
         except Unsuitable as error:
-            _stop_or_skip(error, asked.record, skipped, on_bad)
+            _stop_or_skip(error, asked.record, skipped, design.on_bad)
     if number is not None and not 0 <= number <= len(made):
         raise UserError(f"{number} records were requested, but only {len(made)} suit task {task}")
     drawn = [made[asked.record.record_id] for asked in suitable if asked.record.record_id in made]
-    items = [*work.example_items(given, name), *(item for of_record in drawn for item in of_record)]
+    items = [*work.example_items(examples), *(item for of_record in drawn for item in of_record)]
     return TaskItems(tuple(items), tuple(skipped))
 
 
@@ -444,10 +423,7 @@ class _Work:
     """One call of :func:`task_items`: what holds for all its records."""
 
     task: Task
-    levels: FactorLevels
-    seed: int
-    settings: ScrambleSettings
-    is_published: bool
+    design: ItemDesign
     options: Mapping[str, Any]
 
     def __post_init__(self) -> None:
@@ -455,7 +431,7 @@ class _Work:
         for option in self.options:
             if option not in known:
                 raise unknown_name(f"option of task {self.task.name}:", str(option), known)
-        if self.is_published and self.also:
+        if self.design.published and self.also:
             raise UserError(
                 "also_scramble: only the reading field was scrambled in the published stimuli",
                 mend="Leave also_scramble out, or use the corrected mode.",
@@ -472,7 +448,7 @@ class _Work:
     def demonstration_levels(self) -> FactorLevels:
         factor = self.options.get("demonstration_factor")
         given = self.options.get("demonstrations", "none")
-        if factor is not None and (not isinstance(given, Mapping) or factor == self.levels.factor):
+        if factor is not None and (not isinstance(given, Mapping) or factor == self.design.factor):
             raise UserError(
                 f"demonstration_factor {factor!r} needs a separate name and a mapping of level to operation under "
                 "demonstrations",
@@ -483,10 +459,10 @@ class _Work:
         return FactorLevels.parse(factor, given)
 
     def ask(self, record: Record) -> TaskRecord:
-        if not self.is_published:
+        if not self.design.published:
             require_unlike(record)
         asked = self.task.ask(record, self.field_of(record), self.options)
-        if self.levels.withheld and not (asked.beside or asked.choices):
+        if self.design.factor_levels.withheld and not (asked.beside or asked.choices):
             raise UserError(
                 f"task {self.task.name}: nothing is left to answer where the {asked.field} is withheld",
                 mend="Use withhold in tasks that ask a question about the text or give options.",
@@ -508,7 +484,7 @@ class _Work:
         """Return the sentences of the records, where the task is about sentences."""
         if self.options["unit"] != SENTENCE:
             raise unknown_name("unit", str(self.options["unit"]), ("text", SENTENCE))
-        if self.is_published:
+        if self.design.published:
             raise UserError(
                 "unit: the published passes went over whole texts, not sentences",
                 mend="Leave unit out, or use the corrected mode.",
@@ -518,7 +494,7 @@ class _Work:
             raise UserError(f"words is {bounds!r}; give a lower and an upper bound, such as {list(WORDS)}")
         fields = [reading_field(record, self.options.get("field")) for record in records]
         return sentence_records(
-            records, fields, language=self.settings.language, words=(bounds[0], bounds[1])
+            records, fields, language=self.design.settings.language, words=(bounds[0], bounds[1])
         )
 
     def field_of(self, record: Record) -> str:
@@ -528,59 +504,48 @@ class _Work:
         return reading_field(record, self.options.get("field"))
 
     def corrected(self, asked: TaskRecord) -> list[dict[str, DisplayedField]]:
-        return corrected_shown(asked, self.levels, seed=self.seed, settings=self.settings, also=self.also)
+        return corrected_shown(asked, self.design.factor_levels, self.design, self.also)
 
     def published(
         self, suitable: Sequence[TaskRecord], whole: Sequence[Record]
     ) -> dict[str, Callable[[], list[dict[str, DisplayedField]]]]:
         fields = [reading_field(record, self.options.get("field")) for record in whole]
-        done = published_shown(whole, fields, self.levels, self.settings.language)
+        done = published_shown(whole, fields, self.design.factor_levels, self.design.settings.language)
         by_id = {record.record_id: shown for record, shown in zip(whole, done, strict=True)}
         missing = next((record.record for record in suitable if record.record.record_id not in by_id), None)
         if missing is not None:
             raise UserError(f"{where_is(missing)} is not in the list that the published pass goes over")
         return by_id
 
-    def test_items(
-        self, asked: TaskRecord, conditions: Sequence[Mapping[str, DisplayedField]], set_name: str
-    ) -> list[Item]:
+    def test_items(self, asked: TaskRecord, conditions: Sequence[Mapping[str, DisplayedField]]) -> list[Item]:
+        levels, examples = self.design.factor_levels, self.demonstration_levels
         return [
             item_of(
                 asked,
                 shown,
-                {**crossed, **self.levels.condition(shown[asked.field].level)},
-                seed=self._seed_of(self.levels, shown[asked.field].level),
-                set_name=set_name,
-                role="test",
+                {**examples.condition(example), **levels.condition(shown[asked.field].level)},
+                self._design_of(levels, shown[asked.field].level, "test"),
             )
-            for crossed in self._crossed()
+            for example in examples.given
             for shown in conditions
         ]
 
-    def example_items(self, given: Sequence[TaskRecord], set_name: str) -> list[Item]:
+    def example_items(self, examples: Sequence[TaskRecord]) -> list[Item]:
         levels = self.demonstration_levels
-        shown = examples_shown(
-            given, levels, seed=self.seed, settings=self.settings, published=self.is_published
-        )
         return [
             item_of(
                 asked,
-                condition,
-                levels.condition(condition[asked.field].level),
-                seed=self._seed_of(levels, condition[asked.field].level),
-                set_name=set_name,
-                role="exemplar",
+                shown,
+                levels.condition(shown[asked.field].level),
+                self._design_of(levels, shown[asked.field].level, "exemplar"),
             )
-            for asked, conditions in zip(given, shown, strict=True)
-            for condition in conditions
+            for asked, conditions in zip(examples, examples_shown(examples, levels, self.design), strict=True)
+            for shown in conditions
         ]
 
-    def _crossed(self) -> Iterator[dict[str, str]]:
-        levels = self.demonstration_levels
-        return (levels.condition(level) for level in levels.given)
-
-    def _seed_of(self, levels: FactorLevels, level: str) -> int:
-        return levels.published_seeds[level] if self.is_published else self.seed
+    def _design_of(self, levels: FactorLevels, level: str, role: Role) -> ItemDesign:
+        seed = levels.published_seeds[level] if self.design.published else self.design.seed
+        return replace(self.design, seed=seed, role=role)
 
 
 def _suitable(
@@ -588,11 +553,10 @@ def _suitable(
     records: Sequence[Record],
     examples: Sequence[TaskRecord],
     skipped: list[Skipped],
-    on_bad: OnBad,
 ) -> Iterator[TaskRecord]:
     """Yield records as the task asks them: each text once where the task says so, none that an example shows."""
     shown = {_plain(example.text) for example in examples}
-    first = _first_of_text(work, records) if work.task.one_per_text and not work.is_published else None
+    first = _first_of_text(work, records) if work.task.one_per_text and not work.design.published else None
     seen: set[str] = set()
     for record in records:
         try:
@@ -600,7 +564,7 @@ def _suitable(
             if _plain(asked.text) in shown:
                 raise Unsuitable(f"{where_is(record)}: an example has the same {asked.field}")
         except Unsuitable as error:
-            _stop_or_skip(error, record, skipped, on_bad)
+            _stop_or_skip(error, record, skipped, work.design.on_bad)
             continue
         if first is not None and (twin := first[_plain(asked.text)]) != record.record_id:
             skipped.append(Skipped(record.record_id, record.corpus, f"the same {asked.field} as {twin!r}"))

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from experiment.demo.training.network import build_network, build_tokenizer, save_model
 from experiment.demo.training.recipe import read_recipe
 from stimuli.errors import UserError
+from stimuli.recipes.conditions import ItemDesign
 from stimuli.recipes.lexical_decision import word_records
 from stimuli.recipes.tasks import task_items
 from stimuli.seeds import generator
@@ -93,9 +94,7 @@ def _nonwords(word: str, seed: int) -> set[str]:
         made = task_items(
             "lexical_decision",
             word_records([word], source="wordfreq"),
-            factor="kind",
-            levels=NONWORDS,
-            seed=seed,
+            ItemDesign(factor="kind", levels=NONWORDS, seed=seed),
             options={"fillers": 0},
         )
     except UserError:

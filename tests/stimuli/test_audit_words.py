@@ -11,8 +11,8 @@ from stimuli.audit.audit import audit_items
 from stimuli.covariates import words_covariates
 from stimuli.item import Item, Role
 from stimuli.lexicon.base_words import WordBounds, drawable_words
+from stimuli.recipes.conditions import ItemDesign
 from stimuli.recipes.lexical_decision import lexical_decision_items, word_records
-from stimuli.scramble.conditions import ScrambleSettings
 from tests.stimuli.audited import item, told
 
 
@@ -23,12 +23,8 @@ def words_and_nonwords(bases: int, fillers: int, *, levels: Mapping[str, str]) -
     return list(
         lexical_decision_items(
             records,
-            factor="form",
-            levels=levels,
-            seed=1,
-            settings=ScrambleSettings(language="en"),
-            options={"fillers": fillers},
-            on_bad="skip",
+            ItemDesign(factor="form", levels=levels, seed=1, on_bad="skip"),
+            {"fillers": fillers},
         ).items
     )
 

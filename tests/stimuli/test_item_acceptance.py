@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from stimuli.item import item_schema
-from stimuli.recipes.sentences import sentence_items
+from stimuli.recipes.conditions import ItemDesign
+from stimuli.recipes.sentences import SentenceColumns, sentence_items
 from stimuli.schemas.acceptance import acceptor
-from stimuli.scramble.conditions import ScrambleSettings
 
 ODD = st.one_of(
     st.none(), st.booleans(), st.integers(-2, 2), st.floats(allow_nan=False), st.text(max_size=2), st.just([]), st.just({})
@@ -23,13 +23,9 @@ ODD = st.one_of(
 def line() -> dict[str, Any]:
     (item,) = sentence_items(
         [{"item": "1", "sentence": "The gardener planted several flowers yesterday."}],
-        factor="scramble",
-        levels={"all": "RS-50"},
-        seed=3,
-        settings=ScrambleSettings(language="en"),
-        set_name="here",
-        answer=None,
-    )
+        ItemDesign(factor="scramble", levels={"all": "RS-50"}, seed=3, set_name="here"),
+        SentenceColumns(answer=None),
+    ).items
     return item.to_json()
 
 

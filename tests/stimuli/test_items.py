@@ -12,7 +12,8 @@ import pytest
 
 from stimuli.errors import UserError
 from stimuli.item import Item, Provenance, build_meta, read_items, read_meta, write_items
-from stimuli.recipes.sentences import sentence_items
+from stimuli.recipes.conditions import ItemDesign
+from stimuli.recipes.sentences import SentenceColumns, sentence_items
 
 # The example of docs/contracts.md.
 CONTRACT: dict[str, Any] = {
@@ -89,9 +90,8 @@ def test_the_same_items_give_the_same_bytes(tmp_path: Path) -> None:
     ]
 
     def build(name: str) -> bytes:
-        items = sentence_items(
-            rows, factor="f", levels={"a": "none", "b": "RS-50"}, seed=3, choices=["yes", "no"]
-        )
+        design = ItemDesign(factor="f", levels={"a": "none", "b": "RS-50"}, seed=3)
+        items = sentence_items(rows, design, SentenceColumns(choices=("yes", "no"))).items
         write_items(tmp_path / name, items, build_meta(3))
         return (tmp_path / name).read_bytes()
 

@@ -21,8 +21,8 @@ from stimuli.lexicon.base_words import (
     relation,
 )
 from stimuli.lexicon.neighbourhoods import bigram_frequency
+from stimuli.recipes.conditions import ItemDesign, TaskItems
 from stimuli.recipes.lexical_decision import word_records
-from stimuli.recipes.task_items import TaskItems
 from stimuli.recipes.tasks import task_items
 from stimuli.scramble.conditions import ScrambleSettings
 
@@ -37,9 +37,9 @@ FILLERS = ["umbrella", "window", "table", "blanket", "carpet", "purchase", "favo
 
 def make(words: list[str] | None = None, **changed: Any) -> TaskItems:
     records = word_records(WORDS if words is None else words, source="words.csv", fillers=FILLERS)
-    arguments: dict[str, Any] = {"factor": "nonword", "levels": PAIR, "seed": 4711, "records": records}
-    arguments |= changed
-    return task_items("lexical_decision", arguments.pop("records"), **arguments)
+    records, options = changed.pop("records", records), changed.pop("options", {})
+    design = ItemDesign(**{"factor": "nonword", "levels": PAIR, "seed": 4711} | changed)
+    return task_items("lexical_decision", records, design, options=options)
 
 
 def drawn(number: int = 24, **changed: Any) -> TaskItems:
@@ -236,10 +236,7 @@ def test_our_nonwords_of_real_base_words_are_of_the_same_kind(shared: Path) -> N
     made = task_items(
         "lexical_decision",
         records,
-        factor="nonword",
-        levels=APART,
-        seed=1,
-        on_bad="skip",
+        ItemDesign(factor="nonword", levels=APART, seed=1, on_bad="skip"),
         options={"fillers": 0},
     )
     assert len(made.items) + 2 * len(made.skipped) == 160

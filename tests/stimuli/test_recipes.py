@@ -14,11 +14,12 @@ from stimuli.corpora.realtimeqa import recovery_sentences
 from stimuli.corpora.rows import SourceText
 from stimuli.errors import UserError
 from stimuli.item import Item, build_meta, read_items, write_items
-from stimuli.recipes.conditions import draw_some
+from stimuli.recipes.conditions import ItemDesign, draw_some
 from stimuli.recipes.htest import htest_released_items, htest_rule_items
-from stimuli.recipes.sentences import choose_foils, sentence_items, word_items
+from stimuli.recipes.sentences import choose_foils, word_items
 from stimuli.recipes.task_items import recovery_items
 from stimuli.scramble.conditions import ScrambleSettings
+from tests.stimuli.designs import sentences
 
 POSITIONS = {
     "intact": "none",
@@ -53,7 +54,7 @@ def make(rows: list[dict[str, Any]] = ROWS, **changed: Any) -> list[Item]:
         "choices": ["Yes", "No"],
         "source": "sentences.csv",
     }
-    return sentence_items(rows, **(given | changed))
+    return list(sentences(rows, **(given | changed)).items)
 
 
 def test_each_row_stands_in_every_condition_under_one_id() -> None:
@@ -105,7 +106,7 @@ def test_provenance_says_source_operation_and_seed() -> None:
 
 def test_a_practice_row_is_shown_in_the_condition_that_it_names() -> None:
     rows = [row | {"position": level} for row, level in zip(ROWS, ("final", "intact"), strict=True)]
-    items = make(rows, level_column="position", role="practice")
+    items = make(rows, level="position", role="practice")
     assert [(item.item_id, item.condition, item.role) for item in items] == [
         ("s01", {"position": "final"}, "practice"),
         ("s02", {"position": "intact"}, "practice"),
@@ -135,7 +136,7 @@ def test_missing_columns_levels_and_choices_are_named() -> None:
     with pytest.raises(UserError, match="Did you mean 'question'"):
         make(also_show=["qestion"])
     with pytest.raises(UserError, match="which is no level of the design"):
-        make([ROWS[0] | {"position": "midle"}], level_column="position")
+        make([ROWS[0] | {"position": "midle"}], level="position")
     with pytest.raises(UserError, match="two or more different"):
         make(choices=["Yes", "Yes"])
     with pytest.raises(UserError, match="has no levels"):
@@ -149,7 +150,7 @@ TEXTS = [
 
 
 def test_recovery_asks_for_the_intact_text() -> None:
-    items = recovery_items(TEXTS, factor="scramble", levels={"RS": "RS", "KFL": "KFL"}, seed=1)
+    items = recovery_items(TEXTS, ItemDesign(factor="scramble", levels={"RS": "RS", "KFL": "KFL"}, seed=1))
     assert [item.answer for item in items] == [
         "Words  are scrambled.",
         "Words  are scrambled.",
@@ -161,7 +162,7 @@ def test_recovery_asks_for_the_intact_text() -> None:
 
 def test_published_recovery_follows_the_list_and_says_what_moved() -> None:
     levels = {"intact": "none", "RS": "RS", "KF": "KF"}
-    items = recovery_items(TEXTS, factor="scramble", levels=levels, seed=1, published=True)
+    items = recovery_items(TEXTS, ItemDesign(factor="scramble", levels=levels, seed=1, published=True))
     assert items[0].shown["sentence"] == items[0].answer == "Words are scrambled."
     for item in items:
         shown = item.shown["sentence"]
@@ -177,7 +178,7 @@ def test_published_recovery_items_hold_the_published_stimuli(shared: Path, tmp_p
     published = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     texts = recovery_sentences(load_corpus("realtimeqa", shared / "data/realtimeqa").records)
     levels = {"original": "none", "rs100": "RS", "kf": "KF", "kfl": "KFL"}
-    items = recovery_items(texts, factor="scramble", levels=levels, seed=1, published=True)
+    items = recovery_items(texts, ItemDesign(factor="scramble", levels=levels, seed=1, published=True))
     by_place = [record[level] for record in published for level in levels]
     assert [item.shown["sentence"] for item in items] == by_place
     write_items(tmp_path / "items.jsonl", items[:40], build_meta(1, [shared / "data/realtimeqa"]))
@@ -186,15 +187,17 @@ def test_published_recovery_items_hold_the_published_stimuli(shared: Path, tmp_p
 
 def test_fewer_texts_are_drawn_after_scrambling_and_lie_in_a_larger_draw() -> None:
     texts = [SourceText(f"t{n}", f"Number {n} reading words", "corpus") for n in range(12)]
-    every = recovery_items(texts, factor="f", levels={"KF": "KF"}, seed=1, published=True)
-    some = recovery_items(texts, factor="f", levels={"KF": "KF"}, seed=1, published=True, number=4)
+    every = recovery_items(texts, ItemDesign(factor="f", levels={"KF": "KF"}, seed=1, published=True))
+    some = recovery_items(
+        texts, ItemDesign(factor="f", levels={"KF": "KF"}, seed=1, published=True, number=4)
+    )
     shown = {item.item_id: item.shown for item in every}
     assert len(some) == 4 and all(shown[item.item_id] == item.shown for item in some)
     ids = [text.source_id for text in texts]
     few, more = (draw_some(ids, number, seed=1, key=str) for number in (3, 7))
     assert set(few) < set(more) and sorted(few, key=ids.index) == few
     with pytest.raises(UserError, match="13 texts were requested, but there are 12"):
-        recovery_items(texts, factor="f", levels={"KF": "KF"}, seed=1, number=13)
+        recovery_items(texts, ItemDesign(factor="f", levels={"KF": "KF"}, seed=1, number=13))
 
 
 @pytest.mark.shared
@@ -227,8 +230,10 @@ def test_rule_items_are_items_like_released_ones(tmp_path: Path) -> None:
 
 def test_a_word_is_shown_scrambled_with_itself_and_its_foil_as_choices() -> None:
     items = word_items(
-        ["garden", "market"], foils=["harden", "marker", "danger"], factor="p", levels=POSITIONS, seed=1
-    )
+        ["garden", "market"],
+        ItemDesign(factor="p", levels=POSITIONS, seed=1),
+        foils=["harden", "marker", "danger"],
+    ).items
     assert [item.shown["word"] for item in items[:2]] == ["garden", "agrden"]
     assert items[0].choices == ("garden", "harden") and items[4].choices == ("marker", "market")
     assert {item.answer for item in items} == {"garden", "market"}
@@ -242,11 +247,11 @@ def test_a_foil_is_the_closest_word_of_its_length_and_no_anagram() -> None:
 
 def test_words_that_give_no_item_are_named() -> None:
     with pytest.raises(UserError, match="no foil for 'garden'"):
-        word_items(["garden"], foils=["danger", "tree"], factor="p", levels=POSITIONS, seed=1)
+        word_items(["garden"], ItemDesign(factor="p", levels=POSITIONS, seed=1), foils=["danger", "tree"])
     with pytest.raises(UserError, match="'garden' occurs 2 times"):
-        word_items(["garden", "garden "], foils=["harden"], factor="p", levels=POSITIONS, seed=1)
+        word_items(["garden", "garden "], ItemDesign(factor="p", levels=POSITIONS, seed=1), foils=["harden"])
     with pytest.raises(UserError, match=r"item 'grass': condition 'initial' .* can change no word: 'grass'"):
-        word_items(["grass"], foils=["grade"], factor="p", levels=POSITIONS, seed=1)
+        word_items(["grass"], ItemDesign(factor="p", levels=POSITIONS, seed=1), foils=["grade"])
     with pytest.raises(UserError, match="without spaces") as refused:
-        word_items(["にほんご"], foils=["かたかな"], factor="p", levels=POSITIONS, seed=1)
+        word_items(["にほんご"], ItemDesign(factor="p", levels=POSITIONS, seed=1), foils=["かたかな"])
     assert "set unspaced: change" in str(refused.value)

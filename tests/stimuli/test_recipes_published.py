@@ -13,6 +13,7 @@ from stimuli.corpora.realtimeqa import recovery_sentences
 from stimuli.corpora.rows import SourceText
 from stimuli.errors import UserError
 from stimuli.item import Item, build_meta, read_items, write_items
+from stimuli.recipes.conditions import ItemDesign
 from stimuli.recipes.task_items import recovery_items
 from stimuli.scramble.published import protocols, published_pass
 
@@ -25,7 +26,9 @@ SENTENCES = (
 
 def items_of(operation: str, texts: tuple[str, ...] = SENTENCES) -> list[Item]:
     sources = [SourceText(f"t{place}", text, "corpus") for place, text in enumerate(texts)]
-    return recovery_items(sources, factor="scramble", levels={"it": operation}, seed=1, published=True)
+    return recovery_items(
+        sources, ItemDesign(factor="scramble", levels={"it": operation}, seed=1, published=True)
+    )
 
 
 @pytest.mark.parametrize("name", list(protocols()))
@@ -90,7 +93,7 @@ def test_spaces_are_tidied_for_the_paper_that_did_so_only() -> None:
 def test_names_of_the_released_code_and_both_papers_stand_in_one_factor() -> None:
     texts = [SourceText("t", "The gardener came.", "c")]
     levels = {"base": "base", "kfl": "KFL", "beg": "char_swap_beg"}
-    items = recovery_items(texts, factor="f", levels=levels, seed=1, published=True)
+    items = recovery_items(texts, ItemDesign(factor="f", levels=levels, seed=1, published=True))
     assert [item.provenance["operation"] for item in items] == ["none", "published KFL", "published REO-BEG"]
     assert [item.provenance["seed"] for item in items] == [10, 10, 42]
 
@@ -107,9 +110,11 @@ def test_corrected_items_depend_neither_on_order_nor_on_number(order: list[int],
     levels = {"intact": "none", "RS": "RS-50", "KFL": "KFL"}
     whole = {
         (item.item_id, item.condition["f"]): item.to_json()
-        for item in recovery_items(texts, factor="f", levels=levels, seed=3)
+        for item in recovery_items(texts, ItemDesign(factor="f", levels=levels, seed=3))
     }
-    some = recovery_items([texts[place] for place in order[:number]], factor="f", levels=levels, seed=3)
+    some = recovery_items(
+        [texts[place] for place in order[:number]], ItemDesign(factor="f", levels=levels, seed=3)
+    )
     assert len(some) == 3 * number
     assert all(item.to_json() == whole[item.item_id, item.condition["f"]] for item in some)
 
@@ -120,7 +125,7 @@ def test_the_408_sentences_in_every_condition_are_items_with_a_record_of_what_mo
 ) -> None:
     texts = recovery_sentences(load_corpus("realtimeqa", shared / "data/realtimeqa").records)
     levels = {name: name for name in ("RS-20", "RS-50", "RS-100", "KF", "KFL", "Sub")}
-    items = recovery_items(texts, factor="scramble", levels=levels, seed=1, published=True)
+    items = recovery_items(texts, ItemDesign(factor="scramble", levels=levels, seed=1, published=True))
     assert len(items) == 408 * 6
     for item in items:
         shown = item.shown["sentence"]

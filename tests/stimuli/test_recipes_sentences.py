@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 
 from stimuli.errors import UserError
 from stimuli.item import Item, build_meta, read_items, write_items
+from stimuli.recipes.conditions import TaskItems
 from stimuli.recipes.sentences import (
     ByHand,
     TargetRule,
     describe_by_hand,
     parse_targets,
-    sentence_items,
 )
-from stimuli.recipes.task_items import Skipped
 from stimuli.scramble.conditions import ScrambleSettings
 from stimuli.words import find_words
+from tests.stimuli.designs import sentences
 
 LEVELS: dict[str, Any] = {"intact": "none", "initial": {"transpose": "initial"}, "KFL": "KFL"}
 SENTENCE = "The gardener often watered the old tomatoes in the garden."
@@ -28,6 +28,10 @@ QUESTION = {"question": "Were the tomatoes watered?", "answer": "Yes"}
 
 
 def make(*rows: dict[str, Any], **changed: Any) -> list[Item]:
+    return list(made_of(*rows, **changed).items)
+
+
+def made_of(*rows: dict[str, Any], **changed: Any) -> TaskItems:
     table = [{"item": f"s{place}", **QUESTION, **row} for place, row in enumerate(rows, 1)]
     chosen: dict[str, Any] = {
         "factor": "position",
@@ -37,7 +41,7 @@ def make(*rows: dict[str, Any], **changed: Any) -> list[Item]:
         "choices": ["Yes", "No"],
         "source": "sentences.csv",
     }
-    return sentence_items(table, **(chosen | changed))
+    return sentences(table, **(chosen | changed))
 
 
 def changed(items: list[Item]) -> dict[str, list[str]]:
@@ -255,12 +259,11 @@ def test_bad_rows_are_skipped_and_listed_where_the_study_allows() -> None:
         BY_HAND | {"answer": "Perhaps"},
         BY_HAND | {"item": ""},
     ]
-    skipped: list[Skipped] = []
-    items = make(BY_HAND, *bad, BY_HAND, levels=HAND_LEVELS, settings=STARRED, skipped=skipped)
-    assert [item.item_id for item in items] == ["s1"] * 4 + ["s6"] * 4
-    assert [one.record_id for one in skipped] == ["s2", "s3", "s4", "row 5"]
+    made = made_of(BY_HAND, *bad, BY_HAND, levels=HAND_LEVELS, settings=STARRED, on_bad="skip")
+    assert [item.item_id for item in made.items] == ["s1"] * 4 + ["s6"] * 4
+    assert [one.record_id for one in made.skipped] == ["s2", "s3", "s4", "row 5"]
     for one, said in zip(
-        skipped, ("has 2 words", "no word is starred", "none of the choices", "is empty"), strict=True
+        made.skipped, ("has 2 words", "no word is starred", "none of the choices", "is empty"), strict=True
     ):
         assert said in one.reason and one.corpus == "sentences.csv"
 

@@ -8,10 +8,10 @@ import pytest
 
 from stimuli.corpora.rows import SourceText
 from stimuli.item import Item
-from stimuli.recipes.conditions import describe_conditions
-from stimuli.recipes.sentences import sentence_items
+from stimuli.recipes.conditions import ItemDesign, describe_conditions
 from stimuli.recipes.task_items import recovery_items
 from stimuli.scramble.conditions import ScrambleSettings
+from tests.stimuli.designs import sentences
 
 ROWS = [
     {"item": "s1", "sentence": "The *gardener* watered *tomatoes*."},
@@ -19,7 +19,7 @@ ROWS = [
 ]
 
 
-def sentences(**changed: Any) -> list[Item]:
+def made(**changed: Any) -> list[Item]:
     chosen: dict[str, Any] = {
         "factor": "position",
         "levels": {"intact": "none", "initial": {"transpose": "initial"}, "KFL": "KFL"},
@@ -27,11 +27,11 @@ def sentences(**changed: Any) -> list[Item]:
         "answer": None,
         "settings": ScrambleSettings(words="starred"),
     }
-    return sentence_items(ROWS, **(chosen | changed))
+    return list(sentences(ROWS, **(chosen | changed)).items)
 
 
 def test_each_condition_has_a_row_with_what_it_changed() -> None:
-    intact, initial, _ = describe_conditions(sentences())
+    intact, initial, _ = describe_conditions(made())
     assert [intact.condition, initial.condition] == [{"position": "intact"}, {"position": "initial"}]
     assert (intact.items, intact.changed_words, intact.share_changed, intact.displaced) == (2, 0, 0, 0)
     assert (initial.items, initial.changed_words) == (2, 1.5)
@@ -42,7 +42,7 @@ def test_each_condition_has_a_row_with_what_it_changed() -> None:
 
 
 def test_words_left_intact_are_counted_by_reason() -> None:
-    intact, initial, keep = describe_conditions(sentences())
+    intact, initial, keep = describe_conditions(made())
     assert intact.left_intact == {}
     assert initial.left_intact == keep.left_intact == {"too short": 1}
 
@@ -51,7 +51,7 @@ def test_substituted_inserted_and_deleted_letters_are_summed() -> None:
     texts = [SourceText(f"t{place}", "The gardener came.", "c") for place in range(3)]
     levels = {name: name for name in ("SUB", "DEL-END", "INS-INT_2")}
     rows = describe_conditions(
-        recovery_items(texts, factor="scramble", levels=levels, seed=1, published=True)
+        recovery_items(texts, ItemDesign(factor="scramble", levels=levels, seed=1, published=True))
     )
     assert [(row.substituted, row.inserted, row.deleted) for row in rows] == [
         (45, 0, 0),
@@ -65,7 +65,9 @@ def test_displacement_is_the_mean_over_the_letters_that_left_their_place() -> No
     texts = [SourceText("t", "Some gardeners came.", "c")]
     levels: dict[str, Any] = {"swap": {"transpose": "internal"}, "REV": "REO-REV", "SUB": "SUB"}
     swap, reverse, substituted = describe_conditions(
-        recovery_items(texts, factor="scramble", levels=levels, seed=1, settings=ScrambleSettings())
+        recovery_items(
+            texts, ItemDesign(factor="scramble", levels=levels, seed=1, settings=ScrambleSettings())
+        )
     )
     assert (swap.displaced, swap.displacement) == (2, 1)
     assert reverse.displacement > 2 * swap.displacement
@@ -75,7 +77,9 @@ def test_displacement_is_the_mean_over_the_letters_that_left_their_place() -> No
 def test_words_that_change_places_are_as_far_apart_as_they_stood() -> None:
     texts = [SourceText("t", "One two three.", "c")]
     (row,) = describe_conditions(
-        recovery_items(texts, factor="order", levels={"turned": "WORD-REO-REV"}, seed=1, published=True)
+        recovery_items(
+            texts, ItemDesign(factor="order", levels={"turned": "WORD-REO-REV"}, seed=1, published=True)
+        )
     )
     assert (row.displaced, row.displacement) == (2, 2)
 
@@ -84,7 +88,7 @@ def test_moved_words_count_as_changed_and_moved_sentences_apart() -> None:
     texts = [SourceText("t", "One two three. Four five.", "c")]
     levels = {"words": "WORD-REO-REV", "sentences": "SENT-REO-REV"}
     words, whole = describe_conditions(
-        recovery_items(texts, factor="order", levels=levels, seed=1, published=True)
+        recovery_items(texts, ItemDesign(factor="order", levels=levels, seed=1, published=True))
     )
     assert (words.changed_words, words.share_changed, words.moved_sentences) == (4, 0.8, 0)
     assert (whole.changed_words, whole.share_changed, whole.moved_sentences) == (0, 0, 2)
@@ -96,7 +100,7 @@ def test_words_that_took_fewer_than_the_count_are_counted_by_how_many_they_took(
     for eligibility, fewer in (("common", {}), ("own", {1: 2})):
         settings = ScrambleSettings(eligibility=eligibility, avoid_real_words=False)  # type: ignore[arg-type]
         one, four = describe_conditions(
-            recovery_items(texts, factor="k", levels=levels, seed=1, settings=settings)
+            recovery_items(texts, ItemDesign(factor="k", levels=levels, seed=1, settings=settings))
         )
         assert (one.asked, four.asked) == (1, 4)
         assert one.fewer == {} and four.fewer == fewer

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from stimuli.corpora.corpus import Record
 from stimuli.errors import UserError
 from stimuli.item import Item, build_meta, write_items
-from stimuli.recipes.task_items import TaskItems
+from stimuli.recipes.conditions import ItemDesign, TaskItems
 from stimuli.recipes.tasks import TASKS, task_items, worked
 from stimuli.scramble.conditions import ScrambleSettings
 
@@ -66,8 +66,9 @@ PROGRAM = {
 
 
 def make(task: str, *records: Record, **changed: Any) -> TaskItems:
-    given: dict[str, Any] = {"factor": "text", "levels": LEVELS, "seed": 4711}
-    return task_items(task, records or (record(),), **(given | changed))
+    asked = {name: changed.pop(name) for name in ("options", "exemplars") if name in changed}
+    design = ItemDesign(**{"factor": "text", "levels": LEVELS, "seed": 4711} | changed)
+    return task_items(task, records or (record(),), design, **asked)
 
 
 def by_level(items: TaskItems, item_id: str = "r1") -> dict[str, Item]:

@@ -11,7 +11,7 @@ import pytest
 from stimuli.corpora.corpus import Record
 from stimuli.errors import UserError
 from stimuli.item import Item
-from stimuli.recipes.task_items import TaskItems
+from stimuli.recipes.conditions import ItemDesign, TaskItems
 from stimuli.recipes.tasks import printed_examples, task_items
 
 RATES = {"RS-0": "none", "RS-20": "RS-20", "RS-50": "RS-50", "RS-100": "RS-100"}
@@ -30,14 +30,9 @@ TESTS = (
 
 
 def make(**changed: Any) -> TaskItems:
-    given: dict[str, Any] = {
-        "factor": "question",
-        "levels": {"RS-0": "none", "RS-100": "RS"},
-        "seed": 1,
-        "exemplars": "printed",
-        "options": CROSSED,
-    }
-    return task_items("problem", changed.pop("records", TESTS), **(given | changed))
+    records, options = changed.pop("records", TESTS), changed.pop("options", CROSSED)
+    design = ItemDesign(factor="question", levels={"RS-0": "none", "RS-100": "RS"}, seed=1, **changed)
+    return task_items("problem", records, design, exemplars="printed", options=options)
 
 
 def examples(items: TaskItems) -> list[Item]:
@@ -76,10 +71,7 @@ def test_printed_sentences_come_out_as_in_the_released_prompt(shared: Path) -> N
     made = task_items(
         "recover",
         [sentence],
-        factor="text",
-        levels={"KFL": "KFL"},
-        seed=1,
-        published=True,
+        ItemDesign(factor="text", levels={"KFL": "KFL"}, seed=1, published=True),
         exemplars="printed",
         options={"demonstrations": "RS-50"},
     )

@@ -12,7 +12,7 @@ from stimuli.corpora import load_corpus
 from stimuli.corpora.realtimeqa import plain_text
 from stimuli.errors import UserError
 from stimuli.item import Item
-from stimuli.recipes.task_items import TaskItems
+from stimuli.recipes.conditions import ItemDesign, TaskItems
 from stimuli.recipes.tasks import published_list, task_items
 
 pytestmark = pytest.mark.shared
@@ -33,10 +33,7 @@ def published(shared: Path, corpus: str, task: str, levels: dict[str, str], **ch
     return task_items(
         task,
         listed.records,
-        factor="text",
-        levels=levels,
-        seed=1,
-        published=True,
+        ItemDesign(factor="text", levels=levels, seed=1, published=True),
         pass_over=listed.pass_over,
         **changed,
     )
@@ -75,13 +72,13 @@ def test_the_408_sentences_to_recover_are_the_published_ones(shared: Path) -> No
 
 def test_a_pass_over_the_questions_alone_gives_other_strings(shared: Path) -> None:
     listed = published_list("realtimeqa", shared / "data" / "realtimeqa", task="question")
-    some = {"factor": "text", "levels": {"rs50": "RS-50"}, "seed": 1, "published": True}
-    alone = task_items("question", listed.records, **some)
-    whole = task_items("question", listed.records, pass_over=listed.pass_over, **some)
+    some = ItemDesign(factor="text", levels={"rs50": "RS-50"}, seed=1, published=True)
+    alone = task_items("question", listed.records, some)
+    whole = task_items("question", listed.records, some, pass_over=listed.pass_over)
     assert len(alone.items) == len(whole.items)
     assert sum(a.shown != b.shown for a, b in zip(alone.items, whole.items, strict=True)) > 300
     with pytest.raises(UserError, match="is not in the list that the published pass goes over"):
-        task_items("question", listed.records, pass_over=listed.records[:9], **some)
+        task_items("question", listed.records, some, pass_over=listed.records[:9])
 
 
 def test_the_dialogue_that_the_paper_prints_comes_out_of_the_pass_over_dream(shared: Path) -> None:
@@ -139,15 +136,7 @@ def test_every_labelled_record_of_a_corpus_suits_its_task(
     shared: Path, corpus: str, split: str | None, task: str, items: int, skipped: int
 ) -> None:
     records = load_corpus(corpus, shared / "data" / corpus, split=split).records
-    made = task_items(
-        task,
-        records,
-        factor=None,
-        levels={},
-        seed=1,
-        number=items or None,
-        on_bad="skip",
-    )
+    made = task_items(task, records, ItemDesign(seed=1, number=items or None, on_bad="skip"))
     assert len(made.items) == items
     assert len(made.skipped) == skipped
     for item in made.items:

@@ -1,0 +1,18 @@
+"""Items of sentences from named settings: those of the design and those of the columns, as tests write them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+from stimuli.recipes.conditions import ItemDesign, TaskItems
+from stimuli.recipes.sentences import SentenceColumns, sentence_items
+
+
+def sentences(rows: Sequence[Mapping[str, Any]], **settings: Any) -> TaskItems:
+    """Make items of rows; a setting that names a field of the columns is one of them, all others are the design's."""
+    of_columns = {field.name for field in fields(SentenceColumns)}
+    columns = {name: value for name, value in settings.items() if name in of_columns}
+    design = {name: value for name, value in settings.items() if name not in of_columns}
+    return sentence_items(rows, ItemDesign(**design), SentenceColumns(**columns))
