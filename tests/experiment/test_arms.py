@@ -71,7 +71,7 @@ def asked_in(plan: dict[str, Any]) -> list[dict[str, Any]]:
     return [trial for trial in trials_of(plan) if not trial["is_practice"]]
 
 
-def test_letters_of_a_text_are_replaced_and_all_else_stays(tmp_path: Path) -> None:
+def test_letters_of_a_text_are_replaced_and_all_else_stays(tmp_path):
     items = make_items(study(tmp_path / "s", HTEST)).items
     by_id: dict[str, dict[str, Any]] = {}
     for item in items:
@@ -90,7 +90,7 @@ def test_letters_of_a_text_are_replaced_and_all_else_stays(tmp_path: Path) -> No
     assert len(exemplars) == 12 and not any(item.changes for item in exemplars)
 
 
-def test_both_classes_meet_every_level_in_every_list(tmp_path: Path) -> None:
+def test_both_classes_meet_every_level_in_every_list(tmp_path):
     """Classes take turns in the file: counted together, one list would show all A intact and all B replaced."""
     made = study(tmp_path / "s", HTEST)
     items = make_items(made).items
@@ -102,7 +102,7 @@ def test_both_classes_meet_every_level_in_every_list(tmp_path: Path) -> None:
         assert set(cells.values()) == {3} and len(cells) == 12
 
 
-def test_sessions_see_right_examples_none_or_labels_that_tell_nothing(tmp_path: Path) -> None:
+def test_sessions_see_right_examples_none_or_labels_that_tell_nothing(tmp_path):
     made = study(tmp_path / "s", HTEST)
     build_study(made)
     found: dict[str, list[dict[str, Any]]] = {}
@@ -130,7 +130,7 @@ def test_sessions_see_right_examples_none_or_labels_that_tell_nothing(tmp_path: 
     )
 
 
-def test_models_and_people_read_the_same_arms(tmp_path: Path) -> None:
+def test_models_and_people_read_the_same_arms(tmp_path):
     made = study(tmp_path / "s", HTEST)
     build_study(made)
     sessions = list(plan_sessions(made, "guess", ModelSettings("baseline:random"), {"kind": "baseline"}))
@@ -147,7 +147,7 @@ def test_models_and_people_read_the_same_arms(tmp_path: Path) -> None:
     assert by_level == {"right": 144, "none": 144, "shuffled": 144}
 
 
-def test_a_geometry_question_is_asked_of_other_symbols_or_left_out(tmp_path: Path) -> None:
+def test_a_geometry_question_is_asked_of_other_symbols_or_left_out(tmp_path):
     made = study(tmp_path / "s", GEOMETRY)
     items = make_items(made).items
     assert len(items) == 144
@@ -184,9 +184,7 @@ def test_a_geometry_question_is_asked_of_other_symbols_or_left_out(tmp_path: Pat
         (("none.md}", "gone.md}"), "'gone.md', which is not in the study's folder"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_an_arm_is_said_with_its_line(
-    tmp_path: Path, change: tuple[str, str], said: str
-) -> None:
+def test_what_cannot_be_an_arm_is_said_with_its_line(tmp_path, change, said):
     with pytest.raises(UserError) as fault:
         study(tmp_path / "s", HTEST, change)
     assert said in str(fault.value) and "study.yaml, line " in str(fault.value)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -43,7 +42,7 @@ def asks(test: str, setup: str = "") -> list[str]:
         ("assert True", []),
     ],
 )
-def test_a_program_is_asked_only_for_what_it_alone_can_say(test: str, asked: list[str]) -> None:
+def test_a_program_is_asked_only_for_what_it_alone_can_say(test, asked):
     examined = examine(test)
     assert asks(test) == asked and not examined.on_trust
     assert len(examined.steps) == len(asked) == examined.asked
@@ -63,7 +62,7 @@ CHECK += "inner = lambda got, wanted: abs(got - wanted) < TOLERANCE"
         ("assert f(3) == 5", "def f(x):\n    pass", ["f(3)"]),
     ],
 )
-def test_functions_of_a_setup_run_in_the_judge(test: str, setup: str, asked: list[str]) -> None:
+def test_functions_of_a_setup_run_in_the_judge(test, setup, asked):
     assert asks(test, setup) == asked and not examine(test, setup).on_trust
 
 
@@ -83,11 +82,11 @@ def test_functions_of_a_setup_run_in_the_judge(test: str, setup: str, asked: lis
         ("assert check(f(3), 5)", "import functools\ncheck = functools.partial(max)"),
     ],
 )
-def test_a_truth_that_only_the_program_can_tell_is_marked_as_held_on_trust(test: str, setup: str) -> None:
+def test_a_truth_that_only_the_program_can_tell_is_marked_as_held_on_trust(test, setup):
     assert examine(test, setup).on_trust
 
 
-def test_a_program_cannot_replace_the_functions_of_a_setup() -> None:
+def test_a_program_cannot_replace_the_functions_of_a_setup():
     require_or_skip()
     setup = "def check(got, wanted):\n    return sorted(got) == wanted"
     test = "assert check(f(3), [1, 2, 3])"
@@ -110,11 +109,11 @@ def test_a_program_cannot_replace_the_functions_of_a_setup() -> None:
         "try:\n    f(1)\nexcept ValueError:\n    pass\nelse:\n    assert False",
     ],
 )
-def test_what_cannot_be_taken_apart_is_marked_as_held_on_trust(test: str) -> None:
+def test_what_cannot_be_taken_apart_is_marked_as_held_on_trust(test):
     assert examine(test).on_trust
 
 
-def test_every_test_of_mbpp_is_taken_apart(shared: Path) -> None:
+def test_every_test_of_mbpp_is_taken_apart(shared):
     lines = (shared / "data" / "mbpp" / "mbpp.jsonl").read_text("utf-8").splitlines()
     tests = [
         (test, record["test_setup_code"])
@@ -138,14 +137,14 @@ def test_every_test_of_mbpp_is_taken_apart(shared: Path) -> None:
         ("type('S', (str,), {'__str__': lambda s: 'z'})('a')", "'a'"),
     ],
 )  # fmt: skip
-def test_plain_values_reach_the_judge_as_they_are(returned: str, expected: str) -> None:
+def test_plain_values_reach_the_judge_as_they_are(returned, expected):
     require_or_skip()
     tests = [f"assert f() == {expected}", f"assert f() != [{expected}]"]
     ran = run_program(f"def f():\n    return {returned}", tests)
     assert (ran.fate, ran.why) == ("passed", None)
 
 
-def test_names_of_earlier_statements_and_of_the_program_s_setup_are_asked_for() -> None:
+def test_names_of_earlier_statements_and_of_the_program_s_setup_are_asked_for():
     require_or_skip()
     program = "class Node:\n    def __init__(self, x):\n        self.x = x\ndef f(node):\n    return node.x"
     test = "a = f(root)\nassert a == 7\na = a + 1\nassert a == 8"

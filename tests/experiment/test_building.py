@@ -50,18 +50,14 @@ WORDS = [
 ]
 
 
-def test_a_level_that_picks_no_row_is_told_with_the_values_that_there_are(
-    word_study: Callable[..., Study],
-) -> None:
+def test_a_level_that_picks_no_row_is_told_with_the_values_that_there_are(word_study):
     study = word_study({"high": {"where": {"band": "high"}}, "mid": {"where": {"band": "medium"}}})
     with pytest.raises(UserError, match="there is no row in which band is 'medium'") as error:
         make_items(study)
     assert error.value.mend == "Column 'band' holds 'high', 'low'. Name one of these, or add rows."
 
 
-def test_an_empty_table_is_told_with_what_belongs_there(
-    word_study: Callable[..., Study], tmp_path: Path
-) -> None:
+def test_an_empty_table_is_told_with_what_belongs_there(word_study, tmp_path):
     study = word_study({"high": {"where": {"band": "high"}}, "low": {"where": {"band": "low"}}})
     (tmp_path / "words.csv").write_text("", encoding="utf-8")
     with pytest.raises(UserError, match="holds no rows") as error:
@@ -69,9 +65,7 @@ def test_an_empty_table_is_told_with_what_belongs_there(
     assert error.value.mend
 
 
-def test_a_row_with_too_few_cells_is_told_with_the_file_as_the_study_names_it(
-    word_study: Callable[..., Study], tmp_path: Path
-) -> None:
+def test_a_row_with_too_few_cells_is_told_with_the_file_as_the_study_names_it(word_study, tmp_path):
     study = word_study({"high": {"where": {"band": "high"}}, "low": {"where": {"band": "low"}}})
     with (tmp_path / "words.csv").open("a", encoding="utf-8") as stream:
         stream.write("lonely,cell\n")
@@ -118,14 +112,14 @@ def flow(value: Any) -> str:
 ROWS = {"high": {"where": {"band": "high"}}, "low": {"where": {"band": "low"}}}
 
 
-def test_levels_that_pick_rows_show_each_item_in_its_own_level_only(word_study: Callable[..., Study]) -> None:
+def test_levels_that_pick_rows_show_each_item_in_its_own_level_only(word_study):
     items = make_items(word_study(ROWS)).items
     assert [item.condition["band"] for item in items] == ["high"] * 15 + ["low"] * 15
     assert len({item.item_id for item in items}) == 30
     assert all(item.shown["word"] == item.answer for item in items)
 
 
-def test_matched_sets_agree_on_the_users_own_norms(word_study: Callable[..., Study]) -> None:
+def test_matched_sets_agree_on_the_users_own_norms(word_study):
     before = make_items(word_study(ROWS)).items
     made = make_items(word_study(ROWS, {"on": {"aoa": 0.8}}))
     with (Path(made.sources[0])).open(encoding="utf-8") as stream:
@@ -139,7 +133,7 @@ def test_matched_sets_agree_on_the_users_own_norms(word_study: Callable[..., Stu
     assert any(remark.startswith("matched sets (high: ") for remark in made.remarks)
 
 
-def test_a_match_that_cannot_be_made_is_named_with_its_line(word_study: Callable[..., Study]) -> None:
+def test_a_match_that_cannot_be_made_is_named_with_its_line(word_study):
     with pytest.raises(
         UserError, match=r"study.yaml, line \d+: materials.match: a group has only 15 cand"
     ) as error:
@@ -147,9 +141,7 @@ def test_a_match_that_cannot_be_made_is_named_with_its_line(word_study: Callable
     assert "(candidates)" not in str(error.value)
 
 
-def test_items_shown_together_in_one_condition_are_balanced_over_lists(
-    word_study: Callable[..., Study],
-) -> None:
+def test_items_shown_together_in_one_condition_are_balanced_over_lists(word_study):
     levels = {"intact": "none", "internal": {"transpose": "internal"}, "final": {"transpose": "final"}}
     made = make_items(word_study(levels, {"on": {"aoa": {"smd": 0.1}}}))
     order = list(dict.fromkeys(item.item_id for item in made.items))
@@ -161,14 +153,12 @@ def test_items_shown_together_in_one_condition_are_balanced_over_lists(
         assert smd is not None and abs(smd) <= 0.10
 
 
-def test_a_factor_either_picks_rows_or_scrambles(word_study: Callable[..., Study]) -> None:
+def test_a_factor_either_picks_rows_or_scrambles(word_study):
     with pytest.raises(UserError, match="some levels pick rows"):
         word_study({"high": {"where": {"band": "high"}}, "low": "none"})
 
 
-def test_a_word_that_cannot_change_is_named_and_left_out_where_the_study_allows(
-    word_study: Callable[..., Study], tmp_path: Path
-) -> None:
+def test_a_word_that_cannot_change_is_named_and_left_out_where_the_study_allows(word_study, tmp_path):
     levels = {"intact": "none", "final": {"transpose": "final"}}
     study = word_study(levels)
     words = (tmp_path / "words.csv").read_text("utf-8").replace("garden,nedrag", "castle,nedrag")
@@ -204,7 +194,7 @@ def decision(folder: Path, keys: str, more: str = "") -> Study:
     return load_study(folder)
 
 
-def test_the_labels_of_a_lexical_decision_are_those_of_the_keys(tmp_path: Path) -> None:
+def test_the_labels_of_a_lexical_decision_are_those_of_the_keys(tmp_path):
     keys = "{palabra: j, otra: f}"
     with pytest.raises(
         UserError, match="answers are word and nonword, and the keys are for palabra and otra"
@@ -215,7 +205,7 @@ def test_the_labels_of_a_lexical_decision_are_those_of_the_keys(tmp_path: Path) 
     assert all(item.choices is None or item.answer in item.choices for item in items)
 
 
-def test_a_word_that_makes_no_nonword_is_named_with_its_line(tmp_path: Path) -> None:
+def test_a_word_that_makes_no_nonword_is_named_with_its_line(tmp_path):
     study = decision(tmp_path, "{word: j, nonword: f}")
     (tmp_path / "words.csv").write_text(
         "word,role\n# names stay out,\ngarden,\nsee,\ntravel,filler\n", "utf-8"
@@ -265,8 +255,6 @@ def sentences(folder: Path, role: str = "filler", keys: str = "{'yes': j, 'no': 
     ("changed", "says"),
     [({"role": "fillr"}, "role is 'fillr'"), ({"keys": "{'Yes': j, 'No': f}"}, "answer 'yes'")],
 )
-def test_a_role_or_answer_that_nobody_could_mean_is_named(
-    tmp_path: Path, changed: dict[str, str], says: str
-) -> None:
+def test_a_role_or_answer_that_nobody_could_mean_is_named(tmp_path, changed, says):
     with pytest.raises(UserError, match=says):
         make_items(sentences(tmp_path, **changed))

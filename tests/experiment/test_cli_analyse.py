@@ -53,7 +53,7 @@ def analyse(folder: Path, table: pd.DataFrame, *options: str) -> Result:
     return CliRunner().invoke(main, ["analyse", str(file), *usual, *options])
 
 
-def test_people_and_models_of_a_table_are_those_of_a_study(rows: pd.DataFrame, tmp_path: Path) -> None:
+def test_people_and_models_of_a_table_are_those_of_a_study(rows, tmp_path):
     rows["acc"] = rows["acc"].astype(float)
     rows.loc[3, ["acc", "rt"]] = np.nan
     roles = Roles("who", "item", {"cond": ["b", "a"]}, "acc", "rt", model="agent=m-1,m-2", seconds=True)
@@ -73,9 +73,7 @@ def test_people_and_models_of_a_table_are_those_of_a_study(rows: pd.DataFrame, t
     assert found == {"correct": ("human", "m-1", "m-2"), "rt": ("human",)}
 
 
-def test_ratings_of_people_and_models_are_compared_in_scale_points(
-    rows: pd.DataFrame, tmp_path: Path
-) -> None:
+def test_ratings_of_people_and_models_are_compared_in_scale_points(rows, tmp_path):
     rng = np.random.default_rng(3)
     rows["rated"] = np.round(3.5 + (rows["cond"] == "b") + rng.normal(0, 1, len(rows)))
     rows.loc[7, "rated"] = np.nan
@@ -109,7 +107,7 @@ def test_ratings_of_people_and_models_are_compared_in_scale_points(
     )
 
 
-def test_all_problems_are_named_at_once_and_nothing_is_written(rows: pd.DataFrame, tmp_path: Path) -> None:
+def test_all_problems_are_named_at_once_and_nothing_is_written(rows, tmp_path):
     rows.loc[[4, 5], "acc"] = 2
     rows.loc[6, "rt"] = -0.4
     rows.loc[7, "cond"] = "B"
@@ -142,16 +140,14 @@ def test_all_problems_are_named_at_once_and_nothing_is_written(rows: pd.DataFram
         ({"who": "p1"}, ["--correct", "acc"], "all rows are of 'p1'"),
     ],
 )
-def test_a_table_that_cannot_be_analysed_is_refused(
-    changes: dict[str, str], options: list[str], says: str, rows: pd.DataFrame, tmp_path: Path
-) -> None:
+def test_a_table_that_cannot_be_analysed_is_refused(changes, options, says, rows, tmp_path):
     done = analyse(tmp_path, rows[rows["agent"] == "human"].assign(**changes), *options)
     assert done.exit_code == 2 and says in done.output
 
 
 @pytest.mark.r
 @pytest.mark.full
-def test_r_recomputes_differences_of_ratings(rows: pd.DataFrame, tmp_path: Path) -> None:
+def test_r_recomputes_differences_of_ratings(rows, tmp_path):
     rng = np.random.default_rng(3)
     rows["rated"] = np.clip(np.round(3.5 + (rows["cond"] == "b") + rng.normal(0, 1, len(rows))), 1, 7)
     done = analyse(tmp_path, rows, "--rating", "rated", "--model", "agent=m-1,m-2")
@@ -162,7 +158,7 @@ def test_r_recomputes_differences_of_ratings(rows: pd.DataFrame, tmp_path: Path)
 
 
 @pytest.mark.full
-def test_a_table_has_the_report_of_a_study(rows: pd.DataFrame, tmp_path: Path) -> None:
+def test_a_table_has_the_report_of_a_study(rows, tmp_path):
     asked = ["--correct", "acc", "--rt", "rt", "--seconds", "--model", "agent=m-1,m-2"]
     done = analyse(tmp_path, rows, *asked)
     assert done.exit_code == 0, done.output

@@ -20,7 +20,7 @@ def folder_state(folder: Path) -> dict[str, bytes]:
     return {str(f.relative_to(folder)): f.read_bytes() for f in sorted(folder.rglob("*")) if f.is_file()}
 
 
-def test_help_groups_the_commands_by_what_a_user_is_doing() -> None:
+def test_help_groups_the_commands_by_what_a_user_is_doing():
     told = wrods("--help").output
     places = [told.index(section) for section in SECTIONS]
     assert places == sorted(places)
@@ -28,7 +28,7 @@ def test_help_groups_the_commands_by_what_a_user_is_doing() -> None:
 
 
 @pytest.mark.parametrize("name", [name for names in SECTIONS.values() for name in names])
-def test_every_command_explains_itself_with_an_example(name: str) -> None:
+def test_every_command_explains_itself_with_an_example(name):
     told = wrods(name, "--help")
     assert told.exit_code == 0
     assert f"wrods {name}" in told.output
@@ -36,14 +36,14 @@ def test_every_command_explains_itself_with_an_example(name: str) -> None:
     assert "\\b" not in told.output, "a mark for the layout of the help is not shown"
 
 
-def test_a_misspelt_command_names_the_nearest() -> None:
+def test_a_misspelt_command_names_the_nearest():
     told = wrods("chekc", "x")
     assert told.exit_code == 2
     assert "Did you mean `wrods check`?" in told.output
 
 
 @pytest.mark.parametrize("template", [name for name in sorted(templates()) if not parts_of(name)])
-def test_each_template_checks_and_builds_as_it_comes(template: str, tmp_path: Path) -> None:
+def test_each_template_checks_and_builds_as_it_comes(template, tmp_path):
     folder = tmp_path / "My Study"
     assert wrods("new", folder, "--from", template).exit_code == 0
     checked = wrods("check", folder)
@@ -57,7 +57,7 @@ def test_each_template_checks_and_builds_as_it_comes(template: str, tmp_path: Pa
     assert "study: my-study" in (folder / "study.yaml").read_text("utf-8")
 
 
-def test_two_builds_give_the_same_bytes(tmp_path: Path) -> None:
+def test_two_builds_give_the_same_bytes(tmp_path):
     for name in ("one", "two"):
         wrods("new", tmp_path / name, "--from", "letter-position")
         (tmp_path / name / "study.yaml").write_text(
@@ -68,14 +68,14 @@ def test_two_builds_give_the_same_bytes(tmp_path: Path) -> None:
     assert (tmp_path / "one" / "items.jsonl").read_bytes() == (tmp_path / "two" / "items.jsonl").read_bytes()
 
 
-def test_check_writes_nothing(tmp_path: Path) -> None:
+def test_check_writes_nothing(tmp_path):
     wrods("new", tmp_path / "s")
     before = folder_state(tmp_path)
     assert wrods("check", tmp_path / "s", "--explain").exit_code == 0
     assert folder_state(tmp_path) == before
 
 
-def test_check_says_of_fewer_items_than_conditions_that_a_session_lacks_some(tmp_path: Path) -> None:
+def test_check_says_of_fewer_items_than_conditions_that_a_session_lacks_some(tmp_path):
     wrods("new", tmp_path / "s", "--from", "letter-position")
     sentences = tmp_path / "s" / "sentences.csv"
     kept = sentences.read_text("utf-8").splitlines(keepends=True)[:4]
@@ -86,7 +86,7 @@ def test_check_says_of_fewer_items_than_conditions_that_a_session_lacks_some(tmp
     assert sorted(numbers["trials_per_cell"].values()) == [0, 1, 1, 1]
 
 
-def test_new_overwrites_nothing(tmp_path: Path) -> None:
+def test_new_overwrites_nothing(tmp_path):
     (tmp_path / "s").mkdir()
     (tmp_path / "s" / "mine.txt").write_text("keep", "utf-8")
     told = wrods("new", tmp_path / "s")
@@ -110,9 +110,7 @@ def test_new_overwrites_nothing(tmp_path: Path) -> None:
         ("sentences.csv", "*gardener* watered the *tomatoes*", "gardener watered the tomatoes", "s01"),
     ],
 )
-def test_wrong_materials_are_named_without_a_traceback(
-    file: str, old: str, new: str, said: str, tmp_path: Path
-) -> None:
+def test_wrong_materials_are_named_without_a_traceback(file, old, new, said, tmp_path):
     wrods("new", tmp_path / "s")
     changed = tmp_path / "s" / file
     text = changed.read_text("utf-8")
@@ -125,7 +123,7 @@ def test_wrong_materials_are_named_without_a_traceback(
     assert not (tmp_path / "s" / "items.jsonl").exists()
 
 
-def test_items_changed_by_hand_are_not_used(tmp_path: Path) -> None:
+def test_items_changed_by_hand_are_not_used(tmp_path):
     from experiment.checking import load_study
     from stimuli.errors import UserError
 
@@ -137,7 +135,7 @@ def test_items_changed_by_hand_are_not_used(tmp_path: Path) -> None:
         _ = load_study(tmp_path / "s").items
 
 
-def test_without_a_build_other_commands_say_so(tmp_path: Path) -> None:
+def test_without_a_build_other_commands_say_so(tmp_path):
     from experiment.checking import load_study
     from stimuli.errors import UserError
 
@@ -154,7 +152,7 @@ def test_without_a_build_other_commands_say_so(tmp_path: Path) -> None:
         ("hf:./not-there", "Not yet: ", 0),
     ],
 )
-def test_check_says_which_models_cannot_run(use: str, said: str, code: int, tmp_path: Path) -> None:
+def test_check_says_which_models_cannot_run(use, said, code, tmp_path):
     wrods("new", tmp_path / "s")
     file = tmp_path / "s" / "study.yaml"
     file.write_text(file.read_text("utf-8").replace("baseline:random", use), "utf-8")

@@ -34,7 +34,7 @@ def told_plainly(told: Result, *words: str) -> None:
     assert "Error: " in told.output and all(word in told.output for word in words), told.output
 
 
-def test_a_full_disk_is_told_with_file_reason_and_mend(tmp_path, monkeypatch) -> None:
+def test_a_full_disk_is_told_with_file_reason_and_mend(tmp_path, monkeypatch):
     assert wrods("new", tmp_path / "s").exit_code == 0
     monkeypatch.setattr(os, "replace", full_disk)
     monkeypatch.setattr(Path, "replace", full_disk)
@@ -44,7 +44,7 @@ def test_a_full_disk_is_told_with_file_reason_and_mend(tmp_path, monkeypatch) ->
 
 
 @pytest.mark.parametrize("there", [False, True])
-def test_a_study_that_cannot_be_copied_whole_leaves_nothing_behind(tmp_path, monkeypatch, there) -> None:
+def test_a_study_that_cannot_be_copied_whole_leaves_nothing_behind(tmp_path, monkeypatch, there):
     folder = tmp_path / "deep" / "s"
     if there:
         folder.mkdir(parents=True)
@@ -57,18 +57,18 @@ def test_a_study_that_cannot_be_copied_whole_leaves_nothing_behind(tmp_path, mon
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder that even root cannot write to")
-def test_a_place_that_takes_no_files_is_told(tmp_path) -> None:
+def test_a_place_that_takes_no_files_is_told(tmp_path):
     told_plainly(wrods("new", "/proc/x"), "/proc/x: ", "Check the path")
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write anywhere")
-def test_a_folder_that_is_read_only_is_told(tmp_path) -> None:
+def test_a_folder_that_is_read_only_is_told(tmp_path):
     tmp_path.chmod(0o500)
     told_plainly(wrods("new", tmp_path / "s"), "permission denied", "yours to write to")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
-def test_a_table_that_finds_no_space_is_told_although_only_its_text_says_so(tmp_path) -> None:
+def test_a_table_that_finds_no_space_is_told_although_only_its_text_says_so(tmp_path):
     table = tmp_path / "trials.parquet"
     table.symlink_to("/dev/full")  # a link, because pyarrow removes what it could not write
     with pytest.raises(OSError) as full:
@@ -77,7 +77,7 @@ def test_a_table_that_finds_no_space_is_told_although_only_its_text_says_so(tmp_
     assert "no space left" in said and "Free some space" in said
 
 
-def test_the_module_calls_itself_by_the_commands_name() -> None:
+def test_the_module_calls_itself_by_the_commands_name():
     def said(*words: str) -> str:
         done = subprocess.run(
             [sys.executable, "-m", "experiment.cli", *words],
@@ -103,6 +103,6 @@ def test_the_module_calls_itself_by_the_commands_name() -> None:
         ("É" * 100, "e" * 64),
     ],
 )
-def test_a_studys_id_keeps_the_letters_of_its_folders_name(tmp_path, name, study_id) -> None:
+def test_a_studys_id_keeps_the_letters_of_its_folders_name(tmp_path, name, study_id):
     assert wrods("new", tmp_path / name).exit_code == 0
     assert load_study(tmp_path / name).id == study_id

@@ -53,7 +53,7 @@ def terms(content: dict[str, object]) -> list[str]:
     return [row["term"] for row in rows]
 
 
-def test_levels_set_the_reference_and_make_numbers_a_factor(trials: Path) -> None:
+def test_levels_set_the_reference_and_make_numbers_a_factor(trials):
     content = numbers(
         trials, "--formula", "rt ~ cond + year + (1 | participant)",
         "--levels", "cond=intact, None", "--levels", "year=2021,2020,2022",
@@ -61,7 +61,7 @@ def test_levels_set_the_reference_and_make_numbers_a_factor(trials: Path) -> Non
     assert terms(content) == ["(Intercept)", "condNone", "year2020", "year2022"]
 
 
-def test_ml_and_reml_differ_and_reml_is_the_default(trials: Path) -> None:
+def test_ml_and_reml_differ_and_reml_is_the_default(trials):
     formula = "log(rt) ~ cond + (1 | participant) + (1 | item.no)"
     default, reml, ml = (numbers(trials, "--formula", formula, *o) for o in ([], ["--reml"], ["--ml"]))
     assert default == reml
@@ -87,7 +87,7 @@ def test_ml_and_reml_differ_and_reml_is_the_default(trials: Path) -> None:
         (["--formula", MODEL, "--means", "cond|cond"], "'cond' is named twice"),
     ],
 )
-def test_wrong_use_says_what_to_mend(arguments: list[str], says: str, trials: Path) -> None:
+def test_wrong_use_says_what_to_mend(arguments, says, trials):
     error = run(trials, *arguments).exception
     assert isinstance(error, UserError)
     assert error.exit_code == 2
@@ -106,7 +106,7 @@ def test_wrong_use_says_what_to_mend(arguments: list[str], says: str, trials: Pa
         (b"a,b\n\xff\xfe,2\n", "not UTF-8"),
     ],
 )
-def test_a_file_that_is_no_csv_is_named(content: bytes | None, says: str, tmp_path: Path) -> None:
+def test_a_file_that_is_no_csv_is_named(content, says, tmp_path):
     file = tmp_path / "odd.csv"
     if content is not None:
         file.write_bytes(content)
@@ -116,7 +116,7 @@ def test_a_file_that_is_no_csv_is_named(content: bytes | None, says: str, tmp_pa
     assert says in str(error)
 
 
-def test_from_the_shell_a_mistake_ends_with_2_and_no_traceback(trials: Path) -> None:
+def test_from_the_shell_a_mistake_ends_with_2_and_no_traceback(trials):
     command = [sys.executable, "-c", "from experiment.cli import main; main()", "fit", str(trials)]
     done = subprocess.run(
         [*command, "--formula", "rt ~ kond + (1 | participant)"], capture_output=True, text=True, check=False
@@ -127,7 +127,7 @@ def test_from_the_shell_a_mistake_ends_with_2_and_no_traceback(trials: Path) -> 
 
 
 @pytest.mark.r
-def test_the_r_script_runs_and_prints_the_same_likelihood(trials: Path) -> None:
+def test_the_r_script_runs_and_prints_the_same_likelihood(trials):
     arguments = (trials, "--formula", MODEL, "--family", "binomial", "--levels", "cond=intact,None")
     script = trials.with_suffix(".R")
     script.write_text(run(*arguments, "--r-script").output, "utf-8")
@@ -175,7 +175,7 @@ FAMILIES = Path(__file__).parents[1] / "analysis" / "mixed" / "data" / "families
         "own contrasts",
     ],
 )
-def test_every_kind_of_model_can_be_asked_for(options: list[str], says: str) -> None:
+def test_every_kind_of_model_can_be_asked_for(options, says):
     result = run(FAMILIES, *options)
     assert result.exit_code == 0, result.exception
     assert says in result.output

@@ -42,7 +42,7 @@ def asked(trials: Path, *options: str) -> dict[str, Any]:
     return dict(json.loads(done.stdout))
 
 
-def test_json_has_a_key_for_each_question_and_none_unasked(trials: Path) -> None:
+def test_json_has_a_key_for_each_question_and_none_unasked(trials):
     plain = asked(trials)
     more = asked(trials, "--anova", "--r2", "--means", "cond", "--equivalence", "0.2")
     assert set(more) - set(plain) == {"anova", "r_squared", "means", "contrasts", "equivalence"}
@@ -52,7 +52,7 @@ def test_json_has_a_key_for_each_question_and_none_unasked(trials: Path) -> None
     ]
 
 
-def test_the_numbers_are_those_of_the_package(trials: Path) -> None:
+def test_the_numbers_are_those_of_the_package(trials):
     found = fit(FORMULA, pd.read_csv(trials))
     given = asked(
         trials, "--df", "kenward-roger", "--intervals", "profile", "--means", "cond", "--adjust", "tukey"
@@ -66,7 +66,7 @@ def test_the_numbers_are_those_of_the_package(trials: Path) -> None:
     )
 
 
-def test_a_bootstrap_in_two_processes_is_kept_and_read_again(trials: Path, tmp_path: Path) -> None:
+def test_a_bootstrap_in_two_processes_is_kept_and_read_again(trials, tmp_path):
     options = ["--intervals", "bootstrap", "--replicates", "24", "--seed", "3"]
     alone = asked(trials, *options)["intervals"]
     kept = [*options, "--processes", "2", "--keep", str(tmp_path / "refits.jsonl")]
@@ -75,7 +75,7 @@ def test_a_bootstrap_in_two_processes_is_kept_and_read_again(trials: Path, tmp_p
     assert asked(trials, *kept)["intervals"] == alone
 
 
-def test_a_control_a_slope_and_a_smaller_model_are_answered_in_words(trials: Path) -> None:
+def test_a_control_a_slope_and_a_smaller_model_are_answered_in_words(trials):
     done = CliRunner().invoke(
         main,
         [
@@ -127,7 +127,7 @@ def test_a_control_a_slope_and_a_smaller_model_are_answered_in_words(trials: Pat
         (["--against", "rt ~ 1 + (1 | participant)"], "--ml"),
     ],
 )
-def test_questions_that_have_no_answer_are_refused(trials: Path, options: list[str], said: str) -> None:
+def test_questions_that_have_no_answer_are_refused(trials, options, said):
     done = CliRunner().invoke(main, ["fit", str(trials), "--formula", FORMULA, *options])
     assert done.exit_code != 0
     assert said in (str(done.exception) if isinstance(done.exception, UserError) else done.output)

@@ -27,7 +27,7 @@ def run(*words: object) -> Result:
     return CliRunner().invoke(main, [str(word) for word in words])
 
 
-def test_a_study_without_items_or_answers_gets_its_power(study: Path) -> None:
+def test_a_study_without_items_or_answers_gets_its_power(study):
     done = run("power", study, "--planned", "comprehension", *SMALL, *MEANS)
     assert done.exit_code == 0, done.output
     assert "80 simulated studies" in done.output
@@ -39,7 +39,7 @@ def test_a_study_without_items_or_answers_gets_its_power(study: Path) -> None:
         assert (study / "power" / f"power_comprehension{ending}").stat().st_size > 0
 
 
-def test_effects_come_from_a_file_by_hand_or_a_table(study: Path, tmp_path: Path) -> None:
+def test_effects_come_from_a_file_by_hand_or_a_table(study, tmp_path):
     hand = tmp_path / "effects.yaml"
     hand.write_text("source: a guess\nmeans: {human: {intact: 93, swapped: 80}}\n", "utf-8")
     table = tmp_path / "effects.csv"
@@ -56,7 +56,7 @@ def test_effects_come_from_a_file_by_hand_or_a_table(study: Path, tmp_path: Path
     assert "A (2001); B (2002)" in other["source"]
 
 
-def test_a_handover_is_study_and_pilot_in_one(tmp_path: Path) -> None:
+def test_a_handover_is_study_and_pilot_in_one(tmp_path):
     rows = study_rows(simulated=12, items=16, models=("restorer",))
     folder = write_handover(tmp_path / "handover", rows, planned=PLANNED)
     words = ["--participants", "8", "--items", "12", "--fits", "2", "--processes", "1", "--json"]
@@ -69,7 +69,7 @@ def test_a_handover_is_study_and_pilot_in_one(tmp_path: Path) -> None:
     assert any("a model at temperature 0 repeats itself" in one for one in accuracy["remarks"])
 
 
-def test_a_study_with_answers_is_a_pilot_without_a_report(tmp_path: Path) -> None:
+def test_a_study_with_answers_is_a_pilot_without_a_report(tmp_path):
     folder = tmp_path / "study"
     for words in (
         ("new", folder, "--from", "letter-position"),
@@ -105,7 +105,7 @@ def test_a_study_with_answers_is_a_pilot_without_a_report(tmp_path: Path) -> Non
         (["--pilot", "nowhere"], "is missing"),
     ],
 )
-def test_what_is_missing_or_wrong_ends_with_two(words: list[str], told: str, study: Path) -> None:
+def test_what_is_missing_or_wrong_ends_with_two(words, told, study):
     done = run(
         "power", study, "--participants", "6", "--items", "8", "--fits", "1", "--processes", "1", *words
     )

@@ -21,9 +21,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
     yield now
 
 
-def test_elsewhere_a_line_comes_every_ten_seconds_and_says_how_long_the_rest_takes(
-    clock: list[float], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_elsewhere_a_line_comes_every_ten_seconds_and_says_how_long_the_rest_takes(clock, capsys):
     with WorkProgress("layers") as progress:
         tell_step(progress, "figures")
         for number in range(4):
@@ -35,9 +33,7 @@ def test_elsewhere_a_line_comes_every_ten_seconds_and_says_how_long_the_rest_tak
     ]
 
 
-def test_work_that_was_done_before_says_nothing_of_the_speed(
-    clock: list[float], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_work_that_was_done_before_says_nothing_of_the_speed(clock, capsys):
     with WorkProgress("steps") as progress:
         progress.draw("ft-rs", 900, 1000)
         clock[0] = 20.0
@@ -45,9 +41,7 @@ def test_work_that_was_done_before_says_nothing_of_the_speed(
     assert capsys.readouterr().err == "ft-rs: 910 of 1,000 steps, loss 1.250, about 3 min left\n"
 
 
-def test_on_a_terminal_each_name_has_a_bar_that_ends_full(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_on_a_terminal_each_name_has_a_bar_that_ends_full(monkeypatch, capsys):
     monkeypatch.setattr(module.sys.stderr, "isatty", lambda: True, raising=False)
     with WorkProgress("layers") as progress:
         for what in (WHAT, "representations of net"):

@@ -8,11 +8,9 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-import pytest
 from click.testing import CliRunner, Result
 
 from experiment.cli import main
@@ -59,7 +57,7 @@ def a_finished_session(study: Study) -> str:
         return store.write(add).result()
 
 
-def test_links_are_written_once_for_their_owner_alone(make_study: MakeStudy, tmp_path: Path) -> None:
+def test_links_are_written_once_for_their_owner_alone(make_study, tmp_path):
     study = recruiting(make_study, "link")
     named = tmp_path / "people.csv"
     named.write_text("participant,mail\n=cmd(),x\nAda,y\n", "utf-8")
@@ -79,7 +77,7 @@ def test_links_are_written_once_for_their_owner_alone(make_study: MakeStudy, tmp
     assert again.exit_code == 2 and "have a link already" in again.output
 
 
-def test_reconcile_tells_whom_to_approve_and_gives_places_back(make_study: MakeStudy, tmp_path: Path) -> None:
+def test_reconcile_tells_whom_to_approve_and_gives_places_back(make_study, tmp_path):
     study = recruiting(make_study, "prolific")
     session_id = a_finished_session(study)
     file, approve = tmp_path / "export.csv", tmp_path / "approve.csv"
@@ -101,7 +99,7 @@ def test_reconcile_tells_whom_to_approve_and_gives_places_back(make_study: MakeS
     assert [row.state for row in states] == ["returned"]
 
 
-def test_check_tells_which_codes_the_config_lacks(make_study: MakeStudy) -> None:
+def test_check_tells_which_codes_the_config_lacks(make_study):
     study = recruiting(make_study, "prolific")
     told = wrods("check", study.folder)
     assert told.exit_code == 0, told.output
@@ -114,7 +112,7 @@ def test_check_tells_which_codes_the_config_lacks(make_study: MakeStudy) -> None
     assert "[recruitment.small]" not in wrods("check", study.folder).output
 
 
-def test_serve_tells_the_platforms_link_and_looks_from_outside(make_study: MakeStudy) -> None:
+def test_serve_tells_the_platforms_link_and_looks_from_outside(make_study):
     study = recruiting(make_study, "prolific")
     words = ["-m", "experiment.cli", "serve", str(study.folder), "--port", "0", "--no-browser"]
     serving = subprocess.Popen(
@@ -138,9 +136,7 @@ def test_serve_tells_the_platforms_link_and_looks_from_outside(make_study: MakeS
     assert "https://no-such-name.invalid" in told.partition("FAIL")[2]
 
 
-def test_signed_links_are_written_for_ids_and_need_a_key(
-    make_study: Callable[..., Study], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_signed_links_are_written_for_ids_and_need_a_key(make_study, monkeypatch, tmp_path):
     from experiment.people.recruitment.signed_links import check_own
 
     monkeypatch.delenv("WRODS_SECRET", raising=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
@@ -19,7 +18,7 @@ def run(*arguments: str, given: str | bytes | None = None) -> Result:
     return CliRunner().invoke(main, ["scramble", *arguments], input=given)
 
 
-def test_each_line_of_standard_input_comes_back_scrambled() -> None:
+def test_each_line_of_standard_input_comes_back_scrambled():
     result = run("--type", "keep:first_and_last", "--seed", "7", given="\n".join(LINES) + "\n")
     shown = result.stdout.splitlines()
     assert result.exit_code == 0 and len(shown) == 4
@@ -28,7 +27,7 @@ def test_each_line_of_standard_input_comes_back_scrambled() -> None:
     assert shown[3] == scramble_text(LINES[0], "KFL", seed=7, occurrence=1).text
 
 
-def test_options_reach_the_scramble() -> None:
+def test_options_reach_the_scramble():
     assert run("--type", "transpose:initial", "--language", "tr", given="İzmir").output == "Zimir\n"
     assert (
         run("--type", "transpose:initial", "--min-letters", "6", given="house garden").output
@@ -39,7 +38,7 @@ def test_options_reach_the_scramble() -> None:
     assert spaced == "s·a·c·i·n·o\n"
 
 
-def test_a_field_of_jsonl_is_scrambled_and_the_rest_is_kept() -> None:
+def test_a_field_of_jsonl_is_scrambled_and_the_rest_is_kept():
     given = '{"id": 1, "text": "Größe zählt", "n": [1, 2]}\n\n{"text": "words", "id": 2}\n'
     result = run("--type", "transpose:final", "--jsonl", given=given)
     first, empty, second = result.output.split("\n")[:3]
@@ -48,7 +47,7 @@ def test_a_field_of_jsonl_is_scrambled_and_the_rest_is_kept() -> None:
     assert empty == "" and json.loads(second) == {"text": "wordc"[:3] + "sd", "id": 2}
 
 
-def test_published_mode_passes_over_the_lines_in_their_order() -> None:
+def test_published_mode_passes_over_the_lines_in_their_order():
     texts = ["Scrambled words are hard.", "Reading them takes time."]
     shown = run(
         "--type", "RS", "--rate", "0.2", "--mode", "published", given="\n".join(texts)
@@ -61,7 +60,7 @@ def test_published_mode_passes_over_the_lines_in_their_order() -> None:
 
 
 @pytest.mark.shared
-def test_published_stimuli_come_out_of_the_command(shared: Path, tmp_path: Path) -> None:
+def test_published_stimuli_come_out_of_the_command(shared, tmp_path):
     path = shared / "data/scrambled_bench/stimuli/rec_realtimeqa.jsonl"
     published = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     for condition, kind in (("rs100", "RS"), ("kf", "KF"), ("kfl", "KFL")):
@@ -99,22 +98,20 @@ def test_published_stimuli_come_out_of_the_command(shared: Path, tmp_path: Path)
         (["--type", "RS", "--min-letters", "-3"], "x", "min_letters is -3"),
     ],
 )
-def test_what_a_user_can_mend_is_said_without_traceback(
-    arguments: list[str], given: str | bytes | None, said: str
-) -> None:
+def test_what_a_user_can_mend_is_said_without_traceback(arguments, given, said):
     result = run(*arguments, given=given)
     assert result.exit_code == 2
     assert said in result.stderr and "Traceback" not in result.stderr and result.stdout == ""
 
 
-def test_a_broken_line_ends_the_work_after_the_lines_before_it() -> None:
+def test_a_broken_line_ends_the_work_after_the_lines_before_it():
     given = '{"text": "words"}\n{bad\n{"text": "letters"}\n'
     result = run("--type", "transpose:final", "--jsonl", given=given)
     assert result.exit_code == 2 and "standard input, line 2: not valid JSON" in result.stderr
     assert result.stdout == '{"text": "worsd"}\n'
 
 
-def test_changes_are_written_with_their_lines_and_permutations(tmp_path: Path) -> None:
+def test_changes_are_written_with_their_lines_and_permutations(tmp_path):
     path = tmp_path / "changes.jsonl"
     run(
         "--type",
@@ -134,7 +131,7 @@ def test_changes_are_written_with_their_lines_and_permutations(tmp_path: Path) -
     ]
 
 
-def test_the_summary_tells_what_changed_and_what_did_not_and_why() -> None:
+def test_the_summary_tells_what_changed_and_what_did_not_and_why():
     result = run("--type", "transpose:final", "--summary", "--allow-real-words", given="the dog\nso grass\n")
     assert result.stdout == "teh dgo\nso grass\n"
     assert (
@@ -144,7 +141,7 @@ def test_the_summary_tells_what_changed_and_what_did_not_and_why() -> None:
     assert "1 line stays as before, the first is line 2" in result.stderr
 
 
-def test_a_share_of_the_lines_changes_and_a_larger_share_holds_them() -> None:
+def test_a_share_of_the_lines_changes_and_a_larger_share_holds_them():
     given = "\n".join(f"reading number {n}" for n in range(200))
     few, many = (
         run("--type", "RS", "--texts", share, given=given).stdout.splitlines() for share in ("0.3", "0.6")
@@ -155,7 +152,7 @@ def test_a_share_of_the_lines_changes_and_a_larger_share_holds_them() -> None:
     assert all(many[n] == every[n] for n in changed[1])
 
 
-def test_the_list_shows_every_type_with_its_options_and_names() -> None:
+def test_the_list_shows_every_type_with_its_options_and_names():
     result = run("--list")
     assert result.exit_code == 0
     for said in (

@@ -49,7 +49,7 @@ def told(result: Result) -> Any:
     return json.loads(result.stdout)
 
 
-def test_a_withdrawn_participant_is_gone_and_comes_back_with_no_backup(collected: Study) -> None:
+def test_a_withdrawn_participant_is_gone_and_comes_back_with_no_backup(collected):
     copy = told(wrods("backup", collected.folder, "--json"))
     assert copy["sessions"] == READERS and copy["trials"] > 0
     done = told(wrods("withdraw", collected.folder, "--participant", "S002", "--yes", "--json"))
@@ -60,7 +60,7 @@ def test_a_withdrawn_participant_is_gone_and_comes_back_with_no_backup(collected
     assert readers(collected) == ["S001", "S003"]
 
 
-def test_withdrawal_asks_first_and_says_what_lies_beyond_reach(collected: Study) -> None:
+def test_withdrawal_asks_first_and_says_what_lies_beyond_reach(collected):
     asked = wrods("withdraw", collected.folder, "--participant", "S001", given="n\n")
     assert asked.exit_code == 1
     for part in (
@@ -90,15 +90,13 @@ def test_withdrawal_asks_first_and_says_what_lies_beyond_reach(collected: Study)
         (("--again", "--backups", "/no/such/stick"), "no such folder"),
     ],
 )
-def test_a_withdrawal_that_names_nobody_rightly_is_refused(
-    collected: Study, options: tuple[str, ...], said: str
-) -> None:
+def test_a_withdrawal_that_names_nobody_rightly_is_refused(collected, options, said):
     refused = wrods("withdraw", collected.folder, *options, "--yes")
     assert refused.exit_code == 2 and said in refused.output
     assert len(readers(collected)) == READERS
 
 
-def test_restore_shows_both_and_asks(collected: Study, tmp_path: Path) -> None:
+def test_restore_shows_both_and_asks(collected, tmp_path):
     stick = tmp_path / "stick"
     missing = wrods("backup", collected.folder, "--to", stick)
     assert missing.exit_code == 1 and "stick does not exist" in missing.output and not stick.exists()
@@ -137,9 +135,7 @@ def wait_for(found: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-def test_a_served_study_keeps_backups_and_takes_a_withdrawal_but_no_restore(
-    collected: Study, tmp_path: Path
-) -> None:
+def test_a_served_study_keeps_backups_and_takes_a_withdrawal_but_no_restore(collected, tmp_path):
     stick = tmp_path / "stick"
     stick.mkdir()
 
@@ -160,7 +156,7 @@ def test_a_served_study_keeps_backups_and_takes_a_withdrawal_but_no_restore(
         assert len(queries.sessions_overview(connection, collected.id)) == READERS - 1
 
 
-def test_a_server_killed_outright_leaves_a_backup_that_can_be_restored(collected: Study) -> None:
+def test_a_server_killed_outright_leaves_a_backup_that_can_be_restored(collected):
     folder = collected.folder / "backups"
     with serving(collected) as server:
         wait_for(lambda: any(folder.glob("study-auto-*.db")))

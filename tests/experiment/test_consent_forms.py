@@ -44,9 +44,7 @@ def complete(text: Path) -> None:
 
 
 @pytest.mark.parametrize(("template", "part"), FORMS, ids="-".join)
-def test_every_template_s_form_has_the_nine_elements_with_their_placeholders(
-    template: str, part: str
-) -> None:
+def test_every_template_s_form_has_the_nine_elements_with_their_placeholders(template, part):
     form = render_text(consent_form(template, part or None))
     assert [one["element"] for one in consent_source()["elements"]] == [*ELEMENTS]
     plain = " ".join(form.text.split())
@@ -60,7 +58,7 @@ def test_every_template_s_form_has_the_nine_elements_with_their_placeholders(
     assert "{" not in plain and "anonym" not in plain.lower()
 
 
-def test_a_study_with_placeholders_is_served_to_pilots_only(study: Path) -> None:
+def test_a_study_with_placeholders_is_served_to_pilots_only(study):
     done = wrods("serve", study, "--port", 0, "--no-browser")
     assert done.exit_code == 2
     line = (study / "texts/consent.md").read_text("utf-8").splitlines()
@@ -76,7 +74,7 @@ def test_a_study_with_placeholders_is_served_to_pilots_only(study: Path) -> None
     assert done.exit_code == 0, done.output
 
 
-def test_placeholders_count_in_study_yaml_and_in_a_lab_s_own_texts(study: Path) -> None:
+def test_placeholders_count_in_study_yaml_and_in_a_lab_s_own_texts(study):
     complete(study / "texts/consent.md")
     (study / "texts.json").write_text('{"texts": {\n"welcome": "Welcome to [FILL IN: laboratory]"}}', "utf-8")
     file = study / "study.yaml"
@@ -96,7 +94,7 @@ def test_placeholders_count_in_study_yaml_and_in_a_lab_s_own_texts(study: Path) 
     assert done.exit_code == 2 and "study.yaml, line" in done.output and "[FILL IN: what]" in done.output
 
 
-def test_a_plan_is_not_frozen_with_placeholders_unless_only_models_take_part(study: Path) -> None:
+def test_a_plan_is_not_frozen_with_placeholders_unless_only_models_take_part(study):
     done = wrods("freeze", study)
     assert done.exit_code == 2 and "[FILL IN: ethics committee]" in done.output
     assert not (study / "freeze.json").exists()
@@ -105,7 +103,7 @@ def test_a_plan_is_not_frozen_with_placeholders_unless_only_models_take_part(stu
     assert wrods("freeze", study).exit_code == 0
 
 
-def test_check_names_what_is_to_be_completed_and_finds_the_study_valid(study: Path) -> None:
+def test_check_names_what_is_to_be_completed_and_finds_the_study_valid(study):
     done = wrods("check", study)
     assert done.exit_code == 0 and "[FILL IN: ethics committee]" in done.output
     numbers = json.loads(wrods("check", study, "--json").output)

@@ -7,7 +7,6 @@ import shlex
 import shutil
 import sqlite3
 import threading
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -68,9 +67,7 @@ def backups_of(study: Study, number: int) -> list[Path]:
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_no_command_uses_a_damaged_database_and_each_names_the_sound_backup(
-    make_study: Callable[..., Study], command: tuple[str, ...]
-) -> None:
+def test_no_command_uses_a_damaged_database_and_each_names_the_sound_backup(make_study, command):
     study = make_study()
     backups = backups_of(study, 1)
     damage(study.folder / "study.db")
@@ -81,9 +78,7 @@ def test_no_command_uses_a_damaged_database_and_each_names_the_sound_backup(
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_a_database_that_is_gone_is_not_begun_anew_while_backups_hold_sessions(
-    make_study: Callable[..., Study], command: tuple[str, ...]
-) -> None:
+def test_a_database_that_is_gone_is_not_begun_anew_while_backups_hold_sessions(make_study, command):
     study = make_study()
     (backup,) = backups_of(study, 1)
     file = study.folder / "study.db"
@@ -96,9 +91,7 @@ def test_a_database_that_is_gone_is_not_begun_anew_while_backups_hold_sessions(
     open_store(study.folder).close()
 
 
-def test_the_command_that_is_named_brings_the_newest_sound_backup_back(
-    make_study: Callable[..., Study],
-) -> None:
+def test_the_command_that_is_named_brings_the_newest_sound_backup_back(make_study):
     study = make_study()
     oldest, middle, newest = backups_of(study, 3)
     damage(newest)
@@ -115,7 +108,7 @@ def test_the_command_that_is_named_brings_the_newest_sound_backup_back(
         assert connection.exec_driver_sql("SELECT count(*) FROM sessions").scalar_one() == 2
 
 
-def test_where_no_backup_is_sound_the_message_says_so(make_study: Callable[..., Study]) -> None:
+def test_where_no_backup_is_sound_the_message_says_so(make_study):
     study = make_study()
     (backup,) = backups_of(study, 1)
     damage(backup)
@@ -124,7 +117,7 @@ def test_where_no_backup_is_sound_the_message_says_so(make_study: Callable[..., 
     assert "holds no sound backup" in said and f"wrods restore {study.folder} FILE" in said
 
 
-def test_a_database_cut_to_nothing_is_not_taken_for_a_new_one(make_study: Callable[..., Study]) -> None:
+def test_a_database_cut_to_nothing_is_not_taken_for_a_new_one(make_study):
     study = make_study()
     backups_of(study, 1)
     file = study.folder / "study.db"
@@ -136,7 +129,7 @@ def test_a_database_cut_to_nothing_is_not_taken_for_a_new_one(make_study: Callab
     open_store(study.folder).close()
 
 
-def test_a_set_aside_database_is_never_offered_as_a_backup(make_study: Callable[..., Study]) -> None:
+def test_a_set_aside_database_is_never_offered_as_a_backup(make_study):
     study = make_study()
     (backup,) = backups_of(study, 1)
     shutil.copy(backup, backup.with_name("study-damaged-20261121T150000Z.db"))
@@ -145,9 +138,7 @@ def test_a_set_aside_database_is_never_offered_as_a_backup(make_study: Callable[
         open_store(study.folder)
 
 
-def test_the_check_of_a_large_file_is_given_up_in_time_and_made_up_for_later(
-    make_study: Callable[..., Study], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_check_of_a_large_file_is_given_up_in_time_and_made_up_for_later(make_study, monkeypatch):
     study = make_study()
     backups_of(study, 1)
     file = study.folder / "study.db"
@@ -183,7 +174,7 @@ def test_the_check_of_a_large_file_is_given_up_in_time_and_made_up_for_later(
             pass
 
 
-def test_a_store_that_turns_out_damaged_takes_nothing_more(make_study: Callable[..., Study]) -> None:
+def test_a_store_that_turns_out_damaged_takes_nothing_more(make_study):
     study = make_study()
     (backup,) = backups_of(study, 1)
     with open_store(study.folder) as store:

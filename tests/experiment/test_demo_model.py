@@ -55,7 +55,7 @@ def metrics() -> Any:
     return json.loads((MODEL / "metrics.json").read_text(encoding="utf-8"))
 
 
-def test_weights_are_bfloat16_and_under_four_megabytes() -> None:
+def test_weights_are_bfloat16_and_under_four_megabytes():
     from safetensors import safe_open
 
     assert (MODEL / "model.safetensors").stat().st_size < 4_000_000
@@ -65,14 +65,14 @@ def test_weights_are_bfloat16_and_under_four_megabytes() -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(text=st.text())
-def test_any_unicode_text_comes_back_from_the_tokenizer(tokenizer: Any, text: str) -> None:
+def test_any_unicode_text_comes_back_from_the_tokenizer(tokenizer, text):
     numbers = tokenizer(text)["input_ids"]
     assert numbers[0] == tokenizer.bos_token_id
     assert len(numbers) == 1 + len(text.encode("utf-8"))
     assert tokenizer.decode(numbers, skip_special_tokens=True) == text
 
 
-def test_held_out_words_are_those_of_the_card_and_training_never_draws_them() -> None:
+def test_held_out_words_are_those_of_the_card_and_training_never_draws_them():
     split = split_words(read_recipe())
     metrics = json.loads((MODEL / "metrics.json").read_text(encoding="utf-8"))
     assert words_sha256(split.held_out) == metrics["training"]["held_out_sha256"]
@@ -82,7 +82,7 @@ def test_held_out_words_are_those_of_the_card_and_training_never_draws_them() ->
     assert drawn and not drawn & set(split.held_out)
 
 
-def test_the_words_of_the_demonstration_are_held_out_words() -> None:
+def test_the_words_of_the_demonstration_are_held_out_words():
     study = Path(MODEL).parent / "study"
     words = [
         line.split(",")[0] for line in (study / "words.csv").read_text(encoding="utf-8").splitlines()[1:]
@@ -97,7 +97,7 @@ def _source() -> ExampleSource:
 
 
 @given(word=st.text("abcdefghij", min_size=4, max_size=10), seed=st.integers())
-def test_scrambles_keep_the_letters_and_the_places_that_they_promise(word: str, seed: int) -> None:
+def test_scrambles_keep_the_letters_and_the_places_that_they_promise(word, seed):
     made = {kind: scramble(word, kind, generator(seed)) for kind in SCRAMBLES}
     assert all(sorted(shown) == sorted(word) for shown in made.values())
     assert made["intact"] == word
@@ -111,9 +111,7 @@ def test_scrambles_keep_the_letters_and_the_places_that_they_promise(word: str, 
         assert not changed or changed == [changed[0], changed[0] + 1]
 
 
-def test_greedy_answers_restore_training_words_that_are_intact_or_lightly_scrambled(
-    network: Any, tokenizer: Any
-) -> None:
+def test_greedy_answers_restore_training_words_that_are_intact_or_lightly_scrambled(network, tokenizer):
     from experiment.demo.training.measure import greedy_answers, scrambled_once
 
     words = TRAINING_WORDS.split()
@@ -124,7 +122,7 @@ def test_greedy_answers_restore_training_words_that_are_intact_or_lightly_scramb
     assert sum(restored) / len(restored) >= 0.85
 
 
-def test_log_probabilities_are_those_of_a_letter_by_letter_reading(network: Any, tokenizer: Any) -> None:
+def test_log_probabilities_are_those_of_a_letter_by_letter_reading(network, tokenizer):
     from experiment.demo.training.measure import log_probabilities
     from experiment.demo.training.words import Example
 
@@ -139,7 +137,7 @@ def test_log_probabilities_are_those_of_a_letter_by_letter_reading(network: Any,
     assert value == pytest.approx(total, abs=1e-4)
 
 
-def test_training_twice_from_one_seed_gives_the_same_weights() -> None:
+def test_training_twice_from_one_seed_gives_the_same_weights():
     def weights(seed: int) -> dict[str, Any]:
         from experiment.demo.training.learn import train
 
@@ -156,15 +154,13 @@ def test_training_twice_from_one_seed_gives_the_same_weights() -> None:
     assert not all(torch.equal(first[name], other[name]) for name in first)
 
 
-def test_the_stored_model_carries_the_recipe_and_template_of_the_training_code(
-    tokenizer: Any, metrics: Any
-) -> None:
+def test_the_stored_model_carries_the_recipe_and_template_of_the_training_code(tokenizer, metrics):
     assert (MODEL / "recipe.json").read_bytes() == RECIPE_FILE.read_bytes()
     assert metrics["training"]["steps"] == read_recipe().steps
     assert tokenizer.chat_template == TEMPLATE_FILE.read_text(encoding="utf-8")
 
 
-def test_the_card_states_the_measured_numbers_and_their_limits(metrics: Any) -> None:
+def test_the_card_states_the_measured_numbers_and_their_limits(metrics):
     card = (MODEL / "README.md").read_text(encoding="utf-8")
     assert card == model_card(metrics)
     full = metrics["held_out"]["exact"]["full"]

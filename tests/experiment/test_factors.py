@@ -55,9 +55,7 @@ DISTANCE = "distance: {near: {distance: 1}, far: {distance: 2}}"
 BAND = "band: {low: {where: {band: low}}, high: {where: {band: high}}}"
 
 
-def test_a_factor_that_sets_an_option_is_crossed_with_the_one_that_scrambles(
-    make: Callable[..., Study],
-) -> None:
+def test_a_factor_that_sets_an_option_is_crossed_with_the_one_that_scrambles(make):
     items = make_items(make(f"{{{POSITION}, {DISTANCE}}}")).items
     assert Counter(tuple(item.condition.items()) for item in items) == {
         (("position", p), ("distance", d)): 8 for p in ("intact", "initial", "final") for d in ("near", "far")
@@ -70,7 +68,7 @@ def test_a_factor_that_sets_an_option_is_crossed_with_the_one_that_scrambles(
     assert shown["intact", "far"] == "none"
 
 
-def test_a_factor_between_items_is_crossed_with_one_within(make: Callable[..., Study]) -> None:
+def test_a_factor_between_items_is_crossed_with_one_within(make):
     study = make(f"{{{BAND}, {POSITION}}}")
     items = make_items(study).items
     bands = {item.item_id: item.condition["band"] for item in items}
@@ -83,7 +81,7 @@ def test_a_factor_between_items_is_crossed_with_one_within(make: Callable[..., S
         assert len(cells) == 6
 
 
-def test_each_item_comes_in_every_condition_across_lists(make: Callable[..., Study]) -> None:
+def test_each_item_comes_in_every_condition_across_lists(make):
     study = make(f"{{{BAND}, {POSITION}, {DISTANCE}}}")
     items = make_items(study).items
     lists = list_ids(study, items)
@@ -97,7 +95,7 @@ def test_each_item_comes_in_every_condition_across_lists(make: Callable[..., Stu
     assert set(seen.values()) == {1}
 
 
-def test_a_practice_row_with_an_unknown_level_names_it(make: Callable[..., Study]) -> None:
+def test_a_practice_row_with_an_unknown_level_names_it(make):
     practice = "item,sentence,position\np1,Another gardener watered tomatoes,finl\n"
     with pytest.raises(UserError, match="level of position 'finl'") as error:
         make_items(make(f"{{{POSITION}}}", practice=practice))
@@ -121,7 +119,7 @@ def test_a_practice_row_with_an_unknown_level_names_it(make: Callable[..., Study
         (f"{{{POSITION}, shots: {{a: {{demonstrations: none}}, b: {{demonstrations: KFL}}}}}}", "corpus"),
     ],
 )
-def test_factors_that_cannot_be_crossed_say_why(make: Callable[..., Study], factors: str, says: str) -> None:
+def test_factors_that_cannot_be_crossed_say_why(make, factors, says):
     with pytest.raises(UserError, match=r"study\.yaml, line 8") as error:
         make(factors)
     assert says in str(error.value)

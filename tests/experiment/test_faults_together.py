@@ -73,7 +73,7 @@ RIGHT = (
 )
 
 
-def test_every_fault_of_a_study_is_reported_at_once_in_the_order_of_its_lines(folder: Path) -> None:
+def test_every_fault_of_a_study_is_reported_at_once_in_the_order_of_its_lines(folder):
     faults = [line for line in told(folder) if not line.startswith("  ")]
     expected = [
         ("line 5: participants.wantd", "did you mean 'wanted'"),
@@ -90,7 +90,7 @@ def test_every_fault_of_a_study_is_reported_at_once_in_the_order_of_its_lines(fo
         assert said in fault
 
 
-def test_faults_of_tables_stand_beside_those_of_the_plan(folder: Path) -> None:
+def test_faults_of_tables_stand_beside_those_of_the_plan(folder):
     bad_plan = [change for change in RIGHT if change[2] != "position"]
     lines = told(
         folder,
@@ -104,7 +104,7 @@ def test_faults_of_tables_stand_beside_those_of_the_plan(folder: Path) -> None:
     assert "compare is 'positon'" in said
 
 
-def test_a_fault_that_another_one_causes_is_not_reported(folder: Path) -> None:
+def test_a_fault_that_another_one_causes_is_not_reported(folder):
     lines = told(
         folder,
         *[change for change in RIGHT if change[1] != "inital"],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -33,7 +32,7 @@ from stimuli.item import build_meta, write_items
         ("minus: -3.5", "-3.5"),
     ],
 )
-def test_the_number_announced_as_the_answer_is_taken_else_the_last_one(reply: str, number: str) -> None:
+def test_the_number_announced_as_the_answer_is_taken_else_the_last_one(reply, number):
     parsed = parse_free(reply, "number", multiline=False)
     assert (parsed.value, parsed.status) == (number, "valid")
 
@@ -53,29 +52,25 @@ def test_the_number_announced_as_the_answer_is_taken_else_the_last_one(reply: st
         (None, "number", False, None, "empty"),
     ],
 )
-def test_a_reply_is_read_as_the_step_says(
-    reply: str | None, read_as: str, multiline: bool, value: str | None, status: str
-) -> None:
+def test_a_reply_is_read_as_the_step_says(reply, read_as, multiline, value, status):
     parsed = parse_free(reply, read_as, multiline=multiline)
     assert (parsed.value, parsed.status) == (value, status)
 
 
 @given(st.text(), st.sampled_from(["text", "number", "code"]), st.booleans())
-def test_reading_never_raises_and_is_valid_only_with_a_value(
-    reply: str, read_as: str, multiline: bool
-) -> None:
+def test_reading_never_raises_and_is_valid_only_with_a_value(reply, read_as, multiline):
     parsed = parse_free(reply, read_as, multiline=multiline)
     assert (parsed.status == "valid") == (parsed.value is not None)
 
 
 @given(st.integers(-(10**9), 10**9))
-def test_a_number_has_one_value_however_it_is_written(value: int) -> None:
+def test_a_number_has_one_value_however_it_is_written(value):
     for written in (str(value), f"{value:,}", f"{value}.0", f"{value}.00"):
         assert number_of(written) == value
         assert is_accepted(written, [str(value)], "number")
 
 
-def test_words_count_without_case_articles_and_punctuation() -> None:
+def test_words_count_without_case_articles_and_punctuation():
     assert is_accepted("the Denver Broncos.", ["Denver Broncos", "Broncos"], "text")
     assert not is_accepted("Denver", ["Denver Broncos"], "text")
     assert overlap("Denver", ["Denver Broncos"]) == pytest.approx(2 / 3)
@@ -92,14 +87,12 @@ def trial() -> Callable[..., dict[str, object]]:
     return make
 
 
-def test_any_of_the_accepted_answers_is_right(trial: Callable[..., dict[str, object]]) -> None:
+def test_any_of_the_accepted_answers_is_right(trial):
     score = score_trial(trial(["Denver Broncos", "Broncos"]), "Broncos")
     assert (score.correct, score.score, score.response_status) == (True, 1.0, "valid")
 
 
-def test_where_nothing_says_what_is_right_the_answer_is_kept_without_a_verdict(
-    trial: Callable[..., dict[str, object]],
-) -> None:
+def test_where_nothing_says_what_is_right_the_answer_is_kept_without_a_verdict(trial):
     score = score_trial(trial([]), "A summary.")
     assert (score.response, score.correct, score.score, score.response_status) == (
         "A summary.",
@@ -120,7 +113,7 @@ def test_where_nothing_says_what_is_right_the_answer_is_kept_without_a_verdict(
         ("1 000", "1000"),
     ],
 )
-def test_numbers_are_read_as_the_study_s_language_writes_them(written: str, value: str) -> None:
+def test_numbers_are_read_as_the_study_s_language_writes_them(written, value):
     assert is_accepted(written, [value.replace(".", ",")], "number", decimal=decimal_mark("de-AT"))
     assert not is_accepted("3,9", ["3,5"], "number", decimal=",")
 
@@ -140,13 +133,13 @@ def test_numbers_are_read_as_the_study_s_language_writes_them(written: str, valu
         ("The answer is (E).", None),
     ],
 )
-def test_an_option_is_read_by_its_letter_or_its_words(reply: str, option: str | None) -> None:
+def test_an_option_is_read_by_its_letter_or_its_words(reply, option):
     parsed = parse_free(reply, "option", multiline=True, options=["apple pie", "5 km", "A thing"])
     assert parsed.value == option
 
 
 @given(st.text(max_size=60), st.lists(st.text(min_size=1, max_size=5), min_size=2, max_size=5, unique=True))
-def test_an_option_read_is_always_one_of_those_shown(reply: str, options: list[str]) -> None:
+def test_an_option_read_is_always_one_of_those_shown(reply, options):
     value = parse_free(reply, "option", multiline=True, options=options).value
     assert value is None or value in options
 
@@ -168,7 +161,7 @@ procedure:
 """
 
 
-def test_worked_examples_and_items_stand_with_their_options(shared: Path, tmp_path: Path) -> None:
+def test_worked_examples_and_items_stand_with_their_options(shared, tmp_path):
     (tmp_path / "study.yaml").write_text(AQUA.format(folder=shared / "data" / "aqua"), "utf-8")
     study = load_study(tmp_path)
     items = make_items(study).items
@@ -200,9 +193,7 @@ def test_worked_examples_and_items_stand_with_their_options(shared: Path, tmp_pa
         ("show: question, read_as: option", "show: question", "no paper's prompt"),
     ],
 )
-def test_what_cannot_be_read_or_prompted_is_said_before_anybody_answers(
-    shared: Path, tmp_path: Path, old: str, new: str, says: str
-) -> None:
+def test_what_cannot_be_read_or_prompted_is_said_before_anybody_answers(shared, tmp_path, old, new, says):
     text = AQUA.format(folder=shared / "data" / "aqua").replace(old, new)
     if "prompt" in says:
         text = text.replace("seed: 3", "seed: 3\npublished: [prompts]")
@@ -212,7 +203,7 @@ def test_what_cannot_be_read_or_prompted_is_said_before_anybody_answers(
 
 
 @pytest.mark.parametrize("task", ["summarise", "translate: {target_language: fr}"])
-def test_a_task_that_says_nothing_by_itself_needs_a_question(shared: Path, tmp_path: Path, task: str) -> None:
+def test_a_task_that_says_nothing_by_itself_needs_a_question(shared, tmp_path, task):
     text = (
         AQUA.format(folder=shared / "data" / "boolq")
         .replace("name: aqua", "name: boolq")

@@ -6,7 +6,6 @@ import json
 import re
 import sqlite3
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -73,7 +72,7 @@ def run_sql(study: Study, statement: str) -> None:
         assert connection.execute(statement).rowcount > 0
 
 
-def test_the_registration_says_design_items_plan_defaults_exclusions_and_sample(study: Study) -> None:
+def test_the_registration_says_design_items_plan_defaults_exclusions_and_sample(study):
     told = frozen(study)
     text = (study.folder / "registration.md").read_text("utf-8")
     assert re.findall(r"^#+ .*$", text, re.M) == [
@@ -92,7 +91,7 @@ def test_the_registration_says_design_items_plan_defaults_exclusions_and_sample(
     assert not re.search(r"[{}]|,,|: \[", text), "settings are told in words"
 
 
-def test_a_model_that_the_frozen_plan_does_not_name_is_told_to_be_exploratory(study: Study) -> None:
+def test_a_model_that_the_frozen_plan_does_not_name_is_told_to_be_exploratory(study):
     run = ("run", study.folder, "--max-trials", "1", "--not-registered")
     models = ("--model", "hf:./not-there", "--model", "baseline:random")
     assert "exploratory" not in wrods(*run, *models).output
@@ -111,7 +110,7 @@ def test_a_model_that_the_frozen_plan_does_not_name_is_told_to_be_exploratory(st
         ("outside 200 ms", "outside 300 ms", "analysis.exclude.trials.rt"),
     ],
 )
-def test_a_changed_study_is_neither_served_nor_built(study: Study, old: str, new: str, said: str) -> None:
+def test_a_changed_study_is_neither_served_nor_built(study, old, new, said):
     frozen(study)
     changed = change(study, old, new)
     with (
@@ -126,7 +125,7 @@ def test_a_changed_study_is_neither_served_nor_built(study: Study, old: str, new
     assert code == 1 and any(said in line for line in found["changes"])
 
 
-def test_an_unchanged_study_is_served_and_verifies(study: Study) -> None:
+def test_an_unchanged_study_is_served_and_verifies(study):
     frozen(study)
     collect(study)
     code, found = verified(study)
@@ -134,7 +133,7 @@ def test_an_unchanged_study_is_served_and_verifies(study: Study) -> None:
     assert found["rows"] > 10 and found["broken"] == found["changes"] == []
 
 
-def test_a_row_changed_in_the_database_is_named(study: Study) -> None:
+def test_a_row_changed_in_the_database_is_named(study):
     frozen(study)
     collect(study)
     run_sql(
@@ -147,7 +146,7 @@ def test_a_row_changed_in_the_database_is_named(study: Study) -> None:
     assert shown.exit_code == 1 and "trial 2 (attempt 1): it was changed after it was stored" in shown.output
 
 
-def test_it_verifies_after_a_withdrawal_and_counts_it(study: Study) -> None:
+def test_it_verifies_after_a_withdrawal_and_counts_it(study):
     frozen(study)
     collect(study)
     before = verified(study)[1]["rows"]
@@ -156,7 +155,7 @@ def test_it_verifies_after_a_withdrawal_and_counts_it(study: Study) -> None:
     assert code == 0 and found["sessions"] == {"simulated": 1, "withdrawn": 1} and found["rows"] == before
 
 
-def test_links_noted_elsewhere_show_what_the_chain_alone_cannot(study: Study, tmp_path: Path) -> None:
+def test_links_noted_elsewhere_show_what_the_chain_alone_cannot(study, tmp_path):
     frozen(study)
     collect(study)
     heads = tmp_path / "stick" / "heads.json"
@@ -175,7 +174,7 @@ def test_links_noted_elsewhere_show_what_the_chain_alone_cannot(study: Study, tm
     assert code == 1 and "noted earlier and is gone" in found["broken"][0]["fault"]
 
 
-def test_a_freeze_edited_by_hand_is_refused(study: Study) -> None:
+def test_a_freeze_edited_by_hand_is_refused(study):
     frozen(study)
     file = study.folder / "freeze.json"
     file.write_text(file.read_text("utf-8").replace('"wanted": 24', '"wanted": 12'), "utf-8")
@@ -183,7 +182,7 @@ def test_a_freeze_edited_by_hand_is_refused(study: Study) -> None:
     assert refused.exit_code == 1 and "was changed by hand" in refused.output
 
 
-def test_a_freeze_is_replaced_only_with_a_reason_and_the_former_registration_stays(study: Study) -> None:
+def test_a_freeze_is_replaced_only_with_a_reason_and_the_former_registration_stays(study):
     first = frozen(study)
     assert wrods("freeze", study.folder).exit_code == 2
     changed = change(study, "wanted: 24", "wanted: 48")
@@ -196,7 +195,7 @@ def test_a_freeze_is_replaced_only_with_a_reason_and_the_former_registration_sta
     assert verified(changed)[0] == 0
 
 
-def test_a_freeze_is_amended_neither_without_a_reason_nor_without_a_change(study: Study) -> None:
+def test_a_freeze_is_amended_neither_without_a_reason_nor_without_a_change(study):
     first = frozen(study)
     refused = wrods("freeze", study.folder, "--amend", "why")
     assert refused.exit_code == 2 and "nothing has changed since" in refused.output
@@ -207,7 +206,7 @@ def test_a_freeze_is_amended_neither_without_a_reason_nor_without_a_change(study
     assert not (study.folder / "registration-1.md").exists()
 
 
-def test_the_rows_of_a_study_that_was_never_frozen_are_checked_all_the_same(study: Study) -> None:
+def test_the_rows_of_a_study_that_was_never_frozen_are_checked_all_the_same(study):
     collect(study)
     code, found = verified(study)
     assert code == 1 and not found["holds"] and found["hash"] is None

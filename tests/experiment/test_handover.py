@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ from experiment.exporting import export_study
 from experiment.exporting.export import hand_over
 from experiment.store import open_store, queries
 from experiment.store.tables import regions
-from experiment.study import Study
 from tests.experiment.test_simulated import TRUTH
 
 
@@ -22,9 +20,7 @@ def dictionary_of(folder: Path) -> dict[str, Any]:
     return told
 
 
-def test_the_dictionary_says_that_the_design_changed_since_the_sessions(
-    make_study: Callable[..., Study], tmp_path: Path
-) -> None:
+def test_the_dictionary_says_that_the_design_changed_since_the_sessions(make_study, tmp_path):
     study = make_study()
     (study.folder / "simulated.json").write_text(json.dumps(TRUTH), "utf-8")
     with open_store(study.folder) as store:
@@ -38,9 +34,7 @@ def test_the_dictionary_says_that_the_design_changed_since_the_sessions(
     assert after["collected_design_hash"] == before["design_hash"] != after["design_hash"]
 
 
-def test_regions_outside_the_declared_bounds_stay_and_say_so(
-    make_study: Callable[..., Study], tmp_path: Path
-) -> None:
+def test_regions_outside_the_declared_bounds_stay_and_say_so(make_study, tmp_path):
     rule = "analysis: {exclude: {regions: {rt: outside 50 ms to 10 s}}}"
     study = make_study(("seed: 7\n", f"seed: 7\n{rule}\n"))
     times = {0: 49.9, 1: 50.0, 2: 10_000.0, 3: 10_000.5, 4: None}

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from experiment.building import make_items
-from experiment.study import Study
 from experiment.study.keys import key_fault, key_name
 from stimuli.errors import UserError
 
@@ -17,7 +15,7 @@ NAMES = json.loads(Path(__file__).with_name("key_names.json").read_text("utf-8")
 
 
 @pytest.mark.parametrize(("written", "name"), NAMES.items())
-def test_a_key_has_one_name_however_it_is_written(written: str, name: str) -> None:
+def test_a_key_has_one_name_however_it_is_written(written, name):
     assert key_name(written) == name
 
 
@@ -47,7 +45,7 @@ def test_a_key_has_one_name_however_it_is_written(written: str, name: str) -> No
         "enter",
     ],
 )
-def test_what_one_stroke_sends_is_a_key(key: object) -> None:
+def test_what_one_stroke_sends_is_a_key(key):
     assert key_fault(key) is None
 
 
@@ -74,12 +72,12 @@ def test_what_one_stroke_sends_is_a_key(key: object) -> None:
         ("😀", "by itself"),
     ],
 )
-def test_what_no_stroke_sends_or_the_screens_use_is_no_key(key: object, said: str) -> None:
+def test_what_no_stroke_sends_or_the_screens_use_is_no_key(key, said):
     assert said in str(key_fault(key))
 
 
 @pytest.mark.parametrize("keys", ["[f, banana]", "{a: f, b: left arrow}", "[f, Escape]", "{a: f, b: 12}"])
-def test_an_impossible_key_is_refused_with_its_line(make_study: Callable[..., Study], keys: str) -> None:
+def test_an_impossible_key_is_refused_with_its_line(make_study, keys):
     with pytest.raises(UserError, match=r"study\.yaml, line 15: .*keys.* is .*(keyboard|key leaves)"):
         make_study(("keys: [f, j]", f"keys: {keys}"))
 
@@ -87,11 +85,11 @@ def test_an_impossible_key_is_refused_with_its_line(make_study: Callable[..., St
 @pytest.mark.parametrize(
     "keys", ["[f, F]", "{a: left, b: ArrowLeft}", '{a: 1, b: "١"}', "{a: ' ', b: space}", "[i, ı]"]
 )
-def test_two_answers_with_one_key_are_refused(make_study: Callable[..., Study], keys: str) -> None:
+def test_two_answers_with_one_key_are_refused(make_study, keys):
     with pytest.raises(UserError, match=r"line 15: .*is the same key"):
         make_study(("keys: [f, j]", f"keys: {keys}"))
 
 
-def test_a_sign_that_other_keyboards_write_otherwise_is_remarked(make_study: Callable[..., Study]) -> None:
+def test_a_sign_that_other_keyboards_write_otherwise_is_remarked(make_study):
     made = make_items(make_study(("keys: [f, j]", "keys: [';', j]")))
     assert any("line 15" in remark and "';'" in remark and "Shift" in remark for remark in made.remarks)

@@ -25,13 +25,13 @@ SAME_AS_ENGLISH = {
 
 
 @pytest.mark.parametrize("language", OTHERS)
-def test_a_pack_has_exactly_the_texts_of_english(language: str) -> None:
+def test_a_pack_has_exactly_the_texts_of_english(language):
     texts = pack_for(language).texts
     assert set(texts) - set(ENGLISH) == set() and set(ENGLISH) - set(texts) == set()
 
 
 @pytest.mark.parametrize("language", pack_languages())
-def test_every_text_fills_the_same_places_as_in_english_and_none_is_empty(language: str) -> None:
+def test_every_text_fills_the_same_places_as_in_english_and_none_is_empty(language):
     wrong = {
         key: text
         for key, text in pack_for(language).texts.items()
@@ -41,12 +41,12 @@ def test_every_text_fills_the_same_places_as_in_english_and_none_is_empty(langua
 
 
 @pytest.mark.parametrize("language", OTHERS)
-def test_no_text_is_left_in_english(language: str) -> None:
+def test_no_text_is_left_in_english(language):
     same = {key for key, text in pack_for(language).texts.items() if text == ENGLISH[key]}
     assert same == SAME_AS_ENGLISH[language]
 
 
-def test_there_is_a_pack_of_each_language_that_the_documentation_lists() -> None:
+def test_there_is_a_pack_of_each_language_that_the_documentation_lists():
     listed = ["ar", "de", "en", "es", "fr", "he", "it", "ja", "ko", "nl", "pl", "pt", "ru", "tr", "zh"]
     assert list(pack_languages()) == listed
     assert {language for language in listed if pack_for(language).direction == "rtl"} == {"ar", "he"}
@@ -68,9 +68,7 @@ def test_there_is_a_pack_of_each_language_that_the_documentation_lists() -> None
         ("fi", None),
     ],
 )
-def test_a_tag_gets_the_pack_of_its_language_and_script_whatever_its_region(
-    tag: str, pack: str | None
-) -> None:
+def test_a_tag_gets_the_pack_of_its_language_and_script_whatever_its_region(tag, pack):
     found = find_pack(tag)
     assert (found and found.language) == pack
     if pack is None:
@@ -78,6 +76,6 @@ def test_a_tag_gets_the_pack_of_its_language_and_script_whatever_its_region(
             pack_for(tag)
 
 
-def test_values_keep_their_order_in_texts_from_right_to_left() -> None:
+def test_values_keep_their_order_in_texts_from_right_to_left():
     assert "\u20682027-03-31\u2069" in pack_for("ar").fill("expired_text", until="2027-03-31")
     assert "until 2027-03-31." in pack_for("en").fill("expired_text", until="2027-03-31")

@@ -78,9 +78,7 @@ def wrods(*words: object) -> str:
 @pytest.mark.shared
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("corrected", [False, True])
-def test_every_part_is_a_valid_study_with_all_typofuncs(
-    tmp_path: Path, shared: Path, part: str, corrected: bool
-) -> None:
+def test_every_part_is_a_valid_study_with_all_typofuncs(tmp_path, shared, part, corrected):
     study: Study = load_study(made(tmp_path, part, shared / "data", corrected=corrected))
     (levels,) = study.factors.values()
     counted = {kind: sum(level.split("-")[0].split("_")[0] == kind for level in levels) for kind in LEVELS}
@@ -94,9 +92,7 @@ def test_every_part_is_a_valid_study_with_all_typofuncs(
 @pytest.mark.shared
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("corrected", [False, True])
-def test_every_part_has_as_many_items_as_it_says(
-    tmp_path: Path, shared: Path, part: str, corrected: bool
-) -> None:
+def test_every_part_has_as_many_items_as_it_says(tmp_path, shared, part, corrected):
     """MBPP's 700 are more than its test split has, and a published list is of one split or of all."""
     number = {"gsm8k": 400, "mbpp": 400 if corrected else 700, "squad": 500, "csqa": 1000}.get(part, 600)
     folder = made(tmp_path, part, shared / "data", corrected=corrected, items=0, levels=FEW)
@@ -120,8 +116,8 @@ def test_every_part_has_as_many_items_as_it_says(
     ],
 )
 def test_checking_names_published_scrambles_as_such_and_mended_ones_with_their_options(
-    tmp_path: Path, shared: Path, corrected: bool, said: str
-) -> None:
+    tmp_path, shared, corrected, said
+):
     """Published items reverse words of every length, mended ones those of four letters or more."""
     study = load_study(made(tmp_path, "gsm8k", shared / "data", corrected=corrected, levels=FEW))
     numbers = {
@@ -132,9 +128,7 @@ def test_checking_names_published_scrambles_as_such_and_mended_ones_with_their_o
 
 
 @pytest.mark.shared
-def test_published_items_bear_the_faults_of_the_code_and_corrected_ones_do_not(
-    tmp_path: Path, shared: Path
-) -> None:
+def test_published_items_bear_the_faults_of_the_code_and_corrected_ones_do_not(tmp_path, shared):
     shown = {}
     for corrected in (False, True):
         folder = made(tmp_path, "gsm8k", shared / "data", corrected=corrected, items=2, levels=FEW)
@@ -154,7 +148,7 @@ def test_published_items_bear_the_faults_of_the_code_and_corrected_ones_do_not(
 
 
 @pytest.mark.shared
-def test_programs_are_judged_by_their_tests_and_stay_judged(tmp_path: Path, shared: Path) -> None:
+def test_programs_are_judged_by_their_tests_and_stay_judged(tmp_path, shared):
     try:
         require_sandbox()
     except SandboxUnavailable as error:
@@ -172,9 +166,7 @@ def test_programs_are_judged_by_their_tests_and_stay_judged(tmp_path: Path, shar
 @pytest.mark.full
 @pytest.mark.shared
 @pytest.mark.parametrize("part", PARTS)
-def test_every_part_runs_with_simulated_people_and_a_local_model(
-    tmp_path: Path, shared: Path, part: str
-) -> None:
+def test_every_part_runs_with_simulated_people_and_a_local_model(tmp_path, shared, part):
     model = tiny_llama(tmp_path / "model", template=CHAT_TEMPLATE)
     local = f'tiny: {{use: "hf:{model}", device: cpu, max_tokens: 8}}\n    oracle:'
     edits = {"oracle:": local, **ONCE}

@@ -32,7 +32,7 @@ def worth(kind: str, reply: str, *accepted: str, mended: float | None = None) ->
         ("none", "18", 0, 0),
     ],
 )
-def test_numbers_by_their_digits(answer: str, gold: str, released: int, without: int) -> None:
+def test_numbers_by_their_digits(answer, gold, released, without):
     found = worth("gsm8k", f">process: so\n>answer_number: {answer}", gold)
     assert (found[RELEASED], found[DIGITS]) == (released, without)
 
@@ -40,7 +40,7 @@ def test_numbers_by_their_digits(answer: str, gold: str, released: int, without:
 @pytest.mark.parametrize(
     ("answer", "released", "without"), [("yes", 1, 1), ("'yes'", 1, 1), ("Yes.", 0, 1), ("no", 0, 0)]
 )
-def test_yes_in_small_letters_only(answer: str, released: int, without: int) -> None:
+def test_yes_in_small_letters_only(answer, released, without):
     found = worth("boolq", f">reason: so\n>answer: {answer}", "yes")
     (fault,) = SCORERS["boolq"].without
     assert (found[RELEASED], found[fault]) == (released, without)
@@ -51,14 +51,14 @@ def test_yes_in_small_letters_only(answer: str, released: int, without: int) -> 
     [("", EMPTY), ("in the city of Paris or Rome", LONGER), ("Par", PART), ("Paris", None)],
 )
 @pytest.mark.parametrize("kind", ["squad", "csqa"])
-def test_one_text_within_the_other(kind: str, answer: str, wrong_without: str | None) -> None:
+def test_one_text_within_the_other(kind, answer, wrong_without):
     found = worth(kind, f">reason: so\n>answer: {answer}", "Paris")
     assert found[RELEASED] == 1
     for fault in (EMPTY, LONGER, PART):
         assert found[fault] == (fault != wrong_without)
 
 
-def test_a_reply_without_the_field_is_left_out_as_released_and_counts_once_mended() -> None:
+def test_a_reply_without_the_field_is_left_out_as_released_and_counts_once_mended():
     found = worth("rectify", "I cannot do that.", "the old captain")
     assert (found[RELEASED], found[LEFT_OUT]) == (None, 0.0)
 
@@ -67,15 +67,13 @@ def test_a_reply_without_the_field_is_left_out_as_released_and_counts_once_mende
 @pytest.mark.parametrize(
     "reply", ["", ">answer:", "answer", ">fixed: ", ">answer_number: ∞", "\x00>answer: {}"]
 )
-def test_no_rule_raises(kind: str, reply: str) -> None:
+def test_no_rule_raises(kind, reply):
     for value in worth(kind, reply, "gold").values():
         assert value is None or 0 <= value <= 1
 
 
 @pytest.mark.parametrize(("published", "rules"), [(["items", "prompts"], {RELEASED, CORRECTED}), ([], set())])
-def test_only_replies_to_the_papers_prompts_are_priced(
-    monkeypatch: pytest.MonkeyPatch, published: list[str], rules: set[str]
-) -> None:
+def test_only_replies_to_the_papers_prompts_are_priced(monkeypatch, published, rules):
     """Who was not asked for the field that the released rule reads is not wrong for want of it."""
     trial = {"trial_index": 1, "steps": [{}], "answer": "Yes", "accepted": []}
     reply: Any = SimpleNamespace(

@@ -36,7 +36,7 @@ def reading(make_study: Callable[..., Study], *changes: tuple[str, str], block: 
     )
 
 
-def test_check_says_how_many_texts_break_and_after_which_word(make_study: Callable[..., Study]) -> None:
+def test_check_says_how_many_texts_break_and_after_which_word(make_study):
     remarks = make_items(reading(make_study)).remarks
     (said,) = [line for line in remarks if "moving window" in line]
     assert "line 12: procedure[3].block: 2 of 4 texts take up to 2 lines" in said
@@ -44,9 +44,7 @@ def test_check_says_how_many_texts_break_and_after_which_word(make_study: Callab
     assert f"line_length: {len(LONG) - 2} keeps each on one line" in said
 
 
-def test_a_line_wider_than_the_smallest_window_is_refused_with_the_length_that_fits(
-    make_study: Callable[..., Study],
-) -> None:
+def test_a_line_wider_than_the_smallest_window_is_refused_with_the_length_that_fits(make_study):
     small = ("seed: 7\n", "seed: 7\nparticipants: {eligible: {screen: 1024x640}}\n")
     with pytest.raises(UserError, match=r"a line of long intact has 6\d characters.*which holds 56") as told:
         make_items(reading(make_study, small))
@@ -55,7 +53,7 @@ def test_a_line_wider_than_the_smallest_window_is_refused_with_the_length_that_f
     assert make_items(shorter).items
 
 
-def test_everyone_gets_the_same_breaks_in_the_plan(make_study: Callable[..., Study]) -> None:
+def test_everyone_gets_the_same_breaks_in_the_plan(make_study):
     study = reading(make_study)
     items = make_items(study).items
     breaks = set()

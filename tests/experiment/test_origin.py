@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -66,7 +65,7 @@ def changed(folder: Path, old: str, new: str) -> list[str]:
 
 
 @pytest.mark.parametrize("template", ["letter-position", "htest-people", "your-own"])
-def test_a_template_that_was_built_is_of_its_design(tmp_path: Path, template: str) -> None:
+def test_a_template_that_was_built_is_of_its_design(tmp_path, template):
     copy_template(template, tmp_path / "study")
     build_study(load_study(tmp_path / "study"))
     study = load_study(tmp_path / "study")
@@ -86,7 +85,7 @@ def test_a_template_that_was_built_is_of_its_design(tmp_path: Path, template: st
         ("keys: [f, j]", "keys: {garden: f, basket: j}", "procedure.block-1.trial[0].choose.labels"),
     ],
 )
-def test_what_shapes_items_makes_another_design(outside: Path, old: str, new: str, said: str) -> None:
+def test_what_shapes_items_makes_another_design(outside, old, new, said):
     lines = changed(outside, old, new)
     assert any(said in line for line in lines), lines
 
@@ -101,11 +100,11 @@ def test_what_shapes_items_makes_another_design(outside: Path, old: str, new: st
         ("baseline:random", "baseline:oracle"),
     ],
 )
-def test_what_items_do_not_hold_asks_for_no_other_build(outside: Path, old: str, new: str) -> None:
+def test_what_items_do_not_hold_asks_for_no_other_build(outside, old, new):
     assert changed(outside, old, new) == []
 
 
-def test_a_file_outside_is_compared_where_it_is_and_missing_elsewhere(outside: Path) -> None:
+def test_a_file_outside_is_compared_where_it_is_and_missing_elsewhere(outside):
     words = outside.parent / "norms" / "words.txt"
     words.write_text("garden\nbasket\nplanet\ncastle\n", "utf-8")
     assert changed_since_build(load_study(outside)) == ["../norms/words.txt was edited"]
@@ -122,7 +121,7 @@ def without_origin(folder: Path) -> Study:
     return load_study(folder)
 
 
-def test_items_of_an_earlier_wrods_are_built_again_unless_sessions_were_held_with_them(outside: Path) -> None:
+def test_items_of_an_earlier_wrods_are_built_again_unless_sessions_were_held_with_them(outside):
     study = load_study(outside)
     with open_store(outside) as store:
         version = version_of(study, store)
@@ -133,7 +132,7 @@ def test_items_of_an_earlier_wrods_are_built_again_unless_sessions_were_held_wit
         assert version_of(load_study(outside), store) == 1
 
 
-def test_items_without_an_origin_are_refused_in_a_served_study_too(make_study: Callable[..., Study]) -> None:
+def test_items_without_an_origin_are_refused_in_a_served_study_too(make_study):
     from experiment.people.service import service_for
 
     study = without_origin(make_study().folder)

@@ -47,9 +47,7 @@ def wrods(*words: str | Path) -> Result:
 
 @pytest.mark.parametrize("command", [["check"], ["build"], ["serve", "--no-browser", "--port", "0"]])
 @pytest.mark.parametrize(("language", "why"), [("fi", "ar, de, en"), ("zh-Hant", "another script (Hans)")])
-def test_a_language_without_texts_is_refused(
-    make_study: MakeStudy, command: list[str], language: str, why: str
-) -> None:
+def test_a_language_without_texts_is_refused(make_study, command, language, why):
     study = make_study(in_language(language))
     told = wrods(*command, study.folder)
     assert told.exit_code == 2
@@ -57,9 +55,7 @@ def test_a_language_without_texts_is_refused(
         assert word in told.output.replace("\n", " "), told.output
 
 
-def test_a_study_that_collected_in_such_a_language_still_opens_but_for_participants(
-    make_study: MakeStudy,
-) -> None:
+def test_a_study_that_collected_in_such_a_language_still_opens_but_for_participants(make_study):
     eligible = "participants: {eligible: {age: [18, 65]}}\n"
     english = make_study((TITLE, TITLE + eligible))
     plan = plan_session(english, english.items, list_id=1, session_key="P001")
@@ -83,7 +79,7 @@ def test_a_study_that_collected_in_such_a_language_still_opens_but_for_participa
 # own texts
 
 
-def test_own_texts_stand_in_place_of_single_ones_and_are_part_of_the_design(make_study: MakeStudy) -> None:
+def test_own_texts_stand_in_place_of_single_ones_and_are_part_of_the_design(make_study):
     study = make_study(in_language("nl"))
     before = study.design_hash
     own = written(study, {"texts": {"feedback_correct": "Helemaal goed!"}})
@@ -141,9 +137,7 @@ def test_own_texts_stand_in_place_of_single_ones_and_are_part_of_the_design(make
         ),
     ],
 )  # fmt: skip
-def test_all_that_is_wrong_with_own_texts_is_told_at_once(
-    make_study: MakeStudy, language: str, given: object, faults: list[str]
-) -> None:
+def test_all_that_is_wrong_with_own_texts_is_told_at_once(make_study, language, given, faults):
     study = written(make_study(in_language(language)), given)
     told = wrods("check", study.folder)
     assert told.exit_code == 2
@@ -154,7 +148,7 @@ def test_all_that_is_wrong_with_own_texts_is_told_at_once(
 # mixed languages
 
 
-def test_english_texts_of_a_template_are_refused_in_a_study_of_another_language(tmp_path: Path) -> None:
+def test_english_texts_of_a_template_are_refused_in_a_study_of_another_language(tmp_path):
     folder = tmp_path / "mine"
     assert wrods("new", folder).exit_code == 0
     file = folder / "study.yaml"
@@ -177,9 +171,7 @@ THANKS = {
 
 @pytest.mark.parametrize("language", list(THANKS))
 @pytest.mark.parametrize("written", list(THANKS))
-def test_a_text_in_another_language_than_the_studys_is_refused(
-    make_study: MakeStudy, language: str, written: str
-) -> None:
+def test_a_text_in_another_language_than_the_studys_is_refused(make_study, language, written):
     study = make_study(in_language(language))
     both = f"# 1\n\n{THANKS[language]}\n\n{THANKS[written]}\n"
     (study.folder / "debrief.md").write_text(both, "utf-8")
@@ -202,14 +194,12 @@ def test_a_text_in_another_language_than_the_studys_is_refused(
         ("de", "{words: words.txt}", "de"),
     ],
 )
-def test_english_items_are_not_taken_for_the_studys_language(
-    tmp_path: Path, language: str, materials: str, expected: str
-) -> None:
+def test_english_items_are_not_taken_for_the_studys_language(tmp_path, language, materials, expected):
     source = parse_yaml(f"language: {language}\nmaterials: {materials}\n", tmp_path / "study.yaml")
     assert Study(tmp_path, source).items_language == expected
 
 
-def test_own_wordings_ask_models_in_the_studys_language(make_study: MakeStudy) -> None:
+def test_own_wordings_ask_models_in_the_studys_language(make_study):
     def own(text: str | list[str]) -> Any:
         return [f"* {one}" for one in text] if isinstance(text, list) else f"* {text}"
 

@@ -78,7 +78,7 @@ def trial(step: str = "choose", **more: Any) -> dict[str, Any]:
 
 @settings(max_examples=150, deadline=None)
 @given(JUNK | WORDS)
-def test_no_parser_ever_raises_and_each_gives_a_status(text: str) -> None:
+def test_no_parser_ever_raises_and_each_gives_a_status(text):
     for labels in (["A", "B"], ["Yes", "No"], ["word", "nonword"], ["+", "(a)"]):
         parsed = parse_label(text, labels, [f"option {label}" for label in labels])
         assert (parsed.value in labels) == (parsed.status == "valid")
@@ -99,7 +99,7 @@ def test_no_parser_ever_raises_and_each_gives_a_status(text: str) -> None:
 @given(st.sampled_from(["I cannot tell", "I can't say", "Unclear.", "As an AI, I cannot answer", "Sorry, I can't help",
                         "Es tut mir leid", "No puedo responder", "a good question", "There is an answer, I think"]),
        st.sampled_from(["", " ", "\n", ".", "!", " \u200b", "\n\nThanks", " at all"]))  # fmt: skip
-def test_i_cannot_tell_is_never_read_as_a(text: str, ending: str) -> None:
+def test_i_cannot_tell_is_never_read_as_a(text, ending):
     for thinks in (False, True):
         assert score_trial(trial(), text + ending, reply_status="answered", thinks=thinks).response is None
 
@@ -110,7 +110,7 @@ def test_i_cannot_tell_is_never_read_as_a(text: str, ending: str) -> None:
      "(" * 100_000, "A" * 100_000, "1" * 100_000, "1," * 40_000, "```" * 30_000, "<think>" * 15_000, "no " * 40_000 + "1"],
     ids=lambda text: repr(text[:8]),
 )  # fmt: skip
-def test_very_long_replies_are_read_in_linear_time(text: str) -> None:
+def test_very_long_replies_are_read_in_linear_time(text):
     """A parser that takes the square of a hundred thousand characters takes hours."""
     for one in (trial(), trial("recover", answer="garden"), trial("answer", answer="3", accepted=["3"])):
         for thinks in (False, True):
@@ -119,7 +119,7 @@ def test_very_long_replies_are_read_in_linear_time(text: str) -> None:
         published_score(name, trial(), text)
 
 
-def test_thoughts_are_cut_off_before_anything_is_read() -> None:
+def test_thoughts_are_cut_off_before_anything_is_read():
     assert without_thought("<think>A? No.</think>\nB") == "B"
     assert without_thought("[THINK]A?[/THINK]B") == "B"
     assert without_thought("A? no</think>B") == "B"
@@ -135,7 +135,7 @@ def test_thoughts_are_cut_off_before_anything_is_read() -> None:
     [("I cannot tell", "A"), ("Sorry, I can't help", "A"), ("Unclear", "A"), ("Answer: A", "A"), ("Neither", None),
      ("Based on the rule, A", None), ("b", "B"), ("It is b", "B"), ("label: a and label: b", "A"), ("", None)],
 )  # fmt: skip
-def test_h_tests_own_parser_takes_any_text_with_an_a_for_a(reply: str, label: str | None) -> None:
+def test_h_tests_own_parser_takes_any_text_with_an_a_for_a(reply, label):
     assert htest_label(reply) == label
 
 
@@ -144,12 +144,12 @@ def test_h_tests_own_parser_takes_any_text_with_an_a_for_a(reply: str, label: st
     [("(B)Baby formula", "B"), ("Baby formula", "B"), ("Based on it, milk", "B"), ("According to it", "A"), ("none", ""),
      ("Whole milk. No, Baby formula", "D"), ("Question: A", ""), ("C\nAnswer: A", "C")],
 )  # fmt: skip
-def test_scrambled_benchs_own_parser_finds_letters_inside_words(reply: str, letter: str) -> None:
+def test_scrambled_benchs_own_parser_finds_letters_inside_words(reply, letter):
     options = ["Salad dressing", "Baby formula", "Ground beef", "Whole milk"]
     assert choice_letter(reply, options) == letter
 
 
-def test_scrambled_benchs_parsers_give_every_stored_prediction_of_the_released_outputs(shared: Path) -> None:
+def test_scrambled_benchs_parsers_give_every_stored_prediction_of_the_released_outputs(shared):
     released = shared / "data" / "scrambled_bench"
     with (released / "stimuli" / "qa_realtimeqa.jsonl").open(encoding="utf-8") as lines:
         options = [json.loads(line)["choices"] for line in lines]
@@ -166,7 +166,7 @@ def test_scrambled_benchs_parsers_give_every_stored_prediction_of_the_released_o
     assert read == 16_954 + 28_560
 
 
-def test_mind_scrambles_fields_are_marked_where_they_are_not_and_doubles_overwrite() -> None:
+def test_mind_scrambles_fields_are_marked_where_they_are_not_and_doubles_overwrite():
     assert named_fields(">reason: because\n>answer: yes", ("answer", "reason")) == {
         "reason": "because",
         "answer": "yes",
@@ -179,7 +179,7 @@ def test_mind_scrambles_fields_are_marked_where_they_are_not_and_doubles_overwri
     assert named_fields("yes", ("answer", "reason")) == {}
 
 
-def test_mind_scrambles_scorers_keep_their_faults() -> None:
+def test_mind_scrambles_scorers_keep_their_faults():
     assert (
         same_digits("3.5", "35")
         and same_digits("-5", "5")
@@ -191,7 +191,7 @@ def test_mind_scrambles_scorers_keep_their_faults() -> None:
     assert words_in_place("A the dog", "the dog") == 0.0
 
 
-def test_published_scores_of_whole_trials() -> None:
+def test_published_scores_of_whole_trials():
     free = {"set": "complete", "answer": "18", "accepted": ["18"], "shown": {"question": "?"}}
     assert (
         published_score("published", trial("answer", **free), ">process: 9\n>answer_number: 1.8").correct
@@ -209,7 +209,7 @@ def test_published_scores_of_whole_trials() -> None:
     )
 
 
-def test_an_answer_in_its_papers_form_is_read_and_right() -> None:
+def test_an_answer_in_its_papers_form_is_read_and_right():
     """The oracle answers so: else the papers' parsers find no answer, and a yardstick of 100% shows 0."""
     number = {"set": "complete", "answer": "18", "accepted": ["18"], "shown": {"question": "?"}}
     boolq = {"set": "question", "answer": "yes", "shown": {"passage": "p", "question": "q"},
@@ -231,9 +231,7 @@ REPLIES = COLLECTED["replies"]
     ("reply", "labels", "wanted"),
     [(reply, group["labels"], wanted) for group in REPLIES for reply, wanted in group["cases"]],
 )
-def test_replies_in_three_languages_are_read_as_a_person_would(
-    reply: str, labels: list[str], wanted: str
-) -> None:
+def test_replies_in_three_languages_are_read_as_a_person_would(reply, labels, wanted):
     """Fences, JSON, boxes, stars; both labels named, denials, suppositions, excuses: in English, German and Spanish."""
     parsed = parse_label(reply, labels)
     assert (parsed.value if parsed.status == "valid" else parsed.status) == wanted
@@ -254,7 +252,7 @@ PHRASES = st.lists(
 
 @settings(max_examples=150, deadline=None)
 @given(PHRASES)
-def test_no_label_is_favoured(reply: str) -> None:
+def test_no_label_is_favoured(reply):
     """What is read of a reply follows its labels when they change places, and their order does not matter."""
     swapped = re.sub(r"\b[AB]\b", lambda found: "BA"["AB".index(found[0])], reply)
     one, other, turned = (
@@ -272,7 +270,7 @@ def test_no_label_is_favoured(reply: str) -> None:
     st.sampled_from(["", "Hm. ", "**", "Answer: ", "Answer\n", "```\n", "- "]),
     st.sampled_from(["", ".", "!", "\n", "**", "\n```"]),
 )  # fmt: skip
-def test_who_cannot_tell_chooses_nothing(excuse: str, more: str, before: str, after: str) -> None:
+def test_who_cannot_tell_chooses_nothing(excuse, more, before, after):
     for labels in (["A", "B"], ["Yes", "No"], ["Ja", "Nein"], ["Sí", "No"], ["word", "nonword"]):
         assert parse_label(before + excuse + more + after, labels).value is None
 
@@ -319,9 +317,7 @@ PAIRS = (
 
 @settings(max_examples=150, deadline=None)
 @given(*map(st.sampled_from, (DOUBTS, TURNS, NO_ANSWERS, PAIRS)))
-def test_a_doubt_that_is_followed_by_no_answer_stays_one(
-    doubt: str, turn: str, more: str, labels: list[str]
-) -> None:
+def test_a_doubt_that_is_followed_by_no_answer_stays_one(doubt, turn, more, labels):
     assert parse_label(f"{doubt}{turn} {more.format(*labels)}", labels).value is None
 
 
@@ -330,7 +326,7 @@ def test_a_doubt_that_is_followed_by_no_answer_stays_one(
     *map(st.sampled_from, (HEDGES, ANSWERS, PAIRS)),
     st.sampled_from(["", ".", "!", ", I think", " because of the letters", " (see the rule)"]),
 )
-def test_who_hedges_and_answers_has_answered(before: str, said: str, labels: list[str], behind: str) -> None:
+def test_who_hedges_and_answers_has_answered(before, said, labels, behind):
     assert parse_label(before + said.format(labels[0]) + behind, labels).value == labels[0]
 
 
@@ -338,7 +334,7 @@ def test_who_hedges_and_answers_has_answered(before: str, said: str, labels: lis
     st.sampled_from(["strongly", "somewhat", "fully", "very much", "slightly", "not", "rather"]),
     st.booleans(),
 )
-def test_a_word_of_a_scale_with_another_degree_is_not_that_word(degree: str, is_behind: bool) -> None:
+def test_a_word_of_a_scale_with_another_degree_is_not_that_word(degree, is_behind):
     said = f"I agree {degree}" if is_behind else f"I {degree} agree"
     assert parse_label(said, ["strongly agree", "agree", "disagree", "strongly disagree"]).value != "agree"
 
@@ -348,14 +344,12 @@ def test_a_word_of_a_scale_with_another_degree_is_not_that_word(degree: str, is_
     [("A", "valid"), ("**A**", "valid"), ("Answer: A.", "valid"), ("The answer is A", "truncated"), ("Answer: A", "truncated"),
      ("A. The line ends", "valid"), ("The answer is", "truncated")],
 )  # fmt: skip
-def test_a_label_at_the_cut_of_a_reply_may_be_the_beginning_of_something_else(
-    reply: str, status: str
-) -> None:
+def test_a_label_at_the_cut_of_a_reply_may_be_the_beginning_of_something_else(reply, status):
     assert score_trial(trial(), reply, reply_status="truncated").response_status == status
 
 
 @pytest.mark.parametrize(("reply", "wanted"), COLLECTED["restored"])
-def test_what_stands_around_a_restored_text_is_taken_off(reply: str, wanted: str) -> None:
+def test_what_stands_around_a_restored_text_is_taken_off(reply, wanted):
     """Greetings, headings, fences, JSON, quotes and stars; a sentence that only looks like one of these stays whole."""
     parsed = parse_recovered(reply)
     assert (parsed.value if parsed.status == "valid" else parsed.status) == wanted
@@ -370,9 +364,7 @@ def test_what_stands_around_a_restored_text_is_taken_off(reply: str, wanted: str
         ("I cannot tell", "option", None), ("Ich weiß es nicht.", "text", None), ("No lo sé.", "number", None),
     ],
 )  # fmt: skip
-def test_free_answers_are_read_out_of_what_stands_around_them(
-    reply: str, read_as: str, wanted: str | None
-) -> None:
+def test_free_answers_are_read_out_of_what_stands_around_them(reply, read_as, wanted):
     parsed = parse_free(reply, read_as, multiline=False, options=["one", "two", "three"])
     assert parsed.value == wanted
     assert wanted is not None or parsed.status in ("refused", "unparsed")

@@ -30,7 +30,7 @@ def made(make_study: Callable[..., Study], **more: Any) -> Study:
     )
 
 
-def test_an_interaction_is_registered_in_words(make_study: Callable[..., Study]) -> None:
+def test_an_interaction_is_registered_in_words(make_study):
     contrasts = f"[{INTERACTION}, initial - intact in low, initial - intact]"
     study = made(make_study, contrasts=contrasts, direction=f"{{{INTERACTION}: less}}")
     text = registration(study, sessions_before=0)
@@ -46,7 +46,7 @@ def test_an_interaction_is_registered_in_words(make_study: Callable[..., Study])
     assert "interactions are tested in percentage points" in text
 
 
-def test_a_plan_of_two_factors_is_handed_over_as_it_is_written(make_study: Callable[..., Study]) -> None:
+def test_a_plan_of_two_factors_is_handed_over_as_it_is_written(make_study):
     study = made(make_study)
     told = planned_analyses(study)[0].to_json()
     assert told["compare"] == ["position", "band"] and told["contrasts"] == [INTERACTION]

@@ -25,7 +25,7 @@ def class_items() -> list[Item]:
     ]
 
 
-def test_each_item_is_shown_once_a_list_and_in_every_condition_across_lists(make_study: MakeStudy) -> None:
+def test_each_item_is_shown_once_a_list_and_in_every_condition_across_lists(make_study):
     study = make_study()
     seen: Counter[tuple[str, str]] = Counter()
     for list_id in list_ids(study, study.items):
@@ -37,7 +37,7 @@ def test_each_item_is_shown_once_a_list_and_in_every_condition_across_lists(make
     assert len(seen) == 8
 
 
-def test_balanced_labels_double_the_lists_and_swap_what_labels_stand_for(make_study: MakeStudy) -> None:
+def test_balanced_labels_double_the_lists_and_swap_what_labels_stand_for(make_study):
     study = make_study(
         CLASSES, items=[*class_items(), make_item("p0", "intact", "x", "A", "B", role="practice")]
     )
@@ -53,9 +53,7 @@ def test_balanced_labels_double_the_lists_and_swap_what_labels_stand_for(make_st
 
 
 @pytest.mark.parametrize(("labels", "maps"), [("ABC", 6), ("ABCD", 4), ("ABCDE", 10)])
-def test_each_of_several_labels_stands_for_each_class_equally_often(
-    make_study: MakeStudy, labels: str, maps: int
-) -> None:
+def test_each_of_several_labels_stands_for_each_class_equally_often(make_study, labels, maps):
     keys = ", ".join(f"{label}: {key}" for label, key in zip(labels, "fjkls", strict=False))
     items = [
         Item(
@@ -84,7 +82,7 @@ def test_each_of_several_labels_stands_for_each_class_equally_often(
     assert plan_session(study, items, list_id=1)["label_map"] == {label: label for label in labels}
 
 
-def test_an_item_without_one_of_the_conditions_is_named(make_study: MakeStudy) -> None:
+def test_an_item_without_one_of_the_conditions_is_named(make_study):
     items = [
         item for item in small_items() if (item.item_id, item.condition["position"]) != ("w2", "initial")
     ]
@@ -93,9 +91,7 @@ def test_an_item_without_one_of_the_conditions_is_named(make_study: MakeStudy) -
         list_ids(study, study.items)
 
 
-def test_the_same_session_unfolds_to_the_same_plan_and_another_to_another_order(
-    make_study: MakeStudy,
-) -> None:
+def test_the_same_session_unfolds_to_the_same_plan_and_another_to_another_order(make_study):
     study = make_study()
     one, again = (plan_session(study, study.items, list_id=1, session_key="s1") for _ in range(2))
     assert one == again
@@ -116,7 +112,7 @@ def values_of(thing: object) -> list[object]:
     return [thing]
 
 
-def test_nothing_in_a_participant_s_plan_tells_the_answer_of_a_test_item(make_study: MakeStudy) -> None:
+def test_nothing_in_a_participant_s_plan_tells_the_answer_of_a_test_item(make_study):
     items = [
         Item(**{**item.__dict__, "item_id": item.answer}) for item in small_items() if item.role == "test"
     ]
@@ -138,7 +134,7 @@ def test_nothing_in_a_participant_s_plan_tells_the_answer_of_a_test_item(make_st
     assert "answer" in full[1], "the stored plan keeps the key"
 
 
-def test_people_and_models_are_shown_the_same_words(make_study: MakeStudy) -> None:
+def test_people_and_models_are_shown_the_same_words(make_study):
     study = make_study()
     plan = plan_session(study, study.items, list_id=1)
     for trial in trials_of(plan):
@@ -151,19 +147,19 @@ def test_people_and_models_are_shown_the_same_words(make_study: MakeStudy) -> No
         assert "Some text." in content, "the instructions stand before the trial"
 
 
-def test_more_choices_than_keys_are_refused(make_study: MakeStudy) -> None:
+def test_more_choices_than_keys_are_refused(make_study):
     study = make_study(("keys: [f, j]", "keys: [f, j, k]"))
     with pytest.raises(UserError, match="has 2 choices, and 3 keys"):
         plan_session(study, study.items, list_id=1)
 
 
-def test_a_field_that_items_lack_is_refused(make_study: MakeStudy) -> None:
+def test_a_field_that_items_lack_is_refused(make_study):
     study = make_study(("show: word", "show: sentence"))
     with pytest.raises(UserError, match="has no field 'sentence' to show"):
         plan_session(study, study.items, list_id=1)
 
 
-def test_random_choice_order_differs_between_sessions_and_keeps_the_key(make_study: MakeStudy) -> None:
+def test_random_choice_order_differs_between_sessions_and_keeps_the_key(make_study):
     study = make_study(("answer_by: text", "answer_by: letter, choice_order: random"))
     firsts = set()
     for i in range(10):
@@ -176,7 +172,7 @@ def test_random_choice_order_differs_between_sessions_and_keeps_the_key(make_stu
     assert len(firsts) > len({item_id for item_id, _ in firsts})
 
 
-def test_solved_trials_and_the_trial_itself_have_one_form(make_study: MakeStudy) -> None:
+def test_solved_trials_and_the_trial_itself_have_one_form(make_study):
     exemplars = [
         Item(
             **{
@@ -199,7 +195,7 @@ def test_solved_trials_and_the_trial_itself_have_one_form(make_study: MakeStudy)
     assert content.index("Which word is it?") < content.index("solved 0")
 
 
-def test_swapped_labels_are_swapped_in_solved_trials_too(make_study: MakeStudy) -> None:
+def test_swapped_labels_are_swapped_in_solved_trials_too(make_study):
     exemplar = Item(
         **{**make_item("e0", "intact", "solved 0", "A", "B", role="exemplar").__dict__, "set_name": "words"}
     )
@@ -213,7 +209,7 @@ def test_swapped_labels_are_swapped_in_solved_trials_too(make_study: MakeStudy) 
     assert "solved 0\nAnswer: B\n" in content
 
 
-def test_a_text_that_is_withheld_leaves_no_screen_to_read(make_study: MakeStudy) -> None:
+def test_a_text_that_is_withheld_leaves_no_screen_to_read(make_study):
     items = [
         Item(**{**item.__dict__, "shown": {**item.shown, "passage": passage}})
         for item in class_items()

@@ -66,7 +66,7 @@ def trials_in(study: Study, list_id: int = 1) -> list[dict[str, Any]]:
     return trials_of(plan_session(study, study.items, list_id=list_id, session_key="s"))
 
 
-def test_each_block_answers_in_its_own_way_and_no_word_comes_twice(mixed: MakeMixed) -> None:
+def test_each_block_answers_in_its_own_way_and_no_word_comes_twice(mixed):
     study = mixed(NO_PRACTICE)
     for list_id in list_ids(study, study.items):
         trials = trials_in(study, list_id)
@@ -81,7 +81,7 @@ def test_each_block_answers_in_its_own_way_and_no_word_comes_twice(mixed: MakeMi
         assert sorted(trial["item_id"] for trial in tested) == sorted(WORDS)
 
 
-def test_models_are_asked_for_a_label_in_one_block_and_for_the_word_in_the_other(mixed: MakeMixed) -> None:
+def test_models_are_asked_for_a_label_in_one_block_and_for_the_word_in_the_other(mixed):
     study = mixed(NO_PRACTICE)
     plan = plan_session(study, study.items, list_id=1)
     for trial in trials_of(plan):
@@ -113,9 +113,7 @@ procedure:
 """
 
 
-def test_sets_may_be_answered_in_different_ways_and_practice_shows_examples_as_they_do(
-    tmp_path: Path,
-) -> None:
+def test_sets_may_be_answered_in_different_ways_and_practice_shows_examples_as_they_do(tmp_path):
     from stimuli.htest.rules import rules
 
     first, second, practised = list(rules())[:3]

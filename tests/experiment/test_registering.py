@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
@@ -58,9 +57,7 @@ def answer(study: Study, url: str | None = None, *, is_not_registered: bool = Fa
         ask_registration(study, store, url, is_not_registered=is_not_registered)
 
 
-def test_sessions_of_a_planned_study_do_not_begin_before_it_is_said_where_it_is_registered(
-    study: Study,
-) -> None:
+def test_sessions_of_a_planned_study_do_not_begin_before_it_is_said_where_it_is_registered(study):
     with pytest.raises(UserError, match="not known where the plan is registered") as refused:
         answer(study)
     assert "--not-registered" in str(refused.value.mend) and stored(study) is None
@@ -70,7 +67,7 @@ def test_sessions_of_a_planned_study_do_not_begin_before_it_is_said_where_it_is_
     assert found is not None and found.url == URL and found.freeze_hash is None
 
 
-def test_not_registered_is_an_answer_of_its_own_and_may_be_replaced(study: Study) -> None:
+def test_not_registered_is_an_answer_of_its_own_and_may_be_replaced(study):
     answer(study, is_not_registered=True)
     found = stored(study)
     assert found is not None and found.url is None
@@ -80,29 +77,27 @@ def test_not_registered_is_an_answer_of_its_own_and_may_be_replaced(study: Study
 
 
 @pytest.mark.parametrize("url", ["osf.io/abcde", "https://osf", "https://osf.io/a b", "ftp://osf.io/x"])
-def test_what_is_no_address_is_refused(study: Study, url: str) -> None:
+def test_what_is_no_address_is_refused(study, url):
     with pytest.raises(UserError, match="full address of a page"):
         answer(study, url)
     assert stored(study) is None
 
 
-def test_serve_asks_unless_every_session_is_a_pilot(study: Study) -> None:
+def test_serve_asks_unless_every_session_is_a_pilot(study):
     refused = wrods("serve", study.folder, "--no-browser", "--port", 0)
     assert refused.exit_code == 2 and "--registered URL" in refused.output
     both = wrods("serve", study.folder, "--pilot", "--registered", URL)
     assert both.exit_code == 2 and "applies to a single study, and not to pilots" in both.output
 
 
-def test_runs_of_models_ask_and_runs_of_baselines_do_not(study: Study) -> None:
+def test_runs_of_models_ask_and_runs_of_baselines_do_not(study):
     refused = wrods("run", study.folder, "--model", "openai:m", "--base-url", "http://127.0.0.1:9/v1")
     assert refused.exit_code == 2 and "--not-registered" in refused.output
     done = wrods("run", study.folder, "--model", "baseline:random", "--max-trials", 2)
     assert "--not-registered" not in done.output and stored(study) is None
 
 
-def test_the_handover_tells_analysis_the_freeze_the_registration_and_the_whole_plan(
-    study: Study, tmp_path: Path
-) -> None:
+def test_the_handover_tells_analysis_the_freeze_the_registration_and_the_whole_plan(study, tmp_path):
     locked = json.loads(wrods("freeze", study.folder, "--json").stdout)
     answer(study, URL)
     file = study.folder / "study.yaml"

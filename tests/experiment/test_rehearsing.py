@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +15,6 @@ from experiment.rating.answers import answers_of, rating_for
 from experiment.simulated import fill, read_truth
 from experiment.store import open_store
 from experiment.store.tables import sessions
-from experiment.study import Study
 from experiment.templates.parts import parts_of
 from tests.experiment.people.dashboard.test_dashboard_rating import CHANGES, RUBRIC, stories
 
@@ -25,9 +22,7 @@ PARTS = [(name, part) for name in templates() for part in (parts_of(name) or [No
 
 
 @pytest.mark.parametrize(("template", "part"), PARTS)
-def test_every_template_brings_effects_for_its_simulated_readers(
-    tmp_path: Path, template: str, part: str | None
-) -> None:
+def test_every_template_brings_effects_for_its_simulated_readers(tmp_path, template, part):
     data = tmp_path / "data"
     if part is not None and parts_of(template)[part].data:
         (data / parts_of(template)[part].data).mkdir(parents=True)
@@ -35,7 +30,7 @@ def test_every_template_brings_effects_for_its_simulated_readers(
     read_truth(tmp_path / "study" / "simulated.json")
 
 
-def test_the_commands_that_the_readme_names_go_through_with_the_smallest_template(tmp_path: Path) -> None:
+def test_the_commands_that_the_readme_names_go_through_with_the_smallest_template(tmp_path):
     folder = str(tmp_path / "mine")
     for command in (
         ["new", folder, "--from", "your-own"],
@@ -47,9 +42,7 @@ def test_the_commands_that_the_readme_names_go_through_with_the_smallest_templat
         assert done.exit_code == 0, done.output
 
 
-def test_answers_of_simulated_readers_are_rated_until_somebody_else_has_answered(
-    make_study: Callable[..., Study], tmp_path: Path
-) -> None:
+def test_answers_of_simulated_readers_are_rated_until_somebody_else_has_answered(make_study, tmp_path):
     (tmp_path / "rated").mkdir()
     (tmp_path / "rated" / "rubric.md").write_text(RUBRIC, "utf-8")
     study = make_study(*CHANGES, items=stories(), name="rated")

@@ -47,7 +47,7 @@ def locked_in(request: pytest.FixtureRequest, missing: str | None) -> None:
         pytest.skip(f"no sandbox here: {missing}")
 
 
-def test_a_program_is_right_where_every_test_holds() -> None:
+def test_a_program_is_right_where_every_test_holds():
     program = "def double(number):\n    return factor * number"
     ran = run_program(program, ["assert double(2) == 4", "assert double(-1) == -2"], setup="factor = 2")
     assert (ran.fate, ran.held, ran.tests, ran.why) == ("passed", 2, 2, None)
@@ -56,7 +56,7 @@ def test_a_program_is_right_where_every_test_holds() -> None:
 @pytest.mark.parametrize(
     "program", ["def f(:", "f()", "\x00", "import sys; sys.exit(0)", "raise KeyboardInterrupt"]
 )
-def test_programs_that_do_not_run_are_wrong(program: str) -> None:
+def test_programs_that_do_not_run_are_wrong(program):
     assert run_program(program, ALWAYS, limits=SMALL).fate == "failed"
 
 
@@ -70,7 +70,7 @@ NO_PROGRAM_KNOWS = [
 SETUP = "def same(got, wanted):\n    return got == wanted"
 
 
-def test_a_corpus_of_hostile_programs_reaches_nothing_and_forges_nothing() -> None:
+def test_a_corpus_of_hostile_programs_reaches_nothing_and_forges_nothing():
     """Each file says in its first lines how its program must fare, and what its first error says."""
     assert len(ESCAPES) >= 75
     honest = "def f(x):\n    return 2 * x"
@@ -96,7 +96,7 @@ def test_a_corpus_of_hostile_programs_reaches_nothing_and_forges_nothing() -> No
     assert not Path("/outside").exists()
 
 
-def test_the_machine_s_own_network_is_out_of_reach() -> None:
+def test_the_machine_s_own_network_is_out_of_reach():
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
         program = f"import socket\nsocket.create_connection(('127.0.0.1', {port}), timeout=1)"
@@ -104,7 +104,7 @@ def test_the_machine_s_own_network_is_out_of_reach() -> None:
     assert ran.fate == "failed" and ran.why is not None and ran.why.startswith("PermissionError")
 
 
-def test_nothing_is_inherited(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_nothing_is_inherited(monkeypatch, tmp_path):
     monkeypatch.setenv("OPENAI_API_KEY", "a-secret")
     kept = (tmp_path / "secret").open("w+")
     os.set_inheritable(kept.fileno(), True)
@@ -121,7 +121,7 @@ def test_nothing_is_inherited(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     assert ran.fate == "passed", ran
 
 
-def test_no_process_outlives_its_program() -> None:
+def test_no_process_outlives_its_program():
     before = {int(one.name) for one in Path("/proc").iterdir() if one.name.isdigit()}
     run_program("import time\ntime.sleep(100)", ALWAYS, limits=SandboxLimits(wall_seconds=0.3))
     mine = [
@@ -140,7 +140,7 @@ def _command_line(number: int) -> bytes:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="takes root, to become somebody else")
-def test_whoever_is_not_root_has_a_sandbox_too(tmp_path: Path) -> None:
+def test_whoever_is_not_root_has_a_sandbox_too(tmp_path):
     python = Path("/usr/bin/python3")
     if not python.exists():
         pytest.skip("no Python that others may run")
@@ -167,7 +167,7 @@ def test_whoever_is_not_root_has_a_sandbox_too(tmp_path: Path) -> None:
 
 
 @ANYWHERE
-def test_where_a_lock_is_missing_nothing_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_a_lock_is_missing_nothing_runs(tmp_path, monkeypatch):
     trace = tmp_path / "ran"
     broken = tmp_path / "child.py"
     source = sandbox._CHILD.read_text("utf-8")
@@ -193,9 +193,7 @@ def test_where_a_lock_is_missing_nothing_runs(tmp_path: Path, monkeypatch: pytes
     ],
     ids=["processes", "memory", "calls", "no filter", "files"],
 )
-def test_a_lock_that_does_not_hold_is_found_out(
-    lock: str, leak: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lock_that_does_not_hold_is_found_out(lock, leak, tmp_path, monkeypatch):
     leaky = tmp_path / "child.py"
     source = sandbox._CHILD.read_text("utf-8")
     assert source.count(lock) == 1
@@ -206,13 +204,13 @@ def test_a_lock_that_does_not_hold_is_found_out(
 
 
 @ANYWHERE
-def test_machines_whose_system_calls_are_not_known_are_refused() -> None:
+def test_machines_whose_system_calls_are_not_known_are_refused():
     with pytest.raises(SandboxUnavailable, match="riscv64"):
         sandbox._calls("riscv64")
 
 
 @ANYWHERE
-def test_other_systems_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_systems_are_refused(monkeypatch):
     monkeypatch.setattr(sys, "platform", "darwin")
     with pytest.raises(SandboxUnavailable, match="darwin"):
         run_program("pass", ALWAYS)
@@ -239,11 +237,11 @@ DOUBLES = "def f(x):\n    return 2 * x"
         f">code: {DOUBLES}\n>explanation:\n```\nf(1)\n```",
     ],
 )
-def test_the_marks_of_the_paper_s_prompt_are_no_part_of_the_program(reply: str) -> None:
+def test_the_marks_of_the_paper_s_prompt_are_no_part_of_the_program(reply):
     assert program_of(reply) == DOUBLES
 
 
 @ANYWHERE
 @pytest.mark.parametrize("program", ["if 3 >code: print(1)", "{1: 2}", "x = {'a': 1}", "s = '{def}'"])
-def test_a_program_that_looks_like_a_mark_stays_whole(program: str) -> None:
+def test_a_program_that_looks_like_a_mark_stays_whole(program):
     assert program_of(program) == program

@@ -38,7 +38,7 @@ def typed(answer: str, *, multiline: bool = False) -> dict[str, Any]:
         "A\nbecause",
     ],
 )
-def test_clear_letter_replies_are_read(reply: str) -> None:
+def test_clear_letter_replies_are_read(reply):
     assert parse_label(reply, ["A", "B"]).value == "A"
 
 
@@ -56,13 +56,13 @@ def test_clear_letter_replies_are_read(reply: str) -> None:
         ("  \n", "empty"),
     ],
 )
-def test_replies_that_give_no_label_are_never_read_as_one(reply: str, status: str) -> None:
+def test_replies_that_give_no_label_are_never_read_as_one(reply, status):
     parsed = parse_label(reply, ["A", "B"])
     assert (parsed.value, parsed.status) == (None, status)
 
 
 @given(st.text(), st.lists(st.text(min_size=1, max_size=8), min_size=2, max_size=5, unique=True))
-def test_parsers_never_raise_and_stay_in_the_vocabulary(reply: str, labels: list[str]) -> None:
+def test_parsers_never_raise_and_stay_in_the_vocabulary(reply, labels):
     parsed = parse_label(reply, labels)
     assert parsed.status in get_args(ResponseStatus)
     assert (parsed.value is not None) == (parsed.status == "valid")
@@ -70,12 +70,12 @@ def test_parsers_never_raise_and_stay_in_the_vocabulary(reply: str, labels: list
     assert parse_recovered(reply).status in get_args(ResponseStatus)
 
 
-def test_a_swapped_label_is_scored_as_the_class_that_it_stands_for() -> None:
+def test_a_swapped_label_is_scored_as_the_class_that_it_stands_for():
     score = score_trial(choice("A", ("A", "B"), ("B", "A")), "B")
     assert (score.response, score.correct, score.score) == ("A", True, 1.0)
 
 
-def test_a_truncated_choice_with_a_label_is_valid_and_without_one_is_truncated() -> None:
+def test_a_truncated_choice_with_a_label_is_valid_and_without_one_is_truncated():
     assert score_trial(choice(), "A", reply_status="truncated").correct is True
     assert (
         score_trial(choice(), "Let me think about", reply_status="truncated").response_status == "truncated"
@@ -92,10 +92,10 @@ def test_a_truncated_choice_with_a_label_is_valid_and_without_one_is_truncated()
         ("The dog", False),
     ],
 )
-def test_recovery_ignores_case_spacing_and_punctuation(given_text: str, correct: bool) -> None:
+def test_recovery_ignores_case_spacing_and_punctuation(given_text, correct):
     assert score_trial(typed("The dog barks."), given_text).correct is correct
 
 
-def test_recovery_score_counts_a_transposition_as_one_edit() -> None:
+def test_recovery_score_counts_a_transposition_as_one_edit():
     assert score_trial(typed("garden"), "gadren").score == pytest.approx(1 - 1 / 6)
     assert score_trial(typed("garden"), "garden").score == 1.0

@@ -44,7 +44,7 @@ def unbounded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 BETWEEN = PLANNED.replace("[human]", "[human, guesser]")
 
 
-def test_without_a_bound_check_asks_for_one_and_gives_its_reason(unbounded: Path) -> None:
+def test_without_a_bound_check_asks_for_one_and_gives_its_reason(unbounded):
     told = checked(unbounded, BETWEEN)
     assert "No equivalence bound is planned, so the report cannot conclude that readers are similar" in told
     assert "`equivalence: 10 points` (one answer in ten)" in told
@@ -59,7 +59,7 @@ def test_without_a_bound_check_asks_for_one_and_gives_its_reason(unbounded: Path
     assert middle["equivalence"]["probability"] <= near_ceiling["equivalence"]["probability"]
 
 
-def test_a_planned_bound_is_judged_and_none_is_suggested(tmp_path: Path) -> None:
+def test_a_planned_bound_is_judged_and_none_is_suggested(tmp_path):
     folder = tmp_path / "study"
     planned = BETWEEN.replace("]}", "], equivalence: 45 points}")
     told = checked(folder, planned)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -39,7 +38,7 @@ def block(*trials: dict[str, Any], **given: Any) -> dict[str, Any]:
     }
 
 
-def test_the_shortest_session_is_what_no_page_lets_anybody_skip() -> None:
+def test_the_shortest_session_is_what_no_page_lets_anybody_skip():
     pages = {
         "kind": "instructions",
         "pages": [{"text": "many words " * 99, "minimum_ms": 5000}, {"text": "few"}],
@@ -54,7 +53,7 @@ def test_the_shortest_session_is_what_no_page_lets_anybody_skip() -> None:
     assert shortest_seconds(plan, {0, 1}) == pytest.approx(9.5 + 3)
 
 
-def test_a_statement_counts_a_minute_and_what_its_limit_allows_is_told_apart() -> None:
+def test_a_statement_counts_a_minute_and_what_its_limit_allows_is_told_apart():
     told = session_duration(
         {"screens": [block(trial(step(step="answer", multiline=True, time_limit_ms=180_000)))]}
     )
@@ -66,7 +65,7 @@ def test_a_statement_counts_a_minute_and_what_its_limit_allows_is_told_apart() -
 
 
 @pytest.mark.full
-def test_check_tells_the_minutes_of_each_level_between_sessions_and_what_limits_allow(tmp_path: Path) -> None:
+def test_check_tells_the_minutes_of_each_level_between_sessions_and_what_limits_allow(tmp_path):
     runner = CliRunner()
     runner.invoke(main, ["new", str(tmp_path / "s"), "--from", "htest-people"])
     numbers = json.loads(runner.invoke(main, ["check", str(tmp_path / "s"), "--json"]).output)

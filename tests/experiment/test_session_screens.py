@@ -45,7 +45,7 @@ def kinds(plan: dict[str, Any]) -> list[str]:
     st.text(st.characters(exclude_categories=("Cs", "Cc")) | st.sampled_from(" \n"), max_size=200),
     st.integers(1, 40),
 )
-def test_breaking_lines_loses_nothing_and_keeps_to_the_length(text: str, length: int) -> None:
+def test_breaking_lines_loses_nothing_and_keeps_to_the_length(text, length):
     lines = break_lines(text, length)
     assert " ".join(lines).split() == text.split()
     assert "".join(lines).replace(" ", "") == text.replace("\n", "").replace(" ", "")
@@ -56,7 +56,7 @@ def test_breaking_lines_loses_nothing_and_keeps_to_the_length(text: str, length:
 
 
 @given(st.integers(2, 12))
-def test_each_set_stands_at_each_place_and_follows_each_other_equally_often(n: int) -> None:
+def test_each_set_stands_at_each_place_and_follows_each_other_equally_often(n):
     rows = [balanced_order(range(n), row) for row in range(balanced_rows(n))]
     assert all(sorted(row) == list(range(n)) for row in rows)
     places = Counter((place, one) for row in rows for place, one in enumerate(row))
@@ -68,7 +68,7 @@ def test_each_set_stands_at_each_place_and_follows_each_other_equally_often(n: i
 # blocks
 
 
-def test_blocks_share_the_items_of_a_list_evenly_over_conditions(make_study: MakeStudy) -> None:
+def test_blocks_share_the_items_of_a_list_evenly_over_conditions(make_study):
     study = make_study((DEBRIEF, f"  - break: {{minimum: 30 s}}\n{SECOND}{DEBRIEF}"))
     plan = plan_of(study)
     assert kinds(plan)[-4:] == ["block", "break", "block", "debrief"]
@@ -80,7 +80,7 @@ def test_blocks_share_the_items_of_a_list_evenly_over_conditions(make_study: Mak
     assert {t["block"] for t in second} == {"block-2"}
 
 
-def test_blocked_conditions_come_one_after_the_other_in_a_balanced_order(make_study: MakeStudy) -> None:
+def test_blocked_conditions_come_one_after_the_other_in_a_balanced_order(make_study):
     study = make_study(("break_every: 2", "conditions: blocked"))
     orders = []
     for row in (0, 1):
@@ -96,7 +96,7 @@ def test_blocked_conditions_come_one_after_the_other_in_a_balanced_order(make_st
 # checks
 
 
-def test_checks_say_what_to_answer_and_are_scored_by_it(make_study: MakeStudy) -> None:
+def test_checks_say_what_to_answer_and_are_scored_by_it(make_study):
     study = make_study(
         ("break_every: 2", "attention_checks: 2"), ("keys: [f, j], answer_by: text", "keys: [f, j]")
     )
@@ -126,9 +126,7 @@ ELIGIBLE = (
 )
 
 
-def test_eligibility_comes_after_consent_and_its_right_answers_stay_on_the_server(
-    make_study: MakeStudy,
-) -> None:
+def test_eligibility_comes_after_consent_and_its_right_answers_stay_on_the_server(make_study):
     study = make_study(ELIGIBLE)
     plan = plan_of(study)
     assert kinds(plan)[:4] == ["consent", "device", "questions", "instructions"]
@@ -151,11 +149,11 @@ def test_eligibility_comes_after_consent_and_its_right_answers_stay_on_the_serve
         ({}, ["first_language", "age"]),
     ],
 )
-def test_answers_let_in_or_not(make_study: MakeStudy, answers: dict[str, Any], missed: list[str]) -> None:
+def test_answers_let_in_or_not(make_study, answers, missed):
     assert is_eligible(eligibility_questions(make_study(ELIGIBLE)), answers) == (not missed, missed)
 
 
-def test_questions_of_one_s_own_come_in_the_form_of_a_plan(make_study: MakeStudy) -> None:
+def test_questions_of_one_s_own_come_in_the_form_of_a_plan(make_study):
     own = (
         "  - questions:\n"
         "      reading: {ask: How often do you read?, type: scale, from: 1, to: 7, low: never, high: daily}\n"
@@ -178,7 +176,7 @@ def test_questions_of_one_s_own_come_in_the_form_of_a_plan(make_study: MakeStudy
         ("a: {ask: x, type: number, accept: 3}", "have answers that are accepted"),
     ],
 )
-def test_a_question_that_cannot_be_asked_is_named(make_study: MakeStudy, question: str, says: str) -> None:
+def test_a_question_that_cannot_be_asked_is_named(make_study, question, says):
     with pytest.raises(UserError, match=r"study\.yaml, line") as error:
         make_study((DEBRIEF, f"  - questions:\n      {question}\n{DEBRIEF}"))
     assert says in str(error.value)
@@ -221,7 +219,7 @@ def rules_study(tmp_path_factory: pytest.TempPathFactory) -> Study:
     return study
 
 
-def test_levels_between_sessions_are_crossed_with_label_maps(rules_study: Study) -> None:
+def test_levels_between_sessions_are_crossed_with_label_maps(rules_study):
     lists = list_ids(rules_study, rules_study.items)
     assert lists == [1, 2, 3, 4, 5, 6]
     assert list_ids(rules_study, rules_study.items, label_maps="fixed") == [1, 3, 5]
@@ -238,7 +236,7 @@ def test_levels_between_sessions_are_crossed_with_label_maps(rules_study: Study)
     ]  # fmt: skip
 
 
-def test_the_rule_is_asked_for_after_each_task_and_judged_by_nobody_here(rules_study: Study) -> None:
+def test_the_rule_is_asked_for_after_each_task_and_judged_by_nobody_here(rules_study):
     trials = [t for t in trials_of(plan_of(rules_study)) if not t["is_practice"]]
     asked = [i for i, t in enumerate(trials) if t["trial_type"] == "answer"]
     assert asked == [4, 9, 14]
@@ -251,7 +249,7 @@ def test_the_rule_is_asked_for_after_each_task_and_judged_by_nobody_here(rules_s
         assert score_trial(statement, "Words that name animals.").correct is None
 
 
-def test_tasks_come_in_a_balanced_order_over_sessions(rules_study: Study) -> None:
+def test_tasks_come_in_a_balanced_order_over_sessions(rules_study):
     orders = []
     for row in range(6):
         trials = [t for t in trials_of(plan_of(rules_study, order_row=row)) if not t["is_practice"]]

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -55,7 +54,7 @@ def handed_over(study: Study, store: Store) -> tuple[pd.DataFrame, dict[str, obj
     )
 
 
-def test_simulated_readers_fill_the_lists_evenly_and_are_marked(study: Study, store: Store) -> None:
+def test_simulated_readers_fill_the_lists_evenly_and_are_marked(study, store):
     with LocalServer(study, store) as server:
         acknowledged = fill(study, server.links, readers=12, pause=0, told=lambda _: None)
     trials, dictionary = handed_over(study, store)
@@ -73,7 +72,7 @@ def test_simulated_readers_fill_the_lists_evenly_and_are_marked(study: Study, st
     assert dictionary["truth"]["accuracy"]["effects"] == TRUTH["accuracy"]["effects"]  # type: ignore[index]
 
 
-def test_the_effects_that_were_put_in_are_in_the_data(study: Study, store: Store) -> None:
+def test_the_effects_that_were_put_in_are_in_the_data(study, store):
     with LocalServer(study, store) as server:
         fill(study, server.links, readers=40, pause=0, told=lambda _: None)
     trials, _ = handed_over(study, store)
@@ -85,7 +84,7 @@ def test_the_effects_that_were_put_in_are_in_the_data(study: Study, store: Store
     assert 1.4 < time["initial"] / time["intact"] < 2.0
 
 
-def test_the_same_readers_give_the_same_data_again(make_study: Callable[..., Study], tmp_path: Path) -> None:
+def test_the_same_readers_give_the_same_data_again(make_study, tmp_path):
     tables = []
     for name in ("one", "two"):
         made = make_study(name=name)
@@ -100,7 +99,7 @@ def test_the_same_readers_give_the_same_data_again(make_study: Callable[..., Stu
     pd.testing.assert_frame_equal(tables[0], tables[1])
 
 
-def test_a_simulated_reader_does_not_go_on_under_another_design(make_study: Callable[..., Study]) -> None:
+def test_a_simulated_reader_does_not_go_on_under_another_design(make_study):
     study = make_study()
     sent = participant_view(plan_session(study, study.items, list_id=1, session_key="s"))
     changed = make_study(("Which word is it?", "What is meant?"), name="changed")

@@ -73,14 +73,14 @@ def payloads(study: Study, truth: GroundTruth, name: str = "S001", list_id: int 
     return [reader.answer(trial) for trial in trials(study, list_id)]
 
 
-def test_learning_makes_times_shorter_from_trial_to_trial(make_study: Callable[..., Study]) -> None:
+def test_learning_makes_times_shorter_from_trial_to_trial(make_study):
     learner = replace(PLAIN, time=replace(PLAIN.time, learning=-0.1))
     times = [one["rt"] for one in payloads(make_study(), learner)]
     assert times == sorted(times, reverse=True)
     assert times[1] / times[0] == pytest.approx(2**-0.1)
 
 
-def test_a_tail_makes_times_longer_and_skewed(make_study: Callable[..., Study]) -> None:
+def test_a_tail_makes_times_longer_and_skewed(make_study):
     study = make_study()
     tailed = replace(PLAIN, time=replace(PLAIN.time, tail_ms=200))
     times = [one["rt"] for i in range(60) for one in payloads(study, tailed, f"S{i:03d}")]
@@ -89,7 +89,7 @@ def test_a_tail_makes_times_longer_and_skewed(make_study: Callable[..., Study]) 
     assert statistics.fmean(times) > statistics.median(times) + 20
 
 
-def test_lapses_answer_by_chance_and_take_longer(make_study: Callable[..., Study]) -> None:
+def test_lapses_answer_by_chance_and_take_longer(make_study):
     study = make_study()
     away = replace(PLAIN, lapses=Lapses(rate=1, slower=3))
     verdicts = [
@@ -105,9 +105,7 @@ def test_lapses_answer_by_chance_and_take_longer(make_study: Callable[..., Study
     )
 
 
-def test_a_word_changed_at_its_beginning_costs_what_was_put_in_and_spills_over(
-    reading: Callable[[str], Study],
-) -> None:
+def test_a_word_changed_at_its_beginning_costs_what_was_put_in_and_spills_over(reading):
     study = reading(MOVING)
     words = Words(changed={"initial": 0.5, "internal": 0.1, "final": 0.3}, residual_sd=0, participant_sd=0)
     reader = SimulatedReader("S001", study, replace(PLAIN, words=words))
@@ -132,7 +130,7 @@ def test_a_word_changed_at_its_beginning_costs_what_was_put_in_and_spills_over(
             ]
 
 
-def test_letters_farther_apart_cost_more_and_both_ends_what_was_said(reading: Callable[[str], Study]) -> None:
+def test_letters_farther_apart_cost_more_and_both_ends_what_was_said(reading):
     study = reading(MOVING)
     file = study.folder / "study.yaml"
     text = file.read_text("utf-8").replace("initial: {transpose: initial}", "near: {transpose: internal}")
@@ -172,9 +170,7 @@ def test_letters_farther_apart_cost_more_and_both_ends_what_was_said(reading: Ca
         ([0, None, 2], "internal"),
     ],
 )
-def test_the_position_of_a_change_is_read_off_its_permutation(
-    permutation: list[int | None], position: str
-) -> None:
+def test_the_position_of_a_change_is_read_off_its_permutation(permutation, position):
     assert position_of({"permutation": permutation}) == position  # type: ignore[typeddict-item]
 
 
@@ -213,7 +209,7 @@ def test_the_position_of_a_change_is_read_off_its_permutation(
         ({"times": {}}, "Did you mean 'time'"),
     ],
 )
-def test_a_truth_that_cannot_be_meant_is_named(tmp_path: Path, change: dict[str, Any], says: str) -> None:
+def test_a_truth_that_cannot_be_meant_is_named(tmp_path, change, says):
     plain = {"intercept": 1, "effects": {}, "participant_sd": 0, "item_sd": 0}
     file = tmp_path / "simulated.json"
     file.write_text(json.dumps({"accuracy": plain, "time": plain, **change}), "utf-8")
@@ -224,7 +220,7 @@ def test_a_truth_that_cannot_be_meant_is_named(tmp_path: Path, change: dict[str,
 
 @pytest.mark.full
 @pytest.mark.browser
-def test_readers_at_the_real_page_fill_every_screen(reading: Callable[[str], Study]) -> None:
+def test_readers_at_the_real_page_fill_every_screen(reading):
     pytest.importorskip("playwright")
     from experiment.simulated.page import visit
 
@@ -241,9 +237,7 @@ def test_readers_at_the_real_page_fill_every_screen(reading: Callable[[str], Stu
     ]
 
 
-def test_readers_who_type_leave_a_log_of_keys_and_their_time_is_thinking_then_typing(
-    reading: Callable[[str], Study],
-) -> None:
+def test_readers_who_type_leave_a_log_of_keys_and_their_time_is_thinking_then_typing(reading):
     study = reading("        - recover: {show: sentence, ask: What did it say?, multiline: true}")
     silent, typing = (
         payloads(study, replace(PLAIN, typing=Typing(key_ms=key_ms))) for key_ms in (0.0, 150.0)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +8,6 @@ from click.testing import CliRunner
 
 from experiment.checking import load_study
 from experiment.cli import main
-from experiment.study import Study
 from experiment.study.plans import session_rules
 from experiment.study.screens import check_consent_first
 from experiment.study.texts import render_text
@@ -25,16 +23,16 @@ def value(text: str) -> object:
 @pytest.mark.parametrize(
     "text", ["yes", "no", "on", "off", "007", "1:30", "2026-11-21", "10 s", "80%", "0x1F", "1_000"]
 )
-def test_words_that_other_yaml_readers_turn_into_values_stay_text(text: str) -> None:
+def test_words_that_other_yaml_readers_turn_into_values_stay_text(text):
     assert value(text) == text
 
 
-def test_a_key_that_stands_twice_is_refused_with_both_lines() -> None:
+def test_a_key_that_stands_twice_is_refused_with_both_lines():
     with pytest.raises(UserError, match=r"line 3: 'seed' is given twice \(first on line 1\)"):
         parse_yaml("seed: 1\ntitle: x\nseed: 2\n", Path("study.yaml"))
 
 
-def test_broken_yaml_names_its_line() -> None:
+def test_broken_yaml_names_its_line():
     with pytest.raises(UserError, match=r"study.yaml, line 2: not readable as YAML"):
         parse_yaml("a: [1, 2\nb: 3\n", Path("study.yaml"))
 
@@ -70,16 +68,12 @@ def test_broken_yaml_names_its_line() -> None:
         ("- debrief", "- full_screen: true\n  - full_screen: true\n  - debrief", "one full_screen"),
     ],
 )
-def test_a_fault_is_named_with_its_place_and_mend(
-    make_study: Callable[..., Study], old: str, new: str, said: str
-) -> None:
+def test_a_fault_is_named_with_its_place_and_mend(make_study, old, new, said):
     with pytest.raises(UserError, match=said):
         make_study((old, new))
 
 
-def test_levels_are_named_in_letters_of_other_scripts_and_with_blanks(
-    make_study: Callable[..., Study],
-) -> None:
+def test_levels_are_named_in_letters_of_other_scripts_and_with_blanks(make_study):
     names = {"intact": "без изменений", "initial": "Anfang vertauscht"}
     items = [
         replace(one, condition={"position": names[one.condition["position"]]}) if one.condition else one
@@ -93,7 +87,7 @@ def test_levels_are_named_in_letters_of_other_scripts_and_with_blanks(
     assert shown == set(names.values())
 
 
-def test_all_faults_are_told_in_the_order_of_their_lines(make_study: Callable[..., Study]) -> None:
+def test_all_faults_are_told_in_the_order_of_their_lines(make_study):
     with pytest.raises(UserError) as told:
         make_study(("title: A small study", "titel: x"), ("break_every: 2", "break_evry: 2"))
     lines = str(told.value).splitlines()
@@ -122,9 +116,7 @@ def test_all_faults_are_told_in_the_order_of_their_lines(make_study: Callable[..
         ("within: {examples: few-shot}", r"factor 'examples' is not known"),
     ],
 )
-def test_a_plan_that_cannot_be_carried_out_is_told_with_line_and_rule(
-    make_study: Callable[..., Study], more: str, said: str, tmp_path: Path
-) -> None:
+def test_a_plan_that_cannot_be_carried_out_is_told_with_line_and_rule(make_study, more, said, tmp_path):
     given = f"measure: correct, compare: position, between: [human], {more}"
     plan = f"\nanalysis:\n  planned:\n    a: {{{given}}}\n"
     with pytest.raises(UserError, match=rf"(?s)study\.yaml, line \d+.*{said}"):
@@ -133,23 +125,23 @@ def test_a_plan_that_cannot_be_carried_out_is_told_with_line_and_rule(
     assert isinstance(done.exception, SystemExit) and "study.yaml, line" in done.output
 
 
-def test_a_missing_folder_says_how_to_make_one(tmp_path: Path) -> None:
+def test_a_missing_folder_says_how_to_make_one(tmp_path):
     with pytest.raises(UserError, match="wrods new"):
         load_study(tmp_path / "nowhere")
 
 
-def test_raw_html_in_a_text_is_shown_not_run() -> None:
+def test_raw_html_in_a_text_is_shown_not_run():
     html = render_text("Hello <script>alert(1)</script> **you**").html
     assert "<script>" not in html
     assert "&lt;script&gt;" in html
     assert "<strong>you</strong>" in html
 
 
-def test_javascript_links_are_not_made() -> None:
+def test_javascript_links_are_not_made():
     assert "href" not in render_text("[x](javascript:alert(1))").html
 
 
-def test_a_text_edited_after_loading_does_not_reach_anybody(make_study: Callable[..., Study]) -> None:
+def test_a_text_edited_after_loading_does_not_reach_anybody(make_study):
     from experiment.procedure import plan_session
 
     study = make_study()
@@ -169,9 +161,7 @@ def test_a_text_edited_after_loading_does_not_reach_anybody(make_study: Callable
         ("too_fast: above 20%", {"too_fast": 0.2}),
     ],
 )
-def test_rules_of_exclusion_are_written_as_in_a_method_section(
-    make_study: Callable[..., Study], rule: str, above: dict[str, float]
-) -> None:
+def test_rules_of_exclusion_are_written_as_in_a_method_section(make_study, rule, above):
     study = make_study(("seed: 7\n", f"seed: 7\nanalysis: {{exclude: {{sessions: {{{rule}}}}}}}\n"))
     assert session_rules(study) == pytest.approx(above, abs=1e-6)
 
@@ -185,7 +175,7 @@ def test_rules_of_exclusion_are_written_as_in_a_method_section(
         ("attention_checks_failed: 2", "2 or more"),
     ],
 )
-def test_a_rule_that_cannot_be_meant_is_named(make_study: Callable[..., Study], rule: str, says: str) -> None:
+def test_a_rule_that_cannot_be_meant_is_named(make_study, rule, says):
     with pytest.raises(UserError, match=r"study\.yaml, line") as error:
         make_study(("seed: 7\n", f"seed: 7\nanalysis: {{exclude: {{sessions: {{{rule}}}}}}}\n"))
     assert says in str(error.value)
@@ -207,9 +197,7 @@ def test_a_rule_that_cannot_be_meant_is_named(make_study: Callable[..., Study], 
         ),
     ],
 )
-def test_nothing_is_asked_before_consent_and_older_studies_still_open(
-    make_study: Callable[..., Study], before: str, after: str, place: str
-) -> None:
+def test_nothing_is_asked_before_consent_and_older_studies_still_open(make_study, before, after, place):
     study = make_study((before, after))
     with pytest.raises(UserError, match=f"{place}.*before the consent"):
         check_consent_first(study)

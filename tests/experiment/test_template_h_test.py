@@ -66,7 +66,7 @@ def small(tmp_path_factory: pytest.TempPathFactory, shared: Path) -> Study:
     return made(tmp_path_factory.mktemp("h") / "s", shared / "data", *SMALL, *FEW)
 
 
-def test_a_session_shows_items_and_examples_of_one_making(small: Study) -> None:
+def test_a_session_shows_items_and_examples_of_one_making(small):
     items = make_items(small).items
     seen: dict[str, set[str]] = {}
     for list_id in list_ids(small, items):
@@ -89,7 +89,7 @@ def test_a_session_shows_items_and_examples_of_one_making(small: Study) -> None:
     assert {making: len(names) for making, names in seen.items()} == {"released": 8, "fresh": 8, "matched": 8}
 
 
-def test_every_list_shows_both_classes_of_every_task_equally_often(small: Study) -> None:
+def test_every_list_shows_both_classes_of_every_task_equally_often(small):
     items = make_items(small).items
     lists = list_ids(small, items)
     assert len(lists) == 3 * 2 * 2
@@ -98,7 +98,7 @@ def test_every_list_shows_both_classes_of_every_task_equally_often(small: Study)
         assert set(counted.values()) == {2}
 
 
-def test_the_template_says_trials_tokens_minutes_and_what_it_costs(tmp_path: Path, shared: Path) -> None:
+def test_the_template_says_trials_tokens_minutes_and_what_it_costs(tmp_path, shared):
     made(tmp_path / "s", shared / "data", *SMALL, *FEW)
     result = CliRunner().invoke(main, ["check", str(tmp_path / "s"), "--explain"])
     assert result.exit_code == 0, result.output
@@ -136,8 +136,8 @@ def test_the_template_says_trials_tokens_minutes_and_what_it_costs(tmp_path: Pat
     ],
 )
 def test_models_that_the_template_proposes_are_asked_as_the_paper_asked_and_check_says_so(
-    tmp_path: Path, shared: Path, part: str, options: tuple[str, ...], said: str | None
-) -> None:
+    tmp_path, shared, part, options, said
+):
     folder = tmp_path / "s"
     data = ("--data", str(shared / "data"))
     done = CliRunner().invoke(main, ["new", str(folder), "--from", "h-test", "--part", part, *data, *options])
@@ -166,9 +166,7 @@ def test_models_that_the_template_proposes_are_asked_as_the_paper_asked_and_chec
         )
 
 
-def test_plans_of_every_part_stand_with_people_alone_and_with_models_named(
-    tmp_path: Path, shared: Path
-) -> None:
+def test_plans_of_every_part_stand_with_people_alone_and_with_models_named(tmp_path, shared):
     """The bound of `examples` is what the paired tests of models take, also where the plan names people alone."""
     bound = "conditions that asked a model about the same items count as equal"
     people, models = tmp_path / "people", tmp_path / "models"
@@ -204,18 +202,14 @@ def test_plans_of_every_part_stand_with_people_alone_and_with_models_named(
         (("fresh: {items: fresh}", "fresh: {items: frsh}"), "released"),
     ],
 )
-def test_what_cannot_be_is_told_with_its_place(
-    tmp_path: Path, shared: Path, change: tuple[str, str], said: str
-) -> None:
+def test_what_cannot_be_is_told_with_its_place(tmp_path, shared, change, said):
     with pytest.raises(UserError) as error:
         made(tmp_path / "s", shared / "data", *SMALL, *FEW, change)
     assert said in str(error.value) and "study.yaml, line" in str(error.value)
 
 
 @pytest.mark.parametrize("more", [[], ["--corrected"]])
-def test_baselines_choose_among_symbols_whoever_words_the_prompt(
-    tmp_path: Path, shared: Path, more: list[str]
-) -> None:
+def test_baselines_choose_among_symbols_whoever_words_the_prompt(tmp_path, shared, more):
     folder = lettered(tmp_path / "letters", shared / "data", *more)
     for name in ("random", "always_a", "oracle"):
         result = CliRunner().invoke(main, ["run", str(folder), "--model", f"baseline:{name}"])
@@ -258,9 +252,7 @@ def shown(folder: Path, tables: Path, *commands: list[str]) -> Material:
 
 
 @pytest.mark.full
-def test_the_template_runs_from_a_folder_to_the_papers_tables(
-    tmp_path: Path, shared: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_template_runs_from_a_folder_to_the_papers_tables(tmp_path, shared, monkeypatch):
     """People-like readers, tiny models of this machine (one with thoughts), one behind a server, and a baseline."""
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     models = [tiny_llama(tmp_path / name, seed=seed) for seed, name in enumerate(("one", "two"))]
@@ -325,9 +317,7 @@ def seen(parts: list[dict[str, Any]], texts: dict[str, str]) -> str:
 
 
 @pytest.mark.full
-def test_the_image_arm_runs_from_a_folder_to_text_beside_pictures(
-    tmp_path: Path, shared: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_image_arm_runs_from_a_folder_to_text_beside_pictures(tmp_path, shared, monkeypatch):
     """A server that sees capitals in pictures and guesses at text, and a tiny image-text model, each once with either."""
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     folder, llava = tmp_path / "s", tiny_llava(tmp_path / "llava")
@@ -387,7 +377,7 @@ def asked_rows(material: Material) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("template", ["h-test", "htest-people"])
-def test_the_rubric_tells_raters_every_rule_that_is_stated(template: str) -> None:
+def test_the_rubric_tells_raters_every_rule_that_is_stated(template):
     rubric = (template_folders()[template] / "rubric.md").read_text("utf-8")
     for task in TASKS:
         assert f"*{task.replace('_', ' ')}*: {rule(task).statement}" in rubric

@@ -51,7 +51,7 @@ def small(folder: Path, part: str, *, items: int = 15) -> Study:
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_each_part_says_its_size_beforehand(tmp_path: Path, part: str) -> None:
+def test_each_part_says_its_size_beforehand(tmp_path, part):
     copy_template("letter-position", tmp_path / "study", part=part)
     told = invoke("check", tmp_path / "study", "--explain")
     assert told.exit_code == 0, told.output
@@ -80,9 +80,7 @@ def made(
     return study, list(make_items(study).items)
 
 
-def test_a_control_replaces_the_letters_that_its_transposition_exchanges(
-    made: tuple[Study, list[Item]],
-) -> None:
+def test_a_control_replaces_the_letters_that_its_transposition_exchanges(made):
     by_item: dict[str, dict[str, list[tuple[int, list[int], int]]]] = defaultdict(dict)
     for item in made[1]:
         if item.role == "test":
@@ -110,7 +108,7 @@ def test_a_control_replaces_the_letters_that_its_transposition_exchanges(
                 assert ends == wanted.get(place[:-1], (True, True))
 
 
-def test_every_list_shows_every_condition_equally_often(made: tuple[Study, list[Item]]) -> None:
+def test_every_list_shows_every_condition_equally_often(made):
     study, items = made
     lists = list_ids(study, items)
     assert len(lists) == 15
@@ -123,7 +121,7 @@ def test_every_list_shows_every_condition_equally_often(made: tuple[Study, list[
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_planned_analyses_name_what_a_session_leaves_in_the_trials_table(tmp_path: Path, part: str) -> None:
+def test_planned_analyses_name_what_a_session_leaves_in_the_trials_table(tmp_path, part):
     folder = tmp_path / "study"
     small(folder, part)
     build_study(load_study(folder))
@@ -157,9 +155,7 @@ def test_planned_analyses_name_what_a_session_leaves_in_the_trials_table(tmp_pat
 
 @pytest.mark.full
 @pytest.mark.parametrize("part", PARTS)
-def test_each_part_runs_with_simulated_people_and_a_tiny_model_and_is_reported(
-    tmp_path: Path, part: str
-) -> None:
+def test_each_part_runs_with_simulated_people_and_a_tiny_model_and_is_reported(tmp_path, part):
     model = tiny_llama(tmp_path / "model", template=CHAT_TEMPLATE)
     folder = tmp_path / "study"
     small(folder, part)

@@ -25,7 +25,7 @@ PAPERS = ["original", "RS-20", "RS-50", "RS-100", "KF", "KFL", "Sub"]
 LETTERS = ["KR2", "KL-KR1", "KF-KR1"]
 
 
-def test_scrambled_bench_has_the_papers_parts() -> None:
+def test_scrambled_bench_has_the_papers_parts():
     assert tuple(parts_of("scrambled-bench")) == (*PARTS, TRAINING)
     assert parts_of("your-own") == {}
     told = invoke("new", "--list").output
@@ -33,7 +33,7 @@ def test_scrambled_bench_has_the_papers_parts() -> None:
     assert all(name in told for name in templates())
 
 
-def test_what_is_published_and_what_is_corrected_never_stand_together() -> None:
+def test_what_is_published_and_what_is_corrected_never_stand_together():
     text = "a: @DATA@   #-- published\n#-- corrected: b: @DATA@\n  c: 1   # a remark\n"
     assert filled(text, "../x", corrected=False) == "a: ../x\n  c: 1   # a remark\n"
     assert filled(text, "my data: x", corrected=True) == 'b: "my data: x"\n  c: 1   # a remark\n'
@@ -41,7 +41,7 @@ def test_what_is_published_and_what_is_corrected_never_stand_together() -> None:
 
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("corrected", [False, True])
-def test_each_part_is_a_valid_study_in_both_forms(tmp_path: Path, part: str, corrected: bool) -> None:
+def test_each_part_is_a_valid_study_in_both_forms(tmp_path, part, corrected):
     data = tmp_path / "some data"
     copy = data / parts_of("scrambled-bench")[part].data
     copy.mkdir(parents=True)
@@ -71,7 +71,7 @@ def test_each_part_is_a_valid_study_in_both_forms(tmp_path: Path, part: str, cor
         ({"part": "dream", "data": Path("nowhere")}, "there is no nowhere"),
     ],
 )
-def test_what_a_part_lacks_is_said(tmp_path: Path, arguments: dict[str, object], said: str) -> None:
+def test_what_a_part_lacks_is_said(tmp_path, arguments, said):
     with pytest.raises(UserError) as caught:
         copy_template("scrambled-bench", tmp_path / "study", **arguments)  # type: ignore[arg-type]
     assert said.casefold() in f"{caught.value.message} {caught.value.mend}".casefold()
@@ -89,9 +89,7 @@ def small(folder: Path, data: Path, part: str, *, corrected: bool = False, items
 
 
 @pytest.mark.parametrize("part", (*PARTS, TRAINING))
-def test_open_models_get_the_text_alone_as_published_and_check_says_where_they_do_not(
-    tmp_path: Path, shared: Path, part: str
-) -> None:
+def test_open_models_get_the_text_alone_as_published_and_check_says_where_they_do_not(tmp_path, shared, part):
     """The template's own line for a local model stands in a comment, but for the training."""
     folders = {form: tmp_path / form for form in ("published", "corrected")}
     for form, folder in folders.items():
@@ -115,7 +113,7 @@ def test_open_models_get_the_text_alone_as_published_and_check_says_where_they_d
 
 
 @pytest.mark.full
-def test_recovery_is_built_of_the_released_stimuli(tmp_path: Path, shared: Path) -> None:
+def test_recovery_is_built_of_the_released_stimuli(tmp_path, shared):
     folder = small(tmp_path / "study", shared / "data", "scrrec")
     build_study(load_study(folder))
     lines = (shared / "data/scrambled_bench/stimuli/rec_realtimeqa.jsonl").read_text("utf-8").splitlines()
@@ -130,9 +128,7 @@ def test_recovery_is_built_of_the_released_stimuli(tmp_path: Path, shared: Path)
 
 @pytest.mark.full
 @pytest.mark.parametrize("part", PARTS)
-def test_each_part_runs_with_simulated_people_and_a_tiny_model_and_is_reported(
-    tmp_path: Path, shared: Path, part: str
-) -> None:
+def test_each_part_runs_with_simulated_people_and_a_tiny_model_and_is_reported(tmp_path, shared, part):
     model = tiny_llama(tmp_path / "model", template=CHAT_TEMPLATE)
     # a pass over all dialogues takes minutes: DREAM runs mended, the others as released
     folder = small(tmp_path / "study", shared / "data", part, corrected=part == "dream", items=2)

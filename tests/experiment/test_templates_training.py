@@ -22,7 +22,7 @@ def made(folder: Path, template: str, part: str, *, corrected: bool):
 
 
 @pytest.mark.parametrize("corrected", [False, True])
-def test_h_test_trains_a_model_a_task_from_the_released_lines(tmp_path: Path, corrected: bool) -> None:
+def test_h_test_trains_a_model_a_task_from_the_released_lines(tmp_path, corrected):
     study = made(tmp_path, "h-test", "training", corrected=corrected)
     found = trainings(study)
     assert {one.task for one in found.values()} == set(RELEASED_TASKS) == set(study.htest_tasks)
@@ -33,7 +33,7 @@ def test_h_test_trains_a_model_a_task_from_the_released_lines(tmp_path: Path, co
 
 
 @pytest.mark.parametrize("corrected", [False, True])
-def test_scrambled_bench_trains_under_the_three_rules_of_the_paper(tmp_path: Path, corrected: bool) -> None:
+def test_scrambled_bench_trains_under_the_three_rules_of_the_paper(tmp_path, corrected):
     study = made(tmp_path, "scrambled-bench", "scrrec-training", corrected=corrected)
     found = trainings(study)
     assert {one.rule for one in found.values()} == set(PUBLISHED_RULES)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ from experiment.parsing.replies import PARSERS
 from experiment.people.request_validation import validator as body_validator
 from experiment.procedure import plan_session, trials_of
 from experiment.scoring.trial import SCORERS
-from experiment.study import Study
 from experiment.study.format import validator as study_validator
 from experiment.trials import (
     TYPES,
@@ -46,7 +44,7 @@ def declaration(name: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("place", "made"), [(TYPESCRIPT, typescript), (PAGE, page)], ids=["types", "page"])
-def test_what_is_made_from_the_declarations_is_up_to_date(place: Path, made: Callable[[], str]) -> None:
+def test_what_is_made_from_the_declarations_is_up_to_date(place, made):
     assert (ROOT / place).read_bytes() == made().encode("utf-8"), "run: python -m experiment.trials.generate"
 
 
@@ -62,13 +60,13 @@ def test_what_is_made_from_the_declarations_is_up_to_date(place: Path, made: Cal
         ({"fields": {"rt": {"type": "boolean"}}}, "fields.rt"),
     ],
 )
-def test_a_broken_declaration_is_refused_with_its_place(change: dict[str, Any], place: str) -> None:
+def test_a_broken_declaration_is_refused_with_its_place(change, place):
     with pytest.raises(ValueError, match=f"^choose.json: {place}: "):
         check_declaration("choose", declaration("choose") | change)
 
 
 @pytest.mark.parametrize("name", TYPES)
-def test_parsers_and_scorers_are_looked_up_by_the_declared_name(name: str) -> None:
+def test_parsers_and_scorers_are_looked_up_by_the_declared_name(name):
     declared = trial_type(name)
     assert (declared.parser is None) == (declared.scorer is None)
     assert declared.parser is None or declared.parser in PARSERS
@@ -80,7 +78,7 @@ def study_schema() -> dict[str, Any]:
     return schema
 
 
-def test_the_study_format_refuses_what_a_parameter_rules_out() -> None:
+def test_the_study_format_refuses_what_a_parameter_rules_out():
     prime = {"prime": {"show": "word", "frames": 0, "mask": ""}}
     schema = {"$defs": study_schema()["$defs"], **step_schema()}
     faults = {".".join(map(str, one.path)) for one in Draft202012Validator(schema).iter_errors(prime)}
@@ -88,7 +86,7 @@ def test_the_study_format_refuses_what_a_parameter_rules_out() -> None:
 
 
 @pytest.mark.parametrize("name", TYPES)
-def test_declared_entries_refer_to_declared_parameters_and_entries(name: str) -> None:
+def test_declared_entries_refer_to_declared_parameters_and_entries(name):
     declared = trial_type(name)
     entries = declared.plan.values()
     assert {one.setting for one in entries} - {None} <= set(declared.parameters)
@@ -96,7 +94,7 @@ def test_declared_entries_refer_to_declared_parameters_and_entries(name: str) ->
 
 
 @pytest.mark.parametrize("step", STEPS.values(), ids=STEPS)
-def test_a_planned_step_holds_the_declared_entries(make_study: Callable[..., Study], step: str) -> None:
+def test_a_planned_step_holds_the_declared_entries(make_study, step):
     study = make_study((CHOOSE, step))
     for trial in trials_of(plan_session(study, study.items, list_id=1)):
         planned = dict(trial["steps"][-1])
@@ -116,7 +114,7 @@ def holds(entry: PlanEntry, value: Any) -> bool:
 
 
 @pytest.mark.parametrize("name", TYPES)
-def test_defaults_of_parameters_are_what_a_plan_gets(make_study: Callable[..., Study], name: str) -> None:
+def test_defaults_of_parameters_are_what_a_plan_gets(make_study, name):
     declared = trial_type(name).parameters
     samples = {"fields": "word", "keys": "[f, j]", "duration": "2 s", "text": "Word"}
     needed = {key: samples[one.type] for key, one in declared.items() if one.required or key == "show"}
@@ -139,6 +137,6 @@ def is_plain(parameter: StepParameter) -> bool:
     return parameter.type in ("text", "flag") or parameter.values[:1] == ("whole",)
 
 
-def test_the_server_takes_exactly_the_recorded_fields() -> None:
+def test_the_server_takes_exactly_the_recorded_fields():
     taken: dict[str, Any] = body_validator("trial").schema["properties"]  # type: ignore[index,assignment]
     assert set(taken) == set(recorded_fields()) | ENVELOPE

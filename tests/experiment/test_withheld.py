@@ -40,7 +40,7 @@ def sentences(folder: Path) -> Study:
     return load_study(folder)
 
 
-def test_a_question_is_asked_without_its_sentence(tmp_path: Path) -> None:
+def test_a_question_is_asked_without_its_sentence(tmp_path):
     study = sentences(tmp_path / "s")
     items = make_items(study).items
     withheld = [one for one in items if one.condition["position"] == "initial" and one.role == "test"]
@@ -58,7 +58,7 @@ def test_a_question_is_asked_without_its_sentence(tmp_path: Path) -> None:
     assert '"intact"' not in json.dumps(participant_view(plan))
 
 
-def test_substituted_letters_keep_length_and_place_of_the_same_words(tmp_path: Path) -> None:
+def test_substituted_letters_keep_length_and_place_of_the_same_words(tmp_path):
     items = make_items(sentences(tmp_path / "s")).items
     by_id: dict[str, dict[str, Any]] = {}
     for one in items:
@@ -70,7 +70,7 @@ def test_substituted_letters_keep_length_and_place_of_the_same_words(tmp_path: P
         assert all(change["substituted"] == len(change["intact"]) for change in versions["final"].changes)
 
 
-def test_a_withheld_text_cannot_be_asked_back(tmp_path: Path) -> None:
+def test_a_withheld_text_cannot_be_asked_back(tmp_path):
     text = WORDS.replace(
         "choose: {show: word, caption: Scrambled word, ask: Which word is it?, keys: [f, j], answer_by: text}",
         "recover: {show: word}",

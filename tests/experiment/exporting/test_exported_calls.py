@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +21,6 @@ from experiment.exporting.tables import own_columns, trial_rows
 from experiment.procedure import plan_session, trials_of
 from experiment.scoring.trial import score_trial
 from experiment.store import open_store, records
-from experiment.study import Study
 from tests.experiment.exporting.psychds_rules import faults
 from tests.experiment.models.running import (
     PRICE,
@@ -81,7 +80,7 @@ def last_calls(calls: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return list(found.values())
 
 
-def test_a_trial_whose_calls_all_failed_has_a_row_that_says_so(failing: Failing, tmp_path: Path) -> None:
+def test_a_trial_whose_calls_all_failed_has_a_row_that_says_so(failing, tmp_path):
     folder, item, times, _ = failing
     assert invoke("export", folder, "--out", tmp_path / "out").exit_code == 0
     rows = pd.read_csv(tmp_path / "out" / "trials.csv")
@@ -98,7 +97,7 @@ def test_a_trial_whose_calls_all_failed_has_a_row_that_says_so(failing: Failing,
     assert all(one == list(range(one[0], one[0] + TRIALS // 4)) for one in places)
 
 
-def test_analysis_counts_a_failed_trial_as_wrong_and_not_as_missing(failing: Failing, tmp_path: Path) -> None:
+def test_analysis_counts_a_failed_trial_as_wrong_and_not_as_missing(failing, tmp_path):
     folder, _, times, _ = failing
     with open_store(folder) as store:
         hand_over(load_study(folder), store, tmp_path / "over")
@@ -106,7 +105,7 @@ def test_analysis_counts_a_failed_trial_as_wrong_and_not_as_missing(failing: Fai
     assert len(trials) == TRIALS and (trials["response_status"] == "error").sum() == times
 
 
-def test_the_row_of_a_failed_trial_gives_way_to_its_answer(failing: Failing) -> None:
+def test_the_row_of_a_failed_trial_gives_way_to_its_answer(failing):
     folder = failing.folder
     failing.server.always.clear()
     assert invoke("run", folder).exit_code == 0
@@ -115,7 +114,7 @@ def test_the_row_of_a_failed_trial_gives_way_to_its_answer(failing: Failing) -> 
     assert found == ["valid"] * TRIALS
 
 
-def test_each_call_is_a_row_with_its_error_model_and_reason(failing: Failing, tmp_path: Path) -> None:
+def test_each_call_is_a_row_with_its_error_model_and_reason(failing, tmp_path):
     folder, _, times, _ = failing
     every = calls_of(folder, tmp_path / "out")
     calls = last_calls(every)
@@ -133,7 +132,7 @@ def test_each_call_is_a_row_with_its_error_model_and_reason(failing: Failing, tm
     assert {(call["session_id"], call["trial_index"], call["attempt"]) for call in calls} == keys
 
 
-def test_what_was_sent_is_exported_only_on_demand_and_keys_never(failing: Failing, tmp_path: Path) -> None:
+def test_what_was_sent_is_exported_only_on_demand_and_keys_never(failing, tmp_path):
     folder = failing.folder
     assert "request" not in calls_of(folder, tmp_path / "short")[0]
     long = calls_of(folder, tmp_path / "long", "--prompts")
@@ -143,7 +142,7 @@ def test_what_was_sent_is_exported_only_on_demand_and_keys_never(failing: Failin
 
 
 @pytest.mark.parametrize("form", ["parquet", "psych-ds", "jspsych"])
-def test_calls_are_in_every_form_of_export(failing: Failing, tmp_path: Path, form: str) -> None:
+def test_calls_are_in_every_form_of_export(failing, tmp_path, form):
     folder, _, times, _ = failing
     out = tmp_path / "out"
     with open_store(folder) as store:
@@ -166,9 +165,7 @@ def test_calls_are_in_every_form_of_export(failing: Failing, tmp_path: Path, for
     assert len(calls) == TRIALS and sum(call["status"] == "error" for call in calls) == times
 
 
-def test_postgresql_streams_failed_trials_and_calls_between_the_others(
-    tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_postgresql_streams_failed_trials_and_calls_between_the_others(tmp_path, postgres_url, monkeypatch):
     monkeypatch.setenv("WRODS_STORE", postgres_url)
     folder = study_in(tmp_path / "positions")
     with ScriptedOpenAI(answer=lambda body: "Yes") as server:
@@ -184,9 +181,7 @@ def test_postgresql_streams_failed_trials_and_calls_between_the_others(
     assert not rows.duplicated(["session_id", "trial_index"]).any()
 
 
-def test_only_trials_whose_last_call_failed_have_a_row_and_it_costs_what_all_its_calls_cost(
-    make_study: Callable[..., Study],
-) -> None:
+def test_only_trials_whose_last_call_failed_have_a_row_and_it_costs_what_all_its_calls_cost(make_study):
     study = make_study()
     plan = plan_session(study, study.items, list_id=1, session_key=None, version=1)
     first, second, third, fourth = list(trials_of(plan))[:4]

@@ -60,9 +60,7 @@ def read_by(folder: Path) -> list[Any]:
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet", "psych-ds"])
-def test_a_report_of_an_export_tells_both_parsers_as_that_of_the_study_does(
-    asked: tuple[Study, Store], tmp_path: Path, form: str
-) -> None:
+def test_a_report_of_an_export_tells_both_parsers_as_that_of_the_study_does(asked, tmp_path, form):
     study, store = asked
     done = export_study(study, store, tmp_path / "out", form)
     assert done.rows["published_parsing"] == REPLIES
@@ -75,9 +73,7 @@ def test_a_report_of_an_export_tells_both_parsers_as_that_of_the_study_does(
     assert form != "psych-ds" or faults(tmp_path / "out") == []
 
 
-def test_cosines_of_answers_are_exported_where_they_were_taken(
-    asked: tuple[Study, Store], tmp_path: Path
-) -> None:
+def test_cosines_of_answers_are_exported_where_they_were_taken(asked, tmp_path):
     study, store = asked
     assert "answer_similarity" not in export_study(study, store, tmp_path / "before", "csv").rows
     with store.read() as connection:

@@ -163,9 +163,7 @@ def with_tables(
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])
-def test_every_row_and_value_is_read_back_as_it_is_stored(
-    study: Study, store: Store, tmp_path: Path, form: str
-) -> None:
+def test_every_row_and_value_is_read_back_as_it_is_stored(study, store, tmp_path, form):
     done = export_study(study, store, tmp_path / "out", form)
 
     def see(tables: dict[str, ExportTable]) -> None:
@@ -192,21 +190,19 @@ FORMULAS = [
 
 
 @pytest.mark.parametrize("text", FORMULAS)
-def test_a_text_that_some_spreadsheet_runs_is_guarded(text: str) -> None:
+def test_a_text_that_some_spreadsheet_runs_is_guarded(text):
     shown = str(cell(text, is_text=True))
     assert shown == f"'{text}" and text_of(shown) == text
 
 
 @given(st.text(st.characters(exclude_categories=("Cs",))))
-def test_no_text_is_a_formula_in_a_spreadsheet_and_each_can_be_had_back(text: str) -> None:
+def test_no_text_is_a_formula_in_a_spreadsheet_and_each_can_be_had_back(text):
     shown = cell(text, is_text=True)
     assert not str(shown).lstrip().startswith(("=", "+", "-", "@", "|", "%=", "＝"))
     assert text_of(str(shown)) == text
 
 
-def test_trials_and_regions_have_the_columns_of_the_dictionary_and_the_factors(
-    study: Study, store: Store
-) -> None:
+def test_trials_and_regions_have_the_columns_of_the_dictionary_and_the_factors(study, store):
     def see(tables: dict[str, ExportTable]) -> None:
         assert list(tables["trials"].columns) == [*trial_columns(), *study.factors]
         assert list(tables["regions"].columns) == list(region_columns())
@@ -216,8 +212,8 @@ def test_trials_and_regions_have_the_columns_of_the_dictionary_and_the_factors(
 
 
 def test_participants_have_answers_by_question_eligibility_times_and_a_vocabulary_score(
-    study: Study, store: Store, tmp_path: Path
-) -> None:
+    study, store, tmp_path
+):
     export_study(study, store, tmp_path / "out", "parquet")
     table = pd.read_parquet(tmp_path / "out" / "participants.parquet").set_index("reader")
     assert list(table.index) == ["P001", "P002", "T001", "S001"] or set(table.index) == {
@@ -248,9 +244,7 @@ def test_participants_have_answers_by_question_eligibility_times_and_a_vocabular
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet", "jspsych", "psych-ds"])
-def test_no_platform_id_and_no_code_is_exported(
-    study: Study, store: Store, tmp_path: Path, form: str
-) -> None:
+def test_no_platform_id_and_no_code_is_exported(study, store, tmp_path, form):
     export_study(study, store, tmp_path / "out", form)
     every = b"".join(path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file())
     for secret in (PLATFORM_ID, "PAYME77"):
@@ -258,9 +252,7 @@ def test_no_platform_id_and_no_code_is_exported(
 
 
 @pytest.mark.parametrize("form", ["csv", "jspsych", "psych-ds"])
-def test_pilots_and_kinds_of_readers_can_be_left_out(
-    study: Study, store: Store, tmp_path: Path, form: str
-) -> None:
+def test_pilots_and_kinds_of_readers_can_be_left_out(study, store, tmp_path, form):
     export_study(
         study, store, tmp_path / "out", form, choice=ExportChoice(pilots=False, kinds=frozenset({"human"}))
     )
@@ -271,7 +263,7 @@ def test_pilots_and_kinds_of_readers_can_be_left_out(
     assert "T001" not in text and "S001" not in text and "hf:a/b" not in text
 
 
-def test_jspsych_files_use_its_names_and_its_order(study: Study, store: Store, tmp_path: Path) -> None:
+def test_jspsych_files_use_its_names_and_its_order(study, store, tmp_path):
     export_study(study, store, tmp_path / "out", "jspsych")
     (file,) = (path for path in (tmp_path / "out").glob("P001_*.json") if "interactions" not in path.name)
     rows = json.loads(file.read_text("utf-8"))
@@ -300,9 +292,7 @@ def test_jspsych_files_use_its_names_and_its_order(study: Study, store: Store, t
 
 
 @pytest.mark.parametrize("form", ["csv", "jspsych", "psych-ds"])
-def test_odd_times_and_answers_of_one_session_leave_the_export_of_all_whole(
-    study: Study, store: Store, tmp_path: Path, form: str
-) -> None:
+def test_odd_times_and_answers_of_one_session_leave_the_export_of_all_whole(study, store, tmp_path, form):
     """Earlier versions stored times of day and numbers that there are not."""
 
     def spoil(connection: Any) -> None:
@@ -321,7 +311,7 @@ def test_odd_times_and_answers_of_one_session_leave_the_export_of_all_whole(
     assert "P001" in everything and "P002" in everything
 
 
-def test_a_psychds_folder_meets_every_must_and_should(study: Study, store: Store, tmp_path: Path) -> None:
+def test_a_psychds_folder_meets_every_must_and_should(study, store, tmp_path):
     done = export_study(study, store, tmp_path / "out", "psych-ds")
     assert faults(tmp_path / "out") == []
     assert (
@@ -389,7 +379,7 @@ BREAKS: dict[str, tuple[Callable[[Path], Any], str]] = {
 }  # fmt: skip
 
 
-def test_the_checker_sees_each_rule_broken(study: Study, store: Store, tmp_path: Path) -> None:
+def test_the_checker_sees_each_rule_broken(study, store, tmp_path):
     whole = tmp_path / "whole"
     export_study(study, store, whole, "psych-ds")
     for name, (spoil, said) in BREAKS.items():
@@ -405,7 +395,7 @@ def wrods(*arguments: object) -> Result:
     return CliRunner().invoke(main, [str(one) for one in arguments])
 
 
-def test_a_withdrawal_names_the_exports_it_cannot_reach(study: Study, store: Store, tmp_path: Path) -> None:
+def test_a_withdrawal_names_the_exports_it_cannot_reach(study, store, tmp_path):
     assert wrods("export", study.folder, "--out", tmp_path / "out").exit_code == 0
     asked = wrods("withdraw", study.folder, "--platform-id", PLATFORM_ID, "--yes")
     assert asked.exit_code == 0 and f"{tmp_path / 'out'}: an export" in asked.output
@@ -413,8 +403,8 @@ def test_a_withdrawal_names_the_exports_it_cannot_reach(study: Study, store: Sto
 
 @pytest.mark.parametrize("form", ["csv", "parquet", "psych-ds"])
 def test_an_export_says_which_factors_hold_for_a_whole_session_what_is_planned_and_what_is_excluded(
-    make_study: Callable[..., Study], tmp_path: Path, form: str
-) -> None:
+    make_study, tmp_path, form
+):
     planned = (
         "analysis:\n  exclude: {trials: {rt: outside 150 ms to 8 s}}\n"
         "  planned: {forms: {measure: correct, compare: position, between: [human]}}\n"

@@ -12,8 +12,6 @@ import pytest
 
 from experiment.exporting import export
 from experiment.exporting.export import export_study, placed
-from experiment.store import Store
-from experiment.study import Study
 from stimuli.errors import UserError
 from tests.experiment.exporting.test_exports import store, study
 
@@ -31,7 +29,7 @@ def write(folder: Path, *names: str, replace: bool = True) -> None:
             (place / name).write_text(name, "utf-8")
 
 
-def test_what_is_not_written_again_goes_and_what_others_put_there_stays(tmp_path: Path) -> None:
+def test_what_is_not_written_again_goes_and_what_others_put_there_stays(tmp_path):
     write(tmp_path, "trials.csv", "tuning/ft-rs/loss.csv", "tuning/ft-ori/loss.csv", replace=False)
     (tmp_path / "notes.txt").write_text("mine", "utf-8")
     (tmp_path / "tuning" / "ft-ori" / "mine.txt").write_text("mine", "utf-8")
@@ -45,7 +43,7 @@ def test_what_is_not_written_again_goes_and_what_others_put_there_stays(tmp_path
         write(tmp_path, "trials.csv", replace=False)
 
 
-def test_another_form_takes_the_place_of_the_one_before(study: Study, store: Store, tmp_path: Path) -> None:
+def test_another_form_takes_the_place_of_the_one_before(study, store, tmp_path):
     out = tmp_path / "out"
     for form, kept, gone in (
         ("parquet", "trials.parquet", "trials.csv"),
@@ -59,9 +57,7 @@ def test_another_form_takes_the_place_of_the_one_before(study: Study, store: Sto
         assert set(listed.read_text("utf-8").splitlines()) == files(out)
 
 
-def test_an_export_that_fails_leaves_the_earlier_one_as_it_was(
-    study: Study, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_export_that_fails_leaves_the_earlier_one_as_it_was(study, store, tmp_path, monkeypatch):
     out = tmp_path / "out"
     export_study(study, store, out, "csv")
     before = {name: (out / name).read_bytes() for name in files(out)}
@@ -78,7 +74,7 @@ def test_an_export_that_fails_leaves_the_earlier_one_as_it_was(
     assert not (tmp_path / "new").exists()
 
 
-def test_a_list_of_files_reaches_nothing_outside_its_folder(tmp_path: Path) -> None:
+def test_a_list_of_files_reaches_nothing_outside_its_folder(tmp_path):
     out, other = tmp_path / "out", tmp_path / "other.csv"
     other.write_text("mine", "utf-8")
     write(out, "trials.csv")
@@ -103,7 +99,7 @@ def open_folder() -> Iterator[Path]:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="rights of files are others there")
-def test_files_that_are_read_only_are_replaced(open_folder: Path) -> None:
+def test_files_that_are_read_only_are_replaced(open_folder):
     out = open_folder / "out"
     write(out, "trials.csv")
     for name in ("trials.csv", "files.txt"):

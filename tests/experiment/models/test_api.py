@@ -44,7 +44,7 @@ def choices(count: int) -> list[Request]:
     ]
 
 
-def test_every_request_is_answered_once_with_all_its_counts(server) -> None:
+def test_every_request_is_answered_once_with_all_its_counts(server):
     replies = list(engine(server).answer(choices(40)))
     assert sorted(reply.work_key for reply in replies) == sorted(f"k{n}" for n in range(40))
     assert len(server.requests) == 40
@@ -60,7 +60,7 @@ def test_every_request_is_answered_once_with_all_its_counts(server) -> None:
     "fault",
     [("429", "0"), "429", "500", "503", "cut", "drop", "malformed", "html", "no_choices", "error_200"],
 )
-def test_a_fault_that_passes_is_asked_again(server, fault) -> None:
+def test_a_fault_that_passes_is_asked_again(server, fault):
     server.script.extend([fault] * 3)
     replies = list(engine(server).answer(choices(12)))
     assert sorted(reply.work_key for reply in replies) == sorted(f"k{n}" for n in range(12))
@@ -69,13 +69,13 @@ def test_a_fault_that_passes_is_asked_again(server, fault) -> None:
     assert sum(reply.attempts for reply in replies) == 15
 
 
-def test_a_stalled_request_is_given_up_after_its_time_and_asked_again(server) -> None:
+def test_a_stalled_request_is_given_up_after_its_time_and_asked_again(server):
     server.script.append("stall")
     (reply,) = engine(server, timeout=0.3).answer(choices(1))
     assert (reply.status, reply.attempts) == ("answered", 2)
 
 
-def test_a_request_that_keeps_failing_is_recorded_and_the_run_goes_on(server) -> None:
+def test_a_request_that_keeps_failing_is_recorded_and_the_run_goes_on(server):
     server.always["trial 3 "] = "500"
     server.always["trial 5 "] = "malformed"
     replies = {reply.work_key: reply for reply in engine(server).answer(choices(8))}
@@ -96,7 +96,7 @@ def test_a_request_that_keeps_failing_is_recorded_and_the_run_goes_on(server) ->
         ("filter", "refused", None),
     ],
 )
-def test_an_answer_is_recorded_as_what_it_is_and_not_asked_again(server, behaviour, status, text) -> None:
+def test_an_answer_is_recorded_as_what_it_is_and_not_asked_again(server, behaviour, status, text):
     server.script.append(behaviour)
     (reply,) = engine(server).answer(choices(1))
     assert (reply.status, reply.text) == (status, text)
@@ -104,7 +104,7 @@ def test_an_answer_is_recorded_as_what_it_is_and_not_asked_again(server, behavio
 
 
 @pytest.mark.parametrize("fault", ["401", "quota", ("429", "86400")])
-def test_what_no_repetition_can_mend_stops_the_run_and_loses_nothing(server, fault) -> None:
+def test_what_no_repetition_can_mend_stops_the_run_and_loses_nothing(server, fault):
     server.script.extend(["ok"] * 6)
     server.always["trial 6 "] = fault
     replies = []
@@ -118,9 +118,7 @@ def test_what_no_repetition_can_mend_stops_the_run_and_loses_nothing(server, fau
 
 
 @pytest.mark.parametrize("fault", ["403", "404"])
-def test_a_key_or_model_that_never_worked_stops_the_run_and_one_that_did_costs_one_request(
-    server, fault
-) -> None:
+def test_a_key_or_model_that_never_worked_stops_the_run_and_one_that_did_costs_one_request(server, fault):
     server.always["trial 6 "] = fault
     replies = {reply.work_key: reply for reply in engine(server, concurrency=2).answer(choices(20))}
     assert {key for key, reply in replies.items() if reply.status == "error"} == {"k6"}
@@ -129,7 +127,7 @@ def test_a_key_or_model_that_never_worked_stops_the_run_and_one_that_did_costs_o
         list(engine(server, concurrency=2).answer(choices(20)))
 
 
-def test_a_key_is_never_part_of_an_error(server, monkeypatch) -> None:
+def test_a_key_is_never_part_of_an_error(server, monkeypatch):
     monkeypatch.setenv("SCRIPTED_API_KEY", "sk-very-secret")
     server.always["trial"] = "400"
     asked = engine(server, key_env="SCRIPTED_API_KEY")
@@ -145,7 +143,7 @@ def test_a_key_is_never_part_of_an_error(server, monkeypatch) -> None:
 
 @pytest.mark.parametrize("probing", [True, False])
 @pytest.mark.parametrize("refused", ["max_tokens", "seed", "stop", "temperature"])
-def test_a_refused_parameter_is_left_out_from_then_on(server, refused, probing) -> None:
+def test_a_refused_parameter_is_left_out_from_then_on(server, refused, probing):
     server.refuses.add(refused)
     requests = [Request(f"k{n}", (Message("user", "say"),), None, 8, 0.7, n, ("\n",)) for n in range(5)]
     asked = engine(server, concurrency=1, probe=probing)
@@ -156,14 +154,14 @@ def test_a_refused_parameter_is_left_out_from_then_on(server, refused, probing) 
         assert server.requests[-1]["max_completion_tokens"] == 8
 
 
-def test_a_temperature_that_the_study_gives_is_never_dropped(server) -> None:
+def test_a_temperature_that_the_study_gives_is_never_dropped(server):
     server.refuses.add("temperature")
     with pytest.raises(RunStopped, match="refuses temperature"):
         list(engine(server, temperature=0).answer(choices(2)))
 
 
 @pytest.mark.parametrize("fault", ["400", "500", "html"])
-def test_a_run_in_which_all_fails_alike_ends_soon_with_the_reason(server, fault) -> None:
+def test_a_run_in_which_all_fails_alike_ends_soon_with_the_reason(server, fault):
     server.always["trial"] = fault
     replies = []
     with pytest.raises(RunStopped, match="20 requests in a row failed alike") as stopped:
@@ -175,7 +173,7 @@ def test_a_run_in_which_all_fails_alike_ends_soon_with_the_reason(server, fault)
     assert len(server.requests) <= len(replies) * TRIES + 4 * TRIES
 
 
-def test_refusals_that_differ_or_an_answer_among_them_let_the_run_go_on(server) -> None:
+def test_refusals_that_differ_or_an_answer_among_them_let_the_run_go_on(server):
     server.script.extend(("400", f"word {'x' * n} is not allowed") for n in range(40))
     assert len(list(engine(server, concurrency=1).answer(choices(50)))) == 50
     server.script.extend(["ok"] + ["400"] * 40)
@@ -183,9 +181,7 @@ def test_refusals_that_differ_or_an_answer_among_them_let_the_run_go_on(server) 
 
 
 @pytest.mark.parametrize("shown_by", ["probe", "store"])
-def test_a_model_that_is_known_to_answer_is_asked_on_behind_any_number_of_refusals(
-    server, shown_by: str
-) -> None:
+def test_a_model_that_is_known_to_answer_is_asked_on_behind_any_number_of_refusals(server, shown_by):
     """More than would ever end a run, each for the same reason: the prompts behind them are answered."""
     refused = MOST_ALIKE_LATER + 30
     server.script.extend([("400", "Your prompt was flagged")] * refused)
@@ -198,8 +194,8 @@ def test_a_model_that_is_known_to_answer_is_asked_on_behind_any_number_of_refusa
 
 @pytest.mark.parametrize("concurrency", [1, 8])
 def test_prompts_at_which_a_server_always_fails_are_set_aside_however_many_follow_each_other(
-    server, concurrency: int, monkeypatch
-) -> None:
+    server, concurrency, monkeypatch
+):
     """It answers a plain question meanwhile, so these prompts are at fault, and those behind them are asked."""
     monkeypatch.setattr("experiment.models.api.sending.MOST_ALIKE_LATER", 12)
     failing = 20
@@ -211,7 +207,7 @@ def test_prompts_at_which_a_server_always_fails_are_set_aside_however_many_follo
     assert {reply.attempts for reply in replies if reply.status == "error"} == {ALIKE_TRIES}
 
 
-def test_a_server_that_is_down_for_a_while_is_waited_for_and_no_request_is_set_aside(server) -> None:
+def test_a_server_that_is_down_for_a_while_is_waited_for_and_no_request_is_set_aside(server):
     asked = engine(server, concurrency=4)
     replies = []
     for reply in asked.answer(choices(60)):
@@ -222,7 +218,7 @@ def test_a_server_that_is_down_for_a_while_is_waited_for_and_no_request_is_set_a
     assert max(reply.attempts for reply in replies) > ALIKE_TRIES
 
 
-def test_a_server_that_stays_down_ends_the_run_and_sets_little_aside(server) -> None:
+def test_a_server_that_stays_down_ends_the_run_and_sets_little_aside(server):
     replies = []
     with pytest.raises(RunStopped, match="fails with every request, even with a plain question"):
         for reply in engine(server, concurrency=4).answer(choices(500)):
@@ -233,7 +229,7 @@ def test_a_server_that_stays_down_ends_the_run_and_sets_little_aside(server) -> 
     assert len(replies) < 20
 
 
-def test_a_prompt_that_brings_its_server_down_is_given_up_in_the_end(server) -> None:
+def test_a_prompt_that_brings_its_server_down_is_given_up_in_the_end(server):
     """Each of its tries is followed by a while in which nothing is answered."""
 
     class Falling(dict[str, object]):
@@ -250,7 +246,7 @@ def test_a_prompt_that_brings_its_server_down_is_given_up_in_the_end(server) -> 
     assert replies == {"k0": "answered", "k3": "error", "k1": "answered"}
 
 
-def test_openai_itself_needs_a_key_and_an_own_server_does_not(server, monkeypatch) -> None:
+def test_openai_itself_needs_a_key_and_an_own_server_does_not(server, monkeypatch):
     with pytest.raises(UserError, match="OPENAI_API_KEY"):
         ApiEngine(ModelSettings("openai:gpt-x"))
     monkeypatch.setenv("OPENAI_API_KEY", "sk-mine")
@@ -259,7 +255,7 @@ def test_openai_itself_needs_a_key_and_an_own_server_does_not(server, monkeypatc
     assert "sk-mine" not in "".join(server.keys)
 
 
-def test_a_key_may_stand_in_the_users_own_file_that_no_one_else_reads(server) -> None:
+def test_a_key_may_stand_in_the_users_own_file_that_no_one_else_reads(server):
     config_file().parent.mkdir(parents=True)
     config_file().write_text('[keys]\nLAB_API_KEY = "sk-file"\n')
     config_file().chmod(0o644)
@@ -270,13 +266,13 @@ def test_a_key_may_stand_in_the_users_own_file_that_no_one_else_reads(server) ->
     assert server.keys == ["Bearer sk-file"]
 
 
-def test_a_study_cannot_send_any_variable_of_the_environment_to_a_server(server, monkeypatch) -> None:
+def test_a_study_cannot_send_any_variable_of_the_environment_to_a_server(server, monkeypatch):
     monkeypatch.setenv("HOME_SECRET", "x")
     with pytest.raises(UserError, match="_API_KEY"):
         engine(server, key_env="HOME_SECRET")
 
 
-def test_a_password_in_a_servers_address_is_refused_and_not_repeated(server) -> None:
+def test_a_password_in_a_servers_address_is_refused_and_not_repeated(server):
     with pytest.raises(UserError, match="key_env") as refused:
         engine(server, base_url=server.url.replace("127", "me:very-secret@127"))
     assert "very-secret" not in str(refused.value)
@@ -284,7 +280,7 @@ def test_a_password_in_a_servers_address_is_refused_and_not_repeated(server) -> 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.sampled_from([one for one in BEHAVIOURS if one != "stall"]), max_size=30))
-def test_whatever_a_server_does_replies_are_unique_and_their_status_is_a_known_one(script) -> None:
+def test_whatever_a_server_does_replies_are_unique_and_their_status_is_a_known_one(script):
     with ScriptedOpenAI() as server:
         server.script.extend(script)
         replies = []
@@ -298,7 +294,7 @@ def test_whatever_a_server_does_replies_are_unique_and_their_status_is_a_known_o
         assert {reply.status for reply in replies} <= set(REPLY_STATUSES)
 
 
-def test_retry_after_is_read_as_seconds_milliseconds_or_date() -> None:
+def test_retry_after_is_read_as_seconds_milliseconds_or_date():
     assert retry_after({"retry-after": "2.5"}) == 2.5
     assert retry_after({"retry-after-ms": "250", "retry-after": "9"}) == 0.25
     date = time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime(time.time() + 100))

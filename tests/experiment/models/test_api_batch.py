@@ -31,7 +31,7 @@ def study(server, tmp_path: Path) -> ModelSettings:
     return api_settings(server, folder=tmp_path)
 
 
-def test_what_was_handed_over_is_collected_by_another_command(server, study) -> None:
+def test_what_was_handed_over_is_collected_by_another_command(server, study):
     server.answer = lambda body: "A"
     server.logprobs = lambda body: {"A": math.log(0.7), "B": math.log(0.3)}
     assert [one.requests for one in batch.submit(study, choices(6)).batches] == [6]
@@ -56,7 +56,7 @@ def test_what_was_handed_over_is_collected_by_another_command(server, study) -> 
     assert "collected" in str(batch.state(study))
 
 
-def test_a_file_holds_no_more_than_the_api_takes(server, study, monkeypatch) -> None:
+def test_a_file_holds_no_more_than_the_api_takes(server, study, monkeypatch):
     monkeypatch.setattr(batch, "MOST_REQUESTS", 4)
     assert [one.requests for one in batch.submit(study, choices(10)).batches] == [4, 4, 2]
     monkeypatch.setattr(batch, "MOST_BYTES", 600)
@@ -65,7 +65,7 @@ def test_a_file_holds_no_more_than_the_api_takes(server, study, monkeypatch) -> 
     assert max(len(content) for content in list(server.batches.files.values())[3:]) <= 600
 
 
-def test_a_batch_whose_making_was_answered_to_nobody_is_found_and_not_made_twice(server, study) -> None:
+def test_a_batch_whose_making_was_answered_to_nobody_is_found_and_not_made_twice(server, study):
     server.batches.loses_next_answer = True
     with pytest.raises(RunStopped, match="no server answers"):
         batch.submit(study, choices(5))
@@ -76,7 +76,7 @@ def test_a_batch_whose_making_was_answered_to_nobody_is_found_and_not_made_twice
     assert len(list(batch.collect(study, choices(5)))) == 5
 
 
-def test_collecting_that_was_cut_short_is_done_again(server, study) -> None:
+def test_collecting_that_was_cut_short_is_done_again(server, study):
     batch.submit(study, choices(6))
     server.batches.end()
     taken = batch.collect(study, choices(6))
@@ -86,7 +86,7 @@ def test_collecting_that_was_cut_short_is_done_again(server, study) -> None:
     assert {reply.work_key for reply in batch.collect(study, left)} == {f"k{n}" for n in range(6)} - stored
 
 
-def test_a_request_that_failed_in_a_batch_says_why_and_the_others_count(server, study) -> None:
+def test_a_request_that_failed_in_a_batch_says_why_and_the_others_count(server, study):
     server.batches.fails = {"k2"}
     batch.submit(study, choices(4))
     server.batches.end()
@@ -97,7 +97,7 @@ def test_a_request_that_failed_in_a_batch_says_why_and_the_others_count(server, 
 
 
 @pytest.mark.parametrize("status", ["expired", "cancelled"])
-def test_what_a_batch_did_not_come_to_can_be_handed_over_again(server, study, status) -> None:
+def test_what_a_batch_did_not_come_to_can_be_handed_over_again(server, study, status):
     batch.submit(study, choices(6))
     if status == "cancelled":
         assert batch.cancel(study).batches[0].status == "cancelling"
@@ -109,7 +109,7 @@ def test_what_a_batch_did_not_come_to_can_be_handed_over_again(server, study, st
     assert batch.submit(study, left).batches[1].requests == 4
 
 
-def test_a_batch_that_was_refused_says_why_for_each_request(server, study) -> None:
+def test_a_batch_that_was_refused_says_why_for_each_request(server, study):
     batch.submit(study, choices(3))
     server.batches.end("failed")
     replies = list(batch.collect(study, choices(3)))
@@ -117,7 +117,7 @@ def test_a_batch_that_was_refused_says_why_for_each_request(server, study) -> No
     assert all("line 1 is not valid" in str(reply.error) for reply in replies)
 
 
-def test_two_entries_that_ask_one_model_each_collect_their_own(server, study) -> None:
+def test_two_entries_that_ask_one_model_each_collect_their_own(server, study):
     warm = replace(study, options={**study.options, "temperature": 1.0})
     batch.submit(study, choices(2))
     batch.submit(warm, (choice(number) for number in range(10, 13)))
@@ -128,22 +128,20 @@ def test_two_entries_that_ask_one_model_each_collect_their_own(server, study) ->
     assert all(one.is_collected for one in batch.state(study).batches)
 
 
-def test_labels_of_any_length_need_several_calls_and_are_refused(server, tmp_path) -> None:
+def test_labels_of_any_length_need_several_calls_and_are_refused(server, tmp_path):
     study = api_settings(server, folder=tmp_path, label_scoring="whole")
     with pytest.raises(UserError, match="several calls"):
         batch.submit(study, choices(2))
 
 
-def test_a_server_without_batches_is_said_to_be_so(server, tmp_path) -> None:
+def test_a_server_without_batches_is_said_to_be_so(server, tmp_path):
     study = api_settings(server, folder=tmp_path, base_url=f"{server.url}/nowhere")
     with pytest.raises(RunStopped, match="no batches at all") as stopped:
         batch.submit(study, choices(2))
     assert "--batch" in str(stopped.value.mend)
 
 
-def test_a_command_that_died_before_a_batch_was_made_leaves_its_requests_free(
-    server, study, monkeypatch
-) -> None:
+def test_a_command_that_died_before_a_batch_was_made_leaves_its_requests_free(server, study, monkeypatch):
     server.batches.loses_next_answer = True
     with pytest.raises(RunStopped):
         batch.submit(study, choices(5))

@@ -58,11 +58,11 @@ requests = st.builds(
 
 
 @given(requests, requests)
-def test_two_requests_have_one_key_only_when_they_are_the_same_in_every_field(one, other) -> None:
+def test_two_requests_have_one_key_only_when_they_are_the_same_in_every_field(one, other):
     assert (cache_key(ABOUT, one) == cache_key(ABOUT, other)) == (one == other)
 
 
-def test_what_answers_and_every_wish_of_the_study_makes_the_key() -> None:
+def test_what_answers_and_every_wish_of_the_study_makes_the_key():
     about = [ABOUT, *({**ABOUT, name: "else"} for name in ("engine", "base_url", "model"))]
     for field in fields(RequestOptions):
         other = {"surface": "responses", "leading_space": False, "extra_body": {"a": 1}}.get(
@@ -72,7 +72,7 @@ def test_what_answers_and_every_wish_of_the_study_makes_the_key() -> None:
     assert len({cache_key(one, choice(1)) for one in about}) == len(about)
 
 
-def test_the_same_study_asks_nothing_twice_and_marks_what_it_did_not_ask(server, tmp_path: Path) -> None:
+def test_the_same_study_asks_nothing_twice_and_marks_what_it_did_not_ask(server, tmp_path):
     first = list(api_engine(server, folder=tmp_path).answer(choices(30)))
     asked = len(server.requests)
     second = list(api_engine(server, folder=tmp_path).answer(choices(30)))
@@ -85,7 +85,7 @@ def test_the_same_study_asks_nothing_twice_and_marks_what_it_did_not_ask(server,
     }
 
 
-def test_faults_empty_and_cut_answers_are_not_kept(server, tmp_path: Path) -> None:
+def test_faults_empty_and_cut_answers_are_not_kept(server, tmp_path):
     server.always = {"trial 1 ": "400", "trial 2 ": "empty", "trial 3 ": "length", "trial 4 ": "refusal"}
     statuses = {
         reply.work_key: reply.status for reply in api_engine(server, folder=tmp_path).answer(choices(6))
@@ -98,13 +98,13 @@ def test_faults_empty_and_cut_answers_are_not_kept(server, tmp_path: Path) -> No
     assert again == {"k0": True, "k1": False, "k2": False, "k3": False, "k4": True, "k5": True}
 
 
-def test_timed_runs_neither_read_nor_write_the_cache(server, tmp_path: Path) -> None:
+def test_timed_runs_neither_read_nor_write_the_cache(server, tmp_path):
     list(api_engine(server, folder=tmp_path).answer(choices(3)))
     timed = list(api_engine(server, folder=tmp_path, timing=True).answer(choices(3)))
     assert len(server.requests) == 6 and all(reply.latency_ms for reply in timed)
 
 
-def test_a_withdrawal_leaves_no_byte_of_an_answer(tmp_path: Path) -> None:
+def test_a_withdrawal_leaves_no_byte_of_an_answer(tmp_path):
     cache = Cache(tmp_path / FILE)
     cache.keep("a", Reply("work-a", "a most private text", "answered"))
     cache.keep("b", Reply("work-b", "another", "answered"))
@@ -116,7 +116,7 @@ def test_a_withdrawal_leaves_no_byte_of_an_answer(tmp_path: Path) -> None:
     assert not any(b"most private" in file.read_bytes() for file in tmp_path.iterdir())
 
 
-def test_all_that_a_reply_says_comes_back(tmp_path: Path) -> None:
+def test_all_that_a_reply_says_comes_back(tmp_path):
     reply = Reply(
         "k1", "A", "answered", {"A": -0.1}, 10, 2, 3, 1, None, None, "stop", "m", "m-1", path="chat+logprobs",
         generated="A.", reasoning="because", regions=(RegionScore(1.5, 2), RegionScore(None, 1)),
@@ -161,9 +161,7 @@ def no_database(file: Path) -> None:
         (of_a_later_form, "written by another version of wrods (form 7; this one reads 1)"),
     ],
 )
-def test_a_cache_that_cannot_be_used_is_told_once_and_left_as_it_is(
-    server, tmp_path: Path, spoil, why: str
-) -> None:
+def test_a_cache_that_cannot_be_used_is_told_once_and_left_as_it_is(server, tmp_path, spoil, why):
     file = tmp_path / FILE
     spoil(file)
     before = file.read_bytes()
@@ -179,7 +177,7 @@ def test_a_cache_that_cannot_be_used_is_told_once_and_left_as_it_is(
         forget_answers(tmp_path, ["k1"])
 
 
-def test_an_answer_in_the_cache_that_cannot_be_read_is_told_and_asked_anew(server, tmp_path: Path) -> None:
+def test_an_answer_in_the_cache_that_cannot_be_read_is_told_and_asked_anew(server, tmp_path):
     list(api_engine(server, folder=tmp_path).answer(choices(5)))
     with contextlib.closing(sqlite3.connect(tmp_path / FILE)) as connection:
         connection.execute("UPDATE answers SET reply = '[1]'")
@@ -191,7 +189,7 @@ def test_an_answer_in_the_cache_that_cannot_be_read_is_told_and_asked_anew(serve
     assert len(said) == 1 and FILE in said[0]
 
 
-def test_a_run_says_that_its_cache_cannot_be_used(study, server) -> None:
+def test_a_run_says_that_its_cache_cannot_be_used(study, server):
     with_models(study, remote("m", server).replace("cache: false, ", ""))
     no_database(study / FILE)
     done = invoke("run", study, "--max-trials", "3")
@@ -202,13 +200,13 @@ def test_a_run_says_that_its_cache_cannot_be_used(study, server) -> None:
     )
 
 
-def test_outside_a_study_nothing_is_kept(server, tmp_path: Path, monkeypatch) -> None:
+def test_outside_a_study_nothing_is_kept(server, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     list(api_engine(server).answer(choices(2)))
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_withdrawal_erases_replies_from_the_cache_and_from_batches(study, server) -> None:
+def test_a_withdrawal_erases_replies_from_the_cache_and_from_batches(study, server):
     with_models(study, remote("m", server).replace("cache: false, ", ""))
     assert invoke("run", study, "--max-trials", "3").exit_code == 0
     keys = [row["work_key"] for row in stored(study)]
@@ -239,7 +237,7 @@ def answers_of_a_batch(folder: Path, *work: str) -> Path:
     return file
 
 
-def test_replies_go_from_the_file_and_from_the_bytes_that_it_had(tmp_path: Path) -> None:
+def test_replies_go_from_the_file_and_from_the_bytes_that_it_had(tmp_path):
     file = answers_of_a_batch(tmp_path, "kept", "withdrawn")
     beside = tmp_path / "old bytes"
     beside.hardlink_to(file)
@@ -248,9 +246,7 @@ def test_replies_go_from_the_file_and_from_the_bytes_that_it_had(tmp_path: Path)
     assert set(beside.read_bytes()) == {0}
 
 
-def test_replies_that_stay_outlast_an_end_in_the_middle(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_replies_that_stay_outlast_an_end_in_the_middle(tmp_path, monkeypatch):
     file = answers_of_a_batch(tmp_path, "kept", "withdrawn")
 
     def killed(*_: object) -> None:

@@ -37,7 +37,7 @@ def drawn(shares: dict[str, float], first: str | None = None) -> list[ScoredToke
     return [ScoredToken(first, dict(alternatives).get(first), alternatives)]
 
 
-def test_a_label_of_several_tokens_is_bounded_by_how_it_may_begin() -> None:
+def test_a_label_of_several_tokens_is_bounded_by_how_it_may_begin():
     scores = first_token_scores(told(un=0.5, yes=0.3), "unsure", ("yes", "unsure"))
     assert scores.bounds == pytest.approx({"unsure": math.log(0.7)})
     assert scores.best is None, "unsure may be more probable than yes"
@@ -46,7 +46,7 @@ def test_a_label_of_several_tokens_is_bounded_by_how_it_may_begin() -> None:
 @pytest.mark.parametrize(
     "form", ["yes", "YES", " yes", "Ġyes", "▁Yes", "\nYes", '"Yes', "**yes", "Yes.", "(yes)", "Yes,"]
 )
-def test_forms_of_a_label_add_up_and_other_words_do_not(form: str) -> None:
+def test_forms_of_a_label_add_up_and_other_words_do_not(form):
     scores = first_token_scores(drawn({"No": 0.4, "Yes": 0.25, form: 0.3}), "No", ("Yes", "No"))
     assert scores.logprobs["Yes"] == pytest.approx(math.log(0.55)), form
     assert scores.best == "Yes"
@@ -55,7 +55,7 @@ def test_forms_of_a_label_add_up_and_other_words_do_not(form: str) -> None:
         assert scores.logprobs == pytest.approx({"Yes": math.log(0.5), "No": math.log(0.1)}), other
 
 
-def test_the_first_token_is_that_of_the_answer_and_not_of_the_thought() -> None:
+def test_the_first_token_is_that_of_the_answer_and_not_of_the_thought():
     thought = [
         ScoredToken("<think>", 0.0, (("<think>", 0.0),)),
         ScoredToken("B", 0.0, (("B", 0.0),)),
@@ -67,7 +67,7 @@ def test_the_first_token_is_that_of_the_answer_and_not_of_the_thought() -> None:
     assert first_token_scores([*blank, *answer], "A", ("A", "B")).best == "A"
 
 
-def test_the_answer_is_found_at_the_beginning_of_a_token_and_not_in_the_sign_of_its_end() -> None:
+def test_the_answer_is_found_at_the_beginning_of_a_token_and_not_in_the_sign_of_its_end():
     end = ScoredToken("<|EOT|>", -0.1, (("<|EOT|>", -0.1),))
     assert first_token_scores([*drawn({"T": 0.8, "F": 0.2}), end], "T", ("T", "F")).best == "T"
     thought = ScoredToken("So T or F?</think>", 0.0, (("So T or F?</think>", 0.0),))
@@ -83,7 +83,7 @@ def test_the_answer_is_found_at_the_beginning_of_a_token_and_not_in_the_sign_of_
     st.sets(st.sampled_from(["A", "B", "AB", "ABC", "No", "a", "no", "*"]), min_size=1),
     st.data(),
 )  # fmt: skip
-def test_every_label_has_a_probability_or_a_bound_that_hold_together(shares, labels, data) -> None:
+def test_every_label_has_a_probability_or_a_bound_that_hold_together(shares, labels, data):
     first = data.draw(st.sampled_from(sorted(shares)))
     scores = first_token_scores(drawn(shares, first), first, sorted(labels))
     if scores is None:
@@ -181,7 +181,7 @@ def check(case: Case, text: str | None, logprobs: dict[str, float], marks: set[s
         assert marks == (set() if case.truth == top[0][0] else {"disagrees"}), case
 
 
-def test_no_verdict_of_random_replies_contradicts_what_was_written() -> None:
+def test_no_verdict_of_random_replies_contradicts_what_was_written():
     """Of 1,000 replies, each through the server, the engine and the parser; not one has a label that it does not give."""
     cases = {number: random_case(number) for number in range(1000)}
 
@@ -219,9 +219,7 @@ def test_no_verdict_of_random_replies_contradicts_what_was_written() -> None:
         ("Yes. Or no, perhaps no", {"Yes": 0.8, "No": 0.15}, None, {"disagrees"}),
     ],
 )  # fmt: skip
-def test_the_reply_decides_and_the_row_says_where_its_first_token_does_not_agree(
-    text, shares, label, marks
-) -> None:
+def test_the_reply_decides_and_the_row_says_where_its_first_token_does_not_agree(text, shares, label, marks):
     with ScriptedOpenAI(answer=lambda body: text) as server:
         server.logprobs = lambda body: {token: math.log(share) for token, share in shares.items()}
         (reply,) = api_engine(server, probe=False).answer([choice(1, labels=("Yes", "No"))])
@@ -230,13 +228,13 @@ def test_the_reply_decides_and_the_row_says_where_its_first_token_does_not_agree
     assert reply.generated == text and set(reply.label_logprobs or ()) == {"Yes", "No"}
 
 
-def test_a_label_that_was_cut_short_is_given_only_where_it_is_all_there_is() -> None:
+def test_a_label_that_was_cut_short_is_given_only_where_it_is_all_there_is():
     assert label_given("The answer is A", ("A", "B"), "A", is_cut=True) is None
     assert label_given("The answer is A", ("A", "B"), "A", is_cut=False) == "A"
     assert label_given("a.", ("A", "B"), None, is_cut=True) == "A"
 
 
-def test_an_untold_label_that_may_be_second_leaves_the_margin_open() -> None:
+def test_an_untold_label_that_may_be_second_leaves_the_margin_open():
     with ScriptedOpenAI(answer=lambda body: "A") as server:
         server.logprobs = lambda body: {"A": math.log(0.7), "B": math.log(0.1)}
         replies = list(api_engine(server, probe=False).answer([choice(1), choice(2, labels=("A", "B", "C"))]))
@@ -244,7 +242,7 @@ def test_an_untold_label_that_may_be_second_leaves_the_margin_open() -> None:
     assert margins == {"k1": pytest.approx(math.log(7)), "k2": None}, "C may have 0.2"
 
 
-def test_an_answer_held_to_a_form_is_scored_where_its_label_stands() -> None:
+def test_an_answer_held_to_a_form_is_scored_where_its_label_stands():
     with ScriptedOpenAI(answer=lambda body: "B") as server:
         server.heeds.add("json_schema")
         server.logprobs = lambda body: {"B": math.log(0.6), "A": math.log(0.4)}

@@ -20,7 +20,7 @@ from experiment.models.api.responses import Usage, read_usage
 @pytest.mark.parametrize(
     "value", [None, 3, "x", [None], [{"token": 3}], [{"logprob": "x", "token": "A"}], {}]
 )
-def test_no_logprobs_make_reading_fail(value) -> None:
+def test_no_logprobs_make_reading_fail(value):
     content_tokens(value)
     completion_tokens({"logprobs": value})
     completion_tokens({"logprobs": {"tokens": value, "token_logprobs": value}})
@@ -28,7 +28,7 @@ def test_no_logprobs_make_reading_fail(value) -> None:
     prompt_tokens({"choices": [{"prompt_logprobs": value}]})
 
 
-def test_the_end_of_a_prompt_is_scored_only_when_it_is_there_and_wholly_told() -> None:
+def test_the_end_of_a_prompt_is_scored_only_when_it_is_there_and_wholly_told():
     tokens = [
         ScoredToken("Which", None),
         ScoredToken(" one", -1.0),
@@ -40,14 +40,14 @@ def test_the_end_of_a_prompt_is_scored_only_when_it_is_there_and_wholly_told() -
     assert score_of_end(tokens, " was it") is None
 
 
-def test_regions_in_a_message_that_the_prompt_does_not_show_are_not_scored() -> None:
+def test_regions_in_a_message_that_the_prompt_does_not_show_are_not_scored():
     tokens = [ScoredToken("Hello", None), ScoredToken(" there", -1.0)]
     assert score_regions(tokens, ("Goodbye",), ((0, 0, 3),)) == ()
     (first, second) = score_regions(tokens, ("Hello there",), ((0, 0, 5), (0, 6, 11)))
     assert (first.surprisal, second.surprisal) == (None, 1.0)
 
 
-def test_a_region_is_found_in_its_own_message_when_another_says_the_same() -> None:
+def test_a_region_is_found_in_its_own_message_when_another_says_the_same():
     tokens = [
         ScoredToken("<s>", None),
         ScoredToken("cat", -1.0),
@@ -83,7 +83,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_form_is_read_as_the_same_counts(form) -> None:
+def test_every_form_is_read_as_the_same_counts(form):
     usage = read_usage({"usage": FORMS[form]})
     assert usage == Usage(prompt=100, cached=60, completion=50, reasoning=30)
 
@@ -97,5 +97,5 @@ COUNTS = ["prompt_tokens", "completion_tokens", "total_tokens", "reasoning_token
         st.none() | st.integers() | st.text() | st.booleans() | st.dictionaries(st.text(), st.integers()),
     )
 )
-def test_no_usage_makes_reading_fail(usage) -> None:
+def test_no_usage_makes_reading_fail(usage):
     read_usage({"usage": usage})

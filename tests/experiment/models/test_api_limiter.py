@@ -27,7 +27,7 @@ def good_round(limiter: Limiter) -> None:
         limiter.succeeded()
 
 
-def test_places_double_in_good_rounds_until_the_cap() -> None:
+def test_places_double_in_good_rounds_until_the_cap():
     limiter = Limiter(start=4, cap=20)
     seen = []
     for _ in range(4):
@@ -36,7 +36,7 @@ def test_places_double_in_good_rounds_until_the_cap() -> None:
     assert seen == [4, 8, 16, 20]
 
 
-def test_an_episode_shrinks_once_and_growth_waits_as_long_as_the_server_said() -> None:
+def test_an_episode_shrinks_once_and_growth_waits_as_long_as_the_server_said():
     clock = Clock()
     limiter = Limiter(start=50, cap=100, clock=clock)
     full(limiter)
@@ -50,7 +50,7 @@ def test_an_episode_shrinks_once_and_growth_waits_as_long_as_the_server_said() -
     assert limiter.limit == 44
 
 
-def test_when_nothing_but_refusals_comes_back_nothing_is_sent_until_the_wait_is_over() -> None:
+def test_when_nothing_but_refusals_comes_back_nothing_is_sent_until_the_wait_is_over():
     clock = Clock()
     limiter = Limiter(start=4, cap=4, clock=clock)
     for _ in range(6):
@@ -61,7 +61,7 @@ def test_when_nothing_but_refusals_comes_back_nothing_is_sent_until_the_wait_is_
 
 
 @given(st.lists(st.sampled_from(["take", "leave", "good", "limited", "later"]), max_size=200))
-def test_places_stay_between_one_and_the_cap_and_no_more_are_taken(steps) -> None:
+def test_places_stay_between_one_and_the_cap_and_no_more_are_taken(steps):
     clock = Clock()
     limiter = Limiter(start=3, cap=9, clock=clock)
     for step in steps:

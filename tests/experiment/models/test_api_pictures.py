@@ -39,7 +39,7 @@ def drawn(url: str) -> Image.Image:
 
 
 @pytest.mark.parametrize("api", ["chat", "responses"])
-def test_a_picture_is_sent_in_its_place_in_both_forms(server: ScriptedOpenAI, api: str) -> None:
+def test_a_picture_is_sent_in_its_place_in_both_forms(server, api):
     engine = api_engine(server, api=api, presentation="image", probe=False)
     (reply,) = engine.answer([looking()])
     assert reply.status == "answered"
@@ -56,19 +56,19 @@ def test_a_picture_is_sent_in_its_place_in_both_forms(server: ScriptedOpenAI, ap
     assert drawn(url).size == (picture.width, picture.height) and detail == "high"
 
 
-def test_completions_take_no_pictures(server: ScriptedOpenAI) -> None:
+def test_completions_take_no_pictures(server):
     with pytest.raises(UserError, match="api: completions"):
         api_engine(server, presentation="image", api="completions")
 
 
-def test_a_server_that_takes_no_pictures_is_found_out_before_the_first_trial(server: ScriptedOpenAI) -> None:
+def test_a_server_that_takes_no_pictures_is_found_out_before_the_first_trial(server):
     server.refuses.add("pictures")
     with pytest.raises(RunStopped, match=r"takes no pictures: .*no images") as stop:
         list(api_engine(server, presentation="image").answer([looking()]))
     assert server.requests == [] and "presentation: text" in str(stop.value.mend)
 
 
-def test_the_probe_says_whether_a_word_is_read(server: ScriptedOpenAI) -> None:
+def test_the_probe_says_whether_a_word_is_read(server):
     found = api_engine(server, presentation="image").probe()
     assert found.pictures and "It reads a word from a picture." in found.sentences()
     assert found.gaps(["pictures"]) == []
@@ -79,7 +79,7 @@ def test_the_probe_says_whether_a_word_is_read(server: ScriptedOpenAI) -> None:
     assert api_engine(server).probe().pictures is None
 
 
-def test_what_is_remembered_is_told_apart_by_pixels_and_older_keys_stay() -> None:
+def test_what_is_remembered_is_told_apart_by_pixels_and_older_keys_stay():
     keys = {cache_key({}, looking(text=text)) for text in ("one", "two", "one")}
     assert len(keys) == 2
     text = Request("k", (Message("user", "Q"),), ("A", "B"), 8, 0.0, 1)
@@ -93,7 +93,7 @@ def test_what_is_remembered_is_told_apart_by_pixels_and_older_keys_stay() -> Non
     assert cache_key({}, text) == hashlib.sha256(said.encode()).hexdigest()
 
 
-def test_tokens_of_pictures_are_counted_in_what_a_request_may_cost(server: ScriptedOpenAI) -> None:
+def test_tokens_of_pictures_are_counted_in_what_a_request_may_cost(server):
     price = price_of(api_settings(server, presentation="image", price={"input": 10.0, "output": 10.0}))
     text = price.most_tokens(choice(0, messages=(Message("user", 'Input: "x" Label: '),)))[0]
     picture = Picture.of("the Artist runs")
@@ -102,9 +102,7 @@ def test_tokens_of_pictures_are_counted_in_what_a_request_may_cost(server: Scrip
 
 
 @pytest.mark.parametrize("api", ["chat", "responses"])
-def test_pictures_go_in_batches_and_each_answer_finds_its_own(
-    server: ScriptedOpenAI, tmp_path: Path, api: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pictures_go_in_batches_and_each_answer_finds_its_own(server, tmp_path, api, monkeypatch):
     texts = ("the Artist runs", "a dog barks", "noon")
     server.answer = lambda body: "B" if Picture.of("a dog barks").data_url in json.dumps(body) else "A"
     server.logprobs = None
@@ -143,9 +141,7 @@ def said(*arguments: str) -> Any:
     return result
 
 
-def test_both_arms_of_a_study_run_and_the_tables_tell_them_apart(
-    arms: Path, server: ScriptedOpenAI, tmp_path: Path
-) -> None:
+def test_both_arms_of_a_study_run_and_the_tables_tell_them_apart(arms, server, tmp_path):
     said("run", str(arms), "--not-registered", "--json")
     with_pictures = [body for body in server.requests if isinstance(body["messages"][-1]["content"], list)]
     assert len(with_pictures) == len(server.requests) / 2 > 0
@@ -170,7 +166,7 @@ def test_both_arms_of_a_study_run_and_the_tables_tell_them_apart(
     assert len(server.requests) == count
 
 
-def test_a_dry_run_says_where_pictures_stand_and_writes_them(arms: Path, server: ScriptedOpenAI) -> None:
+def test_a_dry_run_says_where_pictures_stand_and_writes_them(arms, server):
     shown = said("run", str(arms), "--dry-run", "--model", "looks").output
     assert "image_url" in shown and "base64,…" in shown and "picture 1: " in shown
     files = list((arms / "pictures").glob("*.png"))
@@ -188,9 +184,7 @@ def test_a_dry_run_says_where_pictures_stand_and_writes_them(arms: Path, server:
         ("presentation: image", "presentation: picture", "presentation"),
     ],
 )
-def test_settings_that_do_not_go_with_pictures_are_refused(
-    arms: Path, old: str, new: str, message: str
-) -> None:
+def test_settings_that_do_not_go_with_pictures_are_refused(arms, old, new, message):
     file = arms / "study.yaml"
     lines = file.read_text("utf-8").splitlines()
     place = next(number for number, line in enumerate(lines) if line.startswith("    looks:"))
@@ -202,7 +196,7 @@ def test_settings_that_do_not_go_with_pictures_are_refused(
         load_study(arms)
 
 
-def test_a_conversation_of_pictures_is_refused(arms: Path) -> None:
+def test_a_conversation_of_pictures_is_refused(arms):
     file = arms / "study.yaml"
     text = file.read_text("utf-8")
     assert "context: independent" in text

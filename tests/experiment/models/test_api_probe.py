@@ -27,7 +27,7 @@ def server() -> Iterator[ScriptedOpenAI]:
         yield running
 
 
-def test_a_plain_server_is_found_to_give_answers_and_little_else(server) -> None:
+def test_a_plain_server_is_found_to_give_answers_and_little_else(server):
     server.answer = lambda body: "hello"
     found = capabilities(api_settings(server))
     assert (found.top_logprobs, found.prompt_logprobs, found.structure) == (0, False, "none")
@@ -37,7 +37,7 @@ def test_a_plain_server_is_found_to_give_answers_and_little_else(server) -> None
     assert "choices are read from what it writes" in said and "no surprisal" in said
 
 
-def test_a_rich_server_is_found_to_be_rich(server) -> None:
+def test_a_rich_server_is_found_to_be_rich(server):
     server.answer = lambda body: "hello"
     server.logprobs = lambda body: {"A": math.log(0.9), "B": math.log(0.1)}
     server.prompt = word_logprob
@@ -49,7 +49,7 @@ def test_a_rich_server_is_found_to_be_rich(server) -> None:
     assert found.gaps(["states"]) == ["scripted tells no hidden states: only local models do."]
 
 
-def test_a_model_that_opens_its_answers_with_other_words_is_told_of(server) -> None:
+def test_a_model_that_opens_its_answers_with_other_words_is_told_of(server):
     server.answer = lambda body: "The first is A"
     server.logprobs = lambda body: {"The": math.log(0.99), "A": math.log(0.004), "b": math.log(0.002)}
     found = capabilities(api_settings(server))
@@ -59,7 +59,7 @@ def test_a_model_that_opens_its_answers_with_other_words_is_told_of(server) -> N
     assert not any("opens answers" in one for one in capabilities(api_settings(server)).sentences())
 
 
-def test_a_server_whose_prompt_probabilities_depend_on_what_came_before_is_warned_of(server) -> None:
+def test_a_server_whose_prompt_probabilities_depend_on_what_came_before_is_warned_of(server):
     count = itertools.count()
     server.prompt = lambda word: -1.0 - next(count) * 1e-3
     found = capabilities(api_settings(server))
@@ -80,7 +80,7 @@ def test_a_server_whose_prompt_probabilities_depend_on_what_came_before_is_warne
         ("response_format", "structure", "guided_choice"),
     ],
 )
-def test_what_a_server_refuses_is_found_out_and_never_sent_again(server, refused, field, value) -> None:
+def test_what_a_server_refuses_is_found_out_and_never_sent_again(server, refused, field, value):
     server.logprobs = lambda body: {"A": math.log(0.9), "B": math.log(0.1)}
     server.prompt = word_logprob
     server.heeds |= {"json_schema", "guided_choice"}
@@ -94,7 +94,7 @@ def test_what_a_server_refuses_is_found_out_and_never_sent_again(server, refused
     assert len(server.requests) == 5, "no request of the run was refused"
 
 
-def test_a_server_that_takes_logprobs_and_sends_none_is_not_asked_for_them(server) -> None:
+def test_a_server_that_takes_logprobs_and_sends_none_is_not_asked_for_them(server):
     engine = api_engine(server)
     list(engine.answer(choices(3)))
     assert not any("logprobs" in body for body in server.requests)
@@ -111,7 +111,7 @@ def test_a_server_that_takes_logprobs_and_sends_none_is_not_asked_for_them(serve
 )
 def test_three_draws_tell_whether_a_server_draws_and_heeds_a_seed(
     server, draws, heeds_seed, draws_differ, said
-) -> None:
+):
     server.draws = draws
     found = capabilities(api_settings(server))
     assert (found.heeds_seed, found.draws_differ) == (heeds_seed, draws_differ)
@@ -119,7 +119,7 @@ def test_three_draws_tell_whether_a_server_draws_and_heeds_a_seed(
     assert bool(found.gaps(["sampling"])) == (draws == "nothing")
 
 
-def test_prompt_probabilities_that_are_not_those_of_answers_are_not_used(server) -> None:
+def test_prompt_probabilities_that_are_not_those_of_answers_are_not_used(server):
     server.logprobs = lambda body: {" A": math.log(0.9), " B": math.log(0.1)}
     server.prompt = word_logprob
     found = capabilities(api_settings(server, api="completions"))
@@ -129,7 +129,7 @@ def test_prompt_probabilities_that_are_not_those_of_answers_are_not_used(server)
     assert not found.prompt_logprobs and any("they are wrong, and not used" in one for one in found.remarks)
 
 
-def test_what_switches_off_a_servers_own_sampling_is_sent_until_it_is_refused(server) -> None:
+def test_what_switches_off_a_servers_own_sampling_is_sent_until_it_is_refused(server):
     engine = api_engine(server)
     assert engine.probe().unfiltered == ("top_k", "min_p", "repetition_penalty", "repeat_penalty")
     list(engine.answer([choice(1, temperature=1.0), choice(2, temperature=1.0, top_k=7), choice(3)]))
@@ -141,7 +141,7 @@ def test_what_switches_off_a_servers_own_sampling_is_sent_until_it_is_refused(se
     assert api_engine(server).probe().unfiltered == ("top_k", "repetition_penalty")
 
 
-def test_a_server_that_fails_without_a_word_is_asked_for_less(server) -> None:
+def test_a_server_that_fails_without_a_word_is_asked_for_less(server):
     server.logprobs = lambda body: {"A": math.log(0.9), "B": math.log(0.1)}
     server.breaks_on.add("seed")
     engine = api_engine(server)
@@ -155,7 +155,7 @@ def test_a_server_that_fails_without_a_word_is_asked_for_less(server) -> None:
 
 
 @pytest.mark.full
-def test_what_the_study_gives_is_asked_for_even_where_a_server_fails_at_it(server) -> None:
+def test_what_the_study_gives_is_asked_for_even_where_a_server_fails_at_it(server):
     server.breaks_on.add("temperature")
     found = capabilities(api_settings(server, temperature=0.7))
     assert found.temperature and any("did not answer the probe" in one for one in found.remarks)
@@ -169,7 +169,7 @@ def test_what_the_study_gives_is_asked_for_even_where_a_server_fails_at_it(serve
         "the context ended before a stopword, see textual notes",
     ],
 )
-def test_words_that_only_sound_like_a_parameter_change_nothing(words) -> None:
+def test_words_that_only_sound_like_a_parameter_change_nothing(words):
     wishes, dialect = RequestOptions(label_only=True), Dialect("max_tokens")
     before = dialect.describe()
     sent = ApiFormat("m", dialect, wishes, {}).body(choice(1, stop=("x",)))[1] | {"stream": True, "text": {}}
@@ -177,7 +177,7 @@ def test_words_that_only_sound_like_a_parameter_change_nothing(words) -> None:
     assert dialect.describe() == before
 
 
-def test_the_probe_is_made_once_in_a_run_and_recorded(server) -> None:
+def test_the_probe_is_made_once_in_a_run_and_recorded(server):
     server.heeds.add("guided_choice")
     engine = api_engine(server)
     assert engine.describe()["probe"] is None
@@ -190,7 +190,7 @@ def test_the_probe_is_made_once_in_a_run_and_recorded(server) -> None:
     json.dumps(engine.describe())
 
 
-def test_a_wrong_key_or_no_server_stops_before_anything_is_asked(server, monkeypatch) -> None:
+def test_a_wrong_key_or_no_server_stops_before_anything_is_asked(server, monkeypatch):
     with ScriptedOpenAI() as gone:
         settings = api_settings(gone)
     with pytest.raises(RunStopped, match=r"no server answers at http://127"):
@@ -210,7 +210,7 @@ def test_a_wrong_key_or_no_server_stops_before_anything_is_asked(server, monkeyp
     ).map(" ".join),
     st.sampled_from(["chat", "completions", "responses"]),
 )  # fmt: skip
-def test_no_refusal_is_learned_from_without_end(words, surface) -> None:
+def test_no_refusal_is_learned_from_without_end(words, surface):
     wishes = RequestOptions(surface=surface, label_only=True)
     dialect = Dialect("max_tokens", prompt_logprobs=True)
     request = choice(
@@ -226,7 +226,7 @@ def test_no_refusal_is_learned_from_without_end(words, surface) -> None:
     assert "max_tokens" in words and "max_completion_tokens" in words, "only these two can go to and fro"
 
 
-def test_every_need_is_answered_and_an_unknown_one_is_refused(server) -> None:
+def test_every_need_is_answered_and_an_unknown_one_is_refused(server):
     found = capabilities(api_settings(server))
     assert len(found.gaps(NEEDS)) >= 3
     with pytest.raises(UserError, match="surprisal"):

@@ -18,7 +18,6 @@ from tests.experiment.models.running import (
     with_models,
 )
 from tests.experiment.models.test_runs_money import money
-from tests.scripted_openai import ScriptedOpenAI
 
 __all__ = ["server", "study"]
 
@@ -44,12 +43,12 @@ def body(message: str, **more: Any) -> str:
         ),
     ],
 )
-def test_words_of_the_prompt_are_not_taken_for_parameters(refusal: str) -> None:
+def test_words_of_the_prompt_are_not_taken_for_parameters(refusal):
     left = words_about_parameters(refusal, SENT).lower()
     assert not any(name in left for name in ("seed", "stop", "store", "stream", "logprobs", "temperature"))
 
 
-def test_one_refused_item_leaves_all_others_asked_alike(study, server: ScriptedOpenAI) -> None:
+def test_one_refused_item_leaves_all_others_asked_alike(study, server):
     """The message names parameters and quotes nothing; by then the same ones were answered."""
     with_models(
         study, remote("m", server, "temperature: 1, price: free").replace("concurrency: 4", "concurrency: 1")
@@ -65,9 +64,7 @@ def test_one_refused_item_leaves_all_others_asked_alike(study, server: ScriptedO
 
 @pytest.mark.full
 @pytest.mark.parametrize("behaviour", ["401", pytest.param("quota", marks=pytest.mark.full)])
-def test_requests_that_are_refused_outright_cost_nothing(
-    study, server: ScriptedOpenAI, behaviour: str
-) -> None:
+def test_requests_that_are_refused_outright_cost_nothing(study, server, behaviour):
     with_models(study, remote("m", server, "price: {input: 10, output: 1000}"), budget="1 USD")
     server.always["."] = behaviour
     for _ in range(2):
@@ -78,7 +75,7 @@ def test_requests_that_are_refused_outright_cost_nothing(
     assert len(stored(study)) == TRIALS
 
 
-def test_a_limit_by_the_minute_is_waited_for_and_no_empty_account() -> None:
+def test_a_limit_by_the_minute_is_waited_for_and_no_empty_account():
     """As Gemini's endpoint says it."""
     said = (
         "You exceeded your current quota, please check your plan and billing details. Quota exceeded for metric: "

@@ -31,7 +31,7 @@ def server() -> Iterator[ScriptedOpenAI]:
 
 
 @pytest.mark.parametrize("surface", SURFACES)
-def test_each_form_gives_answer_counts_and_label_logprobs(server, surface) -> None:
+def test_each_form_gives_answer_counts_and_label_logprobs(server, surface):
     replies = list(api_engine(server, api=surface).answer(choices(5)))
     assert len(server.requests) == 5 and len(replies) == 5
     for reply in replies:
@@ -43,14 +43,14 @@ def test_each_form_gives_answer_counts_and_label_logprobs(server, surface) -> No
         assert (reply.cached_tokens, reply.reasoning_tokens, reply.resolved_model) == (2, 5, server.model)
 
 
-def test_plain_template_means_completions_with_messages_joined_as_local_models_read_them(server) -> None:
+def test_plain_template_means_completions_with_messages_joined_as_local_models_read_them(server):
     request = choice(1, messages=(Message("system", "Read."), Message("user", "Which?")))
     list(api_engine(server, template="plain").answer([request]))
     assert server.paths == ["/v1/completions"]
     assert server.requests[0]["prompt"] == "Read.\n\nWhich?"
 
 
-def test_the_responses_form_keeps_nothing_at_the_server_and_gives_the_thought(server) -> None:
+def test_the_responses_form_keeps_nothing_at_the_server_and_gives_the_thought(server):
     (reply,) = api_engine(server, api="responses", reasoning_effort="low").answer([choice(1)])
     sent = server.requests[0]
     assert sent["store"] is False and sent["reasoning"] == {"effort": "low"}
@@ -58,7 +58,7 @@ def test_the_responses_form_keeps_nothing_at_the_server_and_gives_the_thought(se
     assert reply.reasoning == "It is one of two."
 
 
-def test_reasoning_effort_gives_room_for_thoughts_and_is_never_dropped(server) -> None:
+def test_reasoning_effort_gives_room_for_thoughts_and_is_never_dropped(server):
     list(api_engine(server, reasoning_effort="high", thinking_tokens=500).answer([choice(1)]))
     assert server.requests[0]["reasoning_effort"] == "high"
     assert server.requests[0]["max_tokens"] == 8 + 500
@@ -68,13 +68,13 @@ def test_reasoning_effort_gives_room_for_thoughts_and_is_never_dropped(server) -
 
 
 @pytest.mark.parametrize("name", ["reasoning_content", "reasoning"])
-def test_a_thought_told_apart_is_kept_apart(server, name) -> None:
+def test_a_thought_told_apart_is_kept_apart(server, name):
     server.message = {name: "Odd is A."}
     (reply,) = api_engine(server).answer([choice(1)])
     assert (reply.text, reply.reasoning) == ("A", "Odd is A.")
 
 
-def test_a_thought_inside_the_answer_is_taken_out_and_a_cut_one_leaves_no_answer() -> None:
+def test_a_thought_inside_the_answer_is_taken_out_and_a_cut_one_leaves_no_answer():
     with ScriptedOpenAI(answer=lambda body: "<think>B or A?</think>\n\nA") as server:
         (reply,) = api_engine(server).answer([choice(1)])
         assert (reply.text, reply.reasoning, reply.status) == ("A", "B or A?", "answered")
@@ -84,7 +84,7 @@ def test_a_thought_inside_the_answer_is_taken_out_and_a_cut_one_leaves_no_answer
         assert (reply.text, reply.reasoning, reply.status) == ("", "B or", "truncated")
 
 
-def test_seeds_are_those_of_the_request_and_sent_only_where_something_is_drawn(server) -> None:
+def test_seeds_are_those_of_the_request_and_sent_only_where_something_is_drawn(server):
     list(api_engine(server).answer(choices(6, temperature=0.7)))
     assert sorted(body["seed"] for body in server.requests) == [0, 1, 2, 3, 4, 5]
     server.requests.clear()
@@ -92,7 +92,7 @@ def test_seeds_are_those_of_the_request_and_sent_only_where_something_is_drawn(s
     assert not any("seed" in body for body in server.requests)
 
 
-def test_without_a_system_role_its_text_opens_the_first_message(server) -> None:
+def test_without_a_system_role_its_text_opens_the_first_message(server):
     request = choice(1, messages=(Message("system", "Be brief."), Message("user", "Which?")))
     list(api_engine(server, system_role=False).answer([request]))
     assert server.requests[0]["messages"] == [{"role": "user", "content": "Be brief.\n\nWhich?"}]
@@ -107,7 +107,7 @@ def test_without_a_system_role_its_text_opens_the_first_message(server) -> None:
 
 
 @pytest.mark.parametrize("way", STRUCTURES)
-def test_an_answer_is_held_to_the_labels_in_the_way_that_the_server_heeds(server, way) -> None:
+def test_an_answer_is_held_to_the_labels_in_the_way_that_the_server_heeds(server, way):
     server.heeds.add(way)
     server.answer = lambda body: "Hello there"
     engine = api_engine(server, label_only=True)
@@ -118,9 +118,7 @@ def test_an_answer_is_held_to_the_labels_in_the_way_that_the_server_heeds(server
 
 
 @pytest.mark.parametrize("surface", ["chat", "completions"])
-def test_labels_of_any_length_are_scored_where_the_server_tells_the_prompts_probabilities(
-    server, surface
-) -> None:
+def test_labels_of_any_length_are_scored_where_the_server_tells_the_prompts_probabilities(server, surface):
     server.prompt = word_logprob
     labels = ("odd", "not odd at all")
     (reply,) = api_engine(server, api=surface, label_scoring="whole").answer([choice(1, labels=labels)])
@@ -131,7 +129,7 @@ def test_labels_of_any_length_are_scored_where_the_server_tells_the_prompts_prob
 
 
 @pytest.mark.parametrize("surface", ["chat", "completions"])
-def test_surprisal_of_regions_comes_from_the_prompts_probabilities(server, surface) -> None:
+def test_surprisal_of_regions_comes_from_the_prompts_probabilities(server, surface):
     server.prompt = word_logprob
     text = "The big tac sat on it"
     regions = (Span(1, 4, 7), Span(1, 8, 11), Span(1, 12, 21))
@@ -145,16 +143,14 @@ def test_surprisal_of_regions_comes_from_the_prompts_probabilities(server, surfa
 
 
 @pytest.mark.parametrize("surface", SURFACES)
-def test_a_text_ends_before_the_first_stop_text_whether_or_not_the_server_looks_for_it(
-    server, surface
-) -> None:
+def test_a_text_ends_before_the_first_stop_text_whether_or_not_the_server_looks_for_it(server, surface):
     server.answer = lambda body: "It is A.\n\nNext: B."
     server.script.append("length")
     (reply,) = api_engine(server, api=surface).answer([choice(1, labels=None, stop=("Next:", "\n\n"))])
     assert (reply.text, reply.status) == ("It is A.", "answered")
 
 
-def test_openais_own_models_get_openais_own_parameters_alone() -> None:
+def test_openais_own_models_get_openais_own_parameters_alone():
     def sent(**options: object) -> dict[str, object]:
         engine = ApiEngine(ModelSettings("openai:gpt-4.1-mini", options, sends=False))
         return engine.preview(choice(1, temperature=1.0))["body"]
@@ -185,12 +181,12 @@ def test_openais_own_models_get_openais_own_parameters_alone() -> None:
         ({"extra_body": "x"}, "mapping"),
     ],
 )
-def test_settings_that_contradict_each_other_or_mean_nothing_are_refused(server, options, named) -> None:
+def test_settings_that_contradict_each_other_or_mean_nothing_are_refused(server, options, named):
     with pytest.raises(UserError, match=named):
         api_engine(server, **options)
 
 
-def test_extra_body_reaches_the_server(server) -> None:
+def test_extra_body_reaches_the_server(server):
     extra = {"chat_template_kwargs": {"enable_thinking": False}}
     list(api_engine(server, extra_body=extra).answer([choice(1)]))
     list(api_engine(server, thinking=False).answer([choice(1)]))
@@ -198,7 +194,7 @@ def test_extra_body_reaches_the_server(server) -> None:
         assert body["chat_template_kwargs"] == {"enable_thinking": False}
 
 
-def test_azure_addresses_name_deployment_and_version(server, monkeypatch) -> None:
+def test_azure_addresses_name_deployment_and_version(server, monkeypatch):
     monkeypatch.setenv("LAB_API_KEY", "azure-key")
     root = server.url.removesuffix("/v1")
     engine = api_engine(server, base_url=root, api_version="2024-10-21", key_env="LAB_API_KEY")
@@ -209,7 +205,7 @@ def test_azure_addresses_name_deployment_and_version(server, monkeypatch) -> Non
     assert "max_completion_tokens" in server.requests[0]
 
 
-def test_azures_key_goes_to_azures_own_addresses_alone(server, monkeypatch) -> None:
+def test_azures_key_goes_to_azures_own_addresses_alone(server, monkeypatch):
     monkeypatch.setenv("AZURE_OPENAI_API_KEY", "azure-key")
     with pytest.raises(UserError, match="none of Azure's own addresses"):
         api_engine(server, api_version="2024-10-21")
@@ -219,6 +215,6 @@ def test_azures_key_goes_to_azures_own_addresses_alone(server, monkeypatch) -> N
 
 
 @pytest.mark.parametrize("url", ["http://api.openai.com/v1", "http://lab.openai.azure.com/openai/v1"])
-def test_a_key_is_never_sent_in_the_open(url) -> None:
+def test_a_key_is_never_sent_in_the_open(url):
     with pytest.raises(UserError, match="in the open"):
         server_of({"base_url": url})

@@ -24,7 +24,7 @@ def server() -> Iterator[ScriptedOpenAI]:
 
 
 @pytest.mark.parametrize("surface", ["chat", "completions", "responses"])
-def test_a_timed_answer_has_the_time_of_its_first_token_and_says_all_else_as_ever(server, surface) -> None:
+def test_a_timed_answer_has_the_time_of_its_first_token_and_says_all_else_as_ever(server, surface):
     (timed,) = api_engine(server, timing=True, api=surface).answer([choice(1, labels=None)])
     (plain,) = api_engine(server, api=surface).answer([choice(1, labels=None)])
     assert 0 < timed.ttft_ms < timed.latency_ms
@@ -35,7 +35,7 @@ def test_a_timed_answer_has_the_time_of_its_first_token_and_says_all_else_as_eve
 
 
 @pytest.mark.parametrize("refused", ["stream", "stream_options"])
-def test_a_server_that_does_not_stream_is_timed_as_a_whole(server, refused) -> None:
+def test_a_server_that_does_not_stream_is_timed_as_a_whole(server, refused):
     server.refuses.add(refused)
     replies = list(api_engine(server, timing=True).answer(choices(3)))
     assert {reply.status for reply in replies} == {"answered"}
@@ -54,7 +54,7 @@ def put(*lines: str) -> object:
         return thread.submit(asyncio.run, put_together(stream())).result()
 
 
-def test_a_stream_that_breaks_off_is_no_answer() -> None:
+def test_a_stream_that_breaks_off_is_no_answer():
     chunk = json.dumps({"choices": [{"delta": {"content": "The ans"}, "finish_reason": None}]})
     with pytest.raises(NoAnswer, match="broke off"):
         put(f"data: {chunk}", "")

@@ -23,7 +23,7 @@ def server() -> Iterator[ScriptedOpenAI]:
         yield running
 
 
-def test_a_slow_request_holds_up_no_other(server) -> None:
+def test_a_slow_request_holds_up_no_other(server):
     server.always["trial 0 "] = "stall"
     engine = api_engine(server, concurrency=3, timeout=3.0)
     seen = []
@@ -34,7 +34,7 @@ def test_a_slow_request_holds_up_no_other(server) -> None:
     assert "k0" not in seen and len(set(seen)) == 59
 
 
-def test_a_million_requests_are_read_only_as_there_is_room(server) -> None:
+def test_a_million_requests_are_read_only_as_there_is_room(server):
     read = []
 
     def planned() -> Iterator[Request]:
@@ -52,7 +52,7 @@ def test_a_million_requests_are_read_only_as_there_is_room(server) -> None:
     assert 50 <= answered < 200
 
 
-def test_a_request_told_to_wait_gives_its_place_back_and_the_others_go_on(server) -> None:
+def test_a_request_told_to_wait_gives_its_place_back_and_the_others_go_on(server):
     server.always["trial 0 "] = ("429", "1")
     limiter = Limiter(start=1, cap=1)
     engine = api_engine(server, limiter, concurrency=1, pace=1.0)
@@ -70,7 +70,7 @@ def test_a_request_told_to_wait_gives_its_place_back_and_the_others_go_on(server
     assert seen[-1] == "k0" and len(seen) == 20
 
 
-def test_two_models_share_the_places_of_one_server(server) -> None:
+def test_two_models_share_the_places_of_one_server(server):
     server.delay = 0.01
     limiter = Limiter(start=6, cap=6)
     replies: list[str] = []
@@ -88,7 +88,7 @@ def test_two_models_share_the_places_of_one_server(server) -> None:
     assert server.most_at_once <= 6 and limiter.most <= 6
 
 
-def test_a_caller_that_goes_away_ends_the_run(server) -> None:
+def test_a_caller_that_goes_away_ends_the_run(server):
     server.delay = 0.01
     for _ in api_engine(server).answer(choices(10_000)):
         break
@@ -97,7 +97,7 @@ def test_a_caller_that_goes_away_ends_the_run(server) -> None:
     assert len(server.requests) == sent < 200
 
 
-def test_a_network_that_comes_back_costs_no_request() -> None:
+def test_a_network_that_comes_back_costs_no_request():
     with ScriptedOpenAI() as first:
         port = int(first.url.split(":")[2].split("/")[0])
         engine = api_engine(first, concurrency=2, pace=0.02)
@@ -118,7 +118,7 @@ def test_a_network_that_comes_back_costs_no_request() -> None:
     assert {reply.status for reply in rest} == {"answered"}
 
 
-def test_a_redirect_is_not_followed_with_the_key(server) -> None:
+def test_a_redirect_is_not_followed_with_the_key(server):
     server.elsewhere = "https://models.example.org/v1/chat/completions"
     with pytest.raises(RunStopped, match="elsewhere") as stopped:
         list(api_engine(server).answer(choices(3)))
@@ -135,9 +135,7 @@ def test_a_redirect_is_not_followed_with_the_key(server) -> None:
         ("", "it does not say where"),
     ],
 )
-def test_a_probe_ends_at_the_first_redirect_and_names_where_it_leads(
-    server, location: str, named: str
-) -> None:
+def test_a_probe_ends_at_the_first_redirect_and_names_where_it_leads(server, location, named):
     server.elsewhere = location
     with pytest.raises(RunStopped, match="sends requests elsewhere") as stopped:
         list(api_engine(server, probe=True).answer(choices(50)))

@@ -73,9 +73,7 @@ def checked(folder: Path, *options: str) -> dict[str, Any]:
      ["simulate"], ["invite", "--base-url", "https://study.example.org", "--number", "1"], ["report"]],
     ids=" ".join,
 )  # fmt: skip
-def test_every_command_that_loads_a_study_tells_a_fault_of_its_models_with_its_line(
-    tmp_path: Path, command: list[str]
-) -> None:
+def test_every_command_that_loads_a_study_tells_a_fault_of_its_models_with_its_line(tmp_path, command):
     folder = written(tmp_path / "s", one("baseline:random", ", dtype: float16"))
     options = [str(tmp_path / "out") if one == "OUT" else one for one in command[1:]]
     done = CliRunner().invoke(main, [command[0], str(folder), *options])
@@ -93,9 +91,7 @@ def test_every_command_that_loads_a_study_tells_a_fault_of_its_models_with_its_l
         (", concurrency: 4, concurrency_start: 5", "is 5, and at most 4 requests"),
     ],
 )
-def test_settings_of_a_server_that_contradict_each_other_are_told_with_their_line(
-    tmp_path: Path, more: str, said: str
-) -> None:
+def test_settings_of_a_server_that_contradict_each_other_are_told_with_their_line(tmp_path, more, said):
     folder = written(tmp_path / "s", one("openai:m", more))
     with pytest.raises(UserError) as error:
         load_study(folder)
@@ -103,7 +99,7 @@ def test_settings_of_a_server_that_contradict_each_other_are_told_with_their_lin
     load_study(written(tmp_path / "t", one("openai:m", ", concurrency: 200, concurrency_start: 150")))
 
 
-def test_a_baseline_is_no_judge(tmp_path: Path) -> None:
+def test_a_baseline_is_no_judge(tmp_path):
     who = '  who: {m: {use: "hf:m", strategy: chain_of_thought, judge: g}, g: {use: "baseline:random"}}'
     with pytest.raises(UserError, match=r"line 8: models\.who\.m\.judge is 'g', a baseline"):
         load_study(written(tmp_path / "s", who))
@@ -112,7 +108,7 @@ def test_a_baseline_is_no_judge(tmp_path: Path) -> None:
         require_judge(load_study(written(tmp_path / "t", other)), "g")
 
 
-def test_a_probe_is_kept_and_what_the_server_lacks_is_named(tmp_path: Path, server: ScriptedOpenAI) -> None:
+def test_a_probe_is_kept_and_what_the_server_lacks_is_named(tmp_path, server):
     folder = written(tmp_path / "s", one("openai:scripted", f", base_url: {server.url}"))
     told = checked(folder, "--probe")
     assert str(told["known_from"]).startswith("its probe of 20")
@@ -126,9 +122,7 @@ def test_a_probe_is_kept_and_what_the_server_lacks_is_named(tmp_path: Path, serv
     assert checked(folder)["known_from"] is None, "another model at the same address is another"
 
 
-def test_long_labels_are_to_be_scored_whole_where_the_server_can(
-    tmp_path: Path, server: ScriptedOpenAI
-) -> None:
+def test_long_labels_are_to_be_scored_whole_where_the_server_can(tmp_path, server):
     server.logprobs = lambda body: {"Certainly": math.log(0.9), "Never": math.log(0.1)}
     server.prompt = word_logprob
     for scoring, gaps in (("", 1), (", label_scoring: whole", 0)):
@@ -149,16 +143,14 @@ def test_long_labels_are_to_be_scored_whole_where_the_server_can(
         assert not gaps or "set label_scoring: whole" in told["gaps"][0]
 
 
-def test_a_server_that_cannot_be_probed_is_an_error_and_the_study_is_said_all_the_same(
-    tmp_path: Path,
-) -> None:
+def test_a_server_that_cannot_be_probed_is_an_error_and_the_study_is_said_all_the_same(tmp_path):
     folder = written(tmp_path / "s", one("openai:gone", ', base_url: "http://127.0.0.1:9/v1", timeout: 1'))
     done = CliRunner().invoke(main, ["check", str(folder), "--probe"])
     assert done.exit_code == 1
     assert "The study is valid." in done.output and "m was not probed" in done.output
 
 
-def test_a_local_model_is_looked_into_without_its_weights(tmp_path: Path) -> None:
+def test_a_local_model_is_looked_into_without_its_weights(tmp_path):
     from transformers import LlamaConfig, T5Config
 
     LlamaConfig().save_pretrained(str(tmp_path / "llama"))
@@ -172,9 +164,7 @@ def test_a_local_model_is_looked_into_without_its_weights(tmp_path: Path) -> Non
     assert "it has no surprisal" in said and "hidden states are not kept" in said
 
 
-def test_gigabytes_of_hidden_states_are_those_that_a_run_writes(
-    tmp_path: Path, plain_model: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_gigabytes_of_hidden_states_are_those_that_a_run_writes(tmp_path, plain_model, monkeypatch):
     from experiment.models.states import read_index
 
     folder = written(tmp_path / "s", one(f"hf:{plain_model}", shared="  states: [mean, last, regions]\n"))
@@ -197,9 +187,7 @@ def test_gigabytes_of_hidden_states_are_those_that_a_run_writes(
     assert told["hours"] > 0 and "At the speed of its longest run so far" in " ".join(told["size"])
 
 
-def test_hours_come_from_a_run_and_a_full_disk_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_hours_come_from_a_run_and_a_full_disk_is_told(tmp_path, monkeypatch):
     from transformers import LlamaConfig, T5Config
 
     from experiment.checking import resource_estimates
@@ -224,13 +212,13 @@ def test_hours_come_from_a_run_and_a_full_disk_is_told(
     assert told["states"]["bytes"] is None and "(layers + 1) × width × 2 bytes" in " ".join(told["size"])
 
 
-def test_a_model_of_the_hub_is_not_downloaded_to_look_into_it(tmp_path: Path) -> None:
+def test_a_model_of_the_hub_is_not_downloaded_to_look_into_it(tmp_path):
     told = checked(written(tmp_path / "s", one("hf:nobody/not-on-this-machine")))
     assert told["known_from"] is None
     assert any("not on this machine yet" in sentence for sentence in told["held_against"])
 
 
-def test_planned_analyses_that_a_model_has_no_value_for_are_named(tmp_path: Path) -> None:
+def test_planned_analyses_that_a_model_has_no_value_for_are_named(tmp_path):
     planned = checked(written(tmp_path / "s", one("baseline:random")))["planned"]
     assert planned["accuracy"]["lack"] is None
     assert "measured for people only" in planned["time"]["lack"] and "surprisal" in planned["time"]["lack"]
@@ -240,7 +228,7 @@ def test_planned_analyses_that_a_model_has_no_value_for_are_named(tmp_path: Path
     assert "never right or wrong" in planned["accuracy"]["lack"]
 
 
-def test_check_says_that_answers_of_people_may_not_be_sent_to_a_model_elsewhere(tmp_path: Path) -> None:
+def test_check_says_that_answers_of_people_may_not_be_sent_to_a_model_elsewhere(tmp_path):
     more = ', base_url: "https://api.example.org/v1", price: {input: 1, output: 1}'
     shared = "  context: teacher_forced\n"
     said = checked(written(tmp_path / "s", one("openai:m", more, shared)))["held_against"]
@@ -263,9 +251,7 @@ def test_check_says_that_answers_of_people_may_not_be_sent_to_a_model_elsewhere(
         ("missing", None),
     ],
 )
-def test_a_planned_measure_is_held_against_what_a_server_was_found_to_give(
-    tmp_path: Path, measure: str, lack: str | None, server: ScriptedOpenAI
-) -> None:
+def test_a_planned_measure_is_held_against_what_a_server_was_found_to_give(tmp_path, measure, lack, server):
     folder = written(tmp_path / "s", one("openai:scripted", f", base_url: {server.url}, price: free"))
     text = (folder / "study.yaml").read_text("utf-8")
     said = "missing" if measure == "missing" else f"{{human: reading_time, m: {measure}}}"
@@ -291,9 +277,7 @@ def test_a_planned_measure_is_held_against_what_a_server_was_found_to_give(
         ("latency", r"(?s)is \"latency\"; allowed: correct, .*Did you mean 'latency_ms'"),
     ],
 )
-def test_a_measure_that_a_reader_cannot_have_is_refused_with_its_line(
-    tmp_path: Path, measure: str, said: str
-) -> None:
+def test_a_measure_that_a_reader_cannot_have_is_refused_with_its_line(tmp_path, measure, said):
     folder = written(tmp_path / "s", one("baseline:random"))
     text = (folder / "study.yaml").read_text("utf-8")
     (folder / "study.yaml").write_text(

@@ -25,13 +25,13 @@ def mend_of(use: str, **options: object) -> str:
     return str(told.value)
 
 
-def test_without_pytorch_the_extra_is_named(plain_model, monkeypatch) -> None:
+def test_without_pytorch_the_extra_is_named(plain_model, monkeypatch):
     original = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "torch" else original(name))
     assert 'pip install "wrods[local]"' in mend_of(f"hf:{plain_model}")
 
 
-def test_a_path_that_is_no_model_is_told_apart_from_one_that_is_not_there(tmp_path) -> None:
+def test_a_path_that_is_no_model_is_told_apart_from_one_that_is_not_there(tmp_path):
     assert "there is no folder" in mend_of(f"hf:{tmp_path / 'nowhere'}")
     assert "holds no model" in mend_of(f"hf:{tmp_path}")
     (tmp_path / "weights.gguf").touch()
@@ -42,13 +42,13 @@ def test_a_path_that_is_no_model_is_told_apart_from_one_that_is_not_there(tmp_pa
     assert "cannot be loaded" in mend_of(f"hf:{tmp_path}")
 
 
-def test_a_folder_without_weights_says_what_is_missing(plain_model, tmp_path) -> None:
+def test_a_folder_without_weights_says_what_is_missing(plain_model, tmp_path):
     folder = shutil.copytree(plain_model, tmp_path / "copy")
     (folder / "model.safetensors").unlink()
     assert "needs config.json, weights and tokenizer" in mend_of(f"hf:{folder}")
 
 
-def test_a_hub_that_cannot_be_reached_is_said_to_be_so(monkeypatch) -> None:
+def test_a_hub_that_cannot_be_reached_is_said_to_be_so(monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     assert "cannot be reached" in mend_of("hf:owner/model")
 
@@ -67,7 +67,7 @@ def test_a_hub_that_cannot_be_reached_is_said_to_be_so(monkeypatch) -> None:
 )
 def test_the_hub_is_asked_once_whether_it_has_a_model_before_anything_is_loaded(
     name, fault, words, monkeypatch, capfd
-) -> None:
+):
     """Loading itself tries again for half a minute, and prints each try."""
     asked: list[str] = []
 
@@ -95,17 +95,17 @@ def test_the_hub_is_asked_once_whether_it_has_a_model_before_anything_is_loaded(
         ({"device": "tpu"}, "Known: cpu, cuda, mps"),
     ],
 )
-def test_options_that_a_model_cannot_follow_are_refused(plain_model, options, words) -> None:
+def test_options_that_a_model_cannot_follow_are_refused(plain_model, options, words):
     assert words in mend_of(f"hf:{plain_model}", **options)
 
 
-def test_a_kind_that_is_not_known_names_the_known_ones() -> None:
+def test_a_kind_that_is_not_known_names_the_known_ones():
     for use, words in [("opnai:x", "Did you mean 'openai'"), ("hf:", "does not say what to run")]:
         with pytest.raises(UserError, match=words):
             open_engine(ModelSettings(use))
 
 
-def test_a_revision_changes_with_any_weight_and_not_with_the_place(plain_model, tmp_path, local) -> None:
+def test_a_revision_changes_with_any_weight_and_not_with_the_place(plain_model, tmp_path, local):
     same = shutil.copytree(plain_model, tmp_path / "same")
     assert local(same).revision == local(plain_model).revision
     (same / "measurements.json").write_text("{}", encoding="utf-8")
@@ -117,7 +117,7 @@ def test_a_revision_changes_with_any_weight_and_not_with_the_place(plain_model, 
     assert local(same).revision != local(plain_model).revision
 
 
-def test_a_16_bit_checkpoint_is_computed_in_32_bits_on_a_cpu(plain_model, tmp_path, local) -> None:
+def test_a_16_bit_checkpoint_is_computed_in_32_bits_on_a_cpu(plain_model, tmp_path, local):
     from transformers import AutoModelForCausalLM
 
     folder = shutil.copytree(plain_model, tmp_path / "half")

@@ -31,9 +31,7 @@ def baseline(study: Study, name: str, session: ModelSession, **options: object) 
 
 @pytest.mark.parametrize("context", ["independent", "session"])
 @pytest.mark.parametrize("practice", ["none", "shown", "answered"])
-def test_baselines_go_through_every_context(
-    make_study: Callable[..., Study], context: str, practice: str
-) -> None:
+def test_baselines_go_through_every_context(make_study, context, practice):
     study = make_study(with_models(f"context: {context}", f"practice: {practice}"))
     for name in ("random", "always_a", "oracle", "oracle_with_lapses"):
         session = sessions(study, use=f"baseline:{name}")[0]
@@ -45,7 +43,7 @@ def test_baselines_go_through_every_context(
             assert all(score.correct for score in scores)
 
 
-def test_an_oracle_lapses_in_its_share_of_trials_and_guesses_then(make_study: Callable[..., Study]) -> None:
+def test_an_oracle_lapses_in_its_share_of_trials_and_guesses_then(make_study):
     study = make_study(with_models("replicates: 100"))
     right: Counter[bool] = Counter()
     for session in plan_sessions(
@@ -66,9 +64,7 @@ def tiny(local: Callable[..., Any], plain_model: Path) -> Engine:
     return engine
 
 
-def test_a_local_model_scores_human_answers_typed_and_chosen(
-    make_study: Callable[..., Study], tiny: Engine
-) -> None:
+def test_a_local_model_scores_human_answers_typed_and_chosen(make_study, tiny):
     for step in (READ[0], "- recover: {show: word}"):
         study = make_study(with_models("context: teacher_forced"), (READ[0], step))
         chooses = step == READ[0]
@@ -90,9 +86,7 @@ def typist(study: Study) -> Any:
     )
 
 
-def test_texts_that_are_only_read_get_their_surprisal_and_no_response(
-    make_study: Callable[..., Study], tiny: Engine
-) -> None:
+def test_texts_that_are_only_read_get_their_surprisal_and_no_response(make_study, tiny):
     study = make_study(with_models("practice: none"), (READ[0], "- read: {show: word}"))
     session = sessions(study)[0]
     for reply in work_through(tiny, session).values():

@@ -66,9 +66,7 @@ def collected(folder: Path, context: str) -> Path:
     return folder
 
 
-def test_a_persons_own_answers_stand_in_a_teacher_forced_prompt_and_are_said_to_be_theirs(
-    tmp_path: Path,
-) -> None:
+def test_a_persons_own_answers_stand_in_a_teacher_forced_prompt_and_are_said_to_be_theirs(tmp_path):
     study = load_study(collected(tmp_path, "context: teacher_forced"))
     store = store_of(study)
     assert store is not None
@@ -82,7 +80,7 @@ def test_a_persons_own_answers_stand_in_a_teacher_forced_prompt_and_are_said_to_
     assert not second.stands_in and not first.stands_in
 
 
-def test_a_server_that_tells_no_probabilities_is_not_asked_to_follow_people(tmp_path: Path) -> None:
+def test_a_server_that_tells_no_probabilities_is_not_asked_to_follow_people(tmp_path):
     with ScriptedOpenAI(answer=lambda body: "word") as server:
         folder = collected(tmp_path, "context: teacher_forced")
         done = CliRunner().invoke(main, ["run", str(folder), "--model", "openai:m", "--base-url", server.url])
@@ -95,7 +93,7 @@ def test_a_server_that_tells_no_probabilities_is_not_asked_to_follow_people(tmp_
         assert again.exit_code == 0 and server.requests, again.output
 
 
-def test_a_yoked_model_takes_the_persons_strings_in_their_order(tmp_path: Path) -> None:
+def test_a_yoked_model_takes_the_persons_strings_in_their_order(tmp_path):
     study = load_study(collected(tmp_path, "yoke: human"))
     store = store_of(study)
     assert store is not None

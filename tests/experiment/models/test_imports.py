@@ -83,7 +83,7 @@ def stored(folder: Path):
         }
 
 
-def test_each_reader_becomes_a_session_with_list_and_row_order(folder) -> None:
+def test_each_reader_becomes_a_session_with_list_and_row_order(folder):
     done = take(folder)
     assert done.exit_code == 0, done.output
     sessions, trials = stored(folder)
@@ -100,7 +100,7 @@ def test_each_reader_becomes_a_session_with_list_and_row_order(folder) -> None:
         assert all(verify(connection, row["session_id"]).broken is None for row in sessions.values())
 
 
-def test_a_table_imported_again_adds_nothing_and_another_answer_is_refused(folder) -> None:
+def test_a_table_imported_again_adds_nothing_and_another_answer_is_refused(folder):
     assert take(folder).exit_code == 0
     again = json.loads(take(folder, "--json").stdout)
     assert (again["sessions"], again["trials"], again["same"]) == (0, 0, 6)
@@ -115,7 +115,7 @@ def test_a_table_imported_again_adds_nothing_and_another_answer_is_refused(folde
     assert trials["P1"][1]["response"] == "word"
 
 
-def test_models_judge_the_same_strings_in_the_same_order(folder) -> None:
+def test_models_judge_the_same_strings_in_the_same_order(folder):
     assert take(folder).exit_code == 0
     done = CliRunner().invoke(main, ["run", str(folder)])
     assert done.exit_code == 0, done.output
@@ -152,7 +152,7 @@ def test_models_judge_the_same_strings_in_the_same_order(folder) -> None:
         ("0.7,0", "-0.7,0", ["line 5", "-700"]),
     ],
 )
-def test_a_row_that_cannot_be_taken_is_named_with_its_value_and_the_mend(folder, before, after, said) -> None:
+def test_a_row_that_cannot_be_taken_is_named_with_its_value_and_the_mend(folder, before, after, said):
     assert before in ROWS
     (folder / "trials.csv").write_text(ROWS.replace(before, after), "utf-8")
     done = take(folder)
@@ -160,13 +160,13 @@ def test_a_row_that_cannot_be_taken_is_named_with_its_value_and_the_mend(folder,
     assert all(part in done.output for part in said), done.output
 
 
-def test_a_mapping_with_an_unknown_part_names_line_and_nearest_part(folder) -> None:
+def test_a_mapping_with_an_unknown_part_names_line_and_nearest_part(folder):
     (folder / "map.yaml").write_text(MAPPING.replace("condition:", "conditon:"), "utf-8")
     done = take(folder)
     assert done.exit_code == 2 and "map.yaml, line 6" in done.output and "'condition'" in done.output
 
 
-def test_responses_of_a_model_come_from_jsonl_with_their_calls(folder) -> None:
+def test_responses_of_a_model_come_from_jsonl_with_their_calls(folder):
     assert take(folder).exit_code == 0
     mapping = MAPPING.replace(
         "reader: participant", "reader: {value: gpt-9}\nreader_kind: model\nprompt: prompt"
@@ -195,7 +195,7 @@ def test_responses_of_a_model_come_from_jsonl_with_their_calls(folder) -> None:
 
 
 @pytest.mark.full
-def test_real_lexical_decisions_become_124_sessions(folder, shared) -> None:
+def test_real_lexical_decisions_become_124_sessions(folder, shared):
     table = shared / "data" / "tl_lexical_decision" / "trials.csv"
     told = json.loads(take(folder, "--json", table=table).stdout)
     assert (told["sessions"], told["trials"]) == (124, 19_840)
@@ -207,7 +207,7 @@ def test_real_lexical_decisions_become_124_sessions(folder, shared) -> None:
 
 
 @pytest.mark.full
-def test_the_published_parser_reads_every_stored_prediction_of_scrambled_bench(tmp_path, shared) -> None:
+def test_the_published_parser_reads_every_stored_prediction_of_scrambled_bench(tmp_path, shared):
     given = [
         "import",
         str(tmp_path / "bench"),
@@ -230,7 +230,7 @@ def test_the_published_parser_reads_every_stored_prediction_of_scrambled_bench(t
     assert {("original", "none"), ("rs20", "published RS@0.2"), ("sub", "published SUB")} <= done_by
 
 
-def test_two_columns_of_one_name_are_refused_with_their_places(folder) -> None:
+def test_two_columns_of_one_name_are_refused_with_their_places(folder):
     file = folder / "trials.csv"
     lines = file.read_text("utf-8").splitlines()
     file.write_text("\n".join([f"{lines[0]},rt", *(f"{line},9" for line in lines[1:])]), "utf-8")
@@ -239,14 +239,14 @@ def test_two_columns_of_one_name_are_refused_with_their_places(folder) -> None:
     assert not (folder / "items.jsonl").exists() and not (folder / "study.db").exists()
 
 
-def test_a_name_that_stands_twice_in_a_json_line_is_refused(folder) -> None:
+def test_a_name_that_stands_twice_in_a_json_line_is_refused(folder):
     table = folder / "answers.jsonl"
     table.write_text('{"participant": "P1", "rt": 1, "rt": 2}\n', "utf-8")
     done = take(folder, table=table)
     assert done.exit_code == 2 and "line 1: 'rt' is used twice" in done.output
 
 
-def test_a_reader_whose_rows_name_two_lists_is_refused_or_told_apart_by_session(folder) -> None:
+def test_a_reader_whose_rows_name_two_lists_is_refused_or_told_apart_by_session(folder):
     file = folder / "trials.csv"
     file.write_text(file.read_text("utf-8").replace("P1,3,DENSITY", "P1,4,DENSITY"), "utf-8")
     done = take(folder)
@@ -270,7 +270,7 @@ def test_a_reader_whose_rows_name_two_lists_is_refused_or_told_apart_by_session(
         (1e6, "ms", "Look whether it holds what it should"),
     ],
 )
-def test_times_of_another_size_than_peoples_are_remarked_upon(folder, factor, unit, mend) -> None:
+def test_times_of_another_size_than_peoples_are_remarked_upon(folder, factor, unit, mend):
     file = folder / "trials.csv"
     cells = [line.split(",") for line in file.read_text("utf-8").splitlines()]
     rows = [[*row[:5], str(float(row[5]) * factor) if row[5] else "", *row[6:]] for row in cells[1:]]
@@ -280,7 +280,7 @@ def test_times_of_another_size_than_peoples_are_remarked_upon(folder, factor, un
     assert done.exit_code == 0 and mend in done.output
 
 
-def test_a_table_of_a_spreadsheet_with_decimal_commas_is_read(folder) -> None:
+def test_a_table_of_a_spreadsheet_with_decimal_commas_is_read(folder):
     file = folder / "trials.csv"
     file.write_text(file.read_text("utf-8").replace(",", ";").replace(".", ","), "utf-8")
     assert take(folder).exit_code == 0

@@ -40,13 +40,13 @@ def mapping(folder: Path, text: str) -> Path:
         ("list: x", "response is missing"),
     ],
 )  # fmt: skip
-def test_each_fault_is_told_with_line_value_and_form(folder, text, said) -> None:
+def test_each_fault_is_told_with_line_value_and_form(folder, text, said):
     with pytest.raises(UserError) as error:
         read_mapping(mapping(folder, text))
     assert said in error.value.message and "schemas" not in error.value.message
 
 
-def test_several_faults_are_told_at_once(folder) -> None:
+def test_several_faults_are_told_at_once(folder):
     with pytest.raises(UserError) as error:
         read_mapping(mapping(folder, "response: key\nconditon: {a: b}\nreader_kind: modell"))
     assert "line 4: conditon does not belong in a mapping; did you mean 'condition'?" in error.value.message
@@ -57,13 +57,13 @@ def test_several_faults_are_told_at_once(folder) -> None:
 
 
 @pytest.mark.parametrize("listed", ["0", "²", "one", "1.5", "-1"])
-def test_a_list_that_is_no_whole_number_from_1_is_refused(folder, listed) -> None:
+def test_a_list_that_is_no_whole_number_from_1_is_refused(folder, listed):
     (folder / "map.yaml").write_text(MAPPING.replace("list: list", f"list: {{value: '{listed}'}}"), "utf-8")
     refused = take(folder)
     assert refused.exit_code == 2 and f"the list is {listed!r}; it must be a whole number" in refused.output
 
 
-def test_files_that_are_no_text_are_told_as_such(folder) -> None:
+def test_files_that_are_no_text_are_told_as_such(folder):
     (folder / "map.yaml").write_bytes(b"\xff\xfe")
     with pytest.raises(UserError, match="is not UTF-8"):
         read_mapping(folder / "map.yaml")

@@ -50,7 +50,7 @@ def files(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}
 
 
-def test_a_table_that_cannot_be_taken_leaves_nothing_and_is_taken_once_mended_and_longer(folder) -> None:
+def test_a_table_that_cannot_be_taken_leaves_nothing_and_is_taken_once_mended_and_longer(folder):
     before = files(folder)
     (folder / "trials.csv").write_text(ROWS.replace("0.8228", "O.8228"), "utf-8")
     refused = take(folder)
@@ -63,7 +63,7 @@ def test_a_table_that_cannot_be_taken_leaves_nothing_and_is_taken_once_mended_an
     assert [len(trials[name]) for name in ("P1", "P2")] == [3, 4]
 
 
-def test_items_that_a_killed_import_left_are_made_anew(folder) -> None:
+def test_items_that_a_killed_import_left_are_made_anew(folder):
     assert take(folder).exit_code == 0
     for path in folder.glob("study.db*"):
         path.unlink()
@@ -74,7 +74,7 @@ def test_items_that_a_killed_import_left_are_made_anew(folder) -> None:
     assert "CAMERA" in items and len(items.splitlines()) == 4
 
 
-def test_a_string_that_comes_after_sessions_are_stored_is_refused_with_a_way_out(folder) -> None:
+def test_a_string_that_comes_after_sessions_are_stored_is_refused_with_a_way_out(folder):
     assert take(folder).exit_code == 0
     more = folder / "more.csv"
     more.write_text(ROWS.splitlines()[0] + "\nP3,1,CAMERA,word,print,0.5,1,CAMERA\n", "utf-8")
@@ -92,7 +92,7 @@ def test_a_string_that_comes_after_sessions_are_stored_is_refused_with_a_way_out
     assert [(one["sessions"], one["trials"]) for one in told] == [(2, 6), (1, 1)]
 
 
-def test_a_fault_while_rows_are_stored_takes_back_sessions_and_items(folder, monkeypatch) -> None:
+def test_a_fault_while_rows_are_stored_takes_back_sessions_and_items(folder, monkeypatch):
     took = writing.records.store_score
     calls: list[int] = []
 
@@ -112,7 +112,7 @@ def test_a_fault_while_rows_are_stored_takes_back_sessions_and_items(folder, mon
     assert take(folder).exit_code == 0
 
 
-def test_answers_of_people_that_are_no_label_are_counted_and_named(folder) -> None:
+def test_answers_of_people_that_are_no_label_are_counted_and_named(folder):
     (folder / "map.yaml").write_text(MAPPING.replace("{correct: correct}", "said"), "utf-8")
     (folder / "trials.csv").write_text(ANSWERS, "utf-8")
     done = take(folder)
@@ -126,7 +126,7 @@ def test_answers_of_people_that_are_no_label_are_counted_and_named(folder) -> No
     assert again["same"] == 4 and again["unread"]["wrod"]["count"] == 2
 
 
-def test_an_item_that_a_reader_has_twice_is_told(folder) -> None:
+def test_an_item_that_a_reader_has_twice_is_told(folder):
     (folder / "trials.csv").write_text(ROWS + "P2,1,DENSITY,word,print,0.6,1,DENSITY\n", "utf-8")
     done = take(folder)
     assert done.exit_code == 0
@@ -138,7 +138,7 @@ def test_an_item_that_a_reader_has_twice_is_told(folder) -> None:
     assert [trial["correct"] for trial in trials["P2"]] == [False, True, None, True]
 
 
-def test_what_is_handed_over_says_that_people_were_imported_and_gives_them_no_date(folder) -> None:
+def test_what_is_handed_over_says_that_people_were_imported_and_gives_them_no_date(folder):
     assert take(folder).exit_code == 0
     with opened_study(folder) as opened:
         data = hand_over(opened.study, opened.store, folder / "data")
@@ -155,7 +155,7 @@ def test_what_is_handed_over_says_that_people_were_imported_and_gives_them_no_da
     )
 
 
-def test_items_of_an_import_have_the_labels_of_the_study_as_choices_so_that_chance_is_known(folder) -> None:
+def test_items_of_an_import_have_the_labels_of_the_study_as_choices_so_that_chance_is_known(folder):
     assert take(folder).exit_code == 0
     with opened_study(folder) as opened:
         tables = load(hand_over(opened.study, opened.store, folder / "handed-over"))
@@ -164,7 +164,7 @@ def test_items_of_an_import_have_the_labels_of_the_study_as_choices_so_that_chan
     assert len(chance) == len(tables.trials) > 0 and set(chance) == {0.5}
 
 
-def test_a_latin_square_that_the_table_cannot_fill_is_refused_with_the_mend(folder) -> None:
+def test_a_latin_square_that_the_table_cannot_fill_is_refused_with_the_mend(folder):
     (folder / "study.yaml").write_text(STUDY.replace("  lists: one\n", ""), "utf-8")
     before = files(folder)
     more = "P2,1,EVIDENT,word,print,0.5,1,EVIDENT\n"
@@ -176,7 +176,7 @@ def test_a_latin_square_that_the_table_cannot_fill_is_refused_with_the_mend(fold
     assert take(folder).exit_code == 0
 
 
-def test_a_release_that_cannot_be_read_leaves_no_study(tmp_path) -> None:
+def test_a_release_that_cannot_be_read_leaves_no_study(tmp_path):
     (tmp_path / "outputs").mkdir()
     given = ["import", str(tmp_path / "new" / "bench"), str(tmp_path), "--from", "scrambled_bench"]
     done = CliRunner().invoke(main, given)
@@ -215,7 +215,7 @@ def run_printed(folder: Path, table: Path | str, monkeypatch) -> list[str]:
     return told
 
 
-def test_the_documented_route_runs_as_printed(tmp_path, monkeypatch) -> None:
+def test_the_documented_route_runs_as_printed(tmp_path, monkeypatch):
     _, _, table = printed()
     told = run_printed(tmp_path, table, monkeypatch)
     assert "1 session and 3 trials taken" in told[0]
@@ -226,7 +226,7 @@ def test_the_documented_route_runs_as_printed(tmp_path, monkeypatch) -> None:
 @pytest.mark.full
 def test_the_documented_route_takes_every_row_of_124_people_in_order_and_models_read_the_same(
     tmp_path, shared, monkeypatch
-) -> None:
+):
     table = shared / "data" / "tl_lexical_decision" / "trials.csv"
     told = run_printed(tmp_path, table, monkeypatch)
     assert "124 sessions and 19840 trials taken" in told[0] and "unparsed" not in told[0]
@@ -303,7 +303,7 @@ main(sys.argv[2:], prog_name="wrods")
 
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_an_import_that_is_ended_half_way_leaves_no_session_and_can_be_done_again(folder, end) -> None:
+def test_an_import_that_is_ended_half_way_leaves_no_session_and_can_be_done_again(folder, end):
     half_way = folder / "half-way"
     given = ("import", folder, folder / "trials.csv", "--mapping", folder / "map.yaml")
     running = subprocess.Popen(
@@ -324,9 +324,7 @@ def test_an_import_that_is_ended_half_way_leaves_no_session_and_can_be_done_agai
     assert len((folder / "items.jsonl").read_text("utf-8").splitlines()) == 3
 
 
-def test_an_interrupt_in_the_moment_of_the_hand_over_leaves_no_session_without_its_item(
-    folder, monkeypatch
-) -> None:
+def test_an_interrupt_in_the_moment_of_the_hand_over_leaves_no_session_without_its_item(folder, monkeypatch):
     whole, handed = Store.write, threading.Event()
 
     def write(self, operation):
@@ -350,13 +348,13 @@ def test_an_interrupt_in_the_moment_of_the_hand_over_leaves_no_session_without_i
         assert queries.sessions_overview(connection) == []
 
 
-def test_a_table_without_a_mapping_is_told_what_it_lacks(folder) -> None:
+def test_a_table_without_a_mapping_is_told_what_it_lacks(folder):
     (folder / "trials.csv").write_text(ROWS, "utf-8")
     done = invoke("import", folder, folder / "trials.csv")
     assert done.exit_code == 2 and "--mapping" in done.output and "is a table" in done.output
 
 
-def test_a_time_without_a_unit_is_asked_for_one(folder) -> None:
+def test_a_time_without_a_unit_is_asked_for_one(folder):
     (folder / "trials.csv").write_text(ROWS, "utf-8")
     (folder / "map.yaml").write_text(MAPPING.replace("rt: {column: rt, unit: s}", "rt: rt"), "utf-8")
     done = invoke("import", folder, folder / "trials.csv", "--mapping", folder / "map.yaml")

@@ -13,7 +13,7 @@ from tests.experiment.models.running import invoke, of_store
 from tests.experiment.models.test_runs_ways import small
 
 
-def test_a_judge_that_reads_already_is_not_asked_by_a_second_command(make_study, server) -> None:
+def test_a_judge_that_reads_already_is_not_asked_by_a_second_command(make_study, server):
     def answer(body: dict[str, Any]) -> str:
         return (
             "A"

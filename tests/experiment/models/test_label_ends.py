@@ -14,7 +14,7 @@ PATHS = {"agree": (1,), "agree strongly": (1, 2), "agree strongly now": (1, 2, 3
 
 
 @given(st.lists(st.floats(0.01, 0.99), min_size=4, max_size=4))
-def test_what_labels_share_is_counted_once(steps: list[float]) -> None:
+def test_what_labels_share_is_counted_once(steps):
     first, second, third, other = steps
     shares = {
         "agree": first,

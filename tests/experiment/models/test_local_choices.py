@@ -37,7 +37,7 @@ def judged(folder: Path, text: str, label: str, *, bos: bool) -> float:
 
 
 @pytest.mark.parametrize("labels", [("A", "B"), ("of course not", "yes", "zzyzx")])
-def test_label_logprobs_of_a_chat_model_equal_a_plain_pass(chat_model: Path, local, labels) -> None:
+def test_label_logprobs_of_a_chat_model_equal_a_plain_pass(chat_model, local, labels):
     from transformers import AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(chat_model)
@@ -53,9 +53,7 @@ def test_label_logprobs_of_a_chat_model_equal_a_plain_pass(chat_model: Path, loc
         assert replies[request.work_key].label_logprobs == pytest.approx(expected, abs=1e-4)
 
 
-def test_a_label_that_merges_with_the_end_of_the_prompt_is_scored_in_its_merged_form(
-    plain_model, local
-) -> None:
+def test_a_label_that_merges_with_the_end_of_the_prompt_is_scored_in_its_merged_form(plain_model, local):
     from transformers import AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(plain_model)
@@ -69,7 +67,7 @@ def test_a_label_that_merges_with_the_end_of_the_prompt_is_scored_in_its_merged_
     )
 
 
-def test_a_prompt_longer_than_the_model_reads_is_an_error_of_that_trial_alone(plain_model, local) -> None:
+def test_a_prompt_longer_than_the_model_reads_is_an_error_of_that_trial_alone(plain_model, local):
     requests = [ask("long", "engine jumps " * 400, labels=("A", "B")), ask("short", "yes", labels=("A", "B"))]
     replies = {reply.work_key: reply for reply in local(plain_model).answer(requests)}
     assert replies["short"].status == "answered"
@@ -78,7 +76,7 @@ def test_a_prompt_longer_than_the_model_reads_is_an_error_of_that_trial_alone(pl
 
 def test_a_template_without_a_system_role_gets_the_system_text_in_the_first_turn(
     plain_model, tmp_path, local
-) -> None:
+):
     from tests.experiment.models.tiny_models import CHAT_TEMPLATE, tiny_llama
 
     strict = "{% if messages[0]['role'] == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}"
@@ -89,7 +87,7 @@ def test_a_template_without_a_system_role_gets_the_system_text_in_the_first_turn
     assert engine.describe()["system_role"] == "joined to the first user message"
 
 
-def test_a_label_that_begins_another_leaves_it_the_answers_that_go_on_to_it(plain_model: Path, local) -> None:
+def test_a_label_that_begins_another_leaves_it_the_answers_that_go_on_to_it(plain_model, local):
     labels = ("of", "of course", "of course not", "garden")
     request = ask("1", "engine jumps", labels=labels)
     (reply,) = local(plain_model).answer([request])

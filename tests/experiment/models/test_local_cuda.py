@@ -20,7 +20,7 @@ def requests_of(count: int):
     return scored + [ask(f"t{n}", f"{n} {TEXTS[n % 5]}", max_tokens=6) for n in range(count)]
 
 
-def test_numbers_on_a_gpu_are_those_of_plain_passes_on_the_cpu(plain_model, local) -> None:
+def test_numbers_on_a_gpu_are_those_of_plain_passes_on_the_cpu(plain_model, local):
     there = local(plain_model, device="cuda", dtype="float32")
     here = local(plain_model, device="cpu", determinism="exact")
     found = {reply.work_key: reply for reply in there.answer(requests_of(20))}
@@ -31,21 +31,21 @@ def test_numbers_on_a_gpu_are_those_of_plain_passes_on_the_cpu(plain_model, loca
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
-def test_16_bits_on_a_gpu_take_the_fast_way(plain_model, local, dtype) -> None:
+def test_16_bits_on_a_gpu_take_the_fast_way(plain_model, local, dtype):
     engine = local(plain_model, device="cuda", dtype=dtype)
     replies = list(engine.answer(requests_of(20)))
     assert {reply.status for reply in replies} <= {"answered", "truncated"}
     assert engine.describe()["parity"]["path"] == "packed"
 
 
-def test_exact_and_stable_hold_on_a_gpu(plain_model) -> None:
+def test_exact_and_stable_hold_on_a_gpu(plain_model):
     from experiment.models import ModelSettings
     from experiment.models.local.self_test import self_test
 
     assert self_test(ModelSettings(f"hf:{plain_model}", {"device": "cuda"}), requests_of(25)).holds
 
 
-def test_memory_of_a_gpu_that_runs_out_halves_the_budget(plain_model, local) -> None:
+def test_memory_of_a_gpu_that_runs_out_halves_the_budget(plain_model, local):
     engine = local(plain_model, device="cuda")
     list(engine.answer(requests_of(1)))
     total = torch.cuda.mem_get_info()[1]
@@ -57,7 +57,7 @@ def test_memory_of_a_gpu_that_runs_out_halves_the_budget(plain_model, local) -> 
     assert {reply.status for reply in replies} <= {"answered", "truncated"}
 
 
-def test_times_on_a_gpu_end_when_its_work_is_done(plain_model, local) -> None:
+def test_times_on_a_gpu_end_when_its_work_is_done(plain_model, local):
     engine = local(plain_model, device="cuda", timing=True)
     for reply in engine.answer(requests_of(5)):
         assert reply.latency_ms > 0

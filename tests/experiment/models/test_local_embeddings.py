@@ -46,7 +46,7 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_a_vector_is_the_mean_over_the_texts_own_tokens(encoder) -> None:
+def test_a_vector_is_the_mean_over_the_texts_own_tokens(encoder):
     from transformers import AutoModel, AutoTokenizer
 
     tokenizer, model = AutoTokenizer.from_pretrained(encoder), AutoModel.from_pretrained(encoder).eval()
@@ -88,9 +88,7 @@ def as_library(
 
 
 @pytest.mark.parametrize(("pooling", "place"), [("cls_token", 0), ("lasttoken", -1), ("mean_tokens", None)])
-def test_a_model_is_read_as_the_files_of_its_makers_say(
-    encoder, tmp_path: Path, pooling: str, place: int | None
-) -> None:
+def test_a_model_is_read_as_the_files_of_its_makers_say(encoder, tmp_path, pooling, place):
     from transformers import AutoModel, AutoTokenizer
 
     folder = as_library(encoder, tmp_path / "model", length=6, pooling=pooling)
@@ -113,15 +111,13 @@ def test_a_model_is_read_as_the_files_of_its_makers_say(
         ({"last": "Dense"}, r"a layer behind its states \(Dense\)"),
     ],
 )
-def test_vectors_that_would_not_be_the_models_own_are_refused(
-    encoder, tmp_path: Path, files: dict[str, str], said: str
-) -> None:
+def test_vectors_that_would_not_be_the_models_own_are_refused(encoder, tmp_path, files, said):
     folder = as_library(encoder, tmp_path / "model", **files)
     with pytest.raises(UserError, match=said):
         Embedder(ModelSettings(f"hf:{folder}"))
 
 
-def test_a_text_is_embedded_once_and_kept(encoder, tmp_path) -> None:
+def test_a_text_is_embedded_once_and_kept(encoder, tmp_path):
     cache = tmp_path / "vectors.db"
     first = Embedder(ModelSettings(f"hf:{encoder}"), cache)
     left = first.embed(TEXTS)
@@ -132,7 +128,7 @@ def test_a_text_is_embedded_once_and_kept(encoder, tmp_path) -> None:
     assert (left == right[:5]).all()
 
 
-def test_texts_that_the_model_does_not_read_to_the_end_are_counted(encoder) -> None:
+def test_texts_that_the_model_does_not_read_to_the_end_are_counted(encoder):
     embedder = Embedder(ModelSettings(f"hf:{encoder}"))
     assert embedder.cut(["dog " * 500, "dog " * 500, "dog", ""]) == 1
     assert embedder.cut(["dog " * 62]) == 0, "64 tokens with those that begin and end a text"
@@ -152,9 +148,7 @@ def installed(folder: Path, name: str, encoder: Path | None) -> None:
     (told / "RECORD").write_text("".join(f"{file},,\n" for file in files), "utf-8")
 
 
-def test_a_model_inside_an_installed_package_is_found_without_importing_it(
-    encoder, tmp_path, monkeypatch
-) -> None:
+def test_a_model_inside_an_installed_package_is_found_without_importing_it(encoder, tmp_path, monkeypatch):
     installed(tmp_path, "vectors_of_texts", encoder)
     installed(tmp_path, "no_vectors", None)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -167,7 +161,7 @@ def test_a_model_inside_an_installed_package_is_found_without_importing_it(
     assert "is not installed" in str(fault.value)
 
 
-def test_memory_that_runs_out_halves_a_batch_of_texts(encoder, monkeypatch) -> None:
+def test_memory_that_runs_out_halves_a_batch_of_texts(encoder, monkeypatch):
     texts = [f"dog {'bark ' * (n % 9)}{n}" for n in range(60)]
     expected = Embedder(ModelSettings(f"hf:{encoder}")).embed(texts)
     original, refused = embeddings._LocalWay._pooled, []
@@ -222,7 +216,7 @@ def server():
     running.server_close()
 
 
-def test_a_server_is_asked_in_batches_for_each_text_once(server) -> None:
+def test_a_server_is_asked_in_batches_for_each_text_once(server):
     url, asked, _ = server
     texts = [f"text {n % 300}" + "!" * (n % 300) for n in range(600)]
     embedder = Embedder(ModelSettings("openai:small", {"base_url": url}))
@@ -236,12 +230,12 @@ def test_a_server_is_asked_in_batches_for_each_text_once(server) -> None:
         np.testing.assert_allclose(vector, expected / np.linalg.norm(expected), rtol=1e-5)
 
 
-def test_a_kind_that_embeds_nothing_is_refused() -> None:
+def test_a_kind_that_embeds_nothing_is_refused():
     with pytest.raises(UserError, match="Known: hf, openai, package"):
         Embedder(ModelSettings("baseline:random"))
 
 
-def test_a_text_that_never_fits_is_told(encoder, monkeypatch) -> None:
+def test_a_text_that_never_fits_is_told(encoder, monkeypatch):
     def none(self, rows):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
@@ -250,7 +244,7 @@ def test_a_text_that_never_fits_is_told(encoder, monkeypatch) -> None:
         Embedder(ModelSettings(f"hf:{encoder}")).embed(TEXTS)
 
 
-def test_a_server_that_leaves_out_a_text_is_told(server) -> None:
+def test_a_server_that_leaves_out_a_text_is_told(server):
     url, _, answer = server
     answer.short = True
     with pytest.raises(UserError, match="gave 1 vectors for 2 texts"):

@@ -72,7 +72,7 @@ def ask(key: str, text: str, labels=None, **more) -> Request:
 
 
 @pytest.mark.parametrize("determinism", ["fast", "exact"])
-def test_labels_are_scored_by_teacher_forcing_in_the_decoder(folder, local, determinism) -> None:
+def test_labels_are_scored_by_teacher_forcing_in_the_decoder(folder, local, determinism):
     tokenizer, model = parts(folder)
     labels = ("yes", "no", "of course not")
     engine = local(folder, determinism=determinism)
@@ -90,7 +90,7 @@ def test_labels_are_scored_by_teacher_forcing_in_the_decoder(folder, local, dete
     assert engine.describe()["parity"]["path"] == ("batched" if determinism == "fast" else "plain")
 
 
-def test_surprisal_is_not_defined_for_an_encoder_and_the_description_says_so(folder, local) -> None:
+def test_surprisal_is_not_defined_for_an_encoder_and_the_description_says_so(folder, local):
     engine = local(folder)
     (reply,) = engine.answer([ask("k", TEXTS[0], ("yes", "no"), regions=(Span(0, 0, 3),), states=("last",))])
     assert (reply.status, reply.regions, reply.states, reply.surprisal) == ("answered", (), (), None)

@@ -23,7 +23,7 @@ TOKENIZERS = {kind: tokenizer_of(kind) for kind in KINDS}
 @pytest.mark.parametrize("kind", KINDS)
 @given(st.lists(st.tuples(st.integers(0, len(EXAMPLES)), endings), min_size=3, max_size=8))
 @settings(max_examples=60, deadline=None)
-def test_tokens_are_always_those_of_the_whole_text(kind, asked) -> None:
+def test_tokens_are_always_those_of_the_whole_text(kind, asked):
     tokenizer = TOKENIZERS[kind]
     encoder = TextEncoder(tokenizer)
     for cut, ending in [(len(EXAMPLES), "a"), (len(EXAMPLES), "b"), *asked]:
@@ -31,7 +31,7 @@ def test_tokens_are_always_those_of_the_whole_text(kind, asked) -> None:
         assert encoder.ids(text) == tuple(tokenizer(text, add_special_tokens=False)["input_ids"])
 
 
-def test_a_tokenizer_that_does_not_split_is_asked_for_the_whole() -> None:
+def test_a_tokenizer_that_does_not_split_is_asked_for_the_whole():
     from tokenizers import Tokenizer, models, trainers
     from transformers import PreTrainedTokenizerFast
 

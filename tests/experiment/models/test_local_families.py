@@ -68,7 +68,7 @@ PLAINEST = (
     "name",
     [name if name in PLAINEST else pytest.param(name, marks=pytest.mark.full) for name in FAMILIES],
 )
-def test_a_family_answers_as_its_own_full_passes_do(tmp_path, local, name) -> None:
+def test_a_family_answers_as_its_own_full_passes_do(tmp_path, local, name):
     path, settings = FAMILIES[name]
     model = checkpoint(tmp_path, name, settings)
     engine = local(tmp_path)
@@ -87,7 +87,7 @@ def test_a_family_answers_as_its_own_full_passes_do(tmp_path, local, name) -> No
         )
 
 
-def test_a_model_that_also_sees_answers_from_text_alone(tmp_path, local) -> None:
+def test_a_model_that_also_sees_answers_from_text_alone(tmp_path, local):
     settings = {
         "text_config": {**SMALL, **HEADS, "sliding_window": 20},
         "vision_config": SEES,
@@ -101,7 +101,7 @@ def test_a_model_that_also_sees_answers_from_text_alone(tmp_path, local) -> None
     assert blocks[0] is engine._load().model.get_decoder().layers[0], "states are those of the text's blocks"
 
 
-def test_a_model_that_is_only_known_as_one_that_sees_is_loaded_too(tmp_path, local) -> None:
+def test_a_model_that_is_only_known_as_one_that_sees_is_loaded_too(tmp_path, local):
     text = {**SMALL, "model_type": "qwen2"}
     settings = {
         "text_config": text,
@@ -133,7 +133,7 @@ ENCODERS: dict[str, dict[str, object]] = {
 
 @pytest.mark.parametrize("first", [None, 7])
 @pytest.mark.parametrize("name", ENCODERS)
-def test_an_encoder_decoder_answers_as_its_own_forward_and_generate_do(tmp_path, local, name, first) -> None:
+def test_an_encoder_decoder_answers_as_its_own_forward_and_generate_do(tmp_path, local, name, first):
     model = checkpoint(tmp_path, name, ENCODERS[name])
     model.generation_config.forced_bos_token_id = first
     model.generation_config.save_pretrained(str(tmp_path))

@@ -29,9 +29,7 @@ def answers_of(engine, requests) -> dict[str, object]:
     return {reply.work_key: reply for reply in replies}
 
 
-def test_running_out_of_memory_while_texts_are_generated_loses_nothing(
-    plain_model, local, monkeypatch
-) -> None:
+def test_running_out_of_memory_while_texts_are_generated_loses_nothing(plain_model, local, monkeypatch):
     requests = requests_of(20, labels=None, max_tokens=6)
     exact = answers_of(local(plain_model, determinism="exact"), requests)
     engine = local(plain_model)
@@ -82,7 +80,7 @@ class Small:
 )
 def test_on_every_way_memory_that_runs_out_halves_what_is_computed_at_once(
     tmp_path, local, monkeypatch, name
-) -> None:
+):
     path, settings = FAMILIES[name]
     checkpoint(tmp_path, name, settings)
     requests = [
@@ -101,7 +99,7 @@ def test_on_every_way_memory_that_runs_out_halves_what_is_computed_at_once(
     assert small.refused and engine.budget.tokens < 2048
 
 
-def test_an_encoder_decoder_halves_too(tmp_path, local, monkeypatch) -> None:
+def test_an_encoder_decoder_halves_too(tmp_path, local, monkeypatch):
     from transformers import T5Config, T5ForConditionalGeneration
 
     byte_pair_tokenizer(tmp_path, template=None, adds_bos=False)
@@ -125,7 +123,7 @@ def test_an_encoder_decoder_halves_too(tmp_path, local, monkeypatch) -> None:
     assert small.refused and engine.budget.tokens < 2048
 
 
-def test_a_row_that_never_fits_gets_an_error_and_the_rest_go_on(plain_model, local, monkeypatch) -> None:
+def test_a_row_that_never_fits_gets_an_error_and_the_rest_go_on(plain_model, local, monkeypatch):
     engine = local(plain_model)
     list(engine.answer(requests_of(1)))
     long = ask("long", "engine jumps all night " * 40, labels=("A", "B"), before="")
@@ -143,9 +141,7 @@ def test_a_row_that_never_fits_gets_an_error_and_the_rest_go_on(plain_model, loc
     assert engine.budget.tokens > LEAST_TOKENS, "the budget is not that of the row that did not fit"
 
 
-def test_a_way_that_fails_under_way_is_changed_and_the_change_recorded(
-    plain_model, local, monkeypatch
-) -> None:
+def test_a_way_that_fails_under_way_is_changed_and_the_change_recorded(plain_model, local, monkeypatch):
     exact = answers_of(local(plain_model, determinism="exact"), requests_of(10, labels=None, max_tokens=5))
     engine = local(plain_model)
     list(engine.answer(requests_of(3)))
@@ -168,9 +164,7 @@ def test_a_way_that_fails_under_way_is_changed_and_the_change_recorded(
     assert change["max_abs_difference"] < 1e-4, "the next way is checked too before it is taken"
 
 
-def test_a_row_that_no_way_can_compute_gets_an_error_and_the_rest_go_on(
-    plain_model, local, monkeypatch
-) -> None:
+def test_a_row_that_no_way_can_compute_gets_an_error_and_the_rest_go_on(plain_model, local, monkeypatch):
     engine = local(plain_model)
     list(engine.answer(requests_of(1)))
     bad = engine.wording.tokens(ask("bad", "unscramble zzz", labels=("A", "B"))).ids[-1]
@@ -187,7 +181,7 @@ def test_a_row_that_no_way_can_compute_gets_an_error_and_the_rest_go_on(
     assert {reply.status for key, reply in found.items() if key != "bad"} == {"answered"}
 
 
-def test_an_engine_closed_under_way_ends_after_what_is_finished(plain_model, local) -> None:
+def test_an_engine_closed_under_way_ends_after_what_is_finished(plain_model, local):
     engine = local(plain_model, token_budget=40)
     replies = engine.answer(requests_of(40))
     first = next(replies)
@@ -196,7 +190,7 @@ def test_an_engine_closed_under_way_ends_after_what_is_finished(plain_model, loc
     assert len(list(replies)) == 0
 
 
-def test_closing_ends_a_generation_between_two_tokens(plain_model, local, monkeypatch) -> None:
+def test_closing_ends_a_generation_between_two_tokens(plain_model, local, monkeypatch):
     engine = local(plain_model)
     list(engine.answer(requests_of(1)))
     engine._load().ends = set()
@@ -213,7 +207,7 @@ def test_closing_ends_a_generation_between_two_tokens(plain_model, local, monkey
     assert len(steps) < 10
 
 
-def test_a_prompt_that_is_empty_is_an_error_of_its_own(tmp_path, local) -> None:
+def test_a_prompt_that_is_empty_is_an_error_of_its_own(tmp_path, local):
     from tests.experiment.models.tiny_models import tiny_llama
 
     engine = local(tiny_llama(tmp_path, adds_bos=False))
@@ -222,7 +216,7 @@ def test_a_prompt_that_is_empty_is_an_error_of_its_own(tmp_path, local) -> None:
     assert found["empty"].status == "error" and found["0"].status == "answered"
 
 
-def test_a_check_that_runs_out_of_memory_is_made_with_less(plain_model, local, monkeypatch) -> None:
+def test_a_check_that_runs_out_of_memory_is_made_with_less(plain_model, local, monkeypatch):
     original = CausalModel.logits
 
     def narrow(self, tokens, keep, **given):

@@ -20,14 +20,14 @@ rows = st.lists(st.builds(row, ids, st.booleans()), max_size=30)
 
 
 @given(ids, ids)
-def test_common_length_is_that_of_the_longest_common_beginning(left, right) -> None:
+def test_common_length_is_that_of_the_longest_common_beginning(left, right):
     length = common_length(np.array(left), np.array(right))
     assert left[:length] == right[:length]
     assert length == min(len(left), len(right)) or left[length] != right[length]
 
 
 @given(rows)
-def test_every_row_is_in_one_group_and_starts_with_its_prefix(given_rows) -> None:
+def test_every_row_is_in_one_group_and_starts_with_its_prefix(given_rows):
     groups = plan_groups(given_rows)
     assert sorted(place for group in groups for place in group.members) == list(range(len(given_rows)))
     for group in groups:
@@ -37,7 +37,7 @@ def test_every_row_is_in_one_group_and_starts_with_its_prefix(given_rows) -> Non
 
 
 @given(rows)
-def test_a_plan_never_computes_more_than_row_by_row(given_rows) -> None:
+def test_a_plan_never_computes_more_than_row_by_row(given_rows):
     planned = sum(
         group.prefix + sum(len(given_rows[place].ids) - group.prefix for place in group.members)
         for group in plan_groups(given_rows)
@@ -45,14 +45,14 @@ def test_a_plan_never_computes_more_than_row_by_row(given_rows) -> None:
     assert planned <= sum(len(row.ids) for row in given_rows)
 
 
-def test_nested_beginnings_of_a_thousand_steps_are_planned() -> None:
+def test_nested_beginnings_of_a_thousand_steps_are_planned():
     given_rows = [row(tuple(range(n))) for n in range(1, 1000)]
     groups = plan_groups(given_rows)
     assert sum(len(group.members) for group in groups) == 999
 
 
 @given(rows.filter(bool), st.integers(1, 40))
-def test_batches_hold_every_member_once_within_the_budget(given_rows, tokens) -> None:
+def test_batches_hold_every_member_once_within_the_budget(given_rows, tokens):
     budget = MemoryBudget(tokens, 10_000)
     for group in plan_groups(given_rows):
         found = list(batches(group, given_rows, budget))

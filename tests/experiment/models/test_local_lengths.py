@@ -46,9 +46,7 @@ def saved(folder: Path, config: str, model: str, settings: dict[str, object]) ->
 
 
 @pytest.mark.parametrize("name", ENCODER_DECODERS)
-def test_a_text_beyond_an_encoders_positions_is_refused_and_the_others_go_the_fast_way(
-    name, local, tmp_path
-) -> None:
+def test_a_text_beyond_an_encoders_positions_is_refused_and_the_others_go_the_fast_way(name, local, tmp_path):
     engine = local(saved(tmp_path, *ENCODER_DECODERS[name]))
     requests = [
         ask(str(n), (LONG if n % 2 else SHORT) + " Does it bark?" * n, ("yes", "no")) for n in range(6)
@@ -64,7 +62,7 @@ def test_a_text_beyond_an_encoders_positions_is_refused_and_the_others_go_the_fa
     assert engine.describe()["parity"]["path"] == "batched"
 
 
-def test_an_answer_longer_than_a_decoder_writes_is_refused_with_the_way_out(local, tmp_path) -> None:
+def test_an_answer_longer_than_a_decoder_writes_is_refused_with_the_way_out(local, tmp_path):
     config, model, settings = ENCODER_DECODERS["bart"]
     engine = local(saved(tmp_path, config, model, settings))
     fits, longer = (ask(str(most), SHORT, max_tokens=most) for most in (95, 96))
@@ -82,9 +80,7 @@ def test_an_answer_longer_than_a_decoder_writes_is_refused_with_the_way_out(loca
     ],
 )
 @pytest.mark.parametrize("determinism", ["fast", "exact"])
-def test_a_model_that_sees_the_tokens_behind_is_refused(
-    local, tmp_path, config, model, more, determinism
-) -> None:
+def test_a_model_that_sees_the_tokens_behind_is_refused(local, tmp_path, config, model, more, determinism):
     small = {"vocab_size": 400, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
     settings = {**small, "intermediate_size": 64, "initializer_range": 0.3, **more}
     if config == "XLNetConfig":
@@ -94,7 +90,7 @@ def test_a_model_that_sees_the_tokens_behind_is_refused(
         list(engine.answer([ask("k", SHORT, ("yes", "no"))]))
 
 
-def test_check_names_texts_longer_than_an_encoder_reads(tmp_path) -> None:
+def test_check_names_texts_longer_than_an_encoder_reads(tmp_path):
     from transformers import BartConfig
 
     from tests.experiment.models.test_checking import checked, one, written

@@ -48,7 +48,7 @@ def prompts(count: int = 20, seed: int = 0) -> list[Row]:
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 @pytest.mark.parametrize("way", WAYS)
-def test_models_in_16_bits_are_summed_in_32(way: str, dtype: str) -> None:
+def test_models_in_16_bits_are_summed_in_32(way, dtype):
     """In 16 bits a sum of thousands of numbers near 1 stays behind: at 256 one more 1 is lost in bfloat16."""
     model = model_of("Llama", dtype)
     with torch.no_grad():
@@ -62,7 +62,7 @@ def test_models_in_16_bits_are_summed_in_32(way: str, dtype: str) -> None:
 
 
 @pytest.mark.parametrize(("way", "name"), [("packed", "Llama"), ("expanded", "Falcon")])
-def test_what_windows_share_is_computed_once_and_counts_in_every_mean(way: str, name: str) -> None:
+def test_what_windows_share_is_computed_once_and_counts_in_every_mean(way, name):
     model, fresh = model_of(name), model_of(name)
     windows = [prompts(12, seed) for seed in range(3)]
     budget = MemoryBudget(64, 100_000)
@@ -81,7 +81,7 @@ def test_what_windows_share_is_computed_once_and_counts_in_every_mean(way: str, 
 
 @pytest.mark.parametrize("template", ["plain_model", "chat_model"])
 @pytest.mark.parametrize("asked", [{"labels": ("A", "B")}, {"labels": None, "max_tokens": 6}])
-def test_conversations_keep_the_mean_of_all_that_was_read(request, local, template, asked) -> None:
+def test_conversations_keep_the_mean_of_all_that_was_read(request, local, template, asked):
     folder = request.getfixturevalue(template)
     engine, exact = local(folder), local(folder, determinism="exact")
     talk, again = Conversations(4, 5, **asked), Conversations(4, 5, **asked)
@@ -108,9 +108,7 @@ def _with_states(talk: Conversations, request):
 
 
 @pytest.mark.parametrize("labels", [("A", "B"), ("of course not", "of course"), None])
-def test_a_reply_carries_the_mean_over_the_whole_prompt_as_the_model_reads_it(
-    chat_model, local, labels
-) -> None:
+def test_a_reply_carries_the_mean_over_the_whole_prompt_as_the_model_reads_it(chat_model, local, labels):
     engine = local(chat_model)
     texts = ["yes", "garden", "the lazy dog", "engine jumps"]
     requests = [
@@ -132,7 +130,7 @@ def test_a_reply_carries_the_mean_over_the_whole_prompt_as_the_model_reads_it(
             np.testing.assert_allclose(mean.layers[layer], expected, rtol=2e-3, atol=2e-3)
 
 
-def test_a_way_whose_means_are_wrong_is_refused(monkeypatch) -> None:
+def test_a_way_whose_means_are_wrong_is_refused(monkeypatch):
     from experiment.models.local.causal_model import OutputSelection
 
     original = OutputSelection.summed

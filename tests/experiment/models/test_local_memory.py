@@ -58,7 +58,7 @@ def least_tokens(engine, sent: dict[str, Request]) -> int:
 
 @pytest.mark.parametrize("template", ["plain_model", "chat_model"])
 @pytest.mark.parametrize("sessions", [1, 5])
-def test_a_turn_costs_its_new_tokens_only(request, local, template, sessions) -> None:
+def test_a_turn_costs_its_new_tokens_only(request, local, template, sessions):
     engine = local(request.getfixturevalue(template))
     talk = Conversations(sessions, 6)
     replies = list(engine.answer(talk.begun, talk.follow))
@@ -69,7 +69,7 @@ def test_a_turn_costs_its_new_tokens_only(request, local, template, sessions) ->
     assert all(reply.prompt_tokens - reply.cached_tokens < 60 for reply in late)
 
 
-def test_numbers_of_growing_conversations_are_those_of_plain_passes(chat_model, local) -> None:
+def test_numbers_of_growing_conversations_are_those_of_plain_passes(chat_model, local):
     fast, exact = local(chat_model), local(chat_model, determinism="exact")
     left, right = Conversations(4, 6), Conversations(4, 6)
     told = {reply.work_key: reply for reply in fast.answer(left.begun, left.follow)}
@@ -80,7 +80,7 @@ def test_numbers_of_growing_conversations_are_those_of_plain_passes(chat_model, 
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
-def test_conversations_generate_side_by_side_as_they_would_alone(chat_model, local, temperature) -> None:
+def test_conversations_generate_side_by_side_as_they_would_alone(chat_model, local, temperature):
     together, alone = local(chat_model), local(chat_model, determinism="exact")
     for engine in (together, alone):
         engine._load().ends = set()

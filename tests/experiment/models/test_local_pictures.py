@@ -40,7 +40,7 @@ def answers(opened: VisionEngine, requests: list[Request]) -> dict[str, object]:
     return {reply.work_key: reply for reply in opened.answer(requests)}
 
 
-def test_batches_give_what_each_request_gives_alone_and_pictures_matter(folder: Path) -> None:
+def test_batches_give_what_each_request_gives_alone_and_pictures_matter(folder):
     requests = [look(number, text, examples=1 + number % 2) for number, text in enumerate(WORDS)]
     together, alone = (
         answers(engine(folder), requests),
@@ -57,7 +57,7 @@ def test_batches_give_what_each_request_gives_alone_and_pictures_matter(folder: 
     assert answers(engine(folder, determinism="exact"), requests) == alone
 
 
-def test_what_was_done_is_recorded(folder: Path) -> None:
+def test_what_was_done_is_recorded(folder):
     opened = engine(folder)
     answers(opened, [look(number, text) for number, text in enumerate(WORDS)])
     told = opened.describe()
@@ -69,19 +69,19 @@ def test_what_was_done_is_recorded(folder: Path) -> None:
     assert shown["text"].count("<image>") == 2 and shown["tokens"] > 2 * 16
 
 
-def test_timed_trials_run_alone_and_have_times(folder: Path) -> None:
+def test_timed_trials_run_alone_and_have_times(folder):
     reply = answers(engine(folder, timing=True), [look(0, "noon", labels=None)])["k0"]
     assert reply.latency_ms > 0 and 0 < reply.ttft_ms <= reply.latency_ms
 
 
-def test_a_request_that_is_too_long_gets_an_error_and_the_others_go_on(folder: Path) -> None:
+def test_a_request_that_is_too_long_gets_an_error_and_the_others_go_on(folder):
     long = Request("long", (Message("user", "many words " * 4000),), ("A", "B"), 6, 0.0, 1)
     found = answers(engine(folder), [long, look(0, "noon")])
     assert found["long"].status == "error" and "reads at most 4096" in found["long"].error
     assert found["k0"].status == "answered"
 
 
-def test_where_memory_runs_out_a_batch_is_halved(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_memory_runs_out_a_batch_is_halved(folder, monkeypatch):
     opened, compute = engine(folder), VisionEngine._compute
 
     def tight(self: VisionEngine, batch: list[object]) -> None:
@@ -94,12 +94,12 @@ def test_where_memory_runs_out_a_batch_is_halved(folder: Path, monkeypatch: pyte
     assert {reply.status for reply in found.values()} == {"answered"}
 
 
-def test_a_model_of_texts_alone_is_refused(chat_model: Path) -> None:
+def test_a_model_of_texts_alone_is_refused(chat_model):
     with pytest.raises(UserError, match="takes no pictures"):
         engine(chat_model)
 
 
-def test_a_processor_without_places_for_pictures_is_refused(tmp_path: Path) -> None:
+def test_a_processor_without_places_for_pictures_is_refused(tmp_path):
     folder = tiny_llava(tmp_path)
     (folder / "chat_template.jinja").unlink()
     with pytest.raises(UserError, match="no chat template"):

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -29,9 +27,7 @@ FAMILIES = [
 
 
 @pytest.mark.parametrize("make", FAMILIES)
-def test_a_family_scores_labels_and_writes_as_transformers_does(
-    tmp_path: Path, make: Callable[[Path], Path]
-) -> None:
+def test_a_family_scores_labels_and_writes_as_transformers_does(tmp_path, make):
     import torch
     from transformers import AutoModelForImageTextToText, AutoProcessor
 
@@ -66,7 +62,7 @@ def test_a_family_scores_labels_and_writes_as_transformers_does(
 
 
 @pytest.mark.skipif(HAS_TORCHVISION, reason="torchvision is there")
-def test_a_processor_that_needs_torchvision_is_told_to(tmp_path: Path) -> None:
+def test_a_processor_that_needs_torchvision_is_told_to(tmp_path):
     with pytest.raises(UserError, match=r"(?i)torchvision") as told:
         open_engine(ModelSettings(f"hf:{tiny_qwen2_vl(tmp_path)}", {"presentation": "image"}))
     assert re.search(r"pip install torchvision==0\.\d+\.\d+", told.value.mend or "")

@@ -26,7 +26,7 @@ def requests_of(count: int, **more):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
-def test_numbers_of_every_format_are_computed_and_recorded(plain_model, local, dtype) -> None:
+def test_numbers_of_every_format_are_computed_and_recorded(plain_model, local, dtype):
     engine = local(plain_model, dtype=dtype)
     replies = list(engine.answer(requests_of(12)))
     assert {reply.dtype for reply in replies} == {dtype} == {engine.describe()["identity"]["dtype"]}
@@ -36,7 +36,7 @@ def test_numbers_of_every_format_are_computed_and_recorded(plain_model, local, d
     assert apart < {"float32": 1e-6, "bfloat16": 0.5, "float16": 0.1}[dtype]
 
 
-def test_quantisation_without_its_packages_says_what_to_install(plain_model, local, monkeypatch) -> None:
+def test_quantisation_without_its_packages_says_what_to_install(plain_model, local, monkeypatch):
     original = importlib.util.find_spec
     missing = ("torchao", "bitsandbytes")
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name in missing else original(name))
@@ -47,7 +47,7 @@ def test_quantisation_without_its_packages_says_what_to_install(plain_model, loc
         local(plain_model, quantisation="3bit")
 
 
-def test_a_checkpoint_that_is_stored_quantised_is_loaded_as_it_is_and_said_to_be_so(tmp_path, local) -> None:
+def test_a_checkpoint_that_is_stored_quantised_is_loaded_as_it_is_and_said_to_be_so(tmp_path, local):
     pytest.importorskip("bitsandbytes")
     pytest.importorskip("accelerate")
     folder = wide_llama(tmp_path)
@@ -82,12 +82,12 @@ def wide_llama(folder: Path) -> Path:
     ("options", "words"),
     [({"determinism": "always"}, "Known: exact, fast"), ({"token_budget": 0}, "not a number of tokens")],
 )
-def test_settings_that_mean_nothing_are_refused(plain_model, local, options, words) -> None:
+def test_settings_that_mean_nothing_are_refused(plain_model, local, options, words):
     with pytest.raises(UserError, match=words):
         local(plain_model, **options)
 
 
-def test_what_each_level_of_determinism_promises_holds(plain_model) -> None:
+def test_what_each_level_of_determinism_promises_holds(plain_model):
     found = self_test(ModelSettings(f"hf:{plain_model}"), requests_of(60))
     by = {(one.determinism, one.right): one for one in found.comparisons}
     assert found.holds
@@ -98,7 +98,7 @@ def test_what_each_level_of_determinism_promises_holds(plain_model) -> None:
     assert by["fast", "alone"].largest_difference > 0
 
 
-def test_timed_trials_that_ask_the_same_are_each_computed(plain_model, local) -> None:
+def test_timed_trials_that_ask_the_same_are_each_computed(plain_model, local):
     """In one list a text of one sentence reads alike intact and with its sentences shuffled: times are of either."""
     requests = [
         *(ask(f"same {n}", "The dog barks.", max_tokens=4) for n in range(4)),
@@ -118,7 +118,7 @@ def test_timed_trials_that_ask_the_same_are_each_computed(plain_model, local) ->
     ]
 
 
-def test_only_timed_trials_have_times_and_they_come_in_a_drawn_order(plain_model, local) -> None:
+def test_only_timed_trials_have_times_and_they_come_in_a_drawn_order(plain_model, local):
     requests = [*requests_of(20), ask("t", "The dog", max_tokens=4)]
     engine = local(plain_model, timing=True, order_seed=3)
     replies = list(engine.answer(requests))

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,7 +23,7 @@ def state(number: int, position: str = "last", layers: int = 3, width: int = 8) 
     )
 
 
-def test_states_come_back_by_layer_and_row(tmp_path: Path) -> None:
+def test_states_come_back_by_layer_and_row(tmp_path):
     with StateWriter(tmp_path / "run") as writer:
         for number in range(5):
             writer.add(f"k{number}", [state(number), state(number + 100, "region 0")])
@@ -43,7 +42,7 @@ def test_states_come_back_by_layer_and_row(tmp_path: Path) -> None:
         assert plain.shape == (11, 8)
 
 
-def test_rows_that_the_index_does_not_name_are_written_over(tmp_path: Path, monkeypatch) -> None:
+def test_rows_that_the_index_does_not_name_are_written_over(tmp_path, monkeypatch):
     with StateWriter(tmp_path) as writer:
         writer.add("k0", [state(0)])
     dying = StateWriter(tmp_path)
@@ -62,7 +61,7 @@ def test_rows_that_the_index_does_not_name_are_written_over(tmp_path: Path, monk
     assert np.load(layer_path(tmp_path, 0)).shape == (2, 8)
 
 
-def test_killing_the_writer_at_any_moment_leaves_whole_rows(tmp_path: Path) -> None:
+def test_killing_the_writer_at_any_moment_leaves_whole_rows(tmp_path):
     code = """
         import sys, numpy as np
         from pathlib import Path
@@ -93,7 +92,7 @@ def test_killing_the_writer_at_any_moment_leaves_whole_rows(tmp_path: Path) -> N
             assert read_layer(tmp_path, layer)[:, 5].tolist() == [n % 1000 for n in range(len(index))]
 
 
-def test_damaged_layers_are_told_and_not_written_to(tmp_path: Path) -> None:
+def test_damaged_layers_are_told_and_not_written_to(tmp_path):
     with StateWriter(tmp_path) as writer:
         writer.add("k0", [state(0)])
     with layer_path(tmp_path, 1).open("r+b") as file:
@@ -106,7 +105,7 @@ def test_damaged_layers_are_told_and_not_written_to(tmp_path: Path) -> None:
         StateWriter(tmp_path)
 
 
-def test_a_disk_without_room_is_told_before_anything_is_written(tmp_path: Path, monkeypatch) -> None:
+def test_a_disk_without_room_is_told_before_anything_is_written(tmp_path, monkeypatch):
     monkeypatch.setattr("experiment.models.states.free_bytes", lambda _: 10_000)
     with StateWriter(tmp_path / "small", expected=200) as writer:
         writer.add("k0", [state(0)])
@@ -119,7 +118,7 @@ def test_a_disk_without_room_is_told_before_anything_is_written(tmp_path: Path, 
     assert not list((tmp_path / "large").iterdir())
 
 
-def test_a_disk_that_fills_up_leaves_what_was_durable(tmp_path: Path, monkeypatch) -> None:
+def test_a_disk_that_fills_up_leaves_what_was_durable(tmp_path, monkeypatch):
     import errno
 
     with StateWriter(tmp_path) as writer:
@@ -137,7 +136,7 @@ def test_a_disk_that_fills_up_leaves_what_was_durable(tmp_path: Path, monkeypatc
     assert read_index(tmp_path) == [("k0", 0, "last"), ("k1", 1, "last")], "with room again nothing is lost"
 
 
-def test_states_of_another_shape_are_refused(tmp_path: Path) -> None:
+def test_states_of_another_shape_are_refused(tmp_path):
     with StateWriter(tmp_path) as writer:
         writer.add("k0", [state(0)])
         with pytest.raises(UserError, match="3 layers by 8, and this model gives 3 by 9"):

@@ -146,7 +146,7 @@ class Judge:
 
 
 @pytest.mark.parametrize("kind", ["merges", "trimmed", "pieces", "pieces first", "pieces never", "bytes"])
-def test_words_cost_what_the_definition_says(opened, kind) -> None:
+def test_words_cost_what_the_definition_says(opened, kind):
     engine = opened(kind)
     text = "Teh dgo barks of course does it bark"
     request = asked(text, words_of(text))
@@ -160,7 +160,7 @@ def test_words_cost_what_the_definition_says(opened, kind) -> None:
     assert reply.surprisal == pytest.approx(sum(region.surprisal for region in reply.regions))
 
 
-def test_the_probabilities_of_all_words_sum_to_one(tmp_path) -> None:
+def test_the_probabilities_of_all_words_sum_to_one(tmp_path):
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
@@ -216,7 +216,7 @@ def test_the_probabilities_of_all_words_sum_to_one(tmp_path) -> None:
 
 @pytest.mark.parametrize("kind", ["merges", "trimmed", "pieces", "bytes"])
 @pytest.mark.parametrize("text", SENTENCES)
-def test_regions_side_by_side_sum_to_the_text_that_they_make(opened, kind, text) -> None:
+def test_regions_side_by_side_sum_to_the_text_that_they_make(opened, kind, text):
     engine = opened(kind)
     spans = words_of(text)
     whole = asked(text, [(spans[0][0], spans[-1][1])])
@@ -236,7 +236,7 @@ STRIPPING = CHAT_TEMPLATE.replace("{{ message['content'] }}", "{{ message['conte
 
 
 @pytest.mark.parametrize("template", [CHAT_TEMPLATE, STRIPPING])
-def test_regions_are_found_behind_a_template_also_when_it_strips(opened, template) -> None:
+def test_regions_are_found_behind_a_template_also_when_it_strips(opened, template):
     engine = opened("merges", template)
     content = "  user \n"
     messages = (Message("system", "user"), Message("user", content))
@@ -261,14 +261,14 @@ def test_regions_are_found_behind_a_template_also_when_it_strips(opened, templat
     assert reply.regions[0].surprisal != pytest.approx(reply.regions[1].surprisal, abs=1e-3)
 
 
-def test_a_template_that_changes_a_message_has_no_regions_and_says_so(opened) -> None:
+def test_a_template_that_changes_a_message_has_no_regions_and_says_so(opened):
     engine = opened("merges", CHAT_TEMPLATE.replace("message['content'] }}", "message['content'] | upper }}"))
     request = Request("k", (Message("user", "the dog"),), None, 0, 0.0, 1, regions=(Span(0, 0, 3),))
     (reply,) = engine.answer([request])
     assert reply.status == "error" and "changes the text of a message" in reply.error
 
 
-def test_the_first_token_of_all_has_no_surprisal(tmp_path, local) -> None:
+def test_the_first_token_of_all_has_no_surprisal(tmp_path, local):
     engine = local(tiny_llama(tmp_path, adds_bos=False))
     request = Request(
         "k", (Message("user", "the dog barks"),), None, 0, 0.0, 1, regions=(Span(0, 0, 3), Span(0, 4, 7))

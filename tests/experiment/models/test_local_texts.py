@@ -13,7 +13,7 @@ TEXTS = ["Teh dgo barks.", "The dog", "reads every word of the", "garden", "Whic
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
-def test_an_answer_does_not_depend_on_what_is_asked_beside_it(plain_model, local, temperature) -> None:
+def test_an_answer_does_not_depend_on_what_is_asked_beside_it(plain_model, local, temperature):
     requests = [
         ask(str(n), text, max_tokens=10, temperature=temperature, seed=n) for n, text in enumerate(TEXTS * 2)
     ]
@@ -25,7 +25,7 @@ def test_an_answer_does_not_depend_on_what_is_asked_beside_it(plain_model, local
     assert together == backwards == alone
 
 
-def test_sampling_follows_the_models_distribution(plain_model, local) -> None:
+def test_sampling_follows_the_models_distribution(plain_model, local):
     engine = local(plain_model)
     engine._load()
     ids = engine.wording.tokens(ask("k", "The dog")).ids
@@ -38,7 +38,7 @@ def test_sampling_follows_the_models_distribution(plain_model, local) -> None:
     assert abs(hits / 600 - expected) < 5 * (expected * (1 - expected) / 600) ** 0.5
 
 
-def test_a_stop_text_ends_the_answer_and_is_left_out(plain_model, local) -> None:
+def test_a_stop_text_ends_the_answer_and_is_left_out(plain_model, local):
     engine = local(plain_model)
     (whole,) = engine.answer([ask("k", "Teh dgo", max_tokens=12)])
     stop = whole.text[4:6]

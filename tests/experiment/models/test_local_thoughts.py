@@ -64,7 +64,7 @@ def ids_of(engine, text: str) -> list[int]:
     return engine.wording.tokenizer(text, add_special_tokens=False)["input_ids"]
 
 
-def test_thought_and_answer_are_kept_apart(thinker, local, monkeypatch) -> None:
+def test_thought_and_answer_are_kept_apart(thinker, local, monkeypatch):
     engine = local(thinker, thinking=True, determinism="exact")
     said = ids_of(engine, "the dog\n</think>\n\nyes")
     Scripted(engine, monkeypatch, [*said, 1])
@@ -79,7 +79,7 @@ def test_thought_and_answer_are_kept_apart(thinker, local, monkeypatch) -> None:
     assert reply.completion_tokens == len(said) + 1
 
 
-def test_a_thought_without_an_end_is_no_answer(thinker, local, monkeypatch) -> None:
+def test_a_thought_without_an_end_is_no_answer(thinker, local, monkeypatch):
     engine = local(thinker, thinking=True, determinism="exact")
     Scripted(engine, monkeypatch, ids_of(engine, "the dog and the fox and the word and the garden"))
     (reply,) = engine.answer([ask("k", max_tokens=6)])
@@ -88,7 +88,7 @@ def test_a_thought_without_an_end_is_no_answer(thinker, local, monkeypatch) -> N
 
 
 @pytest.mark.parametrize("determinism", ["fast", "exact"])
-def test_labels_are_scored_behind_the_thought(thinker, local, monkeypatch, determinism) -> None:
+def test_labels_are_scored_behind_the_thought(thinker, local, monkeypatch, determinism):
     engine = local(thinker, thinking=True, determinism=determinism)
     thought = ids_of(engine, "the dog\n</think>")
     Scripted(engine, monkeypatch, [*thought, *ids_of(engine, "of course")])
@@ -110,7 +110,7 @@ def test_labels_are_scored_behind_the_thought(thinker, local, monkeypatch, deter
 @pytest.mark.parametrize("determinism", ["fast", "exact"])
 def test_sampled_thoughts_and_answers_do_not_depend_on_their_neighbours(
     thinker, local, monkeypatch, determinism
-) -> None:
+):
     engine = local(thinker, thinking=True, determinism=determinism)
     end, original = ids_of(engine, "</think>")[0], CausalModel.logits
 
@@ -134,13 +134,13 @@ def test_sampled_thoughts_and_answers_do_not_depend_on_their_neighbours(
     assert len({answer for _, answer, _ in together.values()}) > 6
 
 
-def test_a_model_told_not_to_think_is_scored_at_once(thinker, local) -> None:
+def test_a_model_told_not_to_think_is_scored_at_once(thinker, local):
     engine = local(thinker)
     (reply,) = engine.answer([ask("k", ("A", "B"))])
     assert (reply.completion_tokens, reply.reasoning, reply.status) == (0, None, "answered")
 
 
-def test_thoughts_of_models_that_write_two_turns_are_found() -> None:
+def test_thoughts_of_models_that_write_two_turns_are_found():
     class Spelled:
         all_special_tokens = ("<|channel|>", "<|message|>", "<|end|>", "<|start|>")
         chat_template = ""

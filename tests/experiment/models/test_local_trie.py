@@ -31,13 +31,13 @@ def prefixes(given_rows) -> set[tuple[int, ...]]:
 
 
 @given(rows)
-def test_the_size_of_a_trie_is_the_number_of_different_beginnings(given_rows) -> None:
+def test_the_size_of_a_trie_is_the_number_of_different_beginnings(given_rows):
     assert Trie(given_rows).size == len(prefixes(given_rows))
 
 
 @given(rows, budgets)
 @settings(max_examples=300)
-def test_a_walk_computes_every_beginning_once_and_every_row_whole(given_rows, budget) -> None:
+def test_a_walk_computes_every_beginning_once_and_every_row_whole(given_rows, budget):
     path: list[tuple[int, ...]] = []
     computed: list[tuple[int, ...]] = []
     ended: list[int] = []
@@ -72,7 +72,7 @@ def test_a_walk_computes_every_beginning_once_and_every_row_whole(given_rows, bu
 
 
 @given(rows, budgets, st.integers(0, 60))
-def test_what_is_known_of_all_rows_is_not_computed_again(given_rows, budget, most) -> None:
+def test_what_is_known_of_all_rows_is_not_computed_again(given_rows, budget, most):
     common = 0
     while common < most and len({tuple(one.ids[: common + 1]) for one in given_rows}) == 1:
         if common >= min(one.shareable for one in given_rows):
@@ -95,7 +95,7 @@ def keep(kept: KVCacheTree, one) -> None:
 
 @given(st.lists(ids, min_size=1, max_size=8), ids, st.integers(0, 90))
 @settings(deadline=None)
-def test_conversations_come_back_as_they_were_kept_and_share_what_they_begin_with(held, asked, most) -> None:
+def test_conversations_come_back_as_they_were_kept_and_share_what_they_begin_with(held, asked, most):
     kept = KVCacheTree()
     arrays = [np.asarray(one, dtype=np.int32) for one in held]
     for one in arrays:
@@ -120,9 +120,7 @@ def test_conversations_come_back_as_they_were_kept_and_share_what_they_begin_wit
 
 @given(st.lists(ids, min_size=1, max_size=6), rows)
 @settings(deadline=None)
-def test_memory_shares_every_row_out_once_and_brings_what_a_row_begins_with_onto_the_path(
-    held, given_rows
-) -> None:
+def test_memory_shares_every_row_out_once_and_brings_what_a_row_begins_with_onto_the_path(held, given_rows):
     memory = CacheMemory()
     lying = np.asarray(held[0], dtype=np.int32)
     keys, values = of_places(lying)

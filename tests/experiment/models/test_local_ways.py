@@ -121,7 +121,7 @@ def held_against_transformers(model: CausalModel, rows: list[Row], found: dict) 
     ("name", "tokens"),
     [unless(tokens == 64 or name == "Llama", name, tokens) for name in PACKED for tokens in (16, 64, 4096)],
 )
-def test_branches_side_by_side_give_the_numbers_of_plain_passes(name, tokens) -> None:
+def test_branches_side_by_side_give_the_numbers_of_plain_passes(name, tokens):
     model, rows = model_of(name), some_rows()
     found = dict(PackedBackend(model).compute(rows, MemoryBudget(tokens, 100_000)))
     held_against_transformers(model, rows, found)
@@ -140,7 +140,7 @@ def test_branches_side_by_side_give_the_numbers_of_plain_passes(name, tokens) ->
         for asked in (some_rows, late_rows)
     ],
 )
-def test_batches_behind_a_prefix_give_the_numbers_of_plain_passes(name, asked) -> None:
+def test_batches_behind_a_prefix_give_the_numbers_of_plain_passes(name, asked):
     model, rows = model_of(name), asked()
     found = dict(PlainBackend(model, alone=False, shares=True).compute(rows, MemoryBudget(256, 100_000)))
     held_against_transformers(model, rows, found)
@@ -149,7 +149,7 @@ def test_batches_behind_a_prefix_give_the_numbers_of_plain_passes(name, asked) -
 
 
 @pytest.mark.parametrize("name", EXPANDED)
-def test_a_model_with_attention_of_its_own_refuses_branches(name) -> None:
+def test_a_model_with_attention_of_its_own_refuses_branches(name):
     with pytest.raises(NotUnderstood):
         list(PackedBackend(model_of(name)).compute(some_rows(), MemoryBudget(64, 1000)))
 
@@ -162,7 +162,7 @@ def test_a_model_with_attention_of_its_own_refuses_branches(name) -> None:
         ("Mamba", "batched"),
     ],
 )
-def test_the_check_takes_the_fastest_way_that_is_right(name, path) -> None:
+def test_the_check_takes_the_fastest_way_that_is_right(name, path):
     model = model_of(name)
     choice = parity.choose_way(model, some_rows(), "float32", PlainBackend(model))
     assert (choice.record["path"], choice.ways[0].name, choice.ways[-1].name) == (path, path, "plain")
@@ -172,7 +172,7 @@ def test_the_check_takes_the_fastest_way_that_is_right(name, path) -> None:
     assert model.forwarded == 0 < model.check_tokens
 
 
-def test_a_small_fault_is_not_taken_for_rounding(monkeypatch) -> None:
+def test_a_small_fault_is_not_taken_for_rounding(monkeypatch):
     from experiment.models.local.causal_model import OutputSelection
 
     original = OutputSelection.note
@@ -192,7 +192,7 @@ def test_a_small_fault_is_not_taken_for_rounding(monkeypatch) -> None:
     }
 
 
-def test_the_last_layer_of_hidden_states_is_the_last_block_before_the_final_norm() -> None:
+def test_the_last_layer_of_hidden_states_is_the_last_block_before_the_final_norm():
     model = model_of("Llama")
     row = Row(np.arange(2, 40, dtype=np.int32), states=(37,))
     ((_, found),) = PackedBackend(model).compute([row], MemoryBudget(64, 1000))

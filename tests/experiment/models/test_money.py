@@ -51,14 +51,14 @@ def now(store: Store):
         return spending(connection, "tiny")
 
 
-def test_a_listed_model_and_its_dated_snapshot_have_one_price_with_its_date() -> None:
+def test_a_listed_model_and_its_dated_snapshot_have_one_price_with_its_date():
     price = price_of(settings("gpt-4.1-mini-2025-04-14"))
     assert (price.input, price.cached_input, price.output) == (0.4, 0.1, 1.6)
     assert price_of(settings("gpt-4.1-mini")) == price
     assert "2026-10-03" in price.source
 
 
-def test_a_model_without_a_price_is_refused_until_one_is_given() -> None:
+def test_a_model_without_a_price_is_refused_until_one_is_given():
     with pytest.raises(UserError, match="no price is known for openai:gpt-unheard-of") as error:
         price_of(settings("gpt-unheard-of"))
     assert "price: {input" in str(error.value.mend)
@@ -72,7 +72,7 @@ def test_a_model_without_a_price_is_refused_until_one_is_given() -> None:
     "url",
     ["http://localhost:8000/v1", "http://127.0.0.1:1/v1", "http://192.168.1.7/v1", "http://gpu3:8000/v1"],
 )
-def test_a_server_of_ones_own_costs_nothing(url: str) -> None:
+def test_a_server_of_ones_own_costs_nothing(url):
     assert price_of(settings("Qwen/Qwen3-8B", base_url=url)).is_free
     assert price_of(ModelSettings("hf:Qwen/Qwen3-8B")).is_free
 
@@ -80,12 +80,12 @@ def test_a_server_of_ones_own_costs_nothing(url: str) -> None:
 @pytest.mark.parametrize(
     "price", [{"input": 1}, {"input": -1, "output": 2}, {"input": 1, "output": "2"}, {"input": 1, "output": 2, "out": 3}, "cheap", 3]
 )  # fmt: skip
-def test_a_price_that_is_none_is_refused(price: object) -> None:
+def test_a_price_that_is_none_is_refused(price):
     with pytest.raises(UserError, match="the study's price of m"):
         price_of(settings("m", price=price))
 
 
-def test_a_reply_costs_its_fresh_its_cached_and_its_written_tokens() -> None:
+def test_a_reply_costs_its_fresh_its_cached_and_its_written_tokens():
     price = price_of(settings("m", price={"input": 2, "cached_input": 0.5, "output": 8, "batch": 0.5}))
     reply = Reply(
         "k",
@@ -103,7 +103,7 @@ def test_a_reply_costs_its_fresh_its_cached_and_its_written_tokens() -> None:
 
 
 @given(st.text(max_size=300), st.integers(0, 500), st.integers(0, 500))
-def test_no_reply_costs_more_than_its_request_can(text: str, cached: int, written: int) -> None:
+def test_no_reply_costs_more_than_its_request_can(text, cached, written):
     price = price_of(settings("m", price={"input": 2, "cached_input": 0.5, "output": 8}))
     request = Request("k", (Message("user", text),), None, 500, 0.0, 1)
     read = len(text.encode()) + 16
@@ -113,7 +113,7 @@ def test_no_reply_costs_more_than_its_request_can(text: str, cached: int, writte
     assert price.of(reply) <= price.most(request) + 1e-12
 
 
-def test_what_a_killed_run_held_is_unknown_and_comes_back_where_it_was_not_billed(store) -> None:
+def test_what_a_killed_run_held_is_unknown_and_comes_back_where_it_was_not_billed(store):
     killed = budget_for(store, "killed", "m", 1.0)
     alive = budget_for(store, "alive", "other", 1.0)
     assert killed.take(0.4) and alive.take(0.1)
@@ -137,7 +137,7 @@ def test_what_a_killed_run_held_is_unknown_and_comes_back_where_it_was_not_bille
         ({"api": "responses"}, 1 + 16, 8 + 16),
     ],
 )
-def test_the_worst_case_holds_all_that_a_request_may_read_and_write(options, read, written) -> None:
+def test_the_worst_case_holds_all_that_a_request_may_read_and_write(options, read, written):
     price = price_of(settings("x", price={"input": 1e6, "output": 1e6}, **options))
     request = Request("k", (Message("user", "a"),), ("A", "B"), 8, 0.0, 0)
     assert price.most_tokens(request) == (read, written)

@@ -54,7 +54,7 @@ def ran(folder: Path, *words: str) -> tuple[int, list[dict[str, object]]]:
     return done.exit_code, json.loads(done.stdout)["models"]
 
 
-def test_an_engine_of_an_installed_package_runs_from_the_study_and_from_the_command(echo, tmp_path) -> None:
+def test_an_engine_of_an_installed_package_runs_from_the_study_and_from_the_command(echo, tmp_path):
     folder = tmp_path / "s"
     copy_template("letter-position", folder)
     file = folder / "study.yaml"
@@ -78,7 +78,7 @@ def test_an_engine_of_an_installed_package_runs_from_the_study_and_from_the_comm
         ("gpt", "does not say what to run"),
     ],
 )
-def test_what_can_never_work_is_refused_before_anything_is_opened(use, said, tmp_path) -> None:
+def test_what_can_never_work_is_refused_before_anything_is_opened(use, said, tmp_path):
     with pytest.raises(UserError, match=said):
         check_use(use)
     with pytest.raises(UserError, match=said):

@@ -80,7 +80,7 @@ def study(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return folder
 
 
-def test_letters_move_a_text_farther_than_words_and_words_farther_than_sentences(study: Path) -> None:
+def test_letters_move_a_text_farther_than_words_and_words_farther_than_sentences(study):
     found = stored_texts(study)
     assert found is not None and found[0] == f"package:{PACKAGE}"
     for near in found[1]:
@@ -90,7 +90,7 @@ def test_letters_move_a_text_farther_than_words_and_words_farther_than_sentences
         assert character.items == ITEMS
 
 
-def test_reversed_letters_are_no_nearer_than_texts_that_have_nothing_in_common(study: Path) -> None:
+def test_reversed_letters_are_no_nearer_than_texts_that_have_nothing_in_common(study):
     found = stored_texts(study)
     assert found is not None
     text, prompt = found[1]
@@ -102,7 +102,7 @@ def test_reversed_letters_are_no_nearer_than_texts_that_have_nothing_in_common(s
     )
 
 
-def test_vectors_are_those_of_the_library_that_the_model_was_made_with(study: Path) -> None:
+def test_vectors_are_those_of_the_library_that_the_model_was_made_with(study):
     pytest.importorskip("sentence_transformers")
     from sentence_transformers import SentenceTransformer
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -45,7 +44,7 @@ def said_of(trial: dict[str, Any]) -> str:
 
 
 @pytest.mark.shared
-def test_summaries_go_from_replies_to_the_paper_s_table(tmp_path: Path, shared: Path) -> None:
+def test_summaries_go_from_replies_to_the_paper_s_table(tmp_path, shared):
     encoder = tiny_llama(tmp_path / "encoder", seed=3)
     named = {"models:  ": f'models:\n  embeddings: {{use: "hf:{encoder}"}}\n  # '}
     folder = made(
@@ -87,9 +86,7 @@ def test_summaries_go_from_replies_to_the_paper_s_table(tmp_path: Path, shared: 
 
 
 @pytest.mark.shared
-def test_restored_passages_have_the_released_measure_and_nearness_by_their_names(
-    tmp_path: Path, shared: Path
-) -> None:
+def test_restored_passages_have_the_released_measure_and_nearness_by_their_names(tmp_path, shared):
     folder = made(tmp_path, "rectify", shared / "data", corrected=False, items=2, levels=LEVELS, edits=ONCE)
     study = load_study(folder)
     build_study(study)
@@ -144,7 +141,7 @@ def shown(task: str, field: str, condition: str = "BASE", **step: Any) -> dict[s
     }
 
 
-def test_the_answer_compared_with_is_that_of_base_not_of_another_intact_text() -> None:
+def test_the_answer_compared_with_is_that_of_base_not_of_another_intact_text():
     study = cast(
         "Study", SimpleNamespace(factors={"scramble": {"BASE": "none", "SENT-REO-ALL": "SENT-REO-ALL"}})
     )
@@ -154,7 +151,7 @@ def test_the_answer_compared_with_is_that_of_base_not_of_another_intact_text() -
         assert [text for _, text in _about_intact_texts(study, given).values()] == ["of BASE"]
 
 
-def test_what_is_compared_of_a_program_does_not_hang_on_what_judged_it_before() -> None:
+def test_what_is_compared_of_a_program_does_not_hang_on_what_judged_it_before():
     trial = shown("complete", "text", read_as="code")
     raw = "Sure:\n```python\nx = 1\n```\nIt sets x."
     judged = {"response_status": "valid", "response": "another"}
@@ -165,9 +162,7 @@ def test_what_is_compared_of_a_program_does_not_hang_on_what_judged_it_before() 
 
 @pytest.mark.parametrize("parser", [None, "published"])
 @pytest.mark.parametrize(("task", "field"), [("summarise", "summarized"), ("translate", "translated")])
-def test_the_mark_of_the_field_is_no_part_of_what_is_compared(
-    task: str, field: str, parser: str | None
-) -> None:
+def test_the_mark_of_the_field_is_no_part_of_what_is_compared(task, field, parser):
     trial = shown(task, "passage")
     assert _text(response(f"Of course.\n>{field}: A captain waits.", trial), parser) == "A captain waits."
     assert _text(response("A captain waits.", trial), parser) == ("" if parser else "A captain waits.")

@@ -18,7 +18,7 @@ def ink_of(picture: Picture) -> tuple[int, int, int, int] | None:
     return ImageChops.difference(image, Image.new("RGB", image.size, PAPER)).getbbox()
 
 
-def test_a_picture_has_the_look_of_the_participants_pages() -> None:
+def test_a_picture_has_the_look_of_the_participants_pages():
     style = (ROOT / "static" / "src" / "style.css").read_text("utf-8")
     root = style[: style.index("@media")]
     assert re.search(r"--paper: (#\w+)", root)[1] == PAPER
@@ -30,7 +30,7 @@ def test_a_picture_has_the_look_of_the_participants_pages() -> None:
     assert "var(--mono)" in stimulus and re.search(r'--mono: "Source Code Pro Variable"', root)
 
 
-def test_the_same_text_is_the_same_pixels_and_another_text_others() -> None:
+def test_the_same_text_is_the_same_pixels_and_another_text_others():
     one, same, other = (
         Picture.of("an Artist runs"),
         Picture.of("an Artist runs"),
@@ -41,7 +41,7 @@ def test_the_same_text_is_the_same_pixels_and_another_text_others() -> None:
     assert picture_of(one.to_json()) == one
 
 
-def test_letters_stand_in_their_cells_and_nothing_is_cut_off() -> None:
+def test_letters_stand_in_their_cells_and_nothing_is_cut_off():
     picture = Picture.of("Qgj|", ())
     left, top, right, bottom = ink_of(picture)
     assert (picture.width, picture.height) == picture.image().size
@@ -51,7 +51,7 @@ def test_letters_stand_in_their_cells_and_nothing_is_cut_off() -> None:
     assert wide.width - picture.width in (17, 18)
 
 
-def test_lines_are_those_of_the_plan_else_those_of_sixty_four_cells() -> None:
+def test_lines_are_those_of_the_plan_else_those_of_sixty_four_cells():
     text = "a word and another one " * 5
     assert Picture.of(text.strip()).lines == tuple(
         line for line in Picture.of(text.strip()).text.split("\n") if len(line) <= 64
@@ -72,12 +72,12 @@ def test_lines_are_those_of_the_plan_else_those_of_sixty_four_cells() -> None:
         (MARK, "U\\+FFFC"),
     ],
 )
-def test_what_cannot_be_a_picture_is_refused_with_the_reason(text: str, said: str) -> None:
+def test_what_cannot_be_a_picture_is_refused_with_the_reason(text, said):
     with pytest.raises(UserError, match=said):
         Picture.of(text)
 
 
-def test_a_picture_that_is_drawn_otherwise_now_is_not_taken_for_the_one_that_was_sent() -> None:
+def test_a_picture_that_is_drawn_otherwise_now_is_not_taken_for_the_one_that_was_sent():
     with pytest.raises(UserError, match="other pixels now"):
         picture_of({**Picture.of("one").to_json(), "sha256": "0" * 64})
 
@@ -94,7 +94,7 @@ PLAN = {"language": "en", "prompt_variant": 1}
 
 
 @pytest.mark.parametrize("published", [(), ("prompts",)])
-def test_the_prompt_is_the_same_but_for_the_pictures(published: tuple[str, ...]) -> None:
+def test_the_prompt_is_the_same_but_for_the_pictures(published):
     plan = {**PLAN, "published": published}
     text = Prompter(plan).turn(TRIAL)
     seen = Prompter(plan, presentation="image", of_examples="image").turn(TRIAL)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -72,7 +71,7 @@ READ = ("- choose: {show: word, caption: Scrambled word, ask: Which word is it?,
         (("context: session",), {}),
     ],
 )
-def test_whatever_changes_a_prompt_or_its_sampling_changes_every_key(make_study, change, options) -> None:
+def test_whatever_changes_a_prompt_or_its_sampling_changes_every_key(make_study, change, options):
     before = {key for one in sessions(make_study(with_models())) for key in one.keys}
     after = {key for one in sessions(make_study(with_models(*change)), **options) for key in one.keys}
     assert not before & after
@@ -84,7 +83,7 @@ def make_again(study: Study) -> Study:
     return load_study(study.folder)
 
 
-def test_an_independent_trial_stands_behind_the_instructions_and_nothing_else(make_study) -> None:
+def test_an_independent_trial_stands_behind_the_instructions_and_nothing_else(make_study):
     (session, _) = sessions(make_study(with_models()))
     requests = session.begin({})
     assert [one.work_key for one in requests] == list(session.keys)
@@ -95,13 +94,13 @@ def test_an_independent_trial_stands_behind_the_instructions_and_nothing_else(ma
         assert session.follow(reply(request, request.labels[0])) == []
 
 
-def test_a_system_message_holds_the_instructions_where_the_model_wants_it(make_study) -> None:
+def test_a_system_message_holds_the_instructions_where_the_model_wants_it(make_study):
     (session, _) = sessions(make_study(with_models()), system="system")
     (system, user) = contents(session.begin({})[0])
     assert system == ("system", "The instructions\n\nSome text.") and user[1].startswith("Scrambled word")
 
 
-def test_shown_practice_stands_solved_with_feedback_before_each_trial(make_study) -> None:
+def test_shown_practice_stands_solved_with_feedback_before_each_trial(make_study):
     (session, _) = sessions(make_study(with_models("practice: shown")))
     ((_, text),) = contents(session.begin({})[0])
     assert (
@@ -111,7 +110,7 @@ def test_shown_practice_stands_solved_with_feedback_before_each_trial(make_study
     assert not any(trial["is_practice"] for trial in session.trials)
 
 
-def test_answered_practice_is_a_conversation_that_every_trial_goes_on_from(make_study) -> None:
+def test_answered_practice_is_a_conversation_that_every_trial_goes_on_from(make_study):
     (session, _) = sessions(make_study(with_models("practice: answered")))
     (first,) = session.begin({})
     assert session.trial_of(first.work_key)["is_practice"]
@@ -124,7 +123,7 @@ def test_answered_practice_is_a_conversation_that_every_trial_goes_on_from(make_
         assert request.messages[2].content.startswith("Not correct. The answer is: teacher.")
 
 
-def test_a_session_grows_by_its_answers_and_feedback(make_study) -> None:
+def test_a_session_grows_by_its_answers_and_feedback(make_study):
     study = make_study(with_models("context: session"), ("break_every: 2", "feedback: accuracy"))
     (session, _) = sessions(study)
     trials = list(session.trials)
@@ -143,7 +142,7 @@ def test_a_session_grows_by_its_answers_and_feedback(make_study) -> None:
     ]
 
 
-def test_a_conversation_is_rebuilt_word_for_word_from_stored_answers(make_study) -> None:
+def test_a_conversation_is_rebuilt_word_for_word_from_stored_answers(make_study):
     study = make_study(with_models("context: session"), ("break_every: 2", "feedback: accuracy"))
     answers = ["teacher", "nonsense", "basket"]
     sent = talk(sessions(study)[0], answers)
@@ -155,7 +154,7 @@ def test_a_conversation_is_rebuilt_word_for_word_from_stored_answers(make_study)
     assert again.begin(told) == sent[-1:]
 
 
-def test_a_conversation_waits_where_an_answer_failed_on_the_way(make_study) -> None:
+def test_a_conversation_waits_where_an_answer_failed_on_the_way(make_study):
     (session, _) = sessions(make_study(with_models("context: session")))
     (first,) = session.begin({})
     assert session.follow(reply(first, None, status="error")) == []
@@ -164,7 +163,7 @@ def test_a_conversation_waits_where_an_answer_failed_on_the_way(make_study) -> N
     assert session.request_of(first.work_key) == first
 
 
-def test_a_break_and_later_instructions_stand_between_the_turns(make_study) -> None:
+def test_a_break_and_later_instructions_stand_between_the_turns(make_study):
     study = make_study(
         with_models("context: session", "practice: none"),
         ("  - debrief: debrief.md",
@@ -180,7 +179,7 @@ def test_a_break_and_later_instructions_stand_between_the_turns(make_study) -> N
     assert "The debrief" not in alone.begin({})[0].messages[0].content
 
 
-def test_a_thought_is_asked_for_and_its_answer_read(make_study) -> None:
+def test_a_thought_is_asked_for_and_its_answer_read(make_study):
     (session, _) = sessions(make_study(with_models()), strategy="chain_of_thought")
     request = session.begin({})[0]
     trial = session.trial_of(request.work_key)
@@ -198,7 +197,7 @@ def test_a_thought_is_asked_for_and_its_answer_read(make_study) -> None:
     )
 
 
-def test_words_that_are_read_are_regions_with_their_intact_forms_and_bits(make_study) -> None:
+def test_words_that_are_read_are_regions_with_their_intact_forms_and_bits(make_study):
     def sentence(level: str, shown: str) -> Any:
         return replace(make_item("s1", level, shown, "garden", "warden"), intact={"word": "the garden gate"})
 
@@ -221,7 +220,7 @@ def test_words_that_are_read_are_regions_with_their_intact_forms_and_bits(make_s
     assert guesser.begin({})[0].regions == ()
 
 
-def test_texts_that_are_only_read_are_trials_of_models_that_tell_surprisal(make_study) -> None:
+def test_texts_that_are_only_read_are_trials_of_models_that_tell_surprisal(make_study):
     study = make_study(with_models("practice: none"), (READ[0], "- read: {show: word}"))
     requests = sessions(study)[0].begin({})
     assert [(one.purpose, one.labels, one.max_tokens) for one in requests] == [("read", None, 0)] * 4
@@ -230,7 +229,7 @@ def test_texts_that_are_only_read_are_trials_of_models_that_tell_surprisal(make_
     assert len(sessions(study, use="openai:m", label_scoring="whole")[0]) == 4
 
 
-def test_the_target_behind_a_prime_is_scored_as_label_and_as_text(make_study) -> None:
+def test_the_target_behind_a_prime_is_scored_as_label_and_as_text(make_study):
     prime = "- prime: {show: word, for: 50 ms}\n        - choose: {show: target, keys: {word: j, nonword: f}}"
     items = [
         replace(item, shown={"word": item.shown["word"], "target": "GARDEN"}, choices=None, answer="word")
@@ -258,7 +257,7 @@ def person(study: Study, **texts: str | None) -> Person:
     return Person("human-1", plan, answers)
 
 
-def test_a_teacher_forced_model_scores_each_human_answer_behind_the_ones_before(make_study) -> None:
+def test_a_teacher_forced_model_scores_each_human_answer_behind_the_ones_before(make_study):
     study = make_study(with_models("context: teacher_forced"))
     human = person(study, w1=None)
     (session,) = sessions(study, people=[human])
@@ -280,12 +279,12 @@ def test_a_teacher_forced_model_scores_each_human_answer_behind_the_ones_before(
     assert session.follow(reply(last, last.labels[0])) == []
 
 
-def test_sessions_of_people_are_needed_before_models_can_follow_them(make_study) -> None:
+def test_sessions_of_people_are_needed_before_models_can_follow_them(make_study):
     with pytest.raises(UserError, match="no person has finished one yet"):
         sessions(make_study(with_models("yoke: human")), people=[])
 
 
-def test_human_answers_leave_the_machine_only_where_study_and_consent_say_so(make_study) -> None:
+def test_human_answers_leave_the_machine_only_where_study_and_consent_say_so(make_study):
     forced = with_models("context: teacher_forced", who='m: {use: "openai:m"}')
     allowed = ("seed: 7\n", "seed: 7\nparticipants: {privacy: {send_answers_to_apis: true}}\n")
     study = make_study(forced)
@@ -303,7 +302,7 @@ def test_human_answers_leave_the_machine_only_where_study_and_consent_say_so(mak
         sessions(make_again(study), use="openai:m", people=[agreed])
 
 
-def test_prompts_are_shown_by_kind_and_a_conversation_with_its_second_turn(make_study) -> None:
+def test_prompts_are_shown_by_kind_and_a_conversation_with_its_second_turn(make_study):
     study = make_study(with_models("context: session"))
     shown = first_prompts(sessions(study)[0])
     assert [(one.trial["is_practice"], one.turn) for one in shown] == [(True, 1), (False, 2)]
@@ -326,14 +325,12 @@ def test_prompts_are_shown_by_kind_and_a_conversation_with_its_second_turn(make_
         ((with_models("budget: forty"),), "an amount such as"),
     ],
 )  # fmt: skip
-def test_settings_that_mean_nothing_or_do_not_go_together_are_refused(
-    make_study: Callable[..., Study], changes: Any, words: str
-) -> None:
+def test_settings_that_mean_nothing_or_do_not_go_together_are_refused(make_study, changes, words):
     with pytest.raises(UserError, match=words):
         make_study(*changes)
 
 
-def test_a_plan_of_an_earlier_version_without_words_for_feedback_is_followed_in_silence(make_study) -> None:
+def test_a_plan_of_an_earlier_version_without_words_for_feedback_is_followed_in_silence(make_study):
     study = make_study(with_models("context: teacher_forced"))
     human = person(study)
     for screen in human.plan["screens"]:

@@ -13,7 +13,7 @@ from stimuli.errors import UserError
     ("given", "amount"),
     [("40 USD", 40), ("$40", 40), ("0.50 usd", 0.5), ("USD 12,5", 12.5)],
 )
-def test_amounts_are_read_as_people_write_them(given, amount) -> None:
+def test_amounts_are_read_as_people_write_them(given, amount):
     assert parse_usd(given, "--max-cost") == amount
 
 
@@ -30,17 +30,17 @@ def test_amounts_are_read_as_people_write_them(given, amount) -> None:
         (5, "without a currency"),
     ],
 )
-def test_an_amount_that_is_none_is_refused_with_its_place(given, said) -> None:
+def test_an_amount_that_is_none_is_refused_with_its_place(given, said):
     with pytest.raises(UserError, match=said) as error:
         parse_usd(given, "--max-cost")
     assert "--max-cost" in str(error.value)
 
 
-def test_small_amounts_keep_three_digits() -> None:
+def test_small_amounts_keep_three_digits():
     assert (format_usd(12.3), format_usd(0.00123), format_usd(0)) == ("12.30 USD", "0.00123 USD", "0.00 USD")
 
 
-def test_a_limit_is_shared_and_gives_back_what_was_not_used() -> None:
+def test_a_limit_is_shared_and_gives_back_what_was_not_used():
     limit = CommandLimit(10)
     assert limit.take(6) and not limit.take(6)
     limit.settle(6, 1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -44,7 +43,7 @@ def trial(task: str, shown: dict[str, str], step: str = "answer", **more: Any) -
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_every_kind_of_ask_has_five_different_wordings(language: str) -> None:
+def test_every_kind_of_ask_has_five_different_wordings(language):
     words = wording(language)
     assert set(words) == set(wording("en"))
     for kind, given in words.items():
@@ -61,14 +60,14 @@ def test_every_kind_of_ask_has_five_different_wordings(language: str) -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("variant", [1, 5])
-def test_a_judge_is_told_the_labels_and_a_word_for_none(language: str, variant: int) -> None:
+def test_a_judge_is_told_the_labels_and_a_word_for_none(language, variant):
     turn = Prompter({"language": language, "prompt_variant": variant}).judge("I think {it} is A.", ["A", "B"])
     assert "I think {it} is A." in turn.text and "A, B" in turn.text
     assert turn.labels == ("A", "B", wording(language)["none"])
     assert wording(language)["none"] in turn.text
 
 
-def test_every_prompt_of_a_paper_says_where_it_is_from() -> None:
+def test_every_prompt_of_a_paper_says_where_it_is_from():
     assert len(paper_prompts()) == 18
     for name, prompt in paper_prompts().items():
         assert any(paper in prompt["source"] for paper in ("H-TEST", "Scrambled Bench", "Mind Scramble")), (
@@ -122,11 +121,11 @@ OPTIONS = {"options": ["Salad dressing", "Baby formula"]}
          "Response in the following format without any other information:\n>fixed: {fixed passage here}"),
     ],
 )  # fmt: skip
-def test_a_papers_prompt_is_sent_letter_for_letter(row: dict[str, Any], text: str) -> None:
+def test_a_papers_prompt_is_sent_letter_for_letter(row, text):
     assert paper_prompt(row).text == text
 
 
-def test_h_tests_thoughts_and_their_judge_are_asked_as_in_the_paper() -> None:
+def test_h_tests_thoughts_and_their_judge_are_asked_as_in_the_paper():
     row = trial("uppercase", {"sentence": "a dOg"}, "choose", of_step={"options": ["A", "B"]})
     thought = paper_prompt(row, thinks=True)
     assert (
@@ -139,7 +138,7 @@ def test_h_tests_thoughts_and_their_judge_are_asked_as_in_the_paper() -> None:
     )
 
 
-def test_what_no_paper_asked_has_no_prompt() -> None:
+def test_what_no_paper_asked_has_no_prompt():
     assert prompt_name("translate", ["sentence"], has_options=False, has_exemplars=False) is None
     with pytest.raises(ValueError, match="no paper's prompt"):
         paper_prompt(trial("summarise", {"sentence": "x"}))
@@ -174,9 +173,7 @@ procedure:
         ),
     ],
 )
-def test_what_stands_before_an_item_is_what_the_paper_released(
-    shared: Path, tmp_path: Path, corpus: str, task: str, step: str, prefix: str
-) -> None:
+def test_what_stands_before_an_item_is_what_the_paper_released(shared, tmp_path, corpus, task, step, prefix):
     released = json.loads(
         (shared / "data" / "scrambled_bench" / "stimuli" / "fewshot_prefixes.json").read_text("utf-8")
     )
@@ -191,7 +188,7 @@ def test_what_stands_before_an_item_is_what_the_paper_released(
             assert Prompter(plan).turn(one).text.startswith(released[prefix])
 
 
-def test_the_rule_is_asked_for_behind_the_examples_and_no_item_is_announced() -> None:
+def test_the_rule_is_asked_for_behind_the_examples_and_no_item_is_announced():
     step = {"step": "answer", "text": None, "caption": None, "ask": "What tells A from B?", "options": None,
             "multiline": True, "read_as": "text", "hint": None, "decimal": "."}  # fmt: skip
     examples = [{"text": "an Oak", "label": "A"}, {"text": "an oak", "label": "B"}]

@@ -52,7 +52,7 @@ def _two_processors():
     ray.shutdown()
 
 
-def test_two_workers_answer_each_request_once_as_one_engine_does(plain_model) -> None:
+def test_two_workers_answer_each_request_once_as_one_engine_does(plain_model):
     asked = requests(60)
     engine = RayEngine(settings(plain_model))
     replies = list(engine.answer(asked))
@@ -66,7 +66,7 @@ def test_two_workers_answer_each_request_once_as_one_engine_does(plain_model) ->
     assert about["parameters"], "a worker says what it computed with"
 
 
-def test_what_a_killed_worker_had_is_done_by_another_once(plain_model) -> None:
+def test_what_a_killed_worker_had_is_done_by_another_once(plain_model):
     asked = requests(1500)
     engine = RayEngine(settings(plain_model))
     replies: list[Reply] = []
@@ -82,7 +82,7 @@ def test_what_a_killed_worker_had_is_done_by_another_once(plain_model) -> None:
     assert about["ray"]["lost"] == 1  # type: ignore[index]
 
 
-def test_what_follows_from_a_reply_is_answered_too(plain_model) -> None:
+def test_what_follows_from_a_reply_is_answered_too(plain_model):
     first = requests(4)
 
     def follow(reply: Reply) -> list[Request]:
@@ -97,7 +97,7 @@ def test_what_follows_from_a_reply_is_answered_too(plain_model) -> None:
     assert found == {f"key-{n}" for n in (0, 1, 2, 3, 100, 101, 102, 103)}
 
 
-def test_a_request_that_kills_every_worker_is_set_aside(plain_model, monkeypatch) -> None:
+def test_a_request_that_kills_every_worker_is_set_aside(plain_model, monkeypatch):
     engine = RayEngine(settings(plain_model, workers=1))
     deadly = requests(3)
     replies = []
@@ -146,7 +146,7 @@ def talk(first: int, length: int) -> tuple[list[Request], Any]:
     return list(asked.values()), follow
 
 
-def test_conversations_come_out_as_with_one_engine_and_stay_with_their_worker(plain_model) -> None:
+def test_conversations_come_out_as_with_one_engine_and_stay_with_their_worker(plain_model):
     engine = RayEngine(settings(plain_model))
     found = {reply.work_key: reply for reply in engine.answer(*talk(6, 4))}
     engine.close()
@@ -159,7 +159,7 @@ def test_conversations_come_out_as_with_one_engine_and_stay_with_their_worker(pl
     assert all((reply.cached_tokens or 0) > 40 for reply in later), "a turn goes on from what is in memory"
 
 
-def test_conversations_of_a_killed_worker_are_gone_on_with_by_another(plain_model) -> None:
+def test_conversations_of_a_killed_worker_are_gone_on_with_by_another(plain_model):
     engine = RayEngine(settings(plain_model))
     replies: list[Reply] = []
     for reply in engine.answer(*talk(40, 4)):
@@ -171,7 +171,7 @@ def test_conversations_of_a_killed_worker_are_gone_on_with_by_another(plain_mode
     assert len(keys) == len(set(keys)) == 160 and {reply.status for reply in replies} == {"answered"}
 
 
-def test_an_engine_that_is_closed_yields_what_workers_have_and_ends(plain_model) -> None:
+def test_an_engine_that_is_closed_yields_what_workers_have_and_ends(plain_model):
     engine = RayEngine(settings(plain_model))
     replies = []
     for reply in engine.answer(requests(3000)):
@@ -188,7 +188,7 @@ def test_an_engine_that_is_closed_yields_what_workers_have_and_ends(plain_model)
 )
 def test_a_study_comes_out_as_without_ray_with_two_models_on_one_cluster(
     make_study, plain_model, chat_model, context, strategy
-) -> None:
+):
     how = f"strategy: {strategy}, max_tokens: 12"
     who = f'a: {{use: "hf:{plain_model}", {how}}}, b: {{use: "hf:{chat_model}", {how}}}'
     answers = []
@@ -202,7 +202,7 @@ def test_a_study_comes_out_as_without_ray_with_two_models_on_one_cluster(
     assert answers[0] == answers[1] and len(answers[0]) == 2 * 2 * (5 if context == "session" else 4)
 
 
-def test_a_whole_run_loses_a_worker_and_prints_nothing_but_its_outcome(study, plain_model) -> None:
+def test_a_whole_run_loses_a_worker_and_prints_nothing_but_its_outcome(study, plain_model):
     with_local(study, f'base: {{use: "hf:{plain_model}"}}')
     edit(study, "prompt_variants: 1", "prompt_variants: 4")
     running = begin("run", study, "--engine", "ray", "--workers", "2", "--json")
@@ -231,5 +231,5 @@ def workers() -> list[int]:
     return found
 
 
-def test_other_models_are_opened_as_usual() -> None:
+def test_other_models_are_opened_as_usual():
     assert open_on_ray(ModelSettings("baseline:random")).describe()["kind"] == "baseline"

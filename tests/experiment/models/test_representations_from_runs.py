@@ -72,7 +72,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return study
 
 
-def test_mean_states_of_a_run_become_maps_of_its_models(folder: Path) -> None:
+def test_mean_states_of_a_run_become_maps_of_its_models(folder):
     tables = load(folder / "reports" / "data")
     does = levels_of(tables.items, "scramble", tables.factors["scramble"])
     found = represented(tables, does)
@@ -91,7 +91,7 @@ def test_mean_states_of_a_run_become_maps_of_its_models(folder: Path) -> None:
         assert embedded[:, :-1].max() < embedded[:, -1].min()
 
 
-def test_the_report_of_the_run_has_the_chapter(folder: Path) -> None:
+def test_the_report_of_the_run_has_the_chapter(folder):
     chapter = write(Material(load(folder / "reports" / "data")))
     assert chapter is not None
     tables = {one.name: one for one in chapter.blocks if isinstance(one, ApaTable)}

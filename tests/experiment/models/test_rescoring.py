@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -134,7 +133,7 @@ def all_scores(store: Store) -> list[dict[str, Any]]:
         return list(queries.all_scores(connection))
 
 
-def test_a_papers_parser_stands_beside_and_says_what_it_would_change(study, store) -> None:
+def test_a_papers_parser_stands_beside_and_says_what_it_would_change(study, store):
     run(study, store, lambda trial: "I cannot tell")
     assert {row["response_status"] for row in latest(store, study)} == {"refused"}
     dry = score_again(study, store, parser="htest", dry_run=True)
@@ -152,7 +151,7 @@ def test_a_papers_parser_stands_beside_and_says_what_it_would_change(study, stor
     assert len(all_scores(store)) == 16, "the same verdict is not added twice"
 
 
-def test_verdicts_by_older_rules_are_renewed_and_those_that_stay_the_same_are_no_change(study, store) -> None:
+def test_verdicts_by_older_rules_are_renewed_and_those_that_stay_the_same_are_no_change(study, store):
     run(study, store, lambda trial: "I believe it is B.")
     for row in all_scores(store):
         place = {name: row[name] for name in ("session_id", "trial_index", "attempt")}
@@ -168,7 +167,7 @@ def test_verdicts_by_older_rules_are_renewed_and_those_that_stay_the_same_are_no
     assert (again.changed, again.renewed, again.added) == (0, 0, 0)
 
 
-def test_what_people_rated_is_left_as_it_is(study, store) -> None:
+def test_what_people_rated_is_left_as_it_is(study, store):
     run(study, store, lambda trial: "B")
     row = all_scores(store)[0]
     place = {name: row[name] for name in ("session_id", "trial_index", "attempt")}
@@ -179,7 +178,7 @@ def test_what_people_rated_is_left_as_it_is(study, store) -> None:
     assert sum(one["scorer"] == "rated" for one in latest(store, study)) == 1
 
 
-def test_a_judge_reads_thoughts_once_and_its_verdict_counts(study, store) -> None:
+def test_a_judge_reads_thoughts_once_and_its_verdict_counts(study, store):
     run(study, store, lambda trial: "Hm. It may be the first group.", reader="t", strategy="chain_of_thought")
     assert {row["response_status"] for row in latest(store, study)} == {"unparsed"}
     judge = Scripted("A", "None")
@@ -206,7 +205,7 @@ def test_a_judge_reads_thoughts_once_and_its_verdict_counts(study, store) -> Non
     assert len(judged) == 8 and {call["prompt_tokens"] for call in judged} == {3}
 
 
-def test_a_judge_is_paid_from_the_studys_budget_and_stops_where_it_ends(study, store) -> None:
+def test_a_judge_is_paid_from_the_studys_budget_and_stops_where_it_ends(study, store):
     run(study, store, lambda trial: "Hm.", reader="t", strategy="chain_of_thought")
     judge, settings = Scripted("A"), ModelSettings("openai:j", {}, study.folder)
     price = Price(1.0, 1.0, 1.0, 1.0, "test")
@@ -226,7 +225,7 @@ def test_a_judge_is_paid_from_the_studys_budget_and_stops_where_it_ends(study, s
     assert left == 8 - len(costs)
 
 
-def test_the_command_shows_what_changes_and_names_unknown_parsers(study, store) -> None:
+def test_the_command_shows_what_changes_and_names_unknown_parsers(study, store):
     run(study, store, lambda trial: "I cannot tell")
     shown = CliRunner().invoke(main, ["score", str(study.folder), "--parser", "htest", "--dry-run"])
     assert shown.exit_code == 0, shown.output
@@ -263,7 +262,7 @@ def a_person_finishes(study: Study, store: Store, *, is_pilot: bool = False) -> 
     return str(store.write(write).result())
 
 
-def test_finished_people_are_followed_and_their_likelihood_is_no_accuracy(study, store) -> None:
+def test_finished_people_are_followed_and_their_likelihood_is_no_accuracy(study, store):
     session_id = a_person_finishes(study, store)
     a_person_finishes(study, store, is_pilot=True)
     text = (
@@ -293,7 +292,7 @@ def test_finished_people_are_followed_and_their_likelihood_is_no_accuracy(study,
     assert score_again(forced, store).responses == 8, "only people's own answers, the pilot's among them"
 
 
-def test_a_database_of_another_study_is_not_touched(study, store, tmp_path: Path) -> None:
+def test_a_database_of_another_study_is_not_touched(study, store, tmp_path):
     run(study, store, lambda trial: "A")
     assert score_again(replace_id(study), store).responses == 0
 
@@ -306,7 +305,7 @@ def replace_id(study: Study) -> Study:
     return load_study(study.folder)
 
 
-def test_a_study_that_publishes_scoring_is_scored_as_the_paper_did(study, store) -> None:
+def test_a_study_that_publishes_scoring_is_scored_as_the_paper_did(study, store):
     from experiment.checking import load_study
 
     file = study.folder / "study.yaml"

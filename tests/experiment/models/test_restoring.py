@@ -12,7 +12,7 @@ from tests.experiment.conftest import small_items
 from tests.experiment.models.test_planning import READ, reply, sessions, with_models
 
 
-def test_a_text_is_restored_first_and_the_question_asked_about_it(make_study) -> None:
+def test_a_text_is_restored_first_and_the_question_asked_about_it(make_study):
     study = make_study(with_models(), READ)
     session = sessions(study, strategy="unscramble_first")[1]
     first, *_ = session.begin({})
@@ -29,7 +29,7 @@ def test_a_text_is_restored_first_and_the_question_asked_about_it(make_study) ->
     assert begun[0].messages == answer.messages
 
 
-def test_fields_that_are_read_together_keep_their_intact_words_and_are_restored_in_place(make_study) -> None:
+def test_fields_that_are_read_together_keep_their_intact_words_and_are_restored_in_place(make_study):
     both = (
         READ[0],
         "- read: {show: [word, note]}\n        - choose: {ask: Which word was it?, keys: [f, j], answer_by: text}",
@@ -69,9 +69,7 @@ def test_fields_that_are_read_together_keep_their_intact_words_and_are_restored_
         ("", None),
     ],
 )
-def test_a_line_is_asked_about_as_it_was_restored_without_the_models_remarks(
-    said: str, asked: str | None
-) -> None:
+def test_a_line_is_asked_about_as_it_was_restored_without_the_models_remarks(said, asked):
     assert restored_text("The cpatain slept.", said) == asked
     assert restored_text("The cpatain\nslept.", "The captain\nslept.") == "The captain\nslept."
 
@@ -81,7 +79,7 @@ def test_a_line_is_asked_about_as_it_was_restored_without_the_models_remarks(
     [("\n\nNote: I corrected one word.", False), ("\n\n**Changes:** cpatain", False), ("\n\nLet me know!", False),
      ("\n\nI fixed one word.", False), ("\nI fixed supper.", False), ("\nHe had a note.", True)],
 )  # fmt: skip
-def test_remarks_below_a_text_of_several_lines_are_no_part_of_it(remark: str, stays: bool) -> None:
+def test_remarks_below_a_text_of_several_lines_are_no_part_of_it(remark, stays):
     text = "The captain\nslept."
     assert restored_text("The cpatain\nslept.", text + remark) == (text + remark if stays else text)
     as_long = "The captain\nNote: slept."
@@ -89,9 +87,7 @@ def test_remarks_below_a_text_of_several_lines_are_no_part_of_it(remark: str, st
 
 
 @pytest.mark.parametrize("status", ["truncated", "refused", "empty"])
-def test_a_restoring_call_that_gave_no_whole_text_is_not_used_and_not_made_again(
-    make_study, status: str
-) -> None:
+def test_a_restoring_call_that_gave_no_whole_text_is_not_used_and_not_made_again(make_study, status):
     study = make_study(with_models(), READ)
     session = sessions(study, strategy="unscramble_first")[1]
     first, *_ = session.begin({})

@@ -57,7 +57,7 @@ def run_here(folder: Path, server: ScriptedOpenAI, if_changed: str = "stop", **o
         )
 
 
-def test_a_run_stores_every_trial_with_its_call_and_score_and_finishes_its_sessions(study, server) -> None:
+def test_a_run_stores_every_trial_with_its_call_and_score_and_finishes_its_sessions(study, server):
     outcome = run_here(study, server)
     assert (outcome.planned, outcome.answered, outcome.left) == (TRIALS, TRIALS, 0)
     trials = stored(study)
@@ -79,7 +79,7 @@ def test_a_run_stores_every_trial_with_its_call_and_score_and_finishes_its_sessi
     )
 
 
-def test_a_killed_run_goes_on_with_exactly_what_is_missing(study, server) -> None:
+def test_a_killed_run_goes_on_with_exactly_what_is_missing(study, server):
     server.delay = 0.3
     arguments = ("run", study, "--model", "openai:scripted", "--base-url", server.url, "--concurrency", "3")
     running = subprocess.Popen(
@@ -104,7 +104,7 @@ def test_a_killed_run_goes_on_with_exactly_what_is_missing(study, server) -> Non
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.full)])
-def test_an_interrupted_run_keeps_what_is_finished_and_says_how_to_go_on(study, server, number) -> None:
+def test_an_interrupted_run_keeps_what_is_finished_and_says_how_to_go_on(study, server, number):
     server.delay = 0.03
     arguments = ("run", study, "--model", "openai:scripted", "--base-url", server.url, "--concurrency", "3")
     running = subprocess.Popen(
@@ -124,7 +124,7 @@ def test_an_interrupted_run_keeps_what_is_finished_and_says_how_to_go_on(study, 
     assert len(server.requests) == len(stored(study)) == TRIALS
 
 
-def test_a_wrong_key_stops_at_once_and_the_right_one_goes_on(study, server, monkeypatch) -> None:
+def test_a_wrong_key_stops_at_once_and_the_right_one_goes_on(study, server, monkeypatch):
     monkeypatch.setenv("SCRIPTED_API_KEY", "sk-wrong")
     server.script.extend(["ok"] * 20 + ["401"] * 50)
     edit(study, 'guesser: {use: "baseline:random"}',
@@ -141,7 +141,7 @@ def test_a_wrong_key_stops_at_once_and_the_right_one_goes_on(study, server, monk
     assert len(stored(study)) == TRIALS
 
 
-def test_two_runs_of_a_model_at_once_ask_nothing_twice(study, server) -> None:
+def test_two_runs_of_a_model_at_once_ask_nothing_twice(study, server):
     server.delay = 0.05
     gpt = f'gpt: {{use: "openai:gpt-x", base_url: "{server.url}", concurrency: 2}}'
     guesser = 'guesser: {use: "baseline:random"}'
@@ -163,7 +163,7 @@ def test_two_runs_of_a_model_at_once_ask_nothing_twice(study, server) -> None:
     assert len(stored(study)) == 2 * TRIALS
 
 
-def test_answers_that_came_in_from_elsewhere_meanwhile_are_not_left(study) -> None:
+def test_answers_that_came_in_from_elsewhere_meanwhile_are_not_left(study):
     loaded = load_study(study)
 
     class Overtaken(BaselineEngine):
@@ -186,7 +186,7 @@ def test_answers_that_came_in_from_elsewhere_meanwhile_are_not_left(study) -> No
     assert len(stored(study)) == TRIALS
 
 
-def test_a_lease_is_no_change_of_the_study_to_git(study) -> None:
+def test_a_lease_is_no_change_of_the_study_to_git(study):
     for words in (
         ["init", "-q"],
         ["add", "."],
@@ -206,7 +206,7 @@ def test_a_lease_is_no_change_of_the_study_to_git(study) -> None:
     assert state is not None and state["changed"] is True
 
 
-def test_a_trial_that_keeps_failing_is_listed_and_asked_again_by_the_next_run(study, server) -> None:
+def test_a_trial_that_keeps_failing_is_listed_and_asked_again_by_the_next_run(study, server):
     failing = load_study(study).items[0].shown["question"]
     server.always[failing] = "500"
     first = run_here(study, server)
@@ -224,7 +224,7 @@ def test_a_trial_that_keeps_failing_is_listed_and_asked_again_by_the_next_run(st
     assert {row["state"] for row in of_store(study, queries.sessions_overview)} == {"finished"}
 
 
-def test_a_wider_study_asks_only_for_what_is_new(study, server) -> None:
+def test_a_wider_study_asks_only_for_what_is_new(study, server):
     run_here(study, server)
     before = {trial["work_key"] for trial in stored(study)}
     edit(study, "prompt_variants: 1", "prompt_variants: 2\n  replicates: 2")
@@ -235,7 +235,7 @@ def test_a_wider_study_asks_only_for_what_is_new(study, server) -> None:
     assert before < {trial["work_key"] for trial in stored(study)}
 
 
-def test_another_model_or_setting_is_never_given_the_answers_of_the_first(study, server) -> None:
+def test_another_model_or_setting_is_never_given_the_answers_of_the_first(study, server):
     run_here(study, server)
     server.requests.clear()
     with pytest.raises(
@@ -253,7 +253,7 @@ def test_another_model_or_setting_is_never_given_the_answers_of_the_first(study,
 
 
 @pytest.mark.full
-def test_a_retrained_checkpoint_under_the_same_path_is_asked_anew(study, tmp_path) -> None:
+def test_a_retrained_checkpoint_under_the_same_path_is_asked_anew(study, tmp_path):
     pytest.importorskip("torch")
     folder = tiny_llama(tmp_path / "model", seed=1)
     arguments = ("run", study, "--model", f"hf:{folder}", "--max-trials", "10", "--json")
@@ -277,7 +277,7 @@ def test_a_retrained_checkpoint_under_the_same_path_is_asked_anew(study, tmp_pat
     assert {trial["dtype"] for trial in trials} == {"float32"}
 
 
-def test_a_model_that_is_not_there_is_named_with_what_to_do(study, tmp_path) -> None:
+def test_a_model_that_is_not_there_is_named_with_what_to_do(study, tmp_path):
     for use, words in [
         (f"hf:{tmp_path}/nowhere", "there is no folder"),
         (f"hf:{study}", "no config.json"),
@@ -290,7 +290,7 @@ def test_a_model_that_is_not_there_is_named_with_what_to_do(study, tmp_path) -> 
         assert not (study / "study.db").exists() or not stored(study)
 
 
-def test_a_dry_run_shows_the_prompt_as_sent_and_leaves_no_trace(study, server) -> None:
+def test_a_dry_run_shows_the_prompt_as_sent_and_leaves_no_trace(study, server):
     done = wrods("run", study, "--model", "openai:scripted", "--base-url", server.url, "--dry-run", "--json")
     (shown,) = json.loads(done.stdout)
     assert (shown["trials"], shown["sessions"]) == (TRIALS, 4)
@@ -299,7 +299,7 @@ def test_a_dry_run_shows_the_prompt_as_sent_and_leaves_no_trace(study, server) -
     assert shown["prompts"][0]["body"]["messages"] == server.requests[0]["messages"]
 
 
-def test_each_run_leaves_a_record_of_what_was_run_and_how(study, server) -> None:
+def test_each_run_leaves_a_record_of_what_was_run_and_how(study, server):
     run_here(study, server)
     from sqlalchemy import select
 
@@ -313,7 +313,7 @@ def test_each_run_leaves_a_record_of_what_was_run_and_how(study, server) -> None
     assert ended["detail"]["engine"]["resolved_models"] == ["scripted-2026-01-01"]
 
 
-def test_a_model_that_cannot_run_does_not_keep_the_others_from_running(study) -> None:
+def test_a_model_that_cannot_run_does_not_keep_the_others_from_running(study):
     edit(study, 'guesser: {use: "baseline:random"}',
          'guesser: {use: "baseline:random"}\n    lost: {use: "hf:./nowhere"}\n    oracle: {use: "baseline:oracle"}')  # fmt: skip
     done = wrods("run", study, "--json")

@@ -51,7 +51,7 @@ def of_batches(server: ScriptedOpenAI) -> float:
     return total * 5e-6
 
 
-def test_a_plain_run_does_not_send_again_what_is_out_and_says_so(handed, server) -> None:
+def test_a_plain_run_does_not_send_again_what_is_out_and_says_so(handed, server):
     result = invoke("run", handed)
     assert result.exit_code == 0, result.output
     assert not server.requests, "what is out is paid already"
@@ -59,7 +59,7 @@ def test_a_plain_run_does_not_send_again_what_is_out_and_says_so(handed, server)
     assert "--cancel-batches" in result.stderr and "--batch" in result.stderr
 
 
-def test_a_plain_run_collects_what_is_done_and_gives_back_what_was_set_aside(handed, server) -> None:
+def test_a_plain_run_collects_what_is_done_and_gives_back_what_was_set_aside(handed, server):
     assert money(handed).set_aside > 0
     server.batches.end()
     result = told(handed)
@@ -73,7 +73,7 @@ def failed_calls(study: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.full
-def test_what_a_batch_did_not_bring_is_kept_as_errors_that_status_counts(handed, server) -> None:
+def test_what_a_batch_did_not_bring_is_kept_as_errors_that_status_counts(handed, server):
     keys = [line["custom_id"] for line in server.batches.lines("batch-0")]
     server.batches.fails.add(keys[0])
     server.batches.end("expired", done=lambda key: key in keys[:40])
@@ -95,7 +95,7 @@ def test_what_a_batch_did_not_bring_is_kept_as_errors_that_status_counts(handed,
     assert len(failed_calls(handed)) == TRIALS - 39, "what happened stays in the books"
 
 
-def test_an_answer_of_a_batch_that_cannot_be_read_is_paid_for_in_the_books(handed, server) -> None:
+def test_an_answer_of_a_batch_that_cannot_be_read_is_paid_for_in_the_books(handed, server):
     server.batches.end()
     (batch,) = server.batches.batches.values()
     lines = server.batches.files[batch["output_file_id"]].decode().splitlines()
@@ -114,7 +114,7 @@ def test_an_answer_of_a_batch_that_cannot_be_read_is_paid_for_in_the_books(hande
 @pytest.mark.parametrize(
     "mark", ["\u2028", *(pytest.param(one, marks=pytest.mark.full) for one in "\u2029\u0085")]
 )
-def test_an_answer_that_holds_a_line_end_of_unicode_is_stored(handed, server, mark) -> None:
+def test_an_answer_that_holds_a_line_end_of_unicode_is_stored(handed, server, mark):
     server.answer = lambda body: f"I looked twice.{mark}Answer: Yes"
     server.batches.writes_ascii = False
     server.batches.end()
@@ -124,7 +124,7 @@ def test_an_answer_that_holds_a_line_end_of_unicode_is_stored(handed, server, ma
 
 
 @pytest.mark.full
-def test_a_batch_that_was_never_made_holds_no_money(study, server) -> None:
+def test_a_batch_that_was_never_made_holds_no_money(study, server):
     with_models(study, remote("one", server, PRICE), budget="40 USD")
     server.batches.refuses_next = True
     assert invoke("run", study, "--batch").exit_code == 1
@@ -138,7 +138,7 @@ def test_a_batch_that_was_never_made_holds_no_money(study, server) -> None:
     assert money(study).total == pytest.approx(of_batches(server))
 
 
-def test_answers_of_a_changed_model_are_paid_for_in_the_books_and_kept(handed, server) -> None:
+def test_answers_of_a_changed_model_are_paid_for_in_the_books_and_kept(handed, server):
     server.batches.end()
     edit(handed, "probe: false", "temperature: 0.5, probe: false")
     refused = invoke("run", handed)
@@ -153,7 +153,7 @@ def test_answers_of_a_changed_model_are_paid_for_in_the_books_and_kept(handed, s
 
 
 @pytest.mark.full
-def test_a_changed_model_goes_on_without_them_where_it_is_told_to(handed, server) -> None:
+def test_a_changed_model_goes_on_without_them_where_it_is_told_to(handed, server):
     edit(handed, "probe: false", "temperature: 0.5, probe: false")
     assert invoke("run", handed, "--batch").exit_code == 1
     assert len(server.batches.batches) == 1, "nothing is handed over before somebody decides"
@@ -169,7 +169,7 @@ def test_a_changed_model_goes_on_without_them_where_it_is_told_to(handed, server
 
 
 @pytest.mark.full
-def test_answers_that_were_stored_meanwhile_are_booked(handed, server, tmp_path) -> None:
+def test_answers_that_were_stored_meanwhile_are_booked(handed, server, tmp_path):
     """The folder's note of what is out was away while a run went on."""
     (handed / "batches").rename(tmp_path / "away")
     assert told(handed)["left"] == 0
@@ -181,7 +181,7 @@ def test_answers_that_were_stored_meanwhile_are_booked(handed, server, tmp_path)
     assert len(of_store(handed, select(trials))) == TRIALS
 
 
-def test_a_batch_can_be_given_up(handed, server) -> None:
+def test_a_batch_can_be_given_up(handed, server):
     some = {line["custom_id"] for line in server.batches.lines("batch-0")[:10]}
     result = invoke("run", handed, "--cancel-batches")
     assert result.exit_code == 0 and "cancelling" in result.output, result.output
@@ -192,7 +192,7 @@ def test_a_batch_can_be_given_up(handed, server) -> None:
 
 
 @pytest.mark.full
-def test_a_batch_that_the_provider_does_not_know_any_more_can_be_given_up(handed, server) -> None:
+def test_a_batch_that_the_provider_does_not_know_any_more_can_be_given_up(handed, server):
     aside = money(handed).set_aside
     server.batches.batches.clear()
     stopped = invoke("run", handed)
@@ -203,7 +203,7 @@ def test_a_batch_that_the_provider_does_not_know_any_more_can_be_given_up(handed
     assert told(handed)["left"] == 0
 
 
-def test_status_names_batches_and_their_state(handed, server) -> None:
+def test_status_names_batches_and_their_state(handed, server):
     (batch,) = json.loads(invoke("status", handed, "--json").stdout)["batches"]
     assert (batch["reader"], batch["batch_id"], batch["status"]) == ("one", "batch-0", "in_progress")
     assert batch["requests"] == TRIALS
@@ -215,7 +215,7 @@ def test_status_names_batches_and_their_state(handed, server) -> None:
 
 
 @pytest.mark.full
-def test_two_entries_that_ask_one_model_wait_for_their_own_batches_alone(study, server) -> None:
+def test_two_entries_that_ask_one_model_wait_for_their_own_batches_alone(study, server):
     warm = remote("one", server, f"temperature: 1.0, {PRICE}").replace("one:", "warm:", 1)
     with_models(study, remote("one", server, PRICE), warm, budget="40 USD")
     assert invoke("run", study, "--batch", "--model", "one").exit_code == 0
@@ -229,7 +229,7 @@ def test_two_entries_that_ask_one_model_wait_for_their_own_batches_alone(study, 
     assert money(study).set_aside == 0
 
 
-def test_a_line_of_results_that_is_no_json_is_kept(handed, server) -> None:
+def test_a_line_of_results_that_is_no_json_is_kept(handed, server):
     server.batches.end()
     (batch,) = server.batches.batches.values()
     lines = server.batches.files[batch["output_file_id"]].decode().split("\n")

@@ -43,7 +43,7 @@ def named(study: Path, server: Any) -> Path:
 
 
 @pytest.mark.full
-def test_a_change_that_is_taken_back_changes_the_sessions_places_in_one_step(named: Path) -> None:
+def test_a_change_that_is_taken_back_changes_the_sessions_places_in_one_step(named):
     run_ok(named)
     edit(named, "temperature: 0,", "temperature: 0.7,")
     run_ok(named, "--if-changed", "set_aside")
@@ -58,7 +58,7 @@ def test_a_change_that_is_taken_back_changes_the_sessions_places_in_one_step(nam
     assert counted(named) == {(0.0, None): TRIALS, (0.7, aside): TRIALS}
 
 
-def test_a_run_that_is_refused_changes_no_session(named: Path) -> None:
+def test_a_run_that_is_refused_changes_no_session(named):
     run_ok(named, "--max-trials", "2")
     edit(named, "temperature: 0,", "temperature: 0.7,")
     run_ok(named, "--if-changed", "set_aside")
@@ -77,8 +77,8 @@ def test_a_run_that_is_refused_changes_no_session(named: Path) -> None:
     ],
 )
 def test_items_of_another_design_are_refused_before_anything_is_stored(
-    named: Path, server: Any, command: str, file: str, old: str, new: str, said: str
-) -> None:
+    named, server, command, file, old, new, said
+):
     text = (named / file).read_text("utf-8")
     assert old in text
     (named / file).write_text(text.replace(old, new, 1), "utf-8")
@@ -94,7 +94,7 @@ def test_items_of_another_design_are_refused_before_anything_is_stored(
     assert "another design" not in invoke("check", named).output
 
 
-def test_items_built_anew_after_a_session_show_what_became_of_one(named: Path) -> None:
+def test_items_built_anew_after_a_session_show_what_became_of_one(named):
     run_ok(named)
     file = named / "sentences.csv"
     text = file.read_text("utf-8")

@@ -26,7 +26,7 @@ PROSE = {"The": 0.99, "No": 0.0025, "Yes": 0.0009}
 
 
 @pytest.mark.parametrize("surface", ["chat", "completions", "responses"])
-def test_a_reply_that_opens_with_other_words_is_read_as_what_it_says(study, server, surface) -> None:
+def test_a_reply_that_opens_with_other_words_is_read_as_what_it_says(study, server, surface):
     server.answer = lambda body: "The answer is Yes."
     server.logprobs = lambda body: {token: math.log(share) for token, share in PROSE.items()}
     server.prompt = lambda word: -1.0
@@ -44,7 +44,7 @@ def test_a_reply_that_opens_with_other_words_is_read_as_what_it_says(study, serv
     assert f"of {TRIALS} it leaves the label open" in done.output
 
 
-def test_a_reply_against_its_first_token_is_counted_and_kept_beside_it(study, server) -> None:
+def test_a_reply_against_its_first_token_is_counted_and_kept_beside_it(study, server):
     server.answer = lambda body: "No"
     server.logprobs = lambda body: {"Yes": math.log(0.8), "No": math.log(0.15)}
     with_models(study, remote("one", server, "price: free"))

@@ -29,7 +29,7 @@ def ended(folder: Path) -> dict[str, dict[str, Any]]:
 )
 def test_the_record_of_two_local_models_says_what_that_of_one_says(
     study, plain_model, chat_model, tmp_path, monkeypatch, stay
-) -> None:
+):
     alone = tmp_path / "alone"
     shutil.copytree(study, alone)
     with_models(alone, f'chat: {{use: "hf:{chat_model}"}}')

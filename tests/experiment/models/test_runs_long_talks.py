@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from pathlib import Path
 
 import pytest
 
@@ -55,14 +54,14 @@ def failed(error: str, key: str = "key") -> Reply:
         "HTTP 400: Trying to keep the first 5000 tokens when context the overflows.",
     ],
 )
-def test_what_servers_say_of_a_conversation_that_is_too_long_is_understood(error: str) -> None:
+def test_what_servers_say_of_a_conversation_that_is_too_long_is_understood(error):
     assert str(reason_of(Talk("session"), ASKED, failed(error))).startswith(BEGINS)  # type: ignore[arg-type]
     assert reason_of(Talk("independent"), ASKED, failed(error)) is None, "the next trial may be shorter"  # type: ignore[arg-type]
     assert fault_of(Talk("session"), ASKED, failed(error)) is None  # type: ignore[arg-type]
     assert fault_of(Talk("independent"), ASKED, failed(error)) == f"item s1 (trial 3): {error}"  # type: ignore[arg-type]
 
 
-def test_practice_that_the_model_answers_is_a_conversation_with_all_that_is_behind_it() -> None:
+def test_practice_that_the_model_answers_is_a_conversation_with_all_that_is_behind_it():
     error = "prompt and answer take 530 tokens, and the model reads at most 512"
     talk = Talk("independent", "answered")
     assert str(reason_of(talk, ASKED, failed(error, "practice"))).startswith(BEGINS)  # type: ignore[arg-type]
@@ -79,14 +78,12 @@ def test_practice_that_the_model_answers_is_a_conversation_with_all_that_is_behi
         "HTTP 400: flagged: Is this sentence too long for the maximum context of a model?",
     ],
 )
-def test_other_faults_end_no_conversation_whatever_they_quote(error: str) -> None:
+def test_other_faults_end_no_conversation_whatever_they_quote(error):
     assert reason_of(Talk("session"), ASKED, failed(error)) is None  # type: ignore[arg-type]
     assert fault_of(Talk("independent"), ASKED, failed(error)) is None  # type: ignore[arg-type]
 
 
-def test_a_conversation_that_grows_too_long_ends_and_is_not_asked_again(
-    tmp_path: Path, chat_model: Path
-) -> None:
+def test_a_conversation_that_grows_too_long_ends_and_is_not_asked_again(tmp_path, chat_model):
     model = tmp_path / "short"
     shutil.copytree(chat_model, model)
     config = json.loads((model / "config.json").read_text())

@@ -42,7 +42,7 @@ def bill(server: ScriptedOpenAI, price: float = 10) -> float:
     return sum(server.billed.values()) * price / 1e6
 
 
-def test_what_the_probe_of_a_server_cost_is_in_the_books(study, server) -> None:
+def test_what_the_probe_of_a_server_cost_is_in_the_books(study, server):
     with_models(study, probed("one", server), budget="5 USD")
     result = invoke("run", study, "--json")
     assert result.exit_code == 0, result.output
@@ -54,13 +54,13 @@ def test_what_the_probe_of_a_server_cost_is_in_the_books(study, server) -> None:
     assert of_trials < money(study).spent
 
 
-def test_a_probe_by_check_is_paid_from_the_same_budget(study, server) -> None:
+def test_a_probe_by_check_is_paid_from_the_same_budget(study, server):
     with_models(study, probed("one", server), budget="5 USD")
     assert invoke("check", study, "--probe").exit_code == 0
     assert money(study).total == pytest.approx(bill(server)) and bill(server) > 0
 
 
-def test_a_judge_is_paid_with_all_that_finding_out_about_its_server_costs(study, server) -> None:
+def test_a_judge_is_paid_with_all_that_finding_out_about_its_server_costs(study, server):
     with ScriptedOpenAI(answer=lambda body: "Yes") as judging:
         judging.script.extend(["ok", "malformed", "cut"] * 4)
         with_models(study, remote("one", server, "price: free"), probed("j", judging), budget="5 USD")
@@ -73,7 +73,7 @@ def test_a_judge_is_paid_with_all_that_finding_out_about_its_server_costs(study,
         assert 0 < answered < spent.spent < bill(judging) <= spent.total
 
 
-def test_no_server_is_probed_once_the_money_is_gone(study, server) -> None:
+def test_no_server_is_probed_once_the_money_is_gone(study, server):
     with_models(study, probed("one", server, "price: {input: 20, output: 20}"), budget="0.01 USD")
     result = invoke("run", study)
     assert result.exit_code == 1 and "no money left" in result.output and "budget" in result.output
@@ -84,7 +84,7 @@ def test_no_server_is_probed_once_the_money_is_gone(study, server) -> None:
     assert money(study).spent == pytest.approx(bill(server, 20))
 
 
-def test_a_model_that_thinks_is_asked_for_one_answer_with_room_for_thoughts(study, server) -> None:
+def test_a_model_that_thinks_is_asked_for_one_answer_with_room_for_thoughts(study, server):
     server.usage = {"completion_tokens": 900, "completion_tokens_details": {"reasoning_tokens": 899}}
     server.refuses = {"seed"}
     with_models(study, probed("one", server, f"reasoning_effort: high, {PROBED}"))
@@ -96,7 +96,7 @@ def test_a_model_that_thinks_is_asked_for_one_answer_with_room_for_thoughts(stud
 
 
 @pytest.mark.full
-def test_tries_that_are_billed_and_bring_nothing_stay_counted(study, server) -> None:
+def test_tries_that_are_billed_and_bring_nothing_stay_counted(study, server):
     """A server that works, bills, and breaks off: half of the sentences once, one of them each time."""
     server.script.extend(["ok", "malformed", "cut", "drop", "malformed"] * 12)
     server.always["gardener"] = "malformed"
@@ -111,7 +111,7 @@ def test_tries_that_are_billed_and_bring_nothing_stay_counted(study, server) -> 
     assert spent.spent < bill(server) <= spent.total
 
 
-def test_a_budget_binds_what_is_billed_when_most_tries_break_off(study, server) -> None:
+def test_a_budget_binds_what_is_billed_when_most_tries_break_off(study, server):
     server.rates = {"malformed": 0.4, "cut": 0.3}
     with_models(study, remote("one", server), budget="0.05 USD")
     loaded = load_study(study)
@@ -130,7 +130,7 @@ def test_a_budget_binds_what_is_billed_when_most_tries_break_off(study, server) 
 
 
 @pytest.mark.parametrize("probe", ["probe: true", "probe: false"])
-def test_labels_that_cannot_be_scored_whole_stop_the_run(study, server, probe) -> None:
+def test_labels_that_cannot_be_scored_whole_stop_the_run(study, server, probe):
     server.refuses = {"prompt_logprobs"}
     more = f"label_scoring: whole, price: free, {probe}"
     with_models(study, f'one: {{use: "openai:one", base_url: "{server.url}", cache: false, {more}}}')
@@ -141,7 +141,7 @@ def test_labels_that_cannot_be_scored_whole_stop_the_run(study, server, probe) -
 
 
 @pytest.mark.full
-def test_a_run_that_is_told_to_goes_on_until_the_budget_is_used(study, server) -> None:
+def test_a_run_that_is_told_to_goes_on_until_the_budget_is_used(study, server):
     """One block that costs more than is left: without --yes nothing is sent again, not even a probe; with it all is used."""
     server.usage = {"prompt_tokens": 300, "completion_tokens": 3}
     with_models(study, probed("one", server, "price: {input: 1, output: 1}"), budget="0.02 USD")
@@ -161,7 +161,7 @@ def test_a_run_that_is_told_to_goes_on_until_the_budget_is_used(study, server) -
 
 
 @pytest.mark.full
-def test_a_server_that_counts_more_than_can_be_is_told_and_the_budget_holds(study, server) -> None:
+def test_a_server_that_counts_more_than_can_be_is_told_and_the_budget_holds(study, server):
     with_models(study, remote("one", server), budget="0.3 USD")
     server.usage = {"prompt_tokens": 3000, "completion_tokens": 1, "total_tokens": 3001}
     done = invoke("run", study, "--yes")

@@ -20,7 +20,7 @@ def begun(study, server):
     return study
 
 
-def test_another_port_and_host_name_go_on_in_the_same_sessions(begun, server) -> None:
+def test_another_port_and_host_name_go_on_in_the_same_sessions(begun, server):
     with ScriptedOpenAI(answer=lambda body: "Yes") as other:
         edit(begun, server.url, other.url.replace("127.0.0.1", "localhost"))
         done = invoke("run", begun)
@@ -31,7 +31,7 @@ def test_another_port_and_host_name_go_on_in_the_same_sessions(begun, server) ->
     assert len({one["session_id"] for one in stored(begun)}) == 4
 
 
-def test_another_model_behind_an_address_of_ones_own_stops_the_run_with_both_names(begun, server) -> None:
+def test_another_model_behind_an_address_of_ones_own_stops_the_run_with_both_names(begun, server):
     server.model = "other-model"
     server.requests.clear()
     done = invoke("run", begun)
@@ -43,9 +43,7 @@ def test_another_model_behind_an_address_of_ones_own_stops_the_run_with_both_nam
 
 
 @pytest.mark.full
-def test_without_a_probe_the_first_answer_of_another_model_stops_the_run_before_it_is_stored(
-    study, server
-) -> None:
+def test_without_a_probe_the_first_answer_of_another_model_stops_the_run_before_it_is_stored(study, server):
     with_models(study, remote("m", server, "price: free"))
     assert invoke("run", study, "--max-trials", "10").exit_code == 0
     server.model = "other-model"
@@ -58,7 +56,7 @@ def test_without_a_probe_the_first_answer_of_another_model_stops_the_run_before_
     assert len(stored(study)) == TRIALS
 
 
-def test_a_model_swapped_while_a_run_goes_on_stops_it(study, server) -> None:
+def test_a_model_swapped_while_a_run_goes_on_stops_it(study, server):
     def answer(body):
         if len(server.requests) > 12:
             server.model = "other-model"
@@ -84,7 +82,7 @@ def test_a_model_swapped_while_a_run_goes_on_stops_it(study, server) -> None:
         ("https://a.example.org/v1", "http://localhost:8000/v1", False),
     ],
 )
-def test_addresses_name_models_of_public_hosts_alone(first: str, second: str, are_one: bool) -> None:
+def test_addresses_name_models_of_public_hosts_alone(first, second, are_one):
     named = [
         ApiEngine(ModelSettings("openai:m", {"base_url": url})).describe()["identity"]
         for url in (first, second)

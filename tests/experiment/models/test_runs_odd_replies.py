@@ -43,7 +43,7 @@ HARDLY = {
 
 
 @pytest.mark.parametrize("body", HARDLY.values(), ids=HARDLY)
-def test_an_odd_reply_is_read_as_far_as_it_can_be_stored(server, body: str) -> None:
+def test_an_odd_reply_is_read_as_far_as_it_can_be_stored(server, body):
     server.always[ODD] = ("raw", body)
     replies = {reply.work_key: reply for reply in api_engine(server, probe=False).answer(choices(12))}
     assert len(replies) == 12
@@ -56,16 +56,14 @@ def test_an_odd_reply_is_read_as_far_as_it_can_be_stored(server, body: str) -> N
 
 
 @pytest.mark.parametrize("body", ["[" * 200_000, '{"choices": ' * 100_000], ids=["lists", "objects"])
-def test_a_reply_nested_without_end_is_that_requests_error(server, body: str) -> None:
+def test_a_reply_nested_without_end_is_that_requests_error(server, body):
     server.always[ODD] = ("raw", body)
     replies = {reply.work_key: reply for reply in api_engine(server, probe=False).answer(choices(12))}
     assert replies.pop("k5").status == "error"
     assert [reply.status for reply in replies.values()] == ["answered"] * 11
 
 
-def test_a_reply_that_wrods_cannot_take_apart_is_that_requests_error_with_its_name(
-    server, monkeypatch
-) -> None:
+def test_a_reply_that_wrods_cannot_take_apart_is_that_requests_error_with_its_name(server, monkeypatch):
     from experiment.models.api import formats
 
     counted = formats.read_usage
@@ -83,7 +81,7 @@ def test_a_reply_that_wrods_cannot_take_apart_is_that_requests_error_with_its_na
     assert [reply.status for reply in replies.values()] == ["answered"] * 11
 
 
-def test_half_an_emoji_ends_no_run(study, server) -> None:
+def test_half_an_emoji_ends_no_run(study, server):
     line = remote("m", server).replace("cache: false, ", "")
     with_models(study, line, remote("other", server))
     text = server_text(study)

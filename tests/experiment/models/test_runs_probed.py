@@ -23,7 +23,7 @@ def report(study: Path) -> tuple[Path, str]:
 
 
 @pytest.mark.full
-def test_a_study_whose_model_keeps_states_is_probed_by_its_report(study: Path, plain_model: Path) -> None:
+def test_a_study_whose_model_keeps_states_is_probed_by_its_report(study, plain_model):
     with_models(study, f'tiny: {{use: "hf:{plain_model}"}}', more="states: last")
     text = (study / "study.yaml").read_text("utf-8")
     edit(study, text, text.rstrip() + "\n" + PROBING)

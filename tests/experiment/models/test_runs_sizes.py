@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -16,9 +15,7 @@ from tests.experiment.models.running import invoke, study, with_models
 __all__ = ["study"]
 
 
-def test_family_size_and_counted_parameters_are_handed_over(
-    study: Path, tmp_path: Path, plain_model: Path
-) -> None:
+def test_family_size_and_counted_parameters_are_handed_over(study, tmp_path, plain_model):
     with_models(
         study,
         f'small: {{use: "hf:{plain_model}", family: GPT, determinism: fast}}\n'
@@ -35,7 +32,7 @@ def test_family_size_and_counted_parameters_are_handed_over(
 
 
 @pytest.mark.parametrize("size", ["big", "7 billion", "-3", "0"])
-def test_a_size_that_is_no_number_of_parameters_is_refused(study: Path, size: str) -> None:
+def test_a_size_that_is_no_number_of_parameters_is_refused(study, size):
     with_models(
         study,
         f'm: {{use: "baseline:random", parameters: "{size}"}}'

@@ -76,9 +76,7 @@ def told(target: Path) -> dict[str, Any]:
 
 @pytest.mark.full
 @pytest.mark.parametrize("kills", [3, 12])
-def test_however_often_it_is_killed_each_trial_is_stored_once_and_no_money_is_forgotten(
-    study, server, kills
-) -> None:
+def test_however_often_it_is_killed_each_trial_is_stored_once_and_no_money_is_forgotten(study, server, kills):
     server.delay = 0.02
     with_models(study, remote("one", server), remote("two", server), budget="1 USD")
     draw = random.Random(kills)
@@ -113,7 +111,7 @@ def tokens_of(body: dict[str, Any], server: ScriptedOpenAI) -> int:
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_local_models_that_take_turns_are_within_one_block_whenever_they_are_stopped(
     study, plain_model, chat_model, number
-) -> None:
+):
     pytest.importorskip("torch")
     with_models(study, f'base: {{use: "hf:{plain_model}"}}', f'chat: {{use: "hf:{chat_model}"}}')
     draw = random.Random(1)
@@ -140,7 +138,7 @@ def count_of(folder: Path) -> int:
 
 
 @pytest.mark.full
-def test_a_slow_request_holds_a_model_up_only_once_it_is_a_whole_block_behind(study, server) -> None:
+def test_a_slow_request_holds_a_model_up_only_once_it_is_a_whole_block_behind(study, server):
     slow = load_study(study).items[0].shown["question"]
     with_models(study, remote("one", server, "price: free, timeout: 600"))
     server.always[slow] = "stall"
@@ -156,7 +154,7 @@ def test_a_slow_request_holds_a_model_up_only_once_it_is_a_whole_block_behind(st
 
 
 @pytest.mark.full
-def test_a_server_that_goes_away_and_comes_back_is_waited_for(study, server) -> None:
+def test_a_server_that_goes_away_and_comes_back_is_waited_for(study, server):
     first = ScriptedOpenAI(answer=lambda body: "Yes", delay=0.03)
     with first:
         with_models(study, remote("one", first, "price: free"))
@@ -173,7 +171,7 @@ def test_a_server_that_goes_away_and_comes_back_is_waited_for(study, server) -> 
         assert len(second.requests) < TRIALS, "what was answered before is not asked again"
 
 
-def test_a_run_whose_server_never_answers_can_be_interrupted(study) -> None:
+def test_a_run_whose_server_never_answers_can_be_interrupted(study):
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen(20)
@@ -190,7 +188,7 @@ def test_a_run_whose_server_never_answers_can_be_interrupted(study) -> None:
 
 @pytest.mark.full
 @on_linux
-def test_a_process_that_sleeps_longer_than_every_time_out_goes_on_where_it_was(study, server) -> None:
+def test_a_process_that_sleeps_longer_than_every_time_out_goes_on_where_it_was(study, server):
     server.delay = 0.05
     with_models(study, remote("one", server, "price: {input: 10, output: 10}, timeout: 1"), budget="5 USD")
     running = begin("run", study)
@@ -207,9 +205,7 @@ def test_a_process_that_sleeps_longer_than_every_time_out_goes_on_where_it_was(s
     assert is_exact(study, 1)
 
 
-def test_a_run_of_another_process_with_the_same_number_is_not_taken_for_one_that_goes_on(
-    study, server
-) -> None:
+def test_a_run_of_another_process_with_the_same_number_is_not_taken_for_one_that_goes_on(study, server):
     server.delay = 0.05
     with_models(study, remote("one", server, "price: free"))
     running = begin("run", study)
@@ -223,7 +219,7 @@ def test_a_run_of_another_process_with_the_same_number_is_not_taken_for_one_that
     assert not is_alive({**there, "pid": os.getpid()}), "this process began at another time"
 
 
-def test_a_clock_that_was_set_back_does_not_hide_the_last_run(study) -> None:
+def test_a_clock_that_was_set_back_does_not_hide_the_last_run(study):
     assert invoke("run", study, "--max-trials", "10").exit_code == 0
     later = (datetime.now(UTC) + timedelta(hours=3)).isoformat()
     with open_store(study) as store:
@@ -234,7 +230,7 @@ def test_a_clock_that_was_set_back_does_not_hide_the_last_run(study) -> None:
 
 @pytest.mark.full
 @on_linux
-def test_a_disk_that_is_full_for_a_while_loses_nothing(study, server) -> None:
+def test_a_disk_that_is_full_for_a_while_loses_nothing(study, server):
     """A limit on the size of files stands for the disk; the system refuses writes beyond it alike."""
     with_models(study, remote("one", server, "price: free"))
     assert invoke("run", study, "--max-trials", "1").exit_code == 0
@@ -252,7 +248,7 @@ def test_a_disk_that_is_full_for_a_while_loses_nothing(study, server) -> None:
     assert is_exact(study, 1) and len(server.requests) == TRIALS, "nothing was asked twice"
 
 
-def test_a_commit_of_which_nobody_hears_counts_once(study, server) -> None:
+def test_a_commit_of_which_nobody_hears_counts_once(study, server):
     """The database commits and the connection breaks before it can say so."""
     loaded = load_study(study)
     price = {"input": 10, "output": 10}
@@ -277,7 +273,7 @@ def test_a_commit_of_which_nobody_hears_counts_once(study, server) -> None:
     assert outcome.cost_usd == pytest.approx(sum(row["cost_usd"] for row in of_store(study, select(calls))))
 
 
-def test_a_model_that_runs_out_of_money_keeps_the_others_within_a_block(study, server) -> None:
+def test_a_model_that_runs_out_of_money_keeps_the_others_within_a_block(study, server):
     dear = "price: {input: 1000, output: 1000}, max_tokens: 10"
     with_models(
         study, remote("dear", server, dear), remote("cheap", server, "price: {input: 0.001, output: 0.001}")
@@ -294,7 +290,7 @@ def test_a_model_that_runs_out_of_money_keeps_the_others_within_a_block(study, s
 
 @pytest.mark.full
 @pytest.mark.postgres
-def test_a_run_on_postgresql_goes_on_after_kills(study, server, postgres_url, monkeypatch) -> None:
+def test_a_run_on_postgresql_goes_on_after_kills(study, server, postgres_url, monkeypatch):
     monkeypatch.setenv("WRODS_STORE", postgres_url)
     server.delay = 0.02
     with_models(study, remote("one", server), remote("two", server), budget="5 USD")
@@ -311,9 +307,7 @@ def test_a_run_on_postgresql_goes_on_after_kills(study, server, postgres_url, mo
 
 
 @pytest.mark.postgres
-def test_connections_that_break_in_the_midst_of_a_run_are_made_anew(
-    study, server, postgres_url, monkeypatch
-) -> None:
+def test_connections_that_break_in_the_midst_of_a_run_are_made_anew(study, server, postgres_url, monkeypatch):
     monkeypatch.setenv("WRODS_STORE", postgres_url)
     server.delay = 0.02
     with_models(study, remote("one", server), budget="5 USD")
@@ -335,7 +329,7 @@ def test_connections_that_break_in_the_midst_of_a_run_are_made_anew(
 
 @pytest.mark.full
 @pytest.mark.postgres
-def test_a_lease_whose_connection_broke_is_taken_anew_unless_another_run_has_it(postgres_url) -> None:
+def test_a_lease_whose_connection_broke_is_taken_anew_unless_another_run_has_it(postgres_url):
     engine = create_engine(
         postgres_url.replace("postgresql:", "postgresql+psycopg:"), isolation_level="AUTOCOMMIT"
     )
@@ -357,7 +351,7 @@ def test_a_lease_whose_connection_broke_is_taken_anew_unless_another_run_has_it(
         pass
 
 
-def test_reading_waits_for_the_database_too(study, server) -> None:
+def test_reading_waits_for_the_database_too(study, server):
     loaded = load_study(study)
     given = {"use": "openai:m", "base_url": server.url, "price": "free", "cache": False, "probe": False}
     with open_store(study) as store:

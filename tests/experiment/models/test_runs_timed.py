@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from pathlib import Path
 
 from analysis import load
 from experiment.checking import load_study
@@ -15,7 +14,7 @@ from tests.experiment.models.running import TRIALS, invoke, study, with_models
 __all__ = ["study"]
 
 
-def test_timed_sessions_say_so_in_the_table_and_count_no_trial_twice(study: Path, tmp_path: Path) -> None:
+def test_timed_sessions_say_so_in_the_table_and_count_no_trial_twice(study, tmp_path):
     with_models(study, 'r: {use: "baseline:random"}')
     for more in ((), ("--timing",)):
         done = invoke("run", study, *more)

@@ -48,7 +48,7 @@ def are_within_one_block(folder: Path, models: int, probed: int = 0) -> bool:
 
 
 @pytest.mark.full
-def test_a_model_that_is_slow_keeps_the_fast_one_within_a_block(study, server) -> None:
+def test_a_model_that_is_slow_keeps_the_fast_one_within_a_block(study, server):
     with ScriptedOpenAI(answer=lambda body: "No") as slow:
         slow.delay = 0.15
         with_models(study, remote("fast", server, "price: free"), remote("slow", slow, "price: free"))
@@ -66,7 +66,7 @@ def test_a_model_that_is_slow_keeps_the_fast_one_within_a_block(study, server) -
 
 
 @pytest.mark.full
-def test_when_one_model_fails_half_way_the_others_finish_their_block_and_stop(study, server) -> None:
+def test_when_one_model_fails_half_way_the_others_finish_their_block_and_stop(study, server):
     with ScriptedOpenAI(answer=lambda body: "No") as failing:
         failing.script.extend(["ok"] * 30 + ["401"] * 200)
         with_models(study, remote("good", server, "price: free"), remote("bad", failing, "price: free"))
@@ -86,7 +86,7 @@ def test_when_one_model_fails_half_way_the_others_finish_their_block_and_stop(st
         }
 
 
-def test_stored_trials_tell_what_the_rest_costs_and_the_record_what_was_spent(study, server) -> None:
+def test_stored_trials_tell_what_the_rest_costs_and_the_record_what_was_spent(study, server):
     with_models(study, remote("one", server), budget="40 USD")
     first = invoke("run", study, "--max-trials", "20", "--json")
     result = invoke("run", study)
@@ -104,7 +104,7 @@ def test_stored_trials_tell_what_the_rest_costs_and_the_record_what_was_spent(st
     assert begun["detail"]["versions"]["python"]
 
 
-def test_max_cost_binds_all_models_of_a_command_together(study, server) -> None:
+def test_max_cost_binds_all_models_of_a_command_together(study, server):
     with_models(study, remote("one", server), remote("two", server))
     result = invoke("run", study, "--max-cost", "0.02 USD", "--json")
     told = json.loads(result.stdout)["models"]
@@ -116,7 +116,7 @@ def test_max_cost_binds_all_models_of_a_command_together(study, server) -> None:
     assert sum(row["cost_usd"] for row in of_store(study, select(calls))) == pytest.approx(spent)
 
 
-def test_a_budget_binds_two_commands_at_the_same_time(study, server) -> None:
+def test_a_budget_binds_two_commands_at_the_same_time(study, server):
     server.delay = 0.01
     with_models(study, remote("one", server), remote("two", server), budget="0.03 USD")
     runs = [
@@ -133,7 +133,7 @@ def test_a_budget_binds_two_commands_at_the_same_time(study, server) -> None:
     assert spent.set_aside == pytest.approx(0) and spent.unknown == pytest.approx(0)
 
 
-def test_a_model_without_a_price_is_left_out_before_anything_is_sent(study, server) -> None:
+def test_a_model_without_a_price_is_left_out_before_anything_is_sent(study, server):
     with_models(
         study,
         'gpt: {use: "openai:gpt-of-nobody", base_url: "https://api.example.org/v1"}',
@@ -144,7 +144,7 @@ def test_a_model_without_a_price_is_left_out_before_anything_is_sent(study, serv
     assert result.exit_code == 1 and guesser["answered"] == TRIALS and "no price is known" in gpt["error"]
 
 
-def test_a_full_database_holds_the_run_up_and_costs_nothing(study, server) -> None:
+def test_a_full_database_holds_the_run_up_and_costs_nothing(study, server):
     """A page limit stands for a full disk; SQLite reports both alike."""
     loaded = load_study(study)
     given = {"use": "openai:m", "base_url": server.url, "price": "free", "cache": False, "probe": False}
@@ -181,7 +181,7 @@ def test_a_full_database_holds_the_run_up_and_costs_nothing(study, server) -> No
 
 
 @pytest.mark.full
-def test_local_models_take_turns_and_all_sessions_are_finished(study, plain_model, chat_model) -> None:
+def test_local_models_take_turns_and_all_sessions_are_finished(study, plain_model, chat_model):
     with_models(study, f'base: {{use: "hf:{plain_model}"}}', f'chat: {{use: "hf:{chat_model}"}}')
     result = invoke("run", study, "--json")
     told = json.loads(result.stdout)["models"]
@@ -197,7 +197,7 @@ def test_local_models_take_turns_and_all_sessions_are_finished(study, plain_mode
 @pytest.mark.full
 def test_local_models_that_do_not_fit_together_are_loaded_once_a_turn(
     study, plain_model, chat_model, monkeypatch
-) -> None:
+):
     """With four rounds there are five turns: who is last in a round is first in the next."""
     with_models(study, f'base: {{use: "hf:{plain_model}"}}', f'chat: {{use: "hf:{chat_model}"}}')
     monkeypatch.setattr(orchestrator.environment, "fit_together", lambda models: False)
@@ -215,7 +215,7 @@ def test_local_models_that_do_not_fit_together_are_loaded_once_a_turn(
     assert len(opened) == 2 + 5
 
 
-def test_tokens_are_bound_too(study, server) -> None:
+def test_tokens_are_bound_too(study, server):
     with_models(study, remote("one", server, "price: free"))
     result = invoke("run", study, "--max-tokens", "3000", "--json")
     (told,) = json.loads(result.stdout)["models"]

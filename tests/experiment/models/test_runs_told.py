@@ -38,7 +38,7 @@ def figures() -> list[RunStatus]:
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 160])
-def test_the_table_of_a_run_fits_every_terminal_with_its_numbers_whole(width) -> None:
+def test_the_table_of_a_run_fits_every_terminal_with_its_numbers_whole(width):
     console = Console(width=width, record=True, file=open(os.devnull, "w"))  # noqa: SIM115, PTH123
     console.print(table(figures(), width))
     lines = console.export_text().splitlines()
@@ -72,13 +72,13 @@ def test_the_table_of_a_run_fits_every_terminal_with_its_numbers_whole(width) ->
         (("--max-cost", "much"), "no amount of money"),
     ],
 )
-def test_options_that_would_do_nothing_are_refused_with_what_to_do(study, options, words) -> None:
+def test_options_that_would_do_nothing_are_refused_with_what_to_do(study, options, words):
     result = invoke("run", study, *options)
     assert result.exit_code == 2 and words in result.output and len(result.output.splitlines()) >= 2
     assert not (study / "study.db").exists()
 
 
-def test_a_dry_run_says_where_requests_go_and_that_a_probe_comes_first(study) -> None:
+def test_a_dry_run_says_where_requests_go_and_that_a_probe_comes_first(study):
     with_models(
         study,
         'api: {use: "openai:m", base_url: "http://127.0.0.1:9/v1"}',
@@ -89,7 +89,7 @@ def test_a_dry_run_says_where_requests_go_and_that_a_probe_comes_first(study) ->
     assert said.rstrip().endswith("Nothing was sent.") and not (study / "study.db").exists()
 
 
-def test_status_tells_a_run_that_sleeps_from_one_that_works(study) -> None:
+def test_status_tells_a_run_that_sleeps_from_one_that_works(study):
     assert invoke("run", study, "--max-trials", "10").exit_code == 0
     (row,) = of_store(study, runs.select())
     asleep = (datetime.now(UTC) - timedelta(minutes=5)).isoformat()
@@ -105,7 +105,7 @@ def test_status_tells_a_run_that_sleeps_from_one_that_works(study) -> None:
 
 @pytest.mark.full
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
-def test_a_terminal_shows_the_table_while_models_work_and_the_outcome_at_the_end(study, server) -> None:
+def test_a_terminal_shows_the_table_while_models_work_and_the_outcome_at_the_end(study, server):
     import pty
     import subprocess
 
@@ -133,7 +133,7 @@ def test_a_terminal_shows_the_table_while_models_work_and_the_outcome_at_the_end
     assert said.rindex("the one block of each list") < said.rindex("Next: wrods report")
 
 
-def test_answers_that_cannot_be_read_are_told_by_the_run_and_by_status(study) -> None:
+def test_answers_that_cannot_be_read_are_told_by_the_run_and_by_status(study):
     with ScriptedOpenAI(answer=lambda body: "I could not say.") as vague:
         with_models(study, remote("vague", vague))
         run = invoke("run", study, "--max-trials", "12")

@@ -44,7 +44,7 @@ def states(folder: Path) -> dict[str, int]:
     return told
 
 
-def test_prompts_that_are_too_long_are_asked_once_and_named_by_run_and_status(study, server) -> None:
+def test_prompts_that_are_too_long_are_asked_once_and_named_by_run_and_status(study, server):
     with_models(study, remote("m", server, PAID), budget="5 USD")
     server.always["Sunday"] = LONG
     first = invoke("run", study)
@@ -71,7 +71,7 @@ def test_prompts_that_are_too_long_are_asked_once_and_named_by_run_and_status(st
 
 
 @pytest.mark.full
-def test_other_errors_beside_them_are_asked_again_and_keep_the_exit_code(study, server) -> None:
+def test_other_errors_beside_them_are_asked_again_and_keep_the_exit_code(study, server):
     with_models(study, remote("m", server))
     server.always["Sunday"] = LONG
     server.always["captain"] = ("400", "flagged")
@@ -89,9 +89,7 @@ def test_other_errors_beside_them_are_asked_again_and_keep_the_exit_code(study, 
 
 
 @pytest.mark.full
-def test_what_was_too_long_is_asked_again_where_the_server_reads_more_or_settings_change(
-    study, server
-) -> None:
+def test_what_was_too_long_is_asked_again_where_the_server_reads_more_or_settings_change(study, server):
     with_models(study, remote("m", server))
     server.always["Sunday"] = LONG
     invoke("run", study)
@@ -111,7 +109,7 @@ def test_what_was_too_long_is_asked_again_where_the_server_reads_more_or_setting
 
 
 @pytest.mark.full
-def test_other_settings_ask_for_all(study, server) -> None:
+def test_other_settings_ask_for_all(study, server):
     with_models(study, remote("m", server, "price: free, max_tokens: 64"))
     server.always["Sunday"] = LONG
     invoke("run", study)
@@ -124,7 +122,7 @@ def test_other_settings_ask_for_all(study, server) -> None:
 
 
 @pytest.mark.full
-def test_a_run_that_is_killed_between_leaves_what_was_found_too_long(study, server) -> None:
+def test_a_run_that_is_killed_between_leaves_what_was_found_too_long(study, server):
     with_models(study, remote("m", server).replace("concurrency: 4", "concurrency: 1"))
     server.always["Sunday"] = LONG
     while invoke("run", study, "--max-trials", "17").exit_code == 0 and len(server.requests) < TRIALS:
@@ -133,7 +131,7 @@ def test_a_run_that_is_killed_between_leaves_what_was_found_too_long(study, serv
     assert len(server.requests) == TRIALS == len({json.dumps(one) for one in server.requests})
 
 
-def test_prompts_that_a_local_model_does_not_take_are_no_errors(tmp_path: Path, chat_model: Path) -> None:
+def test_prompts_that_a_local_model_does_not_take_are_no_errors(tmp_path, chat_model):
     pytest.importorskip("torch")
     model = tmp_path / "short"
     shutil.copytree(chat_model, model)

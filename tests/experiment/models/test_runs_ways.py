@@ -37,7 +37,7 @@ def local(folder: Path, more: str = "") -> str:
 
 
 @pytest.mark.full
-def test_timed_trials_run_alone_in_random_order_as_sessions_of_their_own(study, plain_model) -> None:
+def test_timed_trials_run_alone_in_random_order_as_sessions_of_their_own(study, plain_model):
     with_models(study, local(plain_model))
     untimed = run(study, "--max-trials", "8")
     told = run(study, "--timing", "--max-trials", "40")
@@ -58,7 +58,7 @@ def test_timed_trials_run_alone_in_random_order_as_sessions_of_their_own(study, 
 
 
 @pytest.mark.full
-def test_timed_requests_to_a_server_go_one_at_a_time_and_never_come_from_the_cache(study, server) -> None:
+def test_timed_requests_to_a_server_go_one_at_a_time_and_never_come_from_the_cache(study, server):
     with_models(study, f'api: {{use: "openai:m", base_url: "{server.url}"}}')
     run(study)
     server.requests.clear()
@@ -72,7 +72,7 @@ def test_timed_requests_to_a_server_go_one_at_a_time_and_never_come_from_the_cac
 
 
 @pytest.mark.full
-def test_a_self_test_says_for_each_level_how_far_company_and_order_move_answers(study, plain_model) -> None:
+def test_a_self_test_says_for_each_level_how_far_company_and_order_move_answers(study, plain_model):
     with_models(study, local(plain_model), 'guesser: {use: "baseline:random"}')
     result = invoke("run", study, "--self-test")
     assert result.exit_code == 0, result.output
@@ -83,7 +83,7 @@ def test_a_self_test_says_for_each_level_how_far_company_and_order_move_answers(
     assert not (study / "study.db").exists(), "a self-test stores nothing"
 
 
-def test_hidden_states_on_disk_belong_to_the_stored_trials(study, plain_model) -> None:
+def test_hidden_states_on_disk_belong_to_the_stored_trials(study, plain_model):
     with_models(study, local(plain_model), more="states: [last, regions]")
     told = run(study, "--max-trials", "20")
     folder = study / "states" / told["run_id"]
@@ -108,9 +108,7 @@ def small(
 
 
 @pytest.mark.full
-def test_a_conversation_goes_on_after_an_interruption_as_if_there_had_been_none(
-    make_study, plain_model
-) -> None:
+def test_a_conversation_goes_on_after_an_interruption_as_if_there_had_been_none(make_study, plain_model):
     model = f'm: {{use: "hf:{plain_model}"}}'
     whole = small(make_study, model, "context: session", "replicates: 2")
     assert run(whole)["left"] == 0
@@ -147,7 +145,7 @@ def human_session(study: Study, answers: Callable[[Any], str | None]) -> str:
         return store.write(store_all).result()
 
 
-def test_a_model_follows_a_person_and_its_answers_are_scored_as_likelihoods(make_study, plain_model) -> None:
+def test_a_model_follows_a_person_and_its_answers_are_scored_as_likelihoods(make_study, plain_model):
     study = make_study(small_models("context: teacher_forced", who=f'm: {{use: "hf:{plain_model}"}}'), READ)
     person = human_session(study, lambda trial: trial["steps"][-1]["labels"][0])
     told = run(study.folder)
@@ -162,7 +160,7 @@ def test_a_model_follows_a_person_and_its_answers_are_scored_as_likelihoods(make
     assert self_test.exit_code == 0 and "every level keeps its promise" in self_test.output, self_test.output
 
 
-def test_texts_are_unscrambled_first_and_a_restored_text_is_asked_for_once(make_study, server) -> None:
+def test_texts_are_unscrambled_first_and_a_restored_text_is_asked_for_once(make_study, server):
     server.answer = lambda body: "A"
     model = f'm: {{use: "openai:m", base_url: "{server.url}", probe: false, cache: false, strategy: unscramble_first}}'
     folder = small(make_study, model)
@@ -178,7 +176,7 @@ def test_texts_are_unscrambled_first_and_a_restored_text_is_asked_for_once(make_
     assert len(stored(folder)) == 8
 
 
-def test_a_thinking_model_is_judged_by_another_and_judged_once(make_study, server) -> None:
+def test_a_thinking_model_is_judged_by_another_and_judged_once(make_study, server):
     def answer(body: dict[str, Any]) -> str:
         asks_judge = "because" in body["messages"][-1]["content"]
         return "A" if asks_judge else "I rearrange the letters, because it may be either; the first it is."
@@ -198,7 +196,7 @@ def test_a_thinking_model_is_judged_by_another_and_judged_once(make_study, serve
 
 
 @pytest.mark.full
-def test_a_run_ends_when_its_minutes_are_over_and_the_next_goes_on(study, server) -> None:
+def test_a_run_ends_when_its_minutes_are_over_and_the_next_goes_on(study, server):
     server.delay = 1.0
     with_models(study, remote("api", server, "price: free"))
     result = invoke("run", study, "--max-minutes", "0.15", "--json")
@@ -209,9 +207,7 @@ def test_a_run_ends_when_its_minutes_are_over_and_the_next_goes_on(study, server
     assert run(study)["left"] == 0 and len(server.requests) == TRIALS
 
 
-def test_what_an_endpoint_gives_is_found_out_said_and_recorded_before_anything_is_asked(
-    study, server
-) -> None:
+def test_what_an_endpoint_gives_is_found_out_said_and_recorded_before_anything_is_asked(study, server):
     server.refuses = {"seed"}
     with_models(study, f'api: {{use: "openai:m", base_url: "{server.url}", price: {{input: 1, output: 1}}}}')
     result = invoke("run", study)
@@ -225,7 +221,7 @@ def test_what_an_endpoint_gives_is_found_out_said_and_recorded_before_anything_i
 
 
 @pytest.mark.full
-def test_a_server_that_does_not_answer_costs_its_model_the_run_and_the_others_nothing(study, server) -> None:
+def test_a_server_that_does_not_answer_costs_its_model_the_run_and_the_others_nothing(study, server):
     gone = 'gone: {use: "openai:m", base_url: "http://127.0.0.1:9/v1"}'
     with_models(study, gone, remote("here", server, "price: free"))
     result = invoke("run", study, "--json")
@@ -236,7 +232,7 @@ def test_a_server_that_does_not_answer_costs_its_model_the_run_and_the_others_no
     assert [row["detail"]["reader"] for row in actions] == ["here"]
 
 
-def test_the_way_a_local_model_computes_is_recorded_before_the_run_ends(study, plain_model) -> None:
+def test_the_way_a_local_model_computes_is_recorded_before_the_run_ends(study, plain_model):
     with_models(study, local(plain_model))
     result = invoke("run", study, "--max-trials", "5")
     assert "base: computes" in result.stderr and "from plain passes" in result.stderr
@@ -244,16 +240,14 @@ def test_the_way_a_local_model_computes_is_recorded_before_the_run_ends(study, p
     assert row["detail"]["parity"]["checked"] > 0 and row["detail"]["reader"] == "base"
 
 
-def test_a_study_with_the_former_level_stable_opens_and_check_names_what_is_done_instead(
-    study, plain_model
-) -> None:
+def test_a_study_with_the_former_level_stable_opens_and_check_names_what_is_done_instead(study, plain_model):
     with_models(study, local(plain_model), more="determinism: stable")
     told = invoke("check", study)
     assert told.exit_code == 0 and "base will be computed with exact" in told.output
 
 
 @pytest.mark.full
-def test_stable_numbers_do_not_depend_on_where_a_run_was_interrupted(study, plain_model, tmp_path) -> None:
+def test_stable_numbers_do_not_depend_on_where_a_run_was_interrupted(study, plain_model, tmp_path):
     with_models(study, local(plain_model), more="determinism: stable")
     other = tmp_path / "whole"
     import shutil
@@ -271,7 +265,7 @@ def test_stable_numbers_do_not_depend_on_where_a_run_was_interrupted(study, plai
     assert len(of_store(study, select(calls))) == len(numbers[0]), "what was only company is stored once"
 
 
-def test_a_server_is_kept_busy_though_blocks_are_small(tmp_path) -> None:
+def test_a_server_is_kept_busy_though_blocks_are_small(tmp_path):
     """Replies make room for the next trials at once: nothing waits for the end of a block."""
     from tests.experiment.models.running import study_in
 

@@ -87,9 +87,7 @@ def said_of(trial: dict[str, Any]) -> str:
     return f"about {trial['item_id']}" if is_intact else f"perhaps {trial['item_id']}"
 
 
-def test_an_answer_is_compared_with_the_same_models_answer_about_the_intact_text(
-    study, store, encoder
-) -> None:
+def test_an_answer_is_compared_with_the_same_models_answer_about_the_intact_text(study, store, encoder):
     run(study, store, said_of, reader="m")
     run(study, store, lambda trial: "the same", reader="n")
     embedder = Embedder(embedding_settings(study))
@@ -106,7 +104,7 @@ def test_an_answer_is_compared_with_the_same_models_answer_about_the_intact_text
             assert similarity == pytest.approx(float(np.dot(one, other)), abs=1e-5)
 
 
-def test_answers_about_different_intact_texts_are_the_floor_of_each_reader(study, store, encoder) -> None:
+def test_answers_about_different_intact_texts_are_the_floor_of_each_reader(study, store, encoder):
     run(study, store, said_of, reader="m")
     run(study, store, lambda trial: "the same", reader="n")
     outcome = compare_texts(study, store, Embedder(embedding_settings(study)))
@@ -121,13 +119,13 @@ def test_answers_about_different_intact_texts_are_the_floor_of_each_reader(study
     assert "answers of n about different intact texts: 1.000" in "\n".join(told(outcome))
 
 
-def test_shown_texts_are_compared_with_intact_ones_by_condition(study, store, encoder) -> None:
+def test_shown_texts_are_compared_with_intact_ones_by_condition(study, store, encoder):
     shown = compare_texts(study, store, Embedder(embedding_settings(study))).texts.shown
     assert shown["intact"] == pytest.approx([1, 1], abs=1e-5) and len(shown["scrambled"]) == 2
     assert max(shown["scrambled"]) < 0.999
 
 
-def test_the_floor_is_the_cosine_of_different_items_intact(study, encoder) -> None:
+def test_the_floor_is_the_cosine_of_different_items_intact(study, encoder):
     embedder = Embedder(ModelSettings(f"hf:{encoder}"))
     found = nearness(embedder, shown_texts(study.items))
     texts = {one.item: one.intact for one in shown_texts(study.items)}
@@ -138,7 +136,7 @@ def test_the_floor_is_the_cosine_of_different_items_intact(study, encoder) -> No
     assert again.unrelated == [] and again.pairs == 0, "one item has no other one"
 
 
-def test_whole_prompts_are_kept_until_the_items_or_the_model_change(study, store) -> None:
+def test_whole_prompts_are_kept_until_the_items_or_the_model_change(study, store):
     def kept(*options: str) -> dict[str, Any]:
         done = CliRunner().invoke(main, ["score", str(study.folder), "--similarity", *options])
         assert done.exit_code == 0, done.output
@@ -157,7 +155,7 @@ def test_whole_prompts_are_kept_until_the_items_or_the_model_change(study, store
 @pytest.mark.parametrize("published", [True, False])
 def test_a_reply_without_an_answer_is_the_placeholder_only_where_scored_as_published(
     study, store, encoder, monkeypatch, published
-) -> None:
+):
     monkeypatch.setattr(type(study), "published", property(lambda self: ("scoring",) if published else ()))
     run(
         study,
@@ -175,7 +173,7 @@ def test_a_reply_without_an_answer_is_the_placeholder_only_where_scored_as_publi
         assert values == pytest.approx([float(one @ other)] * 2, abs=1e-5)
 
 
-def test_similarities_stand_beside_and_change_no_verdict(study, store) -> None:
+def test_similarities_stand_beside_and_change_no_verdict(study, store):
     run(study, store, said_of, reader="m")
 
     def tables() -> list[Any]:
@@ -193,7 +191,7 @@ def test_similarities_stand_beside_and_change_no_verdict(study, store) -> None:
     assert tables() == before
 
 
-def test_the_command_prints_means_and_each_answer(study, store) -> None:
+def test_the_command_prints_means_and_each_answer(study, store):
     run(study, store, said_of, reader="m")
     done = CliRunner().invoke(main, ["score", str(study.folder), "--similarity", "--json"])
     assert done.exit_code == 0, done.output
@@ -214,7 +212,7 @@ def test_the_command_prints_means_and_each_answer(study, store) -> None:
     assert done.exit_code == 2
 
 
-def test_without_an_embedding_model_the_study_is_told_to_name_one(tmp_path: Path, encoder: Path) -> None:
+def test_without_an_embedding_model_the_study_is_told_to_name_one(tmp_path, encoder):
     with pytest.raises(UserError, match="names no model that turns texts into vectors"):
         embedding_settings(written(tmp_path, "replicates: 1"))
 
@@ -230,9 +228,7 @@ def test_without_an_embedding_model_the_study_is_told_to_name_one(tmp_path: Path
         ('{use: "openai:e", temperature: 0}', "temperature is not a setting"),
     ],
 )
-def test_what_an_embedding_model_cannot_be_is_said_with_its_line(
-    tmp_path: Path, given: str, said: str
-) -> None:
+def test_what_an_embedding_model_cannot_be_is_said_with_its_line(tmp_path, given, said):
     with pytest.raises(UserError) as fault:
         written(tmp_path, f"embeddings: {given}")
     assert said in str(fault.value) and "study.yaml, line 8" in str(fault.value)

@@ -41,7 +41,7 @@ def named(study: Path, server: Any) -> Path:
     return study
 
 
-def test_sessions_that_were_set_aside_are_named_and_not_counted(named: Path) -> None:
+def test_sessions_that_were_set_aside_are_named_and_not_counted(named):
     assert invoke("run", named, "--max-trials", "20").exit_code == 0
     edit(named, "temperature: 0,", "temperature: 0.7,")
     assert invoke("run", named, "--if-changed", "set_aside").exit_code == 0
@@ -53,14 +53,14 @@ def test_sessions_that_were_set_aside_are_named_and_not_counted(named: Path) -> 
     assert "excluded, not counted above: 4 sessions with 20 trials (superseded by" in said
 
 
-def test_planned_models_without_a_run_are_listed(study: Path, server: Any) -> None:
+def test_planned_models_without_a_run_are_listed(study, server):
     with_models(study, remote("m", server, "price: free"), remote("later", server, "price: free"))
     assert invoke("run", study, "--model", "m", "--max-trials", "5").exit_code in (0, 1)
     assert told(study)["not_run"] == ["later"]
     assert "later: planned, not run yet" in invoke("status", study).output
 
 
-def test_an_excluded_trial_is_taken_from_what_counts(named: Path) -> None:
+def test_an_excluded_trial_is_taken_from_what_counts(named):
     assert invoke("run", named).exit_code == 0
     first = stored(named)[0]
     with open_store(named) as store:
@@ -79,7 +79,7 @@ def test_an_excluded_trial_is_taken_from_what_counts(named: Path) -> None:
     assert one["excluded"] == {"a power cut": {"sessions": 0, "trials": 1}}
 
 
-def test_trials_that_brought_no_answer_are_counted_until_they_have_one(named: Path, server: Any) -> None:
+def test_trials_that_brought_no_answer_are_counted_until_they_have_one(named, server):
     server.always["Sunday"] = "400"
     assert invoke("run", named).exit_code == 1
     failed = TRIALS - len(stored(named))
@@ -92,7 +92,7 @@ def test_trials_that_brought_no_answer_are_counted_until_they_have_one(named: Pa
     assert told(named)["readers"][0]["unanswered"] == {}
 
 
-def test_a_killed_run_is_told_with_all_that_it_stored(named: Path, server: Any) -> None:
+def test_a_killed_run_is_told_with_all_that_it_stored(named, server):
     server.delay = 0.05
     process = begin("run", named)
     wait_until(lambda: len(server.requests) >= 40)
@@ -110,7 +110,7 @@ def test_a_killed_run_is_told_with_all_that_it_stored(named: Path, server: Any) 
     assert "was killed" in said and f": {count} of {TRIALS} trials" in said
 
 
-def test_what_a_killed_run_held_is_told_with_the_way_to_have_it_back(study: Path, server: Any) -> None:
+def test_what_a_killed_run_held_is_told_with_the_way_to_have_it_back(study, server):
     with_models(study, remote("one", server), budget="5 USD")
     server.delay = HELD_S
     process = begin("run", study)

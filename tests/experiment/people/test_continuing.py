@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
@@ -28,9 +27,7 @@ def stored(site: Any) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("more", [{}, {"take": True}, {"take": True, "pin": "0000"}, {"pin": None}])
-def test_a_known_platform_id_alone_never_returns_a_session_or_token(
-    recruiting: Callable[..., Any], prolific: dict[str, str], more: dict[str, Any]
-) -> None:
+def test_a_known_platform_id_alone_never_returns_a_session_or_token(recruiting, prolific, more):
     site = recruiting("prolific")
     person = site.begin(platform=prolific)
     person.answer(0)
@@ -50,9 +47,7 @@ STATES = (
 )
 
 
-def test_a_known_id_alone_is_told_the_same_however_it_stands_with_its_session(
-    recruiting: Callable[..., Any], prolific: dict[str, str]
-) -> None:
+def test_a_known_id_alone_is_told_the_same_however_it_stands_with_its_session(recruiting, prolific):
     site = recruiting("prolific", if_interrupted="{then: resume, within: 10 min}")
     person = site.begin(platform=prolific)
     person.answer(0)
@@ -81,7 +76,7 @@ def person_uuid(site: Any, person: Any) -> str:
     return str(row["client_uuid"])
 
 
-def test_a_number_alone_is_told_the_same_however_it_stands_with_its_session(site: Any) -> None:
+def test_a_number_alone_is_told_the_same_however_it_stands_with_its_session(site):
     site.begin(participant="17").answer(0)
     told = set()
     for state in STATES:
@@ -94,9 +89,7 @@ def test_a_number_alone_is_told_the_same_however_it_stands_with_its_session(site
     assert status == 403 and "researchers" in text
 
 
-def test_the_same_browser_goes_on_by_its_token_or_by_what_it_asked_under(
-    recruiting: Callable[..., Any], prolific: dict[str, str]
-) -> None:
+def test_the_same_browser_goes_on_by_its_token_or_by_what_it_asked_under(recruiting, prolific):
     site = recruiting("prolific")
     token = str(uuid.uuid4())
     person = site.begin(platform=prolific, client_uuid=token)
@@ -107,7 +100,7 @@ def test_the_same_browser_goes_on_by_its_token_or_by_what_it_asked_under(
     assert (reload.status, reload.body["done"]) == (200, [[0, 1]])
 
 
-def test_a_personal_link_goes_on_in_another_browser(recruiting: Callable[..., Any]) -> None:
+def test_a_personal_link_goes_on_in_another_browser(recruiting):
     site = recruiting("link", {})
     made = site.store.write(
         lambda c: invite(c, "small", ["ada"], base_url="https://x.org", days=None)
@@ -117,9 +110,7 @@ def test_a_personal_link_goes_on_in_another_browser(recruiting: Callable[..., An
     assert site.begin(platform={"invitation": token}).session_id == first.session_id
 
 
-def test_a_lab_served_in_public_sends_people_to_the_researchers_not_to_a_pin(
-    make_study: Any, serve_study: Any
-) -> None:
+def test_a_lab_served_in_public_sends_people_to_the_researchers_not_to_a_pin(make_study, serve_study):
     site = serve_study(make_study(), config={"public_url": "https://study.example"})
     site.begin(participant="17")
     told = site.opening(participant="17", pin="0000")
@@ -138,7 +129,7 @@ def resume_link(site: Any, visitor: Visitor, person: Any) -> dict[str, str]:
     return {name: values[0] for name, values in parse_qs(urlsplit(address[0]).query).items()}
 
 
-def test_an_experimenter_s_link_continues_a_session_once(site: Any, visit: Callable[[str], Visitor]) -> None:
+def test_an_experimenter_s_link_continues_a_session_once(site, visit):
     person = site.begin(participant="17")
     person.answer(0)
     assistant = visit("ben")
@@ -159,9 +150,7 @@ def test_an_experimenter_s_link_continues_a_session_once(site: Any, visit: Calla
     assert "made a link to continue" in visit("ada").get("/admin/small/audit").text
 
 
-def test_a_resume_link_is_no_pass_for_anything_else_and_grows_old(
-    site: Any, visit: Callable[[str], Visitor], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_resume_link_is_no_pass_for_anything_else_and_grows_old(site, visit, monkeypatch):
     person, other = site.begin(participant="17"), site.make_pass("pilot")
     link = resume_link(site, visit("ben"), person)
     assert site.opening(**{"pass": link["resume"]}).status == 403
@@ -171,7 +160,7 @@ def test_a_resume_link_is_no_pass_for_anything_else_and_grows_old(
     assert site.opening(platform=link).status == 403
 
 
-def test_a_session_that_has_ended_gets_no_link(site: Any, visit: Callable[[str], Visitor]) -> None:
+def test_a_session_that_has_ended_gets_no_link(site, visit):
     person = site.begin(participant="17")
     person.event("consent", person.agreement)
     person.event("stop", {"then": "keep"})
@@ -182,9 +171,7 @@ def test_a_session_that_has_ended_gets_no_link(site: Any, visit: Callable[[str],
 
 
 @pytest.mark.parametrize("kind", ["none", "forged", "pilot", "of another study", "old"])
-def test_nobody_posts_a_simulated_session_without_the_pass(
-    site: Any, kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nobody_posts_a_simulated_session_without_the_pass(site, kind, monkeypatch):
     passes = site.app.extensions["wrods"].passes
     given = {
         "none": None,
@@ -201,7 +188,7 @@ def test_nobody_posts_a_simulated_session_without_the_pass(
     assert stored(site) == []
 
 
-def test_a_pass_does_not_make_a_pilot_of_a_person_or_a_person_of_a_reader(site: Any) -> None:
+def test_a_pass_does_not_make_a_pilot_of_a_person_or_a_person_of_a_reader(site):
     site.begin(**{"simulated": True, "pass": site.make_pass("simulated"), "participant": "17", "pin": PIN})
     site.begin(**{"pass": site.make_pass("pilot"), "participant": "17"})
     site.begin(**{"pass": site.make_pass("simulated"), "participant": "17"})

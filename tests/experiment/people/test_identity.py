@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -30,7 +29,7 @@ def keys(site: Any) -> list[str]:
     return [row["person_key"] for row in rows(site).values()]
 
 
-def test_every_person_gets_a_key_that_nobody_outside_can_name(site: Any) -> None:
+def test_every_person_gets_a_key_that_nobody_outside_can_name(site):
     for number in ("P001", "0" * 32, "person_key"):
         site.begin(participant=number)
     site.begin(**{"simulated": True, "pass": site.make_pass("simulated")})
@@ -41,7 +40,7 @@ def test_every_person_gets_a_key_that_nobody_outside_can_name(site: Any) -> None
 
 
 @pytest.mark.parametrize("again", ["interrupted", "declined"])
-def test_a_person_known_by_number_keeps_key_and_number_in_another_session(site: Any, again: str) -> None:
+def test_a_person_known_by_number_keeps_key_and_number_in_another_session(site, again):
     first = site.begin(participant="17")
     site.store.write(lambda c: c.execute(update(sessions).values(state=again)) and None).result()
     second = site.begin(participant="17")
@@ -51,9 +50,7 @@ def test_a_person_known_by_number_keeps_key_and_number_in_another_session(site: 
     assert {row["reader"] for row in told.values()} == {"17"}
 
 
-def test_a_person_known_by_a_platform_keeps_key_and_number_in_another_session(
-    recruiting: Callable[..., Any], prolific: dict[str, str]
-) -> None:
+def test_a_person_known_by_a_platform_keeps_key_and_number_in_another_session(recruiting, prolific):
     site = recruiting("prolific")
     first = site.begin(platform=prolific)
     site.begin(platform=prolific | {"PROLIFIC_PID": prolific_id("somebody else")})
@@ -71,9 +68,7 @@ def test_a_person_known_by_a_platform_keeps_key_and_number_in_another_session(
     assert len(set(keys(site))) == 2
 
 
-def test_an_assigned_number_is_one_that_nobody_has_under_any_name(
-    recruiting: Callable[..., Any],
-) -> None:
+def test_an_assigned_number_is_one_that_nobody_has_under_any_name(recruiting):
     site = recruiting("link", {})
 
     def earlier(connection: Any) -> None:
@@ -91,7 +86,7 @@ def test_an_assigned_number_is_one_that_nobody_has_under_any_name(
 
 
 @pytest.mark.parametrize("typed", ["T001", "S001", "restorer", "P007", "17"])
-def test_a_typed_number_that_is_another_session_s_is_refused(site: Any, typed: str) -> None:
+def test_a_typed_number_that_is_another_session_s_is_refused(site, typed):
     site.begin(**{"pass": site.make_pass("pilot")})
     site.begin(**{"simulated": True, "pass": site.make_pass("simulated")})
     person = site.begin(participant="18")
@@ -110,7 +105,7 @@ def test_a_typed_number_that_is_another_session_s_is_refused(site: Any, typed: s
 
 
 @pytest.mark.parametrize("odd", ["P²", "P³", "T¹"])
-def test_no_number_of_an_earlier_version_keeps_others_from_getting_one(site: Any, odd: str) -> None:
+def test_no_number_of_an_earlier_version_keeps_others_from_getting_one(site, odd):
     person = site.begin()
 
     def older(connection: Any) -> str:
@@ -122,7 +117,7 @@ def test_no_number_of_an_earlier_version_keeps_others_from_getting_one(site: Any
 
 
 @pytest.mark.parametrize("odd", ["P²", "P٣", "T¹", "P" + "9" * 40, "P1x"])
-def test_no_typed_number_keeps_others_from_getting_one(site: Any, odd: str) -> None:
+def test_no_typed_number_keeps_others_from_getting_one(site, odd):
     site.begin(participant=odd)
     site.begin(**{"pass": site.make_pass("pilot")})
     with site.store.read() as connection:
@@ -132,16 +127,14 @@ def test_no_typed_number_keeps_others_from_getting_one(site: Any, odd: str) -> N
     assert site.store.write(lambda c: next_reader(c, "small")).result().startswith("P")
 
 
-def test_a_laboratory_s_session_needs_a_number(site: Any) -> None:
+def test_a_laboratory_s_session_needs_a_number(site):
     for number in (None, ""):
         assert site.opening(participant=number).status == 400
     assert rows(site) == {}
 
 
 @pytest.mark.parametrize("recruit", ["prolific", "sona", "mturk", "link"])
-def test_only_a_laboratory_takes_numbers_from_links_and_requests(
-    recruiting: Callable[..., Any], recruit: str
-) -> None:
+def test_only_a_laboratory_takes_numbers_from_links_and_requests(recruiting, recruit):
     site = recruiting(recruit, {})
     links = {
         "prolific": {"PROLIFIC_PID": prolific_id("a")},
@@ -175,7 +168,7 @@ def of_two_people_with_one_number(store: Store, plan: dict[str, Any]) -> dict[st
     return store.write(write).result()
 
 
-def test_a_number_that_fits_two_people_erases_nobody_and_shows_both(make_study: Any, site: Any) -> None:
+def test_a_number_that_fits_two_people_erases_nobody_and_shows_both(make_study, site):
     person = site.begin(participant="99")
     folder = site.service.folder
     with site.store.read() as connection:
@@ -203,7 +196,7 @@ def test_a_number_that_fits_two_people_erases_nobody_and_shows_both(make_study: 
     assert again.exit_code == 0 and set(rows(site)) == {person.session_id}
 
 
-def test_a_person_withdraws_with_every_session_however_they_are_found(site: Any) -> None:
+def test_a_person_withdraws_with_every_session_however_they_are_found(site):
     first = site.begin(participant="17", station="Station 01")
     site.store.write(lambda c: c.execute(update(sessions).values(state="interrupted")) and None).result()
     second = site.begin(participant="17", station="Station 02")
@@ -219,7 +212,7 @@ def test_a_person_withdraws_with_every_session_however_they_are_found(site: Any)
             assert {one.session_id for one in found} == {first.session_id, second.session_id}
 
 
-def test_two_people_at_one_station_at_one_moment_are_told_apart(site: Any) -> None:
+def test_two_people_at_one_station_at_one_moment_are_told_apart(site):
     for number in ("17", "18"):
         site.begin(participant=number, station="Station 01").answer(0)
     with site.store.read() as connection:
@@ -232,9 +225,7 @@ def test_two_people_at_one_station_at_one_moment_are_told_apart(site: Any) -> No
     assert {one.reader for one in several.value.found} == {"17", "18"}
 
 
-def test_withdrawing_p001_leaves_the_invitation_of_somebody_called_p001(
-    recruiting: Callable[..., Any],
-) -> None:
+def test_withdrawing_p001_leaves_the_invitation_of_somebody_called_p001(recruiting):
     site = recruiting("link", {})
     person = site.begin()
     named = {"study": "small", "token_hash": "h", "participant": "P001", "created_at": "t"}
@@ -244,7 +235,7 @@ def test_withdrawing_p001_leaves_the_invitation_of_somebody_called_p001(
         assert connection.scalars(select(invitations.c.participant)).all() == ["P001"]
 
 
-def test_an_older_database_keeps_its_rows_and_gets_keys(make_study: Any, serve_study: Any) -> None:
+def test_an_older_database_keeps_its_rows_and_gets_keys(make_study, serve_study):
     study = make_study()
     site = serve_study(study)
     person = site.begin(participant="99")

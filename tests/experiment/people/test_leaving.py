@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -64,7 +63,7 @@ def agree(person: Any) -> None:
         ({}, 400),
     ],
 )
-def test_an_agreement_names_the_text_that_was_shown(site: Any, detail: dict[str, Any], status: int) -> None:
+def test_an_agreement_names_the_text_that_was_shown(site, detail, status):
     person = site.begin()
     shown = person.agreement["version"]
     told = person.event("consent", detail)
@@ -82,7 +81,7 @@ def test_an_agreement_names_the_text_that_was_shown(site: Any, detail: dict[str,
     assert [one["detail"]["version"] for one in consents] == [shown]
 
 
-def test_a_session_of_a_version_whose_plans_named_no_text_can_still_agree(site: Any) -> None:
+def test_a_session_of_a_version_whose_plans_named_no_text_can_still_agree(site):
     person = site.begin()
     plan = {"screens": [{"kind": "consent", "html": "", "text": ""}]}
     row = {"study": "small", "token_hash": "h", "plan": plan, "reader_kind": "human"}
@@ -91,9 +90,7 @@ def test_a_session_of_a_version_whose_plans_named_no_text_can_still_agree(site: 
     assert site.store.write(event_operation(live, body, lambda *_: None)).result().told == "stored"
 
 
-def test_who_declines_leaves_a_count_and_nothing_else(
-    recruiting: Callable[..., Any], prolific: dict[str, str]
-) -> None:
+def test_who_declines_leaves_a_count_and_nothing_else(recruiting, prolific):
     site = recruiting("prolific", privacy="{keep_ip_address: true}")
     for number in (1, 2):
         person = site.begin(platform=prolific)
@@ -111,7 +108,7 @@ def test_who_declines_leaves_a_count_and_nothing_else(
         assert [person.finish(0).status, person.event("blur").status, person.answer(0).status] == [404] * 3
 
 
-def test_a_declined_personal_link_can_be_opened_again(recruiting: Callable[..., Any]) -> None:
+def test_a_declined_personal_link_can_be_opened_again(recruiting):
     site = recruiting("link", {})
     (made,) = site.store.write(
         lambda connection: invite(connection, "small", ["Ada"], base_url="http://localhost", days=7)
@@ -125,9 +122,7 @@ def test_a_declined_personal_link_can_be_opened_again(recruiting: Callable[..., 
 
 
 @pytest.mark.parametrize("reader", [{"simulated": True}, {}])
-def test_only_people_who_would_have_counted_are_counted_as_decliners(
-    site: Any, serve_study: Any, make_study: Any, reader: dict[str, Any]
-) -> None:
+def test_only_people_who_would_have_counted_are_counted_as_decliners(site, serve_study, make_study, reader):
     served = site if reader else serve_study(make_study(name="pilot"), is_pilot=True)
     if reader:
         reader = reader | {"pass": site.make_pass("simulated")}
@@ -137,7 +132,7 @@ def test_only_people_who_would_have_counted_are_counted_as_decliners(
         assert connection.execute(select(sessions)).all() == []
 
 
-def test_decliners_of_earlier_databases_are_counted_with_those_of_today(site: Any) -> None:
+def test_decliners_of_earlier_databases_are_counted_with_those_of_today(site):
     old, new = site.begin(), site.begin()
     site.store.write(
         lambda connection: connection.execute(
@@ -149,7 +144,7 @@ def test_decliners_of_earlier_databases_are_counted_with_those_of_today(site: An
         assert number_of(connection, "small") == 2
 
 
-def test_who_takes_an_agreement_back_is_withdrawn_like_anybody_who_took_part(site: Any) -> None:
+def test_who_takes_an_agreement_back_is_withdrawn_like_anybody_who_took_part(site):
     person = site.begin()
     agree(person)
     assert person.event("consent", {"agreed": False}).body == {"erased": True}
@@ -158,7 +153,7 @@ def test_who_takes_an_agreement_back_is_withdrawn_like_anybody_who_took_part(sit
         assert WITHDRAWN in connection.scalars(select(audit.c.action)).all()
 
 
-def test_who_stops_and_keeps_has_an_ended_session_with_all_its_answers(site: Any) -> None:
+def test_who_stops_and_keeps_has_an_ended_session_with_all_its_answers(site):
     person = site.begin(participant="7")
     agree(person)
     person.answer(1)
@@ -172,7 +167,7 @@ def test_who_stops_and_keeps_has_an_ended_session_with_all_its_answers(site: Any
         assert queries.done_keys(connection, person.session_id) == [(1, 1)]
 
 
-def test_who_stops_and_deletes_is_erased_at_once_and_leaves_a_tombstone(site: Any) -> None:
+def test_who_stops_and_deletes_is_erased_at_once_and_leaves_a_tombstone(site):
     other, person = site.begin(participant="6"), site.begin(participant="7")
     agree(person)
     person.answer(0)
@@ -188,7 +183,7 @@ def test_who_stops_and_deletes_is_erased_at_once_and_leaves_a_tombstone(site: An
     assert person.event("stop", {"then": "delete"}).status == 404, "asking again finds nothing"
 
 
-def test_deletion_needs_the_session_s_own_token(site: Any) -> None:
+def test_deletion_needs_the_session_s_own_token(site):
     mine, theirs = site.begin(), site.begin()
     mine.answer(1)
     theirs.base = mine.base
@@ -197,7 +192,7 @@ def test_deletion_needs_the_session_s_own_token(site: Any) -> None:
     assert [state for state, _ in states(site)] == ["started", "started"]
 
 
-def test_bytes_of_deleted_answers_leave_database_and_backups_in_the_background(site: Any) -> None:
+def test_bytes_of_deleted_answers_leave_database_and_backups_in_the_background(site):
     person = site.begin()
     agree(person)
     person.answer(1, response_raw="a very particular answer")
@@ -208,9 +203,7 @@ def test_bytes_of_deleted_answers_leave_database_and_backups_in_the_background(s
     assert b"a very particular answer" not in bytes_of(site)
 
 
-def test_deleted_answers_leave_the_files_when_a_server_that_was_killed_runs_again(
-    site: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_deleted_answers_leave_the_files_when_a_server_that_was_killed_runs_again(site, monkeypatch):
     person = site.begin()
     agree(person)
     person.answer(1, response_raw="a very particular answer")
@@ -224,7 +217,7 @@ def test_deleted_answers_leave_the_files_when_a_server_that_was_killed_runs_agai
     assert b"a very particular answer" not in bytes_of(site)
 
 
-def test_who_declined_does_not_come_back_with_a_backup_made_by_hand(site: Any, tmp_path: Path) -> None:
+def test_who_declined_does_not_come_back_with_a_backup_made_by_hand(site, tmp_path):
     person = site.begin(participant="a-very-particular-person")
     folder = site.service.folder
     drawer = tmp_path / "drawer"
@@ -240,7 +233,7 @@ def test_who_declined_does_not_come_back_with_a_backup_made_by_hand(site: Any, t
     discard(checked.ready)
 
 
-def test_whoever_has_neither_agreed_nor_declined_is_in_no_export(site: Any, tmp_path: Path) -> None:
+def test_whoever_has_neither_agreed_nor_declined_is_in_no_export(site, tmp_path):
     waiting, agreed = site.begin(participant="6"), site.begin(participant="7")
     agree(agreed)
     agreed.answer(0)
@@ -252,7 +245,7 @@ def test_whoever_has_neither_agreed_nor_declined_is_in_no_export(site: Any, tmp_
     assert agreed.session_id in exported and waiting.session_id not in exported
 
 
-def test_a_finished_session_can_be_deleted_by_its_own_page(site: Any) -> None:
+def test_a_finished_session_can_be_deleted_by_its_own_page(site):
     person = site.begin()
     for index in range(5):
         person.answer(index)
@@ -263,8 +256,8 @@ def test_a_finished_session_can_be_deleted_by_its_own_page(site: Any) -> None:
 
 @pytest.mark.parametrize(("until", "status"), [(LATER, 201), (EARLIER, 409)])
 def test_deletion_after_the_end_holds_to_the_day_that_the_study_states(
-    make_study: Any, serve_study: Any, until: str, status: int
-) -> None:
+    make_study, serve_study, until, status
+):
     study = make_study(("seed: 7\n", f"seed: 7\nparticipants: {{withdraw_until: {until}}}\n"))
     site = serve_study(study)
     ended, running = site.begin(), site.begin()
@@ -279,7 +272,7 @@ def test_deletion_after_the_end_holds_to_the_day_that_the_study_states(
     assert running.event("stop", {"then": "delete"}).status == 201, "who is still in it can always leave"
 
 
-def test_a_session_left_on_the_consent_screen_is_forgotten_and_counted(site: Any) -> None:
+def test_a_session_left_on_the_consent_screen_is_forgotten_and_counted(site):
     left, fresh, agreed, answered, ended = (site.begin() for _ in range(5))
     agree(agreed)
     ended.event("device", {"passed": False, "missed": ["width"]})
@@ -299,7 +292,7 @@ def test_a_session_left_on_the_consent_screen_is_forgotten_and_counted(site: Any
     assert left.answer(1).status == 404
 
 
-def test_dashboard_status_and_export_count_those_who_declined(make_study: Any, serve_study: Any) -> None:
+def test_dashboard_status_and_export_count_those_who_declined(make_study, serve_study):
     study = make_study()
     site = serve_study(study)
     site.begin().event("consent", {"agreed": False})
@@ -314,9 +307,7 @@ def test_dashboard_status_and_export_count_those_who_declined(make_study: Any, s
 
 
 @pytest.mark.parametrize(("then", "counted_as"), [("keep", "undecided"), ("delete", "declined")])
-def test_who_stops_before_agreeing_leaves_a_count_and_no_tombstone(
-    site: Any, then: str, counted_as: str
-) -> None:
+def test_who_stops_before_agreeing_leaves_a_count_and_no_tombstone(site, then, counted_as):
     person = site.begin(participant="a-very-particular-person")
     assert person.event("stop", {"then": then}).body == {"erased": True}
     left = everything_in(site)

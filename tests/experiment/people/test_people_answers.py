@@ -29,7 +29,7 @@ def kinds_of_events(site: Any) -> list[str]:
         return [event["kind"] for event in q.all_events(connection)]
 
 
-def test_a_session_runs_from_start_to_completion_code_whatever_is_sent_twice_or_too_late(site: Any) -> None:
+def test_a_session_runs_from_start_to_completion_code_whatever_is_sent_twice_or_too_late(site):
     person = site.begin(participant="17")
     assert person.status == 201 and person.event("consent", person.agreement).status == 201
     beyond = person.payload(1) | {"trial_index": 5}
@@ -62,9 +62,7 @@ def test_a_session_runs_from_start_to_completion_code_whatever_is_sent_twice_or_
     assert site.opening(participant="17", pin=PIN).status == 409, "everybody takes part once"
 
 
-def test_the_sessions_at_hand_are_bounded_by_their_trials_and_none_is_lost(
-    site: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_sessions_at_hand_are_bounded_by_their_trials_and_none_is_lost(site, monkeypatch):
     people = [site.begin() for _ in range(6)]
     monkeypatch.setattr("experiment.people.session_cache.MOST_TRIALS", 2 * len(people[0].trials()))
     for index in range(3):
@@ -77,7 +75,7 @@ def test_the_sessions_at_hand_are_bounded_by_their_trials_and_none_is_lost(
 @pytest.mark.parametrize(
     "other", [{"response_raw": "zzz"}, {"rt": 1.0}, {"client_uuid": str(uuid.UUID(int=1))}]
 )
-def test_another_payload_for_a_stored_trial_is_refused_and_logged(site: Any, other: dict[str, Any]) -> None:
+def test_another_payload_for_a_stored_trial_is_refused_and_logged(site, other):
     person = site.begin()
     person.answer(1)
     told = person.answer(1, **other)
@@ -87,7 +85,7 @@ def test_another_payload_for_a_stored_trial_is_refused_and_logged(site: Any, oth
     assert kinds_of_events(site) == ["consent", "trial_conflict"]
 
 
-def test_what_was_shown_comes_from_the_plan_and_not_from_the_browser(site: Any) -> None:
+def test_what_was_shown_comes_from_the_plan_and_not_from_the_browser(site):
     person = site.begin()
     for name in ("item_id", "condition", "answer", "correct", "is_practice"):
         assert person.answer(1, **{name: "forged"}).status == 400
@@ -113,7 +111,7 @@ def flags_of(site: Any) -> list[tuple[int, int, str, str]]:
         ]
 
 
-def test_a_time_that_its_own_stamps_deny_is_computed_from_them_and_flagged(site: Any) -> None:
+def test_a_time_that_its_own_stamps_deny_is_computed_from_them_and_flagged(site):
     person = site.begin()
     assert person.answer(1).status == 201
     assert person.answer(2, rt=9.5).status == 201
@@ -131,7 +129,7 @@ def test_a_time_that_its_own_stamps_deny_is_computed_from_them_and_flagged(site:
         {"reading_time": -3.0},
     ],
 )
-def test_a_negative_time_is_kept_and_flagged(site: Any, times: dict[str, Any]) -> None:
+def test_a_negative_time_is_kept_and_flagged(site, times):
     person = site.begin()
     assert person.answer(3, **times).status == 201
     (row,) = rows(site)
@@ -139,7 +137,7 @@ def test_a_negative_time_is_kept_and_flagged(site: Any, times: dict[str, Any]) -
     assert flags_of(site) == [(3, 1, "suspect", "server")]
 
 
-def test_models_labels_govern_no_list_of_people(make_study: Any, serve_study: Any) -> None:
+def test_models_labels_govern_no_list_of_people(make_study, serve_study):
     study = make_study(
         ("seed: 7\n", "seed: 7\nmodels: {label_maps: fixed, who: {g: {use: 'baseline:random'}}}\n"),
         ("keys: [f, j], answer_by: text", "keys: {A: f, B: j}, labels: balanced"),
@@ -153,7 +151,7 @@ def test_models_labels_govern_no_list_of_people(make_study: Any, serve_study: An
     assert sorted(plan["label_map"]["A"] for plan in plans) == ["A", "A", "B", "B"]
 
 
-def test_a_trial_waits_until_its_reader_has_agreed(site: Any) -> None:
+def test_a_trial_waits_until_its_reader_has_agreed(site):
     person = site.begin()
     send = f"{person.base}/trials"
     told = person.caller.post(send, person.payload(1), **person.auth)
@@ -163,7 +161,7 @@ def test_a_trial_waits_until_its_reader_has_agreed(site: Any) -> None:
     assert person.caller.post(send, person.payload(1), **person.auth).status == 201
 
 
-def test_who_failed_practice_cannot_begin_again_and_who_declined_can(site: Any) -> None:
+def test_who_failed_practice_cannot_begin_again_and_who_declined_can(site):
     failed = site.begin(participant="1")
     failed.event("practice", {"then": "end"})
     assert site.opening(participant="1").status == 403
@@ -176,7 +174,7 @@ def test_who_failed_practice_cannot_begin_again_and_who_declined_can(site: Any) 
     assert states["1"] == "failed_practice"
 
 
-def test_events_are_noted_once(site: Any) -> None:
+def test_events_are_noted_once(site):
     person, token = site.begin(), str(uuid.uuid4())
     told = [person.event("blur", {"n": 1}, token).status for _ in range(2)]
     assert told == [201, 200]
@@ -184,7 +182,7 @@ def test_events_are_noted_once(site: Any) -> None:
     assert count(site, events) == 1
 
 
-def test_a_word_of_a_text_keeps_what_was_shown_and_intact(make_study: Any, serve_study: Any) -> None:
+def test_a_word_of_a_text_keeps_what_was_shown_and_intact(make_study, serve_study):
     study = make_study(
         (
             "        - choose: {show: word,",
@@ -206,7 +204,7 @@ def test_a_word_of_a_text_keeps_what_was_shown_and_intact(make_study: Any, serve
     assert (region["rt"], region["line"]) == (312.25, 0)
 
 
-def test_a_full_disk_asks_for_patience_and_later_succeeds(site: Any) -> None:
+def test_a_full_disk_asks_for_patience_and_later_succeeds(site):
     person = site.begin()
 
     def limit(pages: int) -> Callable[[Any], None]:
@@ -225,7 +223,7 @@ def test_a_full_disk_asks_for_patience_and_later_succeeds(site: Any) -> None:
     assert len(rows(site)) == 5
 
 
-def test_a_slow_disk_asks_for_patience_and_the_retry_is_the_same_trial(site: Any) -> None:
+def test_a_slow_disk_asks_for_patience_and_the_retry_is_the_same_trial(site):
     person = site.begin()
     patient = site.app.extensions["wrods"]
     hasty = replace(patient, settings=replace(patient.settings, patience_s=0.05))

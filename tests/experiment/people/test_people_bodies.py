@@ -34,9 +34,7 @@ ODD = st.one_of(
 
 @pytest.mark.parametrize(("name", "whole"), [("trial", TRIAL), ("event", EVENT)])
 @given(data=st.data())
-def test_a_body_with_one_odd_part_is_judged_alike(
-    name: str, whole: dict[str, Any], data: st.DataObject
-) -> None:
+def test_a_body_with_one_odd_part_is_judged_alike(name, whole, data):
     accepts, schema = acceptance(name), validator(name)
     assert accepts(whole) and schema.is_valid(whole)
     key = data.draw(st.sampled_from([*whole, "other"]))
@@ -46,7 +44,7 @@ def test_a_body_with_one_odd_part_is_judged_alike(
     assert accepts(broken) == schema.is_valid(broken)
 
 
-def test_every_frequent_body_has_a_compiled_schema() -> None:
+def test_every_frequent_body_has_a_compiled_schema():
     assert all(callable(acceptance(name)) for name in FREQUENT)
 
 
@@ -69,7 +67,7 @@ def storable(value: object) -> bool:
 
 
 @given(value=ANYTHING, plain=st.booleans())
-def test_what_is_read_can_be_stored_however_it_was_written(value: object, plain: bool) -> None:
+def test_what_is_read_can_be_stored_however_it_was_written(value, plain):
     data = json.dumps({"value": value}, ensure_ascii=plain).encode("utf-8", "surrogatepass")
     try:
         read = parse(data)
@@ -85,13 +83,13 @@ def test_what_is_read_can_be_stored_however_it_was_written(value: object, plain:
     "number",
     ["1e400", "-1e400", "1E+0309", "[1e999]", f"{'9' * 250}e99", f"{'9' * 400}.0", ' 1.5e308\n,"b": 2e308'],
 )
-def test_a_number_that_is_infinite_here_is_refused_in_any_spelling(number: str) -> None:
+def test_a_number_that_is_infinite_here_is_refused_in_any_spelling(number):
     with pytest.raises(Problem, match="number"):
         parse(f'{{"a":{number}}}'.encode())
 
 
 @pytest.mark.parametrize(("levels", "fits"), [(12, True), (13, False)])
-def test_brackets_in_texts_do_not_count_as_depth(levels: int, fits: bool) -> None:
+def test_brackets_in_texts_do_not_count_as_depth(levels, fits):
     nested = '{"a":' * (levels - 1) + '["]]]]{{{{[[[[[[[[[[["]' + "}" * (levels - 1)
     if fits:
         assert parse(nested.encode())
@@ -102,7 +100,7 @@ def test_brackets_in_texts_do_not_count_as_depth(levels: int, fits: bool) -> Non
 
 
 @pytest.mark.parametrize("start", ['[["', '[{"a": "\\', '[["\\"'])
-def test_a_string_that_never_ends_is_read_once(start: str) -> None:
+def test_a_string_that_never_ends_is_read_once(start):
     with pytest.raises(
         Problem, match="was not accepted"
     ):  # a search that starts again at each quote takes minutes
@@ -110,5 +108,5 @@ def test_a_string_that_never_ends_is_read_once(start: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["//[", "/admin/small/upload\0", ""])
-def test_what_callers_send_as_a_path_need_not_be_one(path: str, make_study: Any, serve_study: Any) -> None:
+def test_what_callers_send_as_a_path_need_not_be_one(path, make_study, serve_study):
     assert largest_body(serve_study(make_study()).app, path, "") == LARGEST_BODY

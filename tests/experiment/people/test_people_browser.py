@@ -59,9 +59,7 @@ def require_bundle() -> None:
         pytest.skip(str(error))
 
 
-def test_a_participant_walks_through_a_study_with_the_line_cut_and_the_page_reloaded(
-    site: Any, page: Any
-) -> None:
+def test_a_participant_walks_through_a_study_with_the_line_cut_and_the_page_reloaded(site, page):
     require_bundle()
     page.goto(f"http://127.0.0.1:{site.port}/small/")
     page.fill("#wrods-participant", "17")
@@ -105,8 +103,8 @@ def press(page: Any, words: str) -> None:
     [("de", "light"), ("ar", "dark"), pytest.param("ja", "dark", marks=pytest.mark.full)],
 )
 def test_a_whole_study_is_taken_left_continued_and_deleted_by_keyboard_alone(
-    make_study: Any, serve_study: Any, chromium: Any, language: str, scheme: str
-) -> None:
+    make_study, serve_study, chromium, language, scheme
+):
     require_bundle()
     settings = f"language: {language}\nseed: 7\nparticipants: {{recruit: link}}\n"
     site = serve_study(make_study(("seed: 7\n", settings)))
@@ -150,7 +148,7 @@ def test_a_whole_study_is_taken_left_continued_and_deleted_by_keyboard_alone(
 
 
 @pytest.mark.full
-def test_the_sessions_page_follows_what_happens(site: Any, page: Any) -> None:
+def test_the_sessions_page_follows_what_happens(site, page):
     link = site.app.extensions["wrods"].make_link()
     page.goto(f"http://127.0.0.1:{site.port}/admin/enter/{link}")
     page.get_by_text("No sessions yet").wait_for()
@@ -169,7 +167,7 @@ def test_the_sessions_page_follows_what_happens(site: Any, page: Any) -> None:
     assert page.problems == []
 
 
-def test_the_preview_shows_both_sides_and_follows_the_file(make_study: Any, page: Any) -> None:
+def test_the_preview_shows_both_sides_and_follows_the_file(make_study, page):
     study = make_study()
     app = create_preview_app(study)
     server = StudyServer(app, "127.0.0.1", 0)

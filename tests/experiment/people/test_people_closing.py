@@ -3,19 +3,13 @@ from __future__ import annotations
 import threading
 import time
 import urllib.request
-from collections.abc import Callable
 from contextlib import suppress
-
-import pytest
 
 from experiment.demo.tour import LocalServer
 from experiment.store import open_store
-from experiment.study import Study
 
 
-def test_a_server_closed_under_requests_says_nothing_of_broken_sockets(
-    make_study: Callable[..., Study], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_server_closed_under_requests_says_nothing_of_broken_sockets(make_study, caplog):
     study = make_study()
     ended = threading.Event()
 

@@ -126,7 +126,7 @@ def is_closed(line: socket.socket) -> bool:
     return True
 
 
-def test_who_opens_too_many_connections_loses_their_own_that_waited_longest(serve: Serve) -> None:
+def test_who_opens_too_many_connections_loses_their_own_that_waited_longest(serve):
     port = serve(CallerLimits(per_address=3))
     kept = connect(port)
     assert ask(kept)[0] == 200
@@ -138,7 +138,7 @@ def test_who_opens_too_many_connections_loses_their_own_that_waited_longest(serv
     assert [ask(one)[0] for one in (*many[1:], kept, late)] == [200] * 4
 
 
-def test_a_network_of_many_addresses_has_a_limit_of_its_own(serve: Serve) -> None:
+def test_a_network_of_many_addresses_has_a_limit_of_its_own(serve):
     port = serve(CallerLimits(per_address=3, per_network=4))
     kept = connect(port, FAR)
     assert ask(kept)[0] == 200
@@ -147,16 +147,14 @@ def test_a_network_of_many_addresses_has_a_limit_of_its_own(serve: Serve) -> Non
     assert ask(kept)[0] == ask(connect(port, NEAR))[0] == 200
 
 
-def test_all_together_have_a_limit_and_newcomers_still_come_in(serve: Serve) -> None:
+def test_all_together_have_a_limit_and_newcomers_still_come_in(serve):
     port = serve(CallerLimits(total=16))
     silent = [connect(port, f"127.0.{number}.1") for number in range(1, 60)]
     assert ask(connect(port))[0] == 200
     assert all(is_closed(one) for one in silent[:40])
 
 
-def test_a_place_full_of_busy_connections_is_refused_and_others_are_answered(
-    serve: Serve, gate: Gate
-) -> None:
+def test_a_place_full_of_busy_connections_is_refused_and_others_are_answered(serve, gate):
     port = serve(CallerLimits(per_address=2))
     busy = [connect(port, THERE) for _ in range(2)]
     for one in busy:
@@ -168,7 +166,7 @@ def test_a_place_full_of_busy_connections_is_refused_and_others_are_answered(
     assert [read(one)[2] for one in busy] == [b"through"] * 2
 
 
-def test_requests_of_one_address_are_limited_and_others_do_not_notice(serve: Serve) -> None:
+def test_requests_of_one_address_are_limited_and_others_do_not_notice(serve):
     port = serve(CallerLimits(requests=5, window_s=600))
     line = connect(port, THERE)
     assert [ask(line)[0] for _ in range(5)] == [200] * 5
@@ -178,7 +176,7 @@ def test_requests_of_one_address_are_limited_and_others_do_not_notice(serve: Ser
     assert ask(connect(port, NEAR))[0] == 200
 
 
-def test_behind_a_proxy_requests_are_counted_by_the_address_that_it_tells(serve: Serve) -> None:
+def test_behind_a_proxy_requests_are_counted_by_the_address_that_it_tells(serve):
     port = serve(CallerLimits(requests=2, window_s=600), behind_proxy=True)
     line = connect(port)
     # what a caller claims stands before what the proxy adds
@@ -188,7 +186,7 @@ def test_behind_a_proxy_requests_are_counted_by_the_address_that_it_tells(serve:
     assert ask(connect(port), **{"X-Forwarded-For": "203.0.113.10"})[0] == 200
 
 
-def test_the_callers_address_is_the_last_that_the_proxies_added_on_however_many_lines(serve: Serve) -> None:
+def test_the_callers_address_is_the_last_that_the_proxies_added_on_however_many_lines(serve):
     line = connect(serve(CallerLimits(requests=2, window_s=600), behind_proxy=True))
     for claimed in ("198.51.100.1", "198.51.100.2, 198.51.100.3", "198.51.100.4"):
         told = f"X-Forwarded-For: {claimed}\r\nX-Forwarded-For: 192.0.2.1, 203.0.113.9\r\n"
@@ -199,7 +197,7 @@ def test_the_callers_address_is_the_last_that_the_proxies_added_on_however_many_
     assert status == 429, "one caller, whatever it claims"
 
 
-def test_without_a_proxy_its_headers_are_dropped_and_underscores_never_count(serve: Serve) -> None:
+def test_without_a_proxy_its_headers_are_dropped_and_underscores_never_count(serve):
     port = serve(CallerLimits(requests=3, window_s=600))
     forged = {"X-Forwarded-For": "203.0.113.9", "X-Forwarded-Proto": "https", "Forwarded": "for=203.0.113.9",
               "X_Wrods": "1", "X-Other": "kept"}  # fmt: skip
@@ -210,7 +208,7 @@ def test_without_a_proxy_its_headers_are_dropped_and_underscores_never_count(ser
     assert f'"REMOTE_ADDR":"{HERE}"' in text and '"wsgi.url_scheme":"http"' in text
 
 
-def test_behind_a_proxy_one_caller_cannot_take_all_connections(serve: Serve) -> None:
+def test_behind_a_proxy_one_caller_cannot_take_all_connections(serve):
     port = serve(CallerLimits(total=16), behind_proxy=True)
     slow = "POST /who HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: 198.51.100.7\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n"
     held = [connect(port) for _ in range(16)]
@@ -222,9 +220,7 @@ def test_behind_a_proxy_one_caller_cannot_take_all_connections(serve: Serve) -> 
     assert ask(connect(port), **{"X-Forwarded-For": "203.0.113.9"})[0] == 200
 
 
-def test_behind_a_proxy_requests_in_progress_are_counted_by_address_and_network(
-    serve: Serve, gate: Gate
-) -> None:
+def test_behind_a_proxy_requests_in_progress_are_counted_by_address_and_network(serve, gate):
     port = serve(CallerLimits(per_address=2, per_network=3), behind_proxy=True)
     busy = [connect(port) for _ in range(3)]
     for line, address in zip(busy, ("198.51.100.7", "198.51.100.7", "198.51.100.8"), strict=True):
@@ -245,7 +241,7 @@ def test_behind_a_proxy_requests_in_progress_are_counted_by_address_and_network(
     [b"", b"\x16", b"G", b"GET / HTTP/1.1\r\nHost: he", b"POST /who HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nx"],
     ids=["nothing", "a byte of TLS", "a byte", "half a head", "half a body"],
 )  # fmt: skip
-def test_who_goes_on_too_slowly_is_cut(serve: Serve, sent: bytes, tmp_path: Path) -> None:
+def test_who_goes_on_too_slowly_is_cut(serve, sent, tmp_path):
     limits = CallerLimits(head_s=0.1, silent_s=0.1, idle_s=60, body_grace_s=0.1)
     tls = tls_of(server_certificate(tmp_path / "lab", ["localhost"], [HERE]))
     port = serve(limits, tls=tls)
@@ -257,7 +253,7 @@ def test_who_goes_on_too_slowly_is_cut(serve: Serve, sent: bytes, tmp_path: Path
     assert ask(kept)[0] == 200
 
 
-def test_who_reads_no_answer_is_cut(serve: Serve) -> None:
+def test_who_reads_no_answer_is_cut(serve):
     port = serve(CallerLimits(stalled_s=0.1))
     deaf = [connect(port, THERE) for _ in range(THREADS + 2)]
     for one in deaf:
@@ -307,7 +303,7 @@ def table_of(limits: CallerLimits) -> tuple[Connections, Clock]:
         (Phase.HEAD, 1, 9, False), (Phase.HEAD, 1, 11, True),
     ],
 )  # fmt: skip
-def test_each_phase_has_its_own_time(phase: Phase, received: int, after: float, is_cut: bool) -> None:
+def test_each_phase_has_its_own_time(phase, received, after, is_cut):
     table, clock = table_of(CallerLimits())
     connection = table.admit(HERE)
     assert connection is not None
@@ -320,7 +316,7 @@ def test_each_phase_has_its_own_time(phase: Phase, received: int, after: float, 
     assert len(table) == (not is_cut)
 
 
-def test_callers_and_networks_are_those_that_a_household_or_a_provider_has() -> None:
+def test_callers_and_networks_are_those_that_a_household_or_a_provider_has():
     assert caller_of("192.0.2.7") != caller_of("192.0.2.8") and network_of("192.0.2.7") == network_of(
         "192.0.2.8"
     )
@@ -332,15 +328,13 @@ def test_callers_and_networks_are_those_that_a_household_or_a_provider_has() -> 
     assert caller_of("nonsense") == "nonsense"
 
 
-def test_a_university_and_a_laboratory_fit_with_wide_margin() -> None:
+def test_a_university_and_a_laboratory_fit_with_wide_margin():
     limits = CallerLimits()
     assert limits.per_address >= 4 * 20 * 6  # twenty stations behind one router, six connections each
     assert limits.requests / limits.window_s >= 250  # people behind one address who answer once a second
 
 
-def test_the_limit_of_open_files_is_raised_and_bounds_the_connections(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_limit_of_open_files_is_raised_and_bounds_the_connections(monkeypatch):
     resource = pytest.importorskip("resource")
     set_to: list[tuple[int, int]] = []
     monkeypatch.setattr(resource, "getrlimit", lambda _: (1024, 5000))
@@ -361,9 +355,7 @@ def test_the_limit_of_open_files_is_raised_and_bounds_the_connections(
     assert raise_file_limit() == 10_240
 
 
-def test_a_server_without_open_files_left_makes_room_and_goes_on(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_without_open_files_left_makes_room_and_goes_on(serve, monkeypatch):
     accept = asyncio.SelectorEventLoop.sock_accept
     refusals = iter([errno.EMFILE, errno.EMFILE, errno.ECONNABORTED, errno.ENFILE])
     begun = threading.Event()
@@ -399,7 +391,7 @@ def test_a_server_without_open_files_left_makes_room_and_goes_on(
     ],
     ids=["long header", "many headers", "long address", "nonsense", "two lengths", "lengths differ", "negative", "lone CR"],
 )  # fmt: skip
-def test_what_is_no_request_is_refused_with_all_headers(serve: Serve, sent: bytes) -> None:
+def test_what_is_no_request_is_refused_with_all_headers(serve, sent):
     port = serve()
     line = connect(port)
     line.sendall(sent)
@@ -411,7 +403,7 @@ def test_what_is_no_request_is_refused_with_all_headers(serve: Serve, sent: byte
     assert ask(connect(port))[0] == 200
 
 
-def test_bodies_arrive_in_every_way_that_http_has(serve: Serve) -> None:
+def test_bodies_arrive_in_every_way_that_http_has(serve):
     port = serve()
     line = connect(port)
     line.sendall(
@@ -435,14 +427,14 @@ def test_bodies_arrive_in_every_way_that_http_has(serve: Serve) -> None:
     assert read(line)[0] == 404 and is_closed(line)
 
 
-def test_a_body_beyond_the_limit_is_refused_by_its_head_alone(serve: Serve) -> None:
+def test_a_body_beyond_the_limit_is_refused_by_its_head_alone(serve):
     line = connect(serve())
     line.sendall(b"POST /who HTTP/1.1\r\nHost: h\r\nContent-Length: 900000000\r\n\r\n")
     status, headers, _ = read(line)
     assert status >= 400 and headers["Connection"] == "close"
 
 
-def test_large_answers_files_and_ranges_arrive_whole(serve: Serve) -> None:
+def test_large_answers_files_and_ranges_arrive_whole(serve):
     line = connect(serve())
     whole = bytes(range(256)) * 40_000
     status, headers, body = ask(line, "/big")
@@ -458,13 +450,13 @@ def test_large_answers_files_and_ranges_arrive_whole(serve: Serve) -> None:
     assert ask(line)[0] == 200
 
 
-def test_an_answer_that_breaks_off_is_an_error_and_the_server_goes_on(serve: Serve) -> None:
+def test_an_answer_that_breaks_off_is_an_error_and_the_server_goes_on(serve):
     port = serve()
     assert ask(connect(port), "/fails")[0] == 500
     assert ask(connect(port))[0] == 200
 
 
-def test_a_stopped_server_finishes_what_is_under_way(gate: Gate, tmp_path: Path) -> None:
+def test_a_stopped_server_finishes_what_is_under_way(gate, tmp_path):
     server = StudyServer(application(gate, tmp_path), HERE, 0)
     running = threading.Thread(target=server.run, daemon=True)
     running.start()
@@ -484,7 +476,7 @@ def test_a_stopped_server_finishes_what_is_under_way(gate: Gate, tmp_path: Path)
         connect(server.port)
 
 
-def test_a_greeting_of_tls_may_come_byte_by_byte(serve: Serve, tmp_path: Path) -> None:
+def test_a_greeting_of_tls_may_come_byte_by_byte(serve, tmp_path):
     certificate = server_certificate(tmp_path / "lab", ["localhost"], [HERE])
     port = serve(tls=tls_of(certificate))
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -511,7 +503,7 @@ def test_a_greeting_of_tls_may_come_byte_by_byte(serve: Serve, tmp_path: Path) -
             incoming.write(line.recv(65_536))
 
 
-def test_callers_take_turns_and_none_has_all_threads() -> None:
+def test_callers_take_turns_and_none_has_all_threads():
     opened, order = threading.Event(), []
 
     def work(name: str) -> None:
@@ -534,7 +526,7 @@ def test_callers_take_turns_and_none_has_all_threads() -> None:
     assert max(place for place, name in enumerate(order) if name == "modest") < 120
 
 
-def test_a_caller_with_too_much_under_way_is_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_caller_with_too_much_under_way_is_refused_at_once(monkeypatch):
     opened = threading.Event()
     monkeypatch.setattr("experiment.people.server.WAITING_A_CALLER", 5)
 

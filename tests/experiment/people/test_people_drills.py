@@ -81,7 +81,7 @@ def connect(port: int, source: str) -> socket.socket:
     return socket.create_connection(("127.0.0.1", port), timeout=30, source_address=(source, 0))
 
 
-def test_an_answer_that_was_changed_doubled_or_dropped_counts_as_lost(site: Any) -> None:
+def test_an_answer_that_was_changed_doubled_or_dropped_counts_as_lost(site):
     person, ledger = site.begin(), Ledger()
     for index in range(4):
         assert person.answer(index).status == 201
@@ -223,9 +223,7 @@ def guessed(port: int) -> Iterator[None]:
 
 @FULL
 @pytest.mark.parametrize("attack", [flooded, slowed, guessed])
-def test_people_answer_while_others_take_too_much(
-    make_study: Any, serve_process: Any, many: Any, held: Any, attack: Any
-) -> None:
+def test_people_answer_while_others_take_too_much(make_study, serve_process, many, held, attack):
     folder = study_of_twenty_trials(make_study)
     process = serve_process(folder)
     with many(lambda: process.port) as people, attack(process.port):
@@ -240,8 +238,8 @@ def test_people_answer_while_others_take_too_much(
 
 @FULL
 def test_of_two_who_send_for_one_place_the_first_is_stored_and_the_other_refused(
-    make_study: Any, serve_process: Any, caller_at: Any, held: Any
-) -> None:
+    make_study, serve_process, caller_at, held
+):
     folder = study_of_twenty_trials(make_study, "recruit: lab")
     process = serve_process(folder)
     ledger, together = Ledger(), threading.Barrier(PEOPLE)
@@ -306,8 +304,8 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 @FULL
 def test_a_disk_that_fills_up_makes_people_wait_until_there_is_room(
-    make_study: Any, small_disk: Path, serve_process: Any, many: Any, held: Any
-) -> None:
+    make_study, small_disk, serve_process, many, held
+):
     folder = study_of_twenty_trials(make_study)
     assert folder == small_disk
     process = serve_process(folder)
@@ -328,9 +326,7 @@ def test_a_disk_that_fills_up_makes_people_wait_until_there_is_room(
 
 
 @FULL
-def test_files_that_may_not_grow_make_people_wait_until_they_may(
-    make_study: Any, serve_process: Any, many: Any, held: Any
-) -> None:
+def test_files_that_may_not_grow_make_people_wait_until_they_may(make_study, serve_process, many, held):
     folder = study_of_twenty_trials(make_study)
     process = serve_process(folder)
     with many(lambda: process.port) as people:
@@ -351,8 +347,8 @@ def wrods(*arguments: object) -> str:
 
 @FULL
 def test_after_damage_the_backup_and_the_pages_that_are_open_give_answers_back(
-    make_study: Any, serve_process: Any, many: Any, caller_at: Any, held: Any
-) -> None:
+    make_study, serve_process, many, caller_at, held
+):
     folder = study_of_twenty_trials(make_study)
     process = serve_process(folder)
     undecided, late = (
@@ -390,8 +386,8 @@ def test_after_damage_the_backup_and_the_pages_that_are_open_give_answers_back(
 
 @pytest.mark.parametrize("end", ["SIGKILL", pytest.param("SIGTERM", marks=FULL)])
 def test_a_server_that_is_ended_under_load_and_started_again_costs_no_answer(
-    make_study: Any, serve_process: Any, many: Any, held: Any, end: str
-) -> None:
+    make_study, serve_process, many, held, end
+):
     folder = study_of_twenty_trials(make_study)
     process = serve_process(folder)
     with many(lambda: process.port) as people:
@@ -409,8 +405,8 @@ def test_a_server_that_is_ended_under_load_and_started_again_costs_no_answer(
 
 @FULL
 def test_a_second_server_of_the_same_folder_is_refused_and_the_first_goes_on(
-    make_study: Any, serve_process: Any, many: Any, held: Any
-) -> None:
+    make_study, serve_process, many, held
+):
     folder = study_of_twenty_trials(make_study)
     process = serve_process(folder)
     with many(lambda: process.port) as people:
@@ -425,8 +421,8 @@ def test_a_second_server_of_the_same_folder_is_refused_and_the_first_goes_on(
 @FULL
 @pytest.mark.postgres
 def test_of_two_servers_on_one_postgresql_either_may_be_killed(
-    make_study: Any, serve_process: Any, many: Any, held: Any, postgres_url: str, monkeypatch: Any
-) -> None:
+    make_study, serve_process, many, held, postgres_url, monkeypatch
+):
     monkeypatch.setenv("WRODS_STORE", postgres_url)
     folder = study_of_twenty_trials(make_study)
     servers = [serve_process(folder), serve_process(folder)]
@@ -492,15 +488,8 @@ def caddy(port: int, servers: list[int], folder: Path) -> Iterator[None]:
 @FULL
 @pytest.mark.postgres
 def test_behind_the_documented_proxy_either_of_two_servers_may_be_killed(
-    make_study: Any,
-    serve_process: Any,
-    many: Any,
-    held: Any,
-    postgres_url: str,
-    monkeypatch: Any,
-    tmp_path: Path,
-    require: Any,
-) -> None:
+    make_study, serve_process, many, held, postgres_url, monkeypatch, tmp_path, require
+):
     require("caddy", shutil.which("caddy"), "Caddy is not installed")
     monkeypatch.setenv("WRODS_STORE", postgres_url)
     folder = study_of_twenty_trials(make_study)
@@ -521,8 +510,8 @@ def test_behind_the_documented_proxy_either_of_two_servers_may_be_killed(
 @pytest.mark.postgres
 @pytest.mark.parametrize("how", ["fast", "immediate"])
 def test_postgresql_that_is_restarted_under_load_makes_people_wait(
-    make_study: Any, serve_process: Any, many: Any, held: Any, postgres_url: str, monkeypatch: Any, how: str
-) -> None:
+    make_study, serve_process, many, held, postgres_url, monkeypatch, how
+):
     monkeypatch.setenv("WRODS_STORE", postgres_url)
     folder = study_of_twenty_trials(make_study)
     process = serve_process(folder)
@@ -538,9 +527,7 @@ def test_postgresql_that_is_restarted_under_load_makes_people_wait(
 
 
 @FULL
-def test_a_server_s_clock_that_jumps_costs_no_answer(
-    make_study: Any, serve_process: Any, many: Any, held: Any, tmp_path: Path
-) -> None:
+def test_a_server_s_clock_that_jumps_costs_no_answer(make_study, serve_process, many, held, tmp_path):
     within = "recruit: link, if_interrupted: {then: resume, within: 30 min}"
     folder = study_of_twenty_trials(make_study, within)
     clock = tmp_path / "clock"

@@ -8,7 +8,6 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -110,14 +109,8 @@ def check_store(target: Path | str, people: int) -> None:
 @pytest.mark.parametrize("people", [20, pytest.param(200, marks=pytest.mark.full)])
 @pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
 def test_many_at_once_who_send_all_twice_and_out_of_order_lose_nothing(
-    folder: Path,
-    serve_process: Callable[[Path], Any],
-    caller_at: Callable[[int], Any],
-    request: pytest.FixtureRequest,
-    monkeypatch: pytest.MonkeyPatch,
-    kind: str,
-    people: int,
-) -> None:
+    folder, serve_process, caller_at, request, monkeypatch, kind, people
+):
     target = str(request.getfixturevalue("postgres_url")) if kind == "postgresql" else str(folder)
     if kind == "postgresql":
         monkeypatch.setenv("WRODS_STORE", target)
@@ -143,9 +136,7 @@ def test_many_at_once_who_send_all_twice_and_out_of_order_lose_nothing(
     check_store(target, people)
 
 
-def test_people_and_a_run_of_models_write_one_study_at_once(
-    folder: Path, serve_process: Callable[[Path], Any], caller_at: Callable[[int], Any]
-) -> None:
+def test_people_and_a_run_of_models_write_one_study_at_once(folder, serve_process, caller_at):
     people = 12
     process = serve_process(folder)
     command = [sys.executable, "-m", "experiment.cli", "run", str(folder)]
@@ -167,9 +158,7 @@ def test_people_and_a_run_of_models_write_one_study_at_once(
 
 
 @pytest.mark.browser
-def test_a_full_disk_is_a_wait_with_words_and_goes_on_when_there_is_room(
-    folder: Path, serve_study: Any, chromium: Any
-) -> None:
+def test_a_full_disk_is_a_wait_with_words_and_goes_on_when_there_is_room(folder, serve_study, chromium):
     from experiment.checking import load_study
 
     site = serve_study(load_study(folder))

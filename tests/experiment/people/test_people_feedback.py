@@ -46,9 +46,7 @@ def told_answers(person: Any, given: dict[str, Any], token: str | None = None) -
     return dict(told.body)
 
 
-def test_whether_an_answer_was_right_is_told_only_behind_the_stored_answer(
-    make_study: MakeStudy, serve_study: ServeStudy
-) -> None:
+def test_whether_an_answer_was_right_is_told_only_behind_the_stored_answer(make_study, serve_study):
     site = serve_study(make_study(ACCURACY))
     person = site.begin()
     tested = [trial for trial in person.trials() if not trial["is_practice"]]
@@ -66,9 +64,7 @@ def test_whether_an_answer_was_right_is_told_only_behind_the_stored_answer(
     assert set(again.values()) == {409}
 
 
-def test_an_answer_too_late_is_not_right_or_too_slow_as_the_block_says(
-    make_study: MakeStudy, serve_study: ServeStudy
-) -> None:
+def test_an_answer_too_late_is_not_right_or_too_slow_as_the_block_says(make_study, serve_study):
     for mode, told in (("accuracy", "incorrect"), ("accuracy_and_late", "late"), ("late", "late")):
         limited = ("answer_by: text", "answer_by: text, time_limit: 5 s")
         study = make_study((ACCURACY[0], f"break_every: 2\n      feedback: {mode}"), limited, name=mode)
@@ -78,18 +74,14 @@ def test_an_answer_too_late_is_not_right_or_too_slow_as_the_block_says(
         assert (ahead is None) is (mode == "late")
 
 
-def test_practice_and_blocks_without_feedback_are_told_nothing_by_the_server(
-    make_study: MakeStudy, serve_study: ServeStudy
-) -> None:
+def test_practice_and_blocks_without_feedback_are_told_nothing_by_the_server(make_study, serve_study):
     person = serve_study(make_study(ACCURACY)).begin()
     assert "feedback" not in person.answer(0).body  # the page judges practice itself
     silent = serve_study(make_study(name="silent")).begin()
     assert "feedback" not in silent.answer(1).body
 
 
-def test_instructions_are_understood_where_enough_answers_are_right(
-    make_study: MakeStudy, serve_study: ServeStudy
-) -> None:
+def test_instructions_are_understood_where_enough_answers_are_right(make_study, serve_study):
     site = serve_study(make_study(QUESTIONS))
     person = site.begin()
     (screen,) = (one for one in person.plan["screens"] if one.get("comprehension"))
@@ -102,8 +94,8 @@ def test_instructions_are_understood_where_enough_answers_are_right(
 
 
 def test_who_does_not_understand_the_instructions_ends_there_whatever_is_answered_then(
-    make_study: MakeStudy, serve_study: ServeStudy
-) -> None:
+    make_study, serve_study
+):
     site = serve_study(make_study(QUESTIONS))
     person = site.begin(participant="9")
     assert told_answers(person, WRONG)["then"] == "again"
@@ -117,9 +109,7 @@ def test_who_does_not_understand_the_instructions_ends_there_whatever_is_answere
     assert (refused.status, refused.body["state"]) == (409, "failed_comprehension")
 
 
-def test_a_study_may_let_them_go_on_and_flags_the_session(
-    make_study: MakeStudy, serve_study: ServeStudy
-) -> None:
+def test_a_study_may_let_them_go_on_and_flags_the_session(make_study, serve_study):
     lenient = (QUESTIONS[0], QUESTIONS[1].replace("rounds: 2", "rounds: 1\n      if_failed: go_on"))
     site = serve_study(make_study(lenient))
     person = site.begin()

@@ -95,9 +95,7 @@ def site(make_study: Any, serve_study: Any, monkeypatch: pytest.MonkeyPatch) -> 
     max_examples=EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 @given(requests=st.lists(sent, min_size=1, max_size=6), tab=tabs)
-def test_nothing_that_is_sent_breaks_the_server_or_reveals_anything(
-    site: Any, requests: list[Any], tab: str | None
-) -> None:
+def test_nothing_that_is_sent_breaks_the_server_or_reveals_anything(site, requests, tab):
     other = site.begin(participant=f"the other {uuid.uuid4()}")
     other.answer(1, response_raw=OTHERS_ANSWER)
     person = site.begin()
@@ -124,7 +122,7 @@ def test_nothing_that_is_sent_breaks_the_server_or_reveals_anything(
     raw=st.binary(max_size=200),
     kind=st.sampled_from(["application/json", "text/plain", "multipart/form-data"]),
 )
-def test_bytes_that_are_no_json_are_refused_in_words(site: Any, raw: bytes, kind: str) -> None:
+def test_bytes_that_are_no_json_are_refused_in_words(site, raw, kind):
     person = site.begin()
     for endpoint in (*ENDPOINTS[:6], "../x", "%00"):
         told = person.caller.post(f"{person.base}/{endpoint}", raw=raw, **person.auth, Content_Type=kind)
@@ -132,7 +130,7 @@ def test_bytes_that_are_no_json_are_refused_in_words(site: Any, raw: bytes, kind
 
 
 @pytest.mark.parametrize("endpoint", ["answers", "lease", "resume", "trials", "events", "finish"])
-def test_every_write_asks_for_our_header_our_origin_and_the_sessions_token(site: Any, endpoint: str) -> None:
+def test_every_write_asks_for_our_header_our_origin_and_the_sessions_token(site, endpoint):
     person = site.begin()
     body = {"client_uuid": str(uuid.uuid4())}
     address = f"{person.base}/{endpoint}"

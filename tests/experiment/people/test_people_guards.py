@@ -30,7 +30,7 @@ def person(site: Any) -> Any:
 
 
 @pytest.mark.parametrize("end", ["trials", "events", "finish"])
-def test_unknown_sessions_and_wrong_tokens_are_answered_alike(site: Any, person: Any, end: str) -> None:
+def test_unknown_sessions_and_wrong_tokens_are_answered_alike(site, person, end):
     stranger = site.begin()
     wrong = person.caller.post(f"{person.base}/{end}", {}, Authorization="Bearer wrong")
     others = person.caller.post(f"{person.base}/{end}", {}, **stranger.auth)
@@ -39,7 +39,7 @@ def test_unknown_sessions_and_wrong_tokens_are_answered_alike(site: Any, person:
     assert wrong.text == others.text == nobody.text
 
 
-def test_tokens_are_long_and_stored_as_digests_only(site: Any, person: Any) -> None:
+def test_tokens_are_long_and_stored_as_digests_only(site, person):
     with site.store.read() as connection:
         row = q.session(connection, person.session_id)
     assert row is not None
@@ -49,7 +49,7 @@ def test_tokens_are_long_and_stored_as_digests_only(site: Any, person: Any) -> N
     assert session_token(b"k", "a") != session_token(b"k", "b") != session_token(b"l", "b")
 
 
-def test_behind_a_proxy_the_public_origin_is_ours(make_study: Any, serve_study: Any) -> None:
+def test_behind_a_proxy_the_public_origin_is_ours(make_study, serve_study):
     site = serve_study(make_study(), config={"public_url": "https://lab.example/studies"})
     body = {"client_uuid": str(uuid.uuid4()), "participant": "1"}
     told = site.caller().post("/api/small/sessions", body, Origin="https://lab.example")
@@ -65,7 +65,7 @@ def test_behind_a_proxy_the_public_origin_is_ours(make_study: Any, serve_study: 
     ],
     ids=range(18),
 )  # fmt: skip
-def test_malformed_bodies_are_told_so(person: Any, raw: bytes) -> None:
+def test_malformed_bodies_are_told_so(person, raw):
     for end in ("trials", "events", "finish"):
         told = person.caller.post(f"{person.base}/{end}", raw=raw, **person.auth)
         assert told.status == (413 if end == "events" and len(raw) > 32 * 1024 else 400)
@@ -78,7 +78,7 @@ def as_floats(body: object) -> str:
     return re.sub(r"(?<![\w.\"-])(\d+)(?=[,\]}])", r"\1.0", json.dumps(body))
 
 
-def test_whole_numbers_written_with_a_point_leave_every_row_as_its_chain_says(site: Any) -> None:
+def test_whole_numbers_written_with_a_point_leave_every_row_as_its_chain_says(site):
     person = site.begin()
     person.agree()
     trial = person.payload(0, next=[1, 1], dropped_frames=3, key_log=[[1, "a"]])
@@ -105,7 +105,7 @@ def test_whole_numbers_written_with_a_point_leave_every_row_as_its_chain_says(si
 @pytest.mark.parametrize(
     "odd", [[{"a": [1]}, {"a": [1]}], [[1]], [[1, "a", 2]], [["1", "a"]], [[1, {}]], [[1e15, "a"]], [None]]
 )
-def test_keys_struck_are_pairs_of_a_time_and_a_name(person: Any, field: str, odd: list[Any]) -> None:
+def test_keys_struck_are_pairs_of_a_time_and_a_name(person, field, odd):
     told = person.answer(0, **{field: odd})
     assert told.status == 400 and field in told.body["error"]
     assert person.answer(0, **{field: [[1.5, "a"], [2, "b"]]}).status == 201
@@ -119,7 +119,7 @@ def test_keys_struck_are_pairs_of_a_time_and_a_name(person: Any, field: str, odd
     ],
     ids=range(7),
 )  # fmt: skip
-def test_what_happened_is_told_in_bounded_words_and_numbers(person: Any, odd: dict[str, Any]) -> None:
+def test_what_happened_is_told_in_bounded_words_and_numbers(person, odd):
     assert person.event("device_missed", odd).status == 400
     history = [{"page_index": 0, "viewing_time": 812.5}]
     assert person.event("instructions", {"view_history": history, "duration": 812.5}).status == 201
@@ -132,14 +132,14 @@ def test_what_happened_is_told_in_bounded_words_and_numbers(person: Any, odd: di
         "2026-11-24T25:00:00Z", "0000-01-01T00:00:00Z", "0001-01-01T00:00:00+14:00", "2026-11-24T10:00:00",
     ],
 )  # fmt: skip
-def test_a_time_of_day_is_one_that_exists(person: Any, odd: str) -> None:
+def test_a_time_of_day_is_one_that_exists(person, odd):
     assert person.answer(0, created_at=odd).status == 400
     body = {"client_uuid": str(uuid.uuid4()), "kind": "blur", "at": odd}
     assert person.caller.post(f"{person.base}/events", body, **person.auth).status == 400
     assert person.answer(0, created_at="2024-02-29T23:59:59.999+05:30").status == 201
 
 
-def test_too_many_entries_from_one_place_are_asked_to_wait(make_study: Any, serve_study: Any) -> None:
+def test_too_many_entries_from_one_place_are_asked_to_wait(make_study, serve_study):
     site = serve_study(make_study(), config={"entries_per_minute": 3})
     told = [site.opening() for _ in range(4)]
     assert [answer.status for answer in told] == [201, 201, 201, 429]
@@ -148,7 +148,7 @@ def test_too_many_entries_from_one_place_are_asked_to_wait(make_study: Any, serv
         assert "127.0.0.1" not in str([q.session(connection, told[0].body["session_id"])])
 
 
-def test_a_throttle_frees_tries_one_by_one_and_takes_no_more_memory_for_more_callers() -> None:
+def test_a_throttle_frees_tries_one_by_one_and_takes_no_more_memory_for_more_callers():
     time = [100.0]
     throttle = Throttle(2, 60, clock=lambda: time[0])
     assert [throttle.wait("a"), throttle.wait("a"), throttle.wait("b")] == [0, 0, 0]

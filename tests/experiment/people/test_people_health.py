@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -15,7 +14,6 @@ from experiment.integrity.maintenance import Maintenance, kept
 from experiment.people.headers import HEADERS
 from experiment.people.server_health import HealthWatch, ServerHealth, public_address_problems
 from experiment.store import DamagedStore
-from experiment.study import Study
 from tests.experiment.people.dashboard.conftest import Visitor, words_of
 from tests.experiment.test_damaged_database import damage
 
@@ -50,7 +48,7 @@ def kept_of(site: Any, folder: Path) -> Any:
     return kept(load_study(folder), site.store)
 
 
-def test_a_database_that_breaks_while_it_is_served_is_served_no_longer(site: Any, folder: Path) -> None:
+def test_a_database_that_breaks_while_it_is_served_is_served_no_longer(site, folder):
     person = site.begin()
     assert person.answer(0).status == 201
     lines: list[str] = []
@@ -75,7 +73,7 @@ def test_a_database_that_breaks_while_it_is_served_is_served_no_longer(site: Any
     assert len(lines) == 1 and f"wrods restore {folder}" in lines[0] and "study.db is damaged" in lines[0]
 
 
-def test_strangers_are_told_no_paths_of_a_damaged_database(site: Any, folder: Path) -> None:
+def test_strangers_are_told_no_paths_of_a_damaged_database(site, folder):
     visitor = signed_in(site)
     broken_under_way(site, folder)
     site.store.check()
@@ -85,7 +83,7 @@ def test_strangers_are_told_no_paths_of_a_damaged_database(site: Any, folder: Pa
     assert not any(str(folder) in one.text for one in pages)
 
 
-def test_a_nearly_full_disk_is_announced_before_answers_are_refused(site: Any, folder: Path) -> None:
+def test_a_nearly_full_disk_is_announced_before_answers_are_refused(site, folder):
     free = [100 * GB]
     site_health = ServerHealth({"small": site.service}, disk_usage=lambda _: (200 * GB, 0, free[0]))
     lines: list[str] = []
@@ -107,7 +105,7 @@ def test_a_nearly_full_disk_is_announced_before_answers_are_refused(site: Any, f
     assert lines[1:] == ["small: no longer so: the disk is nearly full"]
 
 
-def test_a_backup_that_fails_is_told_on_the_dashboard_until_one_succeeds(site: Any, folder: Path) -> None:
+def test_a_backup_that_fails_is_told_on_the_dashboard_until_one_succeeds(site, folder):
     health = site.app.extensions["wrods"].health
     upkeep = Maintenance([kept_of(site, folder)], (), print, health.backed_up)
     (folder / "backups").write_text("a file where the folder should be")
@@ -124,8 +122,8 @@ def test_a_backup_that_fails_is_told_on_the_dashboard_until_one_succeeds(site: A
 
 
 def test_a_study_without_a_backup_for_two_hours_is_named_and_a_jump_of_the_clock_is_not_taken_for_one(
-    site: Any, folder: Path
-) -> None:
+    site, folder
+):
     now = [0.0]
     health = ServerHealth({"small": site.service}, clock=lambda: now[0])
     health.backed_up("small", None)
@@ -139,9 +137,7 @@ def test_a_study_without_a_backup_for_two_hours_is_named_and_a_jump_of_the_clock
     assert concern.kind == "no recent backup" and "3.0 hours old" in concern.words
 
 
-def test_a_study_whose_database_is_damaged_keeps_nobody_from_the_other_studies(
-    make_study: Callable[..., Study], settings: Any
-) -> None:
+def test_a_study_whose_database_is_damaged_keeps_nobody_from_the_other_studies(make_study, settings):
     from experiment.people.app import create_app
     from experiment.people.service import service_for
     from experiment.store import open_store
@@ -173,9 +169,7 @@ def test_a_study_whose_database_is_damaged_keeps_nobody_from_the_other_studies(
         (200, b'{"concerns": []}', dict(list(HEADERS.items())[1:]), ["Content-Security-Policy"]),
     ],
 )
-def test_a_public_address_that_does_not_lead_here_is_told(
-    status: int, body: bytes, headers: dict[str, str], told: list[str]
-) -> None:
+def test_a_public_address_that_does_not_lead_here_is_told(status, body, headers, told):
     class Proxy(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.send_response(status if self.path == "/health" else 404)

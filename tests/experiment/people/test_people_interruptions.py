@@ -74,7 +74,7 @@ def states(process: Any) -> list[str]:
 
 @pytest.mark.full
 @pytest.mark.parametrize("then", ["restart", "block"])
-def test_a_second_tab_is_told_that_the_study_is_open_elsewhere(served: Any, tabs: Any, then: str) -> None:
+def test_a_second_tab_is_told_that_the_study_is_open_elsewhere(served, tabs, then):
     process = served(then)
     first = tabs.new_page()
     there = two_answers(process, first)
@@ -101,9 +101,7 @@ def test_a_second_tab_is_told_that_the_study_is_open_elsewhere(served: Any, tabs
         pytest.param("restart", "back button", marks=pytest.mark.full),
     ],
 )
-def test_who_comes_back_begins_again_or_is_told_that_it_is_over(
-    served: Any, tabs: Any, then: str, way: str
-) -> None:
+def test_who_comes_back_begins_again_or_is_told_that_it_is_over(served, tabs, then, way):
     process = served(then)
     page = tabs.new_page()
     two_answers(process, page)
@@ -131,9 +129,7 @@ def test_who_comes_back_begins_again_or_is_told_that_it_is_over(
 
 @pytest.mark.full
 @pytest.mark.parametrize("then", ["resume", "block"])
-def test_a_computer_that_slept_too_long_ends_the_session_whatever_the_policy(
-    served: Any, tabs: Any, then: str
-) -> None:
+def test_a_computer_that_slept_too_long_ends_the_session_whatever_the_policy(served, tabs, then):
     process = served(then)
     page = tabs.new_page()
     page.add_init_script(CLOCK)
@@ -145,9 +141,7 @@ def test_a_computer_that_slept_too_long_ends_the_session_whatever_the_policy(
 
 
 @pytest.mark.full
-def test_a_clock_that_jumps_and_a_server_that_is_killed_interrupt_nothing(
-    served: Any, tabs: Any, request: pytest.FixtureRequest
-) -> None:
+def test_a_clock_that_jumps_and_a_server_that_is_killed_interrupt_nothing(served, tabs, request):
     process, ledger = served("block"), Ledger()
     page = tabs.new_page()
     listen(page, ledger)
@@ -169,9 +163,7 @@ def test_a_clock_that_jumps_and_a_server_that_is_killed_interrupt_nothing(
 
 
 @pytest.mark.full
-def test_someone_else_at_the_same_browser_may_begin_after_a_session_that_is_over(
-    served: Any, tabs: Any
-) -> None:
+def test_someone_else_at_the_same_browser_may_begin_after_a_session_that_is_over(served, tabs):
     process = served("block")
     page = tabs.new_page()
     two_answers(process, page)

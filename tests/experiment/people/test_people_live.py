@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import pytest
-
 from experiment.people import session_cache as live
 
 
-def test_the_sessions_at_hand_are_bounded_by_their_trials_and_none_is_lost(
-    site: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_sessions_at_hand_are_bounded_by_their_trials_and_none_is_lost(site, monkeypatch):
     people = [site.begin() for _ in range(6)]
     monkeypatch.setattr(live, "MOST_TRIALS", 2 * len(people[0].trials()))
     for index in range(3):

@@ -4,8 +4,6 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -20,7 +18,6 @@ from experiment.people.app import create_app
 from experiment.people.pages import script_json
 from experiment.store.queries import sessions_overview
 from experiment.store.records import add_flag
-from experiment.study import Study
 from stimuli.errors import UserError
 
 PASSWORD = "correct horse"
@@ -51,9 +48,7 @@ def token_in(page: str) -> str:
     return found[1]
 
 
-def test_every_page_speaks_the_language_of_the_study(
-    make_study: Callable[..., Study], serve_study: Callable[..., Any]
-) -> None:
+def test_every_page_speaks_the_language_of_the_study(make_study, serve_study):
     own = {"texts": {"not_here": "אין דף כזה"}}
     study = make_study(("title: A", "participants: {recruit: prolific}\nlanguage: he\ntitle: A"))
     (study.folder / "texts.json").write_text(json.dumps(own), "utf-8")
@@ -70,12 +65,12 @@ def test_every_page_speaks_the_language_of_the_study(
     assert config_of(told)["messages"]["not_here"] == own["texts"]["not_here"]
 
 
-def test_a_study_cannot_take_the_name_of_a_page(site: Any, settings: Any) -> None:
+def test_a_study_cannot_take_the_name_of_a_page(site, settings):
     with pytest.raises(UserError, match="admin"):
         create_app({"admin": site.service}, config=settings)
 
 
-def test_the_page_tells_the_browser_what_it_needs(visitor: FlaskClient) -> None:
+def test_the_page_tells_the_browser_what_it_needs(visitor):
     page = visitor.get("/small/?PROLIFIC_PID=abc&password=x&pilot=forged").text
     assert config_of(page) == {
         "api": "/api/small", "study": "small", "title": "A small study", "language": "en", "mode": "session",
@@ -90,7 +85,7 @@ def test_the_page_tells_the_browser_what_it_needs(visitor: FlaskClient) -> None:
     assert visitor.get("/nothing/").status_code == 404
 
 
-def test_nothing_in_a_link_can_leave_the_data_block(visitor: FlaskClient) -> None:
+def test_nothing_in_a_link_can_leave_the_data_block(visitor):
     bad = "</script><script>alert(1)</script>"
     page = visitor.get("/small/", query_string={"participant": bad}).text
     assert config_of(page)["participant"] == bad
@@ -98,21 +93,21 @@ def test_nothing_in_a_link_can_leave_the_data_block(visitor: FlaskClient) -> Non
     assert json.loads(script_json({"a": "<>&'\""})) == {"a": "<>&'\""}
 
 
-def test_participants_get_no_cookie(site: Any) -> None:
+def test_participants_get_no_cookie(site):
     told = [site.caller().get("/small/"), site.opening(), site.caller().get("/small/nothing")]
     person = site.begin()
     told += [person.answer(0), person.event("consent", person.agreement)]
     assert [one.headers.get("Set-Cookie") for one in told] == [None] * 5
 
 
-def test_pages_hold_no_inline_code(experimenter: FlaskClient) -> None:
+def test_pages_hold_no_inline_code(experimenter):
     for path in ("/small/", "/admin/", "/nothing/"):
         page = experimenter.get(path).text
         assert not re.search(r"<script(?![^>]*(src=|application/json))", page)
         assert not re.search(r"\s(on\w+|style)=", page)
 
 
-def test_the_password_opens_the_sessions_page_and_signing_out_closes_it(visitor: FlaskClient) -> None:
+def test_the_password_opens_the_sessions_page_and_signing_out_closes_it(visitor):
     form = visitor.get("/admin/login")
     told = visitor.post("/admin/login", data={"csrf": token_in(form.text), "password": PASSWORD})
     assert told.headers["Location"] == "/admin/"
@@ -126,7 +121,7 @@ def test_the_password_opens_the_sessions_page_and_signing_out_closes_it(visitor:
     assert visitor.get("/admin/").status_code == 302
 
 
-def test_a_pilot_opened_from_the_sessions_page_is_marked(site: Any, experimenter: FlaskClient) -> None:
+def test_a_pilot_opened_from_the_sessions_page_is_marked(site, experimenter):
     page = experimenter.get("/admin/small/pilot", follow_redirects=True)
     config = config_of(page.text)
     assert config["mode"] == "pilot"
@@ -138,7 +133,7 @@ def test_a_pilot_opened_from_the_sessions_page_is_marked(site: Any, experimenter
     assert told == {pilot.session_id: (True, "T001"), person.session_id: (False, "P001")}
 
 
-def test_serving_as_a_pilot_marks_every_session(make_study: Any, serve_study: Callable[..., Any]) -> None:
+def test_serving_as_a_pilot_marks_every_session(make_study, serve_study):
     site = serve_study(make_study(), is_pilot=True)
     site.begin()
     with site.store.read() as connection:
@@ -146,9 +141,7 @@ def test_serving_as_a_pilot_marks_every_session(make_study: Any, serve_study: Ca
     assert config_of(site.app.test_client().get("/small/").text)["mode"] == "pilot"
 
 
-def test_the_download_and_the_hand_over_hold_the_same_rows(
-    site: Any, experimenter: FlaskClient, make_study: Callable[..., Study], tmp_path: Path
-) -> None:
+def test_the_download_and_the_hand_over_hold_the_same_rows(site, experimenter, make_study, tmp_path):
     person = site.begin()
     for trial in person.trials():
         person.answer(trial["trial_index"])

@@ -39,7 +39,7 @@ def choices(visitor: FlaskClient) -> dict[str, Any]:
     return told
 
 
-def test_every_item_can_be_chosen_in_every_condition(visitor: FlaskClient) -> None:
+def test_every_item_can_be_chosen_in_every_condition(visitor):
     offered = choices(visitor)
     trials = {
         (row["item"], row["condition"])
@@ -54,7 +54,7 @@ def test_every_item_can_be_chosen_in_every_condition(visitor: FlaskClient) -> No
     assert kinds == ["consent", "instructions", "practice", *["block"] * 4, "debrief"]
 
 
-def test_the_prompt_is_that_of_a_run(study: Any, visitor: FlaskClient) -> None:
+def test_the_prompt_is_that_of_a_run(study, visitor):
     items = build_items(study)
     for variant in (1, 2):
         plan = plan_session(study, items, list_id=2, prompt_variant=variant)
@@ -67,7 +67,7 @@ def test_the_prompt_is_that_of_a_run(study: Any, visitor: FlaskClient) -> None:
     assert visitor.get("/prompt.json?list=1&screen=0").json == {"none": True}
 
 
-def test_saving_a_file_changes_the_stamp_and_shows_the_study_anew(study: Any, visitor: FlaskClient) -> None:
+def test_saving_a_file_changes_the_stamp_and_shows_the_study_anew(study, visitor):
     before = visitor.get("/stamp.json").json
     assert visitor.get("/stamp.json").json == before
     file = study.folder / "study.yaml"
@@ -76,7 +76,7 @@ def test_saving_a_file_changes_the_stamp_and_shows_the_study_anew(study: Any, vi
     assert "Another title" in visitor.get("/").text
 
 
-def test_a_broken_study_is_told_and_a_mended_one_shown(study: Any, visitor: FlaskClient) -> None:
+def test_a_broken_study_is_told_and_a_mended_one_shown(study, visitor):
     file = study.folder / "study.yaml"
     right = file.read_text()
     file.write_text(right.replace("title:", "titel:"))
@@ -88,13 +88,13 @@ def test_a_broken_study_is_told_and_a_mended_one_shown(study: Any, visitor: Flas
     assert "A small study" in visitor.get("/").text
 
 
-def test_the_preview_stores_nothing(study: Any, visitor: FlaskClient) -> None:
+def test_the_preview_stores_nothing(study, visitor):
     before = sorted(path.name for path in study.folder.rglob("*"))
     for path in ("/", "/screen?list=1", "/prompt.json?list=1&trial=1", "/stamp.json"):
         assert visitor.get(path).status_code == 200
     assert sorted(path.name for path in study.folder.rglob("*")) == before
 
 
-def test_other_names_of_this_computer_do_not_reach_the_preview(visitor: FlaskClient) -> None:
+def test_other_names_of_this_computer_do_not_reach_the_preview(visitor):
     assert visitor.get("/", headers={"Host": "evil.example:8001"}).status_code == 403
     assert visitor.get("/", headers={"Host": "127.0.0.1:8001"}).status_code == 200

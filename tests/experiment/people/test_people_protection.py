@@ -42,7 +42,7 @@ def at_tls(site: Any, tmp_path: Path) -> Any:
     "path", ["/", "/small/", "/nowhere", "/admin/login", "/admin/", "/assets/pages.css", "/static/none.js",
              "/favicon.ico", "/health", "/api/small/sessions/none", "/api/none/sessions"],
 )  # fmt: skip
-def test_every_answer_has_every_protecting_header(site: Any, at_tls: Any, path: str) -> None:
+def test_every_answer_has_every_protecting_header(site, at_tls, path):
     plain = site.caller().get(path)
     assert {name: plain.headers[name] for name in HEADERS} == HEADERS
     assert plain.headers["Strict-Transport-Security"] is None
@@ -54,17 +54,17 @@ def test_every_answer_has_every_protecting_header(site: Any, at_tls: Any, path: 
     assert secure.headers["Strict-Transport-Security"] == f"max-age={A_DAY_S}"
 
 
-def test_a_redirection_does_not_repeat_an_invented_name(site: Any) -> None:
+def test_a_redirection_does_not_repeat_an_invented_name(site):
     told = site.caller().get("/small", Host="evil.example")
     assert (told.status, told.headers["Location"]) == (308, "/small/")
 
 
-def test_this_computers_own_names_are_never_bound_to_tls(at_tls: Any) -> None:
+def test_this_computers_own_names_are_never_bound_to_tls(at_tls):
     for name in ("localhost", "127.0.0.1"):
         assert at_tls("GET", "/health", name).headers["Strict-Transport-Security"] is None
 
 
-def test_a_public_address_over_https_is_bound_to_it_for_a_year(make_study: Any, serve_study: Any) -> None:
+def test_a_public_address_over_https_is_bound_to_it_for_a_year(make_study, serve_study):
     site = serve_study(make_study(), config={"public_url": "https://lab.example"}, behind_proxy=True)
     through = {
         "X-Forwarded-Proto": "https",
@@ -77,7 +77,7 @@ def test_a_public_address_over_https_is_bound_to_it_for_a_year(make_study: Any, 
     assert "Secure" in caller.get("/admin/login").headers["Set-Cookie"]
 
 
-def test_the_dashboards_cookie_is_secure_where_it_came_by_tls_and_only_there(site: Any, at_tls: Any) -> None:
+def test_the_dashboards_cookie_is_secure_where_it_came_by_tls_and_only_there(site, at_tls):
     secure = at_tls("GET", "/admin/login", NAME).headers["Set-Cookie"]
     assert "Secure" in secure and "HttpOnly" in secure and "SameSite=Lax" in secure
     plain = site.caller().get("/admin/login").headers["Set-Cookie"]
@@ -89,7 +89,7 @@ def test_the_dashboards_cookie_is_secure_where_it_came_by_tls_and_only_there(sit
 @pytest.mark.parametrize(
     "host", ["evil.example", "evil.example:{port}", "localhost.evil.example:{port}", "1.2.3.4.nip.io"]
 )
-def test_an_origin_that_only_matches_a_forged_host_is_refused(site: Any, host: str) -> None:
+def test_an_origin_that_only_matches_a_forged_host_is_refused(site, host):
     host = host.format(port=site.port)
     body = {"client_uuid": str(uuid.uuid4()), "participant": "1"}
     told = site.caller().post("/api/small/sessions", body, Host=host, Origin=f"http://{host}")
@@ -101,7 +101,7 @@ def test_an_origin_that_only_matches_a_forged_host_is_refused(site: Any, host: s
 @pytest.mark.parametrize(
     "host", ["127.0.0.1", "localhost", "[::1]", "10.20.0.5", NAME, f"{NAME.split('.')[0]}.local"]
 )
-def test_own_names_and_addresses_are_known(site: Any, host: str) -> None:
+def test_own_names_and_addresses_are_known(site, host):
     body = {"client_uuid": str(uuid.uuid4()), "participant": "1"}
     own = f"{host}:{site.port}"
     assert site.caller().post("/api/small/sessions", body, Host=own, Origin=f"http://{own}").status == 201
@@ -109,7 +109,7 @@ def test_own_names_and_addresses_are_known(site: Any, host: str) -> None:
     assert other.status == 403
 
 
-def test_a_laboratory_can_name_its_server(make_study: Any, serve_study: Any) -> None:
+def test_a_laboratory_can_name_its_server(make_study, serve_study):
     site = serve_study(make_study(), config={"hosts": ("study.lab.example",)})
     body = {"client_uuid": str(uuid.uuid4()), "participant": "1"}
     told = site.caller().post(
@@ -118,9 +118,7 @@ def test_a_laboratory_can_name_its_server(make_study: Any, serve_study: Any) -> 
     assert told.status == 201
 
 
-def test_health_is_told_to_anybody_and_asks_the_store_seldom(
-    site: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_health_is_told_to_anybody_and_asks_the_store_seldom(site, monkeypatch):
     written: list[object] = []
     write = type(site.store).write
     monkeypatch.setattr(
@@ -132,7 +130,7 @@ def test_health_is_told_to_anybody_and_asks_the_store_seldom(
     assert str(site.service.folder) not in answers[0].text
 
 
-def test_a_store_that_takes_nothing_is_told_with_503(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_takes_nothing_is_told_with_503(site, monkeypatch):
     import sqlite3
 
     with sqlite3.connect(site.store.path, isolation_level=None) as other:
@@ -147,7 +145,7 @@ def test_a_store_that_takes_nothing_is_told_with_503(site: Any, monkeypatch: pyt
     assert site.caller().get("/health").status == 200
 
 
-def test_a_read_only_store_is_told_with_503(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_read_only_store_is_told_with_503(site, monkeypatch):
     def refuse(_: object) -> object:
         raise StoreError("the store could not be written: disk full")
 
@@ -159,7 +157,7 @@ def test_a_read_only_store_is_told_with_503(site: Any, monkeypatch: pytest.Monke
     assert told.status == 503 and "secret" not in json.dumps(told.body)
 
 
-def test_proving_a_store_changes_nothing(site: Any) -> None:
+def test_proving_a_store_changes_nothing(site):
     def version() -> object:
         with site.store.read() as connection:
             return connection.exec_driver_sql("PRAGMA user_version").scalar()
@@ -170,7 +168,7 @@ def test_proving_a_store_changes_nothing(site: Any) -> None:
 
 
 @pytest.mark.postgres
-def test_a_postgresql_store_is_proven_as_well(make_study: Any, serve_study: Any, postgres_url: str) -> None:
+def test_a_postgresql_store_is_proven_as_well(make_study, serve_study, postgres_url):
     from experiment.store import open_store
     from experiment.store.database import prove_writable
 

@@ -38,7 +38,7 @@ def session(site: Any, person: Any) -> dict[str, Any]:
     return found
 
 
-def test_answers_that_fit_let_a_person_go_on_and_are_stored_once(site: Any) -> None:
+def test_answers_that_fit_let_a_person_go_on_and_are_stored_once(site):
     person = site.begin()
     token = str(uuid.uuid4())
     told = [tell(person, YES, token) for _ in range(2)]
@@ -58,9 +58,7 @@ def test_answers_that_fit_let_a_person_go_on_and_are_stored_once(site: Any) -> N
         ({}, "first_language, age"),
     ],
 )
-def test_answers_that_do_not_fit_end_the_session_with_the_reason(
-    site: Any, answers: dict[str, Any], missed: str
-) -> None:
+def test_answers_that_do_not_fit_end_the_session_with_the_reason(site, answers, missed):
     person = site.begin(participant="1")
     token = str(uuid.uuid4())
     for _ in range(2):
@@ -73,7 +71,7 @@ def test_answers_that_do_not_fit_end_the_session_with_the_reason(
     assert site.opening(participant="1").status == 403
 
 
-def test_answers_wait_until_their_reader_has_agreed(site: Any) -> None:
+def test_answers_wait_until_their_reader_has_agreed(site):
     person = site.begin()
     body = {"client_uuid": str(uuid.uuid4()), "screen": "eligibility", "answers": YES}
     told = person.caller.post(f"{person.base}/answers", body, **person.auth)
@@ -85,9 +83,7 @@ def test_answers_wait_until_their_reader_has_agreed(site: Any) -> None:
 
 
 @pytest.mark.parametrize("criterion", [None, {"needed": 0, "rounds": 1, "if_failed": "end"}])
-def test_questions_above_the_consent_of_an_earlier_version_are_answered_before_it(
-    site: Any, criterion: dict[str, Any] | None
-) -> None:
+def test_questions_above_the_consent_of_an_earlier_version_are_answered_before_it(site, criterion):
     person = site.begin()
 
     def questions(name: str) -> dict[str, Any]:
@@ -109,7 +105,7 @@ def test_questions_above_the_consent_of_an_earlier_version_are_answered_before_i
     assert give("late") == "stored"
 
 
-def test_the_same_token_with_other_answers_is_refused(site: Any) -> None:
+def test_the_same_token_with_other_answers_is_refused(site):
     person = site.begin()
     token = str(uuid.uuid4())
     tell(person, YES, token)
@@ -129,7 +125,7 @@ def test_the_same_token_with_other_answers_is_refused(site: Any) -> None:
         {"screen": "eligibility"},
     ],
 )
-def test_odd_answers_are_refused(site: Any, body: dict[str, Any]) -> None:
+def test_odd_answers_are_refused(site, body):
     person = site.begin()
     told = person.caller.post(
         f"{person.base}/answers", {"client_uuid": str(uuid.uuid4())} | body, **person.auth
@@ -137,7 +133,7 @@ def test_odd_answers_are_refused(site: Any, body: dict[str, Any]) -> None:
     assert told.status == 400
 
 
-def test_what_is_wanted_never_leaves_the_server(site: Any) -> None:
+def test_what_is_wanted_never_leaves_the_server(site):
     person = site.begin()
     shown = [screen for screen in person.plan["screens"] if screen["kind"] == "questions"]
     assert shown and "accept" not in json.dumps(shown)
@@ -145,7 +141,7 @@ def test_what_is_wanted_never_leaves_the_server(site: Any) -> None:
     assert "first_language" not in told.text and "age" not in told.text
 
 
-def test_a_device_that_does_not_fit_ends_the_session(site: Any) -> None:
+def test_a_device_that_does_not_fit_ends_the_session(site):
     person = site.begin()
     detail = {"passed": False, "measured": {"width": 400}, "missed": ["width", "device"]}
     assert person.event("device", detail).status == 201

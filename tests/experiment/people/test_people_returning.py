@@ -50,7 +50,7 @@ def stored(site: Any, person: Any) -> dict[str, Any]:
     return found
 
 
-def test_a_session_goes_on_where_it_was_left_with_what_was_shown(site: Any) -> None:
+def test_a_session_goes_on_where_it_was_left_with_what_was_shown(site):
     person = site.begin(participant="1")
     person.event("shown", {"trial_index": 0, "attempt": 1})
     assert person.answer(1, next=[2, 1]).status == 201
@@ -65,14 +65,14 @@ def test_a_session_goes_on_where_it_was_left_with_what_was_shown(site: Any) -> N
     assert (looked["done"], looked["shown"]) == (again.body["done"], again.body["shown"])
 
 
-def test_an_announced_trial_has_to_be_one_of_the_plan(site: Any) -> None:
+def test_an_announced_trial_has_to_be_one_of_the_plan(site):
     person = site.begin()
     assert person.answer(1, next=[99, 1]).status == 400
     assert person.answer(1, next=[2]).status == 400
     assert person.answer(1).status == 201
 
 
-def test_a_session_that_was_left_too_long_has_ended_and_says_so(make_study: Any, serve_study: Any) -> None:
+def test_a_session_that_was_left_too_long_has_ended_and_says_so(make_study, serve_study):
     site = serve_study(make_study(interrupted("resume", "30 min")))
     person = site.begin(participant="1")
     person.event("consent", person.agreement)
@@ -88,9 +88,7 @@ def test_a_session_that_was_left_too_long_has_ended_and_says_so(make_study: Any,
     assert (by_number.status, by_number.body["error"]) == (409, refused.body["error"])
 
 
-def test_answers_of_a_session_that_timed_out_are_kept_and_who_stayed_may_finish(
-    make_study: Any, serve_study: Any
-) -> None:
+def test_answers_of_a_session_that_timed_out_are_kept_and_who_stayed_may_finish(make_study, serve_study):
     site = serve_study(make_study(interrupted("resume", "30 min")))
     person = site.begin(participant="1")
     left(site, person, 31)
@@ -101,9 +99,7 @@ def test_answers_of_a_session_that_timed_out_are_kept_and_who_stayed_may_finish(
     assert stored(site, person)["state"] == "finished"
 
 
-def test_a_place_that_was_left_too_long_reopens_on_its_list_and_order(
-    make_study: Any, serve_study: Any
-) -> None:
+def test_a_place_that_was_left_too_long_reopens_on_its_list_and_order(make_study, serve_study):
     site = serve_study(make_study(interrupted("resume", "10 min")))
     people = [site.begin(participant=str(number)) for number in range(4)]
     plans = [stored(site, person)["plan"] for person in people]
@@ -115,7 +111,7 @@ def test_a_place_that_was_left_too_long_reopens_on_its_list_and_order(
     assert stored(site, people[0])["state"] == "timed_out"
 
 
-def test_restart_begins_a_new_session_and_keeps_the_old_one(make_study: Any, serve_study: Any) -> None:
+def test_restart_begins_a_new_session_and_keeps_the_old_one(make_study, serve_study):
     site = serve_study(make_study(interrupted("restart")))
     token = str(uuid.uuid4())
     person = site.begin(participant="1", client_uuid=token)
@@ -133,7 +129,7 @@ def test_restart_begins_a_new_session_and_keeps_the_old_one(make_study: Any, ser
     assert come_back(again).body["state"] == "interrupted", "a reload counts as an interruption"
 
 
-def test_block_refuses_with_an_explanation(make_study: Any, serve_study: Any) -> None:
+def test_block_refuses_with_an_explanation(make_study, serve_study):
     site = serve_study(make_study(interrupted("block")))
     person = site.begin(participant="1")
     assert come_back(person).status == 200, "nothing was recorded yet"
@@ -147,7 +143,7 @@ def test_block_refuses_with_an_explanation(make_study: Any, serve_study: Any) ->
     assert person.answer(0).status == 201, "an answer on its way is kept all the same"
 
 
-def test_a_second_tab_is_told_and_may_take_over(site: Any) -> None:
+def test_a_second_tab_is_told_and_may_take_over(site):
     first, second, third = TABS
     person = site.begin(participant="1")
     assert come_back(person, first).status == 200
@@ -164,7 +160,7 @@ def test_a_second_tab_is_told_and_may_take_over(site: Any) -> None:
     assert hold(person, second).status == 423
 
 
-def test_an_answer_from_the_tab_that_lost_its_session_is_kept_and_the_tab_is_told(site: Any) -> None:
+def test_an_answer_from_the_tab_that_lost_its_session_is_kept_and_the_tab_is_told(site):
     first, second, _ = TABS
     person = site.begin(participant="1")
     come_back(person, first)
@@ -180,7 +176,7 @@ def test_an_answer_from_the_tab_that_lost_its_session_is_kept_and_the_tab_is_tol
     assert hold(person, second).status == 200
 
 
-def test_a_lease_ends_half_a_minute_after_its_tab_was_heard_of(site: Any) -> None:
+def test_a_lease_ends_half_a_minute_after_its_tab_was_heard_of(site):
     first, second, _ = TABS
     person = site.begin(participant="1")
     come_back(person, first)
@@ -190,7 +186,7 @@ def test_a_lease_ends_half_a_minute_after_its_tab_was_heard_of(site: Any) -> Non
     assert come_back(person, second).status == 200
 
 
-def test_a_clock_that_was_set_back_locks_nobody_out_of_a_session(site: Any) -> None:
+def test_a_clock_that_was_set_back_locks_nobody_out_of_a_session(site):
     first, second, _ = TABS
     person = site.begin(participant="1")
     come_back(person, first)
@@ -199,9 +195,7 @@ def test_a_clock_that_was_set_back_locks_nobody_out_of_a_session(site: Any) -> N
 
 
 @pytest.mark.parametrize("then", ["restart", "block"])
-def test_a_session_that_cannot_be_resumed_is_not_lost_to_a_second_tab(
-    make_study: Any, serve_study: Any, then: str
-) -> None:
+def test_a_session_that_cannot_be_resumed_is_not_lost_to_a_second_tab(make_study, serve_study, then):
     site = serve_study(make_study(interrupted(then)))
     first, second, _ = TABS
     person = site.begin(participant="1")
@@ -213,16 +207,14 @@ def test_a_session_that_cannot_be_resumed_is_not_lost_to_a_second_tab(
 
 
 @pytest.mark.parametrize("name", ["short", "x" * 65, "tab with blanks and more", "ünïcödé-ünïcödé-ün"])
-def test_odd_names_of_tabs_are_refused(site: Any, name: str) -> None:
+def test_odd_names_of_tabs_are_refused(site, name):
     person = site.begin()
     headers = person.auth | {"X_Wrods_Lease": name.encode("utf-8").decode("latin-1")}
     assert person.caller.post(f"{person.base}/lease", {}, **headers).status == 400
     assert person.caller.post(f"{person.base}/lease", {}, **person.auth).status == 400
 
 
-def test_a_page_with_an_earlier_token_still_delivers_after_the_server_got_a_new_key(
-    make_study: Any, serve_study: Any
-) -> None:
+def test_a_page_with_an_earlier_token_still_delivers_after_the_server_got_a_new_key(make_study, serve_study):
     study = make_study()
     site = serve_study(study, config={"secret": b"one signing key of a server"})
     before = site.begin(participant="1")
@@ -233,9 +225,7 @@ def test_a_page_with_an_earlier_token_still_delivers_after_the_server_got_a_new_
     assert [before.answer(0).status, after.answer(1).status] == [201, 201]
 
 
-def test_too_many_requests_of_one_session_wait_and_others_do_not(
-    make_study: Any, serve_study: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_many_requests_of_one_session_wait_and_others_do_not(make_study, serve_study, monkeypatch):
     monkeypatch.setattr("experiment.people.server_state.SENDINGS_PER_MINUTE", 6)
     site = serve_study(make_study())
     person, other = site.begin(), site.begin()
@@ -245,9 +235,7 @@ def test_too_many_requests_of_one_session_wait_and_others_do_not(
     assert other.answer(0).status == 201
 
 
-def test_a_session_cannot_fill_the_disk_with_events(
-    make_study: Any, serve_study: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_session_cannot_fill_the_disk_with_events(make_study, serve_study, monkeypatch):
     monkeypatch.setattr("experiment.people.server_state.KILOBYTES_PER_HOUR", 64)
     site = serve_study(make_study())
     person, other = site.begin(), site.begin()
@@ -260,9 +248,7 @@ def test_a_session_cannot_fill_the_disk_with_events(
 @pytest.mark.parametrize(
     "kind", ["answers", "resumed", "ended_at_station", "ended_by_experimenter", "trial_conflict"]
 )
-def test_a_page_cannot_send_events_that_the_server_records_itself(
-    kind: str, make_study: Any, serve_study: Any
-) -> None:
+def test_a_page_cannot_send_events_that_the_server_records_itself(kind, make_study, serve_study):
     person = serve_study(make_study()).begin()
     told = person.event(kind, {"by": "owner"})
     assert told.status == 400 and kind in str(told.body)

@@ -6,7 +6,6 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,16 +14,13 @@ from click.testing import CliRunner
 from experiment.cli import main
 from experiment.people.serving_lock import _SharedClaim, serving
 from experiment.store.database import address_of
-from experiment.study import Study
 from stimuli.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[3]
 KEY, OTHER_KEY = b"a signing key for tests", b"another signing key"
 
 
-def test_a_second_server_of_a_study_is_refused_and_told_who_serves_it(
-    make_study: Callable[..., Study],
-) -> None:
+def test_a_second_server_of_a_study_is_refused_and_told_who_serves_it(make_study):
     study = make_study()
     with serving(address_of(study.folder), study.id, KEY) as announce:
         announce("http://localhost:8123/small/")
@@ -42,7 +38,7 @@ def test_a_second_server_of_a_study_is_refused_and_told_who_serves_it(
     assert not list(study.folder.glob("*.serving-*.json"))
 
 
-def test_studies_are_claimed_one_by_one(tmp_path: Path) -> None:
+def test_studies_are_claimed_one_by_one(tmp_path):
     address = address_of(tmp_path)
     with (
         serving(address, "one", KEY),
@@ -53,7 +49,7 @@ def test_studies_are_claimed_one_by_one(tmp_path: Path) -> None:
         pass
 
 
-def test_a_claim_ends_with_its_process_however_it_ends(tmp_path: Path) -> None:
+def test_a_claim_ends_with_its_process_however_it_ends(tmp_path):
     code = (
         "import sys, time; from experiment.people.serving_lock import serving; "
         "from experiment.store.database import address_of\n"
@@ -77,7 +73,7 @@ def test_a_claim_ends_with_its_process_however_it_ends(tmp_path: Path) -> None:
         pass
 
 
-def test_servers_on_postgresql_share_a_study_with_one_signing_key_and_not_with_two(postgres_url: str) -> None:
+def test_servers_on_postgresql_share_a_study_with_one_signing_key_and_not_with_two(postgres_url):
     address = address_of(postgres_url)
     with serving(address, "small", KEY), serving(address, "small", KEY):
         with (
@@ -93,7 +89,7 @@ def test_servers_on_postgresql_share_a_study_with_one_signing_key_and_not_with_t
         pass
 
 
-def test_a_claim_on_postgresql_is_taken_again_after_its_connection_broke(postgres_url: str) -> None:
+def test_a_claim_on_postgresql_is_taken_again_after_its_connection_broke(postgres_url):
     address = address_of(postgres_url)
     claim = _SharedClaim(address, "small", KEY)
     claim.take()

@@ -20,14 +20,14 @@ def write_config(text: str, mode: int = 0o600) -> Path:
     return file
 
 
-def test_without_a_password_one_is_made() -> None:
+def test_without_a_password_one_is_made():
     settings, made = read_settings(read_config())
     assert made is not None and len(made) >= 16
     assert is_password(made, settings.password_hash) and not is_password("", settings.password_hash)
     assert made not in repr(settings)
 
 
-def test_the_password_comes_from_the_environment_before_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_password_comes_from_the_environment_before_the_file(monkeypatch):
     write_config('[serve]\npassword = "from the file"\n')
     settings, made = read_settings(read_config())
     assert made is None and is_password("from the file", settings.password_hash)
@@ -39,7 +39,7 @@ def test_the_password_comes_from_the_environment_before_the_file(monkeypatch: py
 
 
 @pytest.mark.parametrize("place", ["environment", "file"])
-def test_a_password_that_is_soon_guessed_is_refused(monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+def test_a_password_that_is_soon_guessed_is_refused(monkeypatch, place):
     if place == "file":
         write_config('[serve]\npassword = "lab"\n')
     else:
@@ -49,7 +49,7 @@ def test_a_password_that_is_soon_guessed_is_refused(monkeypatch: pytest.MonkeyPa
     assert "10 characters" in str(refused.value) and "lab'" not in str(refused.value)
 
 
-def test_a_password_may_be_given_as_a_hash() -> None:
+def test_a_password_may_be_given_as_a_hash():
     known = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash("word")
     write_config(
         f'store = "postgresql://me@here/data"\n[serve]\npassword_hash = "{known}"\nsecret = "{"k" * 20}"\n'
@@ -61,14 +61,14 @@ def test_a_password_may_be_given_as_a_hash() -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX permissions")
-def test_a_configuration_that_others_can_read_is_refused() -> None:
+def test_a_configuration_that_others_can_read_is_refused():
     file = write_config("", mode=0o644)
     with pytest.raises(UserError, match="chmod 600") as refused:
         read_config()
     assert str(file) in str(refused.value)
 
 
-def test_a_short_signing_key_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_short_signing_key_is_refused(monkeypatch):
     monkeypatch.setenv("WRODS_SECRET", "short")
     with pytest.raises(UserError, match="16 characters"):
         read_settings({})

@@ -115,7 +115,7 @@ def keys(folder: Path) -> list[tuple[int, int]]:
 
 
 @pytest.mark.full
-def test_a_second_tab_is_told_and_goes_on_only_when_asked_to(served: Any, tabs: Any) -> None:
+def test_a_second_tab_is_told_and_goes_on_only_when_asked_to(served, tabs):
     process = served()
     first = tabs.new_page()
     into_block(first, process.address)
@@ -143,7 +143,7 @@ def test_a_second_tab_is_told_and_goes_on_only_when_asked_to(served: Any, tabs: 
 
 
 @pytest.mark.full
-def test_closed_reloaded_and_left_tabs_go_on_at_once_and_show_nothing_as_new(served: Any, tabs: Any) -> None:
+def test_closed_reloaded_and_left_tabs_go_on_at_once_and_show_nothing_as_new(served, tabs):
     process = served()
     page = tabs.new_page()
     into_block(page, process.address)
@@ -172,9 +172,7 @@ def test_closed_reloaded_and_left_tabs_go_on_at_once_and_show_nothing_as_new(ser
 
 
 @pytest.mark.full
-def test_a_minute_without_network_in_the_middle_of_a_block_costs_nothing(
-    served: Any, tabs: Any, request: pytest.FixtureRequest
-) -> None:
+def test_a_minute_without_network_in_the_middle_of_a_block_costs_nothing(served, tabs, request):
     process, ledger = served(), Ledger()
     page = tabs.new_page()
     listen(page, ledger)
@@ -196,9 +194,7 @@ def test_a_minute_without_network_in_the_middle_of_a_block_costs_nothing(
 
 
 @pytest.mark.full
-def test_an_end_that_nobody_confirms_gives_a_code_for_review_and_a_copy_that_can_be_imported(
-    served: Any, tabs: Any
-) -> None:
+def test_an_end_that_nobody_confirms_gives_a_code_for_review_and_a_copy_that_can_be_imported(served, tabs):
     process = served(", finish_wait: 1 s")
     page = tabs.new_page()
     into_block(page, process.address)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import uuid
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,7 +28,7 @@ def copy_of(person: Any, trials: int = 5, **changed: Any) -> dict[str, Any]:
     } | changed  # fmt: skip
 
 
-def test_a_copy_adds_what_did_not_arrive_and_completes_the_session(site: Any) -> None:
+def test_a_copy_adds_what_did_not_arrive_and_completes_the_session(site):
     person = site.begin(participant="1")
     person.answer(0)
     person.answer(2)
@@ -43,7 +42,7 @@ def test_a_copy_adds_what_did_not_arrive_and_completes_the_session(site: Any) ->
     assert person.finish(5).body["completion_code"], "the page, still open, gets its code all the same"
 
 
-def test_taking_a_copy_again_changes_nothing(site: Any) -> None:
+def test_taking_a_copy_again_changes_nothing(site):
     person = site.begin(participant="1")
     person.agree()
     copy = copy_of(person, 3)
@@ -64,7 +63,7 @@ def test_taking_a_copy_again_changes_nothing(site: Any) -> None:
     assert after == before
 
 
-def test_a_copy_that_has_answers_deleted_cleans_the_files_too(site: Any, tmp_path: Path) -> None:
+def test_a_copy_that_has_answers_deleted_cleans_the_files_too(site, tmp_path):
     person = site.begin(participant="a-very-particular-person")
     folder = site.service.folder
     backup = back_up(site.store.address, folder / FOLDER, stem="study")
@@ -80,7 +79,7 @@ def test_a_copy_that_has_answers_deleted_cleans_the_files_too(site: Any, tmp_pat
         assert person.session_id not in repr(connection.execute(select(audit)).all())
 
 
-def test_what_contradicts_a_stored_answer_is_refused_with_the_reason(site: Any) -> None:
+def test_what_contradicts_a_stored_answer_is_refused_with_the_reason(site):
     person = site.begin(participant="1")
     person.answer(0, response_raw="something else")
     copy = copy_of(person, 2)
@@ -103,7 +102,7 @@ def test_what_contradicts_a_stored_answer_is_refused_with_the_reason(site: Any) 
         ({"extra": 1}, "no copy of answers"),
     ],
 )
-def test_what_does_not_belong_here_is_refused_in_words(site: Any, changed: dict[str, Any], told: str) -> None:
+def test_what_does_not_belong_here_is_refused_in_words(site, changed, told):
     person = site.begin(participant="1")
     with pytest.raises(UserError, match=told):
         take_copy(site.store, "small", copy_of(person, 1, **changed))
@@ -112,12 +111,12 @@ def test_what_does_not_belong_here_is_refused_in_words(site: Any, changed: dict[
 
 
 @pytest.mark.parametrize("data", [b"", b"\xff", b"[]", b"[" * 2000, b'{"wrods": NaN}'])
-def test_a_file_that_is_no_copy_is_refused_in_words(data: bytes) -> None:
+def test_a_file_that_is_no_copy_is_refused_in_words(data):
     with pytest.raises(UserError, match="no copy of answers"):
         read_copy(data)
 
 
-def test_wrods_import_tells_the_counts(site: Any, tmp_path: Path) -> None:
+def test_wrods_import_tells_the_counts(site, tmp_path):
     person = site.begin(participant="1")
     file = tmp_path / "small-answers.json"
     copy = copy_of(person)

@@ -45,9 +45,7 @@ def trials_in(target: Path | str) -> int:
         return int(connection.scalar(select(func.count()).select_from(trials)) or 0)
 
 
-def test_a_backup_taken_while_trials_come_in_holds_every_trial_confirmed_before(
-    tmp_path: Path, plan: dict[str, Any], make_trial: Make
-) -> None:
+def test_a_backup_taken_while_trials_come_in_holds_every_trial_confirmed_before(tmp_path, plan, make_trial):
     with open_store(tmp_path) as store:
         session = begin(store, plan)
         add_trials(store, make_trial, session, range(50))
@@ -62,9 +60,7 @@ def test_a_backup_taken_while_trials_come_in_holds_every_trial_confirmed_before(
             assert chain.verify(connection, session).broken is None
 
 
-def test_a_backup_can_be_read_by_its_owner_only_and_needs_no_second_file(
-    tmp_path: Path, plan: dict[str, Any]
-) -> None:
+def test_a_backup_can_be_read_by_its_owner_only_and_needs_no_second_file(tmp_path, plan):
     with open_store(tmp_path) as store:
         begin(store, plan)
         copy = back_up(store.address, tmp_path / "away" / "mine.db", stem="study")
@@ -72,7 +68,7 @@ def test_a_backup_can_be_read_by_its_owner_only_and_needs_no_second_file(
     assert copy.stat().st_mode & 0o077 == 0
 
 
-def test_of_the_automatic_backups_24_hours_and_7_days_are_kept_and_none_made_by_hand(tmp_path: Path) -> None:
+def test_of_the_automatic_backups_24_hours_and_7_days_are_kept_and_none_made_by_hand(tmp_path):
     start = datetime(2026, 3, 1, 0, 30, tzinfo=UTC)
     for half_hours in range(2 * 24 * 10):
         (tmp_path / f"study-auto-{start + timedelta(minutes=30 * half_hours):%Y%m%dT%H%M%S}Z.db").touch()
@@ -86,7 +82,7 @@ def test_of_the_automatic_backups_24_hours_and_7_days_are_kept_and_none_made_by_
     assert rotate(tmp_path, "study", lambda _: True) == []
 
 
-def test_backups_of_a_clock_that_was_set_back_are_older_than_all_and_push_none_out(tmp_path: Path) -> None:
+def test_backups_of_a_clock_that_was_set_back_are_older_than_all_and_push_none_out(tmp_path):
     ahead = datetime.now(UTC) + timedelta(days=400)
     for hours in range(24 * 9):
         moment = ahead + timedelta(hours=hours)
@@ -99,9 +95,7 @@ def test_backups_of_a_clock_that_was_set_back_are_older_than_all_and_push_none_o
     assert true.exists() and backups_in(tmp_path)[-1].file == true
 
 
-def test_a_restored_backup_takes_the_databases_place_and_the_former_one_is_kept(
-    tmp_path: Path, plan: dict[str, Any], make_trial: Make
-) -> None:
+def test_a_restored_backup_takes_the_databases_place_and_the_former_one_is_kept(tmp_path, plan, make_trial):
     with open_store(tmp_path) as store:
         session = begin(store, plan)
         add_trials(store, make_trial, session, range(5))
@@ -115,9 +109,7 @@ def test_a_restored_backup_takes_the_databases_place_and_the_former_one_is_kept(
     assert not list(tmp_path.glob("*restoring*"))
 
 
-def test_a_restore_is_refused_while_another_program_has_the_database_open(
-    tmp_path: Path, plan: dict[str, Any], make_trial: Make
-) -> None:
+def test_a_restore_is_refused_while_another_program_has_the_database_open(tmp_path, plan, make_trial):
     with open_store(tmp_path) as store:
         begin(store, plan)
         copy = back_up(store.address, tmp_path / "backups", stem="study")
@@ -137,9 +129,7 @@ def test_a_restore_is_refused_while_another_program_has_the_database_open(
     assert trials_in(tmp_path) == 0
 
 
-def test_a_damaged_database_is_kept_as_it_is_and_replaced(
-    tmp_path: Path, plan: dict[str, Any], make_trial: Make
-) -> None:
+def test_a_damaged_database_is_kept_as_it_is_and_replaced(tmp_path, plan, make_trial):
     with open_store(tmp_path) as store:
         add_trials(store, make_trial, begin(store, plan), range(3))
         copy = back_up(store.address, tmp_path / "backups", stem="study")
@@ -152,8 +142,8 @@ def test_a_damaged_database_is_kept_as_it_is_and_replaced(
 
 
 def test_a_backup_that_is_damaged_or_of_another_study_is_refused_and_nothing_changes(
-    tmp_path: Path, plan: dict[str, Any], make_trial: Make
-) -> None:
+    tmp_path, plan, make_trial
+):
     with open_store(tmp_path) as store:
         add_trials(store, make_trial, begin(store, plan), range(40))
         copy = back_up(store.address, tmp_path / "backups", stem="study")
@@ -170,7 +160,7 @@ def test_a_backup_that_is_damaged_or_of_another_study_is_refused_and_nothing_cha
     assert not list(tmp_path.glob("*restoring*")) and trials_in(tmp_path) == 40
 
 
-def test_a_changed_row_in_a_backup_is_named(tmp_path: Path, plan: dict[str, Any], make_trial: Make) -> None:
+def test_a_changed_row_in_a_backup_is_named(tmp_path, plan, make_trial):
     with open_store(tmp_path) as store:
         session = begin(store, plan)
         add_trials(store, make_trial, session, range(3))
@@ -183,9 +173,7 @@ def test_a_changed_row_in_a_backup_is_named(tmp_path: Path, plan: dict[str, Any]
 
 
 @pytest.mark.parametrize("is_damaged", [False, True])
-def test_a_withdrawn_session_does_not_come_back_with_an_old_backup(
-    tmp_path: Path, plan: dict[str, Any], make_trial: Make, is_damaged: bool
-) -> None:
+def test_a_withdrawn_session_does_not_come_back_with_an_old_backup(tmp_path, plan, make_trial, is_damaged):
     with open_store(tmp_path) as store:
         hers, his = begin(store, plan, "P001"), begin(store, plan, "P002")
         add_trials(store, make_trial, hers, range(3))
@@ -209,9 +197,7 @@ RESTORE = (
 )
 
 
-def test_a_restore_killed_at_any_moment_leaves_one_whole_database(
-    tmp_path: Path, plan: dict[str, Any], make_trial: Make
-) -> None:
+def test_a_restore_killed_at_any_moment_leaves_one_whole_database(tmp_path, plan, make_trial):
     with open_store(tmp_path) as store:
         session = begin(store, plan)
         add_trials(store, make_trial, session, range(20))
@@ -236,9 +222,7 @@ def test_a_restore_killed_at_any_moment_leaves_one_whole_database(
     assert trials_in(tmp_path) == 20
 
 
-def test_somebody_who_withdraws_while_a_copy_is_written_is_not_in_it(
-    tmp_path: Path, plan: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_somebody_who_withdraws_while_a_copy_is_written_is_not_in_it(tmp_path, plan, monkeypatch):
     with open_store(tmp_path) as store:
         hers = begin(store, plan, "P001")
         begin(store, plan, "P002")
@@ -268,9 +252,7 @@ def kept(store: Store, folder: Path, days: float | None = None) -> upkeep.Mainta
     return upkeep.MaintainedStudy("positions", folder, store, None if days is None else timedelta(days=days))
 
 
-def test_a_serving_study_is_backed_up_at_its_start_every_interval_and_at_its_end(
-    tmp_path: Path, plan: dict[str, Any]
-) -> None:
+def test_a_serving_study_is_backed_up_at_its_start_every_interval_and_at_its_end(tmp_path, plan):
     told: list[str] = []
     folder, stick = tmp_path / "study", tmp_path / "stick"
     folder.mkdir()
@@ -289,7 +271,7 @@ def test_a_serving_study_is_backed_up_at_its_start_every_interval_and_at_its_end
     assert told == [] and backups_in(folder / "backups")
 
 
-def test_a_second_place_that_cannot_be_written_is_told_and_the_first_is_served(tmp_path: Path) -> None:
+def test_a_second_place_that_cannot_be_written_is_told_and_the_first_is_served(tmp_path):
     noted: list[tuple[str, Exception | None]] = []
     (tmp_path / "file").write_text("in the way")
     with open_store(tmp_path) as store:
@@ -299,9 +281,7 @@ def test_a_second_place_that_cannot_be_written_is_told_and_the_first_is_served(t
     assert len(backups_in(tmp_path / "backups")) == 1
 
 
-def test_platform_ids_are_forgotten_when_they_are_due_in_backups_too(
-    tmp_path: Path, plan: dict[str, Any]
-) -> None:
+def test_platform_ids_are_forgotten_when_they_are_due_in_backups_too(tmp_path, plan):
     with open_store(tmp_path) as store:
         for name in ("old-id-0001", "new-id-0002"):
             session = begin(store, plan, name[-1])
@@ -333,18 +313,12 @@ def test_platform_ids_are_forgotten_when_they_are_due_in_backups_too(
     ("text", "hours"),
     [("30 days", 720), ("1 day", 24), ("2 hours", 2), ("90 min", 1.5), ("2h", 2), ("1.5 d", 36)],
 )
-def test_long_durations_are_read_as_a_study_writes_them(text: str, hours: float) -> None:
+def test_long_durations_are_read_as_a_study_writes_them(text, hours):
     assert upkeep.long_duration(text) == timedelta(hours=hours)
 
 
 @pytest.mark.postgres
-def test_a_postgresql_store_is_dumped_and_restored(
-    postgres_url: str,
-    tmp_path: Path,
-    plan: dict[str, Any],
-    make_trial: Make,
-    require: Callable[[str, object, str], None],
-) -> None:
+def test_a_postgresql_store_is_dumped_and_restored(postgres_url, tmp_path, plan, make_trial, require):
     require("postgres", shutil.which("pg_dump") and shutil.which("pg_restore"), "pg_dump is not installed")
     with open_store(postgres_url) as store:
         hers, his = begin(store, plan, "P001"), begin(store, plan, "P002")
@@ -361,9 +335,7 @@ def test_a_postgresql_store_is_dumped_and_restored(
 
 
 @pytest.mark.postgres
-def test_without_pg_dump_a_backup_is_refused_with_a_way_out(
-    postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_pg_dump_a_backup_is_refused_with_a_way_out(postgres_url, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with open_store(postgres_url) as store, pytest.raises(UserError, match="pg_dump is not installed"):
         back_up(store.address, tmp_path / "away", stem="study")

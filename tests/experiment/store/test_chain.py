@@ -67,20 +67,20 @@ def change(store: Store, statement: Any) -> None:
     store.write(lambda connection: connection.execute(statement) and None).result()
 
 
-def test_an_untouched_session_verifies(store: Store, filled: str) -> None:
+def test_an_untouched_session_verifies(store, filled):
     found = verified(store, filled)
     assert found.broken is None
     assert found.rows == 1 + 3 + 3 + 1 + 1  # the plan, trials, scores, event, flag
     assert found.erased == 0
 
 
-def test_the_first_link_binds_session_and_design(store: Store, filled: str) -> None:
+def test_the_first_link_binds_session_and_design(store, filled):
     with store.read() as connection:
         first = connection.execute(links.select().where(links.c.place == 0)).one()
     assert first.link == chain.first_link(filled, "d1") != chain.first_link(filled, "d2")
 
 
-def test_the_same_trial_posted_twice_is_one_link(store: Store, filled: str, make_trial: Make) -> None:
+def test_the_same_trial_posted_twice_is_one_link(store, filled, make_trial):
     before = verified(store, filled)
     again = {"rt": 812, "hidden_ms": 0, "key_log": [{2: "b", 10: "a"}, ("x", 1.5)], "response_raw": "ja – é"}
     assert (
@@ -112,7 +112,7 @@ CHANGES: dict[str, tuple[Callable[[str], Any], str, str]] = {
 
 
 @pytest.mark.parametrize("what", CHANGES)
-def test_a_row_changed_behind_the_stores_back_is_named(store: Store, filled: str, what: str) -> None:
+def test_a_row_changed_behind_the_stores_back_is_named(store, filled, what):
     statement, row, fault = CHANGES[what]
     change(store, statement(filled))
     broken = verified(store, filled).broken
@@ -123,14 +123,14 @@ def test_a_row_changed_behind_the_stores_back_is_named(store: Store, filled: str
         assert filled in chain.chained_sessions(connection, "positions"), "and no session escapes the check"
 
 
-def test_a_session_deleted_without_a_withdrawal_is_broken(store: Store, filled: str) -> None:
+def test_a_session_deleted_without_a_withdrawal_is_broken(store, filled):
     for table in (regions, scores, events, flags, trials, sessions):
         change(store, delete(table))
     broken = verified(store, filled).broken
     assert broken is not None and "no withdrawal" in broken.fault
 
 
-def test_models_have_no_chain(store: Store, plan: dict[str, Any], make_trial: Make) -> None:
+def test_models_have_no_chain(store, plan, make_trial):
     model = store.write(lambda c: r.create_session(c, plan, reader_kind="model", reader="m")).result()
     store.write(lambda c: r.store_trial(c, make_trial(model, 0, work_key="w"))).result()
     with store.read() as connection:
@@ -138,7 +138,7 @@ def test_models_have_no_chain(store: Store, plan: dict[str, Any], make_trial: Ma
         assert chain.chained_sessions(connection, "positions") == []
 
 
-def test_a_refused_trial_leaves_the_chain_whole(store: Store, filled: str, make_trial: Make) -> None:
+def test_a_refused_trial_leaves_the_chain_whole(store, filled, make_trial):
     with pytest.raises(r.TrialConflict):
         store.write(lambda c: r.store_trial(c, make_trial(filled, 1, response_raw="other"))).result()
     found = verified(store, filled)

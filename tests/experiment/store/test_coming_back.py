@@ -73,9 +73,7 @@ def stick(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("is_lost", [False, True])
-def test_after_a_restore_every_place_is_known_from_before(
-    study: Study, plan: Any, make_trial: Make, stick: Path, tmp_path: Path, is_lost: bool
-) -> None:
+def test_after_a_restore_every_place_is_known_from_before(study, plan, make_trial, stick, tmp_path, is_lost):
     with open_store(study.folder) as store:
         answer(store, plan, make_trial, "P001")
     first = Path(told(wrods("backup", study.folder, "--to", stick, "--json"))["file"])
@@ -96,9 +94,7 @@ def test_after_a_restore_every_place_is_known_from_before(
     assert is_lost or any("exported: an export" in line for line in done["beyond"])
 
 
-def test_a_file_that_was_restored_from_anywhere_is_cleaned_with_the_others(
-    study: Study, plan: Any, make_trial: Make, tmp_path: Path
-) -> None:
+def test_a_file_that_was_restored_from_anywhere_is_cleaned_with_the_others(study, plan, make_trial, tmp_path):
     with open_store(study.folder) as store:
         answer(store, plan, make_trial, "P001")
     moved = tmp_path / "desk" / "copy.db"
@@ -117,9 +113,7 @@ KILLED_RESTORE = (
 )
 
 
-def test_the_copy_of_a_killed_restore_is_removed_by_the_next_withdrawal(
-    study: Study, plan: Any, make_trial: Make
-) -> None:
+def test_the_copy_of_a_killed_restore_is_removed_by_the_next_withdrawal(study, plan, make_trial):
     database = study.folder / "study.db"
     with open_store(study.folder) as store:
         answer(store, plan, make_trial, "P001")
@@ -131,8 +125,8 @@ def test_the_copy_of_a_killed_restore_is_removed_by_the_next_withdrawal(
 
 
 def test_somebody_who_withdraws_while_a_restore_asks_is_not_brought_back(
-    study: Study, plan: Any, make_trial: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    study, plan, make_trial, monkeypatch
+):
     import click
 
     with open_store(study.folder) as store:
@@ -153,7 +147,7 @@ def test_somebody_who_withdraws_while_a_restore_asks_is_not_brought_back(
         assert list(connection.scalars(select(sessions.c.reader))) == ["P002"]
 
 
-def test_two_restores_at_once_are_refused(study: Study, plan: Any) -> None:
+def test_two_restores_at_once_are_refused(study, plan):
     with open_store(study.folder) as store:
         begin(store, plan, "P001")
         copy = back_up(store.address, study.folder / "backups", stem="study")
@@ -163,9 +157,7 @@ def test_two_restores_at_once_are_refused(study: Study, plan: Any) -> None:
 
 
 @pytest.mark.parametrize("is_whole", [True, False])
-def test_the_part_of_a_killed_backup_holds_nobodys_answers_either(
-    study: Study, plan: Any, make_trial: Make, is_whole: bool
-) -> None:
+def test_the_part_of_a_killed_backup_holds_nobodys_answers_either(study, plan, make_trial, is_whole):
     part = study.folder / "backups" / ".study-auto-20261121T140000Z.db.0123456789abcdef"
     with open_store(study.folder) as store:
         for reader in ("P001", "P002"):
@@ -189,7 +181,7 @@ def test_the_part_of_a_killed_backup_holds_nobodys_answers_either(
     assert data.count(HERS.encode()) == int(is_whole), "his answer is still in it, hers is not"
 
 
-def test_an_old_part_of_a_killed_backup_is_removed_in_time(study: Study, plan: Any, stick: Path) -> None:
+def test_an_old_part_of_a_killed_backup_is_removed_in_time(study, plan, stick):
     import os
     import time
 
@@ -229,8 +221,8 @@ def bob(store: Store, plan: dict[str, Any], folder: Path) -> tuple[str, list[Pat
 
 @pytest.mark.parametrize("actor", ["me", "participant"])
 def test_an_invited_name_leaves_backups_from_before_the_session_and_does_not_come_back(
-    study: Study, plan: Any, tmp_path: Path, actor: str
-) -> None:
+    study, plan, tmp_path, actor
+):
     with open_store(study.folder) as store:
         hers = begin(store, plan, "P009")
         session, copies = bob(store, plan, study.folder)
@@ -244,7 +236,7 @@ def test_an_invited_name_leaves_backups_from_before_the_session_and_does_not_com
         assert list(connection.scalars(select(sessions.c.session_id))) == [hers]
 
 
-def test_the_file_of_personal_links_is_listed_as_not_erased(make_study: Any, tmp_path: Path) -> None:
+def test_the_file_of_personal_links_is_listed_as_not_erased(make_study, tmp_path):
     study = make_study(("seed: 7\n", "seed: 7\nparticipants: {recruit: link}\n"))
     names = tmp_path / "names.txt"
     names.write_text("Bob\nAda\n")
@@ -256,7 +248,7 @@ def test_the_file_of_personal_links_is_listed_as_not_erased(make_study: Any, tmp
     assert "invitations-" in told_of and f"{tmp_path / 'mine.csv'}: personal links" in told_of
 
 
-def test_somebody_who_was_invited_and_never_began_is_withdrawn_by_name(study: Study, plan: Any) -> None:
+def test_somebody_who_was_invited_and_never_began_is_withdrawn_by_name(study, plan):
     with open_store(study.folder) as store:
         begin(store, plan, "P001")
         store.write(
@@ -273,7 +265,7 @@ def test_somebody_who_was_invited_and_never_began_is_withdrawn_by_name(study: St
         assert len(list(connection.scalars(select(sessions.c.session_id)))) == 1
 
 
-def test_a_number_is_not_given_again_after_a_restore_of_an_older_backup(study: Study, plan: Any) -> None:
+def test_a_number_is_not_given_again_after_a_restore_of_an_older_backup(study, plan):
     with open_store(study.folder) as store:
         begin(store, plan, "P001")
         copy = back_up(store.address, study.folder / "backups", stem="study")
@@ -286,9 +278,7 @@ def test_a_number_is_not_given_again_after_a_restore_of_an_older_backup(study: S
     assert "Rows   holds" in wrods("freeze", study.folder, "--verify").output
 
 
-def test_the_list_of_withdrawn_people_goes_with_the_backups(
-    study: Study, plan: Any, make_trial: Make, stick: Path, tmp_path: Path
-) -> None:
+def test_the_list_of_withdrawn_people_goes_with_the_backups(study, plan, make_trial, stick, tmp_path):
     drawer = tmp_path / "drawer"
     with open_store(study.folder) as store:
         hers = answer(store, plan, make_trial, "P001")
@@ -311,7 +301,7 @@ def test_the_list_of_withdrawn_people_goes_with_the_backups(
 
 
 @pytest.mark.parametrize("name", ["participant", "platform-id", "station", "session", "at", "backups"])
-def test_an_empty_name_erases_nobody(study: Study, plan: Any, name: str) -> None:
+def test_an_empty_name_erases_nobody(study, plan, name):
     with open_store(study.folder) as store:
         begin(store, plan, "P001")
     more = {"station": ["--at", "2026-11-21 14:05"], "at": ["--station", "7"], "backups": ["--again"]}
@@ -322,7 +312,7 @@ def test_an_empty_name_erases_nobody(study: Study, plan: Any, name: str) -> None
 
 
 @pytest.mark.parametrize("given", ["7", "07", "Station 07", "station 07"])
-def test_a_station_is_found_by_its_name_or_its_number(study: Study, plan: Any, given: str) -> None:
+def test_a_station_is_found_by_its_name_or_its_number(study, plan, given):
     with open_store(study.folder) as store:
         begin(store, plan, "P001", station="Station 07")
         begin(store, plan, "P002", station="Station 17")
@@ -338,9 +328,7 @@ def test_a_station_is_found_by_its_name_or_its_number(study: Study, plan: Any, g
     assert ", Station 07," in asked.output, "not: station Station 07"
 
 
-def test_a_file_that_is_no_database_is_named_with_a_remedy_that_fits(
-    study: Study, plan: Any, stick: Path
-) -> None:
+def test_a_file_that_is_no_database_is_named_with_a_remedy_that_fits(study, plan, stick):
     strange = stick / "strange.db"
     strange.write_bytes(b"no database at all, but long enough to be read" * 50)
     with open_store(study.folder) as store:

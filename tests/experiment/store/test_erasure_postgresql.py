@@ -83,9 +83,7 @@ def fill(store: Store, address: str, plan: dict[str, Any], make_trial: Make) -> 
     return ids
 
 
-def test_no_file_of_the_server_holds_the_answers_of_one_or_of_all(
-    server: str, study: Path, plan: Any, make_trial: Make
-) -> None:
+def test_no_file_of_the_server_holds_the_answers_of_one_or_of_all(server, study, plan, make_trial):
     address = new_database(server)
     with open_store(address) as store:
         ids = fill(store, address, plan, make_trial)
@@ -103,8 +101,8 @@ def wrods(*arguments: object) -> Result:
 
 
 def test_a_role_without_rights_is_told_what_stays_and_which_commands_let_it_erase(
-    server: str, make_study: Any, plan: Any, make_trial: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    server, make_study, plan, make_trial, monkeypatch
+):
     tell(server, "CREATE ROLE plain LOGIN")
     address = new_database(server)
     tell(address, "GRANT ALL ON SCHEMA public TO plain")
@@ -129,8 +127,8 @@ def test_a_role_without_rights_is_told_what_stays_and_which_commands_let_it_eras
 
 
 def test_a_dump_that_is_restored_brings_no_answers_back(
-    server: str, make_study: Any, plan: Any, make_trial: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    server, make_study, plan, make_trial, tmp_path, monkeypatch
+):
     address = new_database(server)
     folder = make_study().folder
     monkeypatch.setenv("WRODS_STORE", address)
@@ -143,9 +141,7 @@ def test_a_dump_that_is_restored_brings_no_answers_back(
     assert files_with(server, ANSWERS["P001"]) == set()
 
 
-def test_a_replication_slot_that_keeps_the_log_is_named(
-    server: str, study: Path, plan: Any, make_trial: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_replication_slot_that_keeps_the_log_is_named(server, study, plan, make_trial, monkeypatch):
     monkeypatch.setattr(rewriting, "ROUNDS", 2)
     address = new_database(server)
     tell(address, "SELECT pg_create_physical_replication_slot('standby', true)")
@@ -159,7 +155,7 @@ def test_a_replication_slot_that_keeps_the_log_is_named(
         assert len(scrubbed.left) == 1 and files_with(server, ANSWERS["P001"]) == set()
 
 
-def test_copies_that_the_server_makes_are_listed(server: str, tmp_path: Path) -> None:
+def test_copies_that_the_server_makes_are_listed(server, tmp_path):
     address = new_database(server)
     tell(address, f"ALTER DATABASE {make_url(address).database} SET log_statement = 'mod'")
     programs = postgres_programs()
@@ -181,9 +177,7 @@ def test_copies_that_the_server_makes_are_listed(server: str, tmp_path: Path) ->
     ]
 
 
-def test_what_is_put_off_is_named_and_erased_later(
-    server: str, study: Path, plan: Any, make_trial: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_put_off_is_named_and_erased_later(server, study, plan, make_trial, monkeypatch):
     address = new_database(server)
 
     @contextmanager

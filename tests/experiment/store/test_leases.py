@@ -29,7 +29,7 @@ def target(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return str(tmp_path) if request.param == "sqlite" else str(request.getfixturevalue("postgres_url"))
 
 
-def test_a_model_is_leased_once_and_others_of_the_study_or_of_another_are_free(target: str) -> None:
+def test_a_model_is_leased_once_and_others_of_the_study_or_of_another_are_free(target):
     with leased(target, "positions", "gpt"):
         with (
             pytest.raises(UserError, match="another run of gpt is under way") as refused,
@@ -43,7 +43,7 @@ def test_a_model_is_leased_once_and_others_of_the_study_or_of_another_are_free(t
         pass
 
 
-def test_a_killed_process_frees_its_lease(target: str) -> None:
+def test_a_killed_process_frees_its_lease(target):
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLD, target], cwd=ROOT, stdout=subprocess.PIPE, text=True
     )

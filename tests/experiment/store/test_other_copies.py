@@ -64,8 +64,8 @@ def foreign(folder: Path) -> Path:
 
 
 def test_somebody_elses_database_in_a_folder_of_backups_is_neither_changed_nor_reported(
-    tmp_path: Path, plan: Any, make_trial: Make, folder: Path, foreign: Path
-) -> None:
+    tmp_path, plan, make_trial, folder, foreign
+):
     before = file_sha256(foreign)
     with open_store(tmp_path) as store:
         hers = answer(store, plan, make_trial)
@@ -80,8 +80,8 @@ def test_somebody_elses_database_in_a_folder_of_backups_is_neither_changed_nor_r
 
 
 def test_a_backup_that_another_program_holds_is_not_said_to_be_worth_deleting(
-    tmp_path: Path, plan: Any, make_trial: Make, folder: Path
-) -> None:
+    tmp_path, plan, make_trial, folder
+):
     with open_store(tmp_path) as store:
         hers = answer(store, plan, make_trial)
         copy = back_up(store.address, folder, stem="positions")
@@ -93,7 +93,7 @@ def test_a_backup_that_another_program_holds_is_not_said_to_be_worth_deleting(
     assert HERS.encode() not in copy.read_bytes()
 
 
-def test_studies_that_share_a_folder_keep_the_backups_of_each(tmp_path: Path, plan: Any) -> None:
+def test_studies_that_share_a_folder_keep_the_backups_of_each(tmp_path, plan):
     stick = tmp_path / "stick"
     stick.mkdir()
     # two copies in one hour: only the newer is kept
@@ -126,7 +126,7 @@ def test_studies_that_share_a_folder_keep_the_backups_of_each(tmp_path: Path, pl
     assert set(made["lab1"]) & left == {made["lab1"][1]}
 
 
-def test_an_hourly_copy_is_not_written_to_a_disk_that_is_not_there(tmp_path: Path, plan: Any) -> None:
+def test_an_hourly_copy_is_not_written_to_a_disk_that_is_not_there(tmp_path, plan):
     stick = tmp_path / "media" / "stick"
     noted: list[Exception | None] = []
     with open_store(tmp_path) as store:
@@ -143,8 +143,8 @@ def programs(require: Callable[[str, object, str], None]) -> None:
 @pytest.mark.postgres
 @pytest.mark.usefixtures("programs")
 def test_a_withdrawal_replaces_dumps_of_its_own_database_alone(
-    postgres_url: str, postgres_cluster: str, tmp_path: Path, plan: Any, make_trial: Make, folder: Path
-) -> None:
+    postgres_url, postgres_cluster, tmp_path, plan, make_trial, folder
+):
     another = new_database(postgres_cluster)
     with open_store(another) as store:
         answer(store, plan | {"study": "pb"}, make_trial)
@@ -174,13 +174,8 @@ def test_a_withdrawal_replaces_dumps_of_its_own_database_alone(
 @pytest.mark.postgres
 @pytest.mark.usefixtures("programs")
 def test_no_dump_is_removed_before_a_sound_one_is_there(
-    postgres_url: str,
-    tmp_path: Path,
-    plan: Any,
-    make_trial: Make,
-    folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    postgres_url, tmp_path, plan, make_trial, folder, monkeypatch
+):
     with open_store(postgres_url) as store:
         hers = answer(store, plan, make_trial)
         old = back_up(store.address, folder, stem="pa")
@@ -199,8 +194,8 @@ def test_no_dump_is_removed_before_a_sound_one_is_there(
 @pytest.mark.postgres
 @pytest.mark.usefixtures("programs")
 def test_a_dump_with_sessions_that_the_database_lacks_is_kept_and_named(
-    postgres_url: str, tmp_path: Path, plan: Any, make_trial: Make, folder: Path
-) -> None:
+    postgres_url, tmp_path, plan, make_trial, folder
+):
     with open_store(postgres_url) as store:
         hers, his = answer(store, plan, make_trial, "P001"), answer(store, plan, make_trial, "P002")
         old = back_up(store.address, folder, stem="pa")
@@ -216,8 +211,8 @@ def test_a_dump_with_sessions_that_the_database_lacks_is_kept_and_named(
 @pytest.mark.postgres
 @pytest.mark.usefixtures("programs")
 def test_answers_are_erased_from_dumps_that_another_study_of_the_database_made(
-    postgres_url: str, tmp_path: Path, plan: Any, make_trial: Make
-) -> None:
+    postgres_url, tmp_path, plan, make_trial
+):
     folders = {study: tmp_path / study for study in ("pa", "pb")}
     with open_store(postgres_url) as store:
         hers = answer(store, plan | {"study": "pa"}, make_trial)
@@ -255,9 +250,7 @@ def sessions_in(address: str) -> int:
 @pytest.mark.postgres
 @pytest.mark.usefixtures("programs")
 @pytest.mark.parametrize("study", ["small", "large"])
-def test_a_dump_is_not_restored_while_any_study_of_the_database_is_served(
-    two_studies: tuple[str, Any, Path], study: str
-) -> None:
+def test_a_dump_is_not_restored_while_any_study_of_the_database_is_served(two_studies, study):
     address, small, dump = two_studies
     url = make_url(address).set(drivername="postgresql+psycopg")
     with serving(url, study, b"key"):
@@ -268,9 +261,7 @@ def test_a_dump_is_not_restored_while_any_study_of_the_database_is_served(
 
 @pytest.mark.postgres
 @pytest.mark.usefixtures("programs")
-def test_restoring_a_dump_names_the_other_studies_and_asks_whatever_is_given(
-    two_studies: tuple[str, Any, Path],
-) -> None:
+def test_restoring_a_dump_names_the_other_studies_and_asks_whatever_is_given(two_studies):
     address, small, dump = two_studies
     asked = wrods("restore", small.folder, dump, "--yes", given="n\n")
     assert asked.exit_code == 1 and sessions_in(address) == 4
@@ -288,8 +279,8 @@ def test_restoring_a_dump_names_the_other_studies_and_asks_whatever_is_given(
 @pytest.mark.postgres
 @pytest.mark.usefixtures("programs")
 def test_a_dump_of_something_else_is_refused_before_anything_changes(
-    two_studies: tuple[str, Any, Path], postgres_cluster: str, plan: Any, make_trial: Make, tmp_path: Path
-) -> None:
+    two_studies, postgres_cluster, plan, make_trial, tmp_path
+):
     address, small, _ = two_studies
     with open_store(new_database(postgres_cluster)) as store:
         answer(store, plan, make_trial)

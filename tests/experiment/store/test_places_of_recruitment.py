@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,16 +18,13 @@ from experiment.people.service import service_for
 from experiment.people.session_start import Arrival, open_session
 from experiment.store import open_store
 from experiment.store.queries import sessions_overview
-from experiment.study import Study
 from tests.experiment.people.recruitment.conftest import prolific_id
 
 KINDS = pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
 
 
 @KINDS
-def test_two_servers_give_out_as_many_places_as_there_are(
-    make_study: Callable[..., Study], request: pytest.FixtureRequest, kind: str
-) -> None:
+def test_two_servers_give_out_as_many_places_as_there_are(make_study, request, kind):
     study = make_study(("seed: 7\n", "seed: 7\nparticipants: {recruit: link, wanted: 4}\n"))
     target: Path | str = study.folder if kind == "sqlite" else request.getfixturevalue("postgres_url")
     told: list[str] = []
@@ -63,9 +59,7 @@ def test_two_servers_give_out_as_many_places_as_there_are(
 
 
 @KINDS
-def test_books_are_compared_and_places_given_back_in_either_store(
-    make_study: Callable[..., Study], request: pytest.FixtureRequest, kind: str
-) -> None:
+def test_books_are_compared_and_places_given_back_in_either_store(make_study, request, kind):
     study = make_study(("seed: 7\n", "seed: 7\nparticipants: {recruit: prolific, wanted: 1}\n"))
     target: Path | str = study.folder if kind == "sqlite" else request.getfixturevalue("postgres_url")
     with open_store(target) as store:

@@ -43,8 +43,8 @@ TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])
     late=st.booleans(),
 )
 def test_a_prepared_insert_stores_what_the_plain_one_stores(
-    store: Store, session_id: str, make_trial: Make, raw: Any, rt: Any, log: Any, late: bool
-) -> None:
+    store, session_id, make_trial, raw, rt, log, late
+):
     row = make_trial(session_id, 0, response_raw=raw, rt=rt, key_log=log, timed_out=late) | {
         "attempt": 1, "payload_hash": "h", "created_at": "2026", "received_at": "2026",
     }  # fmt: skip
@@ -64,9 +64,7 @@ def test_a_prepared_insert_stores_what_the_plain_one_stores(
     assert prepared == plain
 
 
-def test_a_refused_row_fails_alone_and_the_writer_goes_on(
-    store: Store, session_id: str, make_trial: Make
-) -> None:
+def test_a_refused_row_fails_alone_and_the_writer_goes_on(store, session_id, make_trial):
     orphan = make_trial("no such session", 0) | {
         "payload_hash": "h",
         "attempt": 1,
@@ -83,9 +81,7 @@ def test_a_refused_row_fails_alone_and_the_writer_goes_on(
     assert [row["trial_index"] for row in trial_rows(store)] == [1]
 
 
-def test_what_is_put_off_comes_before_what_is_given_after_it(
-    store: Store, session_id: str, make_trial: Make
-) -> None:
+def test_what_is_put_off_comes_before_what_is_given_after_it(store, session_id, make_trial):
     count = PreparedStatement(lambda _: select(func.count()).select_from(trials))
 
     def counts(connection: Any) -> list[int]:
@@ -104,9 +100,7 @@ def test_what_is_put_off_comes_before_what_is_given_after_it(
     assert [row["trial_index"] for row in trial_rows(store)] == [0, 1, 2]
 
 
-def test_an_error_of_what_was_put_off_belongs_to_its_operation(
-    store: Store, session_id: str, make_trial: Make
-) -> None:
+def test_an_error_of_what_was_put_off_belongs_to_its_operation(store, session_id, make_trial):
     orphan = make_trial("no such session", 0) | WHOLE
 
     def fail(connection: Any) -> None:

@@ -23,7 +23,7 @@ from experiment.store.tables import LATEST_REVISION, metadata
 from stimuli.errors import UserError
 
 
-def test_migrations_make_exactly_the_tables_of_the_code(tmp_path: Path) -> None:
+def test_migrations_make_exactly_the_tables_of_the_code(tmp_path):
     with open_store(tmp_path) as store, store.read() as connection:
         found = compare_metadata(MigrationContext.configure(connection), metadata)
         assert revision_of(connection) == LATEST_REVISION
@@ -31,7 +31,7 @@ def test_migrations_make_exactly_the_tables_of_the_code(tmp_path: Path) -> None:
     assert ScriptDirectory(str(MIGRATIONS)).get_current_head() == LATEST_REVISION
 
 
-def test_every_commit_is_flushed_and_foreign_keys_hold(tmp_path: Path) -> None:
+def test_every_commit_is_flushed_and_foreign_keys_hold(tmp_path):
     def pragmas(connection: Any) -> list[object]:
         names = ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
         return [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in names]
@@ -43,15 +43,13 @@ def test_every_commit_is_flushed_and_foreign_keys_hold(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX permissions")
-def test_only_the_owner_can_read_the_answers(tmp_path: Path) -> None:
+def test_only_the_owner_can_read_the_answers(tmp_path):
     with open_store(tmp_path) as store:
         assert store.path is not None
         assert stat.S_IMODE(store.path.stat().st_mode) == 0o600
 
 
-def test_an_older_store_is_backed_up_then_upgraded_with_its_rows(
-    tmp_path: Path, plan: dict[str, Any]
-) -> None:
+def test_an_older_store_is_backed_up_then_upgraded_with_its_rows(tmp_path, plan):
     with open_store(tmp_path) as store:
         store.write(lambda c: r.create_session(c, plan, reader_kind="human", reader="P001")).result()
     scripts = tmp_path / "migrations"
@@ -75,7 +73,7 @@ def test_an_older_store_is_backed_up_then_upgraded_with_its_rows(
         open_store(tmp_path)
 
 
-def test_a_store_of_the_first_release_keeps_its_rows(tmp_path: Path) -> None:
+def test_a_store_of_the_first_release_keeps_its_rows(tmp_path):
     engine = make_engine(address_of(tmp_path))
     upgrade(engine, latest="0001")
     with engine.begin() as connection:
@@ -96,7 +94,7 @@ def test_a_store_of_the_first_release_keeps_its_rows(tmp_path: Path) -> None:
     assert len(list((tmp_path / "backups").iterdir())) == 1
 
 
-def test_a_failing_migration_leaves_the_store_as_it_was(tmp_path: Path) -> None:
+def test_a_failing_migration_leaves_the_store_as_it_was(tmp_path):
     open_store(tmp_path).close()
     scripts = tmp_path / "migrations"
     shutil.copytree(MIGRATIONS, scripts)
@@ -112,7 +110,7 @@ def test_a_failing_migration_leaves_the_store_as_it_was(tmp_path: Path) -> None:
         assert q.sessions_overview(connection) == []
 
 
-def test_a_database_of_something_else_is_left_alone(tmp_path: Path) -> None:
+def test_a_database_of_something_else_is_left_alone(tmp_path):
     foreign = sqlite3.connect(tmp_path / "study.db")
     foreign.execute("CREATE TABLE recipes (name TEXT)")
     foreign.commit()
@@ -122,7 +120,7 @@ def test_a_database_of_something_else_is_left_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kept", ["junk", "a piece", "zeros in the middle of its head"])
-def test_a_damaged_file_is_named_and_left_as_it_is(tmp_path: Path, kept: str) -> None:
+def test_a_damaged_file_is_named_and_left_as_it_is(tmp_path, kept):
     open_store(tmp_path).close()
     file = tmp_path / "study.db"
     whole = file.read_bytes()
@@ -138,9 +136,7 @@ def test_a_damaged_file_is_named_and_left_as_it_is(tmp_path: Path, kept: str) ->
     assert file.read_bytes() == damaged
 
 
-def test_a_file_that_another_program_holds_is_not_called_damaged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_another_program_holds_is_not_called_damaged(tmp_path, monkeypatch):
     monkeypatch.setattr("experiment.store.database.BUSY_TIMEOUT_S", 0)
     open_store(tmp_path).close()
     holder = sqlite3.connect(tmp_path / "study.db", isolation_level=None)
@@ -151,7 +147,7 @@ def test_a_file_that_another_program_holds_is_not_called_damaged(
     holder.close()
 
 
-def test_a_server_that_does_not_answer_is_named_without_the_password() -> None:
+def test_a_server_that_does_not_answer_is_named_without_the_password():
     pytest.importorskip("psycopg")
     with pytest.raises(UserError, match=r"'study' at 127\.0\.0\.1:1 could not be opened") as refused:
         open_store("postgresql://nobody:verysecret@127.0.0.1:1/study")
@@ -159,18 +155,18 @@ def test_a_server_that_does_not_answer_is_named_without_the_password() -> None:
     assert "verysecret" not in str(refused.value)
 
 
-def test_other_kinds_of_database_are_refused() -> None:
+def test_other_kinds_of_database_are_refused():
     with pytest.raises(UserError, match="mysql"):
         open_store("mysql://me@host/data")
 
 
 @given(st.text(), st.text(min_size=1).map(lambda name: "/" + name.replace("\0", "")))
-def test_no_mount_table_breaks_the_reading(mounts: str, folder: str) -> None:
+def test_no_mount_table_breaks_the_reading(mounts, folder):
     found = file_system(Path(folder), mounts)
     assert found is None or found in mounts
 
 
-def test_a_synced_or_network_folder_is_refused_with_a_mend(tmp_path: Path) -> None:
+def test_a_synced_or_network_folder_is_refused_with_a_mend(tmp_path):
     synced = tmp_path / "Dropbox"
     synced.mkdir()
     with pytest.raises(UserError, match="Dropbox") as refused:

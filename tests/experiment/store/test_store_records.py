@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import random
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -38,7 +37,7 @@ def count(store: Store, table: Any) -> int:
         return int(connection.scalar(select(func.count()).select_from(table)) or 0)
 
 
-def test_a_work_key_names_one_trial_only(store: Store, session_id: str, make_trial: Make) -> None:
+def test_a_work_key_names_one_trial_only(store, session_id, make_trial):
     first = make_trial(session_id, 0, work_key="k", client_uuid=None)
     assert store.write(lambda c: r.store_trial(c, first)).result() == "stored"
     with pytest.raises(r.TrialConflict):
@@ -47,7 +46,7 @@ def test_a_work_key_names_one_trial_only(store: Store, session_id: str, make_tri
         assert [trial["work_key"] for trial in q.trials_of_session(connection, session_id)] == ["k"]
 
 
-def test_a_stored_trial_comes_back_as_it_was_given(store: Store, session_id: str, make_trial: Make) -> None:
+def test_a_stored_trial_comes_back_as_it_was_given(store, session_id, make_trial):
     given_trial = make_trial(
         session_id,
         0,
@@ -63,9 +62,7 @@ def test_a_stored_trial_comes_back_as_it_was_given(store: Store, session_id: str
     assert {name: stored[name] for name in given_trial} == given_trial
 
 
-def test_the_latest_score_counts_and_the_earlier_ones_stay(
-    store: Store, session_id: str, make_trial: Make
-) -> None:
+def test_the_latest_score_counts_and_the_earlier_ones_stay(store, session_id, make_trial):
     store.write(lambda c: r.store_trial(c, make_trial(session_id, 0))).result()
     store.write(lambda c: r.store_score(c, session_id, 0, 1, VERDICT)).result()
     changed = replace(VERDICT, correct=False, version=2)
@@ -78,7 +75,7 @@ def test_the_latest_score_counts_and_the_earlier_ones_stay(
     assert [row["correct"] for row in every] == [True, False]
 
 
-def test_a_trial_of_no_session_is_refused(store: Store, make_trial: Make) -> None:
+def test_a_trial_of_no_session_is_refused(store, make_trial):
     with pytest.raises(Exception, match=r"(?i)foreign key"):
         store.write(lambda c: r.store_trial(c, make_trial("nobody", 0))).result()
     assert count(store, trials) == 0
@@ -86,9 +83,7 @@ def test_a_trial_of_no_session_is_refused(store: Store, make_trial: Make) -> Non
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(order=st.randoms(use_true_random=False), indices=st.lists(st.integers(0, 40), min_size=1, max_size=60))
-def test_scrambled_and_repeated_posts_leave_exactly_the_right_rows(
-    store: Store, plan: dict[str, Any], make_trial: Make, order: random.Random, indices: list[int]
-) -> None:
+def test_scrambled_and_repeated_posts_leave_exactly_the_right_rows(store, plan, make_trial, order, indices):
     session = store.write(lambda c: r.create_session(c, plan, reader_kind="human", reader="P")).result()
     order.shuffle(indices)
     futures = [
@@ -100,7 +95,7 @@ def test_scrambled_and_repeated_posts_leave_exactly_the_right_rows(
     assert told["stored"] == len(set(indices))
 
 
-def test_a_model_session_with_a_given_id_is_made_once(store: Store, plan: dict[str, Any]) -> None:
+def test_a_model_session_with_a_given_id_is_made_once(store, plan):
     for _ in range(2):
         made = store.write(
             lambda c: r.create_session(c, plan, reader_kind="model", reader="qwen", session_id="m-1")
@@ -127,21 +122,21 @@ def arrive(store: Store, plan: dict[str, Any], **who: Any) -> int:
     return store.write(operation).result()
 
 
-def test_lists_never_differ_by_more_than_one(store: Store, plan: dict[str, Any]) -> None:
+def test_lists_never_differ_by_more_than_one(store, plan):
     filled: Counter[int] = Counter({1: 0, 2: 0, 3: 0, 4: 0})
     for _ in range(23):
         filled[arrive(store, plan)] += 1
         assert max(filled.values()) - min(filled.values()) <= 1
 
 
-def test_pilots_and_simulated_readers_do_not_fill_lists_of_people(store: Store, plan: dict[str, Any]) -> None:
+def test_pilots_and_simulated_readers_do_not_fill_lists_of_people(store, plan):
     for _ in range(5):
         arrive(store, plan, is_pilot=True)
         arrive(store, plan, reader_kind="simulated")
     assert sorted(arrive(store, plan) for _ in range(4)) == [1, 2, 3, 4]
 
 
-def test_excluded_and_long_abandoned_sessions_leave_their_place(store: Store, plan: dict[str, Any]) -> None:
+def test_excluded_and_long_abandoned_sessions_leave_their_place(store, plan):
     for _ in range(8):
         arrive(store, plan)
     with store.read() as connection:
@@ -159,7 +154,7 @@ def test_excluded_and_long_abandoned_sessions_leave_their_place(store: Store, pl
     assert arrive(store, plan) == 2
 
 
-def test_a_person_is_found_again_by_any_of_their_ids(store: Store, session_id: str) -> None:
+def test_a_person_is_found_again_by_any_of_their_ids(store, session_id):
     store.write(lambda c: r.add_person(c, "positions", session_id, "PROLIFIC_PID", "Person-X")).result()
     with store.read() as connection:
         found = q.sessions_of_person(
@@ -172,9 +167,7 @@ def test_a_person_is_found_again_by_any_of_their_ids(store: Store, session_id: s
     assert "Person-X" not in told
 
 
-def test_a_changed_design_is_refused_with_its_difference_once_people_answered(
-    store: Store, session_id: str
-) -> None:
+def test_a_changed_design_is_refused_with_its_difference_once_people_answered(store, session_id):
     del session_id
     old, new = '{"design": {"lists": 4, "keys": ["j", "f"]}}', '{"design": {"lists": 2, "keys": ["j"]}}'
     assert store.write(lambda c: ensure_version(c, "positions", "d1", old)).result() == 1
@@ -192,7 +185,7 @@ def designs(store: Store) -> dict[int, str]:
         return {row["version"]: row["design_hash"] for row in q.all_versions(connection, "positions")}
 
 
-def test_a_design_takes_another_s_place_while_nobody_answered(store: Store) -> None:
+def test_a_design_takes_another_s_place_while_nobody_answered(store):
     for design in ("d1", "d2"):
         told = store.write(lambda c, design=design: ensure_version(c, "positions", design, "{}")).result()
         assert told == 1
@@ -202,9 +195,7 @@ def test_a_design_takes_another_s_place_while_nobody_answered(store: Store) -> N
 @pytest.mark.parametrize(
     "who", [{"is_pilot": True}, {"reader_kind": "simulated"}, {"reader_kind": "model", "is_pilot": True}]
 )
-def test_after_trials_of_the_design_alone_a_changed_one_is_the_next_version(
-    store: Store, plan: dict[str, Any], who: dict[str, Any]
-) -> None:
+def test_after_trials_of_the_design_alone_a_changed_one_is_the_next_version(store, plan, who):
     store.write(lambda c: ensure_version(c, "positions", "d1", "{}")).result()
     arrive(store, plan, **who)
     assert store.write(lambda c: ensure_version(c, "positions", "d2", '{"a": 1}')).result() == 2
@@ -212,7 +203,7 @@ def test_after_trials_of_the_design_alone_a_changed_one_is_the_next_version(
 
 
 @pytest.mark.parametrize("kind", ["human", "model", "baseline"])
-def test_sessions_that_are_data_bind_the_design(store: Store, plan: dict[str, Any], kind: str) -> None:
+def test_sessions_that_are_data_bind_the_design(store, plan, kind):
     store.write(lambda c: ensure_version(c, "positions", "d1", "{}")).result()
     arrive(store, plan, reader_kind=kind)
     with pytest.raises(DesignChanged, match=r"after 1 session: .*a: 1 is new"):
@@ -220,9 +211,7 @@ def test_sessions_that_are_data_bind_the_design(store: Store, plan: dict[str, An
     assert designs(store) == {1: "d1"}
 
 
-def test_orders_begin_anew_with_a_new_version_so_that_each_version_is_balanced(
-    store: Store, plan: dict[str, Any]
-) -> None:
+def test_orders_begin_anew_with_a_new_version_so_that_each_version_is_balanced(store, plan):
     def begin(version: int) -> int:
         def write(connection: Any) -> int:
             row = free_order_row(connection, PlacesOf("positions", version), 1)

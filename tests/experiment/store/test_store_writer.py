@@ -28,16 +28,14 @@ def put(index: int, trial: dict[str, Any]) -> Callable[[Connection], str]:
     return lambda connection: r.store_trial(connection, trial)
 
 
-def test_a_future_is_done_only_after_the_commit(tmp_path: Path, plan: dict[str, Any]) -> None:
+def test_a_future_is_done_only_after_the_commit(tmp_path, plan):
     with open_store(tmp_path) as store, open_store(tmp_path) as onlooker:
         made = store.write(lambda c: r.create_session(c, plan, reader_kind="human", reader="P")).result()
         with onlooker.read() as connection:
             assert q.session(connection, made) is not None
 
 
-def test_one_failing_operation_takes_no_other_with_it(
-    store: Store, session_id: str, make_trial: Make
-) -> None:
+def test_one_failing_operation_takes_no_other_with_it(store, session_id, make_trial):
     def broken(connection: Connection) -> None:
         r.store_trial(connection, make_trial(session_id, 7))
         raise ZeroDivisionError
@@ -53,8 +51,8 @@ def test_one_failing_operation_takes_no_other_with_it(
 
 
 def test_an_operation_that_loses_the_transaction_is_reported_and_the_others_are_kept(
-    store: Store, session_id: str, make_trial: Make
-) -> None:
+    store, session_id, make_trial
+):
     def lose(connection: Connection) -> None:
         connection.exec_driver_sql("ROLLBACK")
         connection.exec_driver_sql("SELECT no_such_column FROM trials")
@@ -69,9 +67,7 @@ def test_an_operation_that_loses_the_transaction_is_reported_and_the_others_are_
         assert len(q.done_keys(connection, session_id)) == 6
 
 
-def test_a_full_disk_reaches_every_waiter_and_later_writes_succeed(
-    store: Store, session_id: str, make_trial: Make
-) -> None:
+def test_a_full_disk_reaches_every_waiter_and_later_writes_succeed(store, session_id, make_trial):
     def limit(pages: int) -> Callable[[Connection], None]:
         return lambda c: c.exec_driver_sql(f"PRAGMA max_page_count = {pages}").close()
 
@@ -95,8 +91,8 @@ def test_a_full_disk_reaches_every_waiter_and_later_writes_succeed(
 
 
 def test_a_locked_database_is_told_to_every_waiter_and_the_writer_lives_on(
-    tmp_path: Path, plan: dict[str, Any], make_trial: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, plan, make_trial, monkeypatch
+):
     monkeypatch.setattr("experiment.store.database.BUSY_TIMEOUT_S", 0)
     with open_store(tmp_path) as store, open_store(tmp_path) as other:
         made = store.write(lambda c: r.create_session(c, plan, reader_kind="human", reader="P")).result()
@@ -117,7 +113,7 @@ def test_a_locked_database_is_told_to_every_waiter_and_the_writer_lives_on(
         assert store.write(put(0, make_trial(made, 0))).result() == "stored"
 
 
-def test_closing_writes_what_is_queued(tmp_path: Path, plan: dict[str, Any], make_trial: Make) -> None:
+def test_closing_writes_what_is_queued(tmp_path, plan, make_trial):
     store = open_store(tmp_path, group_ms=10_000)
     made = store.write(lambda c: r.create_session(c, plan, reader_kind="model", reader="q", session_id="m"))
     futures = [store.write(put(i, make_trial("m", i))) for i in range(200)]
@@ -131,7 +127,7 @@ def test_closing_writes_what_is_queued(tmp_path: Path, plan: dict[str, Any], mak
         assert len(q.done_keys(connection, "m")) == 200
 
 
-def test_a_cancelled_write_is_not_made(tmp_path: Path, plan: dict[str, Any]) -> None:
+def test_a_cancelled_write_is_not_made(tmp_path, plan):
     with open_store(tmp_path) as store:
         started, go_on = threading.Event(), threading.Event()
 
@@ -180,7 +176,7 @@ def start(process: subprocess.Popen[str]) -> None:
     process.stdin.flush()
 
 
-def test_two_processes_writing_at_once_both_succeed(store: Store, session_id: str) -> None:
+def test_two_processes_writing_at_once_both_succeed(store, session_id):
     assert store.path is not None
     processes = [writing_process(store.path.parent, session_id, first, 100) for first in (0, 1000)]
     for process in processes:
@@ -193,7 +189,7 @@ def test_two_processes_writing_at_once_both_succeed(store: Store, session_id: st
         assert len(q.done_keys(connection, session_id)) == 200
 
 
-def test_two_processes_may_make_the_same_new_store(tmp_path: Path, plan: dict[str, Any]) -> None:
+def test_two_processes_may_make_the_same_new_store(tmp_path, plan):
     opened: list[Store] = []
     threads = [threading.Thread(target=lambda: opened.append(open_store(tmp_path))) for _ in range(4)]
     for thread in threads:
@@ -212,7 +208,7 @@ def test_two_processes_may_make_the_same_new_store(tmp_path: Path, plan: dict[st
 
 
 @pytest.mark.parametrize("after", [1, 40])
-def test_a_killed_process_loses_nothing_that_it_confirmed(store: Store, session_id: str, after: int) -> None:
+def test_a_killed_process_loses_nothing_that_it_confirmed(store, session_id, after):
     assert store.path is not None
     process = writing_process(store.path.parent, session_id, 0, 100_000)
     start(process)
@@ -230,9 +226,7 @@ def test_a_killed_process_loses_nothing_that_it_confirmed(store: Store, session_
 
 
 @pytest.mark.postgres
-def test_two_stores_on_one_postgresql_number_readers_and_fill_lists_without_a_clash(
-    postgres_url: str, plan: dict[str, Any]
-) -> None:
+def test_two_stores_on_one_postgresql_number_readers_and_fill_lists_without_a_clash(postgres_url, plan):
     def arrive(connection: Connection) -> int:
         chosen = assign_list(connection, PlacesOf("positions", 1), [1, 2, 3], 7)
         reader = next_reader(connection, "positions")

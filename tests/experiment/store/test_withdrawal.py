@@ -110,9 +110,7 @@ def study(tmp_path: Path) -> Path:
     return folder
 
 
-def test_no_file_holds_the_participants_words_afterwards(
-    study: Path, plan: Any, make_trial: Make, tmp_path: Path
-) -> None:
+def test_no_file_holds_the_participants_words_afterwards(study, plan, make_trial, tmp_path):
     with open_store(study) as store:
         ids = fill(store, plan, make_trial)
         copy = back_up(store.address, study / "backups", stem="study")
@@ -155,8 +153,8 @@ def keep_what_models_made(study: Path, key: str) -> None:
 
 
 def test_an_erasure_that_was_cut_off_before_the_bytes_is_completed_when_the_study_is_served_again(
-    study: Path, plan: Any, make_trial: Make, tmp_path: Path
-) -> None:
+    study, plan, make_trial, tmp_path
+):
     with open_store(study) as store:
         ids = fill(store, plan, make_trial)
         keep_what_models_made(study, "k1")
@@ -179,7 +177,7 @@ def test_an_erasure_that_was_cut_off_before_the_bytes_is_completed_when_the_stud
             assert what_is_due(connection, "positions") == {}
 
 
-def test_every_table_that_names_a_session_is_erased_from(study: Path, plan: Any, make_trial: Make) -> None:
+def test_every_table_that_names_a_session_is_erased_from(study, plan, make_trial):
     with open_store(study) as store:
         ids = fill(store, plan, make_trial)
         w.erase_rows(store, study, [ids["hers"]], actor="me")
@@ -194,9 +192,7 @@ def test_every_table_that_names_a_session_is_erased_from(study: Path, plan: Any,
                 assert left == 0, table.name
 
 
-def test_the_chain_verifies_after_a_withdrawal_and_others_are_untouched(
-    study: Path, plan: Any, make_trial: Make
-) -> None:
+def test_the_chain_verifies_after_a_withdrawal_and_others_are_untouched(study, plan, make_trial):
     with open_store(study) as store:
         ids = fill(store, plan, make_trial)
         with store.read() as connection:
@@ -211,7 +207,7 @@ def test_the_chain_verifies_after_a_withdrawal_and_others_are_untouched(
     assert (after.head, after.rows, after.erased) == (before.head, before.rows, before.rows)
 
 
-def test_the_tombstone_names_nobody(study: Path, plan: Any, make_trial: Make) -> None:
+def test_the_tombstone_names_nobody(study, plan, make_trial):
     with open_store(study) as store:
         ids = fill(store, plan, make_trial)
         w.erase_rows(store, study, [ids["hers"]], actor="participant")
@@ -223,7 +219,7 @@ def test_the_tombstone_names_nobody(study: Path, plan: Any, make_trial: Make) ->
 
 
 @pytest.mark.parametrize("typed", ["annamaria.schmidt1989", "P1989"])
-def test_a_tombstone_keeps_nothing_of_a_typed_number(study: Path, plan: Any, typed: str) -> None:
+def test_a_tombstone_keeps_nothing_of_a_typed_number(study, plan, typed):
     with open_store(study) as store:
         begin(store, plan, "P001")
         hers = begin(store, plan, typed)
@@ -234,7 +230,7 @@ def test_a_tombstone_keeps_nothing_of_a_typed_number(study: Path, plan: Any, typ
     assert detail["numbers"] in ({}, {"P": 1})
 
 
-def test_tombstones_of_earlier_versions_lose_typed_numbers(study: Path) -> None:
+def test_tombstones_of_earlier_versions_lose_typed_numbers(study):
     engine = make_engine(address_of(study))
     upgrade(engine, latest="0003")
     with engine.begin() as connection:
@@ -248,9 +244,7 @@ def test_tombstones_of_earlier_versions_lose_typed_numbers(study: Path) -> None:
     assert files_with(study, "annamaria") == []
 
 
-def test_a_person_is_found_by_number_platform_id_or_station_and_time(
-    study: Path, plan: Any, make_trial: Make
-) -> None:
+def test_a_person_is_found_by_number_platform_id_or_station_and_time(study, plan, make_trial):
     with open_store(study) as store:
         ids = fill(store, plan, make_trial)
         early = {"created_at": "2026-03-01T09:00:00.000Z", "last_seen_at": "2026-03-01T09:40:00.000Z"}
@@ -276,7 +270,7 @@ def test_a_person_is_found_by_number_platform_id_or_station_and_time(
             )
 
 
-def test_the_scope_names_what_lies_beyond_reach(study: Path, plan: Any, make_trial: Make) -> None:
+def test_the_scope_names_what_lies_beyond_reach(study, plan, make_trial):
     report = study / "reports" / "2026-11-21" / "data"
     report.mkdir(parents=True)
     (report / "trials.parquet").write_bytes(b"PAR1")
@@ -304,7 +298,7 @@ def test_the_scope_names_what_lies_beyond_reach(study: Path, plan: Any, make_tri
         assert part in told
 
 
-def test_hidden_states_of_models_that_read_the_answers_are_overwritten(study: Path) -> None:
+def test_hidden_states_of_models_that_read_the_answers_are_overwritten(study):
     run = study / "states" / "run-1"
     run.mkdir(parents=True)
     np.save(run / "layer_00.npy", np.ones((4, 8), dtype=np.float16))
@@ -321,9 +315,7 @@ def test_hidden_states_of_models_that_read_the_answers_are_overwritten(study: Pa
     assert pd.read_parquet(run / "index.parquet")["work_key"].tolist() == ["a", "c"]
 
 
-def test_a_backup_that_was_out_of_reach_is_cleaned_the_next_time(
-    study: Path, plan: Any, make_trial: Make, tmp_path: Path
-) -> None:
+def test_a_backup_that_was_out_of_reach_is_cleaned_the_next_time(study, plan, make_trial, tmp_path):
     with open_store(study) as store:
         ids = fill(store, plan, make_trial)
         copy = back_up(store.address, tmp_path / "stick", stem="study")
@@ -333,9 +325,7 @@ def test_a_backup_that_was_out_of_reach_is_cleaned_the_next_time(
     assert scrubbed.backups == [copy] and files_with(copy.parent, SECRET) == []
 
 
-def test_a_file_that_is_no_backup_is_reported_and_stops_nothing(
-    study: Path, plan: Any, make_trial: Make
-) -> None:
+def test_a_file_that_is_no_backup_is_reported_and_stops_nothing(study, plan, make_trial):
     with open_store(study) as store:
         ids = fill(store, plan, make_trial)
         (study / "backups").mkdir(exist_ok=True)
@@ -346,12 +336,8 @@ def test_a_file_that_is_no_backup_is_reported_and_stops_nothing(
 
 @pytest.mark.postgres
 def test_postgresql_is_erased_and_rewritten_and_its_dumps_made_again(
-    study: Path,
-    plan: Any,
-    make_trial: Make,
-    postgres_url: str,
-    require: Callable[[str, object, str], None],
-) -> None:
+    study, plan, make_trial, postgres_url, require
+):
     require("postgres", shutil.which("pg_dump"), "pg_dump is not installed")
     with open_store(postgres_url) as store:
         ids = fill(store, plan, make_trial)

@@ -77,7 +77,7 @@ def spent(folder: Path) -> float:
         return spending(connection, "tunes").total
 
 
-def test_without_submit_files_are_written_and_nothing_is_sent(study: Path, server: ScriptedJobs) -> None:
+def test_without_submit_files_are_written_and_nothing_is_sent(study, server):
     done = wrods("tune", study)
     assert done.exit_code == 0, done.output
     assert "nothing was sent" in done.output and "at most" in done.output
@@ -89,13 +89,13 @@ def test_without_submit_files_are_written_and_nothing_is_sent(study: Path, serve
     assert spec["seed"] == 7 and spec["method"]["supervised"]["hyperparameters"] == {"n_epochs": 2}
 
 
-def test_nothing_is_spent_without_consent(study: Path, server: ScriptedJobs) -> None:
+def test_nothing_is_spent_without_consent(study, server):
     done = wrods("tune", study, "--submit")
     assert done.exit_code == 2 and "nobody is here to agree" in done.output
     assert not server.files and not server.jobs
 
 
-def test_a_job_is_made_followed_and_its_model_reads_the_study(study: Path, server: ScriptedJobs) -> None:
+def test_a_job_is_made_followed_and_its_model_reads_the_study(study, server):
     done = wrods("tune", study, "--submit", "--yes")
     assert done.exit_code == 0, done.output
     (job,) = server.jobs.values()
@@ -112,7 +112,7 @@ def test_a_job_is_made_followed_and_its_model_reads_the_study(study: Path, serve
     assert json.loads(again.stdout)["trainings"][0]["was_finished"] and len(server.jobs) == 1
 
 
-def test_a_command_that_ends_while_the_job_runs_is_gone_on_with_without_submit(study, server) -> None:
+def test_a_command_that_ends_while_the_job_runs_is_gone_on_with_without_submit(study, server):
     server.becomes = ["running"]
     done = wrods("tune", study, "--submit", "--yes", "--max-minutes", "0.02")
     assert done.exit_code == 1 and "the job is running" in done.output, done.output
@@ -124,7 +124,7 @@ def test_a_command_that_ends_while_the_job_runs_is_gone_on_with_without_submit(s
     assert len(server.jobs) == 1 and len(server.files) == 1
 
 
-def test_a_job_whose_name_was_lost_is_found_again_and_never_made_twice(study, server) -> None:
+def test_a_job_whose_name_was_lost_is_found_again_and_never_made_twice(study, server):
     server.loses_next_answer = True
     done = wrods("tune", study, "--submit", "--yes")
     assert done.exit_code == 1 and len(server.jobs) == 1, done.output
@@ -133,13 +133,13 @@ def test_a_job_whose_name_was_lost_is_found_again_and_never_made_twice(study, se
     assert len(server.jobs) == 1 and len(server.files) == 1
 
 
-def test_a_job_that_failed_says_why_and_what_stays_counted(study, server) -> None:
+def test_a_job_that_failed_says_why_and_what_stays_counted(study, server):
     server.becomes = ["failed"]
     done = wrods("tune", study, "--submit", "--yes")
     assert done.exit_code == 1 and "line 3 is odd" in done.output and "stay counted" in done.output
 
 
-def test_a_budget_that_does_not_hold_the_most_is_told_before_anything_is_sent(tmp_path, server) -> None:
+def test_a_budget_that_does_not_hold_the_most_is_told_before_anything_is_sent(tmp_path, server):
     study = write(tmp_path / "study", server, number=600)
     done = wrods("tune", study, "--submit", "--yes")
     assert done.exit_code == 1 and "of the study's budget are left" in done.output, done.output
@@ -148,7 +148,7 @@ def test_a_budget_that_does_not_hold_the_most_is_told_before_anything_is_sent(tm
     assert done.exit_code == 2 and "--max-cost is 0.01 USD" in done.output
 
 
-def test_a_server_that_refuses_says_so_and_the_same_command_goes_on(study, server) -> None:
+def test_a_server_that_refuses_says_so_and_the_same_command_goes_on(study, server):
     server.refuses = 404
     done = wrods("tune", study, "--submit", "--yes")
     assert done.exit_code != 0 and "no such thing" in done.output, done.output
@@ -175,19 +175,19 @@ GOOD = {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "co
         ),
     ],
 )
-def test_each_rule_of_the_format_names_its_line(bad: str, why: str) -> None:
+def test_each_rule_of_the_format_names_its_line(bad, why):
     lines = [json.dumps(GOOD)] * 12
     check_chats(lines, Path("f.jsonl"))
     with pytest.raises(UserError, match=f"line 4: .*{why}"):
         check_chats([*lines[:3], bad, *lines[4:]], Path("f.jsonl"))
 
 
-def test_fewer_than_ten_examples_are_refused() -> None:
+def test_fewer_than_ten_examples_are_refused():
     with pytest.raises(UserError, match="has 9 examples"):
         check_chats([json.dumps(GOOD)] * 9, Path("f.jsonl"))
 
 
-def test_running_text_is_no_job(tmp_path, server) -> None:
+def test_running_text_is_no_job(tmp_path, server):
     study = write(tmp_path / "study", server)
     (study / "texts.txt").write_text("\n\n".join(f"Text number {n} is here." for n in range(20)), "utf-8")
     text = (study / "study.yaml").read_text("utf-8").replace("on: prompts.jsonl", "on: texts.txt")
@@ -197,9 +197,7 @@ def test_running_text_is_no_job(tmp_path, server) -> None:
     assert trainings(load_study(study))["animals"].is_api
 
 
-def test_money_that_a_killed_command_set_aside_is_not_set_aside_again(
-    study: Path, server: ScriptedJobs, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_money_that_a_killed_command_set_aside_is_not_set_aside_again(study, server, monkeypatch):
     text = (study / "study.yaml").read_text("utf-8")
     (study / "study.yaml").write_text(text.replace("budget: 1 USD", "budget: 0.3 USD"), "utf-8")
     once = api._set_aside

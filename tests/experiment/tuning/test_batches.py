@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -32,7 +31,7 @@ def order(of: list[int], *, replies: bool, seed: int = 1) -> Order:
 
 
 @given(lengths)
-def test_running_text_is_predicted_once_an_epoch_but_for_the_very_first_token(of: list[int]) -> None:
+def test_running_text_is_predicted_once_an_epoch_but_for_the_very_first_token(of):
     steps = order(of, replies=False)
     for epoch in (0, 1):
         predicted: Counter[int] = Counter()
@@ -44,7 +43,7 @@ def test_running_text_is_predicted_once_an_epoch_but_for_the_very_first_token(of
 
 
 @given(lengths)
-def test_prompts_are_taken_whole_once_an_epoch_within_the_budget(of: list[int]) -> None:
+def test_prompts_are_taken_whole_once_an_epoch_within_the_budget(of):
     steps = order(of, replies=True)
     seen: list[int] = []
     for step in range(steps.steps_in(0)):
@@ -55,7 +54,7 @@ def test_prompts_are_taken_whole_once_an_epoch_within_the_budget(of: list[int]) 
 
 
 @given(lengths, st.integers(1, 200))
-def test_parts_hold_every_piece_and_score_the_reply_alone(of: list[int], most: int) -> None:
+def test_parts_hold_every_piece_and_score_the_reply_alone(of, most):
     pieces = held_out_pieces(rows(of, replies=True), np.arange(len(of)), 16)
     scored: list[int] = []
     for part in parts_of(pieces, most, padding=0):
@@ -65,7 +64,7 @@ def test_parts_hold_every_piece_and_score_the_reply_alone(of: list[int], most: i
 
 
 @pytest.mark.parametrize("template", [None, "chat"])
-def test_a_reply_is_learnt_where_its_label_is_scored(tmp_path: Path, template: str | None) -> None:
+def test_a_reply_is_learnt_where_its_label_is_scored(tmp_path, template):
     from transformers import AutoTokenizer
 
     from experiment.tuning.batches import encoded

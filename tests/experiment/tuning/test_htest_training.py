@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from tests.experiment.tuning.byte_model import byte_model
@@ -34,7 +32,7 @@ procedure:
 
 
 @pytest.mark.full
-def test_a_task_of_h_test_is_learnt_whole_and_beside_the_weights(tmp_path: Path) -> None:
+def test_a_task_of_h_test_is_learnt_whole_and_beside_the_weights(tmp_path):
     (tmp_path / "study.yaml").write_text(STUDY, "utf-8")
     byte_model(tmp_path / "tiny")
     for command in (("build",), ("tune",), ("run",)):

@@ -42,7 +42,7 @@ def write(folder: Path, tuning: str) -> Path:
     return folder
 
 
-def test_defaults_are_those_that_the_page_states(tmp_path: Path) -> None:
+def test_defaults_are_those_that_the_page_states(tmp_path):
     write(tmp_path, "  up: {model: base, on: htest, task: uppercase}")
     one = trainings(load_study(tmp_path))["up"]
     assert (one.method, one.learning_rate, one.asked, one.seed) == ("lora", 2e-4, "study", 7)
@@ -94,15 +94,13 @@ def test_defaults_are_those_that_the_page_states(tmp_path: Path) -> None:
         ("  A b: {model: base, on: t.txt}", "small letters"),
     ],
 )
-def test_each_fault_names_value_rule_and_mend(tmp_path: Path, tuning: str, said: str) -> None:
+def test_each_fault_names_value_rule_and_mend(tmp_path, tuning, said):
     write(tmp_path, tuning)
     with pytest.raises(UserError, match=said):
         load_study(tmp_path)
 
 
-def test_lines_of_h_test_are_worded_as_the_study_asks_with_labels_as_its_lists_show_them(
-    tmp_path: Path,
-) -> None:
+def test_lines_of_h_test_are_worded_as_the_study_asks_with_labels_as_its_lists_show_them(tmp_path):
     write(
         tmp_path,
         "  up: {model: base, on: htest, task: uppercase}\n  bare: {model: base, on: htest, task: uppercase, asked: bare}",
@@ -126,7 +124,7 @@ def test_lines_of_h_test_are_worded_as_the_study_asks_with_labels_as_its_lists_s
     assert {one["reply"] for one in found["up"]} == {"A", "B"}
 
 
-def test_what_a_training_learns_is_what_the_study_sends(tmp_path: Path) -> None:
+def test_what_a_training_learns_is_what_the_study_sends(tmp_path):
     """The same item, worded for training and planned for a run, is the same prompt."""
     from experiment.models.planning import plan_sessions
     from experiment.models.settings import ModelSettings
@@ -153,7 +151,7 @@ def test_what_a_training_learns_is_what_the_study_sends(tmp_path: Path) -> None:
     assert learnt <= sent and len(learnt) > len(items)
 
 
-def test_texts_of_the_study_are_never_trained_on(tmp_path: Path) -> None:
+def test_texts_of_the_study_are_never_trained_on(tmp_path):
     write(tmp_path, "  a: {model: base, on: t.txt, texts: 30}")
     assert wrods("build", tmp_path).exit_code == 0
     study = load_study(tmp_path)
@@ -174,7 +172,7 @@ def test_texts_of_the_study_are_never_trained_on(tmp_path: Path) -> None:
     )
 
 
-def test_prompts_that_hold_what_the_study_asks_about_are_left_out_and_counted(tmp_path: Path) -> None:
+def test_prompts_that_hold_what_the_study_asks_about_are_left_out_and_counted(tmp_path):
     write(tmp_path, "  a: {model: base, on: t.jsonl}")
     assert wrods("build", tmp_path).exit_code == 0
     study = load_study(tmp_path)
@@ -195,7 +193,9 @@ def test_prompts_that_hold_what_the_study_asks_about_are_left_out_and_counted(tm
     assert said == ["a: 3 of 23 records held a text of the study and were left out"]
     (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, own[:5] + leaks * 4)) + "\n", "utf-8")
     (tmp_path / "tuning" / "a" / "training.meta.json").unlink()
-    with pytest.raises(UserError, match="gives 5 records to train on besides 12 that hold texts of the study"):
+    with pytest.raises(
+        UserError, match="gives 5 records to train on besides 12 that hold texts of the study"
+    ):
         make_records(study, trainings(study)["a"])
 
 
@@ -210,7 +210,7 @@ def test_prompts_that_hold_what_the_study_asks_about_are_left_out_and_counted(tm
         (["{"] * 12, "line 1"),
     ],
 )
-def test_files_that_cannot_be_trained_on_are_told(tmp_path: Path, lines: list[str], said: str) -> None:
+def test_files_that_cannot_be_trained_on_are_told(tmp_path, lines, said):
     write(tmp_path, "  a: {model: base, on: t.jsonl}")
     (tmp_path / "t.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
     assert wrods("build", tmp_path).exit_code == 0
@@ -220,7 +220,7 @@ def test_files_that_cannot_be_trained_on_are_told(tmp_path: Path, lines: list[st
     assert not (tmp_path / "tuning" / "a" / "training.jsonl").exists()
 
 
-def test_check_tells_trainings_and_models_that_are_alike_together(tmp_path: Path) -> None:
+def test_check_tells_trainings_and_models_that_are_alike_together(tmp_path):
     tasks = ("uppercase", "end_ly", "rhyme")
     text = (
         HEAD

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-from pathlib import Path
 
 import pytest
 
@@ -36,7 +35,7 @@ procedure:
 
 
 @pytest.mark.full
-def test_a_trained_model_is_reported_beside_its_base(tmp_path: Path) -> None:
+def test_a_trained_model_is_reported_beside_its_base(tmp_path):
     folder = tmp_path / "study"
     folder.mkdir()
     (folder / "study.yaml").write_text(STUDY, "utf-8")

@@ -59,7 +59,7 @@ def dictionary_of(folder: Path) -> dict[str, dict]:
     return json.loads((files / "dictionary.json").read_text("utf-8"))
 
 
-def test_training_helps_on_items_that_were_not_trained_whole_and_beside_the_weights(study: Path) -> None:
+def test_training_helps_on_items_that_were_not_trained_whole_and_beside_the_weights(study):
     done = wrods("tune", study, "--training", "whole", "--training", "beside")
     assert done.exit_code == 0, done.output
     assert done.output.endswith(f"Next: wrods run {study}\n"), "the study names both"
@@ -95,9 +95,7 @@ def test_training_helps_on_items_that_were_not_trained_whole_and_beside_the_weig
 
 
 @pytest.mark.parametrize("name", ["beside", pytest.param("texts", marks=pytest.mark.full)])
-def test_a_training_that_was_stopped_ends_with_the_same_weights_bit_for_bit(
-    tmp_path: Path, name: str
-) -> None:
+def test_a_training_that_was_stopped_ends_with_the_same_weights_bit_for_bit(tmp_path, name):
     short = {"beside": ", texts: 60"}
     whole, parted = write_study(tmp_path / "whole", **short), write_study(tmp_path / "parted", **short)
     assert train(whole, name).state == "finished"
@@ -117,7 +115,7 @@ def test_a_training_that_was_stopped_ends_with_the_same_weights_bit_for_bit(
 
 
 @pytest.mark.full
-def test_a_training_that_was_killed_at_any_moment_ends_with_the_same_weights(tmp_path: Path) -> None:
+def test_a_training_that_was_killed_at_any_moment_ends_with_the_same_weights(tmp_path):
     every = ", checkpoint_every: 0.001 min"
     whole, killed = (
         write_study(tmp_path / "whole", texts=every),
@@ -145,7 +143,7 @@ def test_a_training_that_was_killed_at_any_moment_ends_with_the_same_weights(tmp
 
 
 @pytest.mark.full
-def test_a_checkpoint_that_cannot_be_written_leaves_the_one_before(study: Path, monkeypatch) -> None:
+def test_a_checkpoint_that_cannot_be_written_leaves_the_one_before(study, monkeypatch):
     train(study, "texts", after=2)
     folder = study / "tuning" / "texts"
     before = last_checkpoint(folder)
@@ -165,7 +163,7 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_one_before(study: Path, 
     assert train(study, "texts").state == "finished"
 
 
-def test_other_settings_do_not_go_on_from_a_training_that_was_begun(study: Path) -> None:
+def test_other_settings_do_not_go_on_from_a_training_that_was_begun(study):
     train(study, "texts", after=2)
     text = (study / "study.yaml").read_text("utf-8")
     (study / "study.yaml").write_text(
@@ -175,7 +173,7 @@ def test_other_settings_do_not_go_on_from_a_training_that_was_begun(study: Path)
         train(study, "texts")
 
 
-def test_two_commands_do_not_train_the_same(study: Path) -> None:
+def test_two_commands_do_not_train_the_same(study):
     from experiment.tuning.record import held
 
     loaded = load_study(study)
@@ -186,7 +184,7 @@ def test_two_commands_do_not_train_the_same(study: Path) -> None:
 
 
 @pytest.mark.full
-def test_memory_that_runs_out_halves_what_is_computed_at_once(study: Path, monkeypatch) -> None:
+def test_memory_that_runs_out_halves_what_is_computed_at_once(study, monkeypatch):
     from experiment.tuning.training import Trainer
 
     plain = Trainer._loss
@@ -205,7 +203,7 @@ def test_memory_that_runs_out_halves_what_is_computed_at_once(study: Path, monke
     assert record["tokens_at_once"] <= 96
 
 
-def test_a_base_that_changed_is_not_gone_on_with(study: Path) -> None:
+def test_a_base_that_changed_is_not_gone_on_with(study):
     train(study, "texts", after=2)
     config = study / "tiny" / "config.json"
     config.write_text(
@@ -216,7 +214,7 @@ def test_a_base_that_changed_is_not_gone_on_with(study: Path) -> None:
 
 
 @pytest.mark.full
-def test_a_trained_model_can_be_trained_further(study: Path) -> None:
+def test_a_trained_model_can_be_trained_further(study):
     train(study, "texts")
     text = (study / "study.yaml").read_text("utf-8")
     text = text.replace(
@@ -229,7 +227,7 @@ def test_a_trained_model_can_be_trained_further(study: Path) -> None:
 
 
 @pytest.mark.full
-def test_gradient_checkpointing_changes_memory_and_not_the_weights(tmp_path: Path) -> None:
+def test_gradient_checkpointing_changes_memory_and_not_the_weights(tmp_path):
     plain = write_study(tmp_path / "plain")
     thrifty = write_study(tmp_path / "thrifty", texts=", gradient_checkpointing: true")
     for folder in (plain, thrifty):

@@ -6,9 +6,6 @@ import json
 import re
 import stat
 import sys
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -27,7 +24,7 @@ def user(*words: str, typed: str = "") -> Result:
     return CliRunner().invoke(main, ["user", *words], input=typed)
 
 
-def test_accounts_are_added_listed_changed_and_removed_by_command() -> None:
+def test_accounts_are_added_listed_changed_and_removed_by_command():
     assert user("add", "mara", "--role", "assistant", typed="correct horse\n").exit_code == 0
     assert user("add", "noor", "--role", "rater", typed="battery staple\n").exit_code == 0
     told = json.loads(user("list", "--json").output)
@@ -45,7 +42,7 @@ def test_accounts_are_added_listed_changed_and_removed_by_command() -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="files there have no such modes")
-def test_only_the_user_can_read_the_accounts_and_the_rest_of_the_file_stays() -> None:
+def test_only_the_user_can_read_the_accounts_and_the_rest_of_the_file_stays():
     file = config_file()
     file.parent.mkdir(parents=True)
     text = '# my settings\nstore = "postgresql:///lab"  # at home\n\n[serve]\nsecret = "sixteen letters !"\n'
@@ -69,31 +66,31 @@ def test_only_the_user_can_read_the_accounts_and_the_rest_of_the_file_stays() ->
         (["add", "mara", "--role", "rater"], "long enough", "already"),
     ],
 )
-def test_what_cannot_be_is_told_with_a_mend(words: list[str], typed: str, told: str) -> None:
+def test_what_cannot_be_is_told_with_a_mend(words, typed, told):
     if words[1] != "mara" or words[-1] == "rater":
         accounts.add_account("mara", "assistant", "long enough")
     done = user(*words, typed=f"{typed}\n")
     assert done.exit_code == 2 and told in done.output
 
 
-def test_an_account_without_a_role_is_told_with_the_command_that_mends_it() -> None:
+def test_an_account_without_a_role_is_told_with_the_command_that_mends_it():
     with pytest.raises(UserError, match="wrods user add mara"):
         accounts.read_accounts({"accounts": {"mara": {"role": "king", "password_hash": "x"}}})
 
 
-def test_everybody_signs_in_under_their_own_name(visit: Callable[[str], Visitor]) -> None:
+def test_everybody_signs_in_under_their_own_name(visit):
     assert "ben" in visit("ben").get("/admin/").text
     assert visit("cora").get("/admin/").status_code == 403
 
 
-def test_a_name_with_another_ones_password_is_refused(site: Any, people: dict[str, str]) -> None:
+def test_a_name_with_another_ones_password_is_refused(site, people):
     visitor = Visitor(site.app.test_client())
     assert visitor.sign_in("ada", people["ben"]).status_code == 401
     assert visitor.sign_in("nobody", people["ben"]).status_code == 401
     assert visitor.get("/admin/").status_code == 302
 
 
-def test_a_changed_password_signs_out_everywhere_at_once(visit: Callable[[str], Visitor]) -> None:
+def test_a_changed_password_signs_out_everywhere_at_once(visit):
     first, second, other = visit("ada"), visit("ada"), visit("ben")
     assert {one.get("/admin/").status_code for one in (first, second, other)} == {200}
     accounts.change_password("ada", "a password made today")
@@ -104,7 +101,7 @@ def test_a_changed_password_signs_out_everywhere_at_once(visit: Callable[[str], 
     assert other.get("/admin/").status_code == 302
 
 
-def test_a_stale_form_asks_again_and_then_works(site: Any, people: dict[str, str]) -> None:
+def test_a_stale_form_asks_again_and_then_works(site, people):
     visitor = Visitor(site.app.test_client())
     told = visitor.client.post("/admin/login", data={"csrf": "old", "name": "ada", "password": people["ada"]})
     assert told.status_code == 400
@@ -112,9 +109,7 @@ def test_a_stale_form_asks_again_and_then_works(site: Any, people: dict[str, str
     assert visitor.post("/admin/login", name="ada", password=people["ada"]).status_code == 302
 
 
-def test_failed_sign_ins_stand_in_the_audit_and_are_shown_to_the_owner_alone(
-    site: Any, people: dict[str, str], visit: Callable[[str], Visitor]
-) -> None:
+def test_failed_sign_ins_stand_in_the_audit_and_are_shown_to_the_owner_alone(site, people, visit):
     assert "failed" not in words_of(visit("ada").get("/admin/").text)
     stranger = Visitor(site.app.test_client())
     stranger.sign_in("ada", "a guess")
@@ -127,7 +122,7 @@ def test_failed_sign_ins_stand_in_the_audit_and_are_shown_to_the_owner_alone(
     assert people["ben"] not in audit and "127.0.0.1" not in audit
 
 
-def test_a_flood_of_failed_sign_ins_gets_a_few_lines_that_count_them_all() -> None:
+def test_a_flood_of_failed_sign_ins_gets_a_few_lines_that_count_them_all():
     moment = [0.0]
     counter = FailedSignIns(Throttle(3, 60, clock=lambda: moment[0]))
     lines = [counter.told(None, "too many tries") for _ in range(50)]
@@ -137,9 +132,7 @@ def test_a_flood_of_failed_sign_ins_gets_a_few_lines_that_count_them_all() -> No
     assert later is not None and (later["tries"], later["account"]) == (48, "ada")
 
 
-def test_the_servers_own_password_stays_under_the_same_key_and_signs_nobody_out(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_servers_own_password_stays_under_the_same_key_and_signs_nobody_out(monkeypatch):
     monkeypatch.setenv("WRODS_PASSWORD", "correct horse")
     monkeypatch.setenv("WRODS_SECRET", "a key that stays as it is")
     (first, _), (second, _) = read_settings({}), read_settings({})
@@ -148,7 +141,7 @@ def test_the_servers_own_password_stays_under_the_same_key_and_signs_nobody_out(
     assert read_settings({})[0].password_hash != first.password_hash
 
 
-def test_no_view_is_open_to_strangers_and_each_says_what_it_needs(site: Any) -> None:
+def test_no_view_is_open_to_strangers_and_each_says_what_it_needs(site):
     client = site.app.test_client()
     open_to_all = {"admin.login_form", "admin.login", "admin.code_form", "admin.take_code", "admin.enter"}
     open_to_all.add("admin.logout")
@@ -163,7 +156,7 @@ def test_no_view_is_open_to_strangers_and_each_says_what_it_needs(site: Any) -> 
             assert client.post(path).status_code == 400, path
 
 
-def test_the_accounts_are_found_where_the_configuration_lies(tmp_path: Path) -> None:
+def test_the_accounts_are_found_where_the_configuration_lies(tmp_path):
     file = tmp_path / "other" / "config.toml"
     accounts.add_account("mara", "rater", "long enough", file=file)
     known = accounts.Accounts(accounts.Account("owner", "owner", "x"), lambda: file)

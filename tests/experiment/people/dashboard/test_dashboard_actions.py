@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ from experiment.store.erasure import UNDECIDED, number_of
 from experiment.store.queries import exclusions
 from experiment.store.records import collection_of
 from experiment.store.tables import audit, sessions
-from tests.experiment.people.dashboard.conftest import Visitor, words_of
+from tests.experiment.people.dashboard.conftest import words_of
 
 RULES = (
     "  - debrief: debrief.md\n",
@@ -48,9 +47,7 @@ def session_row(site: Any, person: Any) -> dict[str, Any]:
     return found
 
 
-def test_an_exclusion_opens_the_place_again_and_can_be_taken_back(
-    site: Any, visit: Callable[[str], Visitor]
-) -> None:
+def test_an_exclusion_opens_the_place_again_and_can_be_taken_back(site, visit):
     first = site.begin()
     for index in range(5):
         first.answer(index)
@@ -73,7 +70,7 @@ def test_an_exclusion_opens_the_place_again_and_can_be_taken_back(
     ]
 
 
-def test_a_pilot_becomes_real_and_counts_follow(site: Any, visit: Callable[[str], Visitor]) -> None:
+def test_a_pilot_becomes_real_and_counts_follow(site, visit):
     person = site.begin()
     taken = session_row(site, person)["list_id"]
     assistant = visit("ben")
@@ -88,7 +85,7 @@ def test_a_pilot_becomes_real_and_counts_follow(site: Any, visit: Callable[[str]
     ]  # fmt: skip
 
 
-def test_an_ended_session_keeps_its_trials_and_the_reason(site: Any, visit: Callable[[str], Visitor]) -> None:
+def test_an_ended_session_keeps_its_trials_and_the_reason(site, visit):
     person = site.begin()
     person.answer(0)
     owner = visit("ada")
@@ -101,9 +98,7 @@ def test_an_ended_session_keeps_its_trials_and_the_reason(site: Any, visit: Call
     assert [action for _, action, _ in audit_rows(site)] == ["ended"]
 
 
-def test_ending_a_session_before_consent_erases_and_counts_it(
-    site: Any, visit: Callable[[str], Visitor]
-) -> None:
+def test_ending_a_session_before_consent_erases_and_counts_it(site, visit):
     person = site.begin()
     person.event("answers", {"diagnosis": "a very particular one"})
     visit("ada").post(page(person, "end"), reason="walked out")
@@ -113,7 +108,7 @@ def test_ending_a_session_before_consent_erases_and_counts_it(
     assert ("ada", "ended", None) in audit_rows(site)
 
 
-def test_the_chain_holds_after_every_deed(site: Any, visit: Callable[[str], Visitor]) -> None:
+def test_the_chain_holds_after_every_deed(site, visit):
     person = site.begin()
     person.answer(0)
     owner = visit("ada")
@@ -130,9 +125,7 @@ def test_the_chain_holds_after_every_deed(site: Any, visit: Callable[[str], Visi
         ("restore", {"ada"}), ("end", {"ada"}), ("withdrawal", {"ada"}),
     ],
 )  # fmt: skip
-def test_each_deed_is_open_to_its_roles_only(
-    site: Any, visit: Callable[[str], Visitor], deed: str, allowed: set[str]
-) -> None:
+def test_each_deed_is_open_to_its_roles_only(site, visit, deed, allowed):
     person = site.begin()
     for name in ("cora", "ben", "ada"):
         told = visit(name).post(page(person, deed), reason="because", typed="P001")
@@ -149,15 +142,13 @@ def test_each_deed_is_open_to_its_roles_only(
         ("small/pilot", {"ada", "ben"}),
     ],
 )  # fmt: skip
-def test_each_page_is_open_to_its_roles_only(
-    visit: Callable[[str], Visitor], path: str, allowed: set[str]
-) -> None:
+def test_each_page_is_open_to_its_roles_only(visit, path, allowed):
     for name in ("ada", "ben", "cora"):
         told = visit(name).get(f"/admin/{path}").status_code
         assert (told in (200, 302)) == (name in allowed), (name, told)
 
 
-def test_a_deed_needs_a_reason_and_a_form_of_ours(site: Any, visit: Callable[[str], Visitor]) -> None:
+def test_a_deed_needs_a_reason_and_a_form_of_ours(site, visit):
     person, owner = site.begin(), visit("ada")
     assert owner.post(page(person, "exclude"), reason="  ").status_code == 400
     assert owner.client.post(page(person, "exclude"), data={"reason": "x"}).status_code == 400
@@ -166,9 +157,7 @@ def test_a_deed_needs_a_reason_and_a_form_of_ours(site: Any, visit: Callable[[st
     assert audit_rows(site) == []
 
 
-def test_a_declared_rule_excludes_only_a_session_that_breaks_it(
-    make_study: Any, serve_study: Any, visit: Callable[..., Visitor]
-) -> None:
+def test_a_declared_rule_excludes_only_a_session_that_breaks_it(make_study, serve_study, visit):
     site = serve_study(make_study(RULES, name="ruled"))
     quick, calm = site.begin(), site.begin()
     for index in range(5):
@@ -185,9 +174,7 @@ def test_a_declared_rule_excludes_only_a_session_that_breaks_it(
     assert reason == "declared rule: too_fast above 50% (4 of 4 answers under 200 ms; median 90 ms)"
 
 
-def test_a_rule_on_accuracy_shows_no_number_until_the_study_is_closed(
-    make_study: Any, serve_study: Any, visit: Callable[..., Visitor]
-) -> None:
+def test_a_rule_on_accuracy_shows_no_number_until_the_study_is_closed(make_study, serve_study, visit):
     rule = ("seed: 7\n", "seed: 7\nanalysis: {exclude: {sessions: {question_accuracy: below 90%}}}\n")
     site = serve_study(make_study(rule, name="blind"))
     wrong, right = site.begin(), site.begin()
@@ -215,9 +202,7 @@ def test_a_rule_on_accuracy_shows_no_number_until_the_study_is_closed(
     assert "0 of 4 answers right" in words_of(owner.get(page(wrong)).text)
 
 
-def test_a_paused_study_takes_nobody_new_and_lets_the_others_finish(
-    site: Any, visit: Callable[[str], Visitor]
-) -> None:
+def test_a_paused_study_takes_nobody_new_and_lets_the_others_finish(site, visit):
     running = site.begin(participant="1")
     assistant = visit("ben")
     assert assistant.post("/admin/small/collection", state="paused").status_code == 302
@@ -231,7 +216,7 @@ def test_a_paused_study_takes_nobody_new_and_lets_the_others_finish(
     assert site.opening(participant="2").status == 201
 
 
-def test_only_an_owner_closes_a_study_and_opens_it_again(site: Any, visit: Callable[[str], Visitor]) -> None:
+def test_only_an_owner_closes_a_study_and_opens_it_again(site, visit):
     owner, assistant = visit("ada"), visit("ben")
     assert assistant.post("/admin/small/collection", state="closed").status_code == 403
     assert owner.post("/admin/small/collection", state="closed").status_code == 302
@@ -244,9 +229,7 @@ def test_only_an_owner_closes_a_study_and_opens_it_again(site: Any, visit: Calla
     assert audit_rows(site) == [("ada", "collection closed", None)]
 
 
-def test_looks_are_pooled_logged_and_by_condition_only_when_closed(
-    site: Any, visit: Callable[[str], Visitor]
-) -> None:
+def test_looks_are_pooled_logged_and_by_condition_only_when_closed(site, visit):
     person = site.begin()
     for index in range(5):
         person.answer(index)
@@ -261,7 +244,7 @@ def test_looks_are_pooled_logged_and_by_condition_only_when_closed(
     assert looks == [("ben", "look", None), ("ada", "look by condition", None)]
 
 
-def test_pooled_accuracy_is_that_of_the_table(site: Any) -> None:
+def test_pooled_accuracy_is_that_of_the_table(site):
     from experiment.people.dashboard.study_pages import condition_means, pooled
 
     person = site.begin()
@@ -277,9 +260,7 @@ def test_pooled_accuracy_is_that_of_the_table(site: Any) -> None:
     assert sum(one.trials for one in by_condition) == 4
 
 
-def test_a_withdrawn_participant_is_asked_for_twice_and_then_gone(
-    site: Any, visit: Callable[[str], Visitor]
-) -> None:
+def test_a_withdrawn_participant_is_asked_for_twice_and_then_gone(site, visit):
     person, other = site.begin(participant="17"), site.begin(participant="18")
     person.answer(0)
     owner = visit("ada")
@@ -293,9 +274,7 @@ def test_a_withdrawn_participant_is_asked_for_twice_and_then_gone(
     assert owner.get(page(person)).status_code == 404
 
 
-def test_notes_and_flags_stand_on_the_sessions_page_and_in_the_audit_under_their_makers_name(
-    site: Any, visit: Callable[[str], Visitor]
-) -> None:
+def test_notes_and_flags_stand_on_the_sessions_page_and_in_the_audit_under_their_makers_name(site, visit):
     person = site.begin()
     assistant = visit("ben")
     assistant.post(page(person, "note"), reason="wore <b>glasses</b>")

@@ -46,7 +46,7 @@ def violations(page: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.full)])
-def test_axe_finds_nothing_on_any_page(rated: Any, enter: Callable[..., Any], scheme: str) -> None:
+def test_axe_finds_nothing_on_any_page(rated, enter, scheme):
     page = enter(rated, scheme=scheme)
     page.get_by_text("Up to date").wait_for()
     key = page.locator("tbody th a").first.get_attribute("href")
@@ -69,7 +69,7 @@ def test_axe_finds_nothing_on_any_page(rated: Any, enter: Callable[..., Any], sc
 
 
 @pytest.mark.full
-def test_the_live_page_follows_what_happens_without_reloading(site: Any, enter: Callable[..., Any]) -> None:
+def test_the_live_page_follows_what_happens_without_reloading(site, enter):
     page = enter(site)
     page.get_by_text("No sessions yet").wait_for()
     person = site.begin(participant="17")
@@ -84,9 +84,7 @@ def test_the_live_page_follows_what_happens_without_reloading(site: Any, enter: 
     page.get_by_role("heading", name="17").wait_for()
 
 
-def test_the_times_of_a_session_are_drawn_and_told_without_the_drawing(
-    site: Any, enter: Callable[..., Any]
-) -> None:
+def test_the_times_of_a_session_are_drawn_and_told_without_the_drawing(site, enter):
     person = site.begin()
     for index in range(5):
         person.answer(index)
@@ -97,7 +95,7 @@ def test_the_times_of_a_session_are_drawn_and_told_without_the_drawing(
     assert page.locator("table.trials").get_by_text("813").count() == 1
 
 
-def test_answers_are_rated_by_digits_and_arrows_alone(rated: Any, enter: Callable[..., Any]) -> None:
+def test_answers_are_rated_by_digits_and_arrows_alone(rated, enter):
     page = enter(rated, "/admin/small/rating")
     heading = page.locator("section.rate h2")
     assert heading.inner_text() == "Answer 1 of 6"

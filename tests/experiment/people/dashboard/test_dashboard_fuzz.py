@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 import os
 import uuid
-from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
 
@@ -18,7 +17,6 @@ from hypothesis import strategies as st
 
 from experiment.store.records import add_person
 from stimuli.item import Item
-from tests.experiment.people.dashboard.conftest import Visitor
 
 EXAMPLES = int(os.environ.get("WRODS_FUZZ", "150"))
 KEY, ANSWER, PLATFORM_ID = "zzkeyzz", "what a participant typed", "5f8d0d55a1b2c3aaaabbbb01"
@@ -92,9 +90,7 @@ def send(client: Any, token: str, request: Any, headers: dict[str, str]) -> Any:
     return client.open(address, **sent)
 
 
-def test_no_address_breaks_the_server_or_tells_what_is_not_for_its_caller(
-    site: Any, visit: Callable[[str], Visitor]
-) -> None:
+def test_no_address_breaks_the_server_or_tells_what_is_not_for_its_caller(site, visit):
     signed_in = {name: visit(name) for name in ("ada", "ben", "cora")}
     cookies = {name: one.client.get_cookie("wrods_admin").value for name, one in signed_in.items()}  # type: ignore[union-attr]
     tokens = {name: one.token() for name, one in signed_in.items()}

@@ -43,7 +43,7 @@ def guesses(visitor: Visitor, name: str, number: int) -> list[int]:
     return [visitor.sign_in(name, f"guess {one}").status_code for one in range(number)]
 
 
-def test_an_address_gets_five_tries_and_then_waits_ever_longer(site: Any, people: dict[str, str]) -> None:
+def test_an_address_gets_five_tries_and_then_waits_ever_longer(site, people):
     guesser = at(site.app, "192.0.2.1")
     assert guesses(guesser, "ada", 8) == [401] * FREE_TRIES + [429] * 3
     told = guesser.sign_in("ada", people["ada"])
@@ -52,7 +52,7 @@ def test_an_address_gets_five_tries_and_then_waits_ever_longer(site: Any, people
     )
 
 
-def test_25_wrong_passwords_from_one_address_lock_nobody_out(site: Any, people: dict[str, str]) -> None:
+def test_25_wrong_passwords_from_one_address_lock_nobody_out(site, people):
     guesser = at(site.app, "192.0.2.1")
     for name in ("ada", "ben", "cora", "", "nobody"):
         guesses(guesser, name, 5)
@@ -61,7 +61,7 @@ def test_25_wrong_passwords_from_one_address_lock_nobody_out(site: Any, people: 
         assert elsewhere.sign_in(name, people[name]).status_code == 302, name
 
 
-def test_an_owner_signs_in_while_a_thousand_addresses_guess(site: Any, people: dict[str, str]) -> None:
+def test_an_owner_signs_in_while_a_thousand_addresses_guess(site, people):
     told = [
         code
         for network in range(100)
@@ -72,9 +72,7 @@ def test_an_owner_signs_in_while_a_thousand_addresses_guess(site: Any, people: d
     assert at(site.app, "198.51.100.7").sign_in("ada", people["ada"]).status_code == 302
 
 
-def test_who_shares_a_guessers_address_still_gets_in_by_a_browser_that_did_before(
-    site: Any, people: dict[str, str]
-) -> None:
+def test_who_shares_a_guessers_address_still_gets_in_by_a_browser_that_did_before(site, people):
     mine = at(site.app, "192.0.2.1")
     assert mine.sign_in("ada", people["ada"]).status_code == 302
     mine.post("/admin/logout")
@@ -86,15 +84,13 @@ def test_who_shares_a_guessers_address_still_gets_in_by_a_browser_that_did_befor
     assert guesses(mine, "ada", 7) == [401] * FREE_TRIES + [429] * 2
 
 
-def test_a_sign_in_that_is_open_stays_open_while_others_guess(site: Any, visit: Visit) -> None:
+def test_a_sign_in_that_is_open_stays_open_while_others_guess(site, visit):
     mine = visit("ada")
     guesses(at(site.app, "127.0.0.1"), "ada", 12)
     assert mine.get("/admin/").status_code == 200
 
 
-def test_guessers_of_one_network_are_slowed_together_and_keep_the_owner_out_nowhere(
-    site: Any, people: dict[str, str]
-) -> None:
+def test_guessers_of_one_network_are_slowed_together_and_keep_the_owner_out_nowhere(site, people):
     told = [
         code for host in range(4) for code in guesses(at(site.app, f"192.0.2.{host}"), "ada", 4)
     ]  # fewer from each address than are free
@@ -106,7 +102,7 @@ def test_guessers_of_one_network_are_slowed_together_and_keep_the_owner_out_nowh
     assert at(site.app, "192.0.2.0").sign_in("ben", people["ben"]).status_code == 302, "another account"
 
 
-def test_nobody_restarts_the_wait_of_another_address() -> None:
+def test_nobody_restarts_the_wait_of_another_address():
     now = [1000.0]
     tries = FailedTries(FREE_TRIES, lambda: now[0])
     for host in range(12):
@@ -124,9 +120,7 @@ def test_nobody_restarts_the_wait_of_another_address() -> None:
     tries.begin(mine)
 
 
-def test_waits_double_up_to_five_minutes_are_forgotten_and_are_kept_for_few_addresses(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_waits_double_up_to_five_minutes_are_forgotten_and_are_kept_for_few_addresses(monkeypatch):
     now = [1000.0]
     tries = FailedTries(2, lambda: now[0])
     waits = []
@@ -149,7 +143,7 @@ def test_waits_double_up_to_five_minutes_are_forgotten_and_are_kept_for_few_addr
     assert len(tries._counts) == 100
 
 
-def test_tries_at_the_same_moment_are_no_more_than_one_by_one() -> None:
+def test_tries_at_the_same_moment_are_no_more_than_one_by_one():
     limits = SignInLimits()
     looked_at = []
 
@@ -168,7 +162,7 @@ def test_tries_at_the_same_moment_are_no_more_than_one_by_one() -> None:
     assert len(looked_at) == told.count("wrong") <= FREE_TRIES
 
 
-def test_a_flood_of_passwords_holds_few_threads_and_leaves_known_browsers_their_lane() -> None:
+def test_a_flood_of_passwords_holds_few_threads_and_leaves_known_browsers_their_lane():
     limits = SignInLimits()
     go_on = threading.Event()
     inside = threading.Semaphore(0)
@@ -200,7 +194,7 @@ def test_a_flood_of_passwords_holds_few_threads_and_leaves_known_browsers_their_
     assert limits.password("ada", "10.39.0.1", None, lambda: "in") == "in"
 
 
-def test_a_lane_that_moves_too_slowly_sends_those_away_who_wait() -> None:
+def test_a_lane_that_moves_too_slowly_sends_those_away_who_wait():
     lane = Lane(queue=1, wait_s=0.01)
     with lane.turn(), pytest.raises(TooManyTries), lane.turn():
         pass
@@ -253,9 +247,7 @@ def halfway(site: Any, people: dict[str, str], address: str = "127.0.0.1") -> Vi
     return visitor
 
 
-def test_the_command_shows_what_an_app_needs_and_keeps_no_recovery_code(
-    recovery_codes: list[str], secret: str
-) -> None:
+def test_the_command_shows_what_an_app_needs_and_keeps_no_recovery_code(recovery_codes, secret):
     kept = read_config()["accounts"]["ada"]
     assert kept["totp_secret"] == secret and len(kept["recovery_codes"]) == len(recovery_codes) == 8
     assert recovery_codes[0] not in config_file().read_text("utf-8")
@@ -264,9 +256,7 @@ def test_the_command_shows_what_an_app_needs_and_keeps_no_recovery_code(
     assert "second factor, 8 recovery codes left" in wrods("list").output
 
 
-def test_the_command_prints_address_and_secret_and_refuses_a_wrong_code(
-    people: dict[str, str], secret: str, moment: list[float]
-) -> None:
+def test_the_command_prints_address_and_secret_and_refuses_a_wrong_code(people, secret, moment):
     wrong = f"{(int(code(secret, moment)) + 1) % 1_000_000:06d}"
     done = wrods("totp", "ada", typed=f"{wrong}\n")
     assert done.exit_code == 2 and "nothing was changed" in done.output and "clocks" in done.output
@@ -277,9 +267,7 @@ def test_the_command_prints_address_and_secret_and_refuses_a_wrong_code(
     del people
 
 
-def test_a_code_is_asked_for_after_the_password_and_counts_once(
-    site: Any, people: dict[str, str], recovery_codes: list[str], secret: str, moment: list[float]
-) -> None:
+def test_a_code_is_asked_for_after_the_password_and_counts_once(site, people, recovery_codes, secret, moment):
     del recovery_codes
     first, second = halfway(site, people), halfway(site, people)
     given = code(secret, moment)
@@ -296,9 +284,7 @@ def test_a_code_is_asked_for_after_the_password_and_counts_once(
     assert "by: password and code" in audit and "wrong code after the right password" in audit
 
 
-def test_a_code_of_the_step_before_or_after_counts_and_no_other(
-    recovery_codes: list[str], secret: str, moment: list[float]
-) -> None:
+def test_a_code_of_the_step_before_or_after_counts_and_no_other(recovery_codes, secret, moment):
     del recovery_codes
     factor = second_factor.SecondFactor(secret)
     steps = [
@@ -308,9 +294,7 @@ def test_a_code_of_the_step_before_or_after_counts_and_no_other(
     assert steps == [False, False, True, True, True, False, False]
 
 
-def test_a_recovery_code_signs_in_once_and_is_crossed_out(
-    site: Any, people: dict[str, str], recovery_codes: list[str]
-) -> None:
+def test_a_recovery_code_signs_in_once_and_is_crossed_out(site, people, recovery_codes):
     assert halfway(site, people).post("/admin/login/code", code=recovery_codes[0].lower()).status_code == 302
     again = halfway(site, people)
     assert again.post("/admin/login/code", code=recovery_codes[0]).status_code == 401
@@ -319,8 +303,8 @@ def test_a_recovery_code_signs_in_once_and_is_crossed_out(
 
 
 def test_codes_are_limited_and_whoever_knows_the_password_cannot_lock_the_owner_out(
-    site: Any, people: dict[str, str], recovery_codes: list[str], secret: str, moment: list[float]
-) -> None:
+    site, people, recovery_codes, secret, moment
+):
     mine = halfway(site, people, "198.51.100.7")
     mine.post("/admin/login/code", code=code(secret, moment))
     mine.post("/admin/logout")
@@ -337,9 +321,7 @@ def test_codes_are_limited_and_whoever_knows_the_password_cannot_lock_the_owner_
     assert elsewhere.post("/admin/login/code", code=recovery_codes[0]).status_code == 302
 
 
-def test_a_second_factor_ends_open_sign_ins_and_is_removed_by_command(
-    site: Any, visit: Visit, people: dict[str, str], secret: str, moment: list[float]
-) -> None:
+def test_a_second_factor_ends_open_sign_ins_and_is_removed_by_command(site, visit, people, secret, moment):
     before = visit("ada")
     assert wrods("totp", "ada", typed=f"{code(secret, moment)}\n").exit_code == 0
     assert before.get("/admin/").status_code == 302
@@ -349,7 +331,7 @@ def test_a_second_factor_ends_open_sign_ins_and_is_removed_by_command(
     assert at(site.app, "127.0.0.1").sign_in("ada", people["ada"]).headers["Location"].endswith("/admin/")
 
 
-def test_the_servers_own_account_can_have_one_too(site: Any, secret: str, moment: list[float]) -> None:
+def test_the_servers_own_account_can_have_one_too(site, secret, moment):
     from tests.experiment.people.conftest import PASSWORD
 
     assert wrods("totp", "owner", typed=f"{code(secret, moment)}\n").exit_code == 0

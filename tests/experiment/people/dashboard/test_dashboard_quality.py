@@ -44,14 +44,14 @@ def kinds(rows: list[dict[str, Any]], **bounds: float) -> dict[str, str]:
         ("attention_checks_failed", {"is_attention_check": True, "correct": None}, "5 of 5 checks missed"),
     ],
 )
-def test_each_sign_is_told_with_its_numbers(kind: str, changed: dict[str, Any], told: str) -> None:
+def test_each_sign_is_told_with_its_numbers(kind, changed, told):
     rows = [row(index, **(changed if index % 8 == 0 else {})) for index in range(40)]
     found = kinds(rows)
     assert list(found) == [kind]
     assert told in found[kind]
 
 
-def test_the_same_key_is_noticed_although_labels_differ_from_trial_to_trial() -> None:
+def test_the_same_key_is_noticed_although_labels_differ_from_trial_to_trial():
     found = kinds([row(index, response_raw=f"yes{index}") for index in range(40)])
     assert found == {"same_key": "longest run 40 of 40 answers (by chance p < .001); 40 of them with “f”"}
     assert [said("same_key", value) for value in (1 - 1e-9, 0.999, 0.009)] == [
@@ -84,14 +84,14 @@ def log_of(between: Iterable[float]) -> list[list[Any]]:
         ([0.0] * 60, ["regular_typing", "fast_typing"], "median 0 ms"),
     ],
 )
-def test_typing_of_a_machine_is_noticed(between: list[float], found: list[str], told: str) -> None:
+def test_typing_of_a_machine_is_noticed(between, found, told):
     seen = kinds([row(0, key_log=log_of(between))])
     assert list(seen) == found
     assert any(told in evidence for evidence in seen.values())
 
 
 @pytest.mark.parametrize("words_a_minute", [20, 52, 120])
-def test_nobody_who_types_like_a_person_is_flagged(words_a_minute: int) -> None:
+def test_nobody_who_types_like_a_person_is_flagged(words_a_minute):
     """From slow typists over the mean to the fastest of the 168,000 of Dhakal et al. (2018)."""
     given_ms = Typing(key_ms=12_000 / words_a_minute, participant_sd=0.0, word_pause_ms=0.0)
     for reader in range(200):
@@ -99,26 +99,26 @@ def test_nobody_who_types_like_a_person_is_flagged(words_a_minute: int) -> None:
         assert kinds([row(0, key_log=[list(one) for one in log])]) == {}
 
 
-def test_practice_counts_for_nothing() -> None:
+def test_practice_counts_for_nothing():
     bad = {"rt": 50.0, "paste_count": 9, "hidden_ms": 60_000, "is_practice": True}
     assert kinds([row(index, **bad) for index in range(10)]) == {}
 
 
-def test_a_study_may_state_other_bounds() -> None:
+def test_a_study_may_state_other_bounds():
     rows = [row(index, rt=150.0 if index < 10 else 700.0) for index in range(40)]
     assert "too_fast" in kinds(rows)
     assert "too_fast" not in kinds(rows, too_fast=0.25)
     assert "too_fast" in kinds(rows, too_fast=0.24)
 
 
-def test_neither_condition_nor_correctness_of_a_test_trial_matters() -> None:
+def test_neither_condition_nor_correctness_of_a_test_trial_matters():
     rows = [row(index, rt=100.0) for index in range(30)]
     changed = [one | {"correct": False, "condition": {"position": "x"}} for one in rows]
     assert measures(rows, PLANNED) == measures(changed, PLANNED)
 
 
 @given(st.lists(st.sampled_from("fj"), min_size=1, max_size=10))
-def test_the_longest_run_is_that_of_a_plain_search(keys: list[str]) -> None:
+def test_the_longest_run_is_that_of_a_plain_search(keys):
     text = "".join(keys)
     assert longest_run(keys) == max(n for n in range(1, len(keys) + 1) if "f" * n in text or "j" * n in text)
 
@@ -126,9 +126,7 @@ def test_the_longest_run_is_that_of_a_plain_search(keys: list[str]) -> None:
 @pytest.mark.parametrize(
     ("longest", "answers", "keys"), [(3, 8, 2), (4, 10, 2), (2, 6, 3), (5, 5, 2), (1, 4, 2)]
 )
-def test_the_chance_of_a_run_is_that_of_counting_every_sequence(
-    longest: int, answers: int, keys: int
-) -> None:
+def test_the_chance_of_a_run_is_that_of_counting_every_sequence(longest, answers, keys):
     from itertools import product
 
     every = list(product(range(keys), repeat=answers))

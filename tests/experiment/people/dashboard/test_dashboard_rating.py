@@ -107,9 +107,7 @@ def scores_of(site: Any, session_id: str) -> list[tuple[str, float | None, bool 
         ]
 
 
-def test_raters_see_the_intact_text_and_nothing_of_reader_or_condition(
-    rated: Any, visit: Callable[..., Visitor]
-) -> None:
+def test_raters_see_the_intact_text_and_nothing_of_reader_or_condition(rated, visit):
     page = visit("cora", rated).get("/admin/small/rating").text
     told = words_of(page)
     assert re.search("garden|basket|planet|marble", told) and "What is it about?" in told and "both" in told
@@ -129,9 +127,7 @@ def test_raters_see_the_intact_text_and_nothing_of_reader_or_condition(
     assert "f" * 32 not in page
 
 
-def test_each_rater_has_an_order_of_their_own_that_mixes_readers(
-    rated: Any, visit: Callable[..., Visitor]
-) -> None:
+def test_each_rater_has_an_order_of_their_own_that_mixes_readers(rated, visit):
     orders = [rate_all(visit(name, rated), lambda _: 1) for name in ("cora", "dan")]
     assert sorted(orders[0]) == sorted(orders[1]) and len(orders[0]) == 6
     assert orders[0] != orders[1]
@@ -145,9 +141,7 @@ def told_of(site: Any) -> dict[str, Any]:
     return told
 
 
-def test_agreed_answers_get_their_score_and_others_wait_for_a_decision(
-    rated: Any, visit: Callable[..., Visitor]
-) -> None:
+def test_agreed_answers_get_their_score_and_others_wait_for_a_decision(rated, visit):
     cora, dan = visit("cora", rated), visit("dan", rated)
     rate_all(cora, lambda text: 2 if "plants" in text else 1)
     before = scores_of(rated, "f" * 32)
@@ -176,9 +170,7 @@ def test_agreed_answers_get_their_score_and_others_wait_for_a_decision(
     assert told["rubric"] == "rubric.md"
 
 
-def test_reports_are_told_how_far_raters_agree_and_not_who_they_are(
-    rated: Any, visit: Callable[..., Visitor]
-) -> None:
+def test_reports_are_told_how_far_raters_agree_and_not_who_they_are(rated, visit):
     told = told_of(rated)
     assert (told["answers"], told["complete"], told["agreements"]) == (6, 0, [])
     rate_all(visit("dan", rated), lambda text: 0 if "game" in text else 2 if "plants" in text else 1)
@@ -197,9 +189,7 @@ def test_reports_are_told_how_far_raters_agree_and_not_who_they_are(
     assert "cora" not in str(told)
 
 
-def test_what_people_rated_stands_when_answers_are_scored_again(
-    rated: Any, visit: Callable[..., Visitor]
-) -> None:
+def test_what_people_rated_stands_when_answers_are_scored_again(rated, visit):
     for name in ("cora", "dan"):
         rate_all(visit(name, rated), lambda _: 2)
     assert scores_of(rated, "f" * 32) == [("rated", 1.0, None)] * 2
@@ -237,9 +227,7 @@ def session_plan(site: Any) -> Any:
         ({}, None),
     ],
 )
-def test_raters_are_told_what_the_labels_of_an_answer_meant(
-    rated: Any, visit: Callable[..., Visitor], label_map: dict[str, str], told: str | None
-) -> None:
+def test_raters_are_told_what_the_labels_of_an_answer_meant(rated, visit, label_map, told):
     def relabel(connection: Any) -> None:
         for row in connection.execute(select(sessions.c.session_id, sessions.c.plan)).all():
             plan = row.plan | {"label_map": label_map}
@@ -252,7 +240,7 @@ def test_raters_are_told_what_the_labels_of_an_answer_meant(
     assert (told in page) if told else ("In this answer" not in page)
 
 
-def test_a_third_rater_decides_without_having_rated(rated: Any, visit: Callable[..., Visitor]) -> None:
+def test_a_third_rater_decides_without_having_rated(rated, visit):
     rate_all(visit("cora", rated), lambda _: 0)
     rate_all(visit("dan", rated), lambda text: 2 if "game" in text else 0)
     owner = visit("ada", rated)
@@ -268,7 +256,7 @@ def test_a_third_rater_decides_without_having_rated(rated: Any, visit: Callable[
     assert [(one.text, one.value) for one in decided] == [("A game", 1)]
 
 
-def test_a_rating_can_be_changed_until_the_other_has_rated(rated: Any, visit: Callable[..., Visitor]) -> None:
+def test_a_rating_can_be_changed_until_the_other_has_rated(rated, visit):
     cora = visit("cora", rated)
     first = cora.get("/admin/small/rating?at=1").text
     token = re.search(r'name="answer" value="([^"]+)"', first)
@@ -284,7 +272,7 @@ def test_a_rating_can_be_changed_until_the_other_has_rated(rated: Any, visit: Ca
     assert "whole number from 0 to 2" in cora.get("/admin/small/rating").text
 
 
-def test_pilots_and_excluded_sessions_are_not_rated(rated: Any, visit: Callable[..., Visitor]) -> None:
+def test_pilots_and_excluded_sessions_are_not_rated(rated, visit):
     with rated.store.read() as connection:
         (person,) = [row for row in queries.sessions_overview(connection) if row["reader"] == "P001"]
     visit("ada", rated).post(f"/admin/small/sessions/{person['session_id'][:12]}/exclude", reason="slept")
@@ -302,7 +290,7 @@ def pair(*values: tuple[int, int]) -> list[FreeAnswer]:
     ]
 
 
-def test_agreement_is_cohens_kappa_and_undefined_where_raters_gave_one_rating_alone() -> None:
+def test_agreement_is_cohens_kappa_and_undefined_where_raters_gave_one_rating_alone():
     counts = {(0, 0): 3, (0, 1): 1, (1, 0): 2, (1, 1): 5}
     rating = Rating(StudyText("", "", ""), 0, 1, 2, None)
     both = pair(*(one for one, number in counts.items() for _ in range(number)))

@@ -50,9 +50,7 @@ def later(site: Any) -> Callable[[timedelta], None]:
     return move
 
 
-def test_signing_out_ends_the_sign_in_for_copies_of_the_cookie_and_in_every_process(
-    site: Any, settings: Any, visit: Visit
-) -> None:
+def test_signing_out_ends_the_sign_in_for_copies_of_the_cookie_and_in_every_process(site, settings, visit):
     mine, other = visit("ada"), visit("ada")
     elsewhere = another_process(site, settings)
     copies = [same_cookie(mine, site.app), same_cookie(mine, elsewhere)]
@@ -62,7 +60,7 @@ def test_signing_out_ends_the_sign_in_for_copies_of_the_cookie_and_in_every_proc
     assert other.get("/admin/").status_code == 200
 
 
-def test_the_cookie_is_a_random_token_that_scripts_cannot_read(site: Any, people: dict[str, str]) -> None:
+def test_the_cookie_is_a_random_token_that_scripts_cannot_read(site, people):
     visitor = Visitor(site.app.test_client())
     visitor.client.get("/admin/login")
     before = visitor.client.get_cookie("wrods_admin")
@@ -79,9 +77,7 @@ def test_the_cookie_is_a_random_token_that_scripts_cannot_read(site: Any, people
 
 
 @pytest.mark.parametrize("by_proxy", [False, True])
-def test_over_tls_the_cookie_is_sent_over_tls_alone_and_lets_files_in(
-    site: Any, settings: Any, people: dict[str, str], by_proxy: bool
-) -> None:
+def test_over_tls_the_cookie_is_sent_over_tls_alone_and_lets_files_in(site, settings, people, by_proxy):
     app, base, told = site.app, {"base_url": "https://localhost/"}, {}
     if by_proxy:
         app = create_app({"small": site.service}, config=replace(settings, public_url="https://localhost"))
@@ -102,7 +98,7 @@ def test_over_tls_the_cookie_is_sent_over_tls_alone_and_lets_files_in(
     assert largest_body(app, "/admin/small/copy", "__Host-wrods_admin=guess") == LARGEST_BODY
 
 
-def test_a_changed_role_ends_sign_ins(site: Any, visit: Visit) -> None:
+def test_a_changed_role_ends_sign_ins(site, visit):
     visitor = visit("ben")
     assert visitor.get("/admin/").status_code == 200
     accounts.remove_account("ben")
@@ -111,9 +107,7 @@ def test_a_changed_role_ends_sign_ins(site: Any, visit: Visit) -> None:
     del site
 
 
-def test_a_sign_in_ends_when_no_page_was_opened_for_long_and_after_a_week_in_any_case(
-    visit: Visit, later: Callable[[timedelta], None]
-) -> None:
+def test_a_sign_in_ends_when_no_page_was_opened_for_long_and_after_a_week_in_any_case(visit, later):
     idle, busy = visit("ada"), visit("ben")
     for _ in range(2):
         later(timedelta(hours=7))
@@ -127,7 +121,7 @@ def test_a_sign_in_ends_when_no_page_was_opened_for_long_and_after_a_week_in_any
     assert last == 302
 
 
-def test_an_owner_sees_and_ends_sign_ins_and_others_their_own(visit: Visit) -> None:
+def test_an_owner_sees_and_ends_sign_ins_and_others_their_own(visit):
     owner, assistant, rater = visit("ada"), visit("ben"), visit("cora")
     page = words_of(owner.get("/admin/signed-in").text)
     assert all(name in page for name in ("ada", "ben", "cora")) and "this browser" in page
@@ -145,15 +139,13 @@ def rows_of(visitor: Visitor, of: str | None = None) -> list[str]:
     return [one.token_hash for one in found]
 
 
-def test_sign_out_everywhere_ends_all_of_ones_own_and_nobody_elses(visit: Visit) -> None:
+def test_sign_out_everywhere_ends_all_of_ones_own_and_nobody_elses(visit):
     here, there, other = visit("ada"), visit("ada"), visit("ben")
     assert here.post("/admin/signed-in/end-all").status_code == 302
     assert [one.get("/admin/").status_code for one in (here, there, other)] == [302, 302, 200]
 
 
-def test_one_time_links_work_once_in_any_process_and_grow_old(
-    site: Any, settings: Any, later: Callable[[timedelta], None]
-) -> None:
+def test_one_time_links_work_once_in_any_process_and_grow_old(site, settings, later):
     links = site.app.extensions["wrods"]
     first, second, third = links.make_link(), links.make_link(), links.make_link()
     again = another_process(site, settings).test_client()
@@ -166,13 +158,13 @@ def test_one_time_links_work_once_in_any_process_and_grow_old(
     assert site.app.test_client().get(f"/admin/enter/{third}").status_code == 403
 
 
-def test_a_link_made_under_another_password_opens_nothing(site: Any, settings: Any) -> None:
+def test_a_link_made_under_another_password_opens_nothing(site, settings):
     link = site.app.extensions["wrods"].make_link()
     changed = another_process(site, replace(settings, password_hash="changed"))
     assert changed.test_client().get(f"/admin/enter/{link}").status_code == 403
 
 
-def test_rows_that_are_over_are_removed(site: Any) -> None:
+def test_rows_that_are_over_are_removed(site):
     moved = [timedelta()]
     kept = SignIns(site.store, lambda: datetime.now(UTC) + moved[0])
     for kind in (SIGN_IN, LINK):
@@ -183,7 +175,7 @@ def test_rows_that_are_over_are_removed(site: Any) -> None:
         assert connection.execute(select(sign_ins.c.account)).scalars().all() == ["ben"]
 
 
-def test_a_restored_backup_brings_no_ended_sign_in_back(site: Any, visit: Visit) -> None:
+def test_a_restored_backup_brings_no_ended_sign_in_back(site, visit):
     visitor = visit("ada")
     folder: Path = site.service.folder
     backup = folder / "copy.db"

@@ -7,7 +7,6 @@ import json
 import socket
 import uuid
 import zipfile
-from collections.abc import Callable
 from select import select
 from typing import Any
 
@@ -30,9 +29,7 @@ PROLIFIC = ("seed: 7\n", "seed: 7\nparticipants: {recruit: prolific, wanted: 5}\
         ("psych-ds", "dataset_description.json"),
     ],
 )
-def test_every_form_of_export_comes_as_one_file(
-    site: Any, visit: Callable[[str], Visitor], form: str, file: str
-) -> None:
+def test_every_form_of_export_comes_as_one_file(site, visit, form, file):
     person = site.begin()
     for index in range(5):
         person.answer(index)
@@ -49,7 +46,7 @@ def send(visitor: Visitor, path: str, contents: bytes, name: str) -> Any:
     return visitor.client.post(path, data=body, content_type="multipart/form-data", follow_redirects=True)
 
 
-def test_a_participants_copy_brings_what_did_not_arrive(site: Any, visit: Callable[[str], Visitor]) -> None:
+def test_a_participants_copy_brings_what_did_not_arrive(site, visit):
     person = site.begin()
     person.answer(0)
     copy = {
@@ -66,9 +63,7 @@ def test_a_participants_copy_brings_what_did_not_arrive(site: Any, visit: Callab
     assert "is not in this store" in refused
 
 
-def test_a_copy_that_declines_erases_the_session_and_cleans_its_backups(
-    site: Any, visit: Callable[[str], Visitor]
-) -> None:
+def test_a_copy_that_declines_erases_the_session_and_cleans_its_backups(site, visit):
     person = site.begin(participant="a-very-particular-person")
     backup = back_up(site.store.address, site.service.folder / FOLDER, stem="study")
     declined = {
@@ -89,14 +84,12 @@ def test_a_copy_that_declines_erases_the_session_and_cleans_its_backups(
 
 
 @pytest.mark.parametrize("contents", [b"", b"[]", b"{", b"\xff\xfe", b"[" * 5000, b"PK\x03\x04"])
-def test_files_that_are_no_copies_are_told_so(visit: Callable[[str], Visitor], contents: bytes) -> None:
+def test_files_that_are_no_copies_are_told_so(visit, contents):
     told = send(visit("ada"), "/admin/small/copy", contents, "answers.json")
     assert told.status_code == 200 and 'role="status"' in told.text
 
 
-def test_a_platforms_books_are_compared_with_what_is_here(
-    make_study: Any, serve_study: Any, visit: Callable[..., Visitor]
-) -> None:
+def test_a_platforms_books_are_compared_with_what_is_here(make_study, serve_study, visit):
     site = serve_study(make_study(PROLIFIC, name="online"))
     here, unseen = uuid.uuid4().hex[:24], uuid.uuid4().hex[:24]
     person = site.begin(platform={"PROLIFIC_PID": here, "STUDY_ID": "a" * 24, "SESSION_ID": "b" * 24})
@@ -138,9 +131,7 @@ def multipart(token: str, contents: bytes) -> tuple[bytes, str]:
     return head.encode() + contents + f"\r\n--{edge}--\r\n".encode(), f"multipart/form-data; boundary={edge}"
 
 
-def test_a_copy_of_many_megabytes_is_taken_from_who_may_upload_and_from_nobody_else(
-    site: Any, visit: Callable[[str], Visitor]
-) -> None:
+def test_a_copy_of_many_megabytes_is_taken_from_who_may_upload_and_from_nobody_else(site, visit):
     """Through the real socket: the size is judged before the body is read."""
     person = site.begin()
     person.agree()
@@ -170,16 +161,14 @@ def test_a_copy_of_many_megabytes_is_taken_from_who_may_upload_and_from_nobody_e
         assert len(list(queries.trials_with_scores(connection))) == 5
 
 
-def test_nobody_sends_large_bodies_elsewhere(site: Any, visit: Callable[[str], Visitor]) -> None:
+def test_nobody_sends_large_bodies_elsewhere(site, visit):
     visitor = visit("ada")
     cookie = visitor.client.get_cookie("wrods_admin").value  # type: ignore[union-attr]
     for path in ("/api/small/sessions", "/admin/small/collection", "/admin/login"):
         assert status_of(site, path, b"x" * 2_000_000, Cookie=f"wrods_admin={cookie}") == 413
 
 
-def test_owners_open_the_items_and_the_newest_report_and_no_other_file(
-    site: Any, visit: Callable[[str], Visitor]
-) -> None:
+def test_owners_open_the_items_and_the_newest_report_and_no_other_file(site, visit):
     owner, folder = visit("ada"), site.service.folder
     page = owner.get("/admin/").text
     assert "Newest report" not in page

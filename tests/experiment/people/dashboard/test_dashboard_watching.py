@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -19,9 +18,7 @@ def rows_of(visitor: Visitor) -> dict[str, dict[str, Any]]:
     return {row["reader"]: row for row in study["sessions"]}
 
 
-def test_the_live_page_tells_who_is_on_which_trial_of_which_block(
-    site: Any, visit: Callable[[str], Visitor]
-) -> None:
+def test_the_live_page_tells_who_is_on_which_trial_of_which_block(site, visit):
     person = site.begin(participant="17")
     for index in range(3):
         person.answer(index)
@@ -35,7 +32,7 @@ def test_the_live_page_tells_who_is_on_which_trial_of_which_block(
     assert row["state"] == "running"
 
 
-def test_nothing_is_sent_again_while_nothing_changes(site: Any, visit: Callable[[str], Visitor]) -> None:
+def test_nothing_is_sent_again_while_nothing_changes(site, visit):
     person = site.begin()
     visitor = visit("ben")
     first = visitor.get("/admin/data.json")
@@ -47,9 +44,7 @@ def test_nothing_is_sent_again_while_nothing_changes(site: Any, visit: Callable[
     assert changed.status_code == 200
 
 
-def test_signs_stand_beside_the_session_and_on_a_page_with_their_numbers(
-    site: Any, visit: Callable[[str], Visitor]
-) -> None:
+def test_signs_stand_beside_the_session_and_on_a_page_with_their_numbers(site, visit):
     quick, calm = site.begin(), site.begin()
     for index in range(5):
         quick.answer(index, rt=90.0, response_ts=10324.1, handler_ts=10325.0)
@@ -64,9 +59,7 @@ def test_signs_stand_beside_the_session_and_on_a_page_with_their_numbers(
     assert "P001" in page and "P002" not in page
 
 
-def test_a_session_that_cannot_be_measured_says_so_and_hides_no_other(
-    site: Any, visit: Callable[[str], Visitor]
-) -> None:
+def test_a_session_that_cannot_be_measured_says_so_and_hides_no_other(site, visit):
     odd, quick = site.begin(), site.begin()
     for index in range(5):
         odd.answer(index)
@@ -83,7 +76,7 @@ def test_a_session_that_cannot_be_measured_says_so_and_hides_no_other(
         assert told.status_code == 200 and "its rows cannot be measured (KeyError)" in told.text
 
 
-def test_what_a_session_is_measured_by_is_the_same_rows_as_those_of_the_table(site: Any) -> None:
+def test_what_a_session_is_measured_by_is_the_same_rows_as_those_of_the_table(site):
     person = site.begin()
     for index in range(5):
         person.answer(index)
@@ -95,7 +88,7 @@ def test_what_a_session_is_measured_by_is_the_same_rows_as_those_of_the_table(si
     assert not {"condition", "item_id", "shown"} & set(few[0])
 
 
-def test_measuring_stops_when_its_time_is_up_and_goes_on_later(site: Any) -> None:
+def test_measuring_stops_when_its_time_is_up_and_goes_on_later(site):
     people = [site.begin() for _ in range(4)]
     for person in people:
         person.answer(0)
@@ -107,7 +100,7 @@ def test_measuring_stops_when_its_time_is_up_and_goes_on_later(site: Any) -> Non
     assert measured == [1, 2, 3, 4, 4]
 
 
-def test_models_and_what_they_cost_stand_beside_people(site: Any, visit: Callable[[str], Visitor]) -> None:
+def test_models_and_what_they_cost_stand_beside_people(site, visit):
     from experiment.store.records import create_session, store_call
 
     person = site.begin()
@@ -142,9 +135,7 @@ def test_models_and_what_they_cost_stand_beside_people(site: Any, visit: Callabl
 @pytest.mark.parametrize(
     "path", ["/admin/", "/admin/data.json", "/admin/small/flags", "/admin/small/sessions/KEY"]
 )
-def test_no_page_tells_condition_correctness_or_token(
-    site: Any, visit: Callable[[str], Visitor], path: str
-) -> None:
+def test_no_page_tells_condition_correctness_or_token(site, visit, path):
     person = site.begin()
     for index in range(5):
         person.answer(index)

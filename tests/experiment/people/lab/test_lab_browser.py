@@ -168,7 +168,7 @@ def facts(page: Any) -> dict[str, bool]:
     return found
 
 
-def test_over_plain_http_a_station_says_what_it_lacks_and_loses_nothing(lab: LabSite, station: Any) -> None:
+def test_over_plain_http_a_station_says_what_it_lacks_and_loses_nothing(lab, station):
     page = station(lab.page())
     name_station(page, "7")
     assert set(facts(page).values()) == {False}
@@ -186,7 +186,7 @@ def test_over_plain_http_a_station_says_what_it_lacks_and_loses_nothing(lab: Lab
 
 
 @pytest.mark.full
-def test_with_the_certificate_nothing_is_lacking(lab: LabSite, station: Any) -> None:
+def test_with_the_certificate_nothing_is_lacking(lab, station):
     assert lab.at.certificate is not None
     trusted = f"--ignore-certificate-errors-spki-list={spki_digest(lab.at.certificate.chain)}"
     page = station(lab.page("https"), trusted)
@@ -200,7 +200,7 @@ def test_with_the_certificate_nothing_is_lacking(lab: LabSite, station: Any) -> 
     assert_whole(lab.trials("P014"))
 
 
-def test_the_kiosk_switch_gives_the_same_without_a_certificate(lab: LabSite, station: Any) -> None:
+def test_the_kiosk_switch_gives_the_same_without_a_certificate(lab, station):
     origin = lab.page().removesuffix("/small/")
     plain = [switch for switch in SWITCHES if switch != "--kiosk"]  # headless Chromium has no screen to fill
     page = station(lab.page(), *plain, f"--unsafely-treat-insecure-origin-as-secure={origin}")
@@ -251,9 +251,7 @@ def computer(chromium: Any) -> Iterator[Callable[[Path, str], Computer]]:
             process.wait(20)
 
 
-def test_after_a_power_cut_an_empty_browser_continues_at_the_right_trial(
-    lab: LabSite, computer: Any, tmp_path: Path
-) -> None:
+def test_after_a_power_cut_an_empty_browser_continues_at_the_right_trial(lab, computer, tmp_path):
     first = computer(tmp_path / "before", lab.page(query="?station=7"))
     begin(first.page, "P014")
     walk(first.page, "completion code", answers=2)
@@ -277,8 +275,8 @@ def test_after_a_power_cut_an_empty_browser_continues_at_the_right_trial(
 
 @pytest.mark.full
 def test_trials_that_could_not_be_sent_before_a_power_cut_go_out_from_the_start_screen(
-    lab: LabSite, computer: Any, tmp_path: Path
-) -> None:
+    lab, computer, tmp_path
+):
     first = computer(tmp_path / "kept", lab.page(query="?station=7"))
     begin(first.page, "P014")
     walk(first.page, "completion code", answers=2)
@@ -296,7 +294,7 @@ def test_trials_that_could_not_be_sent_before_a_power_cut_go_out_from_the_start_
 
 
 @pytest.mark.full
-def test_two_stations_work_side_by_side_while_one_is_without_network(lab: LabSite, station: Any) -> None:
+def test_two_stations_work_side_by_side_while_one_is_without_network(lab, station):
     near, far = station(lab.page(query="?station=1")), station(lab.page(query="?station=2"))
     begin(near, "P001")
     begin(far, "P002")
@@ -315,9 +313,7 @@ def test_two_stations_work_side_by_side_while_one_is_without_network(lab: LabSit
 
 
 @pytest.mark.full
-def test_the_start_screen_ends_a_session_with_a_reason_and_takes_a_new_participant(
-    lab: LabSite, station: Any
-) -> None:
+def test_the_start_screen_ends_a_session_with_a_reason_and_takes_a_new_participant(lab, station):
     page = station(lab.page(query="?station=7"))
     begin(page, "P014")
     walk(page, "completion code", answers=2)
@@ -342,7 +338,7 @@ def test_the_start_screen_ends_a_session_with_a_reason_and_takes_a_new_participa
 
 
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.full)])
-def test_the_start_screens_pass_axe_and_ask_for_the_pin(lab: LabSite, station: Any, scheme: str) -> None:
+def test_the_start_screens_pass_axe_and_ask_for_the_pin(lab, station, scheme):
     script = (ROOT / "static/node_modules/axe-core/axe.min.js").read_text("utf-8")
 
     def check(page: Any) -> None:
@@ -383,9 +379,7 @@ def test_the_start_screens_pass_axe_and_ask_for_the_pin(lab: LabSite, station: A
 
 
 @pytest.mark.full
-def test_a_browser_that_was_given_the_certificate_as_the_page_says_trusts_the_server(
-    lab: LabSite, chromium: Any, tmp_path: Path
-) -> None:
+def test_a_browser_that_was_given_the_certificate_as_the_page_says_trusts_the_server(lab, chromium, tmp_path):
     certutil = shutil.which("certutil")
     if certutil is None:
         pytest.skip("certutil (libnss3-tools) is not installed")
@@ -408,7 +402,7 @@ def test_a_browser_that_was_given_the_certificate_as_the_page_says_trusts_the_se
 
 
 @pytest.mark.full
-def test_a_number_that_has_begun_elsewhere_is_asked_about(lab: LabSite, station: Any) -> None:
+def test_a_number_that_has_begun_elsewhere_is_asked_about(lab, station):
     first = station(lab.page(query="?station=1"))
     begin(first, "P014")
     walk(first, "completion code", answers=3)

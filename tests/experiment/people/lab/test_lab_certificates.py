@@ -25,7 +25,7 @@ def asked_for(chain: Path) -> tuple[list[str], list[str]]:
     ]
 
 
-def test_the_authority_is_made_once_and_the_certificate_only_when_an_address_is_new(tmp_path: Path) -> None:
+def test_the_authority_is_made_once_and_the_certificate_only_when_an_address_is_new(tmp_path):
     first = server_certificate(tmp_path / "lab", NAMES, ["10.0.0.5", "fd00::2"])
     assert first.is_renewed and asked_for(first.chain) == (NAMES, ["10.0.0.5", "fd00::2"])
     again = server_certificate(tmp_path / "lab", NAMES, ["10.0.0.5"])
@@ -35,14 +35,14 @@ def test_the_authority_is_made_once_and_the_certificate_only_when_an_address_is_
     assert asked_for(moved.chain) == (NAMES, ["10.0.0.9"])
 
 
-def test_the_certificate_is_renewed_before_it_ends_under_the_same_authority(tmp_path: Path) -> None:
+def test_the_certificate_is_renewed_before_it_ends_under_the_same_authority(tmp_path):
     first = server_certificate(tmp_path, NAMES, ["10.0.0.5"])
     later = datetime.now(UTC) + timedelta(days=380)
     renewed = server_certificate(tmp_path, NAMES, ["10.0.0.5"], moment=later)
     assert renewed.is_renewed and renewed.fingerprint == first.fingerprint
 
 
-def test_stations_accept_the_certificate_for_its_names_alone(tmp_path: Path) -> None:
+def test_stations_accept_the_certificate_for_its_names_alone(tmp_path):
     made = server_certificate(tmp_path, NAMES, ["10.0.0.5"])
     authority = x509.load_pem_x509_certificate(made.authority.read_bytes())
     leaf = x509.load_pem_x509_certificate(made.chain.read_bytes())
@@ -52,7 +52,7 @@ def test_stations_accept_the_certificate_for_its_names_alone(tmp_path: Path) -> 
         builder.build_server_verifier(x509.DNSName("bank.example")).verify(leaf, [])
 
 
-def test_the_authority_can_vouch_for_this_computer_s_names_only(tmp_path: Path) -> None:
+def test_the_authority_can_vouch_for_this_computer_s_names_only(tmp_path):
     made = server_certificate(tmp_path, NAMES, ["10.0.0.5"])
     authority = x509.load_pem_x509_certificate(made.authority.read_bytes())
     limits = authority.extensions.get_extension_for_class(x509.NameConstraints)
@@ -60,21 +60,21 @@ def test_the_authority_can_vouch_for_this_computer_s_names_only(tmp_path: Path) 
     assert limits.critical and set(names) == {"localhost", "local", *NAMES}
 
 
-def test_a_computer_that_was_renamed_gets_an_authority_for_its_new_name(tmp_path: Path) -> None:
+def test_a_computer_that_was_renamed_gets_an_authority_for_its_new_name(tmp_path):
     first = server_certificate(tmp_path, NAMES, ["10.0.0.5"])
     renamed = server_certificate(tmp_path, ["other-pc"], ["10.0.0.5"])
     assert renamed.fingerprint != first.fingerprint and renamed.is_renewed
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such permission bits")
-def test_private_keys_are_readable_by_their_owner_alone(tmp_path: Path) -> None:
+def test_private_keys_are_readable_by_their_owner_alone(tmp_path):
     server_certificate(tmp_path / "lab", NAMES, ["10.0.0.5"])
     for name in ("authority.key", "server.key"):
         assert stat.S_IMODE((tmp_path / "lab" / name).stat().st_mode) == 0o600
     assert stat.S_IMODE((tmp_path / "lab").stat().st_mode) == 0o700
 
 
-def test_damaged_files_are_named_with_a_way_out(tmp_path: Path) -> None:
+def test_damaged_files_are_named_with_a_way_out(tmp_path):
     server_certificate(tmp_path, NAMES, ["10.0.0.5"])
     (tmp_path / "authority.key").write_text("nothing")
     with pytest.raises(UserError, match=r"damaged.*Remove the folder|damaged"):

@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -50,9 +49,7 @@ def serving(folder: Path, config: Path, *options: str) -> Iterator[Callable[[str
 
 
 @pytest.mark.full
-def test_lan_prints_where_stations_come_in_and_what_to_fetch_and_tries_it(
-    make_study: Any, tmp_path: Path
-) -> None:
+def test_lan_prints_where_stations_come_in_and_what_to_fetch_and_tries_it(make_study, tmp_path):
     config = tmp_path / "config"
     with serving(make_study().folder, config, "--lan", "--host", ADDRESS) as wait_for:
         said = wait_for(r"reached\s+127\.0\.0\.1:\d+")
@@ -67,9 +64,7 @@ def test_lan_prints_where_stations_come_in_and_what_to_fetch_and_tries_it(
 
 
 @pytest.mark.full
-def test_kiosk_prints_a_shortcut_for_each_system_and_makes_no_certificate(
-    make_study: Any, tmp_path: Path
-) -> None:
+def test_kiosk_prints_a_shortcut_for_each_system_and_makes_no_certificate(make_study, tmp_path):
     config = tmp_path / "config"
     with serving(make_study().folder, config, "--kiosk", "--host", ADDRESS) as wait_for:
         said = wait_for(r"reached\s+127\.0\.0\.1:\d+")
@@ -80,7 +75,7 @@ def test_kiosk_prints_a_shortcut_for_each_system_and_makes_no_certificate(
     assert not (config / "wrods" / "lab").exists()
 
 
-def test_stations_and_a_public_address_do_not_go_together(make_study: Any) -> None:
+def test_stations_and_a_public_address_do_not_go_together(make_study):
     from click.testing import CliRunner
 
     from experiment.cli import main
@@ -90,7 +85,7 @@ def test_stations_and_a_public_address_do_not_go_together(make_study: Any) -> No
     assert told.exit_code != 0 and "--public is for a server behind a proxy" in told.output
 
 
-def test_a_station_is_named_when_it_first_connects_and_only_then() -> None:
+def test_a_station_is_named_when_it_first_connects_and_only_then():
     told: list[str] = []
     meeting = Meeting([ADDRESS], told.append)
     for address in ("10.0.0.31", "10.0.0.31", ADDRESS, "10.0.0.32", "127.0.0.1", "::1"):
@@ -101,9 +96,7 @@ def test_a_station_is_named_when_it_first_connects_and_only_then() -> None:
     ]
 
 
-def test_a_firewall_that_is_on_is_named_with_the_command_that_opens_the_port(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_firewall_that_is_on_is_named_with_the_command_that_opens_the_port(tmp_path, monkeypatch):
     if sys.platform != "linux":
         pytest.skip("firewalld is Linux's")
     program = tmp_path / "firewall-cmd"

@@ -72,13 +72,13 @@ def door(tmp_path: Path) -> Iterator[Door]:
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_one_port_speaks_both_and_the_application_knows_which(door: Door, scheme: str) -> None:
+def test_one_port_speaks_both_and_the_application_knows_which(door, scheme):
     status, data = door.ask(scheme)
     assert status == 200 and f"{scheme}://127.0.0.1:{door.port}/".encode() in data
     assert b'"127.0.0.1"' in data and b"203.0.113.9" not in data
 
 
-def test_twenty_stations_answering_at_once_are_all_served(door: Door) -> None:
+def test_twenty_stations_answering_at_once_are_all_served(door):
     told: list[int] = []
 
     def station(number: int) -> None:
@@ -98,14 +98,14 @@ def test_twenty_stations_answering_at_once_are_all_served(door: Door) -> None:
     assert told == [200] * 200
 
 
-def test_a_station_that_does_not_trust_the_authority_refuses_and_others_go_on(door: Door) -> None:
+def test_a_station_that_does_not_trust_the_authority_refuses_and_others_go_on(door):
     stranger = http.client.HTTPSConnection("127.0.0.1", door.port, context=ssl.create_default_context())
     with pytest.raises(ssl.SSLCertVerificationError):
         stranger.request("GET", "/who")
     assert door.ask("https")[0] == 200
 
 
-def test_addresses_are_tried_and_the_reason_told_where_one_does_not_answer(door: Door) -> None:
+def test_addresses_are_tried_and_the_reason_told_where_one_does_not_answer(door):
     (good,) = try_addresses(["127.0.0.1"], door.port, door.certificate.authority)
     assert good.trouble is None
     (wrong,) = try_addresses(["127.0.0.2"], door.port, door.certificate.authority)

@@ -32,11 +32,11 @@ def rows(site: Any) -> list[dict[str, Any]]:
     ("typed", "number"),
     [("P014", "P014"), ("p14", "P014"), (" 14 ", "P014"), ("P0014", None), ("Q014", None), ("P", None)],
 )
-def test_numbers_are_written_as_the_study_has_them(typed: str, number: str | None) -> None:
+def test_numbers_are_written_as_the_study_has_them(typed, number):
     assert written(typed, "P###") == number
 
 
-def test_a_number_is_new_then_unfinished_then_finished(site: Any) -> None:
+def test_a_number_is_new_then_unfinished_then_finished(site):
     assert ask(site, participant="P014").body["state"] == "new"
     person = site.begin(participant="P014", station="Station 07")
     for index in range(3):
@@ -56,7 +56,7 @@ def test_a_number_is_new_then_unfinished_then_finished(site: Any) -> None:
     assert told["state"] == "finished" and told["unfinished"] == []
 
 
-def test_a_station_lists_its_own_unfinished_sessions_only(site: Any) -> None:
+def test_a_station_lists_its_own_unfinished_sessions_only(site):
     site.begin(participant="P001", station="Station 01")
     site.begin(participant="P002", station="Station 02")
     site.begin(participant="P003", station="Station 02")
@@ -66,7 +66,7 @@ def test_a_station_lists_its_own_unfinished_sessions_only(site: Any) -> None:
     assert ask(site).body["unfinished"] == []
 
 
-def test_a_session_goes_on_at_another_station_which_is_noted(site: Any) -> None:
+def test_a_session_goes_on_at_another_station_which_is_noted(site):
     first = site.begin(participant="P014", station="Station 07")
     first.answer(0)
     second = site.begin(participant="P014", station="Station 03", take=True, pin=PIN)
@@ -78,7 +78,7 @@ def test_a_session_goes_on_at_another_station_which_is_noted(site: Any) -> None:
     assert resumed["detail"]["station"] == "Station 03"
 
 
-def test_a_session_ended_with_a_reason_keeps_its_answers_and_refuses_its_number(site: Any) -> None:
+def test_a_session_ended_with_a_reason_keeps_its_answers_and_refuses_its_number(site):
     person = site.begin(participant="P014", station="Station 07")
     person.answer(0)
     person.answer(1)
@@ -94,14 +94,14 @@ def test_a_session_ended_with_a_reason_keeps_its_answers_and_refuses_its_number(
     assert ask(site, station="Station 07").body["unfinished"] == []
 
 
-def test_a_number_that_was_mistyped_is_free_again_when_it_is_ended_before_the_first_trial(site: Any) -> None:
+def test_a_number_that_was_mistyped_is_free_again_when_it_is_ended_before_the_first_trial(site):
     site.begin(participant="P041").answer(0)  # practice
     end(site, participant="P041", reason="mistyped")
     assert ask(site, participant="P041").body["state"] == "new"
     assert site.begin(participant="P041").status == 201
 
 
-def test_a_session_ended_before_consent_is_erased_and_counted(site: Any) -> None:
+def test_a_session_ended_before_consent_is_erased_and_counted(site):
     site.begin(participant="P041").event("answers", {"diagnosis": "a very particular one"})
     assert end(site, participant="P041", reason="walked out").body == {"ended": True}
     with site.store.read() as connection:
@@ -110,7 +110,7 @@ def test_a_session_ended_before_consent_is_erased_and_counted(site: Any) -> None
     assert "P041" not in repr(tables) and "a very particular one" not in repr(tables)
 
 
-def test_trials_that_waited_at_a_station_are_stored_after_the_session_was_ended_there(site: Any) -> None:
+def test_trials_that_waited_at_a_station_are_stored_after_the_session_was_ended_there(site):
     person = site.begin(participant="P014", station="Station 07")
     person.answer(0)
     person.answer(1)
@@ -119,7 +119,7 @@ def test_trials_that_waited_at_a_station_are_stored_after_the_session_was_ended_
     assert rows(site)[0]["n_trials"] == 3 and rows(site)[0]["state"] == "ended"
 
 
-def test_ending_needs_a_reason_and_a_session(site: Any) -> None:
+def test_ending_needs_a_reason_and_a_session(site):
     assert end(site, participant="P014", reason="x").status == 404
     site.begin(participant="P014")
     assert end(site, participant="P014", reason="  ").status == 400
@@ -127,7 +127,7 @@ def test_ending_needs_a_reason_and_a_session(site: Any) -> None:
 
 
 @pytest.mark.parametrize("pin", [PIN, None])
-def test_nobody_continues_or_ends_a_session_without_the_pin(site: Any, pin: str | None) -> None:
+def test_nobody_continues_or_ends_a_session_without_the_pin(site, pin):
     set_lab(site.app, Lab(pin=pin))
     person = site.begin(participant="P014")
     person.answer(0)
@@ -149,9 +149,7 @@ def at(site: Any, address: str) -> Any:
     return caller
 
 
-def test_pins_cannot_be_tried_out_from_one_station_or_many_and_the_experimenter_is_not_kept_out(
-    site: Any,
-) -> None:
+def test_pins_cannot_be_tried_out_from_one_station_or_many_and_the_experimenter_is_not_kept_out(site):
     site.begin(participant="P014")
 
     def tries(address: str, *pins: str) -> list[int]:
@@ -169,7 +167,7 @@ def test_pins_cannot_be_tried_out_from_one_station_or_many_and_the_experimenter_
     assert tries("127.0.7.77", PIN) == [200], "at a station of the same network"
 
 
-def test_another_site_s_page_cannot_end_a_session(site: Any) -> None:
+def test_another_site_s_page_cannot_end_a_session(site):
     site.begin(participant="P014")
     body = {"participant": "P014", "reason": "x"}
     for headers in ({"Origin": "https://evil.example"}, {"X_Wrods": ""}):

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -60,9 +59,7 @@ def invited(site: Any, names: list[str], **given: Any) -> list[invitations.Invit
     return made
 
 
-def test_a_link_without_the_platforms_number_is_explained_and_begins_nothing(
-    recruiting: Callable[..., Any], prolific: dict[str, str]
-) -> None:
+def test_a_link_without_the_platforms_number_is_explained_and_begins_nothing(recruiting, prolific):
     site = recruiting("prolific")
     page = site.caller().get("/small/?STUDY_ID=abc")
     assert page.status == 403
@@ -82,9 +79,7 @@ def test_a_link_without_the_platforms_number_is_explained_and_begins_nothing(
         ("mturk", "workerId", "${workerId}"),
     ],
 )
-def test_a_mark_that_the_platform_did_not_replace_is_named(
-    recruiting: Callable[..., Any], prolific: dict[str, str], recruit: str, name: str, mark: str
-) -> None:
+def test_a_mark_that_the_platform_did_not_replace_is_named(recruiting, prolific, recruit, name, mark):
     site = recruiting(recruit, {})
     given = ({**prolific} if recruit == "prolific" else {}) | {name: mark}
     page = site.caller().get(f"/small/?{query(given)}")
@@ -99,7 +94,7 @@ def test_a_mark_that_the_platform_did_not_replace_is_named(
     assert stored(site) == []
 
 
-def test_the_preview_of_mturk_shows_the_consent_and_stores_nothing(recruiting: Callable[..., Any]) -> None:
+def test_the_preview_of_mturk_shows_the_consent_and_stores_nothing(recruiting):
     site = recruiting("mturk", {})
     given = MTURK | {"assignmentId": "ASSIGNMENT_ID_NOT_AVAILABLE"}
     page = site.caller().get(f"/small/?{query(given)}")
@@ -109,9 +104,7 @@ def test_the_preview_of_mturk_shows_the_consent_and_stores_nothing(recruiting: C
     assert stored(site) == []
 
 
-def test_the_same_person_goes_on_and_is_told_after_the_end(
-    recruiting: Callable[..., Any], prolific: dict[str, str]
-) -> None:
+def test_the_same_person_goes_on_and_is_told_after_the_end(recruiting, prolific):
     site = recruiting("prolific")
     first = site.begin(platform=prolific)
     assert site.opening(platform=prolific, take=True).status == 403, "an id alone continues nothing"
@@ -123,7 +116,7 @@ def test_the_same_person_goes_on_and_is_told_after_the_end(
     assert len(stored(site)) == 1
 
 
-def test_simulated_readers_and_pilots_need_no_platform(recruiting: Callable[..., Any]) -> None:
+def test_simulated_readers_and_pilots_need_no_platform(recruiting):
     site = recruiting("prolific", wanted=1)
     for _ in range(2):
         simulated = {"simulated": True, "pass": site.make_pass("simulated")}
@@ -133,9 +126,7 @@ def test_simulated_readers_and_pilots_need_no_platform(recruiting: Callable[...,
     assert site.caller().get(f"/small/?pilot={given}").status == 200
 
 
-def test_one_person_too_many_is_refused_with_the_reason_and_a_returned_place_reopens(
-    recruiting: Callable[..., Any], prolific: dict[str, str]
-) -> None:
+def test_one_person_too_many_is_refused_with_the_reason_and_a_returned_place_reopens(recruiting, prolific):
     site = recruiting("prolific", wanted=2)
     given = [prolific | {"PROLIFIC_PID": prolific_id(name), "SESSION_ID": f"s-{name}"} for name in "abc"]
     first, second = (site.begin(platform=one) for one in given[:2])
@@ -163,9 +154,7 @@ def test_one_person_too_many_is_refused_with_the_reason_and_a_returned_place_reo
     assert fourth.body["rule"] == "full" and "return your place on Prolific" in fourth.body["mend"]
 
 
-def test_overbooking_lets_more_begin_but_nobody_after_enough_have_finished(
-    recruiting: Callable[..., Any],
-) -> None:
+def test_overbooking_lets_more_begin_but_nobody_after_enough_have_finished(recruiting):
     site = recruiting("link", {}, wanted=1, overbook=1)
     first, second = site.begin(), site.begin()
     assert site.opening().body["rule"] == "busy"
@@ -174,7 +163,7 @@ def test_overbooking_lets_more_begin_but_nobody_after_enough_have_finished(
     assert finish(second).status == 200, "who was let in may finish"
 
 
-def test_the_last_place_goes_to_one_of_many_who_arrive_together(recruiting: Callable[..., Any]) -> None:
+def test_the_last_place_goes_to_one_of_many_who_arrive_together(recruiting):
     site = recruiting("link", {}, wanted=3)
     statuses: list[int] = []
     arriving = [threading.Thread(target=lambda: statuses.append(site.opening().status)) for _ in range(12)]
@@ -185,7 +174,7 @@ def test_the_last_place_goes_to_one_of_many_who_arrive_together(recruiting: Call
     assert sorted(statuses) == [201] * 3 + [403] * 9
 
 
-def test_a_personal_link_begins_one_session_and_resumes_it(recruiting: Callable[..., Any]) -> None:
+def test_a_personal_link_begins_one_session_and_resumes_it(recruiting):
     site = recruiting("link", {})
     made, other = invited(site, ["ada@example.org", "grace@example.org"])
     token = made.link.partition("invitation=")[2]
@@ -202,9 +191,7 @@ def test_a_personal_link_begins_one_session_and_resumes_it(recruiting: Callable[
     assert another.session_id != first.session_id
 
 
-def test_only_digests_of_personal_links_are_stored_and_names_stay_with_the_invitation(
-    recruiting: Callable[..., Any],
-) -> None:
+def test_only_digests_of_personal_links_are_stored_and_names_stay_with_the_invitation(recruiting):
     site = recruiting("link", {})
     (made,) = invited(site, ["ada@example.org"])
     token = made.link.partition("invitation=")[2]
@@ -217,7 +204,7 @@ def test_only_digests_of_personal_links_are_stored_and_names_stay_with_the_invit
 
 
 @pytest.mark.parametrize("token", ["", "wrong", "AAAAAAAAAAAAAAAAAAAAAA"])
-def test_a_study_with_personal_links_lets_nobody_else_in(recruiting: Callable[..., Any], token: str) -> None:
+def test_a_study_with_personal_links_lets_nobody_else_in(recruiting, token):
     site = recruiting("link", {})
     invited(site, ["one"])
     page = site.caller().get(f"/small/?invitation={token}")
@@ -228,7 +215,7 @@ def test_a_study_with_personal_links_lets_nobody_else_in(recruiting: Callable[..
     assert stored(site) == []
 
 
-def test_an_expired_link_says_until_when_it_held(recruiting: Callable[..., Any]) -> None:
+def test_an_expired_link_says_until_when_it_held(recruiting):
     site = recruiting("link", {})
     (made,) = invited(site, ["one"], days=-1)
     token = made.link.partition("invitation=")[2]
@@ -237,7 +224,7 @@ def test_an_expired_link_says_until_when_it_held(recruiting: Callable[..., Any])
     assert site.opening(platform={"invitation": token}).body["rule"] == "expired"
 
 
-def test_who_has_a_link_is_not_invited_twice_by_mistake(recruiting: Callable[..., Any]) -> None:
+def test_who_has_a_link_is_not_invited_twice_by_mistake(recruiting):
     site = recruiting("link", {})
     (old,) = invited(site, ["one"])
     with pytest.raises(UserError, match="one: have a link already"):
@@ -250,9 +237,7 @@ def test_who_has_a_link_is_not_invited_twice_by_mistake(recruiting: Callable[...
 
 
 @pytest.mark.parametrize("is_kept", [False, True])
-def test_address_and_user_agent_are_stored_only_where_the_study_says_so(
-    recruiting: Callable[..., Any], prolific: dict[str, str], is_kept: bool
-) -> None:
+def test_address_and_user_agent_are_stored_only_where_the_study_says_so(recruiting, prolific, is_kept):
     privacy = "{keep_ip_address: true, keep_user_agent: true}" if is_kept else "{}"
     site = recruiting("prolific", privacy=privacy)
     body = {"client_uuid": "0123456789abcdef-1", "platform": prolific, "client": {"browser": "Chrome 140"}}
@@ -273,9 +258,7 @@ def test_address_and_user_agent_are_stored_only_where_the_study_says_so(
     assert "Chrome 140" in kept, "the coarse class is kept anyway"
 
 
-def test_platform_ids_stand_in_the_people_table_alone(
-    recruiting: Callable[..., Any], prolific: dict[str, str]
-) -> None:
+def test_platform_ids_stand_in_the_people_table_alone(recruiting, prolific):
     site = recruiting("prolific")
     finish(site.begin(platform=prolific))
     with site.store.read() as connection:
@@ -289,16 +272,14 @@ def test_platform_ids_stand_in_the_people_table_alone(
     assert all(value in everything_in(site) for value in prolific.values())
 
 
-def test_the_page_gives_the_browser_every_parameter_and_nothing_else(recruiting: Callable[..., Any]) -> None:
+def test_the_page_gives_the_browser_every_parameter_and_nothing_else(recruiting):
     site = recruiting("mturk", {})
     page = site.caller().get(f"/small/?{query(MTURK)}&other=1").text
     config = json.loads(page.partition('id="wrods-config">')[2].partition("</script>")[0])
     assert config["platform"] == MTURK
 
 
-def test_a_used_link_is_good_for_nothing_more_when_the_name_is_forgotten(
-    recruiting: Callable[..., Any],
-) -> None:
+def test_a_used_link_is_good_for_nothing_more_when_the_name_is_forgotten(recruiting):
     site = recruiting("link", {})
     (made,) = invited(site, ["ada@example.org"])
     link = {"invitation": made.link.partition("invitation=")[2]}
@@ -309,7 +290,7 @@ def test_a_used_link_is_good_for_nothing_more_when_the_name_is_forgotten(
     assert len(stored(site)) == 1
 
 
-def test_a_link_whose_name_is_forgotten_still_begins_its_one_session(recruiting: Callable[..., Any]) -> None:
+def test_a_link_whose_name_is_forgotten_still_begins_its_one_session(recruiting):
     site = recruiting("link", {})
     made = invited(site, ["ada@example.org", "link-001"])
     assert site.store.write(lambda connection: forget_names(connection, "small", "2999")).result() == 1
@@ -320,7 +301,7 @@ def test_a_link_whose_name_is_forgotten_still_begins_its_one_session(recruiting:
     assert site.begin(platform=links[0]).session_id == first.session_id
 
 
-def test_versions_of_browser_and_system_are_kept_coarse(recruiting: Callable[..., Any]) -> None:
+def test_versions_of_browser_and_system_are_kept_coarse(recruiting):
     site = recruiting("link", {})
     site.begin(client={"browser": "Chrome 140.0.7339.81", "system": "iOS 17.5.1", "width": 1366.5})
     with site.store.read() as connection:
@@ -329,7 +310,7 @@ def test_versions_of_browser_and_system_are_kept_coarse(recruiting: Callable[...
 
 
 @pytest.mark.parametrize("recruit", ["prolific", "sona", "mturk", "link"])
-def test_no_link_breaks_the_page(recruiting: Callable[..., Any], recruit: str) -> None:
+def test_no_link_breaks_the_page(recruiting, recruit):
     site = recruiting(recruit, {})
     invited(site, ["one"])
     visitor = site.app.test_client()

@@ -59,9 +59,7 @@ def page(participant: Any, deed: str = "") -> str:
     return f"/admin/small/sessions/{participant.session_id[:12]}" + (f"/{deed}" if deed else "")
 
 
-def test_a_script_gets_no_code_and_fills_no_place_until_it_is_released(
-    serving: Callable[..., Any], visit: Callable[..., Any]
-) -> None:
+def test_a_script_gets_no_code_and_fills_no_place_until_it_is_released(serving, visit):
     site = serving("link")
     script = site.begin()
     told = finish(script).body
@@ -125,9 +123,7 @@ def asking(make_study: Callable[..., Study], serve_study: Callable[..., Any]) ->
         ([True], None),
     ],
 )
-def test_who_leaves_practice_out_or_does_not_pass_it_gets_no_code(
-    recruiting: Callable[..., Any], practice: list[bool], reason: str | None
-) -> None:
+def test_who_leaves_practice_out_or_does_not_pass_it_gets_no_code(recruiting, practice, reason):
     """The page judges practice, and a script need not; of more passes than the study allows, the first count."""
     site = recruiting("link")
     person = site.begin()
@@ -158,12 +154,7 @@ def practises(participant: Any, *right: bool) -> None:
 
 
 @pytest.mark.parametrize(("practice", "reason"), [((), UNSHOWN), ((True,), UNSHOWN), ((False,), None)])
-def test_failed_practice_is_paid_only_if_its_answers_show_it(
-    recruiting: Callable[..., Any],
-    visit: Callable[..., Any],
-    practice: tuple[bool, ...],
-    reason: str | None,
-) -> None:
+def test_failed_practice_is_paid_only_if_its_answers_show_it(recruiting, visit, practice, reason):
     """A script that waits for as long as the plan takes can report an end; the server looks at its own scores."""
     site = recruiting("prolific")
     person = site.begin(platform={"PROLIFIC_PID": prolific_id("one")})
@@ -180,9 +171,7 @@ def test_failed_practice_is_paid_only_if_its_answers_show_it(
 
 
 @pytest.mark.parametrize("kind", ["eligibility", "comprehension", "practice"])
-def test_an_early_end_in_no_time_is_held(
-    make_study: Callable[..., Study], serve_study: Callable[..., Any], kind: str
-) -> None:
+def test_an_early_end_in_no_time_is_held(make_study, serve_study, kind):
     participants = f"participants: {{recruit: prolific, {ELIGIBLE}}}"
     asked = "{pages: [instructions.md], minimum: 5 s, rounds: 1, questions: {keys: {ask: Which?, type: text, accept: F}}}"
     study = make_study(
@@ -209,7 +198,7 @@ def test_an_early_end_in_no_time_is_held(
         assert "the plan takes at least" in row_of(site, person)["held_reason"]
 
 
-def test_an_early_end_that_no_code_is_paid_for_is_not_held(recruiting: Callable[..., Any]) -> None:
+def test_an_early_end_that_no_code_is_paid_for_is_not_held(recruiting):
     site = recruiting("mturk", {})
     worker = site.begin(platform=MTURK)
     worker.agree()
@@ -231,9 +220,7 @@ LET_IN = {"first_language": "de", "age": 30}
         (("eligibility", "comprehension-1"), None),
     ],
 )
-def test_who_skips_a_screen_that_decides_gets_no_code_and_fills_no_place(
-    asking: Callable[..., Any], screens: tuple[str, ...], reason: str | None
-) -> None:
+def test_who_skips_a_screen_that_decides_gets_no_code_and_fills_no_place(asking, screens, reason):
     site = asking()
     person = site.begin()
     if "eligibility" in screens:
@@ -247,7 +234,7 @@ def test_who_skips_a_screen_that_decides_gets_no_code_and_fills_no_place(
     assert taken(site)[0] == (0 if reason else 1)
 
 
-def test_what_was_not_passed_after_a_session_timed_out_holds_it(asking: Callable[..., Any]) -> None:
+def test_what_was_not_passed_after_a_session_timed_out_holds_it(asking):
     site = asking()
     person = site.begin()
     gives(person, "comprehension-1", keys="F")
@@ -259,9 +246,7 @@ def test_what_was_not_passed_after_a_session_timed_out_holds_it(asking: Callable
     assert row_of(site, person)["held_reason"] == "the screen 'eligibility' was not passed"
 
 
-def test_a_copy_that_completes_a_session_holds_it_as_its_page_would(
-    serving: Callable[..., Any], visit: Callable[..., Any]
-) -> None:
+def test_a_copy_that_completes_a_session_holds_it_as_its_page_would(serving, visit):
     site = serving("link")
     script = site.begin()
     script.agree()
@@ -283,9 +268,7 @@ def test_a_copy_that_completes_a_session_holds_it_as_its_page_would(
     assert script.finish(5).body["completion_code"] == told["completion_code"]
 
 
-def test_a_session_that_is_kept_held_is_reviewed_and_never_paid(
-    serving: Callable[..., Any], visit: Callable[..., Any]
-) -> None:
+def test_a_session_that_is_kept_held_is_reviewed_and_never_paid(serving, visit):
     site = serving("link")
     script = site.begin()
     finish(script)
@@ -299,9 +282,7 @@ def test_a_session_that_is_kept_held_is_reviewed_and_never_paid(
 
 
 @pytest.mark.parametrize(("more_s", "is_held"), [(-0.01, True), (0.01, False)])
-def test_who_takes_as_long_as_the_plan_is_paid(
-    serving: Callable[..., Any], more_s: float, is_held: bool
-) -> None:
+def test_who_takes_as_long_as_the_plan_is_paid(serving, more_s, is_held):
     moment = present()
     site = serving("link", clock=lambda: moment)
     reader = site.begin()
@@ -313,7 +294,7 @@ def test_who_takes_as_long_as_the_plan_is_paid(
     assert taken(site) == (not is_held, 0)
 
 
-def test_each_platform_is_told_that_a_session_is_held(serving: Callable[..., Any]) -> None:
+def test_each_platform_is_told_that_a_session_is_held(serving):
     words = serving("link").service.pack.texts
     script = serving("prolific", {"complete": "C1DONE"}).begin(platform={"PROLIFIC_PID": prolific_id("one")})
     told = finish(script).body
@@ -328,9 +309,7 @@ def test_each_platform_is_told_that_a_session_is_held(serving: Callable[..., Any
     assert told["return_text"] == words["return_mturk_held"]
 
 
-def test_books_approve_a_held_session_only_once_it_is_released(
-    serving: Callable[..., Any], visit: Callable[..., Any]
-) -> None:
+def test_books_approve_a_held_session_only_once_it_is_released(serving, visit):
     site = serving("mturk")
     worker = site.begin(platform=MTURK)
     code = finish(worker).body["completion_code"]
@@ -347,9 +326,7 @@ def test_books_approve_a_held_session_only_once_it_is_released(
     assert line().verdict == "approve" and "wrong_code" not in line().marks
 
 
-def test_pilots_and_simulated_readers_are_not_held_and_a_laboratory_only_flags(
-    serving: Callable[..., Any],
-) -> None:
+def test_pilots_and_simulated_readers_are_not_held_and_a_laboratory_only_flags(serving):
     site = serving("link")
     for body in ({"pass": site.make_pass("pilot")}, {"pass": site.make_pass("simulated"), "simulated": True}):
         told = finish(site.begin(**body)).body
@@ -361,9 +338,7 @@ def test_pilots_and_simulated_readers_are_not_held_and_a_laboratory_only_flags(
     assert "the plan takes at least" in flag["reason"]
 
 
-def test_a_session_without_a_trial_holds_its_place_for_ten_minutes_whatever_it_sends(
-    serving: Callable[..., Any],
-) -> None:
+def test_a_session_without_a_trial_holds_its_place_for_ten_minutes_whatever_it_sends(serving):
     site = serving("link")
     invented = site.begin()
     assert taken(site) == (0, 1)

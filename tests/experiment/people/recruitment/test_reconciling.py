@@ -114,7 +114,7 @@ def of(report: Report, name: str) -> Line:
     return found
 
 
-def test_a_whole_day_on_prolific_is_sorted_into_whom_to_pay_and_whom_to_look_at(checked: Any) -> None:
+def test_a_whole_day_on_prolific_is_sorted_into_whom_to_pay_and_whom_to_look_at(checked):
     answer(checked, "done")
     answer(checked, "nocode")
     answer(checked, "wrong")
@@ -158,7 +158,7 @@ def test_a_whole_day_on_prolific_is_sorted_into_whom_to_pay_and_whom_to_look_at(
     assert of(report, "gone").marks == ("returned",)
 
 
-def test_places_of_those_who_returned_reopen_and_finished_ones_stay_when_time_ran_out(checked: Any) -> None:
+def test_places_of_those_who_returned_reopen_and_finished_ones_stay_when_time_ran_out(checked):
     for name, most in (("gone", 2), ("left", 2), ("late", None)):
         answer(checked, name, most=most)
     rows = [submission("gone", "RETURNED"), submission("left", "TIMED-OUT"), submission("late", "TIMED-OUT")]
@@ -184,9 +184,7 @@ def test_places_of_those_who_returned_reopen_and_finished_ones_stay_when_time_ra
         (5, 1, "approve"),
     ],
 )
-def test_rejection_is_suggested_only_under_prolifics_own_rule(
-    checked: Any, minutes: float, failed: int, verdict: str
-) -> None:
+def test_rejection_is_suggested_only_under_prolifics_own_rule(checked, minutes, failed, verdict):
     participant = answer(checked, "one", fail=failed)
     code = participant.finish(len(participant.trials())).body["completion_code"]
     rows = [submission("one", "AWAITING REVIEW", code)]
@@ -197,7 +195,7 @@ def test_rejection_is_suggested_only_under_prolifics_own_rule(
         assert check.asked and check.answered != check.expected
 
 
-def test_wrong_answers_to_questions_never_suggest_rejection(checked: Any) -> None:
+def test_wrong_answers_to_questions_never_suggest_rejection(checked):
     participant = checked.begin(platform=person("poor"))
     for index, one in planned(checked, participant).items():
         labels = one["steps"][-1]["labels"]
@@ -210,7 +208,7 @@ def test_wrong_answers_to_questions_never_suggest_rejection(checked: Any) -> Non
     assert (line.verdict, line.evidence) == ("approve", ())
 
 
-def test_importing_again_updates_and_doubles_nothing(checked: Any) -> None:
+def test_importing_again_updates_and_doubles_nothing(checked):
     answer(checked, "one")
     first = table(PROLIFIC_HEADER, [submission("one", "AWAITING REVIEW")])
     assert reconcile(checked, first).lines == reconcile(checked, first).lines
@@ -220,7 +218,7 @@ def test_importing_again_updates_and_doubles_nothing(checked: Any) -> None:
         assert len(connection.execute(select(submissions)).all()) == 1
 
 
-def test_what_a_platform_tells_of_a_person_is_not_stored(checked: Any) -> None:
+def test_what_a_platform_tells_of_a_person_is_not_stored(checked):
     reconcile(checked, table(PROLIFIC_HEADER, [submission("one", "APPROVED")]))
     with checked.store.read() as connection:
         (row,) = connection.execute(select(submissions)).all()
@@ -229,7 +227,7 @@ def test_what_a_platform_tells_of_a_person_is_not_stored(checked: Any) -> None:
     assert not {"Female", "34"} & set(stored)
 
 
-def test_a_place_returned_in_another_study_of_the_platform_leaves_the_session_alone(checked: Any) -> None:
+def test_a_place_returned_in_another_study_of_the_platform_leaves_the_session_alone(checked):
     answer(checked, "one")
     rows = [submission("one", "RETURNED", **{"Submission id": "of-the-pilot"})]
     report = reconcile(checked, table(PROLIFIC_HEADER, rows))
@@ -237,7 +235,7 @@ def test_a_place_returned_in_another_study_of_the_platform_leaves_the_session_al
     assert [line.state for line in report.marked("data_without_submission")] == ["finished"]
 
 
-def test_mturk_is_read_and_given_back_with_whom_to_approve(recruiting: Callable[..., Any]) -> None:
+def test_mturk_is_read_and_given_back_with_whom_to_approve(recruiting):
     site = recruiting("mturk", {})
     codes = {}
     for name in ("A1", "A2"):
@@ -267,7 +265,7 @@ def test_mturk_is_read_and_given_back_with_whom_to_approve(recruiting: Callable[
     assert [row["HITId"] for row in given_back] == ["h"] * 3
 
 
-def test_sona_is_read_with_its_survey_codes(recruiting: Callable[..., Any]) -> None:
+def test_sona_is_read_with_its_survey_codes(recruiting):
     site = recruiting("sona", {})
     participant = site.begin(platform={"survey_code": "4711"})
     for index in range(len(participant.trials())):
@@ -296,7 +294,7 @@ def test_sona_is_read_with_its_survey_codes(recruiting: Callable[..., Any]) -> N
         (b"Participant id,Status\n,APPROVED\n", "holds no submissions"),
     ],
 )
-def test_a_file_that_cannot_be_read_says_why(contents: bytes, told: str) -> None:
+def test_a_file_that_cannot_be_read_says_why(contents, told):
     with pytest.raises(UserError, match=told):
         parse_export(contents, "x.csv", expected=platforms()["prolific"])
 
@@ -306,7 +304,7 @@ def test_a_file_that_cannot_be_read_says_why(contents: bytes, told: str) -> None
     st.binary(max_size=400)
     | st.text(max_size=200).map(lambda text: b"Participant id,Status\n" + text.encode())
 )
-def test_any_bytes_are_read_or_refused_in_words(contents: bytes) -> None:
+def test_any_bytes_are_read_or_refused_in_words(contents):
     try:
         export = parse_export(contents, "x.csv")
     except UserError as refusal:

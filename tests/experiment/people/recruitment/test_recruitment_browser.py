@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -61,9 +61,7 @@ def states(site: Any) -> list[str]:
         return [row["state"] for row in sessions_overview(connection)]
 
 
-def test_a_participant_of_prolific_goes_back_with_the_code_when_all_is_stored(
-    recruiting: Callable[..., Any], prolific: dict[str, str], page: Any
-) -> None:
+def test_a_participant_of_prolific_goes_back_with_the_code_when_all_is_stored(recruiting, prolific, page):
     site = recruiting("prolific")
     arrived: list[tuple[str, list[str]]] = []
 
@@ -85,9 +83,7 @@ def test_a_participant_of_prolific_goes_back_with_the_code_when_all_is_stored(
 
 
 @pytest.mark.full
-def test_a_page_whose_session_was_held_shows_the_code_once_it_is_released(
-    make_study: Callable[..., Any], serve_study: Callable[..., Any], page: Any
-) -> None:
+def test_a_page_whose_session_was_held_shows_the_code_once_it_is_released(make_study, serve_study, page):
     study = make_study(("seed: 7\n", "seed: 7\nparticipants: {recruit: link}\n"))
     site = serve_study(
         study, recruitment=recruitment_for(study, {}), clock=lambda: datetime.fromtimestamp(0, UTC)
@@ -108,9 +104,7 @@ def test_a_page_whose_session_was_held_shows_the_code_once_it_is_released(
     assert len(states(site)) == 1
 
 
-def test_who_cannot_begin_reads_why_and_nothing_asks_them_to_start(
-    recruiting: Callable[..., Any], prolific: dict[str, str], page: Any
-) -> None:
+def test_who_cannot_begin_reads_why_and_nothing_asks_them_to_start(recruiting, prolific, page):
     site = recruiting("prolific", wanted=1)
     site.begin(platform=prolific | {"PROLIFIC_PID": prolific_id("somebody"), "SESSION_ID": "else"})
     page.goto(f"http://127.0.0.1:{site.port}/small/?{urlencode(prolific)}")
@@ -121,9 +115,7 @@ def test_who_cannot_begin_reads_why_and_nothing_asks_them_to_start(
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_on_the_pages_of_those_who_cannot_begin(
-    recruiting: Callable[..., Any], page: Any, scheme: str
-) -> None:
+def test_axe_finds_nothing_on_the_pages_of_those_who_cannot_begin(recruiting, page, scheme):
     if not AXE.exists():
         pytest.skip("axe-core comes with the development packages of static/")
     site = recruiting("mturk", {}, wanted=1)

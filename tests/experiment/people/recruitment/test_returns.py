@@ -51,9 +51,7 @@ def recruitment(make_study: Callable[..., Study], recruit: str, config: dict[str
     return recruitment_for(study, {"recruitment": {"small": config}})
 
 
-def test_who_finishes_on_prolific_goes_back_with_the_code(
-    recruiting: Callable[..., Any], prolific: dict[str, str]
-) -> None:
+def test_who_finishes_on_prolific_goes_back_with_the_code(recruiting, prolific):
     told = finish(recruiting("prolific").begin(platform=prolific)).body
     assert told["completion_code"] == "C1DONE"
     assert told["return_url"] == "https://app.prolific.com/submissions/complete?cc=C1DONE"
@@ -69,8 +67,8 @@ def test_who_finishes_on_prolific_goes_back_with_the_code(
     ],
 )
 def test_who_stops_has_a_code_and_whose_device_does_not_fit_returns_the_place(
-    recruiting: Callable[..., Any], prolific: dict[str, str], event: tuple[str, Any], code: str | None
-) -> None:
+    recruiting, prolific, event, code
+):
     """Only the browser knows the device, and a script can report any: such an end is never paid by a code."""
     site = recruiting("prolific", eligible="{device: computer}")
     participant = site.begin(platform=prolific)
@@ -86,9 +84,7 @@ def test_who_stops_has_a_code_and_whose_device_does_not_fit_returns_the_place(
 
 
 @pytest.mark.parametrize("event", [("device", {"passed": False}), ("practice", {"then": "end"})])
-def test_an_end_that_the_plan_does_not_have_brings_no_code(
-    make_study: Callable[..., Study], serve_study: Callable[..., Any], event: tuple[str, Any]
-) -> None:
+def test_an_end_that_the_plan_does_not_have_brings_no_code(make_study, serve_study, event):
     """Else a script is paid for a screening that the study does not have."""
     participant = serve_study(make_study((", pass: 50%", ""))).begin()
     participant.agree()
@@ -96,9 +92,7 @@ def test_an_end_that_the_plan_does_not_have_brings_no_code(
     assert participant.finish(0).status == 409
 
 
-def test_who_declines_or_deletes_goes_back_with_a_code_though_nothing_is_stored(
-    recruiting: Callable[..., Any], prolific: dict[str, str]
-) -> None:
+def test_who_declines_or_deletes_goes_back_with_a_code_though_nothing_is_stored(recruiting, prolific):
     site = recruiting("prolific")
     told = if_left(site, prolific)
     assert told["completion_code"] == "C2NOCON"
@@ -107,32 +101,24 @@ def test_who_declines_or_deletes_goes_back_with_a_code_though_nothing_is_stored(
         assert queries.sessions_overview(connection) == []
 
 
-def test_without_a_code_for_early_ends_people_are_asked_to_return_their_place(
-    recruiting: Callable[..., Any], prolific: dict[str, str]
-) -> None:
+def test_without_a_code_for_early_ends_people_are_asked_to_return_their_place(recruiting, prolific):
     told = if_left(recruiting("prolific", {}), prolific)
     assert told["return_url"] is None and told["completion_code"] is None
     assert "Stop without completing" in told["return_text"]
 
 
-def test_without_any_code_prolific_is_told_so_and_nobody_is_stranded(
-    recruiting: Callable[..., Any], prolific: dict[str, str]
-) -> None:
+def test_without_any_code_prolific_is_told_so_and_nobody_is_stranded(recruiting, prolific):
     told = finish(recruiting("prolific", {}).begin(platform=prolific)).body
     assert told["return_url"] == "https://app.prolific.com/submissions/complete?cc=NOCODE"
 
 
 @pytest.mark.parametrize("given", [SONA_URL, SONA_URL + "&survey_code=XXXX"])
-def test_sona_grants_credit_to_the_survey_code_of_the_link(
-    recruiting: Callable[..., Any], given: str
-) -> None:
+def test_sona_grants_credit_to_the_survey_code_of_the_link(recruiting, given):
     told = finish(recruiting("sona", {"credit_url": given}).begin(platform={"survey_code": "4711"})).body
     assert told["return_url"] == f"{SONA_URL}&survey_code=4711"
 
 
-def test_mturk_gives_each_a_code_to_take_along_and_leads_to_the_right_site(
-    recruiting: Callable[..., Any],
-) -> None:
+def test_mturk_gives_each_a_code_to_take_along_and_leads_to_the_right_site(recruiting):
     site = recruiting("mturk", {})
     given = {"workerId": "A1", "assignmentId": "3X", "hitId": "3H"}
     told = finish(site.begin(platform=given)).body
@@ -147,9 +133,9 @@ def test_mturk_gives_each_a_code_to_take_along_and_leads_to_the_right_site(
 
 @pytest.mark.parametrize(("wrong", "code"), [(True, "C4CHECK"), (False, "C1DONE")])
 def test_failed_attention_checks_have_a_code_of_their_own(
-    make_study: Callable[..., Study], serve_study: Callable[..., Any], prolific: dict[str, str],
-    wrong: bool, code: str,
-) -> None:  # fmt: skip
+    make_study, serve_study, prolific,
+    wrong, code,
+):  # fmt: skip
     study = make_study(*CHECKED, ("seed: 7\n", "seed: 7\nparticipants: {recruit: prolific}\n"))
     config = {"complete": "C1DONE", "failed_checks": "C4CHECK"}
     site = serve_study(study, recruitment=recruitment_for(study, {"recruitment": {"small": config}}))
@@ -171,9 +157,7 @@ def test_failed_attention_checks_have_a_code_of_their_own(
     assert len(failed) == (2 if wrong else 0)
 
 
-def test_one_failed_check_is_enough_only_in_a_short_study_or_where_the_study_says_so(
-    recruiting: Callable[..., Any],
-) -> None:
+def test_one_failed_check_is_enough_only_in_a_short_study_or_where_the_study_says_so(recruiting):
     rule = recruiting("prolific").service.recruitment.platform.checks
     assert (rule.needed(4.9), rule.needed(5), rule.needed(30)) == (1, 2, 2)
 
@@ -186,17 +170,13 @@ def test_one_failed_check_is_enough_only_in_a_short_study_or_where_the_study_say
         ("{pastes: 3 or more}", None),
     ],
 )
-def test_what_the_study_declares_of_checks_comes_before_the_platforms_rule(
-    make_study: Callable[..., Study], rule: str, limit: int | None
-) -> None:
+def test_what_the_study_declares_of_checks_comes_before_the_platforms_rule(make_study, rule, limit):
     study = make_study(("seed: 7\n", f"seed: 7\nanalysis: {{exclude: {{sessions: {rule}}}}}\n"))
     assert recruitment_for(study, {}).failed_checks_at == limit
 
 
 @pytest.mark.parametrize(("recruit", "mend"), [("prolific", 'write complete = "…"'), ("mturk", "needs none")])
-def test_a_code_in_the_study_is_refused_where_people_are_paid_by_it(
-    make_study: Callable[..., Study], recruit: str, mend: str
-) -> None:
+def test_a_code_in_the_study_is_refused_where_people_are_paid_by_it(make_study, recruit, mend):
     settings = f"participants: {{recruit: {recruit}, completion_code: SECRET7}}"
     study = make_study(("seed: 7\n", f"seed: 7\n{settings}\n"))
     with pytest.raises(UserError, match="could be paid without taking part") as refused:
@@ -204,7 +184,7 @@ def test_a_code_in_the_study_is_refused_where_people_are_paid_by_it(
     assert mend in str(refused.value) and "SECRET7" not in str(refused.value)
 
 
-def test_missing_codes_are_told_with_the_lines_to_add(make_study: Callable[..., Study]) -> None:
+def test_missing_codes_are_told_with_the_lines_to_add(make_study):
     given = recruitment(make_study, "prolific", {"complete": "C1"})
     lines = lines_to_add(given)
     assert lines[0].startswith("[recruitment.small]")
@@ -227,14 +207,12 @@ def test_missing_codes_are_told_with_the_lines_to_add(make_study: Callable[..., 
         ({"minutes": 0}, "positive number"),
     ],
 )
-def test_a_wrong_setting_says_what_to_write(
-    make_study: Callable[..., Study], config: dict[str, Any], told: str
-) -> None:
+def test_a_wrong_setting_says_what_to_write(make_study, config, told):
     with pytest.raises(UserError, match=told):
         recruitment(make_study, "prolific", config)
 
 
-def test_a_code_is_escaped_in_the_return_address(recruiting: Callable[..., Any]) -> None:
+def test_a_code_is_escaped_in_the_return_address(recruiting):
     service = recruiting("prolific").service
     row = {"session_id": "x", "completion_code": "A&B=C"}
     assert (return_for(service, row, "complete", platform={}).url or "").endswith("?cc=A%26B%3DC")

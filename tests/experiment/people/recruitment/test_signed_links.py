@@ -8,7 +8,6 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -146,9 +145,7 @@ def arrive(site: Any, **parameters: str) -> Any:
     return site.opening(**{"platform": config["platform"], "pass": config["pass"]})
 
 
-def test_a_signed_arrival_begins_and_goes_on_in_any_browser(
-    serving: Callable[..., Any], signer: Signer
-) -> None:
+def test_a_signed_arrival_begins_and_goes_on_in_any_browser(serving, signer):
     site = serving()
     first = arrive(site, prolific_token=signer.token(), **PROLIFIC)
     assert first.status == 201
@@ -158,7 +155,7 @@ def test_a_signed_arrival_begins_and_goes_on_in_any_browser(
     assert "prolific_token" not in json.dumps(visit(site, prolific_token=signer.token())[1])
 
 
-def test_once_required_nobody_comes_without_a_signature(serving: Callable[..., Any]) -> None:
+def test_once_required_nobody_comes_without_a_signature(serving):
     site = serving()
     status, said = visit(site, **PROLIFIC)
     assert status == 403 and "no valid confirmation" in str(said)
@@ -167,7 +164,7 @@ def test_once_required_nobody_comes_without_a_signature(serving: Callable[..., A
     assert stored(site) == []
 
 
-def test_a_signature_is_welcome_where_it_is_not_required(serving: Callable[..., Any], signer: Signer) -> None:
+def test_a_signature_is_welcome_where_it_is_not_required(serving, signer):
     site = serving("wanted: 9")
     unsigned = arrive(site, **PROLIFIC | {"PROLIFIC_PID": prolific_id("a")})
     assert unsigned.status == 201
@@ -190,17 +187,13 @@ BAD_CLAIMS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("claims", BAD_CLAIMS.values(), ids=BAD_CLAIMS)
 @pytest.mark.parametrize("demanded", ["signed_links: required", "wanted: 9"])
-def test_a_token_for_something_else_lets_nobody_in(
-    serving: Callable[..., Any], signer: Signer, claims: dict[str, Any], demanded: str
-) -> None:
+def test_a_token_for_something_else_lets_nobody_in(serving, signer, claims, demanded):
     site = serving(demanded)
     status, _ = visit(site, prolific_token=signer.token(**claims), **PROLIFIC)
     assert status == 403 and stored(site) == []
 
 
-def test_a_token_by_another_key_algorithm_or_hand_lets_nobody_in(
-    serving: Callable[..., Any], signer: Signer, stranger: Signer
-) -> None:
+def test_a_token_by_another_key_algorithm_or_hand_lets_nobody_in(serving, signer, stranger):
     site = serving()
     good = signer.token()
     head, body, signature = good.split(".")
@@ -223,9 +216,7 @@ def test_a_token_by_another_key_algorithm_or_hand_lets_nobody_in(
     assert arrive(site, prolific_token=good).status == 201
 
 
-def test_parameters_that_contradict_the_token_let_nobody_in(
-    serving: Callable[..., Any], signer: Signer
-) -> None:
+def test_parameters_that_contradict_the_token_let_nobody_in(serving, signer):
     site = serving()
     other = PROLIFIC | {"PROLIFIC_PID": prolific_id("somebody else")}
     assert visit(site, prolific_token=signer.token(), **other)[0] == 403
@@ -237,9 +228,7 @@ def test_parameters_that_contradict_the_token_let_nobody_in(
     assert arrive(site, prolific_token=signer.token()).body["session_id"] == told.body["session_id"]
 
 
-def test_an_expired_token_shows_the_page_to_who_has_a_session_and_begins_none(
-    serving: Callable[..., Any], signer: Signer
-) -> None:
+def test_an_expired_token_shows_the_page_to_who_has_a_session_and_begins_none(serving, signer):
     site = serving()
     old = signer.token(exp=int(time.time()) - 3600)
     status, config = visit(site, prolific_token=old, **PROLIFIC)
@@ -251,24 +240,18 @@ def test_an_expired_token_shows_the_page_to_who_has_a_session_and_begins_none(
 
 
 @pytest.mark.parametrize("audience", [HOST, HOST.upper(), f"https://{HOST}", [f"https://{HOST}/small/?x=1"]])
-def test_the_audience_may_be_our_name_our_address_or_the_study_s(
-    serving: Callable[..., Any], signer: Signer, audience: object
-) -> None:
+def test_the_audience_may_be_our_name_our_address_or_the_study_s(serving, signer, audience):
     assert arrive(serving(), prolific_token=signer.token(aud=audience)).status == 201
 
 
-def test_without_the_keys_people_are_asked_to_come_again(
-    serving: Callable[..., Any], signer: Signer, published: Published
-) -> None:
+def test_without_the_keys_people_are_asked_to_come_again(serving, signer, published):
     published.status = 503
     status, said = visit(serving(), prolific_token=signer.token(), **PROLIFIC)
     assert status == 403 and "reload this page in a few minutes" in str(said)
     assert arrive(serving("wanted: 9"), prolific_token=signer.token(), **PROLIFIC).status == 201, "unsigned"
 
 
-def test_keys_are_fetched_when_needed_kept_for_a_day_and_through_outages(
-    signer: Signer, stranger: Signer, published: Published
-) -> None:
+def test_keys_are_fetched_when_needed_kept_for_a_day_and_through_outages(signer, stranger, published):
     moment = [1000.0]
     keys = KeySets(clock=lambda: moment[0])
     find = keys.of(published.address)
@@ -292,16 +275,14 @@ def test_keys_are_fetched_when_needed_kept_for_a_day_and_through_outages(
         KeySets().of("/no/such/file")("k1")
 
 
-def test_keys_can_come_from_a_file(
-    serving: Callable[..., Any], signer: Signer, published: Published, tmp_path: Path
-) -> None:
+def test_keys_can_come_from_a_file(serving, signer, published, tmp_path):
     file = tmp_path / "keys.json"
     file.write_text(json.dumps({"keys": [{"kty": "EC"}, signer.entry()]}), "utf-8")
     site = serving(key_set=str(file))
     assert arrive(site, prolific_token=signer.token()).status == 201 and published.asked == 0
 
 
-def test_weak_keys_and_keys_for_encryption_sign_nothing(tmp_path: Path) -> None:
+def test_weak_keys_and_keys_for_encryption_sign_nothing(tmp_path):
     weak, other = Signer("weak", bits=1024), Signer("other")
     file = tmp_path / "keys.json"
     for entry in (weak.entry(), other.entry() | {"use": "enc"}):
@@ -311,7 +292,7 @@ def test_weak_keys_and_keys_for_encryption_sign_nothing(tmp_path: Path) -> None:
 
 
 @drawn(st.text(max_size=80) | st.from_regex(r"[\w-]{0,20}\.[\w-]{0,20}\.[\w-]{0,20}", fullmatch=True))
-def test_whatever_comes_as_a_token_is_refused_and_not_fallen_over(text: str) -> None:
+def test_whatever_comes_as_a_token_is_refused_and_not_fallen_over(text):
     assert read_token(text, lambda _: None) is None
 
 
@@ -319,7 +300,7 @@ def own(site: Any, link: str) -> tuple[int, Any]:
     return visit(site, **dict(parse_qsl(urlsplit(link).query)))
 
 
-def test_a_link_signed_with_the_study_s_key_begins_and_goes_on(serving: Callable[..., Any]) -> None:
+def test_a_link_signed_with_the_study_s_key_begins_and_goes_on(serving):
     site = serving(recruit="link")
     link = signed_link(f"https://{HOST}", KEY, "small", "panel 17/ä", int(time.time()) + 60)
     given = dict(parse_qsl(urlsplit(link).query))
@@ -332,9 +313,7 @@ def test_a_link_signed_with_the_study_s_key_begins_and_goes_on(serving: Callable
 
 
 @pytest.mark.parametrize("demanded", ["signed_links: required", "wanted: 9"])
-def test_an_id_of_one_s_own_counts_only_with_its_signature(
-    serving: Callable[..., Any], demanded: str
-) -> None:
+def test_an_id_of_one_s_own_counts_only_with_its_signature(serving, demanded):
     site = serving(demanded, recruit="link")
     until = int(time.time()) + 60
     right = {"id": "17", "until": str(until), "signature": sign(KEY, "small", "17", until)}
@@ -359,20 +338,20 @@ def test_an_id_of_one_s_own_counts_only_with_its_signature(
     assert status == 200 and site.opening(platform=config["platform"]).status == 403
 
 
-def test_without_a_key_no_link_is_good() -> None:
+def test_without_a_key_no_link_is_good():
     until = int(time.time()) + 60
     given = {"id": "17", "until": str(until), "signature": sign("", "small", "17", until)}
     assert check_own(None, "small", given).standing == "invalid"
 
 
-def test_the_signature_is_the_one_that_the_docs_give() -> None:
+def test_the_signature_is_the_one_that_the_docs_give():
     # printf 'my-study\nA17\n1790000000' | openssl dgst -sha256 -hmac 'correct horse battery staple'
     told = sign("correct horse battery staple", "my-study", "A17", 1790000000)
     assert told == "0fbf2e6916689d8718f74af021b8d3fef59d68b74f0378e791eaae37f5bd7157"
 
 
 @pytest.mark.parametrize("recruit", ["sona", "mturk", "lab"])
-def test_links_that_nobody_signs_cannot_be_required(make_study: Any, recruit: str) -> None:
+def test_links_that_nobody_signs_cannot_be_required(make_study, recruit):
     study = make_study(
         ("seed: 7\n", f"seed: 7\nparticipants: {{recruit: {recruit}, signed_links: required}}\n")
     )
@@ -384,15 +363,13 @@ def test_links_that_nobody_signs_cannot_be_required(make_study: Any, recruit: st
     ("name", "value"),
     [("key_set", "http://keys.example/k.json"), ("link_key", "short"), ("link_key", 4711)],
 )
-def test_a_setting_that_would_weaken_signatures_is_refused(make_study: Any, name: str, value: object) -> None:
+def test_a_setting_that_would_weaken_signatures_is_refused(make_study, name, value):
     study = make_study(("seed: 7\n", "seed: 7\nparticipants: {recruit: link}\n"))
     with pytest.raises(UserError, match=name):
         recruitment_for(study, {"recruitment": {"small": {name: value}}})
 
 
-def test_a_key_follows_from_the_server_s_own_and_differs_by_study(
-    make_study: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_key_follows_from_the_server_s_own_and_differs_by_study(make_study, monkeypatch):
     monkeypatch.delenv("WRODS_SECRET", raising=False)
     study = make_study(("seed: 7\n", "seed: 7\nparticipants: {recruit: link}\n"))
     assert recruitment_for(study, {}).link_key is None
