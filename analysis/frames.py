@@ -432,7 +432,7 @@ STRUCTURE = (
     *("session_id", "list_id", "block", "set", "trial_index", "prompt_variant", "label_map", "choice_order"),
     *("replicate", "answer_given"),
 )
-"""Columns that every model may name, beside the response and the study's factors."""
+"""Columns that every model may name, in addition to the response and the study's factors."""
 
 
 def check_own_formula(

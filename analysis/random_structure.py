@@ -29,7 +29,7 @@ CONDITIONS_APART = range(3, 7)
 MOST_COLUMNS_BESIDE = 6
 """Columns of the largest covariance matrix of participants' slopes in a model that nobody planned."""
 MODELS_FOR_A_CLAIM = 8
-"""Models below which nothing is said about models in general."""
+"""Smallest number of models for claims about models in general."""
 
 
 @dataclass(frozen=True)
@@ -78,14 +78,14 @@ def justified(data: ModelData, factor: str) -> tuple[list[RandomTerm], list[str]
         terms.append(_participants(people, data, factor, mixed, remarks))
     elif len(people):
         remarks.append(
-            "There is one participant: the model has no variance between participants, and nothing can be said "
+            "There is one participant: the model has no variance between participants, and no claim can be made "
             "about people in general."
         )
     items = rows["item"].nunique()
     if 1 < items < len(rows):
         terms.extend(_items(rows, data, factor, mixed, remarks))
     elif items == 1:
-        remarks.append("There is one item: nothing can be said beyond it.")
+        remarks.append("There is one item: the result cannot be generalized to others.")
     terms.extend(_models(rows[rows["model"] == 1], data, factor, remarks))
     scope = on_models_in_general(rows)
     if scope:
@@ -189,7 +189,7 @@ def _models(models: pd.DataFrame, data: ModelData, factor: str, remarks: list[st
         term("prompt", "prompt wordings differ")
     elif variants.max() > 1:
         remarks.append(
-            f"Models answered {int(variants.max())} prompt wordings, too few for a variance of their own "
+            f"Models answered {int(variants.max())} prompt variants, too few to estimate their variance "
             f"({VARIANTS_FOR_A_VARIANCE} are needed): the model averages over them as if there were no others."
         )
     sessions = int(models.groupby("machine")["model_session"].nunique().max())
@@ -205,13 +205,13 @@ def _models(models: pd.DataFrame, data: ModelData, factor: str, remarks: list[st
     if repeated and in_one_condition and sessions < VARIANTS_FOR_A_VARIANCE:
         also = " and one of the design's other factors" if others_too else ""
         remarks.append(
-            f"Each session of a model holds one condition of {factor}{also}, so that a variance of sessions could not be told from "
-            "the conditions: the model has none."
+            f"Each session of a model holds one condition of {factor}{also}, so that a variance of sessions cannot be told "
+            "apart from the conditions: the model has none."
         )
     elif repeated and sessions >= VARIANTS_FOR_A_VARIANCE:
         if with_prompt:
             remarks.append(
-                "Each prompt wording has one session of a model: what differs between them is put down to wordings."
+                "Each prompt variant has one session of a model: differences between them are attributed to the variants."
             )
         else:
             term("model_session", "a model's sessions differ")

@@ -55,7 +55,7 @@ def find_tables(folder: Path) -> TableSource:
         return _of_export(folder, codebook)
     raise UserError(
         f"{folder / DICTIONARY} is missing",
-        mend="Give a study's folder, a folder that `wrods report` handed over, or an export as csv, parquet or psych-ds.",
+        mend="Give a study's folder, a folder that `wrods report` wrote, or an export as csv, parquet or psych-ds.",
     )
 
 
@@ -64,15 +64,13 @@ def _of_study(folder: Path) -> TableSource:
     handed = sorted(places, key=lambda file: file.stat().st_mtime)
     if not handed:
         raise UserError(
-            f"{folder} is a study whose tables were never handed over",
+            f"{folder} is a study whose tables were never exported",
             mend=f"Run `wrods report {folder}`, or export it: `wrods export {folder} --format parquet --out DIR`.",
         )
     newest = handed[-1]
     source = _of_handover(newest.parent)
     if _is_older(source.dictionary.get("created_at"), folder / "study.db"):
-        told = (
-            f"{folder / 'study.db'} has trials that came after its tables were handed over ({newest.parent})"
-        )
+        told = f"{folder / 'study.db'} has trials that are newer than its exported tables ({newest.parent})"
         source = replace(source, remarks=(*source.remarks, told))
     return source
 
@@ -102,7 +100,7 @@ def _of_handover(folder: Path) -> TableSource:
             )
     if not (folder / TRIALS).is_file():
         raise UserError(
-            f"{folder / TRIALS} is missing", mend="A report is made from a study or its handover folder."
+            f"{folder / TRIALS} is missing", mend="A report is made from a study or its folder handover/."
         )
     files = {name: folder / name if (folder / name).is_file() else None for name in (REGIONS, ITEMS)}
     return TableSource(folder, folder / TRIALS, files[REGIONS], files[ITEMS], dictionary, {})

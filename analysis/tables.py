@@ -45,7 +45,7 @@ LONG = (
 """Columns that differ in every row and that no measure needs; they are read when asked for."""
 ADDED = ("reader_group", "flagged_reason", "rt_excluded", "reading_time_excluded", "same_prompt")
 SAID = ("flagged_reason", "rt_excluded", "reading_time_excluded")
-"""Why a session or trial was flagged, and why a time counts in no model of times: they stand in the CSV file too."""
+"""Why a session or trial was flagged, and why a time counts in no model of times: they are in the CSV file too."""
 MAY_BE_EMPTY = {"correct", "excluded_reason", "item_id", "response_status", *OPTIONAL}
 READER_KINDS = ("human", "model", "simulated", "baseline")
 _PLACE = ["session_id", "trial_index", "attempt"]

@@ -63,7 +63,7 @@ def word_table(tables: Tables, factor: str) -> WordTable:
             parts = [pd.concat(parts, ignore_index=True).drop_duplicates(names)]
     if not parts:
         raise UserError(
-            "no word has a time or a surprisal of its own",
+            "no word has its own time or surprisal",
             mend="Let people read with `as: moving_window`, and models give surprisal (see docs/trials.md).",
         )
     words = pd.concat(parts, ignore_index=True).drop_duplicates(names).sort_values(names, ignore_index=True)
@@ -362,7 +362,7 @@ def _fitted(
     random = slopes(columns if people > len(columns) + 1 else [], "participant", extra="(1 | item)")
     if people < 2:
         random = ["(1 | item)"]
-        told.append("one participant; nothing can be said beyond them.")
+        told.append("one participant; the result cannot be generalized.")
     settings = {"levels": {factor: levels}}
     if scale == LOG:
         return climb(f"log_rt ~ {fixed}", random, own, **settings), told

@@ -28,7 +28,7 @@ from stimuli.seeds import stable_seed
 Centring = Literal["layers", "both"]
 
 EXACT_CONDITIONS = 7
-"""Up to so many conditions all orders are tried: 5,040."""
+"""Largest number of conditions for which all orders (5,040) are tried."""
 ORDERS = 9999
 """Orders drawn where there are more."""
 SPLITS = 200
@@ -174,7 +174,7 @@ def halves(of_items: NDArray[np.floating], seed: int, *, centring: Centring = "l
 SWAPS = 999
 """Random exchanges of two readers, item by item."""
 EXACT_READERS = 8
-"""Up to so many readers all assignments of halves are tried: 40,320."""
+"""Largest number of readers for which all assignments of halves (40,320) are tried."""
 ASSIGNMENTS = 9999
 """Assignments drawn where there are more."""
 

@@ -218,7 +218,7 @@ def deal(rows: pd.DataFrame, settings: Settings, study: str, most: int) -> Dealt
         many = len(np.unique(families))
         if many < folds:
             raise UserError(
-                f"{many} independent items cannot be dealt to {folds} folds",
+                f"{many} independent items cannot be divided into {folds} folds",
                 mend="Items of one text or pair count once. Give more of them.",
             )
         fold = dealt_folds(rows, folds, (study, "probing folds"))
@@ -231,7 +231,7 @@ def deal(rows: pd.DataFrame, settings: Settings, study: str, most: int) -> Dealt
     if not len(train) or not len(test):
         raise UserError(
             f"analysis.probing.test: {', '.join(tests)} leaves no item to {'test' if len(train) else 'train'} on",
-            mend="Name splits of which the study has items beside others.",
+            mend="Name splits that contain some but not all items of the study.",
         )
     return Dealt((split(train, test),), tests, int(mixed.sum()), len(train))
 

@@ -75,7 +75,7 @@ WORSE_BEFORE_STOP = 2
 MOST_CELLS = 2**28
 """Training rows times width that are held at a time: 1 GiB."""
 IN_64_BITS = 2**25
-"""Up to so many cells a training matrix is held in 64 bits, beyond in 32."""
+"""Largest number of cells of a training matrix in 64 bits; larger ones use 32."""
 _AT_ONCE = 4096
 _LARGEST = float(np.finfo(np.float16).max)
 

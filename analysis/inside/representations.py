@@ -164,7 +164,7 @@ def _apart(read: Reader, rows: Places, away: Array | None) -> float:
 
 
 VERSION = 1
-"""Of the computation; another one computes anew."""
+"""Version of the computation; results of another version are recomputed."""
 POSITIONS = (MEAN, REGIONS, LAST)
 FEWEST_ITEMS = 2
 

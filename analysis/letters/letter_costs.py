@@ -63,8 +63,8 @@ def _why_none(rows: pd.DataFrame) -> str:
     asked = set(rows.loc[intact, "answer"].dropna())
     if asked and asked.isdisjoint(rows.loc[~intact, "answer"].dropna()):
         return (
-            "No item was met intact with the same right answer (intact items ask for another answer than changed ones, as words do "
-            "beside nonwords made of them)"
+            "No item was shown intact with the same correct answer (intact items require another answer than changed ones, as words "
+            "do compared with nonwords made from them)"
         )
     return "No item was met both intact and changed with the same right answer"
 
@@ -155,7 +155,7 @@ BY = ("zone", "kind", "place", "place_from_end", "distance")
 LOWER_IS_WORSE = ("correct", "margin")
 SEPARATOR = " / "
 ROUNDING = 1e-12
-"""Share of the largest of its parts below which a sum of floating-point numbers is no number of its own."""
+"""Share of its largest part below which a sum of floating-point numbers counts as zero."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from stimuli.scramble.types import scramble_types
 Does = Literal["intact", "changed", "substituted", "withheld"]
 
 SUBSTITUTES = ("substitute:all", "other symbols", "published SUB")
-"""Operations that put other letters (symbols) in place of all of those of the words: Scrambled Bench's *Sub*."""
+"""Operations that replace all letters (symbols) of the words: Scrambled Bench's *Sub*."""
 WITHHELD = "withheld"
 _NOTHING = "none"
 

@@ -77,7 +77,7 @@ def criterion_notes(model: Model, dispersion: float) -> list[Note]:
         elsewhere = "R's glm takes it from Pearson's statistic"
         if model.formula.random:
             elsewhere = (
-                f"lme4's glmer gives other numbers for {family.name}, since its criterion is no likelihood"
+                f"lme4's glmer gives other numbers for {family.name}, since its criterion is not a likelihood"
             )
             elsewhere += " (dispersion = 'glmer' shows them)" if family.positive else ""
         notes.append(Note("phi", elsewhere=elsewhere))
@@ -146,7 +146,7 @@ MANY = 100_000
 """Rows of a generalised model from which second derivatives come from differences to one side, at half the cost.
 
 Their error is the third derivative times half a thousandth of a standard error: SEs of 200,000 rows and 13 random-effect
-parameters differ from those of central differences by 2e-7 of themselves, those of 2,400 rows by 2e-6.
+parameters differ from those of central differences by a share of 2e-7, those of 2,400 rows by 2e-6.
 """
 
 SKETCHED = Note("sketch")
@@ -249,7 +249,7 @@ def fit_model(model: Model, *, is_sketch: bool = False) -> Fit:
     if len(np.unique(model.frame.y)) < len(categories):
         raise UserError(
             f"the response lacks one of its categories ({', '.join(categories)})",
-            mend="Draw again, or join rare categories.",
+            mend="Simulate again, or merge rare categories.",
         )
     # The matrices are small: several BLAS threads wait for each other more than they help, above all on a busy machine.
     with _threads().limit(limits=1, user_api="blas"):

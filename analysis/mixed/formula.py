@@ -260,7 +260,7 @@ def read_expression(text: str) -> Node:
     tree = reader.expression()
     kind, value = reader.peek()
     if kind != "end":
-        raise reader.fail(f"{value!r} stands where the formula should end or go on with an operator")
+        raise reader.fail(f"{value!r} occurs where the formula should end or continue with an operator")
     return tree
 
 
@@ -345,7 +345,7 @@ def is_condition(node: Node) -> bool:
 
 _PLAIN_NAME = re.compile(r"(?:[^\W\d]|\.(?!\d))[\w.]*\Z")
 _RESERVED = frozenset({"if", "else", "repeat", "while", "function", "for", "next", "break", "in"})
-"""Words that are no names in R unless they stand between backticks."""
+"""Words that are not names in R unless quoted with backticks."""
 _TIGHT = {"/", "^", ":", *REMAINDERS}
 
 
@@ -503,7 +503,7 @@ class _Algebra:
                 )
             case Binary(op, _, _) if op in {"|", "||"}:
                 raise self.fail(
-                    f"the random-effects term {as_r(node)!r} stands where lme4 does not allow one",
+                    f"the random-effects term {as_r(node)!r} occurs where lme4 does not allow one",
                     "Put it in parentheses and add it: y ~ x + (1 + x | g).",
                 )
         raise self.fail(
@@ -581,7 +581,7 @@ def read_formula(text: str, columns: Sequence[str] | None = None) -> Formula:
     fixed = expand_terms(rest, text)
     if as_r(response) in {as_r(v) for v in fixed.variables}:
         raise UserError(
-            f"formula {text!r}: the response {as_r(response)} stands on the right side too and would explain itself",
+            f"formula {text!r}: the response {as_r(response)} also occurs on the right side and would predict itself",
             mend="Take it out of the right side.",
         )
     random: list[FormulaRandomTerm] = []

@@ -415,8 +415,8 @@ def _refuse_unnested(smaller: Fit, larger: Fit) -> None:
     if outside.any():
         names = [name for name, out in zip(small.names, outside, strict=True) if out]
         raise UserError(
-            f"the models are not nested: {', '.join(names)} of the smaller one is no part of the larger one",
-            mend="Compare models of which one has all terms of the other.",
+            f"the models are not nested: {', '.join(names)} of the smaller one is not part of the larger one",
+            mend="Compare models of which one contains all terms of the other.",
         )
     theirs = [(large.effects[t.factor], t.columns) for t in large.covariance.terms]
     for term in small.covariance.terms:

@@ -39,7 +39,7 @@ ADJUSTMENTS = (*BY_P_ALONE, "tukey", "dunnett", "mvt")
 DIRECTIONS = 2**17
 """Points on the sphere over which the joint distribution is averaged."""
 BUNDLE = 16
-"""Neighbours, by how far they reach, that count as one direction."""
+"""Number of neighbours that count as one direction."""
 
 
 class Adjusting(TypedDict, total=False):
@@ -78,11 +78,11 @@ def suitable(adjust: str, count: int, family: Comparisons) -> tuple[str, str | N
     if count == 1:
         return "none", None
     if adjust == "tukey" and family.means is None:
-        return "sidak", "sidak in place of tukey, which is for all pairs of one set of means"
+        return "sidak", "sidak instead of tukey, which is for all pairs of one set of means"
     if adjust == "dunnett":
         if family.with_control:
             return "mvt", None
-        return "sidak", "sidak in place of dunnett, which is for comparisons with one control"
+        return "sidak", "sidak instead of dunnett, which is for comparisons with one control"
     return adjust, None
 
 

@@ -30,7 +30,7 @@ from analysis.mixed.responses import ResponseModel, make_response
 TOLERANCE = 1e-18
 """Newton decrement (squared distance in units of the conditional spread) at which the mode counts as found."""
 CONTRACTION = 0.01
-"""A kept factor is made anew once a step shrinks the decrement by less than this."""
+"""A kept factor is recomputed once a step shrinks the decrement by less than this."""
 
 
 class ModeNotFound(ArithmeticError):
@@ -224,7 +224,7 @@ def in_units_of_residuals(matrices: Matrices, frame: Frame, family: Family, link
 
 
 MANY_ALIKE = 2
-"""Different rows of X, in columns of X, up to which sums over rows that are alike save work."""
+"""Different rows of X, in columns of X, up to which summing over identical rows saves work."""
 
 
 @dataclass(frozen=True)

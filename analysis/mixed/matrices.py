@@ -130,7 +130,7 @@ def _no_number(node: Node, variables: Variables) -> UserError | None:
     )
     return UserError(
         f"column {name!r} holds numbers, but {many} no number: the first is {given.iloc[first]!r} in {row}",
-        mend="Mend it in the data, or leave the cell empty where there is no value: such rows are left out and counted.",
+        mend="Correct it in the data, or leave the cell empty if there is no value: such rows are left out and counted.",
     )
 
 
@@ -716,12 +716,12 @@ def _check_grouping(term: str, grouping: GroupingFactor, width: int, frame: Fram
     if m == n and family.has_scale:
         raise UserError(
             f"grouping factor {grouping.name!r} in ({term}) has as many levels as there are rows ({n}); "
-            "its variance cannot be told from the residual",
+            "its variance cannot be distinguished from the residual",
             mend="Drop the term, or group by something that repeats.",
         )
     if width * m >= n and family.has_scale:
         raise UserError(
             f"({term}) has {width * m} random effects ({width} columns by {m} levels) for {n} rows; "
-            "they cannot be told from the residual",
+            "they cannot be distinguished from the residual",
             mend="Use fewer slopes in this term.",
         )

@@ -17,7 +17,7 @@ SENTENCES = {
     "cannot be told apart; leave it out",
     "term_within": "({term}) is over-parameterised: ({other}) already allows all of its variation, so their variances cannot be told "
     "apart; || does not separate the levels of a factor. Write ({other}) alone, or separate the levels by dummy() columns",
-    "term_twice": "({other}) and ({term}) are one random effect written twice; only the sum of their variances can be told",
+    "term_twice": "({other}) and ({term}) are one random effect written twice; only the sum of their variances can be estimated",
     "singular_variance": "boundary (singular) fit: the variance of {columns} by {group} is near zero; the model without this term "
     "fits as well",
     "singular_covariance": "boundary (singular) fit: the covariance of {columns} by {group} has lost a dimension ({lost}); consider "
@@ -25,7 +25,7 @@ SENTENCES = {
     "not_converged": "failed to converge: {why}",
     "penalised": "penalised fit: {penalty}; the log-likelihood is that of the data alone, and likelihood-ratio tests and information "
     "criteria do not hold for it",
-    "glmer_dispersion": "dispersion as in lme4's glmer, whose criterion is no likelihood: it leaves phi out of the penalty on the "
+    "glmer_dispersion": "dispersion as in lme4's glmer, whose criterion is not a likelihood: it leaves phi out of the penalty on the "
     "random effects, so that variances and standard errors depend on the unit of the response; prefer dispersion = 'ml'",
     "phi": "phi is estimated by maximum likelihood, as in glmmTMB; {elsewhere}",
     "simpler_counts": "{parameter} is {value:.2g}: the counts vary no more than {family} counts; the {lower} family fits as well",
@@ -34,8 +34,8 @@ SENTENCES = {
     "shift_at_end": "the shift ndt, {shift:.4g}, is at the end of its range, {end}; it has no standard error",
     "simpler_times": "sigma is {sigma:.4g} and beta {beta:.4g}: the times are as good as {which}",
     "uniform_cell": "possible separation: every response with {cell} is {value} (n = {n:g})",
-    "variance_runs_away": "possible separation: the standard deviation of {sds} by {group} runs away",
-    "large_se": "possible separation: the standard error of {terms} is so large that the estimate says nothing",
+    "variance_runs_away": "possible separation: the standard deviation of {sds} by {group} grows without limit",
+    "large_se": "possible separation: the standard error of {terms} is so large that the estimate is uninformative",
     "approximate": "standard errors are approximate: the Hessian is not positive definite",
     "sketch": "a sketch: standard errors are of the average information; completed() makes those of second derivatives",
     "odds_ratios_without_meaning": "a random effect has a standard deviation of {sd:.0f} log odds: answers at most levels are all "

@@ -247,7 +247,7 @@ def choose_criterion(
         ),
         (
             is_glmer and penalty is not None,
-            "dispersion = 'glmer': lme4's criterion is no likelihood that a prior could join",
+            "dispersion = 'glmer': lme4's criterion is not a likelihood and cannot be combined with a prior",
         ),
         (
             kind in {"thresholds", "shape"} and information == "expected",

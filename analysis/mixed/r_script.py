@@ -327,7 +327,7 @@ _ORDINARY = (2e-3, 5.0)
 _ORDINARY_COLUMNS = (0.05, 20.0)
 """Root mean squares of columns with random slopes for which bobyqa's steps are right."""
 _SMALL_SIGMA = 1e-3
-"""Residual standard deviations below this are small beside lmerTest's steps."""
+"""Residual standard deviations below this are small compared with lmerTest's steps."""
 
 
 def lme4_program(fit: Fit, file: str) -> str:

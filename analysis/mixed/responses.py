@@ -211,7 +211,7 @@ class ProfiledResponse(_FamilyResponse):
 
 
 _BEYOND = 1e6
-"""In place of the infinite thresholds below the first category and above the last."""
+"""Replaces the infinite thresholds below the first category and above the last."""
 _SMALLEST = 1e-300
 
 

@@ -292,8 +292,8 @@ def _value(node: Node, data: Any, learnt: Learnt) -> Any:
             )
         case Binary("|" | "||", _, _):
             raise UserError(
-                f"{as_r(node)!r}: lme4 takes | for the bar of a random-effects term, also inside functions",
-                mend="Make a column, or turn it round: !(a == 1 & b == 1) for a != 1 | b != 1.",
+                f"{as_r(node)!r}: lme4 takes | for the bar of a random-effects term, even inside functions",
+                mend="Make a column, or rewrite it: !(a == 1 & b == 1) for a != 1 | b != 1.",
             )
         case Binary(":", Literal(low), Literal(high)) if low.isdigit() and high.isdigit():
             step = 1 if int(low) <= int(high) else -1
@@ -711,7 +711,7 @@ class Variables:
             case FunctionCall("cbind" | "offset"):
                 raise UserError(
                     f"{label!r} does not belong on the right side of a formula term",
-                    mend="cbind(success, failure) is a response; add offset() as a summand of its own.",
+                    mend="cbind(success, failure) is a response; add offset() as a separate term.",
                 )
             case FunctionCall(function, _, _) if function in WHOLE_COLUMN:
                 raise UserError(
@@ -850,8 +850,8 @@ def _named_contrast(factor: Factor, node: Node, options: Mapping[str, Node]) -> 
             name, base = bare(function), dict(keywords).get("base", base)
     if not name or set(options) - {"base"}:
         raise UserError(
-            f"C({factor.label}, {as_r(node)}) is no contrast that can be read here",
-            mend=f"Name one, for example C({factor.label}, contr.sum); numbers of your own go into the option contrasts.",
+            f"C({factor.label}, {as_r(node)}) is not a known contrast",
+            mend=f"Name one, for example C({factor.label}, contr.sum); give your own numbers in the option contrasts.",
         )
     coding = read_coding(factor.column, name, factor.levels)
     if base is None:

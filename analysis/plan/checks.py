@@ -105,7 +105,7 @@ def _readers(spec: Spec, design: PlanContext) -> Iterator[PlanFault]:
         elif reader in PEOPLE and PLANNABLE[name].of == "models":
             yield PlanFault(
                 f" is {name!r}, which people do not have ({PLANNABLE[name].said})",
-                "Give each reader a measure of its own, such as measure: {human: reading_time, "
+                "Give each reader a different measure, such as measure: {human: reading_time, "
                 f"MODEL: {name}}}, or compare models alone.",
                 at,
             )

@@ -12,7 +12,7 @@ from analysis.plan.contrasts import CrossedFactors, LevelDifference, factors_com
 from analysis.plan.measures import PLANNABLE, Measure
 
 ALPHA = 0.05
-"""Level of every test where nothing else is said."""
+"""Default level of every test."""
 Within = tuple[tuple[str, str], ...]
 """Factors and the level of each that trials show."""
 

@@ -190,7 +190,7 @@ def _of_contrasts(one: PlannedAnalysis) -> Iterator[str]:
         measure.scale == "points" for measure in one.measures.values()
     ):
         yield (
-            "scale: interactions are tested in percentage points; where log odds point the other way, the report says that the "
+            "scale: interactions are tested in percentage points; if log odds point the other way, the report states that the "
             "interaction depends on the scale"
         )
 

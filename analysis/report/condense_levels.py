@@ -9,7 +9,7 @@ from analysis import apa
 MOST_TOLD = 8
 """Conditions whose values are told one by one; of more, a sentence tells the lowest and the highest, and a table holds all."""
 MOST_DIFFERENCES_NAMED = 4
-"""Differences between conditions that a sentence names; of more it tells how many there are, and a table says which."""
+"""Largest number of differences between conditions that a sentence names; of more it gives the number, and a table lists them."""
 
 
 def by_level(levels: Sequence[str], told: Sequence[str], sizes: Sequence[float]) -> str:

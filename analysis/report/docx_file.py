@@ -33,7 +33,7 @@ FONT, CODE_FONT = "Times New Roman", "Courier New"
 TEXT_WIDTH = 6.5
 """Inches between the margins of a letter page."""
 MOST_TALL = 7.2
-"""Inches of a picture that stands on one page with its number, title and note."""
+"""Largest height in inches of a picture that shares a page with its number, title and note."""
 SIZES = ((6, 10.0), (8, 9.0), (10, 8.0))
 """Font size of a table by its number of columns; beyond, the smallest."""
 SMALLEST, LEGIBLE, FINEST = 7.0, 8.0, 6.5

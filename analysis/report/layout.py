@@ -271,7 +271,7 @@ class ChapterLayout:
 
 
 SENTENCES = ChapterLayout(Path(__file__).parent)
-"""What a report says around its sections."""
+"""Text around the sections of a report."""
 
 
 def _flat(parts: Iterable[Any]) -> Iterator[Any]:

@@ -9,7 +9,7 @@ from markupsafe import Markup
 from analysis.report.numbering import Illustrated, Numbered
 
 SUPPLEMENT = "supplement"
-"""Anchor of the supplement, whose sections the page folds; in Word and LaTeX it is a file of its own."""
+"""Anchor of the supplement, whose sections the page folds; in Word and LaTeX it is a separate file."""
 
 
 @dataclass(frozen=True)

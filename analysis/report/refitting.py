@@ -35,14 +35,14 @@ SHARED_R = {
     "search.R": "narrowed",
     "degrees.R": "finer_degrees",
 }
-"""Parts of programs that are alike in every model, by the name of the function that they become at the head."""
+"""Parts of programs that are the same in every model, by the name of the function that replaces them."""
 READ = (
     ', colClasses = "character", check.names = FALSE,\n'
     '  na.strings = c("NA", "", "NaN"), fileEncoding = "UTF-8-BOM")'
 )
 DONE_AT_HEAD = ("library(lme4)", "library(Matrix)", "library(splines)", "library(lmerTest)")
 NO_MODEL_BEFORE = ("# The results are fixed, vcov", 'rm(list = intersect("m"')
-"""Lines that programs need where nothing else clears away the model before them."""
+"""Lines that programs need if nothing else removes the model before them."""
 
 
 def write_models(content: ReportContent, folder: Path, many_rows: int = MANY_ROWS) -> dict[int, ModelFiles]:
@@ -207,7 +207,9 @@ def refit_lines(number: int, title: str, fit: Fit, name: str, tested: Analysis |
     yield from _report(fit, tested)
     noted = [line.removeprefix("# ").rstrip(".") for line in lines if line.startswith(REASONS)]
     noted = [one.removeprefix("Also: ") for one in noted]
-    noted += [f"the guess rate's link {fit.link} is R code beside lme4"] if fit.model.link.guess else []
+    noted += (
+        [f"the guess rate's link {fit.link} is R code in addition to lme4"] if fit.model.link.guess else []
+    )
     endless = fit.fixed.loc[fit.fixed["se"] > RUNS_AWAY, "term"].tolist() if fit.link != "identity" else []
     named = {
         "note": "; ".join(noted),

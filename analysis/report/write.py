@@ -131,8 +131,8 @@ FILES = (
     ("figures", "SVG and PNG"),
     ("tables", "CSV as shown; _full: unrounded"),
     ("trials.csv", "every trial"),
-    ("regions.csv.gz", "every region of a trial, where a table is made of them"),
-    ("items.csv", "every item, where a table is made of what is known of them"),
+    ("regions.csv.gz", "every region of a trial, if a table is made from them"),
+    ("items.csv", "every item, if a table is made from their properties"),
     ("models.R", "recomputes the estimates and refits mixed models with lme4 from the rows in models/"),
     ("numbers.json", "where each number comes from"),
 )

@@ -23,7 +23,7 @@ PAPERS = {"scrambled-bench": ".scrambled_bench"}
 """Module of this package by the name that a user gives."""
 
 Reading = Callable[[str, Sequence[str]], str]
-"""From a raw reply and the options (none where a text is asked for) to what is read from it; empty where nothing is."""
+"""From a raw reply and the options (none if the answer is a text) to the answer read from it; empty if there is none."""
 
 
 @dataclass(frozen=True)

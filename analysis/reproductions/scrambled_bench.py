@@ -556,7 +556,7 @@ def _lacking(trials: pd.DataFrame, tables: Mapping[str, pd.DataFrame], *, has_dr
     """Say of each table that is not made which responses it needs, and of the others what is left empty."""
     for number, where in DATA["holders"].items():
         if number not in tables:
-            yield f"Table {number}: its responses are not in the folder; they would stand in {where}."
+            yield f"Table {number}: its responses are not in the folder; they would be in {where}."
     if "7" not in tables:
         yield (
             "Tables 7 and 8: the categories of the questions are in DREAM's own files; give your copy of it with --dream."

@@ -103,10 +103,10 @@ _LEAKS: Mapping[str, tuple[Level, str]] = {
     "same text": ("grave", "also among the exemplars or practice items"),
     "same but for case": ("mend", "among the exemplars or practice items but for case or spaces"),
     "same carrier": ("mend", "made from the carrier of an exemplar or practice item"),
-    "answer in the text": ("mend", "with the right answer, and no other choice, in the text beside it"),
+    "answer in the text": ("mend", "with the right answer, and no other choice, in the text shown with it"),
     "shared words": ("look", "with {threshold:.0%} or more of the words of an exemplar or practice item"),
 }
-"""Level of each kind of leak, and what is said of the texts."""
+"""Level of each kind of leak, and its description."""
 
 
 @dataclass(frozen=True)
@@ -386,11 +386,11 @@ CHECKS: Mapping[str, str] = {
     "duplicates": "No text occurs twice",
     "labels": "Answers agree with their rule",
     "leaks": "Nothing shown before the test gives answers away",
-    "changes": "Changed words are no words, and conditions change as many, each in its own way",
-    "choices": "The choices alone do not tell the answer",
-    "shortcut": "Nothing beside the rule sorts the items",
+    "changes": "Changed words are not real words, and conditions change equally many, each in its own way",
+    "choices": "The choices alone do not reveal the answer",
+    "shortcut": "Nothing but the rule sorts the items",
 }
-"""What each section of an audit checks, as a claim that holds where nothing was found."""
+"""What each section of an audit checks, as a claim that holds if nothing was found."""
 
 
 @dataclass(frozen=True)

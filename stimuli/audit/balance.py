@@ -30,13 +30,13 @@ ABOUT = (
 tokenizers hold words whole."""
 
 NEARNESS = (*NEIGHBOURS, *BIGRAMS)
-"""Covariates that say how near a string is to the words of the language: words are nearer than most nonwords."""
+"""Covariates for the similarity of a string to the words of the language: words are more similar than most nonwords."""
 
 OF_BASE = ("zipf", "syllables")
-"""Covariates of the word itself or of the one that a nonword was made from: nonwords have none of their own."""
+"""Covariates of the word itself or of the word that a nonword was made from: nonwords have none."""
 
 BY_DESIGN = ("zipf",)
-"""Covariates that a lexical decision varies on purpose: fillers have bounds of frequency of their own."""
+"""Covariates that a lexical decision varies on purpose: fillers have separate bounds of frequency."""
 
 
 def decides_words(items: Sequence[Item]) -> bool:
@@ -153,7 +153,7 @@ class GroupBalance:
                 "look",
                 SECTION,
                 f"{grouping.set_name}: words and nonwords differ by more than {self.limit:.2f} SD in {_named(nearer)}: strings "
-                "that are no words are farther from words, by which readers may tell them; nonwords of one kind are "
+                "that are not words are less similar to words, which readers may use to recognise them; nonwords of one kind are "
                 "best compared with those of another",
             )
         ]

@@ -252,7 +252,7 @@ def _choices(offered: Choices) -> AuditFigure:
     _named(axes, names)
     axes.set_xlabel("Right without reading, by the best rule of thumb")
     title = "What the choices alone give away"
-    note = "Points: share right, with simultaneous 95% exact intervals; upright ticks: chance. Diamonds beat chance for certain."
+    note = "Points: share correct, with simultaneous 95% exact intervals; upright ticks: chance. Diamonds are reliably above chance."
     alternative = f"{title}. " + "; ".join(
         f"{one.set_name}: {best.name} {best.accuracy.estimate:.0%}, chance {best.chance:.0%}"
         for one, best in rows
@@ -286,7 +286,7 @@ def _shortcut(test: ShortcutTest) -> AuditFigure:
     lowest = min(i.low for row in rows for i in row.accuracy.values())
     _percent(axes, min(0.4, lowest - 0.02))
     _named(axes, names)
-    axes.set_xlabel("Items sorted rightly by nuisance features only (cross-validated)")
+    axes.set_xlabel("Items sorted correctly by nuisance features only (cross-validated)")
     _legend(figure, axes)
     title = "The shortcut test"
     note = (

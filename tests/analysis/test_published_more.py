@@ -115,7 +115,7 @@ def test_dialogues_have_accuracy_gain_and_categories(tmp_path: Path) -> None:
     page = write_page(made, tmp_path / "page", "1.0").read_text("utf-8")
     assert (
         "Accuracy by category of question" in page
-        and "would stand in output/scrambled_qa/scrambled_AQuA" in page
+        and "would be in output/scrambled_qa/scrambled_AQuA" in page
     )
 
 

@@ -88,13 +88,13 @@ class TestWhereItStarts:
         assert structure.endswith(
             "(0 + model | item_reader) + (0 + model | item_cell) + (0 + model | model_session)"
         )
-        assert any("2 prompt wordings, too few" in one for one in remarks)
+        assert any("2 prompt variants, too few" in one for one in remarks)
 
     def test_a_session_for_each_wording_is_the_wording(self, handover: Make) -> None:
         rows = repeated(study_rows(human=12, models=("restorer",), items=12), sessions=6, prompts=6)
         structure, remarks = started(load(handover(rows, dictionary={"planned": PLANNED})))
         assert structure.endswith("(1 + model | item_condition) + (0 + model | prompt)")
-        assert any(one.startswith("Each prompt wording has one session") for one in remarks)
+        assert any(one.startswith("Each prompt variant has one session") for one in remarks)
 
     def test_four_columns_with_ten_items_each_have_a_matrix_of_their_own(self, handover: Make) -> None:
         tables = load(handover(study_rows(human=8, items=40)))

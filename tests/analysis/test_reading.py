@@ -128,7 +128,7 @@ def test_regions_come_with_the_reader_and_condition_of_their_trial(handover: Mak
 
 def test_a_study_that_was_never_handed_over_says_what_to_run(tmp_path: Path) -> None:
     (tmp_path / "study.yaml").write_text("wrods: 1\n", "utf-8")
-    with pytest.raises(UserError, match=r"(?s)never handed over.*wrods report"):
+    with pytest.raises(UserError, match=r"(?s)never exported.*wrods report"):
         load(tmp_path)
 
 
@@ -149,7 +149,7 @@ def test_tables_older_than_the_store_say_so(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "study.db")) as store, store:
         store.execute("INSERT INTO trials VALUES ('2026-11-21T10:20:00.000Z')")
     (told,) = load(tmp_path).remarks
-    assert "has trials that came after its tables were handed over" in told
+    assert "has trials that are newer than its exported tables" in told
     (tmp_path / "study.db").write_bytes(b"no database")
     assert load(tmp_path).remarks == ()
 

@@ -62,7 +62,7 @@ def test_one_participant_has_no_model_but_a_description(tmp_path: Path) -> None:
     content, words = told(tmp_path, study_rows(human=1, items=12))
     assert not any(section.analysis.model for section in content.sections)
     assert "There is one participant" in words
-    assert "nothing can be said about people in general" in words
+    assert "no claim can be made about people in general" in words
     assert "random effects of each mixed model" not in words
     assert "the estimates concern this participant" in words
     assert "Participants' means have no interval" in words and "Note. </" not in words

@@ -53,7 +53,7 @@ FEWER_LEVELS = 2
 LONGEST_TABLE = 24
 """Rows above which the table of contrasts is in its file only, so that the Answer takes two pages."""
 MOST_SINGLY = 2
-"""Models whose comparison with people is a question of its own; more are summed up in one sentence."""
+"""Largest number of models whose comparisons with people are separate questions; more share one sentence."""
 MOST_SUPPORTS = 4
 """Sentences on contrasts with which not all checks agree."""
 MANY_MISSING = 0.05

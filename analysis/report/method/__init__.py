@@ -33,7 +33,7 @@ LAYOUT = ChapterLayout(Path(__file__).parent)
 PACKAGES = ("numpy", "scipy", "pandas", "statsmodels", "matplotlib")
 STATED = "statements of rules, analyzed separately"
 MOST_SINGLY = 3
-"""Models of which each has sentences of its own; more share one."""
+"""Largest number of models described separately; more share one sentence."""
 _TOKENS = ("prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens")
 
 

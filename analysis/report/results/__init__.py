@@ -26,9 +26,9 @@ from analysis.results import Analysis, Contrast
 
 LAYOUT = ChapterLayout(Path(__file__).parent)
 MOST_SINGLY = 3
-"""Models, or pairs of readers, of which one difference is told one by one."""
+"""Largest number of models, or pairs of readers, whose differences are described one by one."""
 MOST_LEVELS = 6
-"""Conditions of which the difference from one reference is told one by one."""
+"""Largest number of conditions whose differences from one reference are described one by one."""
 NOT_ESTIMABLE, NOT_SIGNIFICANT, OPPOSITE = "not estimable", "not significant", "opposite"
 EQUIVALENT = {
     True: "are equivalent within the bound fixed beforehand",

@@ -86,7 +86,7 @@ def test_a_linear_model_takes_truth_values_for_one_and_zero(data: pd.DataFrame) 
 
 
 def test_a_response_does_not_explain_itself() -> None:
-    with pytest.raises(UserError, match="would explain itself"):
+    with pytest.raises(UserError, match="would predict itself"):
         read_formula("y ~ y + x + (1 | g)")
     assert read_formula("log(y) ~ y + (1 | g)").fixed.labels() == ("y",)
 

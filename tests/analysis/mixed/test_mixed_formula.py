@@ -141,7 +141,7 @@ def test_the_fixed_part_is_what_the_bars_leave() -> None:
         ("y ~ x + (1 | g", "expected ')'"),
         ("y ~ x + + ", "ends too early"),
         ("y ~ x + 1 | g", "Put it in parentheses"),
-        ("y ~ x * (1 | g)", "stands where lme4 does not allow one"),
+        ("y ~ x * (1 | g)", "occurs where lme4 does not allow one"),
         ("y ~ x + 2 + (1 | g)", "2 is no model term"),
         ("y ~ x + (. | g)", "'.' stands for all other columns in the fixed part only"),
         ("y ~ spline(x) + (1 | g)", "function 'spline' is not known"),
@@ -153,7 +153,7 @@ def test_the_fixed_part_is_what_the_bars_leave() -> None:
         ("y ~ x + (1 | g + h)", "no grouping factor"),
         ("y ~ x + (0 | g)", "no columns"),
         ("y ~ x ? z + (1 | g)", "cannot read it from"),
-        ("y ~ x x + (1 | g)", "'x' stands where"),
+        ("y ~ x x + (1 | g)", "'x' occurs where"),
     ],
 )
 def test_what_is_no_formula_is_said_with_the_formula(formula: str, says: str) -> None:

@@ -84,8 +84,8 @@ def test_an_adjustment_that_does_not_apply_is_replaced_and_said(logistic: Fit) -
     interaction = cells.interaction({"cond": "pairwise", "agent": "pairwise"}, adjust="tukey")
     plain = cells.interaction({"cond": "pairwise", "agent": "pairwise"}, adjust="sidak")
     assert interaction["p"].tolist() == plain["p"].tolist()
-    assert "sidak in place of tukey" in interaction.attrs["adjustment"]
-    assert "sidak in place of dunnett" in cells.pairs("agent", adjust="dunnett").attrs["adjustment"]
+    assert "sidak instead of tukey" in interaction.attrs["adjustment"]
+    assert "sidak instead of dunnett" in cells.pairs("agent", adjust="dunnett").attrs["adjustment"]
     single = cells.pairs("cond", adjust="tukey")
     assert single.attrs["adjustment"] == "none"
     assert single["p"].tolist() == cells.pairs("cond", adjust="none")["p"].tolist()

@@ -36,7 +36,7 @@ IN_PRINT = "In print (Cao et al., 2023)"
 
 LAYOUT = ChapterLayout(Path(__file__).parent)
 PRINTED = ("GPT-4", "GPT-3.5-turbo", "text-davinci-003", "Falcon-180b", "Llama-2-70b")
-"""The five models that the paper's text speaks of."""
+"""The five models that the paper's text discusses."""
 FLAG = "†"
 Row = dict[str, Any]
 

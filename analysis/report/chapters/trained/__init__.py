@@ -155,7 +155,7 @@ def _data(family: inside.ModelFamily) -> Iterator[dict[str, Any]]:
 
 
 SHARED = ("method", "learning_rate", "warmup", "decay", "weight_decay", "clip", "asked", "validation", "seed")
-"""Settings that trainings of one study have in common."""
+"""Settings that the training runs of one study have in common."""
 
 
 def _way(trained: inside.Trained) -> dict[str, Any]:
