@@ -117,7 +117,7 @@ def _each_prompt_once(rows: pd.DataFrame, plan: Plan, told: list[str]) -> tuple[
             "the same prompt, in conditions that a prompt does not tell apart.",
         ]
         rows = _only(rows, ~again)
-    alike = [unseen(headed(group), factor) for factor in by for group in not_told_apart(rows, factor)]
+    alike = [unseen(group, factor) for factor in by for group in not_told_apart(rows, factor)]
     return rows, [*told, *alike]
 
 

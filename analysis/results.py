@@ -259,10 +259,10 @@ class Contrast:
         return SIDES[self.direction]
 
     def ends_around(self, estimate: float, se: float, df: float | None) -> tuple[float, float]:
-        """Return the interval of another estimate of this difference, with its own tail probability at either end."""
+        """Return the possible part of the interval of another estimate, with this one's tail probability at either end."""
         own, other = (np.inf if each is None else each for each in (self.df, df))
         half = (self.reach if own == other else float(stats.t.isf(stats.t.sf(self.reach, own), other))) * se
-        return estimate - half, estimate + half
+        return max(estimate - half, -self.furthest), min(estimate + half, self.furthest)
 
     @property
     def detectable(self) -> float:

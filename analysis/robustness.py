@@ -313,7 +313,7 @@ def item_sets(tables: Tables, plan: Plan, folds: int = MOST_SETS) -> dict[str, f
     study = str(tables.dictionary["study"])
     order = sorted(items, key=lambda item: stable_seed(study, "item sets", item))
     many = min(folds, len(items))
-    return {f"items {n + 1} of {many}": frozenset(order[n::many]) for n in range(many)}
+    return {f"item set {n + 1} of {many}": frozenset(order[n::many]) for n in range(many)}
 
 
 def _left_out(

@@ -325,11 +325,8 @@ def each_answer_once(rows: pd.DataFrame, by: Iterable[str]) -> pd.DataFrame:
 
 
 def unseen(group: str, factor: str) -> str:
-    """Say of a model (as a sentence begins with it) that :func:`not_told_apart` names it."""
-    return (
-        f"{group} cannot tell the conditions of {factor} apart: its prompts are the same in all of them. A lack of differences "
-        "there is not a finding."
-    )
+    """Return the sentence on a model that :func:`not_told_apart` names."""
+    return f"Model {group} received the same prompts in all conditions of {factor}: A lack of differences there is not a finding."
 
 
 def not_told_apart(rows: pd.DataFrame, factor: str) -> list[str]:

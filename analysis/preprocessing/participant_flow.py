@@ -8,8 +8,23 @@ from typing import Any
 import pandas as pd
 
 from analysis.answers import judged, not_failed
-from analysis.preprocessing.exclusions import ORDER, TimeRule
+from analysis.preprocessing.exclusions import FILLER, ORDER, TimeRule
 from analysis.readers import group_order, kinds_of
+
+RULE = " rule"
+"""How the item of a trial that asks for a rule ends, behind the name of its set."""
+STATED = "statements of rules, analyzed separately"
+
+
+def is_statement(trials: pd.DataFrame) -> pd.Series[bool]:
+    """Return which trials ask for the rule of a set of items."""
+    return trials["is_filler"].astype(bool) & trials["item_id"].astype(str).str.endswith(RULE)
+
+
+def reasons_named(trials: pd.DataFrame) -> pd.Series[str]:
+    """Return why trials are excluded in words: statements of rules are fillers too, but are not called so."""
+    named = trials["excluded_reason"].replace(FILLER, f"{FILLER} items")
+    return named.mask((trials["excluded_reason"] == FILLER) & is_statement(trials), STATED)
 
 
 def flow(trials: pd.DataFrame, readers: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
@@ -31,8 +46,9 @@ def flow(trials: pd.DataFrame, readers: Mapping[str, Mapping[str, Any]]) -> pd.D
         counts.setdefault("of these not finished", []).append(0 if done is None else begun - int(done))
     counts = {stage: some for stage, some in counts.items() if any(some) or stage == "Sessions begun"}
     count("Trials recorded", len)
-    for reason in trials["excluded_reason"].dropna().value_counts().index:
-        count(f"Left out: {reason}", lambda part, reason=reason: (part["excluded_reason"] == reason).sum())
+    named = reasons_named(trials)
+    for reason in named.value_counts().index:
+        count(f"Excluded: {reason}", lambda part, reason=reason: (named[part.index] == reason).sum())
     parts = {group: part[part["excluded_reason"].isna()] for group, part in parts.items()}
     count("Sessions analyzed", lambda part: part["session_id"].nunique())
     count("Trials analyzed", len)
@@ -49,10 +65,13 @@ def flow(trials: pd.DataFrame, readers: Mapping[str, Mapping[str, Any]]) -> pd.D
 
 def flow_steps(trials: pd.DataFrame) -> pd.DataFrame:
     """Count participants, sessions and trials that are left after each step, and say why the others went."""
-    reasons = trials["excluded_reason"]
-    present = list(reasons.dropna().value_counts().index)
-    given = [reason for reason in present if reason not in ORDER]
-    steps = [*given, *(reason for reason in ORDER if reason in present)]
+    trials = trials.assign(excluded_reason=reasons_named(trials))
+    present = list(trials["excluded_reason"].value_counts().index)
+    fillers = [reason for reason in present if reason in (f"{FILLER} items", STATED)]
+    order = [
+        reason for kept in ORDER for reason in (fillers if kept == FILLER else [kept]) if reason in present
+    ]
+    steps = [*(reason for reason in present if reason not in order), *order]
     kinds = kinds_of(trials)
     rows: list[dict[str, Any]] = []
     for group in group_order(trials):

@@ -18,6 +18,7 @@ from analysis.answers import is_valid
 from analysis.crossed_variance import EstimateLayout, estimate, sums_of_model
 from analysis.intervals import over_items, reach, share_over_items
 from analysis.preprocessing.exclusions import FILLER
+from analysis.preprocessing.participant_flow import RULE
 from analysis.readers import PARTICIPANT_KINDS, group_order
 from analysis.table_io import joined_beside
 from analysis.tables import Tables
@@ -29,8 +30,6 @@ TASKS = (
 """In the order of the paper's Tables 2 and 6."""
 MAKINGS = ("released", "fresh", "matched")
 UNANSWERED = "error"
-RULE = " rule"
-"""How the item of a trial that asks for a rule ends, behind the name of its set."""
 FEWEST_ITEMS = 10
 
 

@@ -37,9 +37,9 @@ def test_no_row_is_dropped_and_each_left_out_says_why(handover: Make) -> None:
 def test_flow_counts_add_up_in_every_column(handover: Make) -> None:
     trials = load(handover(human=3, models=("restorer",), items=8, pilot=True)).trials
     table = flow(trials, {})
-    left_out = table[table.index.str.startswith("Left out")].sum()
+    left_out = table[table.index.str.startswith("Excluded")].sum()
     assert (table.loc["Trials recorded"] - left_out == table.loc["Trials analyzed"]).all()
-    assert table.loc["Left out: pilot session", "human"] == 12
+    assert table.loc["Excluded: pilot session", "human"] == 12
     assert table.loc["Sessions begun", "human"] == 4
     assert table.loc["Sessions analyzed", "human"] == 3
 
@@ -99,7 +99,7 @@ def test_a_session_of_another_design_is_left_out_and_counted(handover: Make) -> 
     rows.loc[rows["reader"] == "P002", "design_hash"] = "d0"
     trials = load(handover(rows)).trials
     assert set(trials.loc[trials["excluded_reason"].isna(), "reader"]) == {"P001", "P003", "P004"}
-    assert flow(trials, {}).loc["Left out: session of another design", "human"] == 12
+    assert flow(trials, {}).loc["Excluded: session of another design", "human"] == 12
 
 
 def test_the_store_says_which_design_is_the_newest_versions(handover: Make) -> None:
@@ -193,6 +193,6 @@ def test_timed_sessions_count_for_times_alone_where_the_model_has_others(handove
         ("other", "alone"): 32,
     }
     assert (
-        "Left out: timed session of a reader who has others (counts for times alone)"
+        "Excluded: timed session of a reader who has others (counts for times alone)"
         in flow(trials, {}).index
     )

@@ -16,6 +16,7 @@ import numpy as np
 
 from analysis import apa
 from analysis.plan_deviations import why_no_bound
+from analysis.preprocessing.participant_flow import reasons_named
 from analysis.random_structure import MODELS_FOR_A_CLAIM
 from analysis.readers import PARTICIPANT_KINDS, is_several, named
 from analysis.report.apa_tables import ApaTable, as_percent
@@ -35,7 +36,6 @@ from analysis.report.grades import (
 )
 from analysis.report.inline import plain_text
 from analysis.report.layout import ChapterLayout
-from analysis.report.method import fillers_named
 from analysis.report.nodes import Facts, Node, Paragraph, PlannedFinding
 from analysis.report.numbering import ReportContent, Section
 from analysis.report.results import MOST_LEVELS, crowds, of_many_conditions, words_of_direction
@@ -379,8 +379,7 @@ def _sample(content: ReportContent) -> dict[str, Any]:
         names = None if is_person else sorted(set(own["reader_group"].astype(str)))
         many = int(own["reader"].nunique()) if names is None else len(names)
         readers += [{"noun": noun, "readers": many, "trials": len(own), "names": names}] if many else []
-    lost = Counter(str(reason) for reason in tables.trials["excluded_reason"].dropna())
-    fillers = fillers_named(tables.trials)
+    lost = Counter(reasons_named(tables.trials).dropna())
     failed = (used["response_status"] != "valid").groupby(used["reader_group"], observed=True).mean()
     return {
         "kinds": kinds,
@@ -392,10 +391,7 @@ def _sample(content: ReportContent) -> dict[str, Any]:
             for name, levels in tables.factors.items()
         },
         "most_told": MOST_TOLD,
-        "lost": [
-            f"{apa.counted(many, 'trial')} ({fillers if reason == 'filler' else reason})"
-            for reason, many in lost.most_common(3)
-        ],
+        "lost": [f"{apa.counted(many, 'trial')} ({reason})" for reason, many in lost.most_common(3)],
         "missing": [
             (one, failed[one])
             for one in kinds

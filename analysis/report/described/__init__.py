@@ -181,7 +181,9 @@ def figures_of(
             ("correct" if first is RECOVERED else first.name, part.stem),
             condition_figure(name, some, part.told),
         )
-    if any(cost.kind != "baseline" for _, lost, _ in panels for cost in lost):
+    if len(levels) > 2 and any(
+        cost.kind != "baseline" and cost.cost for _, lost, _ in panels for cost in lost
+    ):
         drawing = position_figure(f"cost_{part.stem}", panels, factor, levels, part.told)
         yield (panels[0][0].name, part.stem), drawing
 

@@ -19,19 +19,17 @@ from analysis import apa
 from analysis.names import in_words
 from analysis.plan import MEASURES
 from analysis.preprocessing.exclusions import keeps_right_answers_alone, time_bounds
-from analysis.preprocessing.participant_flow import flow_steps
+from analysis.preprocessing.participant_flow import flow_steps, is_statement
 from analysis.random_structure import CONDITIONS_APART, ITEMS_FOR_A_COLUMN, MOST_COLUMNS
 from analysis.readers import PARTICIPANT_KINDS
 from analysis.report.apa_tables import ApaTable
 from analysis.report.layout import ChapterLayout
 from analysis.report.references import Reference, reference, written
-from analysis.reproductions.h_test import RULE
 from analysis.results import Analysis
 from analysis.tables import Tables
 
 LAYOUT = ChapterLayout(Path(__file__).parent)
 PACKAGES = ("numpy", "scipy", "pandas", "statsmodels", "matplotlib")
-STATED = "statements of rules, analyzed separately"
 MOST_SINGLY = 3
 """Largest number of models described separately; more share one sentence."""
 _TOKENS = ("prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens")
@@ -97,20 +95,25 @@ def _participants(tables: Tables) -> dict[str, Any]:
     return {"samples": samples, "came": came, "in_range": _range} if samples else {}
 
 
-def _of_sessions(known: Mapping[str, Any]) -> dict[str, int]:
-    """Count a reader's sessions that were not finished, and its pilots."""
+def _of_sessions(known: Mapping[str, Any]) -> dict[str, Markup]:
+    """Return the sentences on a reader's sessions that were not finished, and on its pilots; empty if there are none."""
     finished = known.get("finished")
     left = int(known.get("sessions") or 0) - int(finished) if finished is not None else 0
-    return {"unfinished": max(left, 0), "pilots": int(known.get("pilot_sessions") or 0)}
+    pilots = int(known.get("pilot_sessions") or 0)
+    return {"uncounted": LAYOUT.sentences("uncounted", unfinished=max(left, 0), pilots=pilots)}
 
 
 def _excluded(tables: Tables, group: str) -> list[dict[str, Any]]:
     own = tables.trials[tables.trials["reader_group"] == group]
-    steps, names = flow_steps(own), {"attention check": "attention checks", "filler": fillers_named(own)}
+    steps = flow_steps(own)
     lost = steps[steps["step"].astype(bool) & (steps["trials_lost"] > 0)]
     known = zip(lost["why"], lost["trials_lost"], lost["readers_lost"], strict=True)
     return [
-        {"name": names.get(why, why), "trials": int(trials), "readers": int(readers)}
+        {
+            "name": why.replace("attention check", "attention checks"),
+            "trials": int(trials),
+            "readers": int(readers),
+        }
         for why, trials, readers in known
     ]
 
@@ -205,7 +208,13 @@ def _settings(known: Mapping[str, Any], own: pd.DataFrame) -> list[str]:
     told = []
     for key, value in settings.items():
         said = str(value) if not isinstance(value, bool) else "yes" if value else "no"
-        said = in_words(said) if key == "strategy" else said
+        said = (
+            in_words(said)
+            if key == "strategy"
+            else apa.count(value)
+            if isinstance(value, float) and value > 999
+            else said
+        )
         told.append(f"{said} parameters" if key == "parameters" else f"{in_words(str(key))} {said}")
     told += [f"number format {apa.listing(known['dtype'])}"] if known.get("dtype") else []
     for column in ("temperature", "context"):
@@ -255,32 +264,20 @@ def _all_imported(tables: Tables) -> bool:
 
 def _procedure(tables: Tables) -> dict[str, Any]:
     readers, told = tables.dictionary["readers"].values(), tables.dictionary.get("procedure") or {}
-    stated = tables.trials[_statements(tables.trials)]
+    stated = tables.trials[is_statement(tables.trials)]
     came = tables.dictionary.get("participants") or {}
     imported = [reader.get("kind") == "model" and _imported(reader) for reader in readers]
     return {
         "imported_trials": came["imported_trials"] if _all_imported(tables) else None,
         "only_imported_models": bool(imported) and all(imported),
         "procedure": told,
-        "screens": [in_words(str(one)) for one in told.get("screens", ())],
+        "screens": [
+            {"block": "a block of trials"}.get(one, in_words(one)) for one in told.get("screens", ())
+        ],
         "has_participants": bool(tables.trials["reader_kind"].isin(PARTICIPANT_KINDS).any()),
         # a session that was broken off has fewer
         "rules": 0 if stated.empty else int(stated.groupby("session_id").size().max()),
     }
-
-
-def _statements(trials: pd.DataFrame) -> Any:
-    """Return which trials ask for the rule of a set of items."""
-    return trials["is_filler"].astype(bool) & trials["item_id"].astype(str).str.endswith(RULE)
-
-
-def fillers_named(trials: pd.DataFrame) -> str:
-    """Name what readers saw beside the items that are compared: fillers, statements of rules, or both."""
-    fillers = trials["excluded_reason"] == "filler"
-    stated = fillers & _statements(trials)
-    if not stated.any():
-        return "filler items"
-    return STATED if stated.sum() == fillers.sum() else f"filler items and {STATED}"
 
 
 def _rating(tables: Tables) -> dict[str, Any]:
@@ -294,7 +291,7 @@ def _rating(tables: Tables) -> dict[str, Any]:
     ways = ((talked, "discussion"), (rating["decided"] - talked, "a third rater"))
     return {
         "rating": {"people": 0, "scale": None} | rating,
-        "stated": bool(_statements(tables.trials).any()),
+        "stated": bool(is_statement(tables.trials).any()),
         "whose": apa.listing(named) or "readers",
         "ways": ", ".join(f"{apa.count(number)} by {how}" for number, how in ways if number),
         "has_simulated": bool((tables.trials["reader_kind"] == "simulated").any()),

@@ -405,7 +405,8 @@ def _of_reader(found: Sequence[Contrast], analysis: Analysis, kinds: Kinds, brie
         ways=[(word, many) for word, many in words if many],
         greatest=greatest,
         smallest=smallest if differ and smallest is not greatest else None,
-        brief=lambda one: _in_brackets(one, analysis, brief),
+        is_brief=brief,
+        in_brackets=lambda one: _in_brackets(one, analysis, brief),
         **_compared(found, analysis, kinds) | {"several": is_several(found[0].groups[-1], kinds)},
     )
 
@@ -423,6 +424,6 @@ def _of_models(found: Sequence[Sequence[Contrast]], analysis: Analysis, kinds: K
         most_of=order[-1][0].groups[-1],
         many=max(len(own) for own in found),
         greatest=max((one for own in found for one in own), key=_size),
-        brief=lambda one: _in_brackets(one, analysis, brief),
+        in_brackets=lambda one: _in_brackets(one, analysis, brief),
         **_compared([own[0] for own in found], analysis, kinds),
     )

@@ -152,9 +152,6 @@ def _places(tables: Tables, found: Sequence[LetterCostMeasure], kinds: dict[str,
         why=next((measure.given.why_none for measure in found if not measure.given.has_intact), ""),
         several=several,
         curves=curves,
-        measures=[(measure, readers) for measure in found if (readers := _readers(measure, kinds))],
-        fewest=FEWEST_ITEMS,
-        kinds=kinds,
     )
     blocks += list(_maps(found))
     for by in TABLES:
@@ -186,22 +183,6 @@ def _zones(measure: LetterCostMeasure) -> pd.DataFrame:
     """Return costs at initial, internal, final and both outer letters, by kind of change."""
     table = measure.table("zone")
     return table[table["place"].isin(ZONES)]
-
-
-def _readers(
-    measure: LetterCostMeasure, kinds: dict[str, str]
-) -> list[tuple[str, list[tuple[str, list[dict[Any, Any]]]]]]:
-    """Return each reader's costs by kind of change and place."""
-    found = []
-    for group, own in _zones(measure).groupby("reader_group", sort=False):
-        by_kind = [
-            (kind, cells.sort_values("place", key=lambda places: places.map(ZONES.index)).to_dict("records"))
-            for kind in KIND_LOOKS
-            if len(cells := own[own["change"] == kind])
-        ]
-        if group in kinds:
-            found.append((str(group), by_kind))
-    return found
 
 
 def _maps(found: Sequence[LetterCostMeasure]) -> Iterator[Block]:

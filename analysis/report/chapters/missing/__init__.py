@@ -21,12 +21,11 @@ from analysis.plan import MEASURES, Plan
 from analysis.plan_runner import analyse_missingness
 from analysis.preprocessing.exclusions import sessions_against_rules, time_bounds
 from analysis.preprocessing.participant_flow import flow_steps, time_steps
-from analysis.readers import group_order, headed, in_order, marked, named
+from analysis.readers import group_order, in_order, marked, named
 from analysis.report.apa_tables import Origin
 from analysis.report.blocks import Block, Chapter, Draft, Material, ReportedFit
 from analysis.report.fit_warnings import warnings_of
 from analysis.report.layout import ChapterLayout
-from analysis.report.method import fillers_named
 from analysis.report.results import paragraphs
 from analysis.report.results.tables import contrast_table, model_table
 from analysis.report.results.together import Together
@@ -61,8 +60,7 @@ def write(material: Material) -> Chapter | None:
 
 def _exclusions(tables: Tables) -> list[Block]:
     trials, exclude = tables.trials, tables.dictionary["exclude"]
-    steps = flow_steps(trials)
-    timed = {"": steps}
+    timed = {"": flow_steps(trials)}
     for measure in MEASURES.values():
         if measure.logged:
             table = time_steps(trials, measure.name, time_bounds(exclude, measure.name))
@@ -79,9 +77,6 @@ def _exclusions(tables: Tables) -> list[Block]:
         why_no_rules = error.message
     return LAYOUT.blocks(
         "exclusions",
-        steps=[
-            _step(str(group), own, fillers_named(trials)) for group, own in steps.groupby("group", sort=False)
-        ],
         flow=LAYOUT.table("exclusion_flow", rows) if (rows := list(_flow_rows(timed))) else None,
         flagged=int(flagged["session_id"].nunique()),
         reasons=[f"{why}: {apa.count(count)}" for why, count in reasons.items()],
@@ -89,16 +84,6 @@ def _exclusions(tables: Tables) -> list[Block]:
         why_no_rules=why_no_rules,
         has_no_rules=not exclude.get("sessions"),
     )
-
-
-def _step(group: str, own: pd.DataFrame, fillers: str) -> dict[str, Any]:
-    """Return how many of a reader's trials are analysed, and why others were lost."""
-    recorded, left = int(own["trials"].iloc[0]), int(own["trials"].iloc[-1])
-    lost = own[(own["step"] > 0) & (own["trials_lost"] > 0)]
-    reasons = lost["why"].replace("filler", fillers)
-    why = [f"{apa.count(n)} ({reason})" for n, reason in zip(lost["trials_lost"], reasons, strict=True)]
-    share = apa.percent(left / recorded) if recorded else apa.MISSING
-    return {"group": headed(group), "recorded": recorded, "left": left, "share": share, "why": why}
 
 
 def _flow_rows(timed: dict[str, pd.DataFrame]) -> Iterator[dict[Any, Any]]:

@@ -69,7 +69,7 @@ def _of_classes(classes: detection.Classes, stem: str, material: Material) -> Dr
         if blind:
             # one answer under the name of each level is no answer to each of them
             told = replace(told, trials=told.trials[~told.trials[detection.GROUP].isin(blind)])
-            said = " ".join(unseen(headed(group), factor) for group in blind)
+            said = " ".join(unseen(group, factor) for group in blind)
             draft.blocks.append(LAYOUT.sentences("blind", said=said, factor=factor, blind=blind))
         if told.trials.empty:
             continue
