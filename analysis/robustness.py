@@ -89,7 +89,8 @@ class CheckForm:
     def judged(self, planned: Contrast, alpha: float) -> CheckOutcome | None:
         """Compare it with a planned contrast, whose adjustment its interval takes; None where it has no interval."""
         low, high = planned.ends_around(self.estimate, self.se, self.df)
-        if not np.isfinite([self.estimate, low, high]).all():
+        is_bare = apa.without_width(low, high) and not planned.is_constant  # too few clusters, for example
+        if is_bare or not np.isfinite([self.estimate, low, high]).all():
             return None
         outcome = outcome_of(planned, alpha, self.estimate, low, high)
         estimate, low, high = _in_unit((self.estimate, low, high), self.scale)

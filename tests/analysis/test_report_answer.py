@@ -36,6 +36,7 @@ from analysis.robustness import (
     SAME,
     SCALE,
     CheckedContrast,
+    CheckForm,
     CheckOutcome,
     Matrix,
 )
@@ -142,6 +143,13 @@ def test_a_failing_check_changes_the_headline_and_is_named_below(content: Report
     assert found.grade == "Fragile" and plain_text(found.text).startswith("Perhaps:")
     assert found.support == "1 of 2 checks agree; the difference is weaker in 1 of 2 (log odds)"
     assert "1 of 2 checks agree" in limits(given)["Robustness"]
+
+
+def test_a_check_has_only_possible_values_and_counts_only_with_an_interval(content: ReportContent) -> None:
+    contrast = replace(checked(content, {SCALE: "same"}).contrast, furthest=100.0, reach=2.0, df=None)
+    found = CheckForm("", -60.0, 30.0).judged(contrast, 0.05)
+    assert found is not None and (found.low, found.high) == (-100.0, 0.0)
+    assert CheckForm("one participant", -10.0, 0.0).judged(contrast, 0.05) is None
 
 
 def test_an_open_answer_says_what_cannot_be_concluded_and_what_could_have_been_detected(

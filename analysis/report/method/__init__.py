@@ -110,7 +110,7 @@ def _excluded(tables: Tables, group: str) -> list[dict[str, Any]]:
     known = zip(lost["why"], lost["trials_lost"], lost["readers_lost"], strict=True)
     return [
         {
-            "name": why.replace("attention check", "attention checks"),
+            "name": {"attention check": "attention checks"}.get(why, why),
             "trials": int(trials),
             "readers": int(readers),
         }
