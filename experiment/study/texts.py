@@ -17,7 +17,7 @@ from markdown_it.token import Token
 
 from stimuli.errors import UserError
 
-PLACEHOLDER = re.compile(r"\[FILL IN\b[^\]]*\]?")
+PLACEHOLDER = re.compile(r"\[FILL\s+IN\b[^\]]*\]?")
 SCREEN_HEADINGS = 2
 """Levels that the page itself uses: the study's title and the screen's; a text's highest heading comes right below."""
 

@@ -55,6 +55,7 @@ def test_every_template_s_form_has_the_nine_elements_with_their_placeholders(tem
         assert all(words.strip() in plain for words in fixed)
         named = re.findall(r"\[FILL IN[^\]]*\]", one["minimum"])
         assert bool(named) == (one["element"] in FILLED) and all(words in missing for words in named)
+    assert plain.count("[FILL IN") == len(form.placeholders)
     assert "{" not in plain and "anonym" not in plain.lower()
 
 
