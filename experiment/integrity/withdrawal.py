@@ -291,7 +291,7 @@ def scope_of(
     if any((parent / ".git").exists() for parent in (folder.resolve(), *folder.resolve().parents)):
         beyond.append("the Git history that holds this folder, and its clones, if data were ever committed")
     beyond += [
-        "copies that anyone made by hand: exports, reports, mails, backups of the whole computer",
+        "copies that anyone made by hand: exports, reports, e-mails, backups of the whole computer",
         "records of the recruitment platform itself",
     ]
     return Scope(

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlsplit
 
-from flask import Flask, Request, Response, abort, jsonify, render_template, request
+from flask import Flask, Request, Response, abort, jsonify, render_template, request, url_for
 from flask.sessions import SecureCookieSession, SecureCookieSessionInterface, SessionMixin
 from markupsafe import Markup
 from werkzeug.exceptions import HTTPException
@@ -37,9 +37,18 @@ from experiment.people.server_state import make_site, this_site
 from experiment.people.service import PeopleSettings, StudyService, service_for
 from experiment.store import Store, StoreError
 from experiment.study import Study
+from stimuli.audit.findings import counted
 from stimuli.errors import UserError
 
 FOR_EXPERIMENTERS = frozenset({admin.name, lab_pages.name})
+REFUSALS = {
+    400: ("This was not done", "Please go back and try again."),
+    403: ("Not allowed", "Your account may not do this."),
+    404: ("Page not found", "There is nothing at this address. It may have been erased."),
+    405: ("This was not done", "This address takes no such request."),
+    413: ("The file is too large", "A file may have at most 20 MB."),
+}
+"""Heading and text of pages that refuse something to an experimenter, where nothing more is known."""
 TAKEN_NAMES = frozenset({"admin", "api", "assets", "health", "static"}) | PAGE_NAMES
 
 
@@ -67,7 +76,7 @@ def create_app(services: Mapping[str, StudyService], *, config: PeopleSettings) 
     app.register_blueprint(lab_pages)
     app.register_blueprint(stations)
     app.register_blueprint(pages)
-    app.jinja_env.filters["moment"] = _moment
+    app.jinja_env.filters.update(moment=_moment, counted=counted)
     app.jinja_env.globals["asset_version"] = lambda name: digest(ASSETS / name)
     refuse_other_origins(app, config)
     app.add_url_rule("/health", "health", _health)
@@ -127,7 +136,10 @@ def _tell_errors(app: Flask) -> None:
             rule = "the body has at most 256 KB" if status == 413 else str(error.description or error.name)
             return _problem(Problem(status, error.name, rule=rule))
         if request.blueprint in FOR_EXPERIMENTERS:
-            return _page(error.name, str(error.description)), status
+            heading, text = REFUSALS.get(status, (error.name, error.description))
+            is_own = error.description != type(error).description
+            words = str(error.description if is_own else text)
+            return _page(heading, words, back=url_for("admin.show")), status
         return _participants_page("not_here" if status == 404 else "error"), status
 
 

@@ -190,7 +190,7 @@ def _only_our_forms() -> None:
     if takes_a_file():
         request.max_content_length = LARGEST_UPLOAD
     if request.method == "POST" and request.endpoint not in TOLD_ON_THE_FORM and not is_our_form():
-        abort(400, "The form was too old. Please go back, reload the page and try again.")
+        abort(400, "The form has expired. Please go back, reload the page and try again.")
 
 
 @admin.app_context_processor
@@ -208,7 +208,7 @@ def note(action: str, *, study: str | None = None, by: str | None = None, **rest
 
 
 BROWSER_COOKIE = "wrods_browser"
-TOO_OLD = "The page was too old. Please try again."
+TOO_OLD = "The page has expired. Please try again."
 Page = AnyResponse | tuple[str, int]
 
 

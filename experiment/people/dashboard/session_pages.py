@@ -267,7 +267,7 @@ def withdraw_session(study: str, key: str) -> AnyResponse:
     service = service_of(study)
     row = session_of(service, key)
     if request.form.get("typed", "").strip() != row["reader"]:
-        abort(400, f"Nothing was erased: type {row['reader']} to go on.")
+        abort(400, f"Nothing was erased: type {row['reader']} to continue.")
     ids = [one.session_id for one in _found(service, row)]
     _, scrubbed = withdraw(service.store, study, _folder(service), ids, actor=actor())
     for session_id in ids:

@@ -552,6 +552,8 @@ class _Judge:
         """Judge a session that no submission names."""
         is_under_way = row["state"] == "started"
         reasons = ["perhaps still under way"] if is_under_way else []
+        if row["held_reason"]:
+            reasons.append(f"held for review: {row['held_reason']}")
         verdict: Verdict = "review" if row["state"] == "finished" else "settled"
         return self._line(None, row, self._expected(row), verdict, ["data_without_submission"], reasons, ())
 

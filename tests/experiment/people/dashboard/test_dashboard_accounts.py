@@ -105,7 +105,7 @@ def test_a_stale_form_asks_again_and_then_works(site, people):
     visitor = Visitor(site.app.test_client())
     told = visitor.client.post("/admin/login", data={"csrf": "old", "name": "ada", "password": people["ada"]})
     assert told.status_code == 400
-    assert "too old" in told.text and 'value="ada"' in told.text
+    assert "expired" in told.text and 'value="ada"' in told.text
     assert visitor.post("/admin/login", name="ada", password=people["ada"]).status_code == 302
 
 

@@ -265,7 +265,7 @@ def test_a_withdrawn_participant_is_asked_for_twice_and_then_gone(site, visit):
     person.answer(0)
     owner = visit("ada")
     asked = words_of(owner.get(page(person, "withdrawal")).text)
-    assert "17: 1 trials" in asked and "Not erased" in asked
+    assert "17: 1 trial," in asked and "Not erased" in asked
     assert owner.post(page(person, "withdrawal"), typed="18").status_code == 400
     assert owner.post(page(person, "withdrawal"), typed="17").status_code == 302
     with site.store.read() as connection:

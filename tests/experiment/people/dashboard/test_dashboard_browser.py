@@ -68,6 +68,25 @@ def test_axe_finds_nothing_on_any_page(rated, enter, scheme):
     assert violations(page) == []
 
 
+def test_pages_fit_a_phone(rated: Any, enter: Callable[..., Any]) -> None:
+    page = enter(rated)
+    page.get_by_text("Up to date").wait_for()
+    key = page.locator("tbody th a").first.get_attribute("href")
+    page.set_viewport_size({"width": 390, "height": 844})
+    study = (f"/admin/small/{name}" for name in ("flags", "audit", "rating"))
+    for path in (key, f"{key}/withdrawal", *study, "/admin/signed-in", "/admin/"):
+        page.goto(f"http://127.0.0.1:{rated.port}{path}")
+        page.locator(".panel:visible").first.wait_for()
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), path
+        widths = page.locator(".panel").evaluate_all("panels => panels.map(panel => panel.offsetWidth)")
+        assert min(widths) > 300, path
+    person = rated.begin()
+    page.goto(f"http://127.0.0.1:{rated.port}/admin/small/sessions/{person.session_id[:12]}")
+    page.get_by_role("button", name="Make a link").click()
+    page.get_by_text("resume=").wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+
+
 @pytest.mark.full
 def test_the_live_page_follows_what_happens_without_reloading(site, enter):
     page = enter(site)
