@@ -142,8 +142,9 @@ def open_session(
         earlier = [row for row in theirs if not row["is_pilot"]]
         unfinished = next((row for row in earlier if row["state"] == "started"), None)
         ended = next((row for row in earlier if row["state"] not in ("started", *BEGIN_ANEW)), None)
-        is_theirs = arrival.is_shown or arrival.is_signed or bool(invited)
-        if (ended is not None or unfinished is not None) and not is_theirs:
+        # a personal link shows whose its own session is, and no other
+        own = {row["session_id"] for row in (earlier if arrival.is_shown or arrival.is_signed else invited)}
+        if any(row["state"] not in BEGIN_ANEW and row["session_id"] not in own for row in earlier):
             # nobody else is told how it stands with the session
             raise Problem(
                 403,

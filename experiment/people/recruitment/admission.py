@@ -222,11 +222,17 @@ def _renamed(platform: Platform, given: Mapping[str, str]) -> dict[str, str]:
 def link_refusal(
     service: StudyService, given: Mapping[str, str], *, standing: Standing = "absent"
 ) -> EntryRefusal | None:
-    """Judge a link by itself: all that the study's platform adds must be there, and its signature where one is needed."""
+    """Judge a link by itself: all that the study's platform adds must be there, and its signature where one is needed.
+
+    A personal link needs nothing beside it, and vouches for no id that is there nevertheless.
+    """
     platform = platform_of(service)
-    if platform is None or given.get(INVITATION):
+    if platform is None:
         return None
     parameters = _renamed(platform, given)
+    named = (platform.identity, None if platform.signing is None else platform.signing.identity)
+    if given.get(INVITATION) and not any(parameters.get(name or "") for name in named):
+        return None
     if any(parameters.get(name) == value for name, value in platform.preview.items()):
         return _refusal(service, "preview", platform=platform.name)
     unreplaced = next(

@@ -191,6 +191,23 @@ def test_a_personal_link_begins_one_session_and_resumes_it(recruiting):
     assert another.session_id != first.session_id
 
 
+@pytest.mark.parametrize("signed_links", [None, "required"])
+def test_a_personal_link_vouches_for_no_platform_id_beside_it(recruiting, prolific, signed_links):
+    site = recruiting("prolific", **({} if signed_links is None else {"signed_links": signed_links}))
+    passes = site.app.extensions["wrods"].passes
+    (made,) = invited(site, ["mallory"])
+    link = {"invitation": made.link.partition("invitation=")[2]}
+    mine = site.begin(platform=link)
+    victim = site.begin(platform=prolific, **{"pass": passes.make("small", "arrival", **prolific)})
+    told = site.opening(platform=link | prolific)
+    assert told.status == 403, told.text
+    assert "token" not in told.body
+    assert site.begin(platform=link).session_id == mine.session_id != victim.session_id
+    if signed_links:
+        free = prolific | {"PROLIFIC_PID": prolific_id("somebody else")}
+        assert site.opening(platform=link | free).body["rule"] == "unsigned"
+
+
 def test_only_digests_of_personal_links_are_stored_and_names_stay_with_the_invitation(recruiting):
     site = recruiting("link", {})
     (made,) = invited(site, ["ada@example.org"])
