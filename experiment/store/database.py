@@ -127,6 +127,12 @@ def address_of(target: Path | str) -> URL:
         path = path / SQLITE_FILE
     elif path.suffix not in (".db", ".sqlite") or not path.parent.is_dir():
         raise UserError(f"there is no study folder {path}", mend="Give the folder that holds study.yaml.")
+    if path.is_symlink() and not path.exists():
+        raise UserError(
+            f"{path} is a link to {path.readlink()}, which is not there",
+            mend="Attach the disk, or remove the link.",
+            exit_code=1,
+        )
     return URL.create("sqlite", database=str(path.resolve()))
 
 

@@ -268,10 +268,11 @@ def _check(
         known = list(connection.scalars(select(versions.c.study).distinct()))
         known += list(connection.scalars(select(sessions.c.study).distinct()))
         here = set(connection.scalars(select(sessions.c.session_id))) & set(gone)
-    if known and study not in known:
-        raise UserError(
-            f"the backup is of {', '.join(sorted(set(known)))}, not of {study}", mend="Choose another file."
+    if study not in known:
+        what = (
+            f"the backup is of {', '.join(sorted(set(known)))}, not" if known else f"{backup} holds nothing"
         )
+        raise UserError(f"{what} of {study}", mend="Choose another file.")
 
     def bring_up_to_date(connection: Connection) -> None:
         erase_sessions(connection, gone, actor=actor)

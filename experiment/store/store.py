@@ -60,6 +60,8 @@ DAMAGED = ("SQLITE_NOTADB", "SQLITE_CORRUPT")
 WITHIN_S = 5.0
 """How long a check may delay opening a store: several gigabytes from a fast disk, a few hundred megabytes from a slow one."""
 
+SMALLEST_PAGE = 512
+
 T = TypeVar("T")
 
 
@@ -75,12 +77,17 @@ def check_file(file: Path, *, within_s: float | None = WITHIN_S) -> bool:
         if any(_has_sessions(kept.file) for kept in _copies(file)):
             raise damaged(file, "")
         return True
-    if file.stat().st_size == 0 and _copies(file):
+    if _is_empty(file) and _copies(file):
         raise damaged(file, "the file is empty")
     fault, is_finished = _quick_check(file, within_s)
     if fault is not None:
         raise damaged(file, fault)
     return is_finished
+
+
+def _is_empty(file: Path) -> bool:
+    """Return whether a file is smaller than the smallest page, which SQLite takes for a sound new database."""
+    return file.stat().st_size < SMALLEST_PAGE
 
 
 def _quick_check(file: Path, within_s: float | None) -> tuple[str | None, bool]:
@@ -106,7 +113,7 @@ def damaged(file: Path, fault: str) -> DamagedStore:
     copies = _copies(file)
     unsound = 0
     for kept in reversed(copies):
-        if _quick_check(kept.file, None) == (None, True):
+        if not _is_empty(kept.file) and _quick_check(kept.file, None) == (None, True):
             break
         unsound += 1
     else:

@@ -96,10 +96,13 @@ def test_the_command_that_is_named_brings_the_newest_sound_backup_back(make_stud
     oldest, middle, newest = backups_of(study, 3)
     damage(newest)
     (study.folder / "backups" / "study-auto-20261121T130000Z.db").write_bytes(b"cut off")
+    # SQLite takes both for new databases
+    for hour, cut in ((14, b""), (15, b"x")):
+        (study.folder / "backups" / f"study-auto-20261121T{hour}0000Z.db").write_bytes(cut)
     damage(study.folder / "study.db")
     said = wrods("status", study.folder).output
     assert f"The newest sound backup is {middle.name}, made on 21 November 2026 at 11:00 UTC" in said
-    assert "2 newer backups are damaged" in said and oldest.name not in said
+    assert "4 newer backups are damaged" in said and oldest.name not in said
     named = re.search(r"wrods (restore .*)", said)
     assert named is not None
     assert wrods(*shlex.split(named[1]), "--yes").exit_code == 0
@@ -117,14 +120,36 @@ def test_where_no_backup_is_sound_the_message_says_so(make_study):
     assert "holds no sound backup" in said and f"wrods restore {study.folder} FILE" in said
 
 
-def test_a_database_cut_to_nothing_is_not_taken_for_a_new_one(make_study):
+def test_an_empty_file_is_no_backup(make_study):
+    study = make_study()
+    backups_of(study, 1)
+    empty = study.folder / "empty.db"
+    empty.write_bytes(b"")
+    done = wrods("restore", study.folder, empty, "--yes")
+    assert done.exit_code and f"holds nothing of {study.id}" in done.output
+    with open_store(study.folder) as store, store.read() as connection:
+        assert connection.exec_driver_sql("SELECT count(*) FROM sessions").scalar_one() == 1
+
+
+@pytest.mark.parametrize("command", [one for one in COMMANDS if one[0] in ("run", "serve")], ids=" ".join)
+def test_a_database_on_a_disk_that_is_not_attached_is_not_begun_anew(make_study, tmp_path, command):
+    study = make_study()
+    elsewhere = tmp_path / "disk" / "study.db"
+    (study.folder / "study.db").symlink_to(elsewhere)
+    done = wrods(command[0], study.folder, *command[1:])
+    assert done.exit_code == 1 and "which is not there" in done.output
+    assert not elsewhere.parent.exists()
+
+
+@pytest.mark.parametrize("cut", [b"", b"x"])
+def test_a_database_cut_to_nothing_is_not_taken_for_a_new_one(make_study, cut):
     study = make_study()
     backups_of(study, 1)
     file = study.folder / "study.db"
-    file.write_bytes(b"")
+    file.write_bytes(cut)
     with pytest.raises(DamagedStore, match="the file is empty"):
         open_store(study.folder)
-    assert file.stat().st_size == 0
+    assert file.read_bytes() == cut
     shutil.rmtree(study.folder / "backups")
     open_store(study.folder).close()
 
