@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import pytest
 
@@ -135,6 +136,26 @@ def test_who_cannot_widen_the_window_reads_smaller_text_and_it_is_recorded(serve
     assert [one["fits"] for one in told] == [False], "asked once for one width"
     assert sum(event["kind"] == "text_scaled" for event in server.events) == 2
     assert [region["line"] for region in server.trials[1, 1]["regions"]] == [0] * 7
+
+
+def test_words_whose_letters_and_dashes_differ_in_width_fit_a_narrow_window(serve, new_page):
+    line = "となりのひと は 庭で じてんしゃ を なおした。"
+    server = serve(plan(block([moving(0, [line])]), language="ja"))
+    page = new_page()
+    page.set_viewport_size({"width": 700, "height": 600})
+    page.goto(server.address)
+    for leave in ("smaller", "wider"):
+        page.locator("button.main").click()
+        page.locator("button.quiet").wait_for()
+        if leave == "smaller":
+            page.locator("button.quiet").click()
+        else:
+            needed = int(re.search(r"\d{3,}", page.locator(".page").inner_text())[0])
+            page.set_viewport_size({"width": needed, "height": 600})
+        trial_shown(page, "read")
+        page.keyboard.press("Space")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), leave
+        page.reload()
 
 
 def test_who_leaves_full_screen_is_asked_back_before_the_next_trial(serve, new_page):

@@ -187,6 +187,7 @@ def test_missing_and_impossible_answers_are_marked_and_mended(serve, new_page):
     page.locator("#wrods-question-0").fill("13")
     page.get_by_text("secondary").click()
     page.get_by_text("Please enter a number").wait_for(state="hidden")
+    page.locator(".questions > .problem").wait_for(state="hidden")
     page.locator("#wrods-question-2").press("Enter")
     answer_and_finish(page, server)
     assert server.answers["questions-1"] == {"age": 13, "school": "secondary", "book": None}

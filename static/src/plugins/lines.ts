@@ -29,16 +29,6 @@ export function fitLines(root: ParentNode): void {
   }
 }
 
-/** Whether lines fit a part of the page at their full size, and the width of the window in which they do, CSS pixels. */
-export function roomFor(lines: readonly string[], language: string, place: HTMLElement): { needed: number; fits: boolean } {
-  const text = blankLines(language, lines.join("\n"));
-  text.style.cssText = "position: absolute; visibility: hidden";
-  place.append(text);
-  const missing = Math.ceil(text.getBoundingClientRect().width) - place.clientWidth;
-  text.remove();
-  return { needed: innerWidth + missing, fits: missing <= 0 };
-}
-
 /** The smallest scale to which a text in this part of the page was brought; null where all stand in full size. */
 export function smallestScale(root: ParentNode): number | null {
   const scales = [...root.querySelectorAll<HTMLElement>(".stimulus[data-scale]")].map((text) => Number(text.dataset["scale"]));

@@ -75,9 +75,10 @@ export class MovingWindow {
     const open = widths();
     this.places.forEach((place, index) => (place.textContent = this.covers[index]!));
     if (open.every((width, index) => Math.abs(width - covered[index]!) < 1)) return;
+    const size = parseFloat(getComputedStyle(this.element).fontSize);
     this.places.forEach((place, index) => {
       place.classList.add("steady");
-      place.style.width = `${Math.max(open[index]!, covered[index]!)}px`;
+      place.style.width = `${Math.max(open[index]!, covered[index]!) / size}em`; // shrinks with the text
     });
   }
 
@@ -117,6 +118,17 @@ export class MovingWindow {
     const { top, bottom } = next.getBoundingClientRect();
     if (top < 0 || bottom > window.innerHeight) next.scrollIntoView({ block: "center" });
   }
+}
+
+/** Whether lines fit a part of the page at their full size, and the width of the window in which they do, CSS pixels. */
+export function roomFor(lines: readonly string[], language: string, place: HTMLElement): { needed: number; fits: boolean } {
+  const moving = new MovingWindow(lines, language);
+  moving.element.style.cssText = "position: absolute; visibility: hidden";
+  place.append(moving.element);
+  moving.keepPlaces();
+  const missing = Math.ceil(moving.element.getBoundingClientRect().width) - place.clientWidth;
+  moving.element.remove();
+  return { needed: innerWidth + missing, fits: missing <= 0 };
 }
 
 /** Whether the first letter with a direction runs from right to left, as `dir=auto` finds it. */

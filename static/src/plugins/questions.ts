@@ -47,10 +47,14 @@ export class QuestionsPlugin implements JsPsychPlugin<Info> {
     const extra = element("div", { class: "questions" }, ...fields.map((field) => field.element), summary);
     const mayLeave = (): boolean => {
       const wrong = fields.filter((field) => !field.check());
+      summary.classList.remove("mended");
       summary.textContent = wrong.length > 0 ? messages.look_again : "";
       wrong[0]?.first.focus();
       return wrong.length === 0;
     };
+    extra.addEventListener("change", () => {
+      summary.classList.toggle("mended", !extra.querySelector(".question .problem:not(.mended, :empty)"));
+    });
     extra.addEventListener("keydown", (event) => {
       const isText = event.target instanceof HTMLInputElement && event.target.type === "text";
       if (event.key !== "Enter" || !isText || event.isComposing) return;

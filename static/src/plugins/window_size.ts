@@ -4,7 +4,7 @@ import { type JsPsych, type JsPsychPlugin, ParameterType, type TrialType } from 
 import { version } from "../../package.json";
 import { fill, type Messages } from "../messages";
 import { showPage } from "../page";
-import { roomFor } from "./lines";
+import { roomFor } from "./moving_window";
 import { pageParameters } from "./parameters";
 
 const info = <const>{

@@ -1,7 +1,7 @@
 /** What is set right before a trial: full screen that the reader left, and a window in which a moving window's lines fit. */
 
 import { type FullScreenData, FullScreenPlugin } from "../plugins/full_screen";
-import { roomFor } from "../plugins/lines";
+import { roomFor } from "../plugins/moving_window";
 import { type WindowSizeData, WindowSizePlugin } from "../plugins/window_size";
 import { type Plan, trialsOf } from "./plan";
 import type { Conduct, Node } from "./session";
