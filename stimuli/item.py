@@ -79,49 +79,24 @@ class Provenance(TypedDict):
 
 @dataclass(frozen=True)
 class Item:
-    """One item in one condition.
+    """One item in one condition."""
 
-    Parameters
-    ----------
-    item_id : str
-        Names the item; the same on every line that shows it in another condition.
-    set_name : str
-        The materials that it belongs to (``set`` in the file).
-    role : {"test", "practice", "exemplar", "filler", "attention_check"}
-        What the item is for.
-    condition : mapping of str to str
-        Level by factor.
-    shown, intact : mapping of str to str
-        Text by field; ``intact`` holds the fields that conditions change.
-    choices : sequence of str or None
-        Answers to choose from; None for typed answers.
-    answer : str or None
-        Canonical answer: a choice or class, the intact text for recovery, None where nothing is asked.
-    changes : sequence of ChangeRecord
-        Changed words in reading order.
-    left_intact : sequence of LeftIntactRecord
-        Words that were meant to change and could not.
-    covariates : mapping
-        Numbers (or null) that describe the item.
-    provenance : Provenance
-        Source, operation and seed.
-    key : mapping
-        What scoring needs beside the answer and no participant ever sees: ``answers`` (others that count as right),
-        ``rationale`` (a worked solution), ``tests`` (code that must pass), ``target_language`` …
-    """
-
-    item_id: str
-    set_name: str
-    role: Role
-    condition: Mapping[str, str]
-    shown: Mapping[str, str]
+    item_id: str  # names the item; the same on every line that shows it in another condition
+    set_name: str  # the materials that it belongs to (``set`` in the file)
+    role: Role  # what the item is for
+    condition: Mapping[str, str]  # level by factor
+    shown: Mapping[str, str]  # text by field; ``intact`` holds the fields that conditions change
     intact: Mapping[str, str]
-    choices: Sequence[str] | None
+    choices: Sequence[str] | None  # answers to choose from; None for typed answers
+    # canonical answer: a choice or class, the intact text for recovery, None where nothing is asked
     answer: str | None
-    provenance: Provenance
-    changes: Sequence[ChangeRecord] = ()
-    left_intact: Sequence[LeftIntactRecord] = ()
+    provenance: Provenance  # source, operation and seed
+    changes: Sequence[ChangeRecord] = ()  # changed words in reading order
+    left_intact: Sequence[LeftIntactRecord] = ()  # words that were meant to change and could not
+    # numbers (or null) that describe the item
     covariates: Mapping[str, float | str | None] = field(default_factory=dict)
+    # what scoring needs beside the answer and no participant ever sees: ``answers`` (others that count as
+    # right), ``rationale`` (a worked solution), ``tests`` (code that must pass), ``target_language`` …
     key: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:

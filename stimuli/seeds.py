@@ -29,13 +29,7 @@ _WEYL = 0x9E3779B97F4A7C15
 
 
 def stable_seed(*parts: Part) -> int:
-    """Hash named parts to a 64-bit seed that is the same on every machine and in every process.
-
-    Parameters
-    ----------
-    *parts : str, int, float or None
-        What the draw belongs to, from wide to narrow: study seed, purpose, item, session, replicate.
-    """
+    """Hash the parts that a draw belongs to, from wide to narrow, to a 64-bit seed that is the same on every machine."""
     return int.from_bytes(hashlib.sha256(_as_bytes(_written(parts))).digest()[:8], "big")
 
 

@@ -17,51 +17,24 @@ NOTHING: Mapping[str, float | str | None] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class Record:
-    """One record of a corpus: texts by field and what is asked about them.
+    """One record of a corpus: texts by field and what is asked about them."""
 
-    Parameters
-    ----------
-    record_id : str
-        Names the record within its corpus and split; the same in every load.
-    corpus : str
-        Name in the registry, such as ``dream``.
-    split : str or None
-        Part of the corpus, where it has parts.
-    licence : str or None
-        Licence of the corpus, None where none is stated.
-    texts : mapping of str to str
-        Texts by field, such as ``{"dialogue": …, "question": …}``.
-    choices : tuple of str or None
-        Texts of the options, without letters; None where the answer is open.
-    answer : str or None
-        Text of the right choice, a number, a phrase or code; None where the record is not labelled.
-    answers : tuple of str
-        Others that count as right.
-    rationale : str or None
-        Worked solution.
-    tests : tuple of str
-        Assertions that a program has to pass.
-    setup : str or None
-        Code that runs before the tests.
-    extra : mapping of str to float, str or None
-        What else is known (category, concept); becomes covariates of items.
-    file, line : str, int
-        Where the record stands; line 0 where a file has no lines of its own.
-    """
-
-    record_id: str
-    corpus: str
-    split: str | None
-    licence: str | None
-    texts: Mapping[str, str]
+    record_id: str  # names the record within its corpus and split; the same in every load
+    corpus: str  # name in the registry, such as ``dream``
+    split: str | None  # part of the corpus, where it has parts
+    licence: str | None  # licence of the corpus, None where none is stated
+    texts: Mapping[str, str]  # texts by field, such as ``{"dialogue": …, "question": …}``
+    # texts of the options, without letters; None where the answer is open
     choices: tuple[str, ...] | None
+    # text of the right choice, a number, a phrase or code; None where the record is not labelled
     answer: str | None
-    answers: tuple[str, ...] = ()
-    rationale: str | None = None
-    tests: tuple[str, ...] = ()
-    setup: str | None = None
+    answers: tuple[str, ...] = ()  # others that count as right
+    rationale: str | None = None  # worked solution
+    tests: tuple[str, ...] = ()  # assertions that a program has to pass
+    setup: str | None = None  # code that runs before the tests
+    # what else is known (category, concept); becomes covariates of items
     extra: Mapping[str, float | str | None] = field(default_factory=lambda: NOTHING)
-    file: str = ""
+    file: str = ""  # where the record stands; line 0 where a file has no lines of its own
     line: int = 0
 
 
@@ -88,23 +61,14 @@ class Loaded:
 
 @dataclass(frozen=True)
 class CorpusSplit:
-    """Files of a corpus that belong to one split.
+    """Files of a corpus that belong to one split."""
 
-    Parameters
-    ----------
-    split : str or None
-        Name of the split; None where the file does not tell, so that records or the user do.
-    names : tuple of str
-        Patterns of file names.
-    many : bool
-        Whether several files make up the part; otherwise two files are an error, never a pool.
-    left_out : str, optional
-        Why the part is loaded from a folder only when its split is asked for, in words for the user.
-    """
-
+    # name of the split; None where the file does not tell, so that records or the user do
     split: str | None
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # patterns of file names
+    # whether several files make up the part; otherwise two files are an error, never a pool
     many: bool = False
+    # why the part is loaded from a folder only when its split is asked for, in words for the user
     left_out: str | None = None
 
     def holds(self, file: Path) -> bool:
@@ -114,75 +78,39 @@ class CorpusSplit:
 
 @dataclass(frozen=True)
 class Hub:
-    """Where the Hugging Face hub has a corpus, and how its columns become raw records of the original form.
+    """Where the Hugging Face hub has a corpus, and how its columns become raw records of the original form."""
 
-    Parameters
-    ----------
-    repository : str
-        Owner and name, such as ``openai/gsm8k``.
-    configuration : str, optional
-        Configuration that is taken where the user names none.
-    splits : mapping of str to str
-        The hub's split by ours, where names differ.
-    original : callable
-        Rows of the hub → raw records as the corpus's own files have them.
-    """
-
-    repository: str
-    configuration: str | None = None
-    splits: Mapping[str, str] = field(default_factory=dict)
+    repository: str  # owner and name, such as ``openai/gsm8k``
+    configuration: str | None = None  # configuration that is taken where the user names none
+    splits: Mapping[str, str] = field(default_factory=dict)  # the hub's split by ours, where names differ
+    # rows of the hub → raw records as the corpus's own files have them
     original: Callable[[Iterable[RawRecord]], Iterable[RawRecord]] = iter
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """A corpus that wrods can read; others add theirs by the entry-point group ``wrods.corpora``.
+    """A corpus that wrods can read; others add theirs by the entry-point group ``wrods.corpora``."""
 
-    Parameters
-    ----------
-    name : str
-        Name in the study file, such as ``dream``.
-    title, citation : str
-        Name in prose, and the publication.
-    licence : str or None
-        As stated by the corpus; None where none is stated.
-    fields : tuple of str
-        Text fields of a record.
-    reading_field : str
-        The field that is scrambled where the study names none.
-    parts : tuple of Part
-        Its files, the first fitting part counts.
-    read : callable
-        (raw record, place) → records; raises UserError (from ``place.fault``) for a broken one.
-    rows : callable
-        File → line and raw record, or the error of a broken one; JSONL and JSON lists by default.
-    hub : Hub, optional
-        Where the hub has it.
-    notice : str, optional
-        What the licence asks of who uses the corpus; a build prints it.
-    selections : mapping of str to callable
-        Published selections by name: (records, files) → records in the published order.
-    same : tuple of str
-        Names of ``extra`` entries that tell the same record in two versions, beside equal texts.
-    beside : tuple of str
-        Patterns of other files that are read where they stand in a file's folder, such as annotations.
-    """
-
-    name: str
-    title: str
+    name: str  # name in the study file, such as ``dream``
+    title: str  # name in prose, and the publication
     citation: str
-    licence: str | None
-    fields: tuple[str, ...]
-    reading_field: str
-    parts: tuple[CorpusSplit, ...]
+    licence: str | None  # as stated by the corpus; None where none is stated
+    fields: tuple[str, ...]  # text fields of a record
+    reading_field: str  # the field that is scrambled where the study names none
+    parts: tuple[CorpusSplit, ...]  # its files, the first fitting part counts
+    # (raw record, place) → records; raises UserError (from ``place.fault``) for a broken one
     read: Callable[[RawRecord, RecordLocation], Iterable[Record]]
+    # file → line and raw record, or the error of a broken one; JSONL and JSON lists by default
     rows: Callable[[Path], Iterator[Numbered]] = json_rows
-    hub: Hub | None = None
-    notice: str | None = None
+    hub: Hub | None = None  # where the hub has it
+    notice: str | None = None  # what the licence asks of who uses the corpus; a build prints it
+    # published selections by name: (records, files) → records in the published order
     selections: Mapping[str, Callable[[Sequence[Record], Sequence[Path]], Sequence[Record]]] = field(
         default_factory=dict
     )
+    # names of ``extra`` entries that tell the same record in two versions, beside equal texts
     same: tuple[str, ...] = ()
+    # patterns of other files that are read where they stand in a file's folder, such as annotations
     beside: tuple[str, ...] = ()
 
     def part_of(self, file: Path) -> CorpusSplit | None:
@@ -192,24 +120,12 @@ class Corpus:
 
 @dataclass(frozen=True)
 class RecordLocation:
-    """Where a raw record stands; makes its records and its errors.
+    """Where a raw record stands; makes its records and its errors."""
 
-    Parameters
-    ----------
-    corpus : Corpus
-        What is loaded.
-    split : str or None
-        The file's split.
-    file : Path
-        The file, or the hub's name as a path.
-    line : int
-        Line of the file, or row of the hub's table, from 1.
-    """
-
-    corpus: Corpus
-    split: str | None
-    file: Path
-    line: int
+    corpus: Corpus  # what is loaded
+    split: str | None  # the file's split
+    file: Path  # the file, or the hub's name as a path
+    line: int  # line of the file, or row of the hub's table, from 1
 
     @property
     def said(self) -> str:
@@ -226,13 +142,7 @@ class RecordLocation:
         return UserError(f"{self.said}: {reason}", mend=mend)
 
     def value(self, row: RawRecord, key: str, kind: type[Any] | tuple[type[Any], ...]) -> Any:
-        """Return a value that a raw record must have, of a kind.
-
-        Raises
-        ------
-        UserError
-            When it is missing or of another kind; asks whether the file is one of this corpus.
-        """
+        """Return a value that a raw record must have, of a kind; an error asks whether the file is one of this corpus."""
         ask = f"Is this a file of {self.corpus.title}?"
         if key not in row:
             raise self.fault(f"{key!r} is missing", mend=ask)
@@ -242,26 +152,14 @@ class RecordLocation:
         return value
 
     def text(self, row: RawRecord, key: str) -> str:
-        """Return a text that a raw record must have, not empty.
-
-        Raises
-        ------
-        UserError
-            When it is missing, no text or empty.
-        """
+        """Return a text that a raw record must have, not empty."""
         text: str = self.value(row, key, str)
         if not text.strip():
             raise self.fault(f"{key!r} is empty")
         return text
 
     def texts(self, row: RawRecord, key: str) -> tuple[str, ...]:
-        """Return a list of texts that a raw record must have.
-
-        Raises
-        ------
-        UserError
-            When it is missing or no list of texts.
-        """
+        """Return a list of texts that a raw record must have."""
         values = self.value(row, key, list)
         if not all(isinstance(value, str) for value in values):
             raise self.fault(f"{key!r} is a list of texts, not {values!r}")

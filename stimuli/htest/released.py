@@ -522,10 +522,6 @@ def _pick(parts: Parts, draw: random.Random, *slots: str) -> list[str]:
     return [draw.choice(parts[slot]) for slot in slots]
 
 
-def _of(slot: str, label: Label) -> str:
-    return slot if label == "A" else f"{slot} of B"
-
-
 def _make_uppercase(label: Label, parts: Parts, draw: random.Random) -> str:
     """Raise one character of A anywhere but the last: where it is a space, no capital comes of it."""
     text = (" ".join(_pick(parts, draw, "subject", "verb", "object", "adverb")) + ".").lower()
@@ -535,12 +531,14 @@ def _make_uppercase(label: Label, parts: Parts, draw: random.Random) -> str:
     return text[:place] + text[place].upper() + text[place + 1 :]
 
 
-def _make_start_vowel(label: Label, parts: Parts, draw: random.Random) -> str:
-    return " ".join(_pick(parts, draw, _of("subject", label), "verb", "object", "adverb")) + "."
+def _make_sentence(*slots: str) -> Callable[[Label, Parts, random.Random], str]:
+    """Return what makes a sentence of one part of each slot; ``*`` marks the slot whose parts differ between the classes."""
 
+    def make(label: Label, parts: Parts, draw: random.Random) -> str:
+        of_label = "" if label == "A" else " of B"
+        return " ".join(_pick(parts, draw, *(slot.replace("*", of_label) for slot in slots))) + "."
 
-def _make_end_ly(label: Label, parts: Parts, draw: random.Random) -> str:
-    return " ".join(_pick(parts, draw, "subject", "verb", "object", _of("adverb", label))) + "."
+    return make
 
 
 def _make_end_punctuation(label: Label, parts: Parts, draw: random.Random) -> str:
@@ -550,18 +548,6 @@ def _make_end_punctuation(label: Label, parts: Parts, draw: random.Random) -> st
         return " ".join(words) + mark
     words.insert(draw.randint(1, 2), mark)
     return " ".join(words)
-
-
-def _make_palindrome(label: Label, parts: Parts, draw: random.Random) -> str:
-    return draw.choice(parts[_of("word", label)])
-
-
-def _make_spelled_math(label: Label, parts: Parts, draw: random.Random) -> str:
-    return " ".join(_pick(parts, draw, "subject", _of("operation", label), "number")) + "."
-
-
-def _make_spelled_number(label: Label, parts: Parts, draw: random.Random) -> str:
-    return " ".join(_pick(parts, draw, "subject", "verb", _of("number", label), "noun", "adverb")) + "."
 
 
 def _make_repeated_word(label: Label, parts: Parts, draw: random.Random) -> str:
@@ -593,13 +579,13 @@ def _couple(label: Label, parts: Parts, draw: random.Random, made: Collection[st
 
 
 _MAKERS: Mapping[str, Callable[[Label, Parts, random.Random], str]] = {
-    "end_ly": _make_end_ly,
+    "end_ly": _make_sentence("subject", "verb", "object", "adverb*"),
     "end_punctuation": _make_end_punctuation,
     "hyphenated_word": _make_hyphenated_word,
-    "palindrome": _make_palindrome,
+    "palindrome": lambda label, parts, draw: draw.choice(parts["word" if label == "A" else "word of B"]),
     "repeated_word": _make_repeated_word,
-    "spelled_math": _make_spelled_math,
-    "spelled_number": _make_spelled_number,
-    "start_vowel": _make_start_vowel,
+    "spelled_math": _make_sentence("subject", "operation*", "number"),
+    "spelled_number": _make_sentence("subject", "verb", "number*", "noun", "adverb"),
+    "start_vowel": _make_sentence("subject*", "verb", "object", "adverb"),
     "uppercase": _make_uppercase,
 }

@@ -122,15 +122,7 @@ class Spelling(Protocol[Ready]):
 
 
 class FromDraws:
-    """A rule from a plain function ``(pieces, draw) → arrangements``, with :class:`random.Random` for its draws.
-
-    Parameters
-    ----------
-    arrangements : callable
-        Yields arrangements in drawn order.
-    least : int
-        Fewest pieces that it can change.
-    """
+    """A rule from a plain function ``(pieces, draw) → arrangements``, with :class:`random.Random` for its draws."""
 
     def __init__(self, arrangements: Arrangements, least: int = 2) -> None:
         self.least = least

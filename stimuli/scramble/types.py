@@ -36,27 +36,13 @@ _YES, _NO = frozenset({"true", "yes", "on"}), frozenset({"false", "no", "off"})
 
 @dataclass(frozen=True)
 class Option:
-    """One option of a scramble type.
+    """One option of a scramble type."""
 
-    Parameters
-    ----------
-    name : str
-        As written: ``distance``.
-    default : int, str or bool
-        Value where none is given; its type is the option's.
-    about : str
-        What it says, in words.
-    choices : tuple of str
-        Values of an option in words.
-    low, high : int
-        Bounds of an option in numbers.
-    """
-
-    name: str
-    default: Value
-    about: str
-    choices: tuple[str, ...] = ()
-    low: int = 1
+    name: str  # as written: ``distance``
+    default: Value  # value where none is given; its type is the option's
+    about: str  # what it says, in words
+    choices: tuple[str, ...] = ()  # values of an option in words
+    low: int = 1  # bounds of an option in numbers
     high: int = 99
 
     @property
@@ -67,20 +53,7 @@ class Option:
         return ", ".join(self.choices) or f"{self.low} to {self.high}"
 
     def read(self, given: object, where: str) -> Value:
-        """Return a given value in the option's type.
-
-        Parameters
-        ----------
-        given : object
-            A value from YAML or text.
-        where : str
-            The type that it is given for, for the error.
-
-        Raises
-        ------
-        UserError
-            When it is none of the option's values.
-        """
+        """Return a given value in the option's type; ``where`` names the scramble type, for the error."""
         text = str(given).strip().lower()
         if self.choices:
             if text not in self.choices:
@@ -158,42 +131,24 @@ class Preset:
 
 @dataclass(frozen=True, eq=False)
 class ScrambleType:
-    """A way to scramble texts.
+    """A way to scramble texts."""
 
-    Parameters
-    ----------
-    name : str
-        ``family:position``, as written in a study: ``keep: first_and_last`` is ``keep:first_and_last``.
-    unit : {"letter", "word", "sentence"}
-        What is moved, put in or taken out: letters of a word, words of a sentence, sentences of a text.
-    operation : {"none", "reorder", "insert", "delete", "substitute"}
-        What is done to them.
-    eligibility : str
-        What it changes, in words.
-    source : str
-        Where the type was described.
-    rule : Rule, or callable
-        The rule itself, or a function of a language and the options that gives it.
-    min_letters : int
-        Fewest letters of a word that it changes unless the option says otherwise.
-    own_options : tuple of Option
-        Options of this type; letter types have ``min_letters``, ``spaced``, ``gap`` and ``unspaced`` beside them.
-    aliases : tuple of str
-        Names that papers use for the type as it is; ``ALIAS-50`` also sets the rate to 50 %.
-    presets : tuple of Preset
-        Names that papers use for the type with certain options.
-    """
-
+    # ``family:position``, as written in a study: ``keep: first_and_last`` is ``keep:first_and_last``
     name: str
+    # what is moved, put in or taken out: letters of a word, words of a sentence, sentences of a text
     unit: Unit
-    operation: Operates
-    eligibility: str
-    source: str
+    operation: Operates  # what is done to them
+    eligibility: str  # what it changes, in words
+    source: str  # where the type was described
+    # the rule itself, or a function of a language and the options that gives it
     rule: ScrambleRule | RuleMaker
-    min_letters: int = 2
+    min_letters: int = 2  # fewest letters of a word that it changes unless the option says otherwise
+    # options of this type; letter types have ``min_letters``, ``spaced``, ``gap`` and ``unspaced`` beside
+    # them
     own_options: tuple[Option, ...] = ()
+    # names that papers use for the type as it is; ``ALIAS-50`` also sets the rate to 50 %
     aliases: tuple[str, ...] = ()
-    presets: tuple[Preset, ...] = ()
+    presets: tuple[Preset, ...] = ()  # names that papers use for the type with certain options
 
     @property
     def family(self) -> str:
@@ -219,13 +174,7 @@ class ScrambleType:
         return (self.name, *self.aliases, *(preset.name for preset in self.presets))
 
     def bound(self, language: str, options: Mapping[str, Value]) -> ScrambleRule:
-        """Return the rule for a language with options, those not given at their defaults.
-
-        Raises
-        ------
-        UserError
-            When it needs letters of a language that we have none for.
-        """
+        """Return the rule for a language with options, those not given at their defaults."""
         if not callable(self.rule):
             return self.rule
         return self.rule(language, {option.name: option.default for option in self.options} | dict(options))
