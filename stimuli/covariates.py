@@ -40,7 +40,11 @@ def covariate_table() -> tuple[CovariateInfo, ...]:
 
 
 def _names(group: str, prefix: str = "") -> tuple[str, ...]:
-    return tuple(one.name for one in covariate_table() if one.group == group and one.name.startswith(prefix))
+    return tuple(
+        covariate.name
+        for covariate in covariate_table()
+        if covariate.group == group and covariate.name.startswith(prefix)
+    )
 
 
 WORD, BIGRAMS, TOKENS = _names("word"), _names("word", "bigram_"), _names("token")
@@ -147,7 +151,7 @@ def _words_of(text: str) -> tuple[Word, ...]:
 @functools.lru_cache(maxsize=8)
 def _word_means(words: tuple[str, ...], language: str) -> Mapping[str, float | None]:
     measured = words_covariates(words, language)
-    means = {name: _mean([one[name] for one in measured]) for name in WORD}
+    means = {name: _mean([measures[name] for measures in measured]) for name in WORD}
     return means | {"letters": means["letters"] or 0}
 
 

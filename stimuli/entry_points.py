@@ -19,6 +19,6 @@ def added(group: str, kind: type[T]) -> Iterator[tuple[str, T]]:
         if callable(found) and not isinstance(found, kind):
             found = found()
         given = list(found) if isinstance(found, Iterable) and not isinstance(found, kind) else [found]
-        if not given or not all(isinstance(one, kind) for one in given):
+        if not given or not all(isinstance(thing, kind) for thing in given):
             raise UserError(f"{where} of {group} gives no {kind.__name__}")
-        yield from ((where, one) for one in given)
+        yield from ((where, thing) for thing in given)

@@ -253,7 +253,7 @@ def measure(
     numbers: dict[str, NDArray[np.float64]] = {}
     codes: dict[str, Whole] = {}
     for name in on:
-        column = [one.covariates[name] for one in kept]
+        column = [candidate.covariates[name] for candidate in kept]
         texts = [isinstance(value, str) for value in column]
         if any(texts) and not all(texts):
             odd = kept[texts.index(not texts[0])]
@@ -482,13 +482,13 @@ class Matched:
     def require(self) -> Matched:
         """Return the sets, or refuse them where a wish is not met."""
         if self.unmet:
-            raise UserError("match: " + "; ".join(str(one) for one in self.unmet), mend=self._mend())
+            raise UserError("match: " + "; ".join(str(wish) for wish in self.unmet), mend=self._mend())
         return self
 
     def _mend(self) -> str:
         if self.reachable:
             return f"Ask for {self.reachable} items per set, widen a tolerance, or give more candidates."
-        parting = [one.covariate for one in self.unmet if one.without]
+        parting = [wish.covariate for wish in self.unmet if wish.without]
         if parting:
             return (
                 f"Widen a tolerance, give more candidates, or leave out {' or '.join(parting)}: "
@@ -603,7 +603,7 @@ def _blame(
     if fewest < size:
         rule = f"a group has only {fewest} candidates, but {size} were requested"
         return (Unmet(CANDIDATES, rule, reached, fewest),)
-    at_fault = [one for one in told if one.without > reached]
+    at_fault = [wish for wish in told if wish.without > reached]
     return tuple(at_fault or told)
 
 

@@ -36,7 +36,7 @@ def token_ids(text: str, tokenizer: Tokenizer) -> Sequence[int]:
     """Return the ids of a text's tokens, without those set around every text."""
     encoded: Any = tokenizer.encode(text, **_plain(tokenizer))
     ids = getattr(encoded, "ids", encoded)
-    return [int(one) for one in ids]
+    return [int(token) for token in ids]
 
 
 def _plain(tokenizer: Tokenizer) -> dict[str, Any]:

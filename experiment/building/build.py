@@ -233,7 +233,7 @@ def _together(study: Study, items: Sequence[Item]) -> dict[str, str] | None:
         factor
         for family in lines.values()
         for factor, level in family[0].condition.items()
-        if any(one.condition.get(factor) != level for one in family)
+        if any(line.condition.get(factor) != level for line in family)
     }
     return {
         item.item_id: ", ".join(level for factor, level in item.condition.items() if factor in varied)

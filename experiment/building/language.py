@@ -124,10 +124,12 @@ def _templates() -> str:
 def _consent_sentences() -> tuple[str, ...]:
     """Return the sentences of the consent form in which nothing is to be filled in: one of them shows whose the form is."""
     source = consent_source()
-    texts = [one.get(part, "") for one in source["elements"] for part in ("minimum", "recommended")]
+    texts = [element.get(part, "") for element in source["elements"] for part in ("minimum", "recommended")]
     forms = [(name, part) for name in template_folders() for part in (None, *parts_of(name))]
     texts += [source["last"], *(text for form in forms for text in consent_sentences(*form).values())]
-    sentences = (" ".join(_words(one)) for text in texts for one in re.split(r"(?<=[.!?:])\s", text))
+    sentences = (
+        " ".join(_words(sentence)) for text in texts for sentence in re.split(r"(?<=[.!?:])\s", text)
+    )
     return tuple(
         sentence
         for sentence in sentences

@@ -86,7 +86,7 @@ def _matched(
     for item in items:
         by_id.setdefault(item.item_id, []).append(item)
     # List l shows item i in condition i + l, so every L-th item of the file meets the same condition.
-    order = [one for row in zip_longest(*divided.sets.values()) for one in row if one is not None]
+    order = [item_id for row in zip_longest(*divided.sets.values()) for item_id in row if item_id is not None]
     return [item for item_id in order for item in by_id[item_id]], _report_matching(divided, "lists", on)
 
 
@@ -184,8 +184,8 @@ def items_from_lexical_decision(study: Study) -> Made:
         options["fillers"] = named
     made = lexical_decision_items(records, item_design(study), options)
     skipped += [
-        one.reason if one.reason.startswith("record ") else f"{one.record_id}: {one.reason}"
-        for one in made.skipped
+        record.reason if record.reason.startswith("record ") else f"{record.record_id}: {record.reason}"
+        for record in made.skipped
     ]
     items = [_labelled(study, item) for item in in_design(study, made.items)]
     tested = [item for item in items if item.role == "test"]

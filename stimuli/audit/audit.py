@@ -69,10 +69,10 @@ class Duplicates:
         """Name contradictions first, then texts that stand twice, then those that differ in case only."""
         told = []
         for set_name, own in by_set(self.doubles).items():
-            clash = [one.text for one in own if one.contradicts]
-            same = [one.text for one in own if one.kind == "same" and not one.contradicts]
-            before = [one.text for one in own if one.kind == "intact"]
-            near = [one.text for one in own if one.kind == "folded" and len(one.answers) < 2]
+            clash = [double.text for double in own if double.contradicts]
+            same = [double.text for double in own if double.kind == "same" and not double.contradicts]
+            before = [double.text for double in own if double.kind == "intact"]
+            near = [double.text for double in own if double.kind == "folded" and len(double.answers) < 2]
             rows: tuple[tuple[Level, str, list[str]], ...] = (
                 ("grave", "one text under two answers", clash),
                 ("mend", f"{counted(len(same), 'text')} shown by several test items", same),
@@ -134,11 +134,11 @@ def duplicates(items: Sequence[Item]) -> Duplicates:
     found: list[DuplicateText] = []
     for set_name, own in by_set(item for item in items if item.provenance["operation"] != WITHHELD).items():
         same = _doubles(set_name, "same", own, [shown_text(item) for item in own])
-        known = {one.items for one in same}
+        known = {double.items for double in same}
         near = _doubles(set_name, "folded", own, [folded(shown_text(item)) for item in own])
         changed = [item for item in own if item.intact]
         before = _doubles(set_name, "intact", changed, [_intact_text(item) for item in changed])
-        found += same + [one for one in (*near, *before) if one.items not in known]
+        found += same + [double for double in (*near, *before) if double.items not in known]
     return Duplicates(tuple(found))
 
 
@@ -300,10 +300,12 @@ class AnswerKeyReport:
     def _of_kept(self) -> list[AuditFinding]:
         """Name the sets in which a level that takes evidence away leaves it."""
         told = []
-        for level in dict.fromkeys(one.level for one in self.kept):
-            left = [one for one in self.kept if one.level == level and one.low > CHANCE]
+        for level in dict.fromkeys(survival.level for survival in self.kept):
+            left = [survival for survival in self.kept if survival.level == level and survival.low > CHANCE]
             if left:
-                named = ", ".join(f"{one.set_name} ({one.kept} of {one.items})" for one in left)
+                named = ", ".join(
+                    f"{survival.set_name} ({survival.kept} of {survival.items})" for survival in left
+                )
                 told.append(
                     AuditFinding(
                         "look",

@@ -199,7 +199,7 @@ def agreement(
             found.append(
                 _grouping(set_name, LIST, once, [lists.get(item.item_id) for item in once], by_design)
             )
-    present = tuple(one for one in found if one is not None)
+    present = tuple(grouping for grouping in found if grouping is not None)
     return GroupBalance(SMD_LIMIT, present) if present else None
 
 
@@ -284,7 +284,7 @@ def _grouping(
         follows = name in _of_changes() if by in (ANSWER, LIST) else _varies_within(name, items)
         if role == "item" and follows:
             role = "condition"
-        missing = sum(not isinstance(one.get(name), int | float) for one in described)
+        missing = sum(not isinstance(covariates.get(name), int | float) for covariates in described)
         covariates.append(_covariate(name, table, by, role, missing, len(names)))
     return CovariateGrouping(set_name, by, groups, tuple(covariates), table)
 
@@ -311,7 +311,9 @@ def _by_chance(name: str, table: Balance, together: int) -> float:
 def _of_changes() -> frozenset[str]:
     """Return the covariates that say how far a form is from its word, which no word shown as it is can have."""
     kept = ("words", "shown_bigram_mean", "shown_bigram_min")
-    return frozenset(one.name for one in covariate_table() if one.group in ("change", "form")) - set(kept)
+    return frozenset(
+        covariate.name for covariate in covariate_table() if covariate.group in ("change", "form")
+    ) - set(kept)
 
 
 def _varies_within(name: str, items: Sequence[Item]) -> bool:

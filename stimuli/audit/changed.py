@@ -127,9 +127,9 @@ class Changes:
 
     def findings(self) -> list[AuditFinding]:
         """Name changed forms that are words, changes that change nothing, and sets whose conditions change other numbers."""
-        told = [one.finding() for one in self.alike]
+        told = [levels.finding() for levels in self.alike]
         for set_name in dict.fromkeys(condition.set_name for condition in self.conditions):
-            same = [one.intact for one in self.identical if one.set_name == set_name]
+            same = [word.intact for word in self.identical if word.set_name == set_name]
             real = [f"{w.shown} (for {w.intact})" for w in self.real_words if w.set_name == set_name]
             left = self.left.get(set_name, 0)
             copy = set_name in self.copied
@@ -175,9 +175,9 @@ def level_of(item: Item) -> str:
 
 def changes(items: Sequence[Item], language: str, *, aside: Collection[str] = ()) -> Changes | None:
     """Describe the changes of every condition; None where no item has any, and no two levels show the same."""
-    alike = tuple(one for one in levels_alike(items) if one.factor not in aside)
+    alike = tuple(levels for levels in levels_alike(items) if levels.factor not in aside)
     sets = {item.set_name for item in items if item.changes or item.left_intact}
-    sets |= {one.set_name for one in alike}
+    sets |= {levels.set_name for levels in alike}
     if not sets:
         return None
     conditions, real, identical = [], [], []

@@ -57,11 +57,11 @@ class Choices:
             AuditFinding(
                 "mend",
                 SECTION,
-                f"{one.set_name}: “{best.name}” is right for {best.right:g} of {best.items} items "
+                f"{choice_set.set_name}: “{best.name}” is right for {best.right:g} of {best.items} items "
                 f"({best.accuracy.estimate:.0%}, chance {best.chance:.0%})",
             )
-            for one in self.sets
-            for best in [heuristic for heuristic in one.heuristics if heuristic.leaks][:1]
+            for choice_set in self.sets
+            for best in [heuristic for heuristic in choice_set.heuristics if heuristic.leaks][:1]
         ]
 
 
@@ -89,7 +89,7 @@ def _choice_set(set_name: str, items: Sequence[Item], weights: Sequence[Fraction
     if shared_answers(items):
         named += [(f"answer {answer}", _being(answer)) for answer in sorted(answers)]
     else:
-        often = Counter(choice for one in lists for choice in one)
+        often = Counter(choice for options in lists for choice in options)
         named += [
             ("take the longest choice", lambda one: _extreme(one, len)),
             ("take the shortest choice", lambda one: _extreme(one, lambda choice: -len(choice))),

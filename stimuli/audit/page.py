@@ -228,7 +228,7 @@ def _changes(changed: Changes) -> AuditFigure:
 
 
 def _choices(offered: Choices) -> AuditFigure:
-    rows = [(one, one.heuristics[0]) for one in offered.sets[:_MOST_ROWS_DRAWN]]
+    rows = [(choice_set, choice_set.heuristics[0]) for choice_set in offered.sets[:_MOST_ROWS_DRAWN]]
     names = [one.set_name for one, _ in rows]
     figure, axes = _canvas(len(rows), _room(names))
     for row, (_, best) in enumerate(rows):
@@ -387,9 +387,9 @@ def write_audit(folder: Path, audit: Audit) -> str:
     figures = folder / "figures"
     for old in figures.glob("*.svg"):
         old.unlink()
-    for one in drawn:
+    for figure in drawn:
         head = b'<?xml version="1.0" encoding="utf-8"?>\n'
-        replace_file(figures / f"{one.name}.svg", head + one.svg.encode("utf-8"))
+        replace_file(figures / f"{figure.name}.svg", head + figure.svg.encode("utf-8"))
     replace_file(folder / "audit.html", render(audit, drawn))
     replace_file(folder / "audit.json", content)
     return hashlib.sha256(content).hexdigest()
@@ -435,8 +435,8 @@ def render(audit: Audit, drawn: Sequence[AuditFigure] | None = None) -> str:
         checks=[(name, claim, audit.status(name)) for name, claim in CHECKS.items()],
         counts={name: sum(finding.section == name for finding in audit.findings()) for name in CHECKS},
         status=STATUS,
-        figures={name: [one for one in drawn if one.section == name] for name in CHECKS},
-        overall=next((one for one in ("grave", "mend", "look") if one in _levels(audit)), "clear"),
+        figures={name: [figure for figure in drawn if figure.section == name] for name in CHECKS},
+        overall=next((level for level in ("grave", "mend", "look") if level in _levels(audit)), "clear"),
         most=_MOST_ROWS,
         style=Markup(style),
     )

@@ -107,7 +107,8 @@ def _joined(number: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
     graph = csr_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(number, number))
     found: dict[int, int] = {}
     return [
-        found.setdefault(one, len(found)) for one in connected_components(graph, directed=False)[1].tolist()
+        found.setdefault(component, len(found))
+        for component in connected_components(graph, directed=False)[1].tolist()
     ]
 
 
@@ -187,7 +188,7 @@ def most_telling(
                 round(alone, 3),
             )
         )
-    told = [one for one in found if one.alone > 1 / classes + 5e-4]
+    told = [feature for feature in found if feature.alone > 1 / classes + 5e-4]
     return tuple(sorted(told, key=lambda one: (-one.alone, one.feature))[:_MOST])
 
 
@@ -244,7 +245,7 @@ class Shortcut:
     @property
     def best(self) -> float | None:
         """Return the accuracy of the classifier that does better."""
-        return max((one.estimate for one in self.accuracy.values()), default=None)
+        return max((interval.estimate for interval in self.accuracy.values()), default=None)
 
     def in_words(self) -> str:
         """Say the verdict in a few words."""
@@ -385,8 +386,8 @@ def _numbers(
         text_features(text, language=language, tokenizer=tokenizer, leave_out=without.features)
         for text in texts
     ]
-    names = [name for name in FEATURES if all(name in one for one in measured)]
-    return names, np.array([[one[name] for name in names] for one in measured], dtype=float)
+    names = [name for name in FEATURES if all(name in features for features in measured)]
+    return names, np.array([[features[name] for name in names] for features in measured], dtype=float)
 
 
 def _interval(

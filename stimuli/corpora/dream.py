@@ -52,7 +52,7 @@ def rows(path: Path) -> Iterator[Numbered]:
     """Yield each dialogue with its questions and, where the annotators' files stand beside, the categories."""
     split = next((part.split for part in CORPUS.parts if part.holds(path)), None)
     given = read_annotations(path.parent, CATEGORIES_BY, split) if split in ASKED_BY else None
-    categories = {one.record_id: one.categories for one in given or ()}
+    categories = {question.record_id: question.categories for question in given or ()}
     for line, element in array_rows(path):
         if isinstance(element, UserError):
             yield line, element
@@ -117,12 +117,14 @@ def annotated(records: Sequence[Record], files: Sequence[Path]) -> list[Record]:
                     f"{folder / f'annotator{number}_{split}.txt'} does not exist",
                     mend="DREAM's repository has it in the folder annotation; put it next to the corpus file.",
                 )
-        for one in read_annotations(folder, annotator, split) or ():
-            if one.record_id == NOT_ASKED:
+        for annotation in read_annotations(folder, annotator, split) or ():
+            if annotation.record_id == NOT_ASKED:
                 continue
-            if (split, one.record_id) not in by_id:
-                raise UserError(f"annotated question {one.record_id!r} is not among the records of {split}")
-            asked.append(by_id[split, one.record_id])
+            if (split, annotation.record_id) not in by_id:
+                raise UserError(
+                    f"annotated question {annotation.record_id!r} is not among the records of {split}"
+                )
+            asked.append(by_id[split, annotation.record_id])
     return asked
 
 

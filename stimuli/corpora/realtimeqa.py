@@ -88,7 +88,7 @@ def answerable(records: Sequence[Record], files: Sequence[Path] = ()) -> list[Re
 
 def recovery_sentences(records: Sequence[Record]) -> list[SourceText]:
     """Return the texts of :func:`recovery`."""
-    return [SourceText(one.record_id, one.texts["evidence"], SOURCE) for one in recovery(records)]
+    return [SourceText(record.record_id, record.texts["evidence"], SOURCE) for record in recovery(records)]
 
 
 CORPUS = Corpus(

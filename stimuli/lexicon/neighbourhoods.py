@@ -148,7 +148,7 @@ class BigramFrequency:
     bigram_position_type_min: float
 
 
-BIGRAM_MEASURES = tuple(one.name for one in fields(BigramFrequency))
+BIGRAM_MEASURES = tuple(measure.name for measure in fields(BigramFrequency))
 
 
 @functools.cache

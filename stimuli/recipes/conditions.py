@@ -227,8 +227,8 @@ def describe(
     left_of = {
         left: tuple(
             [
-                LeftIntactRecord(field=field, word=one.word, intact=one.intact, reason=one.reason)
-                for one in left
+                LeftIntactRecord(field=field, word=word.word, intact=word.intact, reason=word.reason)
+                for word in left
             ]
         )
         for left in {result.left_intact for result in results.values()}
@@ -278,18 +278,18 @@ def require_change(shown: list[DisplayedField], operations: Mapping[str, Operati
     A text of one sentence, or of one word, cannot change its order; it says so in ``left_intact`` and is no
     error.
     """
-    for one in shown:
-        operation = operations[one.level]
+    for displayed in shown:
+        operation = operations[displayed.level]
         may_stay = operation.texts < 1 or operation.type.unit != "letter"
-        if operation.changes_nothing or may_stay or one.changes:
+        if operation.changes_nothing or may_stay or displayed.changes:
             continue
-        if operation.rate < 1 and common_words(one.intact, [operation]):
+        if operation.rate < 1 and common_words(displayed.intact, [operation]):
             continue
-        reasons = [f"{left['intact']!r} ({left['reason']})" for left in one.left_intact]
+        reasons = [f"{left['intact']!r} ({left['reason']})" for left in displayed.left_intact]
         raise UserError(
-            f"item {item_id!r}: condition {one.level!r} ({operation.label}) can change no word"
+            f"item {item_id!r}: condition {displayed.level!r} ({operation.label}) can change no word"
             + (f": {', '.join(reasons)}" if reasons else ""),
-            mend=f"Mark another word, {option_to_change(one)}, or take the item out.",
+            mend=f"Mark another word, {option_to_change(displayed)}, or take the item out.",
         )
 
 
@@ -406,5 +406,5 @@ def _reasons(items: Sequence[Item]) -> dict[str, int]:
     counted: Counter[str] = Counter()
     for reasons, words in told.items():
         # A reason names every operation that it holds for: "transpose:initial: too short; …".
-        counted.update(dict.fromkeys([one.rpartition(": ")[2] for one in reasons.split("; ")], words))
+        counted.update(dict.fromkeys([part.rpartition(": ")[2] for part in reasons.split("; ")], words))
     return dict(sorted(counted.items()))

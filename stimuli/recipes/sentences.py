@@ -286,14 +286,14 @@ def _named(cell: object, text: str, column: str) -> tuple[int, ...]:
 def _entries(cell: object, column: str) -> list[int | str]:
     given = cell if isinstance(cell, list) else [cell]
     entries: list[int | str] = []
-    for one in given:
-        if isinstance(one, int) and not isinstance(one, bool):
-            entries.append(one)
-        elif isinstance(one, str):
-            parts = one.replace(SEPARATOR, " ").split()
+    for entry in given:
+        if isinstance(entry, int) and not isinstance(entry, bool):
+            entries.append(entry)
+        elif isinstance(entry, str):
+            parts = entry.replace(SEPARATOR, " ").split()
             entries += [int(part) if part.isdecimal() else part for part in parts]
-        elif one is not None:
-            raise UserError(f"{column!r} holds {one!r}; targets are words or word numbers")
+        elif entry is not None:
+            raise UserError(f"{column!r} holds {entry!r}; targets are words or word numbers")
     if not entries:
         raise UserError(
             f"{column!r} names no word", mend="Write words or word numbers, parted by | or spaces."

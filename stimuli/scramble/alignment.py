@@ -127,7 +127,7 @@ def _letters_from(before: Sequence[str], after: Sequence[str], kind: str) -> lis
     if kind != "any" and kind != "reorder" and len(before) == len(after):
         return [place if one == before[place] else None for place, one in enumerate(after)]
     for fold in (str, str.lower):
-        old, new = [fold(one) for one in before], [fold(one) for one in after]
+        old, new = [fold(piece) for piece in before], [fold(piece) for piece in after]
         if sorted(old) == sorted(new):
             return list(fewest_moves(old, new))
     sources: list[int | None] = [None] * len(new)

@@ -28,12 +28,12 @@ class Alphabet:
 
     def letter_class(self, letter: str) -> str:
         """Return ``vowel``, ``consonant`` or ``either`` for a small letter, one with marks by its base letter."""
-        for one in (letter, unicodedata.normalize("NFD", letter)[0]):
-            if one in self.vowels:
+        for form in (letter, unicodedata.normalize("NFD", letter)[0]):
+            if form in self.vowels:
                 return "vowel"
-            if one in self.either:
+            if form in self.either:
                 return "either"
-            if one in self.letters:
+            if form in self.letters:
                 return "consonant"
         return "either"
 

@@ -275,12 +275,12 @@ def _together(
     letters = makers[0].plan(word).letters
     if not any(maker.too_short(letters) for maker in makers):
         for found in _by_site(makers, word, numbers, site_number):
-            if not any(isinstance(one, str) for one in found):
+            if not any(isinstance(outcome, str) for outcome in found):
                 return found
     own = [maker.first(word, number, site_number) for maker, number in zip(makers, numbers, strict=True)]
     if not common:
         return _as_many_together(makers, word, numbers, site_number, own)
-    if not any(isinstance(one, str) for one in own):
+    if not any(isinstance(outcome, str) for outcome in own):
         return [NO_COMMON_PAIR for _ in own]
     return own
 
@@ -373,7 +373,7 @@ class Sentence(NamedTuple):
 def sentences_of(text: str, language: str, allowed: Sequence[TextSpan] | None = None) -> list[Sentence]:
     """Return the sentences of a text that have words, of which only those that touch an ``allowed`` span may move."""
     found = []
-    ends = [one.end for one in allowed or ()]
+    ends = [span.end for span in allowed or ()]
     for span in find_sentences(text, language):
         pieces = word_pieces(text[span.begin : span.end], language)
         if allowed is not None:
@@ -471,7 +471,7 @@ def reordered_sentences(
     sentences = tuple(text[span.begin : span.end] for span in spans)
     intact = text[spans[0].begin : spans[-1].end]
     for arrangement in rule.candidates(sentences, number):
-        sources = [one for one in arrangement if isinstance(one, int)]
+        sources = [source for source in arrangement if isinstance(source, int)]
         parts = []
         for place, source in enumerate(sources):
             between = text[spans[place].end : spans[place + 1].begin] if place + 1 < len(spans) else ""

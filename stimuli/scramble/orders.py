@@ -131,7 +131,7 @@ class FromDraws:
     def candidates(self, pieces: Sequence[str], number: int) -> Iterator[Arrangement]:
         """Yield what the function yields, equal pieces moving least."""
         for arranged in self._arrangements(pieces, random.Random(number)):
-            sources = [one for one in arranged if isinstance(one, int)]
+            sources = [source for source in arranged if isinstance(source, int)]
             if len(sources) == len(set(sources)) == len(pieces) == len(arranged):
                 yield tuple(fewest_moves(pieces, [pieces[source] for source in sources]))
             else:
@@ -141,9 +141,9 @@ class FromDraws:
 @functools.lru_cache(maxsize=1024)
 def other_orders(pattern: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
     """Return every distinct order, but the given one, of pieces of which equal numbers are equal pieces."""
-    places = [str(one) for one in pattern]
+    places = [str(number) for number in pattern]
     wanted = sorted(set(itertools.permutations(places)) - {tuple(places)})
-    return tuple(tuple(fewest_moves(places, one)) for one in wanted)
+    return tuple(tuple(fewest_moves(places, order)) for order in wanted)
 
 
 def pattern_of(pieces: Sequence[str]) -> tuple[int, ...]:
@@ -476,7 +476,7 @@ class Exchanges(Tabled):
 @functools.lru_cache(maxsize=1024)
 def _orders_by_exchanges(pattern: tuple[int, ...], count: int, full: bool) -> tuple[tuple[int, ...], ...]:
     """Return, of all distinct orders, those that need ``count`` exchanges, or unless ``full`` as many as any needs."""
-    before = [str(one) for one in pattern]
+    before = [str(number) for number in pattern]
     needed = {
         order: exchanges_needed(before, [before[place] for place in order]) for order in other_orders(pattern)
     }
@@ -590,7 +590,7 @@ def _drawn_at_unlike_letters(pieces: Sequence[str], count: int, draw: Draw) -> I
 @functools.lru_cache(maxsize=1024)
 def _found_orders(pattern: tuple[int, ...], count: int) -> tuple[tuple[int, ...], ...]:
     """Return some orders of inner letters, few of them different, that need exactly so many exchanges; none if none came up."""
-    before = [str(one) for one in pattern]
+    before = [str(number) for number in pattern]
     inner = range(1, len(pattern) - 1)
     draw = Draw(count)
     found: set[tuple[int, ...]] = set()

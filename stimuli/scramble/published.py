@@ -210,7 +210,9 @@ def _protocol_of(operation: Operation, said: str) -> Protocol:
     if extra:
         written = ", ".join(f"{name}: {str(value).lower()}" for name, value in extra)
         counted = any(name == "count" for name, _ in extra)
-        others = [one.name for one in akin if counted and one is not protocol]
+        others = [
+            protocol_of_kind.name for protocol_of_kind in akin if counted and protocol_of_kind is not protocol
+        ]
         raise UserError(
             f"published {protocol.name} was released without options; {written} has no say in a copy",
             mend=f"Leave {'it' if len(extra) == 1 else 'them'} out, or use the corrected mode."

@@ -220,7 +220,9 @@ def _parts(language: str) -> frozenset[str]:
         for abbreviation in _abbreviations(language, kind)
         if "." in abbreviation
     ]
-    parts = {part.rpartition(".")[2] for one in several for part in re.split(r"\.(?=\w)", one)}
+    parts = {
+        part.rpartition(".")[2] for abbreviation in several for part in re.split(r"\.(?=\w)", abbreviation)
+    }
     return frozenset(parts | {part[:1].upper() + part[1:] for part in parts})
 
 

@@ -281,7 +281,7 @@ RULES: Mapping[str, ScrambleRule | RuleMaker] = {
 """The rule of every other type of ``data/types.json``."""
 _OPTIONS = {
     "keep_cv": KEEP_CV, "any_cv": ANY_CV, "replaced": REPLACED, "exchanged": EXCHANGED,
-    **{one.name: one for one in (DISTANCE, LETTERS, SHAPE, COUNT, FEWER, LETTER)},
+    **{option.name: option for option in (DISTANCE, LETTERS, SHAPE, COUNT, FEWER, LETTER)},
 }  # fmt: skip
 
 

@@ -2,26 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from stimuli.audit.audit import Audit
-from stimuli.item import ChangeRecord, Item, Provenance, Role
+from stimuli.item import Item, Provenance
 
 ORIGIN = Provenance(source="made", source_id=None, split=None, licence=None, operation="none", seed=1)
 
 
-def item(
-    item_id: str,
-    text: str,
-    answer: str | None = None,
-    *,
-    role: Role = "test",
-    set_name: str = "words",
-    condition: Mapping[str, str] | None = None,
-    choices: tuple[str, ...] | None = None,
-    **also: Any,
-) -> Item:
+def item(item_id, text, answer=None, *, role="test", set_name="words", condition=None, choices=None, **also):
     shown = {"text": text, **also.pop("shown", {})}
     return Item(
         item_id,
@@ -37,8 +23,8 @@ def item(
     )
 
 
-def change(intact: str, shown: str, *, displaced: int = 2) -> ChangeRecord:
-    made: dict[str, Any] = {
+def change(intact, shown, *, displaced=2):
+    made = {
         "field": "text",
         "word": 0,
         "start": 0,
@@ -48,8 +34,8 @@ def change(intact: str, shown: str, *, displaced: int = 2) -> ChangeRecord:
         "displaced": displaced,
         "mean_displacement": 0.5,
     }
-    return made  # type: ignore[return-value]
+    return made
 
 
-def told(audit: Audit, section: str) -> list[str]:
+def told(audit, section):
     return [one.line() for one in audit.findings() if one.section == section]

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from typing import Any
 
-from stimuli.recipes.conditions import ItemDesign, TaskItems
+from stimuli.recipes.conditions import ItemDesign
 from stimuli.recipes.sentences import SentenceColumns, sentence_items
 
 
-def sentences(rows: Sequence[Mapping[str, Any]], **settings: Any) -> TaskItems:
+def sentences(rows, **settings):
     """Make items of rows; a setting that names a field of the columns is one of them, all others are the design's."""
     of_columns = {field.name for field in fields(SentenceColumns)}
     columns = {name: value for name, value in settings.items() if name in of_columns}

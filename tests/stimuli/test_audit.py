@@ -18,11 +18,10 @@ from stimuli.audit.audit import audit_items
 from stimuli.audit.page import audit_schema, render, write_audit
 from stimuli.errors import UserError
 from stimuli.features import FAMILIES, FEATURES, about_names, bag, exempt, text_features
-from stimuli.item import ChangeRecord, Item
 from tests.stimuli.audited import ORIGIN, change, item, told
 
 
-def test_one_text_under_two_answers_is_grave() -> None:
+def test_one_text_under_two_answers_is_grave():
     items = [
         item("a", "The cat sat.", "A", choices=("A", "B")),
         item("b", "The cat sat.", "B", choices=("A", "B")),
@@ -32,7 +31,7 @@ def test_one_text_under_two_answers_is_grave() -> None:
     assert audit.problems()[0].startswith("grave: words: one text under two answers: “The cat sat.”")
 
 
-def test_a_text_in_two_sets_may_have_two_answers() -> None:
+def test_a_text_in_two_sets_may_have_two_answers():
     items = [
         item("a", "The cat sat.", "A", choices=("A", "B"), set_name="one"),
         item("a", "The cat sat.", "B", choices=("A", "B"), set_name="two"),
@@ -40,7 +39,7 @@ def test_a_text_in_two_sets_may_have_two_answers() -> None:
     assert not audit_items(items, language="en", shortcut=False).grave
 
 
-def test_conditions_of_one_item_are_no_duplicates() -> None:
+def test_conditions_of_one_item_are_no_duplicates():
     items = [
         item("a", "cat", "cat", condition={"position": level}, intact={"text": "cat"})
         for level in ("intact", "initial")
@@ -48,13 +47,13 @@ def test_conditions_of_one_item_are_no_duplicates() -> None:
     assert not told(audit_items(items, language="en"), "duplicates")
 
 
-def test_texts_equal_but_for_composition_and_case_are_pointed_out() -> None:
+def test_texts_equal_but_for_composition_and_case_are_pointed_out():
     items = [item("a", "Un café"), item("b", "un  cafe\u0301")]
     (line,) = told(audit_items(items, language="fr"), "duplicates")
     assert line.startswith("look: words: 1 text the same but for case or spaces")
 
 
-def test_a_test_text_among_the_exemplars_is_grave_even_from_another_set() -> None:
+def test_a_test_text_among_the_exemplars_is_grave_even_from_another_set():
     items = [
         item("x", "A red door", "A", role="exemplar", set_name="other"),
         item("t", "A red door", "A"),
@@ -63,7 +62,7 @@ def test_a_test_text_among_the_exemplars_is_grave_even_from_another_set() -> Non
     assert audit.grave and "1 test text also among the exemplars" in told(audit, "leaks")[0]
 
 
-def test_a_test_text_near_an_exemplar_is_shown_with_its_overlap() -> None:
+def test_a_test_text_near_an_exemplar_is_shown_with_its_overlap():
     items = [
         item("x", "the baker sells red hats today", role="exemplar"),
         item("near", "today the baker sells red hats"),
@@ -76,7 +75,7 @@ def test_a_test_text_near_an_exemplar_is_shown_with_its_overlap() -> None:
     assert found == {"near": ("shared words", 1.0)}
 
 
-def test_items_of_an_exemplars_carrier_are_named() -> None:
+def test_items_of_an_exemplars_carrier_are_named():
     items = [
         item("x", "one two three", role="exemplar", covariates={"carrier": "c1", "pair": 1}),
         item("t", "four five six", covariates={"carrier": "c1", "pair": 2}),
@@ -87,8 +86,8 @@ def test_items_of_an_exemplars_carrier_are_named() -> None:
     assert [(one.kind, one.test) for one in audit.leaks.leaks] == [("same carrier", "t")]
 
 
-def test_an_answer_in_its_question_is_a_leak_unless_the_other_choice_stands_there_too() -> None:
-    def asked(item_id: str, question: str) -> Item:
+def test_an_answer_in_its_question_is_a_leak_unless_the_other_choice_stands_there_too():
+    def asked(item_id, question):
         return item(
             item_id,
             "Something scrambled.",
@@ -108,8 +107,8 @@ def test_an_answer_in_its_question_is_a_leak_unless_the_other_choice_stands_ther
     assert [one.test for one in audit.leaks.leaks] == ["gives"]
 
 
-def test_changed_forms_that_are_words_and_changes_that_change_nothing_are_found() -> None:
-    def with_change(item_id: str, one: ChangeRecord) -> Item:
+def test_changed_forms_that_are_words_and_changes_that_change_nothing_are_found():
+    def with_change(item_id, one):
         return item(
             item_id,
             one["shown"],
@@ -133,7 +132,7 @@ def test_changed_forms_that_are_words_and_changes_that_change_nothing_are_found(
     assert (condition.items, condition.words, condition.displacement) == (4, 1.0, 1.0)
 
 
-def test_changed_forms_that_are_words_are_no_fault_of_a_copy_of_a_published_procedure() -> None:
+def test_changed_forms_that_are_words_are_no_fault_of_a_copy_of_a_published_procedure():
     for operation, level in (("published RS", "look"), ("shuffle", "mend")):
         made = item(
             "a",
@@ -148,7 +147,7 @@ def test_changed_forms_that_are_words_are_no_fault_of_a_copy_of_a_published_proc
         assert ("the published procedure does not avoid words" in line) == (level == "look")
 
 
-def test_the_place_of_the_right_answer_is_found_out() -> None:
+def test_the_place_of_the_right_answer_is_found_out():
     items = [
         item(f"i{n}", f"text {n}", f"right{n}", choices=(f"right{n}", f"wrong{n}", f"worse{n}"))
         for n in range(30)
@@ -160,7 +159,7 @@ def test_the_place_of_the_right_answer_is_found_out() -> None:
     assert own.heuristics[0].name == "take choice 1" and own.heuristics[0].leaks
 
 
-def mixed_study(seed: int = 1) -> list[Item]:
+def mixed_study(seed=1):
     draw = random.Random(seed)
     words = [
         "baker",
@@ -217,7 +216,7 @@ def mixed_study(seed: int = 1) -> list[Item]:
     return made
 
 
-def test_a_second_build_gives_the_same_bytes_and_a_valid_file(tmp_path: Path) -> None:
+def test_a_second_build_gives_the_same_bytes_and_a_valid_file(tmp_path):
     digests, files = [], []
     for name in ("one", "two"):
         audit = audit_items(mixed_study(), language="en", seed=4)
@@ -240,7 +239,7 @@ def test_a_second_build_gives_the_same_bytes_and_a_valid_file(tmp_path: Path) ->
     }
 
 
-def test_the_order_of_items_changes_no_finding_of_the_shortcut_test() -> None:
+def test_the_order_of_items_changes_no_finding_of_the_shortcut_test():
     items = mixed_study()
     shuffled = items.copy()
     random.Random(3).shuffle(shuffled)
@@ -249,7 +248,7 @@ def test_the_order_of_items_changes_no_finding_of_the_shortcut_test() -> None:
     assert one.tasks[0].accuracy == other.tasks[0].accuracy
 
 
-def test_the_page_stands_alone_and_names_every_finding() -> None:
+def test_the_page_stands_alone_and_names_every_finding():
     audit = audit_items(mixed_study(), language="en", seed=4)
     page = render(audit)
     assert not re.search(r'(src|href)="(?!#)', page.replace('xlink:href="#', ""))
@@ -264,14 +263,14 @@ def test_the_page_stands_alone_and_names_every_finding() -> None:
 
 
 @given(st.text(max_size=60))
-def test_every_text_has_every_feature_as_a_finite_number(text: str) -> None:
+def test_every_text_has_every_feature_as_a_finite_number(text):
     measured = text_features(text, language="en", tokenizer=str.split)
     assert set(measured) == set(FEATURES)
     assert all(value == value and abs(value) != float("inf") for value in measured.values())
     assert bag(text) == bag(f" {text}  ") and "" not in bag(text)
 
 
-def test_what_a_rule_is_about_is_left_out_by_feature_family_word_or_place() -> None:
+def test_what_a_rule_is_about_is_left_out_by_feature_family_word_or_place():
     assert exempt({"repetition"}).features == set(FAMILIES["repetition"])
     assert "capitals" not in text_features("A Text", language="en", leave_out=exempt({"capitals"}).features)
     assert bag("Seven bakers sing softly", exempt({"last_word", "word:seven"})) == {"bakers", "sing"}

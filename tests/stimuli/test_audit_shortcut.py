@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import random
-from pathlib import Path
 
 import pytest
 
 from stimuli.audit.audit import audit_items
 from stimuli.audit.findings import cluster_interval, exact_interval, sidak
-from stimuli.audit.shortcut import ENOUGH_ITEMS, MARGIN, ShortcutTest, folds_of, groups_of, shortcut_test
+from stimuli.audit.shortcut import ENOUGH_ITEMS, MARGIN, folds_of, groups_of, shortcut_test
 from stimuli.htest.generation import generate
 from stimuli.htest.released import RELEASED_TASKS, load_released
 from stimuli.htest.rules import rules
@@ -22,9 +21,7 @@ VERBS = "paints sells moves finds cleans repairs borrows watches counts drops mi
 WORDS = f"{NOUNS} {VERBS}".split()
 
 
-def labelled(
-    task: str, number: int, text: str, answer: str, pair: int | str | None = None, operation: str = "made"
-) -> Item:
+def labelled(task, number, text, answer, pair=None, operation="made"):
     origin = Provenance(
         source="H-TEST", source_id=None, split=None, licence=None, operation=operation, seed=None
     )
@@ -43,18 +40,18 @@ def labelled(
     )
 
 
-def sentences(number: int, seed: int = 1) -> list[str]:
+def sentences(number, seed=1):
     draw = random.Random(seed)
     return [" ".join(draw.sample(WORDS, 5)) for _ in range(number)]
 
 
-def random_labels(number: int, seed: int) -> list[Item]:
+def random_labels(number, seed):
     draw = random.Random(seed)
     return [labelled("none", n, text, draw.choice("AB")) for n, text in enumerate(sentences(number, seed))]
 
 
 @pytest.fixture(scope="module")
-def released(shared: Path) -> ShortcutTest:
+def released(shared):
     tasks = load_released(shared / "data" / "htest")
     items = {
         name: [labelled(name, one.line, one.text, one.label) for one in tasks[name].test]
@@ -64,24 +61,24 @@ def released(shared: Path) -> ShortcutTest:
     return shortcut_test(items, language="en", seed=1, about=about)
 
 
-def test_released_repeated_word_is_told_by_the_number_of_tokens(released: ShortcutTest) -> None:
+def test_released_repeated_word_is_told_by_the_number_of_tokens(released):
     (own,) = [one for one in released.tasks if one.task == "repeated_word"]
     assert own.best is not None and own.best > 0.9 and own.verdict == "leaks"
 
 
-def test_released_rhyme_is_told_by_the_rarity_of_its_words(released: ShortcutTest) -> None:
+def test_released_rhyme_is_told_by_the_rarity_of_its_words(released):
     (own,) = [one for one in released.tasks if one.task == "rhyme"]
     assert own.verdict == "leaks" and own.best is not None and own.best > 0.9
     assert {one.feature for one in own.telling[:2]} == {"zipf_mean", "zipf_min"}
     assert own.telling[0].alone > 0.9
 
 
-def test_no_released_task_passes(released: ShortcutTest) -> None:
+def test_no_released_task_passes(released):
     assert {one.verdict for one in released.tasks} <= {"leaks", "too few to tell"}
     assert sum(one.verdict == "leaks" for one in released.tasks) >= 8
 
 
-def test_released_letter_geometry_is_told_by_its_option_lists(shared: Path) -> None:
+def test_released_letter_geometry_is_told_by_its_option_lists(shared):
     path = shared / "data" / "htest" / "letter_geometry" / "letter_geometry_test.jsonl"
     origin = Provenance(
         source="H-TEST", source_id=None, split=None, licence=None, operation="released", seed=None
@@ -113,7 +110,7 @@ def test_released_letter_geometry_is_told_by_its_option_lists(shared: Path) -> N
     assert audit.grave
 
 
-def test_a_leak_in_a_study_table_is_found_and_named() -> None:
+def test_a_leak_in_a_study_table_is_found_and_named():
     items = []
     for number, text in enumerate(sentences(200)):
         answer = "AB"[number % 2]
@@ -124,7 +121,7 @@ def test_a_leak_in_a_study_table_is_found_and_named() -> None:
     assert own.telling[0].alone == 1.0
 
 
-def test_a_leak_by_vocabulary_alone_is_found() -> None:
+def test_a_leak_by_vocabulary_alone_is_found():
     draw = random.Random(5)
     items = []
     for number in range(400):
@@ -136,7 +133,7 @@ def test_a_leak_by_vocabulary_alone_is_found() -> None:
     assert own.verdict == "leaks" and own.best is not None and own.best > 0.75
 
 
-def test_words_dealt_equally_to_both_answers_are_no_shortcut() -> None:
+def test_words_dealt_equally_to_both_answers_are_no_shortcut():
     # Each word stands once in A and once in B: whoever counts can tell which answer it is due in, but no word tells.
     draw = random.Random(3)
     words = [f"{a}{b}{c}" for a in "bdfgklm" for b in "aeiou" for c in ("nt", "rk", "st", "lp", "mb", "sh")]
@@ -151,20 +148,20 @@ def test_words_dealt_equally_to_both_answers_are_no_shortcut() -> None:
 
 
 @pytest.mark.full
-def test_random_labels_do_not_pass_with_few_items_and_do_with_many() -> None:
+def test_random_labels_do_not_pass_with_few_items_and_do_with_many():
     (few,) = shortcut_test({"none": random_labels(ENOUGH_ITEMS - 2, 2)}, language="en", seed=1).tasks
     assert few.verdict == "too few to tell" and few.in_words() == "too few to tell: 1998"
     (many,) = shortcut_test({"none": random_labels(6000, 2)}, language="en", seed=1).tasks
     assert many.verdict == "passes" and many.upper is not None and many.upper <= 0.5 + MARGIN
 
 
-def test_a_handful_of_items_is_too_few_and_no_error() -> None:
+def test_a_handful_of_items_is_too_few_and_no_error():
     items = [labelled("few", n, text, "AB"[n % 2]) for n, text in enumerate(sentences(6))]
     (own,) = shortcut_test({"few": items}, language="en", seed=1).tasks
     assert own.verdict == "too few to tell" and not own.accuracy and own.best is None
 
 
-def test_texts_that_repeat_are_never_split_between_training_and_test() -> None:
+def test_texts_that_repeat_are_never_split_between_training_and_test():
     # 40 texts, each six times with one random label: whoever splits them up learns the labels by heart.
     draw = random.Random(7)
     items = []
@@ -176,7 +173,7 @@ def test_texts_that_repeat_are_never_split_between_training_and_test() -> None:
     assert own.lower is not None and own.lower < 0.5
 
 
-def test_the_cluster_interval_covers_as_often_as_it_says() -> None:
+def test_the_cluster_interval_covers_as_often_as_it_says():
     draw = random.Random(11)
     for share, together in ((0.5, 0.0), (0.5, 0.8), (0.9, 0.3), (0.97, 0.0)):
         covered = 0
@@ -192,7 +189,7 @@ def test_the_cluster_interval_covers_as_often_as_it_says() -> None:
         assert covered >= 366, (share, together, covered)
 
 
-def test_exact_intervals_are_those_of_clopper_and_pearson() -> None:
+def test_exact_intervals_are_those_of_clopper_and_pearson():
     # R: binom.test(79, 90)$conf.int and binom.test(0, 10)$conf.int.
     found = exact_interval(79, 90)
     assert (found.low, found.high) == (0.7918, 0.9374)
@@ -200,7 +197,7 @@ def test_exact_intervals_are_those_of_clopper_and_pearson() -> None:
     assert sidak(1) == pytest.approx(0.05) and sidak(10) == pytest.approx(1 - 0.95**0.1)
 
 
-def test_groups_follow_pairs_texts_and_where_neither_is_known_shared_words() -> None:
+def test_groups_follow_pairs_texts_and_where_neither_is_known_shared_words():
     items = [
         labelled("g", 0, "the red door", "A", pair="p1"),
         labelled("g", 1, "the blue door", "B", pair="p1"),
@@ -220,7 +217,7 @@ def test_groups_follow_pairs_texts_and_where_neither_is_known_shared_words() -> 
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", sorted(rules()))
-def test_no_shortcut_sorts_the_fresh_items_of_our_rules(name: str) -> None:
+def test_no_shortcut_sorts_the_fresh_items_of_our_rules(name):
     items = [
         labelled(name, one.number, one.text, one.label, one.pair, f"rule:{name}")
         for one in generate(name, exemplars=0, items=FRESH, seed=20240601).test

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 
 from stimuli.audit.audit import audit_items
 from stimuli.covariates import words_covariates
-from stimuli.item import Item, Role
 from stimuli.lexicon.base_words import WordBounds, drawable_words
 from stimuli.recipes.conditions import ItemDesign
 from stimuli.recipes.lexical_decision import lexical_decision_items, word_records
 from tests.stimuli.audited import item, told
 
 
-def words_and_nonwords(bases: int, fillers: int, *, levels: Mapping[str, str]) -> list[Item]:
+def words_and_nonwords(bases, fillers, *, levels):
     records = word_records(
         drawable_words("en", WordBounds((6, 8), (4.0, 5.0)))[:bases], source="t", fillers=()
     )
@@ -32,7 +30,7 @@ def words_and_nonwords(bases: int, fillers: int, *, levels: Mapping[str, str]) -
 FORMS = {"word": "none", "TL": "transpose:internal", "SL": "substitute:internal"}
 
 
-def test_words_and_nonwords_are_counted_as_a_list_shows_them() -> None:
+def test_words_and_nonwords_are_counted_as_a_list_shows_them():
     items = words_and_nonwords(48, 16, levels=FORMS)
     bases = len({one.item_id for one in items if one.role == "test"})
     audit = audit_items(items, language="en", shortcut=False)
@@ -46,7 +44,7 @@ def test_words_and_nonwords_are_counted_as_a_list_shows_them() -> None:
     assert not told(audit, "choices")
 
 
-def test_words_are_held_against_nonwords_by_the_strings_that_are_shown() -> None:
+def test_words_are_held_against_nonwords_by_the_strings_that_are_shown():
     items = words_and_nonwords(30, 10, levels=FORMS)
     audit = audit_items(items, language="en", shortcut=False)
     assert audit.balance is not None
@@ -66,7 +64,7 @@ def test_words_are_held_against_nonwords_by_the_strings_that_are_shown() -> None
     assert line.startswith("look: ") and "bigram_position_min" in line
 
 
-def test_the_shortcut_test_sorts_words_from_nonwords_without_what_a_nonword_is() -> None:
+def test_the_shortcut_test_sorts_words_from_nonwords_without_what_a_nonword_is():
     items = words_and_nonwords(60, 20, levels=FORMS)
     audit = audit_items(items, language="en")
     assert audit.shortcut is not None
@@ -77,7 +75,7 @@ def test_the_shortcut_test_sorts_words_from_nonwords_without_what_a_nonword_is()
     assert not any("zipf" in one.feature for one in task.telling)
 
 
-def test_fillers_longer_than_every_nonword_are_a_shortcut() -> None:
+def test_fillers_longer_than_every_nonword_are_a_shortcut():
     made = words_and_nonwords(60, 0, levels={"TL": "transpose:internal", "SL": "substitute:internal"})
     longer = drawable_words("en", WordBounds((10, 12), (3.5, 5.0)))[:60]
     pattern = made[0]
@@ -101,7 +99,7 @@ def test_fillers_longer_than_every_nonword_are_a_shortcut() -> None:
     assert any("letters" in line and line.startswith("mend") for line in told(audit, "balance"))
 
 
-def lines(shown: Mapping[tuple[str, str], str], role: Role = "test") -> list[Item]:
+def lines(shown, role="test"):
     """Return a sentence in the conditions of two factors."""
     return [
         replace(item("a", text, role=role), condition={"position": position, "length": length})
@@ -109,14 +107,14 @@ def lines(shown: Mapping[tuple[str, str], str], role: Role = "test") -> list[Ite
     ]
 
 
-def test_levels_that_show_every_item_alike_are_to_be_mended() -> None:
+def test_levels_that_show_every_item_alike_are_to_be_mended():
     same = lines({("internal", "low"): "wrods", ("internal", "high"): "wrods"})
     audit = audit_items(same, language="en", shortcut=False)
     (found,) = told(audit, "changes")
     assert found.startswith("mend: ") and "levels low and high of length show the same in every item" in found
 
 
-def test_levels_that_show_some_items_alike_are_counted() -> None:
+def test_levels_that_show_some_items_alike_are_counted():
     some = [
         *lines({("internal", "low"): "wrods", ("internal", "high"): "words"}),
         *[
@@ -133,7 +131,7 @@ def test_levels_that_show_some_items_alike_are_counted() -> None:
     )
 
 
-def test_intact_texts_are_the_same_under_every_option_of_a_scramble() -> None:
+def test_intact_texts_are_the_same_under_every_option_of_a_scramble():
     crossed = lines(
         {
             ("intact", "low"): "words",

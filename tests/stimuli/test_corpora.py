@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
-from stimuli.corpora import Record, load_corpus
+from stimuli.corpora import load_corpus
 from stimuli.corpora.realtimeqa import recovery_sentences
 from stimuli.errors import UserError
 
@@ -20,23 +19,23 @@ RECORD = {
 }
 
 
-def records_of(where: Path) -> tuple[Record, ...]:
+def records_of(where):
     return load_corpus("realtimeqa", where).records
 
 
-def week(folder: Path, *records: object, name: str = "20230317_qa.jsonl") -> Path:
+def week(folder, *records, name="20230317_qa.jsonl"):
     path = folder / name
     path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
     return path
 
 
-def test_a_folder_gives_its_files_by_date(tmp_path: Path) -> None:
+def test_a_folder_gives_its_files_by_date(tmp_path):
     week(tmp_path, RECORD | {"question_id": "b"}, name="20230324_qa.jsonl")
     week(tmp_path, RECORD | {"question_id": "a"}, name="20230317_qa.jsonl")
     assert [record.extra["question_id"] for record in records_of(tmp_path)] == ["a", "b"]
 
 
-def test_recovery_sentences_are_distinct_sorted_and_end_in_a_full_stop(tmp_path: Path) -> None:
+def test_recovery_sentences_are_distinct_sorted_and_end_in_a_full_stop(tmp_path):
     path = week(
         tmp_path,
         RECORD | {"question_id": "1", "evidence": "Zebras run"},
@@ -62,7 +61,7 @@ def test_recovery_sentences_are_distinct_sorted_and_end_in_a_full_stop(tmp_path:
         (json.dumps(RECORD | {"answer": None}), "line 2: answer None"),
     ],
 )
-def test_a_broken_line_is_named_with_file_and_number(tmp_path: Path, line: str, said: str) -> None:
+def test_a_broken_line_is_named_with_file_and_number(tmp_path, line, said):
     path = week(tmp_path, RECORD)
     with path.open("a", encoding="utf-8") as stream:
         stream.write(line + "\n")
@@ -71,7 +70,7 @@ def test_a_broken_line_is_named_with_file_and_number(tmp_path: Path, line: str, 
     assert str(path) in str(raised.value) and said in str(raised.value)
 
 
-def test_a_folder_without_files_and_a_missing_file_are_named(tmp_path: Path) -> None:
+def test_a_folder_without_files_and_a_missing_file_are_named(tmp_path):
     with pytest.raises(UserError, match="has no file of RealtimeQA"):
         records_of(tmp_path)
     with pytest.raises(UserError, match="does not exist"):

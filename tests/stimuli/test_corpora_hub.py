@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,21 +17,19 @@ GSM = [{"question": f"How many {n}?", "answer": f"So.\n#### {n}"} for n in range
 Splits = Mapping[str, list[dict[str, Any]]]
 
 
-def hub_of(monkeypatch: pytest.MonkeyPatch, splits: Splits) -> list[tuple[Any, ...]]:
+def hub_of(monkeypatch, splits):
     """Stand in for the package: its two loading functions, over rows at hand."""
-    asked: list[tuple[Any, ...]] = []
+    asked = []
 
-    def load_dataset(name: str, configuration: str | None = None, *, revision: str | None = None) -> Splits:
+    def load_dataset(name, configuration=None, *, revision=None):
         asked.append((name, configuration, revision))
         return splits
 
-    monkeypatch.setitem(sys.modules, "datasets", SimpleNamespace(load_dataset=load_dataset))  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "datasets", SimpleNamespace(load_dataset=load_dataset))
     return asked
 
 
-def test_a_corpus_comes_from_the_hub_with_the_ids_of_its_file(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_corpus_comes_from_the_hub_with_the_ids_of_its_file(monkeypatch, tmp_path):
     asked = hub_of(monkeypatch, {"train": GSM[:1], "test": GSM})
     loaded = load_corpus("gsm8k", hub="openai/gsm8k", split="test")
     assert asked == [("openai/gsm8k", "main", None)]
@@ -44,7 +41,7 @@ def test_a_corpus_comes_from_the_hub_with_the_ids_of_its_file(
     ]
 
 
-def test_questions_of_a_dialogue_on_the_hub_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_questions_of_a_dialogue_on_the_hub_are_counted(monkeypatch):
     row = {"dialogue": ["M: Hi.", "F: Oh."], "choice": ["a", "b", "c"], "answer": "b"}
     rows = [
         {"id": n, "dialogue_id": name, "question": f"Q{n}?", **row}
@@ -56,7 +53,7 @@ def test_questions_of_a_dialogue_on_the_hub_are_counted(monkeypatch: pytest.Monk
     assert records[0].texts == {"dialogue": "M: Hi.\nF: Oh.", "question": "Q0?"}
 
 
-HUB_ROWS: dict[str, dict[str, Any]] = {
+HUB_ROWS = {
     "aqua": {"question": "Q", "options": ["A)1", "B)2"], "rationale": "So.", "correct": "B"},
     "csqa": {
         "id": "x",
@@ -84,13 +81,13 @@ HUB_ROWS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", HUB_ROWS)
-def test_columns_of_the_hub_become_records(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_columns_of_the_hub_become_records(monkeypatch, name):
     hub_of(monkeypatch, {"test": [HUB_ROWS[name]]})
     (record,) = load_corpus(name, hub="owner/any").records
     assert (record.answer, record.split) == ("2", "test")
 
 
-def test_a_local_data_set_folder_is_read_by_the_real_package(tmp_path: Path) -> None:
+def test_a_local_data_set_folder_is_read_by_the_real_package(tmp_path):
     datasets = pytest.importorskip("datasets", reason="the Python package datasets is not installed")
     rows = datasets.Dataset.from_list(GSM)
     datasets.DatasetDict({"test": rows}).save_to_disk(str(tmp_path / "saved"))
@@ -102,13 +99,13 @@ def test_a_local_data_set_folder_is_read_by_the_real_package(tmp_path: Path) -> 
         assert [record.answer for record in loaded.records] == ["0", "1", "2"]
 
 
-def test_a_missing_package_is_named_with_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "datasets", None)  # type: ignore[arg-type]
+def test_a_missing_package_is_named_with_how_to_install_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(UserError, match=r'pip install "wrods\[hub\]"'):
         load_corpus("gsm8k", hub="openai/gsm8k")
 
 
-def test_what_the_hub_does_not_have_is_said_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_hub_does_not_have_is_said_in_words(monkeypatch):
     hub_of(monkeypatch, {"train": GSM, "test": GSM})
     with pytest.raises(UserError, match="Did you mean 'train'"):
         load_corpus("gsm8k", hub="openai/gsm8k", split="trains")
@@ -117,9 +114,9 @@ def test_what_the_hub_does_not_have_is_said_in_words(monkeypatch: pytest.MonkeyP
     with pytest.raises(UserError, match="is not owner/name"):
         load_corpus("gsm8k", hub="a/b/c")
 
-    def offline(*_: object, **__: object) -> None:
+    def offline(*_, **__):
         raise ConnectionError("no network\nsecond line")
 
-    monkeypatch.setitem(sys.modules, "datasets", SimpleNamespace(load_dataset=offline))  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "datasets", SimpleNamespace(load_dataset=offline))
     with pytest.raises(UserError, match="openai/gsm8k:main could not be loaded from the hub: no network\n"):
         load_corpus("gsm8k", hub="openai/gsm8k")

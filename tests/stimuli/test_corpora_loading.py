@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from stimuli.corpora import Loaded, Record, corpora, load_corpus
+from stimuli.corpora import corpora, load_corpus
 from stimuli.corpora.gsm8k import canonical_number
 from stimuli.errors import UserError
 
 
 @pytest.fixture(scope="session")
-def data(shared: Path) -> Path:
+def data(shared):
     return shared / "data"
 
 
-def by_id(loaded: Loaded) -> dict[str, Record]:
+def by_id(loaded):
     return {record.record_id: record for record in loaded.records}
 
 
@@ -38,9 +36,7 @@ def by_id(loaded: Loaded) -> dict[str, Record]:
         ("csqa", None, {"train": 500, "dev": 1221, "test": 50}),
     ],
 )
-def test_each_corpus_has_its_published_number_of_records(
-    data: Path, name: str, split: str | None, counts: dict[str | None, int]
-) -> None:
+def test_each_corpus_has_its_published_number_of_records(data, name, split, counts):
     loaded = load_corpus(name, data / name, split=split)
     assert Counter(record.split for record in loaded.records) == counts
     assert loaded.bad == ()
@@ -57,9 +53,7 @@ def test_each_corpus_has_its_published_number_of_records(
         ("csqa", "dev_rand_split.jsonl", {"A": 239, "B": 255, "C": 241, "D": 251, "E": 235}),
     ],
 )
-def test_the_right_options_are_spread_as_in_the_files(
-    data: Path, name: str, file: str, counts: dict[str, int]
-) -> None:
+def test_the_right_options_are_spread_as_in_the_files(data, name, file, counts):
     with (data / name / file).open(encoding="utf-8") as stream:
         raw = [json.loads(line) for line in stream]
     letters = [row.get("correct") or row["answerKey"] for row in raw]
@@ -72,7 +66,7 @@ def test_the_right_options_are_spread_as_in_the_files(
         assert Counter(record.extra["letter"] for record in records) == Counter(letters)
 
 
-def test_aqua_options_lose_their_letters_and_keep_the_worked_solution(data: Path) -> None:
+def test_aqua_options_lose_their_letters_and_keep_the_worked_solution(data):
     record = by_id(load_corpus("aqua", data / "aqua"))["dev-1"]
     assert record.choices == ("32400", "6000", "600", "60000", "10")
     assert (record.answer, record.extra["letter"]) == ("32400", "A")
@@ -80,7 +74,7 @@ def test_aqua_options_lose_their_letters_and_keep_the_worked_solution(data: Path
     assert (record.file, record.line, record.licence) == ("dev.json", 1, "Apache-2.0")
 
 
-def test_gsm8k_answers_keep_their_sign_and_lose_their_commas(data: Path) -> None:
+def test_gsm8k_answers_keep_their_sign_and_lose_their_commas(data):
     records = load_corpus("gsm8k", data / "gsm8k", split="test").records
     answers = [record.answer or "" for record in records]
     assert sum(answer.startswith("-") for answer in answers) == 2
@@ -108,11 +102,11 @@ def test_gsm8k_answers_keep_their_sign_and_lose_their_commas(data: Path) -> None
         ("eight", None),
     ],
 )
-def test_a_number_is_read_with_its_sign_and_decimals_or_not_at_all(given: str, number: str | None) -> None:
+def test_a_number_is_read_with_its_sign_and_decimals_or_not_at_all(given, number):
     assert canonical_number(given) == number
 
 
-def test_mbpp_tasks_bring_code_tests_and_setup(data: Path) -> None:
+def test_mbpp_tasks_bring_code_tests_and_setup(data):
     loaded = load_corpus("mbpp", data / "mbpp")
     records = by_id(loaded)
     assert len(records["1"].tests) == 3 and records["1"].tests[0].startswith("assert min_cost(")
@@ -123,25 +117,25 @@ def test_mbpp_tasks_bring_code_tests_and_setup(data: Path) -> None:
     assert len(loaded.duplicates) == 4
 
 
-def test_boolq_answers_are_yes_and_no_as_often(data: Path) -> None:
+def test_boolq_answers_are_yes_and_no_as_often(data):
     records = load_corpus("boolq", data / "boolq").records
     assert Counter(record.answer for record in records) == {"yes": 1237, "no": 1237}
     assert records[0].texts["question"] == "is there such a thing as a fainting goat"
 
 
-def test_squad_keeps_every_answer_that_counts(data: Path) -> None:
+def test_squad_keeps_every_answer_that_counts(data):
     record = load_corpus("squad", data / "squad").records[0]
     assert (record.answer, record.answers) == ("October 1973", ("October", "1973"))
     assert record.extra == {"title": "1973_oil_crisis", "answerable": 1.0}
 
 
-def test_unlabelled_questions_of_csqa_have_no_answer_and_that_is_said(data: Path) -> None:
+def test_unlabelled_questions_of_csqa_have_no_answer_and_that_is_said(data):
     loaded = load_corpus("csqa", data / "csqa", split="test")
     assert {record.answer for record in loaded.records} == {None}
     assert loaded.warnings == ("50 of 50 records of CommonsenseQA are not labelled and have no answer.",)
 
 
-def test_dream_gives_the_published_1025_questions_with_their_categories(data: Path) -> None:
+def test_dream_gives_the_published_1025_questions_with_their_categories(data):
     loaded = load_corpus("dream", [data / "dream/dev.json", data / "dream/test.json"], selection="annotated")
     assert Counter(record.split for record in loaded.records) == {"test": 512, "dev": 513}
     names = Counter(name for record in loaded.records for name in str(record.extra["categories"]).split(", "))
@@ -152,13 +146,13 @@ def test_dream_gives_the_published_1025_questions_with_their_categories(data: Pa
     assert [file.name for file in loaded.files] == ["dev.json", "test.json", *annotators]
 
 
-def test_annotated_questions_come_in_the_order_of_annotation(data: Path) -> None:
+def test_annotated_questions_come_in_the_order_of_annotation(data):
     records = load_corpus("dream", data / "dream", split="test", selection="annotated").records
     lines = (data / "dream/annotator1_test.txt").read_text("utf-8").splitlines()[1:]
     assert [record.record_id for record in records] == ["-".join(line.split("\t")[:2]) for line in lines]
 
 
-def test_selections_of_realtimeqa_are_the_published_ones(data: Path) -> None:
+def test_selections_of_realtimeqa_are_the_published_ones(data):
     asked = load_corpus("realtimeqa", data / "realtimeqa", selection="answerable").records
     recovered = load_corpus("realtimeqa", data / "realtimeqa", selection="recovery").records
     assert (len(asked), len(recovered)) == (346, 408)
@@ -178,7 +172,7 @@ CSQA = {
     "choices": {"label": ["A", "B"], "text": ["here", "there"]},
     "answerKey": "B",
 }
-SQUAD_2: dict[str, Any] = {
+SQUAD_2 = {
     "version": "v2.0",
     "data": [
         {
@@ -220,13 +214,13 @@ MBPP_SANITIZED = {
 BOOLQ = {"question": "is it", "title": "It", "answer": False, "passage": "It is not."}
 
 
-def lines(folder: Path, name: str, *rows: object) -> Path:
+def lines(folder, name, *rows):
     path = folder / name
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path
 
 
-def test_the_original_nested_layout_of_squad_and_its_unanswerable_questions(tmp_path: Path) -> None:
+def test_the_original_nested_layout_of_squad_and_its_unanswerable_questions(tmp_path):
     path = tmp_path / "dev-v2.0.json"
     path.write_text(json.dumps(SQUAD_2), encoding="utf-8")
     loaded = load_corpus("squad", tmp_path, on_bad="skip")
@@ -239,7 +233,7 @@ def test_the_original_nested_layout_of_squad_and_its_unanswerable_questions(tmp_
     )
 
 
-def test_the_hub_layout_of_csqa_and_the_original_boolq_are_read(tmp_path: Path) -> None:
+def test_the_hub_layout_of_csqa_and_the_original_boolq_are_read(tmp_path):
     (record,) = load_corpus("csqa", lines(tmp_path, "dev.jsonl", CSQA)).records
     assert (record.choices, record.answer, record.extra) == (("here", "there"), "there", {"concept": "place"})
     (unlabelled,) = load_corpus("csqa", lines(tmp_path, "test.jsonl", CSQA | {"answerKey": ""})).records
@@ -248,7 +242,7 @@ def test_the_hub_layout_of_csqa_and_the_original_boolq_are_read(tmp_path: Path) 
     assert (boolq.answer, boolq.extra["title"], boolq.record_id) == ("no", "It", "dev-1")
 
 
-def test_versions_with_the_same_records_are_never_pooled_in_silence(tmp_path: Path) -> None:
+def test_versions_with_the_same_records_are_never_pooled_in_silence(tmp_path):
     lines(tmp_path, "test.jsonl", GSM)
     lines(tmp_path, "test_socratic.jsonl", GSM | {"answer": "How? ** So.\n#### 2"})
     loaded = load_corpus("gsm8k", tmp_path)
@@ -260,7 +254,7 @@ def test_versions_with_the_same_records_are_never_pooled_in_silence(tmp_path: Pa
     assert [set(group) for group in pooled.duplicates] == [{"test-1", "test_socratic-1"}]
 
 
-def test_sanitized_mbpp_tasks_are_known_for_the_same_though_reworded(tmp_path: Path) -> None:
+def test_sanitized_mbpp_tasks_are_known_for_the_same_though_reworded(tmp_path):
     full = lines(tmp_path, "mbpp.jsonl", MBPP_FULL)
     sanitized = tmp_path / "sanitized-mbpp.json"
     sanitized.write_text(json.dumps([MBPP_SANITIZED], indent=2), encoding="utf-8")
@@ -287,9 +281,7 @@ def test_sanitized_mbpp_tasks_are_known_for_the_same_though_reworded(tmp_path: P
         ("boolq", "dev.jsonl", GSM, "'passage' is missing\n  Is this a file of BoolQ?"),
     ],
 )
-def test_a_broken_record_stops_the_load_or_is_listed(
-    tmp_path: Path, name: str, file: str, row: dict[str, Any], said: str
-) -> None:
+def test_a_broken_record_stops_the_load_or_is_listed(tmp_path, name, file, row, said):
     good = {"gsm8k": GSM, "csqa": CSQA, "mbpp": MBPP_FULL, "boolq": BOOLQ}[name]
     path = lines(tmp_path, file, good, row)
     with pytest.raises(UserError) as raised:
@@ -305,9 +297,7 @@ def test_a_broken_record_stops_the_load_or_is_listed(
     ("name", "file"),
     [("dream", "dev.json"), ("aqua", "dev.json"), ("gsm8k", "test.jsonl"), ("mbpp", "mbpp.jsonl")],
 )
-def test_a_file_cut_in_the_middle_is_named_and_what_is_whole_is_read(
-    data: Path, tmp_path: Path, name: str, file: str
-) -> None:
+def test_a_file_cut_in_the_middle_is_named_and_what_is_whole_is_read(data, tmp_path, name, file):
     whole = (data / name / file).read_bytes()
     path = tmp_path / file
     path.write_bytes(whole[: len(whole) // 2])
@@ -320,7 +310,7 @@ def test_a_file_cut_in_the_middle_is_named_and_what_is_whole_is_read(
     assert len(loaded.records) > len(everything) // 3
 
 
-def test_a_wrong_file_a_wrong_folder_and_unknown_names_are_told(tmp_path: Path, data: Path) -> None:
+def test_a_wrong_file_a_wrong_folder_and_unknown_names_are_told(tmp_path, data):
     with pytest.raises(UserError, match=r"none of 1 records could be read.*\n  Is this a file of GSM8K"):
         load_corpus("gsm8k", lines(tmp_path, "test.jsonl", {"x": 1}), on_bad="skip")
     with pytest.raises(UserError, match="has no file of DREAM"):
@@ -343,7 +333,7 @@ def test_a_wrong_file_a_wrong_folder_and_unknown_names_are_told(tmp_path: Path, 
         load_corpus("dream")
 
 
-def test_missing_and_broken_annotations_of_dream_are_named(tmp_path: Path, data: Path) -> None:
+def test_missing_and_broken_annotations_of_dream_are_named(tmp_path, data):
     (tmp_path / "test.json").write_bytes((data / "dream/test.json").read_bytes())
     with pytest.raises(UserError, match=r"annotator\d_test\.txt does not exist\n.*put it next to"):
         load_corpus("dream", tmp_path, selection="annotated")

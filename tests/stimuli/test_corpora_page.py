@@ -6,7 +6,7 @@ from stimuli.corpora import corpora
 from tests.write_corpora_page import PAGE, corpora_page
 
 
-def test_the_page_of_corpora_is_up_to_date() -> None:
+def test_the_page_of_corpora_is_up_to_date():
     page = PAGE.read_text("utf-8")
     assert page == corpora_page(page), "run: python -m tests.write_corpora_page"
     assert all(f"| `{name}` |" in page for name in corpora())

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
 from importlib import metadata
-from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,7 +14,6 @@ from stimuli.corpora import (
     Corpus,
     CorpusSplit,
     Record,
-    RecordLocation,
     SourceText,
     corpora,
     load_corpus,
@@ -27,7 +23,7 @@ from stimuli.corpora import (
 from stimuli.errors import UserError
 
 
-def records(sizes: Mapping[str, int]) -> list[Record]:
+def records(sizes):
     return [
         Record(
             f"{stratum}-{n}",
@@ -50,9 +46,7 @@ SIZES = st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 30), min_size=
 @given(
     sizes=SIZES, seed=st.integers(0, 9), by=st.sampled_from([None, "kind", "answer", "split"]), data=st.data()
 )
-def test_a_larger_draw_holds_a_smaller_one(
-    sizes: dict[str, int], seed: int, by: str | None, data: st.DataObject
-) -> None:
+def test_a_larger_draw_holds_a_smaller_one(sizes, seed, by, data):
     everything = records(sizes)
     large = data.draw(st.integers(0, len(everything)))
     small = data.draw(st.integers(0, large))
@@ -63,9 +57,7 @@ def test_a_larger_draw_holds_a_smaller_one(
 
 
 @given(sizes=SIZES, seed=st.integers(0, 9), by=st.sampled_from([None, "kind"]), data=st.data())
-def test_the_order_of_files_does_not_change_what_is_drawn(
-    sizes: dict[str, int], seed: int, by: str | None, data: st.DataObject
-) -> None:
+def test_the_order_of_files_does_not_change_what_is_drawn(sizes, seed, by, data):
     everything = records(sizes)
     number = data.draw(st.integers(0, len(everything)))
     drawn = subset(everything, number, seed, by)
@@ -74,20 +66,20 @@ def test_the_order_of_files_does_not_change_what_is_drawn(
 
 
 @given(a=st.integers(1, 60), b=st.integers(1, 60), seed=st.integers(0, 9), data=st.data())
-def test_two_strata_are_drawn_in_proportion(a: int, b: int, seed: int, data: st.DataObject) -> None:
+def test_two_strata_are_drawn_in_proportion(a, b, seed, data):
     number = data.draw(st.integers(0, a + b))
     drawn = Counter(record.answer for record in subset(records({"a": a, "b": b}), number, seed, "answer"))
     assert abs(drawn["a"] - number * a / (a + b)) < 1
 
 
-def test_too_many_and_an_unknown_field_are_refused() -> None:
+def test_too_many_and_an_unknown_field_are_refused():
     with pytest.raises(UserError, match="5 records were requested, but there are 4"):
         subset(records({"a": 4}), 5, 1)
     with pytest.raises(UserError, match="Did you mean 'kind'"):
         subset(records({"a": 4}), 2, 1, "kinds")
 
 
-def test_a_draw_from_dream_is_spread_over_its_categories(shared: Path) -> None:
+def test_a_draw_from_dream_is_spread_over_its_categories(shared):
     loaded = load_corpus("dream", shared / "data/dream", split="test", selection="annotated")
     drawn = subset(loaded.records, 128, 4711, "categories")
     whole = Counter(record.extra["categories"] for record in loaded.records)
@@ -95,7 +87,7 @@ def test_a_draw_from_dream_is_spread_over_its_categories(shared: Path) -> None:
         assert abs(number - whole[categories] / 4) <= 1
 
 
-def test_texts_for_recovery_are_distinct_and_carry_split_and_licence() -> None:
+def test_texts_for_recovery_are_distinct_and_carry_split_and_licence():
     one = Record("1", "dream", "test", "L", {"dialogue": "M: Hi.", "question": "Q1?"}, None, None)
     two = Record("2", "dream", "test", "L", {"dialogue": "M: Hi.", "question": "Q2?"}, None, None)
     bare = Record("3", "dream", "test", "L", {"question": "Q2?"}, None, None)
@@ -105,7 +97,7 @@ def test_texts_for_recovery_are_distinct_and_carry_split_and_licence() -> None:
         texts_of([one], "dialog")
 
 
-def read_riddle(row: Mapping[str, Any], place: RecordLocation) -> Iterator[Record]:
+def read_riddle(row, place):
     yield place.record(place.text(row, "id"), {"riddle": place.text(row, "riddle")}, answer=row["solution"])
 
 
@@ -122,16 +114,16 @@ RIDDLES = Corpus(
 
 
 @pytest.fixture
-def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    def install(corpus: Corpus) -> None:
+def installed(monkeypatch):
+    def install(corpus):
         class Entry:
             name, value = corpus.name, "package:CORPUS"
 
             @staticmethod
-            def load() -> Corpus:
+            def load():
                 return corpus
 
-        def entry_points(*, group: str) -> list[type[Entry]]:
+        def entry_points(*, group):
             return [Entry] if group == "wrods.corpora" else []
 
         monkeypatch.setattr(metadata, "entry_points", entry_points)
@@ -141,7 +133,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     corpora.cache_clear()
 
 
-def test_a_package_adds_a_corpus_in_ten_lines(installed: Any, tmp_path: Path) -> None:
+def test_a_package_adds_a_corpus_in_ten_lines(installed, tmp_path):
     installed(RIDDLES)
     row = {"id": "r1", "riddle": "What has keys?", "solution": "a piano"}
     (tmp_path / "riddles.jsonl").write_text(json.dumps(row) + '\n{"id": "r2"}\n', encoding="utf-8")

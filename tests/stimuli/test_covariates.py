@@ -26,7 +26,7 @@ TEXT = "The company’s engineers solved another problem."
 LEVELS = {"intact": "none", "inner": "KFL", "all": "RS"}
 
 
-def described(language: str = "en") -> dict[str, dict[str, float | str | None]]:
+def described(language="en"):
     operations = {level: parse_operation(name) for level, name in LEVELS.items()}
     results = scramble_conditions(TEXT, operations, seed=3)
     targets = {change.word for result in results.values() for change in result.changes}
@@ -36,18 +36,18 @@ def described(language: str = "en") -> dict[str, dict[str, float | str | None]]:
     }
 
 
-def number(value: float | str | None) -> float:
+def number(value):
     assert isinstance(value, int | float)
     return value
 
 
-def test_word_measures_are_the_same_in_every_condition_of_an_item() -> None:
+def test_word_measures_are_the_same_in_every_condition_of_an_item():
     conditions = described()
     for name in WORD:
         assert len({one[name] for one in conditions.values()}) == 1, name
 
 
-def test_measures_of_changed_forms_are_means_over_the_changed_words() -> None:
+def test_measures_of_changed_forms_are_means_over_the_changed_words():
     operation = parse_operation("KFL")
     result = scramble_conditions(TEXT, {"inner": operation}, seed=3)["inner"]
     told = text_covariates(TEXT, language="en", changes=result.changes)
@@ -57,7 +57,7 @@ def test_measures_of_changed_forms_are_means_over_the_changed_words() -> None:
         assert number(told[name]) == pytest.approx(fmean(pair[name] for pair in pairs), abs=0.0006)
 
 
-def test_the_intact_condition_matches_fully_so_that_all_conditions_can_be_regressed() -> None:
+def test_the_intact_condition_matches_fully_so_that_all_conditions_can_be_regressed():
     conditions = described()
     intact = conditions["intact"]
     assert {intact[name] for name in MATCHES if name.startswith("match_")} == {1}
@@ -67,33 +67,33 @@ def test_the_intact_condition_matches_fully_so_that_all_conditions_can_be_regres
 
 
 @pytest.mark.parametrize("gap", ["dot", "narrow", "no_break", "space"])
-def test_gaps_between_letters_do_not_change_how_a_word_matches(gap: str) -> None:
+def test_gaps_between_letters_do_not_change_how_a_word_matches(gap):
     wide = parse_operation(f"space:letters(gap={gap})")
     result = scramble_conditions(TEXT, {"wide": wide}, seed=3)["wide"]
     told = text_covariates(TEXT, language="en", changes=result.changes)
     assert told["match_slot"] == 1
 
 
-def test_english_lacks_nothing_and_other_languages_are_never_counted_with_english() -> None:
+def test_english_lacks_nothing_and_other_languages_are_never_counted_with_english():
     assert unavailable("en") == {}
     assert set(unavailable("de")) == {"syllables"}
     assert {"zipf", "coltheart_n", "old20", "bigram_mean", "shown_bigram_min"} <= set(unavailable("th"))
     assert word_covariates("engineer", "de")["old20"] != word_covariates("engineer", "en")["old20"]
 
 
-def test_the_table_names_every_covariate_once_and_in_the_items_order() -> None:
+def test_the_table_names_every_covariate_once_and_in_the_items_order():
     names = [entry.name for entry in covariate_table()]
     assert names == [*text_covariates(TEXT, language="en"), *TOKENS]
     assert list(WORD) == list(word_covariates("word", "en"))
     assert list(MATCHES) == list(SCORES)
 
 
-def test_the_page_of_covariates_is_made_from_the_table() -> None:
+def test_the_page_of_covariates_is_made_from_the_table():
     assert PAGE.read_text("utf-8") == covariate_page(), "run: python -m tests.write_covariate_page"
 
 
 @given(st.text(max_size=40))
-def test_any_text_can_be_described(text: str) -> None:
+def test_any_text_can_be_described(text):
     told = text_covariates(text, language="en")
     assert told == text_covariates(text, language="en")
     assert all(value is None or value == round(number(value), 3) for value in told.values())

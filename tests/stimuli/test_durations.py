@@ -19,7 +19,7 @@ from stimuli.durations import duration_in_words, rough_duration_in_words, short_
         (5760, "1.6 hours", "1.6 hours", "1.6 h"),
     ],
 )
-def test_a_duration_is_said_in_the_unit_that_fits(seconds: float, words: str, rough: str, short: str) -> None:
+def test_a_duration_is_said_in_the_unit_that_fits(seconds, words, rough, short):
     assert duration_in_words(seconds) == words
     assert rough_duration_in_words(seconds) == rough
     assert short_duration(seconds) == short

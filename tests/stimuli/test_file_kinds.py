@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import io
 import zipfile
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +13,7 @@ from stimuli.corpora.tables import read_table
 from stimuli.errors import UserError
 
 
-def workbook() -> bytes:
+def workbook():
     from openpyxl import Workbook
 
     book, stream = Workbook(), io.BytesIO()
@@ -23,7 +22,7 @@ def workbook() -> bytes:
     return stream.getvalue()
 
 
-def archive(**names: str) -> bytes:
+def archive(**names):
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w") as made:
         for name, content in names.items():
@@ -45,7 +44,7 @@ def archive(**names: str) -> bytes:
         (gzip.compress(b"item,sentence\n", mtime=0), "a file compressed by gzip"),
     ],
 )
-def test_a_table_that_is_another_kind_of_file_is_named_as_such(tmp_path: Path, raw: bytes, kind: str) -> None:
+def test_a_table_that_is_another_kind_of_file_is_named_as_such(tmp_path, raw, kind):
     file = tmp_path / "sentences.csv"
     file.write_bytes(raw)
     with pytest.raises(UserError, match=rf"sentences\.csv is {kind}, not a text file") as told:
@@ -56,12 +55,12 @@ def test_a_table_that_is_another_kind_of_file_is_named_as_such(tmp_path: Path, r
 @pytest.mark.parametrize(
     "raw", [b"", b"PK\n", b"item,sentence\n", "Größe,Wort\n".encode(), b"\xff\xfei\0t\0e\0m\0"]
 )
-def test_texts_are_of_no_other_kind(raw: bytes) -> None:
+def test_texts_are_of_no_other_kind(raw):
     assert kind_of_bytes(raw) is None
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
-def test_a_table_in_utf_16_is_read(tmp_path: Path, encoding: str) -> None:
+def test_a_table_in_utf_16_is_read(tmp_path, encoding):
     file = tmp_path / "sentences.csv"
     file.write_bytes("item,sentence\ns1,Der *Gärtner* gießt.\n".encode(encoding))
     assert read_table(file)[0]["sentence"] == "Der *Gärtner* gießt."

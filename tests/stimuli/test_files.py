@@ -7,7 +7,6 @@ import signal
 import stat
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -16,21 +15,19 @@ from stimuli.files import replace_file, replacing
 posix_only = pytest.mark.skipif(os.name == "nt", reason="rights and signals of POSIX")
 
 
-def rights(path: Path) -> int:
+def rights(path):
     return stat.S_IMODE(path.stat().st_mode)
 
 
 @pytest.mark.parametrize("content", ["é\r\n", "é\r\n".encode()], ids=["text", "bytes"])
-def test_text_and_bytes_are_written_as_they_are_into_a_folder_that_is_made(
-    tmp_path: Path, content: str | bytes
-) -> None:
+def test_text_and_bytes_are_written_as_they_are_into_a_folder_that_is_made(tmp_path, content):
     file = tmp_path / "new" / "file.txt"
     replace_file(file, content)
     assert file.read_bytes() == b"\xc3\xa9\r\n"
     assert list(file.parent.iterdir()) == [file]
 
 
-def test_an_error_while_writing_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+def test_an_error_while_writing_leaves_the_old_file_and_nothing_else(tmp_path):
     file = tmp_path / "file.txt"
     file.write_text("old")
     with pytest.raises(KeyboardInterrupt), replacing(file) as partial:
@@ -40,7 +37,7 @@ def test_an_error_while_writing_leaves_the_old_file_and_nothing_else(tmp_path: P
     assert list(tmp_path.iterdir()) == [file]
 
 
-def test_a_file_that_cannot_take_its_place_goes(tmp_path: Path) -> None:
+def test_a_file_that_cannot_take_its_place_goes(tmp_path):
     (tmp_path / "there").mkdir()
     with pytest.raises(OSError):
         replace_file(tmp_path / "there", "new")
@@ -48,7 +45,7 @@ def test_a_file_that_cannot_take_its_place_goes(tmp_path: Path) -> None:
 
 
 @posix_only
-def test_a_process_that_is_killed_while_writing_leaves_the_old_file(tmp_path: Path) -> None:
+def test_a_process_that_is_killed_while_writing_leaves_the_old_file(tmp_path):
     file = tmp_path / "file.txt"
     file.write_text("old")
     code = (
@@ -64,13 +61,11 @@ def test_a_process_that_is_killed_while_writing_leaves_the_old_file(tmp_path: Pa
     assert file.read_text() == "old"
 
 
-def test_the_new_file_is_on_the_disk_before_it_takes_the_old_ones_place(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_new_file_is_on_the_disk_before_it_takes_the_old_ones_place(tmp_path, monkeypatch):
     file, seen, sync = tmp_path / "file.txt", [], os.fsync
     file.write_text("old")
 
-    def watched(descriptor: int) -> None:
+    def watched(descriptor):
         seen.append((stat.S_ISREG(os.fstat(descriptor).st_mode), file.read_text()))
         sync(descriptor)
 
@@ -82,7 +77,7 @@ def test_the_new_file_is_on_the_disk_before_it_takes_the_old_ones_place(
 
 @posix_only
 @pytest.mark.parametrize("mask", [0o022, 0o002, 0o077])
-def test_rights_are_those_of_a_file_that_is_opened_for_writing(tmp_path: Path, mask: int) -> None:
+def test_rights_are_those_of_a_file_that_is_opened_for_writing(tmp_path, mask):
     before = os.umask(mask)
     try:
         (tmp_path / "opened").open("w").close()
@@ -93,7 +88,7 @@ def test_rights_are_those_of_a_file_that_is_opened_for_writing(tmp_path: Path, m
 
 
 @posix_only
-def test_a_file_keeps_its_rights_and_a_private_one_is_its_owners_alone(tmp_path: Path) -> None:
+def test_a_file_keeps_its_rights_and_a_private_one_is_its_owners_alone(tmp_path):
     file = tmp_path / "file.txt"
     file.write_text("old")
     file.chmod(0o640)

@@ -7,7 +7,6 @@ import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -15,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stimuli.errors import UserError
-from stimuli.htest.geometry.options import GeometryItem, generate_geometry
+from stimuli.htest.geometry.options import generate_geometry
 from stimuli.htest.geometry.questions import (
     FAMILIES,
     FLAW,
@@ -23,7 +22,6 @@ from stimuli.htest.geometry.questions import (
     LANGUAGES,
     MARGIN,
     MATCH,
-    GeometryQuestion,
     drawn,
     flaw,
     kept_apart,
@@ -44,16 +42,16 @@ ITEMS = 240
 
 
 @functools.cache
-def items(seed: int = 7) -> tuple[GeometryItem, ...]:
+def items(seed=7):
     return generate_geometry(ITEMS, seed=seed)
 
 
 @functools.cache
-def every_question() -> tuple[GeometryQuestion, ...]:
+def every_question():
     return tuple(question for family in FAMILIES for question in questions(family))
 
 
-def upper_bound(right: float, number: int) -> float:
+def upper_bound(right, number):
     """Upper end of the 95 % Wilson interval of a share."""
     z = 1.96
     share = right / number
@@ -67,7 +65,7 @@ def upper_bound(right: float, number: int) -> float:
 
 
 @pytest.mark.parametrize("style", FONTS)
-def test_every_symbol_of_the_alphabet_has_ink_and_a_name_in_every_font(style: str) -> None:
+def test_every_symbol_of_the_alphabet_has_ink_and_a_name_in_every_font(style):
     for symbol in alphabet():
         ink = glyph(symbol, style)
         assert ink.any(axis=1)[[0, -1]].all() and ink.any(axis=0)[[0, -1]].all()
@@ -76,14 +74,14 @@ def test_every_symbol_of_the_alphabet_has_ink_and_a_name_in_every_font(style: st
 
 
 @given(st.sampled_from(alphabet()), st.sampled_from(list(FONTS)))
-def test_a_symbol_looks_most_like_itself(symbol: str, style: str) -> None:
+def test_a_symbol_looks_most_like_itself(symbol, style):
     found = similarities(glyph(symbol, style), style)
     assert found[symbol] == max(found.values()) == pytest.approx(1, abs=1e-3)
     assert flaw(glyph(symbol, style), glyph(symbol, style)) == 0
 
 
 @given(st.lists(st.tuples(st.sampled_from(alphabet()), st.integers(0, 3)), min_size=1, max_size=6))
-def test_reading_many_shapes_at_once_is_reading_each_alone(turned: list[tuple[str, int]]) -> None:
+def test_reading_many_shapes_at_once_is_reading_each_alone(turned):
     inks = [np.rot90(glyph(symbol), quarters) for symbol, quarters in turned]
     together = read(inks)
     assert together == [read([ink])[0] for ink in inks]
@@ -98,13 +96,13 @@ def test_reading_many_shapes_at_once_is_reading_each_alone(turned: list[tuple[st
             assert max(rivals) == one.next_match
 
 
-def test_symbols_whose_rendering_cannot_be_told_apart_are_never_both_options() -> None:
+def test_symbols_whose_rendering_cannot_be_told_apart_are_never_both_options():
     for symbol in alphabet():
         for other, match in similarities(glyph(symbol)).items():
             assert kept_apart(symbol, other) or match < 1 - MARGIN + 0.01, (symbol, other, match)
 
 
-def test_no_symbol_of_one_font_is_read_as_another_symbol_by_two_fonts() -> None:
+def test_no_symbol_of_one_font_is_read_as_another_symbol_by_two_fonts():
     """The calibration: the rule that makes a question valid never misreads a letter of a font it has not seen."""
     right = 0
     for style in FONTS:
@@ -121,22 +119,22 @@ def test_no_symbol_of_one_font_is_read_as_another_symbol_by_two_fonts() -> None:
 # Operations
 
 
-def names(**wanted: str) -> list[str]:
+def names(**wanted):
     return [
         name for name, one in operations().items() if all(getattr(one, k) == v for k, v in wanted.items())
     ]
 
 
 @given(st.sampled_from(alphabet()))
-def test_four_quarter_turns_and_two_mirrorings_change_nothing(symbol: str) -> None:
+def test_four_quarter_turns_and_two_mirrorings_change_nothing(symbol):
     ink = glyph(symbol)
     turned = ink
     for _ in range(4):
-        turned = operation("turn_90_clockwise").apply([turned], 10)  # type: ignore[assignment]
+        turned = operation("turn_90_clockwise").apply([turned], 10)
     assert np.array_equal(turned, ink)
     for name in names(does="mirror"):
         once = operation(name).apply([ink], 10)
-        assert once is not None and np.array_equal(operation(name).apply([once], 10), ink)  # type: ignore[arg-type]
+        assert once is not None and np.array_equal(operation(name).apply([once], 10), ink)
 
 
 @pytest.mark.parametrize(
@@ -164,7 +162,7 @@ def test_four_quarter_turns_and_two_mirrorings_change_nothing(symbol: str) -> No
         ("−I", ["above"], "T"),
     ],
 )
-def test_well_known_shapes_come_out(symbols: str, steps: list[str], answer: str) -> None:
+def test_well_known_shapes_come_out(symbols, steps, answer):
     found = readings(tuple(symbols), tuple(steps))
     main = found["sans"]
     assert main is not None and main.reads() and same(main.symbol, answer)
@@ -173,14 +171,14 @@ def test_well_known_shapes_come_out(symbols: str, steps: list[str], answer: str)
 # Valid questions
 
 
-def test_hundreds_of_questions_are_valid_in_every_family_together() -> None:
+def test_hundreds_of_questions_are_valid_in_every_family_together():
     number = Counter(question.family for question in every_question())
     assert len(every_question()) > 800 and min(number[family] for family in FAMILIES) > 50
     assert len({question.name for question in every_question()}) == len(every_question())
     assert len({question.text() for question in every_question()}) == len(every_question())
 
 
-def test_no_valid_question_stands_within_the_guard_of_a_border() -> None:
+def test_no_valid_question_stands_within_the_guard_of_a_border():
     for question in every_question():
         found = readings(question.symbols, question.operations)
         for style in question.fonts:
@@ -190,7 +188,7 @@ def test_no_valid_question_stands_within_the_guard_of_a_border() -> None:
         assert "sans" in question.fonts and len(question.fonts) >= 2
 
 
-def test_no_font_clearly_reads_a_valid_question_otherwise() -> None:
+def test_no_font_clearly_reads_a_valid_question_otherwise():
     for question in every_question():
         for style, one in readings(question.symbols, question.operations).items():
             if style not in question.fonts:
@@ -198,7 +196,7 @@ def test_no_font_clearly_reads_a_valid_question_otherwise() -> None:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_every_question_can_be_said_and_names_its_symbols(language: str) -> None:
+def test_every_question_can_be_said_and_names_its_symbols(language):
     for question in every_question():
         text = question.text(language)
         assert all(f"“{symbol}”" in text or f"„{symbol}“" in text for symbol in question.symbols)
@@ -209,8 +207,8 @@ def test_every_question_can_be_said_and_names_its_symbols(language: str) -> None
 # Items
 
 
-def test_four_items_share_a_list_and_each_option_is_right_once() -> None:
-    groups: dict[tuple[str, int], list[GeometryItem]] = {}
+def test_four_items_share_a_list_and_each_option_is_right_once():
+    groups = {}
     for one in items():
         groups.setdefault((one.question.family, one.group), []).append(one)
     assert len(groups) == ITEMS // 4
@@ -219,7 +217,7 @@ def test_four_items_share_a_list_and_each_option_is_right_once() -> None:
         assert sorted(one.answer for one in group) == sorted(group[0].options)
 
 
-def test_only_one_option_can_be_right() -> None:
+def test_only_one_option_can_be_right():
     for one in items():
         assert one.likeness[one.options.index(one.answer)] >= MATCH + GUARD
         for option, match in zip(one.options, one.likeness, strict=True):
@@ -229,7 +227,7 @@ def test_only_one_option_can_be_right() -> None:
         assert not any(kept_apart(a, b) for a, b in itertools.combinations(one.options, 2))
 
 
-def test_wrong_options_look_like_the_answer_or_are_what_an_error_gives() -> None:
+def test_wrong_options_look_like_the_answer_or_are_what_an_error_gives():
     """Against lists drawn at random from the answers of the same family."""
     pool = {family: sorted({question.answer for question in questions(family)}) for family in FAMILIES}
     nearest, chance = [], []
@@ -238,7 +236,7 @@ def test_wrong_options_look_like_the_answer_or_are_what_an_error_gives() -> None
             match for option, match in zip(one.options, one.likeness, strict=True) if option != one.answer
         ]
         nearest.append(max(others))
-        all_matches = similarities(drawn(one.question.symbols, one.question.operations))  # type: ignore[arg-type]
+        all_matches = similarities(drawn(one.question.symbols, one.question.operations))
         chance.append(
             np.mean([all_matches[symbol] for symbol in pool[one.question.family] if symbol != one.answer])
         )
@@ -246,7 +244,7 @@ def test_wrong_options_look_like_the_answer_or_are_what_an_error_gives() -> None
     assert np.mean([bool(one.errors) for one in items()]) > 0.4
 
 
-RULES: dict[str, Callable[[Sequence[str], Counter[str]], str]] = {
+RULES = {
     "first": lambda options, _: options[0],
     "second": lambda options, _: options[1],
     "last": lambda options, _: options[-1],
@@ -269,20 +267,20 @@ RULES: dict[str, Callable[[Sequence[str], Counter[str]], str]] = {
 
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("family", [None, *FAMILIES])
-def test_a_rule_that_sees_options_alone_is_right_in_one_of_four(rule: str, family: str | None) -> None:
+def test_a_rule_that_sees_options_alone_is_right_in_one_of_four(rule, family):
     shown = [one for one in items() if family in (None, one.question.family)]
     counts = Counter(option for one in shown for option in one.options)
     right = sum(RULES[rule](one.options, counts) == one.answer for one in shown)
     assert right == CHANCE * len(shown)
 
 
-def test_symbols_are_right_in_a_quarter_of_the_lists_they_stand_in() -> None:
+def test_symbols_are_right_in_a_quarter_of_the_lists_they_stand_in():
     there = Counter(option for one in items() for option in one.options)
     right = Counter(one.answer for one in items())
     assert all(right[symbol] == CHANCE * number for symbol, number in there.items())
 
 
-def features(options: Sequence[str], place: int, counts: Counter[str], symbols: Sequence[str]) -> list[float]:
+def features(options, place, counts, symbols):
     option = options[place]
     return [
         *(float(option == symbol) for symbol in symbols),
@@ -294,7 +292,7 @@ def features(options: Sequence[str], place: int, counts: Counter[str], symbols: 
     ]
 
 
-def test_a_classifier_of_options_learns_nothing() -> None:
+def test_a_classifier_of_options_learns_nothing():
     """Logistic regression on symbol, place, kind and frequency of options; lists are kept whole between folds."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import GroupKFold
@@ -315,7 +313,7 @@ def test_a_classifier_of_options_learns_nothing() -> None:
 
 
 @pytest.mark.full
-def test_lists_that_come_once_leave_the_answer_to_chance_whatever_was_seen_before() -> None:
+def test_lists_that_come_once_leave_the_answer_to_chance_whatever_was_seen_before():
     """With one question a list, a classifier may train on any other items: there is nothing to rule out."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import KFold
@@ -341,7 +339,7 @@ def test_lists_that_come_once_leave_the_answer_to_chance_whatever_was_seen_befor
     assert set(places.values()) == {CHANCE * len(shown)}
 
 
-def test_neither_choosing_nor_avoiding_the_untouched_symbol_helps() -> None:
+def test_neither_choosing_nor_avoiding_the_untouched_symbol_helps():
     choose = avoid = 0.0
     for one in items():
         untouched = {o for o in one.options if any(same(o, symbol) for symbol in one.question.symbols)}
@@ -354,7 +352,7 @@ def test_neither_choosing_nor_avoiding_the_untouched_symbol_helps() -> None:
 
 
 @given(st.integers(0, 3))
-def test_more_items_hold_fewer_and_other_families_change_nothing(seed: int) -> None:
+def test_more_items_hold_fewer_and_other_families_change_nothing(seed):
     few, many = generate_geometry(40, seed=seed), generate_geometry(80, seed=seed)
     assert {one.question.name for one in few} < {one.question.name for one in many}
     alone = generate_geometry(16, seed=seed, families=["reflection"])
@@ -362,12 +360,12 @@ def test_more_items_hold_fewer_and_other_families_change_nothing(seed: int) -> N
 
 
 @pytest.mark.parametrize("n", [-4, 3, 41, True, 4.0])
-def test_a_number_that_is_no_multiple_of_four_is_refused(n: int) -> None:
+def test_a_number_that_is_no_multiple_of_four_is_refused(n):
     with pytest.raises(UserError, match="multiple of 4"):
         generate_geometry(n, seed=1)
 
 
-def test_too_many_items_and_unknown_names_are_refused_with_what_there_is() -> None:
+def test_too_many_items_and_unknown_names_are_refused_with_what_there_is():
     with pytest.raises(UserError, match=r"there are \d+"):
         generate_geometry(4000, seed=1, families=["subtraction"])
     with pytest.raises(UserError, match="1 to 4"):
@@ -391,19 +389,19 @@ def test_too_many_items_and_unknown_names_are_refused_with_what_there_is() -> No
 # The recipe
 
 
-def test_items_carry_question_options_key_family_and_likeness() -> None:
+def test_items_carry_question_options_key_family_and_likeness():
     made = geometry_items(40, 5, task_factor="task")
     assert len(made) == len({one.item_id for one in made}) == 40
     for one in made:
         assert one.set_name == "letter_geometry" and one.choices is not None and one.answer in one.choices
         assert one.condition == {"family": one.item_id.split("-")[0], "task": "letter_geometry"}
         matches = [one.covariates[f"match_option_{place}"] for place in range(1, 5)]
-        assert one.covariates["match_answer"] == matches[one.choices.index(one.answer)] == max(matches)  # type: ignore[type-var]
+        assert one.covariates["match_answer"] == matches[one.choices.index(one.answer)] == max(matches)
         assert one.provenance["operation"].startswith("geometry:") and one.provenance["seed"] == 5
         assert type(one).from_json(one.to_json()).canonical() == one.canonical()
 
 
-def test_the_same_seed_gives_the_same_bytes() -> None:
+def test_the_same_seed_gives_the_same_bytes():
     from stimuli.htest.geometry import options
 
     first = [one.canonical() for one in geometry_items(60, 9, language="de", family_factor=None)]
@@ -413,7 +411,7 @@ def test_the_same_seed_gives_the_same_bytes() -> None:
 
 
 @pytest.mark.full
-def test_the_kept_questions_are_those_that_the_rendering_gives() -> None:
+def test_the_kept_questions_are_those_that_the_rendering_gives():
     kept = {family: questions(family) for family in FAMILIES}
     for family, own in kept.items():
         computed = computed_questions(family)

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
 from stimuli.errors import UserError
 from stimuli.htest.geometry.questions import same, similarities
-from stimuli.htest.geometry.released import GeometryFaults, describe, geometry_faults, load_released_geometry
+from stimuli.htest.geometry.released import describe, geometry_faults, load_released_geometry
 from stimuli.recipes.htest import geometry_released_items
 
 
 @pytest.fixture(scope="module")
-def faults(shared: Path) -> GeometryFaults:
+def faults(shared):
     return geometry_faults(shared / "data/htest")
 
 
 @pytest.mark.shared
-def test_all_90_questions_load_as_released(shared: Path) -> None:
+def test_all_90_questions_load_as_released(shared):
     items = load_released_geometry(shared / "data/htest")
     path = shared / "data/htest/letter_geometry/letter_geometry_test.jsonl"
     records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
@@ -33,12 +32,12 @@ def test_all_90_questions_load_as_released(shared: Path) -> None:
 
 
 @pytest.mark.shared
-def test_every_question_but_the_one_with_an_empty_symbol_is_interpreted(faults: GeometryFaults) -> None:
+def test_every_question_but_the_one_with_an_empty_symbol_is_interpreted(faults):
     assert [one.item.line for one in faults.readings if not one.nearest] == list(faults.empty_symbol) == [76]
 
 
 @pytest.mark.shared
-def test_rendering_agrees_with_most_keys_and_disputes_the_known_ones(faults: GeometryFaults) -> None:
+def test_rendering_agrees_with_most_keys_and_disputes_the_known_ones(faults):
     found = faults.by_verdict()
     assert found["agree"] >= 70 and sum(found.values()) == 90
     disputed = [one for one in faults.readings if one.verdict == "dispute"]
@@ -49,7 +48,7 @@ def test_rendering_agrees_with_most_keys_and_disputes_the_known_ones(faults: Geo
 
 
 @pytest.mark.shared
-def test_identical_questions_with_differing_keys_are_found(faults: GeometryFaults) -> None:
+def test_identical_questions_with_differing_keys_are_found(faults):
     by_line = {one.item.line: one.item for one in faults.readings}
     assert len(faults.contradictions) == 2
     for first, second in faults.contradictions:
@@ -58,7 +57,7 @@ def test_identical_questions_with_differing_keys_are_found(faults: GeometryFault
 
 
 @pytest.mark.shared
-def test_o_and_0_among_the_options_and_keys_beyond_ascii_are_found(faults: GeometryFaults) -> None:
+def test_o_and_0_among_the_options_and_keys_beyond_ascii_are_found(faults):
     by_line = {one.item.line: one.item for one in faults.readings}
     assert [{"O", "0"} <= set(by_line[line].options) for line in faults.two_right] == [True, True]
     assert len(faults.non_ascii) == 12
@@ -66,14 +65,12 @@ def test_o_and_0_among_the_options_and_keys_beyond_ascii_are_found(faults: Geome
 
 
 @pytest.mark.shared
-def test_the_option_that_is_none_of_the_three_common_ones_is_right_in_79_of_90(
-    faults: GeometryFaults,
-) -> None:
+def test_the_option_that_is_none_of_the_three_common_ones_is_right_in_79_of_90(faults):
     assert set(faults.common_options) == {"O", "E", "Ɛ"} and faults.leak == 79
 
 
 @pytest.mark.shared
-def test_released_questions_become_items_with_their_own_options(shared: Path) -> None:
+def test_released_questions_become_items_with_their_own_options(shared):
     made = geometry_released_items(shared / "data/htest", task_factor="task")
     released = load_released_geometry(shared / "data/htest")
     assert len({one.item_id for one in made}) == len(made) == 90
@@ -87,7 +84,7 @@ def test_released_questions_become_items_with_their_own_options(shared: Path) ->
         assert type(one).from_json(one.to_json()) is not None and one.provenance["licence"] == "MIT"
 
 
-def question(rest: str) -> str:
+def question(rest):
     return f"Given the letter {rest}"
 
 
@@ -105,7 +102,7 @@ def question(rest: str) -> str:
         (question('"↑", what is it most likely to look like when rotated 90 degrees counterclockwise?'), "←"),
     ],
 )
-def test_turns_and_flips_are_drawn_as_said(text: str, looks: str) -> None:
+def test_turns_and_flips_are_drawn_as_said(text, looks):
     drawings = describe(text).drawings
     assert drawings is not None and list(drawings) == ["as said"]
     assert same(next(iter(similarities(drawings["as said"]))), looks)
@@ -126,7 +123,7 @@ def test_turns_and_flips_are_drawn_as_said(text: str, looks: str) -> None:
         ),
     ],
 )
-def test_what_cannot_be_interpreted_says_why(text: str, reason: str) -> None:
+def test_what_cannot_be_interpreted_says_why(text, reason):
     described = describe(text)
     assert described.drawings is None and reason in described.reason
 
@@ -140,7 +137,7 @@ def test_what_cannot_be_interpreted_says_why(text: str, reason: str) -> None:
         ('{"centerpiece": "x", ', "not valid JSON"),
     ],
 )
-def test_a_broken_line_is_named(tmp_path: Path, line: str, message: str) -> None:
+def test_a_broken_line_is_named(tmp_path, line, message):
     path = tmp_path / "letter_geometry_test.jsonl"
     path.write_text(
         '{"centerpiece": "x", "options": ["a", "b"], "correct_options": [0]}\n' + line, encoding="utf-8"

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import random
 import re
 from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -25,12 +22,12 @@ NAMES = tuple(one.name for one in BUILT_IN)
 OURS = ("shared_initial", "longest_last", "alphabetical", "word_chain", "inner_capital")
 
 
-def pairs(name: str, number: int, seed: int = 5) -> list[tuple[str, str]]:
+def pairs(name, number, seed=5):
     test = generate(name, exemplars=0, items=2 * number, seed=seed).test
     return [(a.text, b.text) for a, b in zip(test[::2], test[1::2], strict=True)]
 
 
-def test_there_are_the_ten_published_rules_and_five_of_our_own() -> None:
+def test_there_are_the_ten_published_rules_and_five_of_our_own():
     assert (*RELEASED_TASKS, *OURS) == NAMES
     assert all(one.statement.count("A text") == one.statement.count("B text") == 1 for one in BUILT_IN)
     assert all(one.source for one in BUILT_IN)
@@ -39,7 +36,7 @@ def test_there_are_the_ten_published_rules_and_five_of_our_own() -> None:
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=60)
 @given(st.text() | st.text("aAbBlLyY12+-.,'’ \u0301ßİǅ𝔄\n"))
-def test_a_rule_decides_any_text(name: str, text: str) -> None:
+def test_a_rule_decides_any_text(name, text):
     assert rule(name).predicate(text) in ("A", "B")
 
 
@@ -71,18 +68,18 @@ DECIDED = [
 
 
 @pytest.mark.parametrize(("name", "a", "b"), DECIDED)
-def test_edge_cases_are_decided_as_documented(name: str, a: str, b: str) -> None:
+def test_edge_cases_are_decided_as_documented(name, a, b):
     assert (rule(name).predicate(a), rule(name).predicate(b)) == ("A", "B")
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_nothing_and_no_letters_are_b(name: str) -> None:
+def test_nothing_and_no_letters_are_b(name):
     # A mark alone ends with a mark.
     assert [rule(name).predicate(text) for text in ("", " ", "—")] == ["B"] * 3
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_generated_text_has_the_label_that_the_rule_gives_it(name: str) -> None:
+def test_a_generated_text_has_the_label_that_the_rule_gives_it(name):
     generated = generate(name, exemplars=20, items=100, seed=5)
     for part, number in ((generated.exemplars, 20), (generated.test, 100)):
         assert [one.label for one in part] == ["A", "B"] * (number // 2)
@@ -90,7 +87,7 @@ def test_a_generated_text_has_the_label_that_the_rule_gives_it(name: str) -> Non
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_pair_differs_in_what_its_rule_is_about_and_in_no_other_feature(name: str) -> None:
+def test_a_pair_differs_in_what_its_rule_is_about_and_in_no_other_feature(name):
     about = exempt(rule(name).about).features
     for a, b in pairs(name, 60):
         of_a, of_b = (text_features(text, language="en", leave_out=about) for text in (a, b))
@@ -99,15 +96,13 @@ def test_a_pair_differs_in_what_its_rule_is_about_and_in_no_other_feature(name: 
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_both_members_of_a_pair_are_made_of_the_same_characters(name: str) -> None:
+def test_both_members_of_a_pair_are_made_of_the_same_characters(name):
     for a, b in pairs(name, 60):
         assert a != b and sorted(a.casefold()) == sorted(b.casefold())
 
 
 @pytest.mark.parametrize(("name", "place"), [("end_ly", -1), ("start_vowel", 0)])
-def test_words_that_change_places_have_one_length_one_frequency_and_as_many_vowels(
-    name: str, place: int
-) -> None:
+def test_words_that_change_places_have_one_length_one_frequency_and_as_many_vowels(name, place):
     seen = set()
     for a, b in pairs(name, 150):
         one, other = a.split()[place], b.split()[place]
@@ -118,7 +113,7 @@ def test_words_that_change_places_have_one_length_one_frequency_and_as_many_vowe
 
 
 @pytest.mark.parametrize("name", ["longest_last", "word_chain", "alphabetical"])
-def test_listed_words_that_change_places_are_as_common_as_each_other(name: str) -> None:
+def test_listed_words_that_change_places_are_as_common_as_each_other(name):
     for a, b in pairs(name, 150):
         lists = [re.findall(r"[a-z]+", text) for text in (a, b)]
         moved = [set(words) for words in zip(*lists, strict=True) if len(set(words)) > 1]
@@ -127,7 +122,7 @@ def test_listed_words_that_change_places_are_as_common_as_each_other(name: str) 
         assert name == "longest_last" or len(moved) == 2
 
 
-def test_couples_that_rhyme_exchange_their_inner_words() -> None:
+def test_couples_that_rhyme_exchange_their_inner_words():
     for a, b in pairs("rhyme", 200):
         (w1, w2), (w3, w4) = (couple.split() for couple in a.split(","))
         assert b == f"{w1} {w3}, {w2} {w4}" and len(w2) == len(w3)
@@ -138,7 +133,7 @@ def test_couples_that_rhyme_exchange_their_inner_words() -> None:
         assert zipf(w2, "en") == zipf(w3, "en") and vowel_groups(w2) == vowel_groups(w3)
 
 
-def test_exemplars_and_test_items_of_rhyme_have_no_word_in_common() -> None:
+def test_exemplars_and_test_items_of_rhyme_have_no_word_in_common():
     generated = generate("rhyme", exemplars=50, items=400, seed=3)
     shown, tested = (
         {word for one in part for word in one.text.replace(",", "").split()}
@@ -148,7 +143,7 @@ def test_exemplars_and_test_items_of_rhyme_have_no_word_in_common() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_no_text_comes_twice_and_exemplars_share_no_carrier_with_the_test(name: str) -> None:
+def test_no_text_comes_twice_and_exemplars_share_no_carrier_with_the_test(name):
     generated = generate(name, exemplars=50, items=200, seed=9)
 
     shown, tested = (
@@ -161,7 +156,7 @@ def test_no_text_comes_twice_and_exemplars_share_no_carrier_with_the_test(name: 
     assert len(texts) == len(set(texts)) == 250
 
 
-def test_exemplars_in_random_order_are_balanced_and_nested() -> None:
+def test_exemplars_in_random_order_are_balanced_and_nested():
     plain = generate("uppercase", exemplars=14, items=10, seed=3)
     few, more = (generate("uppercase", exemplars=k, items=10, seed=3, order="random") for k in (4, 14))
     assert set(more.exemplars) == set(plain.exemplars) and more.test == plain.test
@@ -176,7 +171,7 @@ def test_exemplars_in_random_order_are_balanced_and_nested() -> None:
     assert len(orders) > 5
 
 
-def test_items_name_the_pair_that_they_belong_to() -> None:
+def test_items_name_the_pair_that_they_belong_to():
     items = htest_rule_items(["uppercase", "word_chain"], exemplars=4, items=10, seed=1, order="random")
     by_pair = Counter(item.covariates["pair"] for item in items)
     assert len(by_pair) == 14 and set(by_pair.values()) == {2}
@@ -190,7 +185,7 @@ def test_items_name_the_pair_that_they_belong_to() -> None:
 
 
 @pytest.fixture
-def fresh_rules() -> Iterator[None]:
+def fresh_rules():
     rules.cache_clear()
     yield
     rules.cache_clear()
@@ -219,9 +214,7 @@ bookends = Rule(
 
 
 @pytest.mark.usefixtures("fresh_rules")
-def test_another_package_adds_a_rule_in_about_ten_lines(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_package_adds_a_rule_in_about_ten_lines(tmp_path, monkeypatch):
     (tmp_path / "extra_rules.py").write_text(BOOKENDS, encoding="utf-8")
     info = tmp_path / "extra_rules-1.0.dist-info"
     info.mkdir()
@@ -236,10 +229,8 @@ def test_another_package_adds_a_rule_in_about_ten_lines(
         generate("bookends", exemplars=4, items=10000, seed=1)
 
 
-def test_a_rule_whose_pairs_differ_elsewhere_is_told_in_which_feature(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def pair(draw: random.Random) -> Pair:
+def test_a_rule_whose_pairs_differ_elsewhere_is_told_in_which_feature(monkeypatch):
+    def pair(draw):
         word = "".join(draw.choice("bcdfg") + draw.choice("aeiou") for _ in range(3))
         return Pair(f"{word} x", f"{word} yy", word)
 

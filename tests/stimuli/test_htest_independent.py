@@ -24,9 +24,9 @@ BY_THE_RULE = {
 
 
 @functools.cache
-def ranks() -> dict[str, int]:
+def ranks():
     """Rank words by frequency; words of one frequency share a rank."""
-    found: dict[str, int] = {}
+    found = {}
     before, shared = None, 0
     for place, word in enumerate(wordfreq.top_n_list("en", 300_000), 1):
         frequency = wordfreq.word_frequency(word, "en")
@@ -36,7 +36,7 @@ def ranks() -> dict[str, int]:
     return found
 
 
-def features(text: str) -> dict[str, float]:
+def features(text):
     words = re.findall(r"[^\W\d_]+", text.lower())
     half = len(words) // 2 or 1
     told = {"characters": float(len(text)), "words": float(len(words))}
@@ -54,7 +54,7 @@ def features(text: str) -> dict[str, float]:
     return told
 
 
-def accuracy(name: str) -> tuple[float, float]:
+def accuracy(name):
     """Return the cross-validated share of right answers, and the upper bound of its 95% interval over pairs."""
     items = generate(name, exemplars=0, items=ITEMS, seed=31).test
     measured = [features(item.text) for item in items]
@@ -74,13 +74,13 @@ def accuracy(name: str) -> tuple[float, float]:
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", [one.name for one in BUILT_IN if one.name not in BY_THE_RULE])
-def test_a_forest_over_ranks_places_and_syllables_stays_below_the_bound(name: str) -> None:
+def test_a_forest_over_ranks_places_and_syllables_stays_below_the_bound(name):
     _, upper = accuracy(name)
     assert upper <= 0.55
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", BY_THE_RULE)
-def test_where_places_of_words_are_the_rule_the_forest_learns_it(name: str) -> None:
+def test_where_places_of_words_are_the_rule_the_forest_learns_it(name):
     share, _ = accuracy(name)
     assert share > 0.6, BY_THE_RULE[name]

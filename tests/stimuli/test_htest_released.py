@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
@@ -27,7 +26,7 @@ from stimuli.recipes.htest import htest_published_items
 
 
 @pytest.mark.shared
-def test_all_ten_released_tasks_load_in_their_order(shared: Path) -> None:
+def test_all_ten_released_tasks_load_in_their_order(shared):
     tasks = load_released(shared / "data/htest")
     assert tuple(tasks) == RELEASED_TASKS and len(tasks) == 10
     for name, task in tasks.items():
@@ -39,14 +38,14 @@ def test_all_ten_released_tasks_load_in_their_order(shared: Path) -> None:
 
 
 @pytest.mark.shared
-def test_fewer_exemplars_are_the_beginning_of_more(shared: Path) -> None:
+def test_fewer_exemplars_are_the_beginning_of_more(shared):
     task = load_released_task(shared / "data/htest/abtasks", "start_vowel")
     assert task.first_exemplars(14) == task.first_exemplars(50)[:14] == task.exemplars[:14]
     assert Counter(one.label for one in task.first_exemplars(14)) == {"A": 7, "B": 7}
 
 
 @pytest.mark.shared
-def test_rules_agree_with_the_released_labels_but_for_the_known_noise(shared: Path) -> None:
+def test_rules_agree_with_the_released_labels_but_for_the_known_noise(shared):
     noise = {
         (name, split): {(one.label, one.text) for one in label_noise(name, part)}
         for name, task in load_released(shared / "data/htest").items()
@@ -68,7 +67,7 @@ def test_rules_agree_with_the_released_labels_but_for_the_known_noise(shared: Pa
 
 
 @pytest.mark.shared
-def test_faults_of_the_released_items_are_listed_with_their_reasons(shared: Path) -> None:
+def test_faults_of_the_released_items_are_listed_with_their_reasons(shared):
     faults = released_faults(shared / "data/htest")
     counted = Counter((one.task, one.split, one.kind) for one in faults)
     assert counted == {
@@ -86,7 +85,7 @@ def test_faults_of_the_released_items_are_listed_with_their_reasons(shared: Path
     assert (twice.text, twice.label, twice.reason) == ("eleele", "A", "the text of line 17 again")
     lines = (shared / "data/htest/abtasks/spelled_math_dev.jsonl").read_text(encoding="utf-8").splitlines()
     for one in (one for one in faults if one.kind == "leak"):
-        shown = int(re.search(r"line (\d+)", one.reason)[1])  # type: ignore[index]
+        shown = int(re.search(r"line (\d+)", one.reason)[1])
         assert json.loads(lines[shown - 1])["centerpiece"] == one.text
 
 
@@ -121,13 +120,13 @@ SIZES = {
 
 @pytest.mark.shared
 @pytest.mark.parametrize("name", RELEASED_TASKS)
-def test_the_released_items_come_apart_into_the_published_lists(shared: Path, name: str) -> None:
+def test_the_released_items_come_apart_into_the_published_lists(shared, name):
     found = harvest(shared / "data/htest", name)
     counted = {slot: len(words) for slot, words in found.items() if not slot.startswith("rhymes of ")}
     assert counted == SIZES[name]
 
 
-def shape(name: str, text: str) -> object:
+def shape(name, text):
     """Tell what the published code could have made of a text: marks, numbers and tokens, not its words."""
     marks = tuple(re.findall(r"[^\w\s]+", text))
     if name in ("palindrome", "rhyme"):
@@ -141,7 +140,7 @@ def shape(name: str, text: str) -> object:
 
 @pytest.mark.shared
 @pytest.mark.parametrize("name", RELEASED_TASKS)
-def test_further_items_are_built_like_the_released_ones(shared: Path, name: str) -> None:
+def test_further_items_are_built_like_the_released_ones(shared, name):
     folder = shared / "data/htest"
     task = load_released_task(folder, name)
     made = generate(name, exemplars=50, items=200, seed=31, making="published", folder=folder)
@@ -161,7 +160,7 @@ def test_further_items_are_built_like_the_released_ones(shared: Path, name: str)
 
 
 @pytest.mark.shared
-def test_released_couples_are_what_the_published_way_of_looking_rhymes_up_gives(shared: Path) -> None:
+def test_released_couples_are_what_the_published_way_of_looking_rhymes_up_gives(shared):
     """Of every word the first rhymes in alphabetical order that are spelled otherwise; B couples rhyme never."""
     task = load_released_task(shared / "data/htest", "rhyme")
     couples = [(one.text.split(), one.label) for one in (*task.exemplars, *task.test)]
@@ -172,7 +171,7 @@ def test_released_couples_are_what_the_published_way_of_looking_rhymes_up_gives(
 
 @pytest.mark.shared
 @pytest.mark.parametrize("seed", [1, 2])
-def test_fresh_rhymes_are_none_of_the_released_ones(shared: Path, seed: int) -> None:
+def test_fresh_rhymes_are_none_of_the_released_ones(shared, seed):
     folder = shared / "data/htest"
     task = load_released_task(folder, "rhyme")
     known = {one.text for one in (*task.exemplars, *task.test)}
@@ -188,7 +187,7 @@ def test_fresh_rhymes_are_none_of_the_released_ones(shared: Path, seed: int) -> 
 
 @pytest.mark.shared
 @pytest.mark.parametrize("name", RELEASED_TASKS)
-def test_few_fresh_items_are_all_new_and_known_ones_stand_last(shared: Path, name: str) -> None:
+def test_few_fresh_items_are_all_new_and_known_ones_stand_last(shared, name):
     folder = shared / "data/htest"
     task = load_released_task(folder, name)
     known = {one.text for one in (*task.exemplars, *task.test)}
@@ -200,9 +199,9 @@ def test_few_fresh_items_are_all_new_and_known_ones_stand_last(shared: Path, nam
 
 
 @pytest.mark.shared
-def test_published_faults_are_made_again(shared: Path) -> None:
+def test_published_faults_are_made_again(shared):
     folder = shared / "data/htest"
-    faults: Counter[str] = Counter()
+    faults = Counter()
     for seed in range(10):
         for name in ("uppercase", "end_ly", "spelled_math"):
             test = generate(name, exemplars=0, items=200, seed=seed, making="published", folder=folder).test
@@ -216,21 +215,21 @@ def test_published_faults_are_made_again(shared: Path) -> None:
 
 
 @pytest.mark.shared
-def test_published_exemplars_nest_and_their_split_does_not_hang_on_other_numbers(shared: Path) -> None:
+def test_published_exemplars_nest_and_their_split_does_not_hang_on_other_numbers(shared):
     folder = shared / "data/htest"
 
-    def made(exemplars: int, items: int) -> object:
+    def made(exemplars, items):
         return generate(
             "start_vowel", exemplars=exemplars, items=items, seed=8, making="published", folder=folder
         )
 
     few, more = made(4, 10), made(14, 200)
-    assert more.exemplars[:4] == few.exemplars and more.test[:10] == few.test  # type: ignore[attr-defined]
+    assert more.exemplars[:4] == few.exemplars and more.test[:10] == few.test
     assert sorted(SPLIT_ORDER) == sorted(RELEASED_TASKS)
 
 
 @pytest.mark.shared
-def test_what_cannot_be_made_as_published_is_refused(shared: Path) -> None:
+def test_what_cannot_be_made_as_published_is_refused(shared):
     folder = shared / "data/htest"
     with pytest.raises(UserError, match="no folder is given"):
         generate("uppercase", exemplars=2, items=2, seed=1, making="published")
@@ -243,7 +242,7 @@ def test_what_cannot_be_made_as_published_is_refused(shared: Path) -> None:
 
 
 @pytest.mark.shared
-def test_published_items_say_how_they_were_made(shared: Path) -> None:
+def test_published_items_say_how_they_were_made(shared):
     items = htest_published_items(shared / "data/htest", ["end_ly"], exemplars=4, items=10, seed=2)
     assert [item.role for item in items] == ["exemplar"] * 4 + ["test"] * 10
     assert items[0].provenance["operation"] == "published making:end_ly" and items[0].provenance["seed"] == 2
@@ -252,7 +251,7 @@ def test_published_items_say_how_they_were_made(shared: Path) -> None:
     assert {item.set_name for item in every} == set(RELEASED_TASKS)
 
 
-def write_task(folder: Path, name: str, number: int, **changed: object) -> None:
+def write_task(folder, name, number, **changed):
     for part in ("dev", "test"):
         records = [
             {"centerpiece": f"text {n}", "options": ["A", "B"], "correct_options": [n % 2]} | changed
@@ -263,14 +262,14 @@ def write_task(folder: Path, name: str, number: int, **changed: object) -> None:
 
 
 @pytest.mark.parametrize("name", RELEASED_TASKS)
-def test_items_of_another_making_are_not_taken_apart(tmp_path: Path, name: str) -> None:
+def test_items_of_another_making_are_not_taken_apart(tmp_path, name):
     write_task(tmp_path, name, 20)
     with pytest.raises(UserError, match=r"not made as the released ones|different A items|hold no"):
         generate(name, exemplars=2, items=2, seed=1, making="published", folder=tmp_path)
 
 
 @pytest.mark.parametrize("number", [3, -2, 52, True, 2.0])
-def test_a_number_of_exemplars_that_does_not_fit_is_refused(tmp_path: Path, number: int) -> None:
+def test_a_number_of_exemplars_that_does_not_fit_is_refused(tmp_path, number):
     write_task(tmp_path, "uppercase", 50)
     with pytest.raises(UserError, match="exemplars is"):
         load_released_task(tmp_path, "uppercase").first_exemplars(number)
@@ -285,7 +284,7 @@ def test_a_number_of_exemplars_that_does_not_fit_is_refused(tmp_path: Path, numb
         ({"correct_options": 0}, "line 1: correct_options is 0"),
     ],
 )
-def test_a_broken_released_line_is_named(tmp_path: Path, changed: dict[str, object], said: str) -> None:
+def test_a_broken_released_line_is_named(tmp_path, changed, said):
     write_task(tmp_path, "uppercase", 2, **changed)
     with pytest.raises(UserError) as raised:
         load_released_task(tmp_path, "uppercase")

@@ -13,7 +13,7 @@ NAMES = tuple(one.name for one in BUILT_IN)
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", NAMES)
-def test_nuisance_features_do_not_tell_the_answers_of_a_rule(name: str) -> None:
+def test_nuisance_features_do_not_tell_the_answers_of_a_rule(name):
     items = [
         item for item in htest_rule_items([name], exemplars=0, items=2000, seed=77) if item.role == "test"
     ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -20,7 +19,7 @@ ODD = st.one_of(
 )  # fmt: skip
 
 
-def line() -> dict[str, Any]:
+def line():
     (item,) = sentence_items(
         [{"item": "1", "sentence": "The gardener planted several flowers yesterday."}],
         ItemDesign(factor="scramble", levels={"all": "RS-50"}, seed=3, set_name="here"),
@@ -29,13 +28,13 @@ def line() -> dict[str, Any]:
     return item.to_json()
 
 
-def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+def places(value, path=()):
     parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     return [path, *(found for key, part in parts for found in places(part, (*path, key)))]
 
 
 @given(st.data())
-def test_a_line_with_one_odd_value_is_judged_as_jsonschema_judges_it(data: st.DataObject) -> None:
+def test_a_line_with_one_odd_value_is_judged_as_jsonschema_judges_it(data):
     accepts, validator = acceptor(item_schema()), Draft202012Validator(item_schema())
     whole = line()
     assert accepts(whole) and validator.is_valid(whole)
@@ -58,6 +57,6 @@ def test_a_line_with_one_odd_value_is_judged_as_jsonschema_judges_it(data: st.Da
     "schema",
     [{"format": "date"}, {"type": "any"}, {"enum": [1]}, {"$ref": "#/$defs/none"}, {"items": {"multipleOf": 3}}],
 )  # fmt: skip
-def test_a_schema_with_a_keyword_that_is_not_compiled_is_refused(schema: dict[str, Any]) -> None:
+def test_a_schema_with_a_keyword_that_is_not_compiled_is_refused(schema):
     with pytest.raises(ValueError, match="not compiled"):
         acceptor(schema)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,7 +14,7 @@ from stimuli.recipes.conditions import ItemDesign
 from stimuli.recipes.sentences import SentenceColumns, sentence_items
 
 # The example of docs/contracts.md.
-CONTRACT: dict[str, Any] = {
+CONTRACT = {
     "item_id": "s04",
     "set": "sentences",
     "role": "test",
@@ -55,7 +53,7 @@ CONTRACT: dict[str, Any] = {
 }
 
 
-def an_item(number: int = 1, **changed: Any) -> Item:
+def an_item(number=1, **changed):
     item = Item(
         item_id=f"s{number:02d}",
         set_name="sentences",
@@ -70,12 +68,12 @@ def an_item(number: int = 1, **changed: Any) -> Item:
     return dataclasses.replace(item, **changed)
 
 
-def test_the_line_of_the_contract_comes_back_as_it_was() -> None:
+def test_the_line_of_the_contract_comes_back_as_it_was():
     assert Item.from_json(CONTRACT).to_json() == CONTRACT
     assert json.loads(Item.from_json(CONTRACT).canonical()) == CONTRACT
 
 
-def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+def test_what_is_written_is_read_again(tmp_path):
     path = tmp_path / "study" / "items.jsonl"
     items = [an_item(number) for number in range(3)]
     digest = write_items(path, items, build_meta(7))
@@ -84,12 +82,12 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     assert sorted(file.name for file in path.parent.iterdir()) == ["items.jsonl", "items.meta.json"]
 
 
-def test_the_same_items_give_the_same_bytes(tmp_path: Path) -> None:
+def test_the_same_items_give_the_same_bytes(tmp_path):
     rows = [
         {"item": f"s{n}", "sentence": "Every gardener watered tomatoes.", "answer": "yes"} for n in range(5)
     ]
 
-    def build(name: str) -> bytes:
+    def build(name):
         design = ItemDesign(factor="f", levels={"a": "none", "b": "RS-50"}, seed=3)
         items = sentence_items(rows, design, SentenceColumns(choices=("yes", "no"))).items
         write_items(tmp_path / name, items, build_meta(3))
@@ -99,7 +97,7 @@ def test_the_same_items_give_the_same_bytes(tmp_path: Path) -> None:
     assert "Größe „zählt“".encode() in an_item().canonical()
 
 
-def test_the_sidecar_says_seed_versions_and_sources(tmp_path: Path) -> None:
+def test_the_sidecar_says_seed_versions_and_sources(tmp_path):
     table = tmp_path / "sentences.csv"
     table.write_text("item\n", encoding="utf-8")
     folder = tmp_path / "corpus"
@@ -117,7 +115,7 @@ def test_the_sidecar_says_seed_versions_and_sources(tmp_path: Path) -> None:
     assert meta["versions"]["cmudict"] == "2024-12-17"
 
 
-def test_an_edit_by_hand_is_noticed(tmp_path: Path) -> None:
+def test_an_edit_by_hand_is_noticed(tmp_path):
     path = tmp_path / "items.jsonl"
     write_items(path, [an_item()], build_meta(7))
     path.write_text(path.read_text(encoding="utf-8").replace("Größe", "Grösse"), encoding="utf-8")
@@ -140,7 +138,7 @@ def test_an_edit_by_hand_is_noticed(tmp_path: Path) -> None:
         (CONTRACT | {"shown": {}}, "line 2: shown"),
     ],
 )
-def test_a_broken_line_is_named_with_its_number(tmp_path: Path, line: object, said: str) -> None:
+def test_a_broken_line_is_named_with_its_number(tmp_path, line, said):
     path = tmp_path / "items.jsonl"
     text = line if isinstance(line, str) else json.dumps(line)
     write_items(path, [an_item()], build_meta(1))
@@ -150,13 +148,13 @@ def test_a_broken_line_is_named_with_its_number(tmp_path: Path, line: object, sa
     assert str(path) in str(raised.value) and said in str(raised.value)
 
 
-def test_an_item_in_the_same_condition_twice_is_refused(tmp_path: Path) -> None:
+def test_an_item_in_the_same_condition_twice_is_refused(tmp_path):
     with pytest.raises(UserError, match=r"item 's01' of 'sentences' occurs twice under position = intact"):
         write_items(tmp_path / "items.jsonl", [an_item(), an_item()], {})
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_item_that_breaks_the_schema_is_never_written(tmp_path: Path) -> None:
+def test_an_item_that_breaks_the_schema_is_never_written(tmp_path):
     with pytest.raises(UserError, match="item 's01': shown"):
         write_items(tmp_path / "items.jsonl", [an_item(shown={})], {})
     assert list(tmp_path.iterdir()) == []

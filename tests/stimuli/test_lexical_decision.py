@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from stimuli.errors import UserError
-from stimuli.item import Item, build_meta, write_items
+from stimuli.item import build_meta, write_items
 from stimuli.lexicon import zipf
 from stimuli.lexicon.base_words import (
     akin,
@@ -21,7 +19,7 @@ from stimuli.lexicon.base_words import (
     relation,
 )
 from stimuli.lexicon.neighbourhoods import bigram_frequency
-from stimuli.recipes.conditions import ItemDesign, TaskItems
+from stimuli.recipes.conditions import ItemDesign
 from stimuli.recipes.lexical_decision import word_records
 from stimuli.recipes.tasks import task_items
 from stimuli.scramble.conditions import ScrambleSettings
@@ -35,19 +33,19 @@ WORDS = ["chocolate", "casino", "judge", "gardener", "mountain", "elephant"]
 FILLERS = ["umbrella", "window", "table", "blanket", "carpet", "purchase", "favourite", "sunlight"]
 
 
-def make(words: list[str] | None = None, **changed: Any) -> TaskItems:
+def make(words=None, **changed):
     records = word_records(WORDS if words is None else words, source="words.csv", fillers=FILLERS)
     records, options = changed.pop("records", records), changed.pop("options", {})
     design = ItemDesign(**{"factor": "nonword", "levels": PAIR, "seed": 4711} | changed)
     return task_items("lexical_decision", records, design, options=options)
 
 
-def drawn(number: int = 24, **changed: Any) -> TaskItems:
+def drawn(number=24, **changed):
     return make(records=[], number=number, **changed)
 
 
-def forms_of(made: TaskItems) -> dict[str, dict[str, Item]]:
-    by_word: dict[str, dict[str, Item]] = {}
+def forms_of(made):
+    by_word = {}
     for item in made.items:
         if item.role == "test":
             by_word.setdefault(item.item_id, {})[item.condition["nonword"]] = item
@@ -55,7 +53,7 @@ def forms_of(made: TaskItems) -> dict[str, dict[str, Item]]:
 
 
 @pytest.mark.parametrize(("levels", "distance"), [(PAIR, 1), (APART, 2)])
-def test_both_nonwords_of_a_word_change_the_same_two_letters(levels: dict[str, Any], distance: int) -> None:
+def test_both_nonwords_of_a_word_change_the_same_two_letters(levels, distance):
     for word, forms in forms_of(drawn(levels=levels)).items():
         told = {level: relation(word, item.shown["word"]) for level, item in forms.items()}
         assert (told["TL"].kind, told["SL"].kind) == ("transposed", "replaced")
@@ -64,7 +62,7 @@ def test_both_nonwords_of_a_word_change_the_same_two_letters(levels: dict[str, A
         assert distance == 1 or told["TL"].classes == ("consonant", "consonant")
 
 
-def test_a_substitute_is_a_vowel_for_a_vowel_and_a_consonant_for_a_consonant() -> None:
+def test_a_substitute_is_a_vowel_for_a_vowel_and_a_consonant_for_a_consonant():
     for item in drawn().items:
         for change in item.changes:
             if item.condition["nonword"] == "SL":
@@ -72,14 +70,14 @@ def test_a_substitute_is_a_vowel_for_a_vowel_and_a_consonant_for_a_consonant() -
                 assert told.classes == relation(change["intact"], change["shown"]).classes
 
 
-def test_no_nonword_is_listed_as_a_word() -> None:
+def test_no_nonword_is_listed_as_a_word():
     for item in drawn(levels=PAIR).items:
         listed = zipf(item.shown["word"], "en")
         assert (item.answer == "nonword") == (listed == 0)
         assert item.choices == ("word", "nonword")
 
 
-def test_a_word_whose_forms_are_all_words_is_told_or_left_out() -> None:
+def test_a_word_whose_forms_are_all_words_is_told_or_left_out():
     with pytest.raises(
         UserError, match=r"record 'a' of words.csv: 'a' cannot be made a nonword in every condition"
     ):
@@ -88,7 +86,7 @@ def test_a_word_whose_forms_are_all_words_is_told_or_left_out() -> None:
     assert set(forms_of(made)) == {"judge"} and [one.record_id for one in made.skipped] == ["a"]
 
 
-def test_each_base_word_is_one_item_so_that_a_list_never_shows_two_of_its_forms() -> None:
+def test_each_base_word_is_one_item_so_that_a_list_never_shows_two_of_its_forms():
     made = make()
     assert list(forms_of(made)) == WORDS
     assert all(list(forms) == ["TL", "SL"] for forms in forms_of(made).values())
@@ -99,7 +97,7 @@ def test_each_base_word_is_one_item_so_that_a_list_never_shows_two_of_its_forms(
     ("levels", "words"),
     [(PAIR, 24), ({"word": "none", **PAIR}, 24), ({"word": "none", "TL": PAIR["TL"]}, 24)],
 )
-def test_yes_and_no_are_equally_often_right_in_every_list(levels: dict[str, str], words: int) -> None:
+def test_yes_and_no_are_equally_often_right_in_every_list(levels, words):
     made = drawn(words, levels=levels)
     fillers = sum(item.role == "filler" for item in made.items)
     families = [list(forms.values()) for forms in forms_of(made).values()]
@@ -110,7 +108,7 @@ def test_yes_and_no_are_equally_often_right_in_every_list(levels: dict[str, str]
 
 
 @pytest.mark.parametrize("fillers", [[], ["Fenster"]])
-def test_where_words_cannot_be_drawn_a_mend_that_works_is_given(fillers: list[str]) -> None:
+def test_where_words_cannot_be_drawn_a_mend_that_works_is_given(fillers):
     records = word_records(["Garten", "Minute"], source="w.txt", fillers=fillers)
     settings = ScrambleSettings(language="de")
     with pytest.raises(UserError) as error:
@@ -121,7 +119,7 @@ def test_where_words_cannot_be_drawn_a_mend_that_works_is_given(fillers: list[st
     assert len(make(records=records, settings=settings, options={"fillers": 0}).items) == 4
 
 
-def test_drawn_fillers_have_the_lengths_of_the_base_words_and_resemble_none() -> None:
+def test_drawn_fillers_have_the_lengths_of_the_base_words_and_resemble_none():
     made = drawn(30)
     fillers = [item.item_id for item in made.items if item.role == "filler"]
     bases = list(forms_of(made))
@@ -131,20 +129,20 @@ def test_drawn_fillers_have_the_lengths_of_the_base_words_and_resemble_none() ->
     assert all((zipf(word, "en") or 0) >= 4 for word in fillers)
 
 
-def test_a_larger_draw_holds_the_smaller_one() -> None:
+def test_a_larger_draw_holds_the_smaller_one():
     assert set(forms_of(drawn(12))) < set(forms_of(drawn(30)))
     small, large = forms_of(drawn(12)), forms_of(drawn(30))
     assert all(small[word]["TL"].shown == large[word]["TL"].shown for word in small)
 
 
-def test_items_keep_the_schema_and_their_bytes(tmp_path: Path) -> None:
+def test_items_keep_the_schema_and_their_bytes(tmp_path):
     hashes = {write_items(tmp_path / name, drawn(12).items, build_meta(1)) for name in ("a.jsonl", "b.jsonl")}
     assert len(hashes) == 1
     origin = drawn(12).items[0].provenance
     assert (origin["source"], origin["licence"]) == ("wordfreq", "CC BY-SA 4.0")
 
 
-def test_the_order_of_the_words_does_not_change_their_nonwords() -> None:
+def test_the_order_of_the_words_does_not_change_their_nonwords():
     one, other = forms_of(make()), forms_of(make(WORDS[::-1]))
     assert {word: forms["SL"].shown for word, forms in one.items()} == {
         word: forms["SL"].shown for word, forms in other.items()
@@ -172,7 +170,7 @@ def test_the_order_of_the_words_does_not_change_their_nonwords() -> None:
         ({"words": ["judge", "Umbrella"]}, "word 'umbrella' occurs twice"),
     ],
 )
-def test_a_wrong_request_is_told(changed: dict[str, Any], said: str) -> None:
+def test_a_wrong_request_is_told(changed, said):
     with pytest.raises(UserError) as error:
         make(**changed)
     assert said in str(error.value)
@@ -189,14 +187,12 @@ def test_a_wrong_request_is_told(changed: dict[str, Any], said: str) -> None:
         ("kevin", False),
     ],
 )
-def test_base_forms_are_told_from_inflections_and_names(word: str, plain: bool) -> None:
+def test_base_forms_are_told_from_inflections_and_names(word, plain):
     assert is_plain_word(word, "en") is plain
 
 
 @given(st.text("abcdeéioxyz", min_size=4, max_size=9), st.data())
-def test_a_transposition_and_a_replacement_are_recognised_whatever_the_word(
-    word: str, data: st.DataObject
-) -> None:
+def test_a_transposition_and_a_replacement_are_recognised_whatever_the_word(word, data):
     i, j = sorted(data.draw(st.lists(st.integers(0, len(word) - 1), min_size=2, max_size=2, unique=True)))
     letters = list(word)
     letters[i], letters[j] = letters[j], letters[i]
@@ -208,7 +204,7 @@ def test_a_transposition_and_a_replacement_are_recognised_whatever_the_word(
 
 
 @pytest.mark.shared
-def test_real_nonwords_stand_to_their_base_words_as_their_authors_say(shared: Path) -> None:
+def test_real_nonwords_stand_to_their_base_words_as_their_authors_say(shared):
     with (shared / "data" / "tl_lexical_decision" / "trials.csv").open(encoding="utf-8") as stream:
         strings = {(row["string"], row["item_type"], row["base"]) for row in csv.DictReader(stream)}
     told = {one: relation(one[2], one[0]) for one in strings}
@@ -220,7 +216,7 @@ def test_real_nonwords_stand_to_their_base_words_as_their_authors_say(shared: Pa
         ("transposed", "same"): 1,  # incidate stands there with itself as its base word
         ("replaced", "other"): 1,  # carminal has one new letter only
     }
-    sites: dict[str, set[tuple[int, ...]]] = {}
+    sites = {}
     for (_, _, base), found in told.items():
         if found.kind in ("transposed", "replaced"):
             assert found.distance == 2 and found.classes == ("consonant", "consonant")
@@ -229,7 +225,7 @@ def test_real_nonwords_stand_to_their_base_words_as_their_authors_say(shared: Pa
 
 
 @pytest.mark.shared
-def test_our_nonwords_of_real_base_words_are_of_the_same_kind(shared: Path) -> None:
+def test_our_nonwords_of_real_base_words_are_of_the_same_kind(shared):
     with (shared / "data" / "tl_lexical_decision" / "trials.csv").open(encoding="utf-8") as stream:
         bases = sorted({row["base"].lower() for row in csv.DictReader(stream) if row["item_type"] == "word"})
     records = word_records(bases, source="trials.csv")
@@ -247,9 +243,9 @@ def test_our_nonwords_of_real_base_words_are_of_the_same_kind(shared: Path) -> N
     assert set(kinds) == {("TL", "transposed", 2), ("SL", "replaced", 2)}
 
 
-def test_no_drawn_nonword_has_a_bigram_that_no_word_has_and_both_kinds_are_as_regular() -> None:
+def test_no_drawn_nonword_has_a_bigram_that_no_word_has_and_both_kinds_are_as_regular():
     forms = forms_of(drawn(60))
-    rarest: dict[str, list[float]] = {"TL": [], "SL": []}
+    rarest = {"TL": [], "SL": []}
     odd = dict.fromkeys(rarest, 0)
     for by_level in forms.values():
         for level, item in by_level.items():

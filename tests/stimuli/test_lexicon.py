@@ -15,7 +15,6 @@ from stimuli.lexicon.neighbourhoods import (
     BIGRAM_MEASURES,
     LEAST_LETTERS,
     VOCABULARY_SIZE,
-    Vocabulary,
     bigram_frequency,
     neighbourhood,
     neighbourhoods,
@@ -28,13 +27,13 @@ strings = st.text(max_size=10) | st.text("aáb’ß\u0301ı가नि漢", max_si
 
 
 @pytest.fixture(scope="module")
-def english() -> Vocabulary:
+def english():
     listed = vocabulary("en")
     assert listed is not None
     return listed
 
 
-def test_the_vocabulary_is_what_its_definition_says(english: Vocabulary) -> None:
+def test_the_vocabulary_is_what_its_definition_says(english):
     assert len(english.spelled) == len(english.members) == VOCABULARY_SIZE
     assert all(word.isalpha() and len(word) >= LEAST_LETTERS for word in english.spelled)
     assert list(english.per_million) == sorted(english.per_million, reverse=True)
@@ -43,14 +42,14 @@ def test_the_vocabulary_is_what_its_definition_says(english: Vocabulary) -> None
     assert rarest >= REAL_WORD_ZIPF
 
 
-def test_regions_share_their_languages_vocabulary(english: Vocabulary) -> None:
+def test_regions_share_their_languages_vocabulary(english):
     assert vocabulary("en-GB") is english
 
 
 @pytest.mark.parametrize(
     "word", ["cat", "judge", "jugde", "straightforward", "xqzvwkpl", "of", "a", "z" * 40]
 )
-def test_neighbours_are_those_of_a_search_through_every_word(word: str, english: Vocabulary) -> None:
+def test_neighbours_are_those_of_a_search_through_every_word(word, english):
     others = [other for other in english.spelled if other != word]
     nearest = sorted(Levenshtein.distance(word, other) for other in others)[:20]
     substituted = sum(len(other) == len(word) and sum(map(str.__ne__, word, other)) == 1 for other in others)
@@ -60,10 +59,10 @@ def test_neighbours_are_those_of_a_search_through_every_word(word: str, english:
     assert found.coltheart_n == substituted
 
 
-def test_bigram_frequencies_are_sums_over_the_vocabulary(english: Vocabulary) -> None:
-    types: Counter[str] = Counter()
-    tokens: Counter[str] = Counter()
-    placed: Counter[tuple[int, str]] = Counter()
+def test_bigram_frequencies_are_sums_over_the_vocabulary(english):
+    types = Counter()
+    tokens = Counter()
+    placed = Counter()
     for word, frequency in zip(english.spelled, english.per_million, strict=True):
         for place in range(len(word) - 1):
             types[word[place : place + 2]] += 1
@@ -92,12 +91,12 @@ def test_bigram_frequencies_are_sums_over_the_vocabulary(english: Vocabulary) ->
         ("...", "en", ""),
     ],
 )
-def test_words_are_spelled_as_the_languages_list_has_them(written: str, language: str, spelled: str) -> None:
+def test_words_are_spelled_as_the_languages_list_has_them(written, language, spelled):
     assert spell(written, language) == spell(spelled, language)
     assert len(spell(written, language)) == len(spell(spelled, language))
 
 
-def test_grapheme_clusters_count_as_one_letter() -> None:
+def test_grapheme_clusters_count_as_one_letter():
     assert len(spell("हिन्दी", "hi")) == len(spell("कखग", "hi")) - 1  # हि + न्दी
     nearest = neighbourhood("हिन्दी", "hi")
     assert nearest is not None
@@ -107,11 +106,11 @@ def test_grapheme_clusters_count_as_one_letter() -> None:
 @pytest.mark.parametrize(
     ("word", "number"), [("company", 3), ("Judge", 1), ("don’t", 1), ("area", 3), ("jugde", None)]
 )
-def test_syllables_come_from_the_first_pronunciation(word: str, number: int | None) -> None:
+def test_syllables_come_from_the_first_pronunciation(word, number):
     assert syllables(word, "en") == number
 
 
-def test_what_a_language_lacks_is_not_computed_with_english() -> None:
+def test_what_a_language_lacks_is_not_computed_with_english():
     assert syllables("company", "de") is None
     assert "de" in str(syllables_reason("de"))
     assert vocabulary("th") is None
@@ -121,7 +120,7 @@ def test_what_a_language_lacks_is_not_computed_with_english() -> None:
 
 
 @given(strings)
-def test_measures_of_any_string_are_counts_that_make_sense(word: str) -> None:
+def test_measures_of_any_string_are_counts_that_make_sense(word):
     near, pairs = neighbourhood(word, "en"), bigram_frequency(word, "en")
     if near is not None:
         assert near.coltheart_n >= 0
@@ -134,14 +133,14 @@ def test_measures_of_any_string_are_counts_that_make_sense(word: str) -> None:
 @given(
     st.text("abcdefghijklmnopqrstuvwxyz", min_size=1, max_size=12), st.sampled_from(["en", "de", "fr", "es"])
 )
-def test_a_word_that_is_not_listed_is_known_without_taking_it_apart(word: str, language: str) -> None:
+def test_a_word_that_is_not_listed_is_known_without_taking_it_apart(word, language):
     import wordfreq
 
     assert zipf(word, language) == wordfreq.zipf_frequency(word, language)
 
 
 @pytest.mark.parametrize("language", ["de", "en", "es", "fi", "fr", "pl", "ru", "tr", "he"])
-def test_frequencies_are_those_of_wordfreq(language: str) -> None:
+def test_frequencies_are_those_of_wordfreq(language):
     import wordfreq
 
     listed = wordfreq.top_n_list(language, 400)

@@ -14,7 +14,6 @@ from stimuli.errors import UserError
 from stimuli.matching import (
     SMD_LIMIT,
     MatchCandidate,
-    Matched,
     Tolerance,
     match_lists,
     match_sets,
@@ -22,7 +21,7 @@ from stimuli.matching import (
 )
 
 
-def words(number: int, groups: str, *, shift: float = 0.0, seed: int = 1) -> list[MatchCandidate]:
+def words(number, groups, *, shift=0.0, seed=1):
     """Make candidates whose groups lie ``shift`` standard deviations of frequency apart."""
     draw = random.Random(seed)
     return [
@@ -38,9 +37,7 @@ def words(number: int, groups: str, *, shift: float = 0.0, seed: int = 1) -> lis
     ]
 
 
-def of(
-    matched: Matched, candidates: list[MatchCandidate], covariate: str
-) -> dict[str, list[float | str | None]]:
+def of(matched, candidates, covariate):
     known = {one.id: one for one in candidates}
     return {group: [known[name].covariates[covariate] for name in ids] for group, ids in matched.sets.items()}
 
@@ -56,9 +53,7 @@ candidate_lists = st.lists(
 
 
 @given(candidate_lists, st.integers(1, 6) | st.none(), st.integers(0, 3))
-def test_sets_are_disjoint_of_one_size_and_within_every_tolerance(
-    candidates: list[MatchCandidate], size: int | None, seed: int
-) -> None:
+def test_sets_are_disjoint_of_one_size_and_within_every_tolerance(candidates, size, seed):
     groups = {one.group for one in candidates}
     if len(groups) < 2:
         with pytest.raises(UserError, match="1 group"):
@@ -75,32 +70,25 @@ def test_sets_are_disjoint_of_one_size_and_within_every_tolerance(
     lengths, zipfs = of(matched, candidates, "length"), of(matched, candidates, "zipf")
     for one, other in itertools.combinations(matched.sets, 2):
         assert lengths[one] == lengths[other]
-        assert all(
-            abs(a - b) <= 0.5 + 1e-8  # type: ignore[operator]
-            for a, b in zip(zipfs[one], zipfs[other], strict=True)
-        )
+        assert all(abs(a - b) <= 0.5 + 1e-8 for a, b in zip(zipfs[one], zipfs[other], strict=True))
     for contrast in matched.balance.contrasts:
         assert contrast.smd is not None and abs(contrast.smd) <= SMD_LIMIT
 
 
 @given(candidate_lists, st.randoms(use_true_random=False), st.integers(0, 3))
-def test_the_order_of_candidates_changes_nothing(
-    candidates: list[MatchCandidate], draw: random.Random, seed: int
-) -> None:
+def test_the_order_of_candidates_changes_nothing(candidates, draw, seed):
     if len({one.group for one in candidates}) < 2:
         return
     shuffled = candidates.copy()
     draw.shuffle(shuffled)
-    on: dict[str, float | Tolerance] = {"length": 1, "zipf": Tolerance(None)}
+    on = {"length": 1, "zipf": Tolerance(None)}
     assert match_sets(candidates, on, 3, seed=seed) == match_sets(shuffled, on, 3, seed=seed)
     lists = min(3, len(candidates))
     assert match_lists(candidates, lists, on, seed=seed) == match_lists(shuffled, lists, on, seed=seed)
 
 
 @given(candidate_lists, st.integers(2, 4))
-def test_lists_are_a_partition_of_equal_sizes_with_every_group_spread_evenly(
-    items: list[MatchCandidate], lists: int
-) -> None:
+def test_lists_are_a_partition_of_equal_sizes_with_every_group_spread_evenly(items, lists):
     if len(items) < lists:
         with pytest.raises(UserError, match="cannot be divided"):
             match_lists(items, lists, {"zipf": 0}, seed=1)
@@ -115,7 +103,7 @@ def test_lists_are_a_partition_of_equal_sizes_with_every_group_spread_evenly(
         assert max(counts) - min(counts) <= 1
 
 
-def test_as_many_matches_are_found_as_there_are() -> None:
+def test_as_many_matches_are_found_as_there_are():
     # Nearest-first picking takes b with a's only partner and finds one match; assignment finds both.
     candidates = [
         MatchCandidate("a", "x", {"zipf": 3.0}),
@@ -130,7 +118,7 @@ def test_as_many_matches_are_found_as_there_are() -> None:
     }
 
 
-def test_a_size_that_cannot_be_met_names_the_covariate_and_the_size_that_can() -> None:
+def test_a_size_that_cannot_be_met_names_the_covariate_and_the_size_that_can():
     candidates = words(90, "ABC", shift=0.6)
     matched = match_sets(candidates, {"length": 3, "zipf": 0.3}, 25, seed=1)
     assert matched.reachable < 25
@@ -142,7 +130,7 @@ def test_a_size_that_cannot_be_met_names_the_covariate_and_the_size_that_can() -
         matched.require()
 
 
-def test_a_missing_covariate_is_named_or_its_candidate_left_out_by_name() -> None:
+def test_a_missing_covariate_is_named_or_its_candidate_left_out_by_name():
     candidates = [*words(20, "AB"), MatchCandidate("odd", "A", {"length": 4, "zipf": None})]
     with pytest.raises(UserError, match=r"'odd' \(A\) has no zipf"):
         match_sets(candidates, {"zipf": 1}, seed=1)
@@ -161,12 +149,12 @@ def test_a_missing_covariate_is_named_or_its_candidate_left_out_by_name() -> Non
         ({"zipf": 1}, 0, "size is 0"),
     ],
 )
-def test_wrong_wishes_are_refused_with_their_rule(on: dict[str, float], size: int, told: str) -> None:
+def test_wrong_wishes_are_refused_with_their_rule(on, size, told):
     with pytest.raises(UserError, match=told):
         match_sets(words(10, "AB"), on, size, seed=1)
 
 
-def test_an_id_that_stands_twice_and_mixed_kinds_are_refused() -> None:
+def test_an_id_that_stands_twice_and_mixed_kinds_are_refused():
     twice = [MatchCandidate("a", "x", {"zipf": 1}), MatchCandidate("a", "y", {"zipf": 1})]
     with pytest.raises(UserError, match="'a' occurs twice"):
         match_sets(twice, {"zipf": 1}, seed=1)
@@ -175,14 +163,14 @@ def test_an_id_that_stands_twice_and_mixed_kinds_are_refused() -> None:
         match_sets(mixed, {"zipf": 1}, seed=1)
 
 
-def test_lists_of_many_items_agree_closely() -> None:
+def test_lists_of_many_items_agree_closely():
     items = words(400, "AB", shift=1.0)
     divided = match_lists(items, 4, {"length": 0, "zipf": 0}, seed=3)
     assert not divided.unmet and divided.reachable == 100
     assert all(one.smd is not None and abs(one.smd) < 0.01 for one in divided.balance.contrasts)
 
 
-def test_the_means_of_lists_are_held_to_a_tolerance_given_for_items() -> None:
+def test_the_means_of_lists_are_held_to_a_tolerance_given_for_items():
     items = [MatchCandidate(f"i{n}", "all", {"zipf": value}) for n, value in enumerate((1, 1, 1, 1, 1, 1.6))]
     loose = Tolerance(within=0.5, smd=9)
     assert not match_lists(items, 2, {"zipf": loose}, seed=1).unmet
@@ -192,7 +180,7 @@ def test_the_means_of_lists_are_held_to_a_tolerance_given_for_items() -> None:
         match_lists(items, 2, {"zipf": Tolerance(within=0.1, smd=9)}, seed=1).require()
 
 
-def test_the_standardised_difference_is_that_of_the_textbook() -> None:
+def test_the_standardised_difference_is_that_of_the_textbook():
     # Means 3 and 5, sample variances 2.5 and 2.5: -2 / sqrt(2.5).
     assert standardised_difference([1, 2, 3, 4, 5], [3, 4, 5, 6, 7]) == round(-2 / math.sqrt(2.5), 6)
     assert standardised_difference([2, 2], [2, 2]) == 0.0

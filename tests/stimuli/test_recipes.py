@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,7 +11,7 @@ from stimuli.corpora import load_corpus
 from stimuli.corpora.realtimeqa import recovery_sentences
 from stimuli.corpora.rows import SourceText
 from stimuli.errors import UserError
-from stimuli.item import Item, build_meta, read_items, write_items
+from stimuli.item import build_meta, read_items, write_items
 from stimuli.recipes.conditions import ItemDesign, draw_some
 from stimuli.recipes.htest import htest_released_items, htest_rule_items
 from stimuli.recipes.sentences import choose_foils, word_items
@@ -44,8 +42,8 @@ ROWS = [
 ]
 
 
-def make(rows: list[dict[str, Any]] = ROWS, **changed: Any) -> list[Item]:
-    given: dict[str, Any] = {
+def make(rows=ROWS, **changed):
+    given = {
         "factor": "position",
         "levels": POSITIONS,
         "seed": 4711,
@@ -57,7 +55,7 @@ def make(rows: list[dict[str, Any]] = ROWS, **changed: Any) -> list[Item]:
     return list(sentences(rows, **(given | changed)).items)
 
 
-def test_each_row_stands_in_every_condition_under_one_id() -> None:
+def test_each_row_stands_in_every_condition_under_one_id():
     items = make()
     assert [(item.item_id, item.condition["position"]) for item in items] == [
         (identity, level) for identity in ("s01", "s02") for level in POSITIONS
@@ -70,7 +68,7 @@ def test_each_row_stands_in_every_condition_under_one_id() -> None:
     assert items[3].shown["sentence"] == "The gardenre watered the tomatose often."
 
 
-def test_only_starred_words_change_and_the_same_in_every_condition() -> None:
+def test_only_starred_words_change_and_the_same_in_every_condition():
     items = make()
     for item in items:
         changed = [change["word"] for change in item.changes]
@@ -79,7 +77,7 @@ def test_only_starred_words_change_and_the_same_in_every_condition() -> None:
         assert all(change["field"] == "sentence" for change in item.changes)
 
 
-def test_covariates_describe_the_words_that_conditions_change() -> None:
+def test_covariates_describe_the_words_that_conditions_change():
     items = make()
     for item in items[:4]:
         assert (item.covariates["letters"], item.covariates["words"]) == (8, 6)
@@ -88,13 +86,13 @@ def test_covariates_describe_the_words_that_conditions_change() -> None:
     assert [item.covariates["mean_displacement"] for item in items[:4]] == [0, 0.25, 0.25, 0.25]
 
 
-def test_the_order_and_number_of_rows_change_no_item() -> None:
+def test_the_order_and_number_of_rows_change_no_item():
     alone = [item.to_json() for item in make(ROWS[1:])]
     among = [item.to_json() for item in make(ROWS[::-1]) if item.item_id == "s02"]
     assert alone == among
 
 
-def test_provenance_says_source_operation_and_seed() -> None:
+def test_provenance_says_source_operation_and_seed():
     assert [item.provenance["operation"] for item in make()[:4]] == [
         "none",
         "transpose:initial",
@@ -104,7 +102,7 @@ def test_provenance_says_source_operation_and_seed() -> None:
     assert make()[0].provenance["seed"] == 4711 and make()[0].provenance["source"] == "sentences.csv"
 
 
-def test_a_practice_row_is_shown_in_the_condition_that_it_names() -> None:
+def test_a_practice_row_is_shown_in_the_condition_that_it_names():
     rows = [row | {"position": level} for row, level in zip(ROWS, ("final", "intact"), strict=True)]
     items = make(rows, level="position", role="practice")
     assert [(item.item_id, item.condition, item.role) for item in items] == [
@@ -126,13 +124,13 @@ def test_a_practice_row_is_shown_in_the_condition_that_it_names() -> None:
         ({"item": ""}, "row 1 of sentences.csv: 'item' is empty"),
     ],
 )
-def test_a_row_that_gives_no_item_is_named(changed: dict[str, str], said: str) -> None:
+def test_a_row_that_gives_no_item_is_named(changed, said):
     with pytest.raises(UserError) as raised:
         make([ROWS[0] | changed])
     assert said in str(raised.value)
 
 
-def test_missing_columns_levels_and_choices_are_named() -> None:
+def test_missing_columns_levels_and_choices_are_named():
     with pytest.raises(UserError, match="Did you mean 'question'"):
         make(also_show=["qestion"])
     with pytest.raises(UserError, match="which is no level of the design"):
@@ -149,7 +147,7 @@ TEXTS = [
 ]
 
 
-def test_recovery_asks_for_the_intact_text() -> None:
+def test_recovery_asks_for_the_intact_text():
     items = recovery_items(TEXTS, ItemDesign(factor="scramble", levels={"RS": "RS", "KFL": "KFL"}, seed=1))
     assert [item.answer for item in items] == [
         "Words  are scrambled.",
@@ -160,7 +158,7 @@ def test_recovery_asks_for_the_intact_text() -> None:
     assert all(item.choices is None and item.shown["sentence"] != item.answer for item in items)
 
 
-def test_published_recovery_follows_the_list_and_says_what_moved() -> None:
+def test_published_recovery_follows_the_list_and_says_what_moved():
     levels = {"intact": "none", "RS": "RS", "KF": "KF"}
     items = recovery_items(TEXTS, ItemDesign(factor="scramble", levels=levels, seed=1, published=True))
     assert items[0].shown["sentence"] == items[0].answer == "Words are scrambled."
@@ -173,7 +171,7 @@ def test_published_recovery_follows_the_list_and_says_what_moved() -> None:
 
 
 @pytest.mark.shared
-def test_published_recovery_items_hold_the_published_stimuli(shared: Path, tmp_path: Path) -> None:
+def test_published_recovery_items_hold_the_published_stimuli(shared, tmp_path):
     path = shared / "data/scrambled_bench/stimuli/rec_realtimeqa.jsonl"
     published = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     texts = recovery_sentences(load_corpus("realtimeqa", shared / "data/realtimeqa").records)
@@ -185,7 +183,7 @@ def test_published_recovery_items_hold_the_published_stimuli(shared: Path, tmp_p
     assert len(read_items(tmp_path / "items.jsonl")) == 40
 
 
-def test_fewer_texts_are_drawn_after_scrambling_and_lie_in_a_larger_draw() -> None:
+def test_fewer_texts_are_drawn_after_scrambling_and_lie_in_a_larger_draw():
     texts = [SourceText(f"t{n}", f"Number {n} reading words", "corpus") for n in range(12)]
     every = recovery_items(texts, ItemDesign(factor="f", levels={"KF": "KF"}, seed=1, published=True))
     some = recovery_items(
@@ -201,7 +199,7 @@ def test_fewer_texts_are_drawn_after_scrambling_and_lie_in_a_larger_draw() -> No
 
 
 @pytest.mark.shared
-def test_released_htest_items_have_exemplars_first_and_both_labels(shared: Path) -> None:
+def test_released_htest_items_have_exemplars_first_and_both_labels(shared):
     items = htest_released_items(
         shared / "data/htest", ["uppercase", "start_vowel"], exemplars=14, items=40, seed=1
     )
@@ -215,7 +213,7 @@ def test_released_htest_items_have_exemplars_first_and_both_labels(shared: Path)
     assert len(every) == 10 * 250 and len({item.item_id for item in every}) == 2500
 
 
-def test_rule_items_are_items_like_released_ones(tmp_path: Path) -> None:
+def test_rule_items_are_items_like_released_ones(tmp_path):
     items = htest_rule_items(["uppercase", "repeated_word"], exemplars=4, items=10, seed=1)
     assert Counter((item.set_name, item.role) for item in items) == {
         ("uppercase", "exemplar"): 4,
@@ -228,7 +226,7 @@ def test_rule_items_are_items_like_released_ones(tmp_path: Path) -> None:
     assert len(read_items(tmp_path / "items.jsonl")) == 28
 
 
-def test_a_word_is_shown_scrambled_with_itself_and_its_foil_as_choices() -> None:
+def test_a_word_is_shown_scrambled_with_itself_and_its_foil_as_choices():
     items = word_items(
         ["garden", "market"],
         ItemDesign(factor="p", levels=POSITIONS, seed=1),
@@ -240,12 +238,12 @@ def test_a_word_is_shown_scrambled_with_itself_and_its_foil_as_choices() -> None
     assert all(item.covariates["foil_distance"] == 1 for item in items)
 
 
-def test_a_foil_is_the_closest_word_of_its_length_and_no_anagram() -> None:
+def test_a_foil_is_the_closest_word_of_its_length_and_no_anagram():
     # "danger" is an anagram of "garden"; "golden" and "warden" have its length, "gardens" has not.
     assert choose_foils(["garden"], ["danger", "golden", "warden", "gardens"]) == {"garden": "warden"}
 
 
-def test_words_that_give_no_item_are_named() -> None:
+def test_words_that_give_no_item_are_named():
     with pytest.raises(UserError, match="no foil for 'garden'"):
         word_items(["garden"], ItemDesign(factor="p", levels=POSITIONS, seed=1), foils=["danger", "tree"])
     with pytest.raises(UserError, match="'garden' occurs 2 times"):

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from stimuli.errors import UserError
-from stimuli.item import Item, build_meta, read_items, write_items
-from stimuli.recipes.conditions import TaskItems
+from stimuli.item import build_meta, read_items, write_items
 from stimuli.recipes.sentences import (
     ByHand,
     TargetRule,
@@ -22,18 +18,18 @@ from stimuli.scramble.conditions import ScrambleSettings
 from stimuli.words import find_words
 from tests.stimuli.designs import sentences
 
-LEVELS: dict[str, Any] = {"intact": "none", "initial": {"transpose": "initial"}, "KFL": "KFL"}
+LEVELS = {"intact": "none", "initial": {"transpose": "initial"}, "KFL": "KFL"}
 SENTENCE = "The gardener often watered the old tomatoes in the garden."
 QUESTION = {"question": "Were the tomatoes watered?", "answer": "Yes"}
 
 
-def make(*rows: dict[str, Any], **changed: Any) -> list[Item]:
+def make(*rows, **changed):
     return list(made_of(*rows, **changed).items)
 
 
-def made_of(*rows: dict[str, Any], **changed: Any) -> TaskItems:
+def made_of(*rows, **changed):
     table = [{"item": f"s{place}", **QUESTION, **row} for place, row in enumerate(rows, 1)]
-    chosen: dict[str, Any] = {
+    chosen = {
         "factor": "position",
         "levels": LEVELS,
         "seed": 4711,
@@ -44,11 +40,11 @@ def made_of(*rows: dict[str, Any], **changed: Any) -> TaskItems:
     return sentences(table, **(chosen | changed))
 
 
-def changed(items: list[Item]) -> dict[str, list[str]]:
+def changed(items):
     return {item.condition["position"]: [change["intact"] for change in item.changes] for item in items}
 
 
-def only(words: list[str]) -> dict[str, list[str]]:
+def only(words):
     return {"intact": [], "initial": words, "KFL": words}
 
 
@@ -67,7 +63,7 @@ def only(words: list[str]) -> dict[str, list[str]]:
         ["2 7"],
     ],
 )
-def test_targets_stand_in_a_column_as_words_or_numbers(cell: Any) -> None:
+def test_targets_stand_in_a_column_as_words_or_numbers(cell):
     items = make({"sentence": SENTENCE, "targets": cell}, targets={"column": "targets"})
     assert changed(items) == only(["gardener", "tomatoes"])
 
@@ -85,7 +81,7 @@ def test_targets_stand_in_a_column_as_words_or_numbers(cell: Any) -> None:
         ([2.5], "holds 2.5"),
     ],
 )
-def test_a_target_that_the_text_does_not_have_is_named_with_row_and_item(cell: Any, said: str) -> None:
+def test_a_target_that_the_text_does_not_have_is_named_with_row_and_item(cell, said):
     with pytest.raises(UserError) as raised:
         make({"sentence": SENTENCE, "targets": cell}, targets={"column": "targets"})
     assert str(raised.value).startswith("row 1, item 's1' of sentences.csv: ") and said in str(raised.value)
@@ -104,12 +100,12 @@ def test_a_target_that_the_text_does_not_have_is_named_with_row_and_item(cell: A
         ({"min_letters": 4, "every": 3}, ["watered"]),
     ],
 )
-def test_a_rule_chooses_targets(rule: dict[str, Any], words: list[str]) -> None:
+def test_a_rule_chooses_targets(rule, words):
     assert changed(make({"sentence": SENTENCE}, targets=rule)) == only(words)
 
 
 @given(number=st.integers(1, 4), more=st.integers(1, 4), seed=st.integers(0, 99))
-def test_a_smaller_number_of_targets_lies_in_a_larger_one(number: int, more: int, seed: int) -> None:
+def test_a_smaller_number_of_targets_lies_in_a_larger_one(number, more, seed):
     few, many = (
         set(TargetRule(min_letters=4, number=size).choose(SENTENCE, language="en", seed=seed, item_id="s1"))
         for size in sorted((number, more))
@@ -117,7 +113,7 @@ def test_a_smaller_number_of_targets_lies_in_a_larger_one(number: int, more: int
     assert few <= many and len(many) == max(number, more)
 
 
-def test_drawn_targets_differ_between_items_and_not_with_their_order() -> None:
+def test_drawn_targets_differ_between_items_and_not_with_their_order():
     rows = [{"item": f"i{place}", "sentence": SENTENCE} for place in range(12)]
     rule = {"min_letters": 4, "number": 1}
     forward, backward = (make(*some, targets=rule) for some in (rows, rows[::-1]))
@@ -142,7 +138,7 @@ def test_drawn_targets_differ_between_items_and_not_with_their_order() -> None:
         (5, "words is 5"),
     ],
 )
-def test_a_setting_for_words_that_makes_no_sense_is_refused(rule: Any, said: str) -> None:
+def test_a_setting_for_words_that_makes_no_sense_is_refused(rule, said):
     with pytest.raises(UserError) as raised:
         parse_targets(rule)
     assert said in str(raised.value)
@@ -155,7 +151,7 @@ BY_HAND = {
     "position:initial": "The agrdener watered the otmatoes.",
     "shown_replaced": "The gxrdener watered the tqmatoes.",
 }
-HAND_LEVELS: dict[str, Any] = {
+HAND_LEVELS = {
     "intact": "none",
     "initial": "hand-made",
     "replaced": {"column": "shown_replaced"},
@@ -164,7 +160,7 @@ HAND_LEVELS: dict[str, Any] = {
 STARRED = ScrambleSettings(words="starred")
 
 
-def test_texts_made_by_hand_are_described_like_ours(tmp_path: Path) -> None:
+def test_texts_made_by_hand_are_described_like_ours(tmp_path):
     items = make(BY_HAND, levels=HAND_LEVELS, settings=STARRED)
     by_level = {item.condition["position"]: item for item in items}
     assert list(by_level) == list(HAND_LEVELS)
@@ -184,7 +180,7 @@ def test_texts_made_by_hand_are_described_like_ours(tmp_path: Path) -> None:
     assert len(read_items(tmp_path / "items.jsonl")) == 4
 
 
-def test_what_our_operations_make_passes_as_made_by_hand() -> None:
+def test_what_our_operations_make_passes_as_made_by_hand():
     ours = {item.condition["position"]: item for item in make({"sentence": SENTENCE})}
     for level in ("initial", "KFL"):
         row = {"sentence": SENTENCE, "shown": ours[level].shown["sentence"]}
@@ -195,7 +191,7 @@ def test_what_our_operations_make_passes_as_made_by_hand() -> None:
         ]
 
 
-def test_operations_change_the_words_that_the_columns_change() -> None:
+def test_operations_change_the_words_that_the_columns_change():
     row = {"sentence": "The gardener watered tomatoes.", "position:initial": "The agrdener watered tomatoes."}
     levels = {"initial": "hand-made", "final": {"transpose": "final"}}
     assert changed(make(row, levels=levels)) == {"initial": ["gardener"], "final": ["gardener"]}
@@ -233,16 +229,14 @@ def test_operations_change_the_words_that_the_columns_change() -> None:
         ),
     ],
 )
-def test_a_text_made_by_hand_that_breaks_a_rule_is_named_with_row_and_column(
-    cells: dict[str, str], said: str
-) -> None:
+def test_a_text_made_by_hand_that_breaks_a_rule_is_named_with_row_and_column(cells, said):
     with pytest.raises(UserError) as raised:
         make(BY_HAND | cells, levels=HAND_LEVELS, settings=STARRED)
     assert str(raised.value).startswith("row 1, item 's1' of sentences.csv: ") and said in str(raised.value)
     assert raised.value.mend or "is empty" in said
 
 
-def test_an_operation_that_cannot_change_a_word_changed_by_hand_is_named() -> None:
+def test_an_operation_that_cannot_change_a_word_changed_by_hand_is_named():
     row = {"sentence": "They see gardens.", "position:initial": "They ese gardens."}
     levels = {"initial": "hand-made", "final": {"transpose": "final"}}
     with pytest.raises(UserError, match=r"level 'final' \(transpose:final\) cannot change 'see'"):
@@ -252,7 +246,7 @@ def test_an_operation_that_cannot_change_a_word_changed_by_hand_is_named() -> No
 # --- rows that give no item ----------------------------------------------------------------------------------------
 
 
-def test_bad_rows_are_skipped_and_listed_where_the_study_allows() -> None:
+def test_bad_rows_are_skipped_and_listed_where_the_study_allows():
     bad = [
         BY_HAND | {"position:initial": "The agrdener."},
         BY_HAND | {"sentence": "No star here."},
@@ -274,7 +268,7 @@ WORDS = st.lists(
 
 
 @given(words=WORDS, data=st.data())
-def test_any_reordering_by_hand_is_recorded_as_a_permutation(words: list[str], data: st.DataObject) -> None:
+def test_any_reordering_by_hand_is_recorded_as_a_permutation(words, data):
     intact = " ".join(words) + "."
     shown = (
         " ".join("".join(data.draw(st.permutations(word))) if word.isalpha() else word for word in words)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from stimuli.corpora.rows import SourceText
-from stimuli.item import Item
 from stimuli.recipes.conditions import ItemDesign, describe_conditions
 from stimuli.recipes.task_items import recovery_items
 from stimuli.scramble.conditions import ScrambleSettings
@@ -19,8 +16,8 @@ ROWS = [
 ]
 
 
-def made(**changed: Any) -> list[Item]:
-    chosen: dict[str, Any] = {
+def made(**changed):
+    chosen = {
         "factor": "position",
         "levels": {"intact": "none", "initial": {"transpose": "initial"}, "KFL": "KFL"},
         "seed": 1,
@@ -30,7 +27,7 @@ def made(**changed: Any) -> list[Item]:
     return list(sentences(ROWS, **(chosen | changed)).items)
 
 
-def test_each_condition_has_a_row_with_what_it_changed() -> None:
+def test_each_condition_has_a_row_with_what_it_changed():
     intact, initial, _ = describe_conditions(made())
     assert [intact.condition, initial.condition] == [{"position": "intact"}, {"position": "initial"}]
     assert (intact.items, intact.changed_words, intact.share_changed, intact.displaced) == (2, 0, 0, 0)
@@ -41,13 +38,13 @@ def test_each_condition_has_a_row_with_what_it_changed() -> None:
     assert (initial.operations, initial.moved_sentences) == (("transpose:initial",), 0)
 
 
-def test_words_left_intact_are_counted_by_reason() -> None:
+def test_words_left_intact_are_counted_by_reason():
     intact, initial, keep = describe_conditions(made())
     assert intact.left_intact == {}
     assert initial.left_intact == keep.left_intact == {"too short": 1}
 
 
-def test_substituted_inserted_and_deleted_letters_are_summed() -> None:
+def test_substituted_inserted_and_deleted_letters_are_summed():
     texts = [SourceText(f"t{place}", "The gardener came.", "c") for place in range(3)]
     levels = {name: name for name in ("SUB", "DEL-END", "INS-INT_2")}
     rows = describe_conditions(
@@ -61,9 +58,9 @@ def test_substituted_inserted_and_deleted_letters_are_summed() -> None:
     assert [row.changed_words for row in rows] == [3, 2, 2]
 
 
-def test_displacement_is_the_mean_over_the_letters_that_left_their_place() -> None:
+def test_displacement_is_the_mean_over_the_letters_that_left_their_place():
     texts = [SourceText("t", "Some gardeners came.", "c")]
-    levels: dict[str, Any] = {"swap": {"transpose": "internal"}, "REV": "REO-REV", "SUB": "SUB"}
+    levels = {"swap": {"transpose": "internal"}, "REV": "REO-REV", "SUB": "SUB"}
     swap, reverse, substituted = describe_conditions(
         recovery_items(
             texts, ItemDesign(factor="scramble", levels=levels, seed=1, settings=ScrambleSettings())
@@ -74,7 +71,7 @@ def test_displacement_is_the_mean_over_the_letters_that_left_their_place() -> No
     assert substituted.displacement == 0
 
 
-def test_words_that_change_places_are_as_far_apart_as_they_stood() -> None:
+def test_words_that_change_places_are_as_far_apart_as_they_stood():
     texts = [SourceText("t", "One two three.", "c")]
     (row,) = describe_conditions(
         recovery_items(
@@ -84,7 +81,7 @@ def test_words_that_change_places_are_as_far_apart_as_they_stood() -> None:
     assert (row.displaced, row.displacement) == (2, 2)
 
 
-def test_moved_words_count_as_changed_and_moved_sentences_apart() -> None:
+def test_moved_words_count_as_changed_and_moved_sentences_apart():
     texts = [SourceText("t", "One two three. Four five.", "c")]
     levels = {"words": "WORD-REO-REV", "sentences": "SENT-REO-REV"}
     words, whole = describe_conditions(
@@ -94,11 +91,11 @@ def test_moved_words_count_as_changed_and_moved_sentences_apart() -> None:
     assert (whole.changed_words, whole.share_changed, whole.moved_sentences) == (0, 0, 2)
 
 
-def test_words_that_took_fewer_than_the_count_are_counted_by_how_many_they_took() -> None:
+def test_words_that_took_fewer_than_the_count_are_counted_by_how_many_they_took():
     texts = [SourceText("t", "Also the problems came.", "c")]
     levels = {f"k{k}": {"exchange": "internal", "count": k} for k in (1, 4)}
     for eligibility, fewer in (("common", {}), ("own", {1: 2})):
-        settings = ScrambleSettings(eligibility=eligibility, avoid_real_words=False)  # type: ignore[arg-type]
+        settings = ScrambleSettings(eligibility=eligibility, avoid_real_words=False)
         one, four = describe_conditions(
             recovery_items(texts, ItemDesign(factor="k", levels=levels, seed=1, settings=settings))
         )

@@ -17,15 +17,13 @@ ANY_TEXT = st.text(alphabet="abcdeÉß ’.,-3_*🙂\n", max_size=40)
 
 
 @given(st.sampled_from(KINDS), st.integers(0, 2**32))
-def test_our_own_reorders_are_found_again(kind: str, seed: int) -> None:
+def test_our_own_reorders_are_found_again(kind, seed):
     made = scramble_text(TEXT, kind, seed=seed, capitals="move")
     assert changes_between(TEXT, made.text) == made.changes
 
 
 @given(st.sampled_from(EDITS), st.integers(0, 2**32), st.booleans())
-def test_our_own_edits_are_found_again_against_the_operation_or_as_made_by_hand(
-    kind: str, seed: int, by_hand: bool
-) -> None:
+def test_our_own_edits_are_found_again_against_the_operation_or_as_made_by_hand(kind, seed, by_hand):
     made = scramble_text(TEXT, kind, seed=seed)
     found = changes_between(TEXT, made.text, "any" if by_hand else kind)
     assert [(one.word, one.start, one.shown) for one in found] == [
@@ -41,7 +39,7 @@ def test_our_own_edits_are_found_again_against_the_operation_or_as_made_by_hand(
 
 
 @given(st.sampled_from(["WORD-REO-ALL", "WORD-REO-REV", "SENT-REO-ALL"]), st.integers(0, 2**32))
-def test_our_own_reordered_words_and_sentences_are_found_again(kind: str, seed: int) -> None:
+def test_our_own_reordered_words_and_sentences_are_found_again(kind, seed):
     made = scramble_text(TEXT, kind, seed=seed)
     found = changes_between(TEXT, made.text, kind)
     assert [(one.start, one.shown, one.permutation) for one in found] == [
@@ -50,7 +48,7 @@ def test_our_own_reordered_words_and_sentences_are_found_again(kind: str, seed: 
 
 
 @given(ANY_TEXT, ANY_TEXT, st.sampled_from([*KINDS, *EDITS, "WORD-REO-ALL", "SENT-REO-ADJ", "any"]))
-def test_no_pair_of_texts_is_too_far_apart_to_be_described(one: str, other: str, kind: str) -> None:
+def test_no_pair_of_texts_is_too_far_apart_to_be_described(one, other, kind):
     intact, shown = nfc(one), nfc(other)
     for change in changes_between(intact, shown, kind):
         assert shown[change.start : change.start + len(change.shown)] == change.shown
@@ -72,9 +70,7 @@ def test_no_pair_of_texts_is_too_far_apart_to_be_described(one: str, other: str,
         ("problem", "p o r b l e m", (0, 2, 1, 3, 4, 5, 6), (0, 0, 0)),
     ],
 )
-def test_a_scramble_by_hand_says_what_moved_and_what_is_new(
-    intact: str, shown: str, permutation: tuple[int | None, ...], counts: tuple[int, int, int]
-) -> None:
+def test_a_scramble_by_hand_says_what_moved_and_what_is_new(intact, shown, permutation, counts):
     (change,) = changes_between(f"a {intact} here", f"a {shown} here", "any")
     assert (change.word, change.start, change.intact, change.shown) == (1, 2, intact, shown)
     found = [None if source is None else source for source in change.permutation]
@@ -85,7 +81,7 @@ def test_a_scramble_by_hand_says_what_moved_and_what_is_new(
     assert (change.substituted, change.inserted, change.deleted) == counts
 
 
-def test_words_that_were_glued_together_or_torn_apart_keep_their_neighbours() -> None:
+def test_words_that_were_glued_together_or_torn_apart_keep_their_neighbours():
     glued = changes_between("one two three four", "one twotrhee four", "any")
     assert [(change.word, change.shown) for change in glued] == [(2, "trhee")]
     torn = changes_between("one three four", "one th ree four", "any")

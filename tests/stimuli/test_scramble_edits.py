@@ -8,18 +8,17 @@ import pytest
 
 from stimuli.errors import UserError
 from stimuli.scramble.alignment import count_asked, count_made, words_by_count
-from stimuli.scramble.alphabets import Alphabet, alphabet, shape
-from stimuli.scramble.changes import Change
+from stimuli.scramble.alphabets import alphabet, shape
 from stimuli.scramble.conditions import ScrambleSettings
 from stimuli.scramble.text import scramble_conditions, scramble_text
 from stimuli.scramble.types import parse_operation
 
 
-def shown(text: str, kind: str, *, seed: int = 1, **settings: object) -> str:
-    return scramble_text(text, kind, seed=seed, avoid_real_words=False, **settings).text  # type: ignore[arg-type]
+def shown(text, kind, *, seed=1, **settings):
+    return scramble_text(text, kind, seed=seed, avoid_real_words=False, **settings).text
 
 
-def drawn(text: str, kind: str, **settings: object) -> set[str]:
+def drawn(text, kind, **settings):
     return {shown(text, kind, seed=seed, **settings) for seed in range(60)}
 
 
@@ -50,11 +49,11 @@ def drawn(text: str, kind: str, **settings: object) -> set[str]:
         ("transpose:initial(spaced=true,gap=narrow)", {"\u202f".join("rpoblem")}),
     ],
 )
-def test_a_type_gives_exactly_these_forms(kind: str, forms: set[str]) -> None:
+def test_a_type_gives_exactly_these_forms(kind, forms):
     assert drawn("problem", kind) == forms
 
 
-def test_the_control_replaces_the_transposed_pair_by_letters_of_the_same_class() -> None:
+def test_the_control_replaces_the_transposed_pair_by_letters_of_the_same_class():
     for seed in range(40):
         results = scramble_conditions(
             "casino",
@@ -70,7 +69,7 @@ def test_the_control_replaces_the_transposed_pair_by_letters_of_the_same_class()
         assert not {control[2], control[4]} & set("snaeiouy") and control[2] != control[4]
 
 
-def test_sub_replaces_every_letter_and_keeps_the_pattern_of_capitals() -> None:
+def test_sub_replaces_every_letter_and_keeps_the_pattern_of_capitals():
     form = shown("McDonald’s 4U", "Sub")
     assert all(one != other for one, other in zip(form[:8], "McDonald", strict=True))
     assert [one.isupper() for one in form[:8]] == [one.isupper() for one in "McDonald"]
@@ -78,7 +77,7 @@ def test_sub_replaces_every_letter_and_keeps_the_pattern_of_capitals() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4])
-def test_insertions_and_deletions_change_at_most_half_of_the_letters(count: int) -> None:
+def test_insertions_and_deletions_change_at_most_half_of_the_letters(count):
     for word in ("gate", "house", "letters", "encouraging"):
         wanted = min(count, len(word) // 2)
         longer = shown(word, f"insert:internal(count={count},fewer=make)")
@@ -88,14 +87,14 @@ def test_insertions_and_deletions_change_at_most_half_of_the_letters(count: int)
         assert longer[0] + shorter[-1] == word[0] + word[-1]
 
 
-def test_inserted_letters_come_from_the_alphabet_of_the_language() -> None:
+def test_inserted_letters_come_from_the_alphabet_of_the_language():
     assert {form[0] for form in drawn("дома" * 2, "INS-BEG", language="ru")} <= set(
         "абвгдеёжзийклмнопрстуфхцчшщъыьэюя"
     )
     assert len({form[-1] for form in drawn("doors", "INS-END")}) > 12
 
 
-def test_a_language_without_letters_here_is_refused_by_what_needs_them_and_only_by_that() -> None:
+def test_a_language_without_letters_here_is_refused_by_what_needs_them_and_only_by_that():
     for kind in ("INS-BEG", "Sub", "substitute:internal", "transpose:any(letters=vowels)"):
         with pytest.raises(UserError, match="needs the alphabet of language 'ko'"):
             scramble_text("한국어 단어", kind, seed=1, language="ko", avoid_real_words=False)
@@ -105,15 +104,15 @@ def test_a_language_without_letters_here_is_refused_by_what_needs_them_and_only_
 @pytest.mark.parametrize(
     "language", ["en", "de", "fr", "es", "it", "nl", "pt", "tr", "ru", "el", "pl", "sv", "da", "fi", "uk"]
 )
-def test_every_alphabet_has_small_letters_of_one_character_and_both_classes(language: str) -> None:
-    known: Alphabet = alphabet(language, "a test")
+def test_every_alphabet_has_small_letters_of_one_character_and_both_classes(language):
+    known = alphabet(language, "a test")
     assert all(len(letter) == 1 and letter.islower() for letter in known.letters)
     assert len(set(known.letters)) == len(known.letters)
     classes = [known.letter_class(letter) for letter in known.letters]
     assert classes.count("vowel") >= 5 and classes.count("consonant") >= 14
 
 
-def test_accented_letters_have_the_class_and_the_outline_that_their_base_and_marks_give() -> None:
+def test_accented_letters_have_the_class_and_the_outline_that_their_base_and_marks_give():
     french = alphabet("fr", "a test")
     assert [french.letter_class(letter) for letter in "éçœy'"] == [
         "vowel",
@@ -137,7 +136,7 @@ COUNTED = "also houses problems encouraging noon mississippi parents"
 
 
 @pytest.mark.parametrize("name", ["REO-INT", "INS-INT", "DEL-INT"])
-def test_levels_of_a_count_change_the_same_words_each_by_its_whole_number(name: str) -> None:
+def test_levels_of_a_count_change_the_same_words_each_by_its_whole_number(name):
     levels = {k: f"{name}_{k}" for k in (1, 2, 3, 4)}
     results = scramble_conditions(COUNTED, {str(k): kind for k, kind in levels.items()}, seed=3)
     assert len({tuple(change.word for change in one.changes) for one in results.values()}) == 1
@@ -156,12 +155,12 @@ def test_levels_of_a_count_change_the_same_words_each_by_its_whole_number(name: 
         ("delete:final(count=4)", "can lose fewer than 4 letters"),
     ],
 )
-def test_a_word_that_cannot_take_the_whole_count_stays_with_the_reason(kind: str, reason: str) -> None:
+def test_a_word_that_cannot_take_the_whole_count_stays_with_the_reason(kind, reason):
     result = scramble_text("gate", kind, seed=1)
     assert result.text == "gate" and result.left_intact[0].reason.endswith(f": {reason}")
 
 
-def test_own_eligibility_makes_as_many_as_a_word_can_take_and_says_how_many() -> None:
+def test_own_eligibility_makes_as_many_as_a_word_can_take_and_says_how_many():
     settings = ScrambleSettings(eligibility="own", avoid_real_words=False)
     result = scramble_conditions("also problems", {"k": "REO-INT_4"}, seed=1, settings=settings)["k"]
     assert [count_made(change) for change in result.changes] == [1, 4]
@@ -171,7 +170,7 @@ def test_own_eligibility_makes_as_many_as_a_word_can_take_and_says_how_many() ->
     assert [change.intact for change in left.changes] == ["problems"]
 
 
-def test_the_number_asked_for_is_read_from_an_operation_or_its_label() -> None:
+def test_the_number_asked_for_is_read_from_an_operation_or_its_label():
     assert count_asked("exchange:internal(count=3)@0.5") == 3
     assert count_asked(parse_operation("DEL-BEG")) == 1
     assert count_asked("transpose:internal") is None and count_asked("published REO-INT_2") is None
@@ -181,14 +180,14 @@ def test_the_number_asked_for_is_read_from_an_operation_or_its_label() -> None:
 SITES = "garden ready hidden doctor yellow window letter already problem everything morning theory casual"
 
 
-def _site(change: Change) -> set[int]:
+def _site(change):
     return {place for place, source in enumerate(change.permutation) if source != place}
 
 
 @pytest.mark.parametrize("position", ["external", "internal", "any"])
 @pytest.mark.parametrize("eligibility", ["common", "own"])
-def test_controls_act_on_the_transposed_pair_wherever_both_can(position: str, eligibility: str) -> None:
-    settings = ScrambleSettings(eligibility=eligibility)  # type: ignore[arg-type]
+def test_controls_act_on_the_transposed_pair_wherever_both_can(position, eligibility):
+    settings = ScrambleSettings(eligibility=eligibility)
     kinds = {
         "T": f"transpose:{position}",
         "keep": f"substitute:{position}(shape=keep)",
@@ -219,7 +218,7 @@ def test_controls_act_on_the_transposed_pair_wherever_both_can(position: str, el
                 assert len(taken) <= 1 or not shared_by_all
 
 
-def test_two_types_share_a_pair_where_a_third_can_take_none() -> None:
+def test_two_types_share_a_pair_where_a_third_can_take_none():
     settings = ScrambleSettings(eligibility="own", avoid_real_words=False)
     kinds = {
         "T": "transpose:internal(letters=vowels)",
@@ -233,7 +232,7 @@ def test_two_types_share_a_pair_where_a_third_can_take_none() -> None:
 
 
 @pytest.mark.parametrize("language", ["en", "fr"])
-def test_options_under_which_no_word_can_change_are_refused_with_the_reason(language: str) -> None:
+def test_options_under_which_no_word_can_change_are_refused_with_the_reason(language):
     with pytest.raises(
         UserError, match="letters: vowels, shape: change, cv: keep can change no word"
     ) as raised:
@@ -249,7 +248,7 @@ def test_options_under_which_no_word_can_change_are_refused_with_the_reason(lang
     ("language", "word"),
     [("en", "объявление"), ("ru", "announcement"), ("de", "ירושלים"), ("el", "아름답습니다")],
 )
-def test_no_letter_of_one_script_comes_into_a_word_of_another(kind: str, language: str, word: str) -> None:
+def test_no_letter_of_one_script_comes_into_a_word_of_another(kind, language, word):
     result = scramble_text(word, kind, seed=3, language=language)
     assert result.text == unicodedata.normalize("NFC", word)
     assert [left.reason for left in result.left_intact] == [f"{kind}: another script than the language's"]

@@ -22,9 +22,7 @@ numbers = st.integers(0, 2**64 - 1)
 
 
 @given(st.integers(0, 40), st.integers(), st.text(), st.text(), st.integers(0))
-def test_draws_of_texts_with_parts_in_common_are_the_draws_of_all_parts(
-    count: int, seed: int, purpose: str, text: str, number: int
-) -> None:
+def test_draws_of_texts_with_parts_in_common_are_the_draws_of_all_parts(count, seed, purpose, text, number):
     for common in (
         (seed, purpose),
         (seed, purpose, None, 1.5),
@@ -37,23 +35,21 @@ def test_draws_of_texts_with_parts_in_common_are_the_draws_of_all_parts(
 
 
 @given(st.integers(4, 64), numbers)
-def test_two_exchanges_drawn_at_once_are_those_drawn_one_by_one(size: int, number: int) -> None:
+def test_two_exchanges_drawn_at_once_are_those_drawn_one_by_one(size, number):
     at_once = _two_exchanged(size, number)
     if at_once is not None:
         assert at_once == _exchanged(size, 2, Draw(number))
 
 
 @given(st.text("abcd", min_size=5, max_size=12), st.integers(1, 3), numbers)
-def test_exchanges_of_letters_that_differ_are_counted_as_all_are(
-    letters: str, count: int, number: int
-) -> None:
+def test_exchanges_of_letters_that_differ_are_counted_as_all_are(letters, count, number):
     sources = _exchanged(len(letters), min(count, len(letters) - 3), Draw(number))
     before, after = [letters[one] for one in sources], [letters[one] for one in sources.values()]
     assert _needed_for(letters, sources) == exchanges_needed(before, after)
 
 
 @given(st.text("abcdef", max_size=12), st.integers(0))
-def test_equal_letters_settle_as_they_move_least(letters: str, seed: int) -> None:
+def test_equal_letters_settle_as_they_move_least(letters, seed):
     order = list(range(len(letters)))
     random.Random(seed).shuffle(order)
     wanted = [letters[source] for source in order]
@@ -62,14 +58,14 @@ def test_equal_letters_settle_as_they_move_least(letters: str, seed: int) -> Non
 
 
 @given(st.text("aBc1_'-. ’é", max_size=20))
-def test_words_found_at_once_are_those_found_cluster_by_cluster(text: str) -> None:
+def test_words_found_at_once_are_those_found_cluster_by_cluster(text):
     pieces, fixed = cut(text)
     if not fixed:
         assert pieces == _words_by_cluster(text)
 
 
 @given(st.text("abc", min_size=2, max_size=20), numbers)
-def test_passes_over_neighbours_move_equal_pieces_least(pieces: str, coins: int) -> None:
+def test_passes_over_neighbours_move_equal_pieces_least(pieces, coins):
     order, place = list(range(len(pieces))), 0
     while place < len(pieces) - 1:
         if coins >> place & 1:
@@ -87,8 +83,8 @@ def test_passes_over_neighbours_move_equal_pieces_least(pieces: str, coins: int)
     st.sampled_from(("", "-")),
 )
 def test_letters_with_something_after_them_are_put_together_at_once_as_one_by_one(
-    word: str, kind: str, number: int, stay: bool, gap: str
-) -> None:
+    word, kind, number, stay, gap
+):
     operation = parse_operation(kind)
     rule = operation.type.bound("en", dict(operation.options))
     writing = Writing(gap=gap, as_it_is=False, capitals_stay=stay, avoid_real_words=False, language="en")
@@ -101,8 +97,8 @@ def test_letters_with_something_after_them_are_put_together_at_once_as_one_by_on
 
 @given(st.from_regex(r"[a-z]{4,12}", fullmatch=True), st.sampled_from(("keep", "any")), numbers, numbers)
 def test_the_one_new_letter_is_the_one_that_a_number_draws_among_those_that_fit(
-    letters: str, cv: str, number: int, site_number: int
-) -> None:
+    letters, cv, number, site_number
+):
     operation = parse_operation(f"substitute:internal(count=1,cv={cv})")
     rule = operation.type.bound("en", dict(operation.options))
     assert isinstance(rule, SubstitutedOne)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,7 +16,7 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 MODERN = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 
 
-def _trained(kind: str) -> Any:
+def _trained(kind):
     """Train a small tokenizer that cuts and normalizes as a family of models does."""
     before, normal = tokenizers.pre_tokenizers, tokenizers.normalizers
     if kind in ("bytes", "bytes, newer"):
@@ -50,15 +49,13 @@ def _trained(kind: str) -> Any:
 
 
 @pytest.fixture(scope="module", params=["bytes", "bytes, newer", "pieces", "pieces, folded", "wordpiece"])
-def kind_and_tokens(request: pytest.FixtureRequest) -> tuple[str, Any]:
+def kind_and_tokens(request):
     made = _trained(request.param)
     return request.param, lambda text: made.encode(text).tokens
 
 
 @pytest.mark.parametrize("gap", GAPS)
-def test_a_spaced_scramble_has_nearly_as_many_tokens_as_its_control(
-    kind_and_tokens: tuple[str, Any], gap: str
-) -> None:
+def test_a_spaced_scramble_has_nearly_as_many_tokens_as_its_control(kind_and_tokens, gap):
     _, tokens = kind_and_tokens
     kinds = {
         "plain": "KFL",
@@ -72,7 +69,7 @@ def test_a_spaced_scramble_has_nearly_as_many_tokens_as_its_control(
 
 
 @pytest.mark.parametrize("gap", GAPS)
-def test_which_tokenizers_see_where_a_word_ends(kind_and_tokens: tuple[str, Any], gap: str) -> None:
+def test_which_tokenizers_see_where_a_word_ends(kind_and_tokens, gap):
     kind, tokens = kind_and_tokens
     text = "company asks parents"
     shown = scramble_conditions(text, {"": f"space:letters(gap={gap})"}, seed=1)[""].text
@@ -83,7 +80,7 @@ def test_which_tokenizers_see_where_a_word_ends(kind_and_tokens: tuple[str, Any]
 
 
 @pytest.mark.parametrize("gap", GAPS)
-def test_a_word_without_its_gaps_is_the_word(gap: str) -> None:
+def test_a_word_without_its_gaps_is_the_word(gap):
     shown = scramble_conditions(TEXT, {"": f"space:letters(gap={gap})"}, seed=1)[""]
     assert [without_gaps(change.shown) for change in shown.changes] == TEXT.rstrip(".").split()
     if gap != "space":

@@ -123,14 +123,14 @@ CUTS = [
 
 
 @pytest.mark.parametrize(("language", "line"), CUTS)
-def test_sentences_of_every_language_end_where_its_readers_end_them(language: str, line: str) -> None:
+def test_sentences_of_every_language_end_where_its_readers_end_them(language, line):
     cut = [sentence.strip() for sentence in line.split("|")]
     text = nfc(line.replace("|", ""))
     assert [text[one.begin : one.end] for one in find_sentences(text, language)] == [nfc(one) for one in cut]
 
 
 @pytest.mark.parametrize("gap", [" ", "\u00a0", "\u202f", "\u2009"])
-def test_french_quotes_close_after_their_inner_space_whatever_its_width(gap: str) -> None:
+def test_french_quotes_close_after_their_inner_space_whatever_its_width(gap):
     text = f"Il dit «{gap}Viens ici.{gap}» Puis il partit."
     assert [text[one.begin : one.end] for one in find_sentences(text, "fr")] == [
         f"Il dit «{gap}Viens ici.{gap}»",
@@ -143,9 +143,7 @@ GERMAN = ["z. B.", "i. d. R.", "n. Chr.", "v. Chr.", "d. h.", "u. a.", "o. Ä.",
 
 @pytest.mark.parametrize("gap", ["", " ", "\u00a0", "\u2009", "\u202f"])
 @pytest.mark.parametrize("short", GERMAN)
-def test_a_german_abbreviation_of_several_parts_is_one_word_with_its_stops_and_spaces(
-    short: str, gap: str
-) -> None:
+def test_a_german_abbreviation_of_several_parts_is_one_word_with_its_stops_and_spaces(short, gap):
     written = short.replace(" ", gap)
     text = f"Wir sahen {written} Hunde und Katzen dort. Danach gingen wir heim."
     assert scramble_text(text, "words:reverse", seed=1, language="de").text == (
@@ -157,7 +155,7 @@ def test_a_german_abbreviation_of_several_parts_is_one_word_with_its_stops_and_s
 
 
 @pytest.mark.parametrize("mark", [";", "\u037e"])
-def test_the_greek_question_mark_ends_a_sentence_in_greek_only(mark: str) -> None:
+def test_the_greek_question_mark_ends_a_sentence_in_greek_only(mark):
     text = f"Τι ώρα είναι{mark} Ο Άρης γέλασε."
     shown = {
         language: scramble_text(text, "sentences:reverse", seed=1, language=language).text
@@ -198,7 +196,7 @@ def test_the_greek_question_mark_ends_a_sentence_in_greek_only(mark: str) -> Non
         ("en", "Ask @name about #tag today.", "Today #tag about @name ask."),
     ],
 )  # fmt: skip
-def test_stops_spaces_and_apostrophes_of_a_word_move_with_it(language: str, text: str, shown: str) -> None:
+def test_stops_spaces_and_apostrophes_of_a_word_move_with_it(language, text, shown):
     assert scramble_text(text, "words:reverse", seed=1, language=language).text == nfc(shown)
 
 
@@ -220,7 +218,7 @@ texts = st.one_of(
 
 
 @given(texts)
-def test_sentences_with_the_gaps_between_them_give_the_text_back(given_text: tuple[str, str]) -> None:
+def test_sentences_with_the_gaps_between_them_give_the_text_back(given_text):
     language, text = given_text
     spans = find_sentences(text, language)
     edges = [0, *itertools.chain.from_iterable(spans), len(text)]
@@ -230,9 +228,7 @@ def test_sentences_with_the_gaps_between_them_give_the_text_back(given_text: tup
 
 
 @given(texts)
-def test_words_of_a_sentence_lie_in_order_within_it_and_hold_a_letter_or_digit(
-    given_text: tuple[str, str],
-) -> None:
+def test_words_of_a_sentence_lie_in_order_within_it_and_hold_a_letter_or_digit(given_text):
     language, text = given_text
     for span in find_sentences(text, language):
         slots = word_slots(text, span, language)
@@ -243,7 +239,7 @@ def test_words_of_a_sentence_lie_in_order_within_it_and_hold_a_letter_or_digit(
 
 
 @pytest.mark.parametrize(("language", "text"), TEXTS)
-def test_sentences_change_places_whole_and_the_gaps_between_them_stay(language: str, text: str) -> None:
+def test_sentences_change_places_whole_and_the_gaps_between_them_stay(language, text):
     shown = scramble_text(text, "sentences:reverse", seed=1, language=language).text
     spans = find_sentences(text, language)
     parts = [text[one.begin : one.end] for one in spans]
@@ -258,19 +254,17 @@ HANG_ON_NEIGHBOURS = ("1. ", "Rome, ", "Animali, ", "यह एक है")
 @pytest.mark.parametrize(
     ("language", "text"), [one for one in TEXTS if not one[1].startswith(HANG_ON_NEIGHBOURS)]
 )
-def test_sentences_reversed_twice_give_the_text_back(language: str, text: str) -> None:
+def test_sentences_reversed_twice_give_the_text_back(language, text):
     once = scramble_text(text, "sentences:reverse", seed=1, language=language).text
     assert scramble_text(once, "sentences:reverse", seed=1, language=language).text == text
 
 
-def _bare(text: str) -> str:
+def _bare(text):
     return "".join(one for one in text.casefold() if unicodedata.category(one)[0] in "LNM")
 
 
 @pytest.mark.parametrize(("language", "text"), TEXTS)
-def test_words_reversed_twice_give_each_sentence_back_up_to_capitals_and_marks(
-    language: str, text: str
-) -> None:
+def test_words_reversed_twice_give_each_sentence_back_up_to_capitals_and_marks(language, text):
     for span in find_sentences(text, language):
         sentence = text[span.begin : span.end]
         shown = scramble_text(sentence, "words:reverse", seed=1, language=language).text

@@ -9,7 +9,7 @@ from stimuli.scramble.sentences import find_sentences
 from stimuli.words import nfc
 
 
-def sentences(text: str, language: str = "en") -> list[str]:
+def sentences(text, language="en"):
     return [text[span.begin : span.end] for span in find_sentences(nfc(text), language)]
 
 
@@ -46,7 +46,7 @@ def sentences(text: str, language: str = "en") -> list[str]:
         (" \n ", []),
     ],
 )
-def test_sentences_end_where_a_reader_ends_them(text: str, expected: list[str]) -> None:
+def test_sentences_end_where_a_reader_ends_them(text, expected):
     assert sentences(text) == expected
 
 
@@ -59,16 +59,16 @@ def test_sentences_end_where_a_reader_ends_them(text: str, expected: list[str]) 
         ("xx", "One Dr. Two."),
     ],
 )
-def test_abbreviations_belong_to_their_language(language: str, text: str) -> None:
+def test_abbreviations_belong_to_their_language(language, text):
     assert len(sentences(text, language)) == (2 if language == "xx" else 1)
 
 
-def test_words_move_and_marks_spaces_and_the_first_capital_stay() -> None:
+def test_words_move_and_marks_spaces_and_the_first_capital_stay():
     shown = scramble_text("The dog,  my “friend”, saw 3.5 cats!", "WORD-REO-REV", seed=1).text
     assert shown == "Cats 3.5,  saw “friend”, my dog the!"
 
 
-def test_names_and_the_english_i_keep_their_capital_when_they_leave_the_front() -> None:
+def test_names_and_the_english_i_keep_their_capital_when_they_leave_the_front():
     text = "I saw Rome. Rome saw NASA. McKay left. We like Rome."
     assert (
         scramble_text(text, "WORD-REO-REV", seed=1).text
@@ -77,14 +77,14 @@ def test_names_and_the_english_i_keep_their_capital_when_they_leave_the_front() 
     assert scramble_text("I kom", "WORD-REO-REV", seed=1, language="nl").text == "Kom i"
 
 
-def test_a_change_of_words_says_where_the_sentence_stands_and_how_far_words_went() -> None:
+def test_a_change_of_words_says_where_the_sentence_stands_and_how_far_words_went():
     (change,) = scramble_text("One. The dog barks.", "WORD-REO-REV", seed=1).changes
     assert (change.word, change.start, change.unit) == (1, 5, "word")
     assert (change.intact, change.shown) == ("The dog barks.", "Barks dog the.")
     assert (change.permutation, change.displaced, change.mean_displacement) == ((2, 1, 0), 2, 1.333)
 
 
-def test_sentences_keep_their_marks_and_the_separators_stay() -> None:
+def test_sentences_keep_their_marks_and_the_separators_stay():
     text = "Is it?  It is.\nGood!"
     result = scramble_text(text, "SENT-REO-REV", seed=1)
     assert result.text == "Good!  It is.\nIs it?"
@@ -101,19 +101,19 @@ def test_sentences_keep_their_marks_and_the_separators_stay() -> None:
         ("WORD-REO-REV", "so so", "words:reverse: no other order"),
     ],
 )
-def test_what_cannot_be_put_in_another_order_stays_with_the_reason(kind: str, text: str, reason: str) -> None:
+def test_what_cannot_be_put_in_another_order_stays_with_the_reason(kind, text, reason):
     result = scramble_text(text, kind, seed=1)
     assert result.text == text and not result.changes
     assert [(left.intact, left.reason) for left in result.left_intact] == [(text, reason)]
 
 
-def test_a_rate_is_the_share_of_sentences_whose_words_move() -> None:
+def test_a_rate_is_the_share_of_sentences_whose_words_move():
     text = " ".join(f"Word number {n} stands here." for n in "abcdefghij")
     for rate, number in ((0, 0), (0.3, 3), (0.5, 5), (1, 10)):
         assert len(scramble_text(text, "WORD-REO-ALL", rate=rate, seed=2).changes) == number
 
 
-def test_neighbours_change_places_with_neighbours_only() -> None:
+def test_neighbours_change_places_with_neighbours_only():
     text = " ".join("abcdefghijklmnopqrst")
     for seed in range(20):
         (change,) = scramble_text(text, "WORD-REO-ADJ", seed=seed).changes
@@ -143,13 +143,11 @@ def test_neighbours_change_places_with_neighbours_only() -> None:
         ("ru", "Мы видели его.", "Его видели мы."),
     ],
 )
-def test_names_nouns_and_addresses_keep_their_capital_and_other_words_lose_it(
-    language: str, text: str, shown: str
-) -> None:
+def test_names_nouns_and_addresses_keep_their_capital_and_other_words_lose_it(language, text, shown):
     assert scramble_text(text, "words:reverse", seed=1, language=language).text == shown
 
 
-def test_the_text_itself_tells_whether_a_rare_word_is_written_small() -> None:
+def test_the_text_itself_tells_whether_a_rare_word_is_written_small():
     alone = scramble_text("Giraffes eat.", "words:reverse", seed=1).text
     told = scramble_text("Giraffes eat. We like giraffes.", "words:reverse", seed=1).text
     assert alone == "Eat Giraffes." and told == "Eat giraffes. Giraffes like we."
@@ -166,5 +164,5 @@ def test_the_text_itself_tells_whether_a_rare_word_is_written_small() -> None:
         ("Wait, approx. five...", "Five, approx. wait..."),
     ],
 )
-def test_abbreviations_take_their_stop_along_and_never_double_it(text: str, shown: str) -> None:
+def test_abbreviations_take_their_stop_along_and_never_double_it(text, shown):
     assert scramble_text(text, "words:reverse", seed=1).text == shown

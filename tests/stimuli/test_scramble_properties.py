@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stimuli.lexicon import is_real_word
-from stimuli.scramble.changes import Change
 from stimuli.scramble.conditions import Scrambled
 from stimuli.scramble.orders import exchanges_needed
 from stimuli.scramble.sentences import TextSpan, find_sentences, word_slots
@@ -98,18 +97,18 @@ types = st.sampled_from([*LETTERS, *ORDERS])
 languages = st.sampled_from(["en", "de", "tr", "ru"])
 
 
-def same_letter(one: str, other: str) -> bool:
+def same_letter(one, other):
     """Whether two clusters are one letter, whatever their case (``ı`` and ``I`` by the capital, ``ß`` and ``ẞ`` by the small)."""
     return one.casefold() == other.casefold() or one.upper() == other.upper()
 
 
-def said(change: Change) -> tuple[object, ...]:
+def said(change):
     """What a change says beside its place in the shown text, which hangs on the changes before it."""
     return tuple(value for name, value in change._asdict().items() if name != "start")
 
 
 @given(texts, reorders, seeds)
-def test_a_reorder_moves_clusters_within_words_and_nothing_else(text: str, kind: str, seed: int) -> None:
+def test_a_reorder_moves_clusters_within_words_and_nothing_else(text, kind, seed):
     intact = nfc(text)
     result = scramble_text(text, kind, seed=seed, capitals="move")
     assert len(result.text) == len(intact)
@@ -125,9 +124,7 @@ def test_a_reorder_moves_clusters_within_words_and_nothing_else(text: str, kind:
 
 
 @given(st.one_of(texts, prose), types, seeds, languages, st.floats(0, 1))
-def test_the_shown_text_is_the_intact_one_with_its_changes_where_they_say(
-    text: str, kind: str, seed: int, language: str, rate: float
-) -> None:
+def test_the_shown_text_is_the_intact_one_with_its_changes_where_they_say(text, kind, seed, language, rate):
     intact = nfc(text)
     given_rate = 1.0 if kind.startswith("SENT") or "@" in kind else rate
     result = scramble_text(text, kind, seed=seed, language=language, rate=None if "@" in kind else given_rate)
@@ -142,9 +139,7 @@ def test_the_shown_text_is_the_intact_one_with_its_changes_where_they_say(
 
 
 @given(texts, edits, seeds, languages)
-def test_counts_of_new_and_missing_letters_fit_the_forms(
-    text: str, kind: str, seed: int, language: str
-) -> None:
+def test_counts_of_new_and_missing_letters_fit_the_forms(text, kind, seed, language):
     for change in scramble_text(text, kind, seed=seed, language=language).changes:
         intact, shown = clusters_of(change.intact), clusters_of(change.shown)
         assert len(change.permutation) == len(shown)
@@ -163,9 +158,7 @@ def test_counts_of_new_and_missing_letters_fit_the_forms(
 
 
 @given(texts, types, seeds, languages)
-def test_capitals_that_stay_keep_the_pattern_of_the_word(
-    text: str, kind: str, seed: int, language: str
-) -> None:
+def test_capitals_that_stay_keep_the_pattern_of_the_word(text, kind, seed, language):
     for change in scramble_text(text, kind, seed=seed, language=language).changes:
         if (
             change.unit != "letter"
@@ -180,8 +173,8 @@ def test_capitals_that_stay_keep_the_pattern_of_the_word(
 
 
 @given(texts, letter_types, seeds)
-def test_digits_marks_and_spaces_are_never_lost_or_moved(text: str, kind: str, seed: int) -> None:
-    def others(given_text: str) -> list[str]:
+def test_digits_marks_and_spaces_are_never_lost_or_moved(text, kind, seed):
+    def others(given_text):
         return [one for one in clusters_of(given_text) if not is_letter(one)]
 
     shown = scramble_text(text, kind, seed=seed).text
@@ -195,7 +188,7 @@ def test_digits_marks_and_spaces_are_never_lost_or_moved(text: str, kind: str, s
 
 
 @given(texts, st.sampled_from(sorted(KEPT)), seeds)
-def test_kept_letters_keep_their_places(text: str, kind: str, seed: int) -> None:
+def test_kept_letters_keep_their_places(text, kind, seed):
     first, last = KEPT[kind]
     words = {word.index: word for word in find_words(nfc(text))}
     for change in scramble_text(text, kind, seed=seed).changes:
@@ -205,15 +198,13 @@ def test_kept_letters_keep_their_places(text: str, kind: str, seed: int) -> None
 
 
 @given(st.one_of(texts, prose), types, seeds)
-def test_composed_and_decomposed_text_give_the_same(text: str, kind: str, seed: int) -> None:
+def test_composed_and_decomposed_text_give_the_same(text, kind, seed):
     composed = scramble_text(unicodedata.normalize("NFC", text), kind, seed=seed)
     assert scramble_text(unicodedata.normalize("NFD", text), kind, seed=seed) == composed
 
 
 @given(st.one_of(texts, prose), types, seeds, st.floats(0, 1), st.floats(0, 1))
-def test_a_lower_rate_changes_a_part_of_what_a_higher_one_does(
-    text: str, kind: str, seed: int, one: float, other: float
-) -> None:
+def test_a_lower_rate_changes_a_part_of_what_a_higher_one_does(text, kind, seed, one, other):
     if kind.startswith("SENT") or "@" in kind:
         return
     low, high = sorted((one, other))
@@ -225,9 +216,7 @@ def test_a_lower_rate_changes_a_part_of_what_a_higher_one_does(
 
 
 @given(st.lists(prose, min_size=1, max_size=5), types, seeds, st.floats(0, 1), st.floats(0, 1))
-def test_a_lower_share_of_texts_changes_a_part_of_those_of_a_higher_one(
-    many: list[str], kind: str, seed: int, one: float, other: float
-) -> None:
+def test_a_lower_share_of_texts_changes_a_part_of_those_of_a_higher_one(many, kind, seed, one, other):
     low, high = sorted((one, other))
     for text in many:
         few, more, every = (
@@ -238,7 +227,7 @@ def test_a_lower_share_of_texts_changes_a_part_of_those_of_a_higher_one(
 
 
 @given(st.lists(st.one_of(texts, prose), max_size=5), types, seeds)
-def test_a_result_does_not_depend_on_what_else_is_scrambled(many: list[str], kind: str, seed: int) -> None:
+def test_a_result_does_not_depend_on_what_else_is_scrambled(many, kind, seed):
     alone = {text: scramble_text(text, kind, seed=seed) for text in many}
     order = sorted(many, reverse=True)
     assert {text: scramble_text(text, kind, seed=seed) for text in order} == alone
@@ -248,14 +237,14 @@ def test_a_result_does_not_depend_on_what_else_is_scrambled(many: list[str], kin
 
 
 @given(st.one_of(texts, prose), st.lists(letter_types, min_size=1, max_size=4, unique=True), seeds)
-def test_conditions_of_one_rate_change_the_same_words(text: str, kinds: list[str], seed: int) -> None:
+def test_conditions_of_one_rate_change_the_same_words(text, kinds, seed):
     results = scramble_conditions(text, {kind: kind for kind in kinds}, seed=seed)
     assert len({tuple(change.word for change in result.changes) for result in results.values()}) == 1
     assert len({result.left_intact for result in results.values()}) == 1
 
 
 @given(prose, st.lists(st.sampled_from(ORDERS[:3]), min_size=2, max_size=3, unique=True), seeds)
-def test_conditions_that_move_words_change_the_same_sentences(text: str, kinds: list[str], seed: int) -> None:
+def test_conditions_that_move_words_change_the_same_sentences(text, kinds, seed):
     results = scramble_conditions(text, {kind: {"type": kind, "rate": 0.5} for kind in kinds}, seed=seed)
     assert len({tuple(change.word for change in result.changes) for result in results.values()}) == 1
 
@@ -270,8 +259,8 @@ def test_conditions_that_move_words_change_the_same_sentences(text: str, kinds: 
     seeds,
 )
 def test_a_substitution_replaces_exactly_the_pair_that_its_transposition_exchanges(
-    text: str, position: str, options: str, more: str, seed: int
-) -> None:
+    text, position, options, more, seed
+):
     if position == "first_and_last" and "distance" in options:
         return
     both = ",".join(part for part in (options.strip("()"), more) if part)
@@ -288,7 +277,7 @@ def test_a_substitution_replaces_exactly_the_pair_that_its_transposition_exchang
 
 
 @given(st.text(alphabet="abcde", min_size=4, max_size=9), st.integers(1, 4), seeds)
-def test_exchanges_never_cancel(word: str, count: int, seed: int) -> None:
+def test_exchanges_never_cancel(word, count, seed):
     for change in scramble_text(word, f"REO-INT_{count}", seed=seed).changes:
         needed = exchanges_needed(change.intact, change.shown)
         assert 1 <= needed <= count
@@ -322,15 +311,13 @@ def test_exchanges_never_cancel(word: str, count: int, seed: int) -> None:
     st.sampled_from([*REORDERS, *EDITS]),
     seeds,
 )
-def test_no_changed_form_is_a_real_word_where_they_are_avoided(
-    words: list[str], kind: str, seed: int
-) -> None:
+def test_no_changed_form_is_a_real_word_where_they_are_avoided(words, kind, seed):
     for change in scramble_text(" ".join(words), kind, seed=seed, avoid_real_words=True).changes:
         assert not is_real_word(change.shown, "en")
 
 
 @given(prose, st.sampled_from(ORDERS[:3]), seeds)
-def test_words_that_move_leave_marks_and_spaces_where_they_were(text: str, kind: str, seed: int) -> None:
+def test_words_that_move_leave_marks_and_spaces_where_they_were(text, kind, seed):
     intact = nfc(text)
     result = scramble_text(text, kind, seed=seed)
     for change in result.changes:
@@ -352,7 +339,7 @@ def test_words_that_move_leave_marks_and_spaces_where_they_were(text: str, kind:
 
 
 @given(prose, st.sampled_from(ORDERS[3:]), seeds)
-def test_sentences_that_move_lose_nothing_and_are_glued_nowhere(text: str, kind: str, seed: int) -> None:
+def test_sentences_that_move_lose_nothing_and_are_glued_nowhere(text, kind, seed):
     intact = nfc(text)
     result = scramble_text(text, kind, seed=seed)
     spans = find_sentences(intact, "en")
@@ -370,14 +357,14 @@ def test_sentences_that_move_lose_nothing_and_are_glued_nowhere(text: str, kind:
 
 
 @given(seeds)
-def test_items_with_the_same_text_have_draws_of_their_own(seed: int) -> None:
+def test_items_with_the_same_text_have_draws_of_their_own(seed):
     text = "encouraging parents to discard everything contaminated"
     shown = {scramble_text(text, "RS", seed=seed, item_id=f"s{number}").text for number in range(3)}
     later = {scramble_text(text, "RS", seed=seed, occurrence=number).text for number in range(3)}
     assert len(shown) == len(later) == 3
 
 
-def test_another_process_with_another_hash_salt_gives_the_same() -> None:
+def test_another_process_with_another_hash_salt_gives_the_same():
     kinds = ["RS", "KR2", "INS-INT_2", "DEL-INT_2", "substitute:internal", "WORD-REO-ALL"]
     code = (
         "import sys; from stimuli.scramble import scramble_text; "

@@ -15,7 +15,7 @@ import pytest
 from stimuli.corpora import load_corpus
 from stimuli.corpora.realtimeqa import recovery_sentences
 from stimuli.errors import UserError
-from stimuli.recipes.tasks import PublishedRecords, published_list
+from stimuli.recipes.tasks import published_list
 from stimuli.scramble.published import published_pass, scramble_demonstrations
 
 RECOVERY = {"rs20": "RS-20", "rs50": "RS-50", "rs100": "RS-100", "kf": "KF", "kfl": "KFL"}
@@ -42,17 +42,17 @@ RELEASED_PROMPTS = {
 }
 
 
-def lines(path: Path) -> list[dict[str, object]]:
+def lines(path):
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 @pytest.fixture(scope="module")
-def stimuli(shared: Path) -> list[dict[str, object]]:
+def stimuli(shared):
     return lines(shared / "data/scrambled_bench/stimuli/rec_realtimeqa.jsonl")
 
 
 @pytest.fixture(scope="module")
-def sentences(shared: Path) -> list[str]:
+def sentences(shared):
     return [
         text.text
         for text in recovery_sentences(load_corpus("realtimeqa", shared / "data/realtimeqa").records)
@@ -60,20 +60,20 @@ def sentences(shared: Path) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def prefixes(shared: Path) -> dict[str, str]:
+def prefixes(shared):
     path = shared / "data/scrambled_bench/stimuli/fewshot_prefixes.json"
-    found: dict[str, str] = json.loads(path.read_text(encoding="utf-8"))
+    found = json.loads(path.read_text(encoding="utf-8"))
     return found
 
 
 FIELDS = {"realtimeqa": "evidence", "dream": "dialogue", "aqua": "question"}
 
 
-def texts(listed: PublishedRecords) -> list[str]:
+def texts(listed):
     return [record.texts[FIELDS[record.corpus]] for record in listed.pass_over]
 
 
-def shown_in(listed: PublishedRecords, condition: str) -> list[str]:
+def shown_in(listed, condition):
     """Return what the pass over the whole list makes of the records that were asked about."""
     done = published_pass(texts(listed), condition)
     place = {record.record_id: number for number, record in enumerate(listed.pass_over)}
@@ -81,12 +81,12 @@ def shown_in(listed: PublishedRecords, condition: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def asked(shared: Path) -> PublishedRecords:
+def asked(shared):
     return published_list("realtimeqa", shared / "data/realtimeqa", task="question")
 
 
 @pytest.fixture(scope="module")
-def lists(shared: Path) -> dict[str, PublishedRecords]:
+def lists(shared):
     """The lists of DREAM's two parts and of AQuA's test questions."""
     dream = {
         split: published_list("dream", shared / "data/dream", task="question", split=split)
@@ -96,55 +96,45 @@ def lists(shared: Path) -> dict[str, PublishedRecords]:
 
 
 @pytest.mark.shared
-def test_the_weekly_files_give_the_408_published_sentences_in_order(
-    sentences: list[str], stimuli: list[dict[str, object]]
-) -> None:
+def test_the_weekly_files_give_the_408_published_sentences_in_order(sentences, stimuli):
     assert len(sentences) == 408
     assert sentences == [record["original"] for record in stimuli]
 
 
 @pytest.mark.shared
 @pytest.mark.parametrize("condition", list(RECOVERY))
-def test_every_published_stimulus_is_regenerated(
-    condition: str, sentences: list[str], stimuli: list[dict[str, object]]
-) -> None:
+def test_every_published_stimulus_is_regenerated(condition, sentences, stimuli):
     shown = published_pass(sentences, RECOVERY[condition])
     assert sum(one == record[condition] for one, record in zip(shown, stimuli, strict=True)) == 408
 
 
 @pytest.mark.shared
 @pytest.mark.parametrize("condition", list(EVIDENCE))
-def test_the_evidence_of_the_346_questions_comes_from_the_pass_over_the_408(
-    condition: str, shared: Path, asked: PublishedRecords
-) -> None:
+def test_the_evidence_of_the_346_questions_comes_from_the_pass_over_the_408(condition, shared, asked):
     released = lines(shared / "data/scrambled_bench/stimuli/qa_realtimeqa.jsonl")
     assert (len(asked.pass_over), len(asked.records)) == (408, 346)
     shown = shown_in(asked, EVIDENCE[condition])
-    assert shown == [record["evidence"][condition] for record in released]  # type: ignore[index]
+    assert shown == [record["evidence"][condition] for record in released]
 
 
 @pytest.mark.shared
-def test_a_pass_over_the_346_alone_gives_other_strings(asked: PublishedRecords) -> None:
+def test_a_pass_over_the_346_alone_gives_other_strings(asked):
     alone = published_pass([record.texts["evidence"] for record in asked.records], "Sub")
     assert alone != shown_in(asked, "Sub")
 
 
 @pytest.mark.shared
-def test_the_346_published_questions_are_found_with_their_evidence(
-    shared: Path, asked: PublishedRecords
-) -> None:
+def test_the_346_published_questions_are_found_with_their_evidence(shared, asked):
     published = lines(shared / "data/scrambled_bench/stimuli/qa_realtimeqa.jsonl")
     evidence = [record.texts["evidence"] for record in asked.records]
-    assert evidence == [record["evidence"]["original"] for record in published]  # type: ignore[index]
-    gold = [record["choices"]["ABCD".index(str(record["answer"]))] for record in published]  # type: ignore[index]
+    assert evidence == [record["evidence"]["original"] for record in published]
+    gold = [record["choices"]["ABCD".index(str(record["answer"]))] for record in published]
     assert [record.answer for record in asked.records] == gold
 
 
 @pytest.mark.shared
 @pytest.mark.parametrize("percent", [0, 20, 50, 100])
-def test_the_four_demonstrations_of_aqua_are_regenerated_at_every_rate(
-    percent: int, prefixes: dict[str, str]
-) -> None:
+def test_the_four_demonstrations_of_aqua_are_regenerated_at_every_rate(percent, prefixes):
     intact, released = (
         re.findall(r"Question: (.*)\n", prefixes[f"aqua_cot_prefix_rs{rate}%"]) for rate in (0, percent)
     )
@@ -153,7 +143,7 @@ def test_the_four_demonstrations_of_aqua_are_regenerated_at_every_rate(
 
 
 @pytest.mark.shared
-def test_the_demonstrations_of_sentence_recovery_are_rs_50_in_one_go(prefixes: dict[str, str]) -> None:
+def test_the_demonstrations_of_sentence_recovery_are_rs_50_in_one_go(prefixes):
     prefix = prefixes["rec_few_shot_prefix_used_in_every_condition"]
     intact = re.findall(r"Recovered Sentence: (.*)\n", prefix)
     released = re.findall(r"Scrambled Sentence: (.*)\n", prefix)
@@ -163,7 +153,7 @@ def test_the_demonstrations_of_sentence_recovery_are_rs_50_in_one_go(prefixes: d
 
 
 @pytest.mark.shared
-def test_lists_of_dream_and_aqua_have_the_published_numbers(lists: dict[str, PublishedRecords]) -> None:
+def test_lists_of_dream_and_aqua_have_the_published_numbers(lists):
     assert {name: (len(made.pass_over), len(made.records)) for name, made in lists.items()} == {
         "test": (512, 512),
         "dev": (514, 513),
@@ -173,18 +163,14 @@ def test_lists_of_dream_and_aqua_have_the_published_numbers(lists: dict[str, Pub
 
 @pytest.mark.shared
 @pytest.mark.parametrize(("corpus", "condition", "place"), list(RELEASED_PROMPTS))
-def test_dream_and_aqua_come_out_as_in_the_released_prompts(
-    corpus: str, condition: str, place: int, lists: dict[str, PublishedRecords]
-) -> None:
+def test_dream_and_aqua_come_out_as_in_the_released_prompts(corpus, condition, place, lists):
     shown = shown_in(lists[corpus], condition)[place]
     fingerprint = hashlib.sha256(shown.encode("utf-8")).hexdigest()[:16]
     assert fingerprint == RELEASED_PROMPTS[corpus, condition, place]
 
 
 @pytest.mark.shared
-def test_dropping_the_question_of_dream_dev_before_the_pass_gives_other_strings(
-    lists: dict[str, PublishedRecords],
-) -> None:
+def test_dropping_the_question_of_dream_dev_before_the_pass_gives_other_strings(lists):
     dev = lists["dev"]
     dropped_before = published_pass([record.texts["dialogue"] for record in dev.records], "KF")
     after = shown_in(dev, "KF")
@@ -192,20 +178,18 @@ def test_dropping_the_question_of_dream_dev_before_the_pass_gives_other_strings(
 
 
 @pytest.mark.shared
-def test_the_papers_printed_examples_of_dream_and_aqua_are_regenerated(
-    shared: Path, lists: dict[str, PublishedRecords]
-) -> None:
+def test_the_papers_printed_examples_of_dream_and_aqua_are_regenerated(shared, lists):
     paper = (shared / "papers/003_3740e8d2a9915752.txt").read_text(encoding="utf-8").replace("’", "'")
     assert shown_in(lists["dev"], "RS")[0] in paper
     assert all(shown_in(lists["aqua"], "RS")[place] in paper for place in (7, 12))
 
 
-def test_the_result_depends_on_the_order_of_the_list() -> None:
+def test_the_result_depends_on_the_order_of_the_list():
     texts = ["Scrambled words are hard.", "Reading them takes time."]
     assert published_pass(texts, "KF") != published_pass(texts[::-1], "KF")[::-1]
 
 
-def test_another_process_gives_the_same_strings() -> None:
+def test_another_process_gives_the_same_strings():
     code = (
         "from stimuli.scramble.published import protocols, published_pass\n"
         "texts = ['Reading takes time, always. Is it hard? No, 3.5 times.', 'Words, in 1,250 orders!']\n"
@@ -226,7 +210,7 @@ def test_another_process_gives_the_same_strings() -> None:
     assert runs[0] == runs[1] and len(runs[0]) > 1000
 
 
-def test_lower_rates_are_contained_in_higher_ones() -> None:
+def test_lower_rates_are_contained_in_higher_ones():
     text = " ".join(["abcdefgh"] * 20)
     shown = [published_pass([text], "RS", rate=tenths / 10)[0].split() for tenths in range(11)]
     for tenths, (low, high) in enumerate(itertools.pairwise(shown)):
@@ -235,7 +219,7 @@ def test_lower_rates_are_contained_in_higher_ones() -> None:
         assert all(high[place] == low[place] for place, one in enumerate(changed) if one)
 
 
-def test_sub_replaces_every_letter_of_longer_words_by_another() -> None:
+def test_sub_replaces_every_letter_of_longer_words_by_another():
     intact = "A b1 don’t 34th"
     (shown,) = published_pass([intact], "Sub")
     replaced = {5, 6, 7, 13, 14}
@@ -269,7 +253,7 @@ def test_sub_replaces_every_letter_of_longer_words_by_another() -> None:
         ("KFFL", None, "Did you mean 'KFL'"),
     ],
 )
-def test_what_was_not_published_is_refused(operation: str, rate: float | None, said: str) -> None:
+def test_what_was_not_published_is_refused(operation, rate, said):
     with pytest.raises(UserError) as raised:
         published_pass(["text"], operation, rate=rate)
     assert said in str(raised.value)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -26,12 +25,12 @@ LETTERS = [name for name in TYPOBENCH if name.startswith(("REO", "DEL", "INS"))]
 WITH_THRESHOLD = [name for name in LETTERS if name != "REO-REV"]
 
 
-def one(text: str, operation: str) -> str:
+def one(text, operation):
     (shown,) = published_pass([text], operation)
     return shown
 
 
-def forms(text: str, operation: str, times: int = 200) -> Counter[str]:
+def forms(text, operation, times=200):
     """The forms that copies of a text take in one pass."""
     return Counter(published_pass([text] * times, operation))
 
@@ -50,12 +49,12 @@ def forms(text: str, operation: str, times: int = 200) -> Counter[str]:
         ("DEL-END", "Problem_"),
     ],
 )
-def test_modes_without_draws_change_a_word_in_one_way(operation: str, shown: str) -> None:
+def test_modes_without_draws_change_a_word_in_one_way(operation, shown):
     assert one("Problems", operation) == shown
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 4])
-def test_so_many_inner_letters_are_masked_or_added(k: int) -> None:
+def test_so_many_inner_letters_are_masked_or_added(k):
     assert all(
         form.count("_") == k and form[0] == "P" and form[-1] == "s"
         for form in forms("Problems", f"DEL-INT_{k}")
@@ -66,14 +65,14 @@ def test_so_many_inner_letters_are_masked_or_added(k: int) -> None:
     )
 
 
-def test_reordering_inner_letters_keeps_the_outer_ones_and_reaches_many_forms() -> None:
+def test_reordering_inner_letters_keeps_the_outer_ones_and_reaches_many_forms():
     found = forms("Problems", "REO-INT")
     assert all(form[0] == "P" and form[-1] == "s" and sorted(form) == sorted("Problems") for form in found)
     assert len(found) > 100
     assert any(form[0] != "P" for form in forms("Problems", "REO-ALL"))
 
 
-def test_words_change_places_within_their_clause() -> None:
+def test_words_change_places_within_their_clause():
     assert one("one two three, four five.", "WORD-REO-REV") == "three two one, five four. "
     adjacent = forms("one two three.", "WORD-REO-ADJ")
     assert set(adjacent) == {"one two three. ", "two one three. ", "one three two. "}
@@ -83,7 +82,7 @@ def test_words_change_places_within_their_clause() -> None:
 # --- faults --------------------------------------------------------------------------------------------------------
 
 
-def _order_bound() -> None:
+def _order_bound():
     texts = ["Reading scrambled letters takes time. It tires.", "Nobody knows exactly why. Nobody asks."] * 3
     for name, protocol in protocols().items():
         if "order_bound" in [fault.key for fault in protocol.faults]:
@@ -91,33 +90,33 @@ def _order_bound() -> None:
             assert whole[1:] != resumed, name
 
 
-def _split_words() -> None:
+def _split_words():
     assert one("wouldn’t well-known", "REO-REV") == "ndluow’t llew-nwonk"
     assert one("do’nt", "KF") == "do’nt"
     assert one("abq\u0301cd", "REO-REV") == "qba\u0301dc"
 
 
-def _spaces_collapse() -> None:
+def _spaces_collapse():
     assert one("a  b\r\nc", "KF") == "a b\nc"
 
 
-def _same_string() -> None:
+def _same_string():
     assert forms("off", "KF") == {"off": 200} and forms("xaab", "KFL") == {"xaab": 200}
     assert "off" in forms("off", "RS") and set(forms("off", "RS")) == {"off", "fof", "ffo"}
 
 
-def _uneven_shuffle() -> None:
+def _uneven_shuffle():
     found = forms("abc", "RS", 6000)
     assert set(found) == {"acb", "bac", "bca", "cab", "cba"}
     assert max(found.values()) > 1.5 * min(found.values())
 
 
-def _capitals_move() -> None:
+def _capitals_move():
     assert {"hTe", "ehT"} < set(forms("The", "RS"))
     assert one("Take", "REO-BEG") == "aTke" and one("Take", "REO-REV") == "ekaT"
 
 
-def _other_words() -> None:
+def _other_words():
     text = "of the word"
     changed = {
         name: {
@@ -131,13 +130,13 @@ def _other_words() -> None:
     assert changed == {"RS": {0, 1, 2}, "SUB": {0, 1, 2}, "KF": {1, 2}, "KFL": {2}}
 
 
-def _any_case() -> None:
+def _any_case():
     found = forms("Aa", "SUB", 3000)
     assert any(form[0] == "a" for form in found) and any(form[1] == "A" for form in found)
     assert not any(form[0] == "A" or form[1] == "a" for form in found)
 
 
-def _stepped_rate() -> None:
+def _stepped_rate():
     # Five words in steps of 10 %: round(0.5) = 0, round(1.0) = 1, round(1.5) = 2, round(2.0) = 2, round(2.5) = 2 …
     text = "abcd efgh ijkl mnop qrst"
     changed = [
@@ -152,13 +151,13 @@ def _stepped_rate() -> None:
     assert changed == [0, 0, 1, 2, 2, 2, 3, 4, 4, 4, 5]
 
 
-def _short_words() -> None:
+def _short_words():
     for name in WITH_THRESHOLD:
         assert one("the cat sat", name) == "the cat sat"
         assert one("word4 1999", name) == "word4 1999"
 
 
-def _may_stay() -> None:
+def _may_stay():
     assert "also" in forms("also", "REO-INT") and set(forms("also", "REO-INT")) == {"also", "aslo"}
     assert "also" in forms("also", "REO-ALL", 2000)
     for name in ("WORD-REO-ALL", "WORD-REO-ADJ"):
@@ -167,36 +166,36 @@ def _may_stay() -> None:
         assert "A. B." in forms("A. B.", name)
 
 
-def _parity() -> None:
+def _parity():
     for k, expected in ((1, "aslo"), (2, "also"), (3, "aslo"), (4, "also")):
         assert set(forms("also", f"REO-INT_{k}")) == {expected}
     even = {"abcde", "acdbe", "adbce"}
     assert set(forms("abcde", "REO-INT_2")) == even and not set(forms("abcde", "REO-INT_3")) & even
 
 
-def _masked() -> None:
+def _masked():
     assert one("Problems", "DEL-BEG") == "_roblems"
     assert {len(form) for form in forms("Problems", "DEL-INT_3")} == {8}
 
 
-def _capped() -> None:
+def _capped():
     assert {form.count("_") for form in forms("also", "DEL-INT_4")} == {2}
     assert {len(form) for form in forms("also", "INS-INT_4")} == {6}
 
 
-def _salted_hash() -> None:
+def _salted_hash():
     for name in TYPOBENCH:
         protocol = published_operation(name)
         assert ("stand-in" in protocol.label) == name.startswith("INS")
         assert ("stable hash stands in" in describe(name)) == name.startswith("INS")
 
 
-def _same_letter() -> None:
+def _same_letter():
     shown = one("Reading reading Reading words reading", "INS-BEG").split()
     assert shown[0] == shown[2] and shown[1] == shown[4]
 
 
-def _shifting_places() -> None:
+def _shifting_places():
     # The inner places of a word of four letters are 1 and 2. Drawn as 2, 1 the letters stand apart (tXiYme); drawn as
     # 1, 2 the second goes where the first has shifted the word's own (tXYime).
     apart, together = re.compile("t[^i]i.me"), re.compile("t[^i][^i]ime")
@@ -206,28 +205,28 @@ def _shifting_places() -> None:
     assert sum(bool(together.fullmatch(form)) for form in found) == 1
 
 
-def _numbers_reversed() -> None:
+def _numbers_reversed():
     assert one("$1,250 and 16", "REO-REV") == "$1,052 dna 61"
 
 
-def _no_threshold() -> None:
+def _no_threshold():
     assert one("an ox", "REO-REV") == "na xo" and one("x86", "REO-REV") == "68x"
 
 
-def _clauses() -> None:
+def _clauses():
     assert (
         one("one two, three four; five six: seven.", "WORD-REO-REV")
         == "two one, four three; six five: seven. "
     )
 
 
-def _decimals_broken() -> None:
+def _decimals_broken():
     for name in ("WORD-REO-ALL", "WORD-REO-ADJ", "WORD-REO-REV"):
         assert one("3.5.", name) == "3. 5. "
         assert one("1,250!", name) == "1, 250! "
 
 
-def _text_dropped() -> None:
+def _text_dropped():
     for name in TYPOBENCH:
         if not name.startswith(("WORD", "SENT")):
             continue
@@ -237,29 +236,29 @@ def _text_dropped() -> None:
         assert one("Wait...", name) == f"Wait.{end}"
 
 
-def _trailing_space() -> None:
+def _trailing_space():
     assert all(one("One.", name) == "One. " for name in ("WORD-REO-ALL", "WORD-REO-ADJ", "WORD-REO-REV"))
 
 
-def _space_is_word() -> None:
+def _space_is_word():
     assert set(forms("one two .", "WORD-REO-ADJ")) == {"one two . ", "two one . ", "one  two. "}
     assert one("one two .", "WORD-REO-REV") == "two one. "
 
 
-def _decimals_are_ends() -> None:
+def _decimals_are_ends():
     assert one("It is 3.5. Go.", "SENT-REO-REV") == " Go.5.It is 3."
 
 
-def _sentences_glued() -> None:
+def _sentences_glued():
     assert one("One. Two.", "SENT-REO-REV") == " Two.One."
 
 
-def _question_marks() -> None:
+def _question_marks():
     assert one("Who? Me. You.", "SENT-REO-REV") == " You.Who? Me."
     assert one("Go. Who? Why? rest", "SENT-REO-REV") == " Who? Why?Go."
 
 
-def _single_sentence() -> None:
+def _single_sentence():
     for name in ("SENT-REO-ALL", "SENT-REO-ADJ", "SENT-REO-REV"):
         assert (
             one("Write a function, please, for 3 numbers.", name)
@@ -267,23 +266,23 @@ def _single_sentence() -> None:
         )
 
 
-CLAIMS: dict[str, Callable[[], None]] = {
+CLAIMS = {
     name.removeprefix("_"): claim
     for name, claim in list(globals().items())
     if name.startswith("_") and not name.startswith("__") and callable(claim)
 }
 
 
-def _every_fault() -> set[str]:
+def _every_fault():
     return {fault.key for protocol in protocols().values() for fault in protocol.faults}
 
 
 @pytest.mark.parametrize("fault", sorted(_every_fault()))
-def test_a_stated_fault_is_reproduced(fault: str) -> None:
+def test_a_stated_fault_is_reproduced(fault):
     CLAIMS[fault]()
 
 
-def test_every_claim_belongs_to_a_stated_fault() -> None:
+def test_every_claim_belongs_to_a_stated_fault():
     assert set(CLAIMS) == _every_fault()
 
 
@@ -293,17 +292,13 @@ TEXTS = st.lists(st.text(alphabet="abcdeé 1_.,!?’\n", max_size=40), max_size=
 
 
 @given(TEXTS, st.sampled_from(TYPOBENCH), st.integers(0, 3))
-def test_what_comes_later_in_a_list_changes_nothing_before_it(
-    texts: Sequence[str], operation: str, more: int
-) -> None:
+def test_what_comes_later_in_a_list_changes_nothing_before_it(texts, operation, more):
     longer = [*texts, *(["More words follow here. Many more."] * more)]
     assert published_pass(longer, operation)[: len(texts)] == published_pass(texts, operation)
 
 
 @given(TEXTS, st.sampled_from([name for name in LETTERS if name.startswith("REO")]))
-def test_reordering_letters_keeps_spaces_marks_and_the_letters_of_each_token(
-    texts: Sequence[str], operation: str
-) -> None:
+def test_reordering_letters_keeps_spaces_marks_and_the_letters_of_each_token(texts, operation):
     for text, shown in zip(texts, published_pass(texts, operation), strict=True):
         before, after = re.split(r"(\W)", text), re.split(r"(\W)", shown)
         assert before[1::2] == after[1::2]
@@ -311,11 +306,11 @@ def test_reordering_letters_keeps_spaces_marks_and_the_letters_of_each_token(
 
 
 @given(TEXTS, st.sampled_from([name for name in LETTERS if name.startswith("DEL")]))
-def test_masking_keeps_every_length(texts: Sequence[str], operation: str) -> None:
+def test_masking_keeps_every_length(texts, operation):
     assert [len(shown) for shown in published_pass(texts, operation)] == [len(text) for text in texts]
 
 
-def test_the_default_seed_is_the_released_one_and_another_gives_other_texts() -> None:
+def test_the_default_seed_is_the_released_one_and_another_gives_other_texts():
     texts = ["Reading scrambled letters takes time."] * 3
     assert published_pass(texts, "REO-INT") == published_pass(texts, "REO-INT", seed=42)
     assert published_pass(texts, "REO-INT") != published_pass(texts, "REO-INT", seed=10)
@@ -325,7 +320,7 @@ def test_the_default_seed_is_the_released_one_and_another_gives_other_texts() ->
 # --- names ---------------------------------------------------------------------------------------------------------
 
 
-def test_the_released_codes_names_mean_the_papers() -> None:
+def test_the_released_codes_names_mean_the_papers():
     text = ["Reading scrambled letters takes time, always. Nobody knows why."] * 3
     for name in TYPOBENCH:
         code = protocols()[name].code
@@ -335,7 +330,7 @@ def test_the_released_codes_names_mean_the_papers() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(set(protocols()) - {"REO-MID", "REO-INT"}))
-def test_every_readable_name_of_a_published_type_means_its_copy(name: str) -> None:
+def test_every_readable_name_of_a_published_type_means_its_copy(name):
     readable = parse_operation(name).name
     assert published_operation(readable).label == published_operation(name).label
     assert published_operation(parse_operation(readable)).label == published_operation(name).label
@@ -354,12 +349,12 @@ def test_every_readable_name_of_a_published_type_means_its_copy(name: str) -> No
         ("substitute:all", "SUB"),
     ],
 )
-def test_a_readable_name_without_options_means_the_papers_type(given: str, name: str) -> None:
+def test_a_readable_name_without_options_means_the_papers_type(given, name):
     protocol = published_operation(given).protocol
     assert protocol is not None and protocol.name == name
 
 
-def test_names_without_released_code_and_shares_of_texts_are_refused_as_operations_too() -> None:
+def test_names_without_released_code_and_shares_of_texts_are_refused_as_operations_too():
     for name in ("KR2", "KL&KR1", "KF&KR1", "KF&Adj"):
         with pytest.raises(UserError, match=f"published {name.upper()} cannot be copied"):
             published_operation(parse_operation(name))
@@ -376,13 +371,13 @@ def test_names_without_released_code_and_shares_of_texts_are_refused_as_operatio
         ("char_swap", "is not known"),
     ],
 )
-def test_names_and_rates_that_were_not_released_are_refused(operation: str, said: str) -> None:
+def test_names_and_rates_that_were_not_released_are_refused(operation, said):
     with pytest.raises(UserError) as raised:
         published_pass(["text"], operation)
     assert said in str(raised.value) and "corrected mode" in str(raised.value)
 
 
-def test_a_description_names_paper_code_stream_and_faults() -> None:
+def test_a_description_names_paper_code_stream_and_faults():
     told = describe("INS-INT_2")
     assert told.startswith("INS-INT_2 as released by Mind Scramble (TypoBench, 2024)")
     assert "char_add_random_int_2" in told and "seed 42" in told

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from stimuli.errors import UserError
 from stimuli.scramble.text import scramble_text
-from stimuli.scramble.types import BUILT_IN, ScrambleType, parse_operation, scramble_type, scramble_types
+from stimuli.scramble.types import BUILT_IN, parse_operation, scramble_type, scramble_types
 
 
 @pytest.fixture
-def fresh_registry() -> Iterator[None]:
+def fresh_registry():
     scramble_types.cache_clear()
     yield
     scramble_types.cache_clear()
 
 
-def install(folder: Path, monkeypatch: pytest.MonkeyPatch, *, module: str, value: str) -> None:
+def install(folder, monkeypatch, *, module, value):
     """Put a package with one entry point on the path, as pip would."""
     (folder / "extra_scrambles.py").write_text(module, encoding="utf-8")
     info = folder / "extra_scrambles-1.0.dist-info"
@@ -64,13 +61,13 @@ swap = ScrambleType("swap:halves", "letter", "reorder", "all words", "our lab", 
         ({"shuffle": "all", "rate": 0.5}, "shuffle:all@0.5"),
     ],
 )
-def test_an_operation_is_read_from_any_of_its_names(given: object, label: str) -> None:
-    operation = parse_operation(given)  # type: ignore[arg-type]
+def test_an_operation_is_read_from_any_of_its_names(given, label):
+    operation = parse_operation(given)
     assert operation.label == label
     assert parse_operation(operation.label) == operation
 
 
-def test_every_type_says_its_unit_operation_rule_and_source() -> None:
+def test_every_type_says_its_unit_operation_rule_and_source():
     for kind in BUILT_IN:
         assert kind.unit in ("letter", "word", "sentence") and kind.eligibility and kind.source
         assert kind.operation in ("none", "reorder", "insert", "delete", "substitute")
@@ -110,7 +107,7 @@ PAPERS = {
 
 
 @pytest.mark.parametrize("name", list(PAPERS))
-def test_the_names_of_the_papers_are_names_of_readable_types(name: str) -> None:
+def test_the_names_of_the_papers_are_names_of_readable_types(name):
     operation = parse_operation(name)
     assert operation.label == PAPERS[name]
     assert operation.said == name.upper()
@@ -147,19 +144,15 @@ def test_the_names_of_the_papers_are_names_of_readable_types(name: str) -> None:
         ("words:shuffle-50", {"words": "shuffle", "rate": 0.5}, "words:shuffle@0.5"),
     ],
 )
-def test_options_are_written_alike_in_text_and_in_a_study(
-    text: str, mapping: dict[str, object], label: str
-) -> None:
+def test_options_are_written_alike_in_text_and_in_a_study(text, mapping, label):
     operation = parse_operation(text)
     assert operation.label == label
     assert parse_operation(mapping) == operation == parse_operation(label)
 
 
 @given(st.sampled_from(BUILT_IN), st.data(), st.floats(0, 1), st.floats(0, 1))
-def test_a_canonical_name_reads_back_as_the_same_operation(
-    kind: ScrambleType, data: st.DataObject, rate: float, texts: float
-) -> None:
-    given_options: dict[str, object] = {}
+def test_a_canonical_name_reads_back_as_the_same_operation(kind, data, rate, texts):
+    given_options = {}
     for option in kind.options:
         if option.choices:
             given_options[option.name] = data.draw(st.sampled_from(option.choices))
@@ -207,16 +200,14 @@ def test_a_canonical_name_reads_back_as_the_same_operation(
         ("SENT-REO-ALL@0.5", "write texts: 0.5"),
     ],
 )
-def test_an_operation_that_is_none_is_refused_with_the_mend(given: object, said: str) -> None:
+def test_an_operation_that_is_none_is_refused_with_the_mend(given, said):
     with pytest.raises(UserError) as raised:
-        parse_operation(given)  # type: ignore[arg-type]
+        parse_operation(given)
     assert said in str(raised.value)
 
 
 @pytest.mark.usefixtures("fresh_registry")
-def test_another_package_adds_a_type_through_an_entry_point(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_package_adds_a_type_through_an_entry_point(tmp_path, monkeypatch):
     install(tmp_path, monkeypatch, module=HALVES, value="swap")
     assert scramble_type("HALF").name == "swap:halves"
     assert scramble_text("Wörter coco", "half", seed=1).text == "Terwör coco"
@@ -224,9 +215,7 @@ def test_another_package_adds_a_type_through_an_entry_point(
 
 
 @pytest.mark.usefixtures("fresh_registry")
-def test_an_added_type_cannot_take_a_name_that_exists(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_added_type_cannot_take_a_name_that_exists(tmp_path, monkeypatch):
     install(tmp_path, monkeypatch, module=HALVES.replace('"HALF"', '"KFL"'), value="swap")
     with pytest.raises(UserError, match="'kfl', which exists already"):
         scramble_types()

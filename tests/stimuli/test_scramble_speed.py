@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Callable, Iterator
-from types import FrameType
-from typing import Any
 
 import pytest
 
 from stimuli.scramble import scramble_text
 from stimuli.scramble.letter_forms import NONE_OF_THE_FIRST, LetterForms
-from stimuli.scramble.orders import Arrangement
 from stimuli.scramble.types import scramble_types
 
 LENGTHS = (1_000, 4_000)
@@ -33,11 +29,11 @@ TYPES = [
 ]
 
 
-def word_of(letters: str, size: int) -> str:
+def word_of(letters, size):
     return "".join(random.Random(size).choices(letters, k=size))
 
 
-WORDS: dict[str, Callable[[int], str]] = {
+WORDS = {
     "DNA": lambda size: word_of("ACGT", size),
     "base64": lambda size: "a" + word_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOP0123456789", size - 1),
     "compounds": lambda size: "Ü" + word_of("abcdefghijklmnoprstuvwzäöü", size - 1),
@@ -47,11 +43,11 @@ WORDS: dict[str, Callable[[int], str]] = {
 }
 
 
-def lines_run(work: Callable[[], object]) -> int:
+def lines_run(work):
     """Count the lines of Python that a piece of work runs, those of comprehensions each time round."""
     count = 0
 
-    def step(frame: FrameType, event: str, value: Any) -> Callable[..., Any]:
+    def step(frame, event, value):
         nonlocal count
         count += event == "line"
         return step
@@ -66,13 +62,10 @@ def lines_run(work: Callable[[], object]) -> int:
 
 
 @pytest.mark.parametrize("kind", TYPES)
-def test_a_word_four_times_as_long_takes_about_four_times_the_work(kind: str) -> None:
+def test_a_word_four_times_as_long_takes_about_four_times_the_work(kind):
     for name, make in WORDS.items():
         words = [make(size) for size in LENGTHS]
-        short, long = (
-            lines_run(lambda word=word: scramble_text(word, kind, seed=1))
-            for word in words  # type: ignore[misc]
-        )
+        short, long = (lines_run(lambda word=word: scramble_text(word, kind, seed=1)) for word in words)
         # What does not hang on the length (up to sixty-four tries) weighs in short words only, so it is left out.
         assert long <= NEARLY_LINEAR * max(short, 2 * LENGTHS[0]), (name, short, long)
 
@@ -82,17 +75,17 @@ class NothingFits:
 
     least = 2
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.asked = 0
 
-    def candidates(self, pieces: object, number: int) -> Iterator[Arrangement]:
-        places = tuple(range(len(pieces)))  # type: ignore[arg-type]
+    def candidates(self, pieces, number):
+        places = tuple(range(len(pieces)))
         while self.asked < 100_000:
             self.asked += 1
             yield places
 
 
-def test_a_long_word_that_no_form_fits_stays_after_a_stated_number_of_tries() -> None:
+def test_a_long_word_that_no_form_fits_stays_after_a_stated_number_of_tries():
     for size, tries in ((100, 2621), (20_000, 16)):
         rule = NothingFits()
         forms = LetterForms(
@@ -109,7 +102,7 @@ def test_a_long_word_that_no_form_fits_stays_after_a_stated_number_of_tries() ->
         assert rule.asked == tries + 1
 
 
-def test_a_long_word_nearly_of_one_letter_still_takes_its_exchanges() -> None:
+def test_a_long_word_nearly_of_one_letter_still_takes_its_exchanges():
     word = "x" + "a" * 3000 + "bc" + "a" * 3000 + "x"
     (change,) = scramble_text(word, "exchange:internal(count=2)", seed=3).changes
     assert sorted(change.shown) == sorted(word) and change.shown[0] == change.shown[-1] == "x"

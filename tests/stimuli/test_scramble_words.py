@@ -9,15 +9,15 @@ from stimuli.scramble import scramble_text
 from stimuli.words import find_words, nfc, parse_stars
 
 
-def words(text: str) -> list[str]:
+def words(text):
     return [word.text for word in find_words(nfc(text))]
 
 
-def movable(text: str) -> list[str]:
+def movable(text):
     return ["".join(word.letters) for word in find_words(nfc(text))]
 
 
-def test_words_are_runs_of_letters_with_their_place_in_the_text() -> None:
+def test_words_are_runs_of_letters_with_their_place_in_the_text():
     text = "  The dog, barks!"
     assert [(w.index, text[w.start : w.end]) for w in find_words(text)] == [
         (0, "The"),
@@ -27,12 +27,12 @@ def test_words_are_runs_of_letters_with_their_place_in_the_text() -> None:
 
 
 @pytest.mark.parametrize("apostrophe", ["'", "’", "ʼ"])
-def test_only_the_longest_part_of_a_contraction_may_move(apostrophe: str) -> None:
+def test_only_the_longest_part_of_a_contraction_may_move(apostrophe):
     assert words(f"don{apostrophe}t l{apostrophe}homme") == [f"don{apostrophe}t", f"l{apostrophe}homme"]
     assert movable(f"don{apostrophe}t l{apostrophe}homme") == ["don", "homme"]
 
 
-def test_numbers_are_no_words_and_digits_in_words_do_not_move() -> None:
+def test_numbers_are_no_words_and_digits_in_words_do_not_move():
     assert words("2023 34.6bn B2B") == ["6bn", "B2B"]
     assert movable("2023 34.6bn B2B") == ["bn", "BB"]
 
@@ -41,31 +41,31 @@ def test_numbers_are_no_words_and_digits_in_words_do_not_move() -> None:
     "address",
     ["https://a.example/b?c=d", "www.example.org/x", "jo.doe@example.co.uk", "@someone", "news.example.com"],
 )
-def test_letters_of_an_address_never_move(address: str) -> None:
+def test_letters_of_an_address_never_move(address):
     found = find_words(f"See {address}, please.")
     assert [(w.text, bool(w.movable)) for w in found] == [("See", True), (address, False), ("please", True)]
 
 
-def test_a_letter_with_its_marks_is_one_cluster_in_any_script() -> None:
+def test_a_letter_with_its_marks_is_one_cluster_in_any_script():
     assert find_words(nfc("cafe\u0301"))[0].clusters == ("c", "a", "f", "é")
     assert find_words("नमस्ते")[0].clusters[0] == "न"
     assert "".join(find_words("नमस्ते")[0].clusters) == "नमस्ते"
     assert words("слово λέξη كلمة 단어") == ["слово", "λέξη", "كلمة", "단어"]
 
 
-def test_stars_are_taken_out_and_give_the_places_of_the_words() -> None:
+def test_stars_are_taken_out_and_give_the_places_of_the_words():
     starred = parse_stars("The *gardener* watered *the tomatoes*, un*believ*able!")
     assert starred.text == "The gardener watered the tomatoes, unbelievable!"
     assert starred.words == (1, 3, 4, 5)
 
 
-def test_an_escaped_star_belongs_to_the_text() -> None:
+def test_an_escaped_star_belongs_to_the_text():
     starred = parse_stars(r"a *big* deal\*")
     assert (starred.text, starred.words) == ("a big deal*", (1,))
 
 
 @pytest.mark.parametrize("text", ["a *big deal", "2 * 3 is six", "a * big * deal"])
-def test_a_star_without_partner_is_refused(text: str) -> None:
+def test_a_star_without_partner_is_refused(text):
     with pytest.raises(UserError, match="without a partner"):
         parse_stars(text)
 
@@ -78,7 +78,7 @@ def test_a_star_without_partner_is_refused(text: str) -> None:
         "youtu.be/abc?t=1", "localhost.dev:8000/x",
     ],
 )  # fmt: skip
-def test_addresses_without_a_scheme_and_names_of_files_stay(address: str) -> None:
+def test_addresses_without_a_scheme_and_names_of_files_stay(address):
     text = f"Please see {address}, reader."
     (stays,) = [word for word in find_words(nfc(text)) if not word.movable]
     assert stays.text == address
@@ -93,7 +93,7 @@ def test_addresses_without_a_scheme_and_names_of_files_stay(address: str) -> Non
         "data/raw/x.csv", "#tag", "#Café_2020", "@name", "@name@social.example.org", "user@localhost", "x@y.org", "file:///etc/hosts",
     ],
 )  # fmt: skip
-def test_paths_identifiers_handles_and_hashtags_stay(address: str) -> None:
+def test_paths_identifiers_handles_and_hashtags_stay(address):
     text = f"Please see {address}, reader (or “{address}”)."
     stays = [word.text for word in find_words(nfc(text)) if not word.movable]
     assert stays == [address, address]
@@ -113,11 +113,11 @@ def test_paths_identifiers_handles_and_hashtags_stay(address: str) -> None:
         "Q: What/who",
     ],
 )
-def test_slashes_and_signs_between_words_make_no_path(text: str) -> None:
+def test_slashes_and_signs_between_words_make_no_path(text):
     assert all(word.movable for word in find_words(text))
 
 
-def test_an_address_ends_before_the_next_sentence_and_its_marks() -> None:
+def test_an_address_ends_before_the_next_sentence_and_its_marks():
     stays = [word.text for word in find_words("See (example.com.Next) and “foo.org”.") if not word.movable]
     assert stays == ["example.com", "foo.org"]
 
@@ -126,7 +126,7 @@ def test_an_address_ends_before_the_next_sentence_and_its_marks() -> None:
 @pytest.mark.parametrize(
     "kind", ["RS", "KFL", "transpose:internal", "space:letters", "DEL-INT_1", "reverse:all"]
 )
-def test_a_run_of_a_script_without_spaces_stays_with_the_reason_unless_asked_for(run: str, kind: str) -> None:
+def test_a_run_of_a_script_without_spaces_stays_with_the_reason_unless_asked_for(run, kind):
     result = scramble_text(f"Reading {run} here", kind, seed=1, avoid_real_words=False)
     assert run in result.text and [change.intact for change in result.changes][:1] == ["Reading"]
     (left,) = [one for one in result.left_intact if one.intact == run]
@@ -136,6 +136,6 @@ def test_a_run_of_a_script_without_spaces_stays_with_the_reason_unless_asked_for
     assert len(asked.changes) == 1 and asked.text != run
 
 
-def test_words_of_a_sentence_without_spaces_do_not_move_and_say_why() -> None:
+def test_words_of_a_sentence_without_spaces_do_not_move_and_say_why():
     (left,) = scramble_text("今日は晴れです。", "words:reverse", seed=1, language="ja").left_intact
     assert left.reason == "words:reverse: script written without spaces"

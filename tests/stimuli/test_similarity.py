@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -32,7 +30,7 @@ MATCHES = [name for name in SCORES if name.startswith("match_")]
 words = st.text(max_size=12) | st.text("aáb’-ß\u0301ı가नि漢", max_size=12)
 
 
-def printed(value: float) -> str:
+def printed(value):
     """Round half up to two decimals, as the Match Calculator prints."""
     return f"{math.floor(value * 100 + 0.5 + 1e-9) / 100:.2f}"
 
@@ -48,9 +46,7 @@ def printed(value: float) -> str:
         ("solar_spatial", spatial_coding),
     ],
 )
-def test_all_pairs_of_the_match_calculator_agree_to_two_decimals(
-    column: str, scheme: Callable[[str, str], float], shared: Path
-) -> None:
+def test_all_pairs_of_the_match_calculator_agree_to_two_decimals(column, scheme, shared):
     with (shared / "data/form_priming/match_calculator.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 5460
@@ -80,15 +76,8 @@ def test_all_pairs_of_the_match_calculator_agree_to_two_decimals(
     ],
 )
 def test_scores_agree_with_values_worked_out_from_the_formulas(
-    target: str,
-    shown: str,
-    slots: float,
-    pairs: float,
-    narrow: float,
-    by_length: float,
-    edits: int,
-    swaps: int,
-) -> None:
+    target, shown, slots, pairs, narrow, by_length, edits, swaps
+):
     assert slot(target, shown) == pytest.approx(slots, abs=0.006)
     assert open_bigram(target, shown) == pytest.approx(pairs, abs=0.006)
     # These values put exp(−(d / 1.25)²) where the Match Calculator has exp(−d² / (2 · 1.25²)).
@@ -97,20 +86,20 @@ def test_scores_agree_with_values_worked_out_from_the_formulas(
     assert (levenshtein(target, shown), osa(target, shown)) == (edits, swaps)
 
 
-def test_spatial_coding_by_hand() -> None:
+def test_spatial_coding_by_hand():
     neighbours = math.exp(-1 / (2 * 1.25**2))
     assert spatial_coding("judge", "jugde") == pytest.approx((3 + 2 * neighbours + 2) / 7)
     assert spatial_coding("judge", "ujdge") == pytest.approx((3 + 2 * neighbours + 1) / 7)
     assert spatial_coding("form", "xformz") == pytest.approx(4 / 6)
 
 
-def test_letters_that_occur_twice_are_matched_one_to_one() -> None:
+def test_letters_that_occur_twice_are_matched_one_to_one():
     assert spatial_coding("aa", "ab") == pytest.approx((1 + 1) / 4)
     assert spatial_coding("anna", "anna") == 1
     assert slot("anna", "nana") == 0.5
 
 
-def test_overlap_model_by_hand() -> None:
+def test_overlap_model_by_hand():
     flat = OverlapParameters(asymptote=1.0, rate=50.0)  # one SD of 1 for all
     inside = math.erf(0.5 / math.sqrt(2))
     beside = (math.erf(1.5 / math.sqrt(2)) - math.erf(0.5 / math.sqrt(2))) / 2
@@ -118,27 +107,27 @@ def test_overlap_model_by_hand() -> None:
     assert overlap_model("ab", "ax", flat) == pytest.approx(0.5)
 
 
-def test_transposing_letters_leaves_more_alike_than_replacing_them() -> None:
+def test_transposing_letters_leaves_more_alike_than_replacing_them():
     swapped, replaced = match_scores("judge", "jugde"), match_scores("judge", "jupte")
     blind = {"match_slot", "match_levenshtein"}  # they see two wrong letters in both
     assert all(swapped[name] > replaced[name] for name in MATCHES if name not in blind)
     assert all(swapped[name] == replaced[name] for name in blind)
 
 
-def test_letters_are_grapheme_clusters_of_the_composed_form_without_case() -> None:
+def test_letters_are_grapheme_clusters_of_the_composed_form_without_case():
     assert letters_of("Cafe\u0301") == letters_of("CAFÉ") == ("c", "a", "f", "é")
     assert match_scores("Cafe\u0301", "café") == match_scores("cafe", "cafe")
     assert osa("हिन्दी", "हिदीन्") <= 2
 
 
-def test_turkish_pairs_each_of_its_two_letters_i_with_its_own_capital() -> None:
+def test_turkish_pairs_each_of_its_two_letters_i_with_its_own_capital():
     assert match_scores("ışık", "IŞIK", "tr")["levenshtein"] == 0
     assert match_scores("izmir", "İZMİR", "tr-TR")["levenshtein"] == 0
     assert match_scores("ışık", "IŞIK", "de")["levenshtein"] == 2
 
 
 @given(words, st.sampled_from([None, "de", "el", "tr"]))
-def test_no_letter_is_lost_or_won_by_leaving_case_aside(word: str, language: str | None) -> None:
+def test_no_letter_is_lost_or_won_by_leaving_case_aside(word, language):
     assert len(letters_of(word, language)) == len(clusters_of(nfc(word)))
     assert without_case(word, language) == "".join(letters_of(word, language))
 
@@ -146,20 +135,20 @@ def test_no_letter_is_lost_or_won_by_leaving_case_aside(word: str, language: str
 @pytest.mark.parametrize(
     ("target", "shown"), [("", ""), ("", "a"), ("a", ""), ("a", "a"), ("a", "b"), ("A", "a")]
 )
-def test_words_of_one_letter_or_none_match_where_they_are_equal(target: str, shown: str) -> None:
+def test_words_of_one_letter_or_none_match_where_they_are_equal(target, shown):
     scores = match_scores(target, shown)
     assert {scores[name] for name in MATCHES} == {float(target.casefold() == shown.casefold())}
 
 
 @given(words)
-def test_a_word_matches_itself_fully(word: str) -> None:
+def test_a_word_matches_itself_fully(word):
     scores = match_scores(word, word)
     assert all(scores[name] == pytest.approx(1) for name in MATCHES)
     assert scores["levenshtein"] == scores["osa"] == 0
 
 
 @given(words, words)
-def test_scores_of_any_strings_lie_between_0_and_1(target: str, shown: str) -> None:
+def test_scores_of_any_strings_lie_between_0_and_1(target, shown):
     scores = match_scores(target, shown)
     assert list(scores) == list(SCORES)
     assert all(0 <= scores[name] <= 1 for name in MATCHES)
@@ -167,7 +156,7 @@ def test_scores_of_any_strings_lie_between_0_and_1(target: str, shown: str) -> N
 
 
 @given(words, words)
-def test_edit_distances_do_not_depend_on_the_order_of_the_words(one: str, other: str) -> None:
+def test_edit_distances_do_not_depend_on_the_order_of_the_words(one, other):
     assert levenshtein(one, other) == levenshtein(other, one)
     assert osa(one, other) == osa(other, one)
     assert edit_similarity(one, other) == edit_similarity(other, one)
@@ -178,7 +167,7 @@ def test_edit_distances_do_not_depend_on_the_order_of_the_words(one: str, other:
         lambda letters: st.tuples(st.just("".join(letters)), st.permutations(letters).map("".join))
     )
 )
-def test_slots_and_spatial_coding_of_an_arrangement_do_not_depend_on_the_order(pair: tuple[str, str]) -> None:
+def test_slots_and_spatial_coding_of_an_arrangement_do_not_depend_on_the_order(pair):
     one, other = pair
     assert slot(one, other) == slot(other, one)
     if len(set(one)) == len(one):
@@ -186,6 +175,6 @@ def test_slots_and_spatial_coding_of_an_arrangement_do_not_depend_on_the_order(p
 
 
 @given(st.text("abc", min_size=1, max_size=6), st.text("xyz", min_size=1, max_size=6))
-def test_words_without_a_common_letter_do_not_match(one: str, other: str) -> None:
+def test_words_without_a_common_letter_do_not_match(one, other):
     scores = match_scores(one, other)
     assert {scores[name] for name in MATCHES} == {0.0}

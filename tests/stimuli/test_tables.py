@@ -6,7 +6,6 @@ import csv
 import io
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,7 +15,7 @@ from stimuli.corpora.tables import describe_table, read_table
 from stimuli.errors import UserError
 
 
-def written(folder: Path, name: str, content: str | bytes) -> Path:
+def written(folder, name, content):
     path = folder / name
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     return path
@@ -40,22 +39,20 @@ def written(folder: Path, name: str, content: str | bytes) -> Path:
         ("t.jsonl", '{"item": "s1", "sentence": "Über, alles"}'.encode("utf-16")),
     ],
 )
-def test_a_table_is_read_whatever_its_delimiter_and_encoding(
-    tmp_path: Path, name: str, content: bytes
-) -> None:
+def test_a_table_is_read_whatever_its_delimiter_and_encoding(tmp_path, name, content):
     table = read_table(written(tmp_path, name, content), required=["item", "sentence"])
     assert list(table) == [{"item": "s1", "sentence": "Über, alles"}]
     assert table.bad == ()
 
 
-def test_a_cell_may_hold_line_breaks_and_lines_are_still_counted(tmp_path: Path) -> None:
+def test_a_cell_may_hold_line_breaks_and_lines_are_still_counted(tmp_path):
     path = written(tmp_path, "t.csv", 'item,text\n1,"two\nlines"\n2,one\n')
     table = read_table(path)
     assert [row["text"] for row in table] == ["two\nlines", "one"]
     assert table.numbers == (2, 4)
 
 
-def test_commas_in_the_texts_of_a_one_column_table_are_no_delimiters(tmp_path: Path) -> None:
+def test_commas_in_the_texts_of_a_one_column_table_are_no_delimiters(tmp_path):
     path = written(tmp_path, "t.csv", "sentence\nOne, two, three.\nFour.\n")
     table = read_table(path, required=["sentence"])
     assert [row["sentence"] for row in table] == ["One, two, three.", "Four."]
@@ -77,8 +74,8 @@ CELL = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"
     data=st.data(),
 )
 def test_a_table_written_by_csv_writer_with_any_delimiter_comes_back_equal(
-    names: list[str], delimiter: str, encoding: str, ending: str, quoting: Any, data: st.DataObject
-) -> None:
+    names, delimiter, encoding, ending, quoting, data
+):
     # Python 3.11 leaves a lone carriage return without quotes when lines end in a line feed: that is lost in writing.
     cell = CELL if ending == "\r\n" else CELL.map(lambda text: text.replace("\r", "\n").strip())
     row = st.lists(cell, min_size=len(names), max_size=len(names)).filter(any)
@@ -93,7 +90,7 @@ def test_a_table_written_by_csv_writer_with_any_delimiter_comes_back_equal(
 
 
 @given(st.binary(max_size=400), st.sampled_from(["t.csv", "t.tsv", "t.txt", "t.jsonl", "t.xlsx"]))
-def test_any_bytes_are_read_or_refused_in_words(content: bytes, name: str) -> None:
+def test_any_bytes_are_read_or_refused_in_words(content, name):
     with tempfile.TemporaryDirectory() as folder:
         path = written(Path(folder), name, content)
         try:
@@ -118,13 +115,13 @@ def test_any_bytes_are_read_or_refused_in_words(content: bytes, name: str) -> No
         ("", "holds no rows"),
     ],
 )
-def test_a_broken_table_is_named_with_its_line(tmp_path: Path, content: str, said: str) -> None:
+def test_a_broken_table_is_named_with_its_line(tmp_path, content, said):
     with pytest.raises(UserError) as raised:
         read_table(written(tmp_path, "t.csv", content), required=["item", "sentence"])
     assert said in str(raised.value)
 
 
-def test_bad_rows_are_listed_with_their_lines_and_the_others_are_read(tmp_path: Path) -> None:
+def test_bad_rows_are_listed_with_their_lines_and_the_others_are_read(tmp_path):
     path = written(tmp_path, "t.csv", 'item,sentence\n1,x\n2,y,z\n3,"p"q\n4,\n5,w\n6,"open\n7,v\n')
     table = read_table(path, required=["item", "sentence"], on_bad="skip")
     assert [(row["item"], number) for row, number in zip(table, table.numbers, strict=True)] == [
@@ -137,7 +134,7 @@ def test_bad_rows_are_listed_with_their_lines_and_the_others_are_read(tmp_path: 
     assert "4 bad rows are left out" in table.description.notes
 
 
-def test_a_line_cut_in_the_middle_is_named_and_the_others_are_read(tmp_path: Path) -> None:
+def test_a_line_cut_in_the_middle_is_named_and_the_others_are_read(tmp_path):
     path = written(tmp_path, "t.jsonl", '{"item": 1, "text": "a"}\n\n{"item": 2, "te')
     with pytest.raises(UserError, match=r"line 3: not valid JSON.*\n.*cut off"):
         read_table(path)
@@ -145,7 +142,7 @@ def test_a_line_cut_in_the_middle_is_named_and_the_others_are_read(tmp_path: Pat
     assert table.rows == ({"item": 1, "text": "a"},) and [bad.line for bad in table.bad] == [3]
 
 
-def test_a_text_file_gives_a_text_a_line_or_a_paragraph(tmp_path: Path) -> None:
+def test_a_text_file_gives_a_text_a_line_or_a_paragraph(tmp_path):
     path = written(tmp_path, "t.txt", "First, a line; of text.\r\nIts second.\r\n\r\n\r\nAnother | one.\n")
     assert read_table(path).rows == (
         {"item": "1", "text": "First, a line; of text."},
@@ -160,10 +157,10 @@ def test_a_text_file_gives_a_text_a_line_or_a_paragraph(tmp_path: Path) -> None:
         "sentence"
     ].startswith("First")
     with pytest.raises(UserError, match="a line or a paragraph"):
-        read_table(path, unit="page")  # type: ignore[arg-type]
+        read_table(path, unit="page")
 
 
-def test_a_missing_table_a_folder_and_a_name_taken_twice_are_refused(tmp_path: Path) -> None:
+def test_a_missing_table_a_folder_and_a_name_taken_twice_are_refused(tmp_path):
     for name in ("none.csv", "none.txt", "none.xlsx", "none.jsonl"):
         with pytest.raises(UserError, match="does not exist"):
             read_table(tmp_path / name)
@@ -174,7 +171,7 @@ def test_a_missing_table_a_folder_and_a_name_taken_twice_are_refused(tmp_path: P
         read_table(path, columns={"sentence": "satz"})
 
 
-def test_the_description_says_how_a_table_was_understood(tmp_path: Path) -> None:
+def test_the_description_says_how_a_table_was_understood(tmp_path):
     content = "item;satz\n" + "".join(f"{n};Die Bären hören {n},5 Töne\n" for n in range(5))
     described = describe_table(written(tmp_path, "t.csv", content.encode("cp1252")))
     assert (described.format, described.encoding, described.delimiter) == ("csv", "cp1252", ";")
@@ -196,7 +193,7 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("encoding", TEXTS)
-def test_an_old_code_page_is_recognised_by_its_texts(tmp_path: Path, encoding: str) -> None:
+def test_an_old_code_page_is_recognised_by_its_texts(tmp_path, encoding):
     text = TEXTS[encoding]
     content = "item;text\n" + "".join(f"{n};{text}\n" for n in range(10))
     table = read_table(written(tmp_path, "t.csv", content.encode(encoding)))
@@ -204,7 +201,7 @@ def test_an_old_code_page_is_recognised_by_its_texts(tmp_path: Path, encoding: s
     assert (table.description.known_by or "").startswith("guessed")
 
 
-def test_the_language_settles_what_bytes_leave_open(tmp_path: Path) -> None:
+def test_the_language_settles_what_bytes_leave_open(tmp_path):
     text = "Çocuklar bahçede şarkı söylüyor. Öğretmen sınıfa geldi."
     path = written(tmp_path, "t.csv", f"item;text\n1;{text}\n".encode("cp1254"))
     assert read_table(path, language="tr")[0]["text"] == text
@@ -215,7 +212,7 @@ def test_the_language_settles_what_bytes_leave_open(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("encoding", "said"), [("utf-8", "byte 0xDC does not fit"), ("utf-9", "is not known")]
 )
-def test_a_given_encoding_that_does_not_fit_is_refused(tmp_path: Path, encoding: str, said: str) -> None:
+def test_a_given_encoding_that_does_not_fit_is_refused(tmp_path, encoding, said):
     path = written(tmp_path, "t.csv", "item;text\n1;Übel\n".encode("cp1252"))
     with pytest.raises(UserError, match=said):
         read_table(path, encoding=encoding)
@@ -229,9 +226,7 @@ STRAY = [
 
 
 @pytest.mark.parametrize(("stray", "after"), STRAY)
-def test_a_stray_quote_costs_its_own_line_and_not_those_after_it(
-    tmp_path: Path, stray: str, after: str
-) -> None:
+def test_a_stray_quote_costs_its_own_line_and_not_those_after_it(tmp_path, stray, after):
     path = written(tmp_path, "t.csv", f"item,text\n1,one\n{stray}\n{after}")
     table = read_table(path, on_bad="skip")
     broken = {2, *(4 for line in after.splitlines() if line.count('"') == 1)}

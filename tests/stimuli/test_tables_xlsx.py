@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import datetime
-from pathlib import Path
-from typing import Any
 
 import openpyxl
 import pytest
@@ -13,7 +11,7 @@ from stimuli.corpora.tables import as_seen, describe_table, read_table
 from stimuli.errors import UserError
 
 
-def workbook(folder: Path, rows: list[list[Any]], *, formats: dict[str, str] | None = None) -> Path:
+def workbook(folder, rows, *, formats=None):
     book = openpyxl.Workbook()
     for row in rows:
         book.active.append(row)
@@ -46,11 +44,11 @@ def workbook(folder: Path, rows: list[list[Any]], *, formats: dict[str, str] | N
         (datetime.time(14, 30), "General", "14:30:00"),
     ],
 )
-def test_a_cell_is_written_as_it_is_seen(value: Any, number_format: str, seen: str) -> None:
+def test_a_cell_is_written_as_it_is_seen(value, number_format, seen):
     assert as_seen(value, number_format) == seen
 
 
-def test_the_first_filled_row_is_the_header_and_empty_columns_are_left_out(tmp_path: Path) -> None:
+def test_the_first_filled_row_is_the_header_and_empty_columns_are_left_out(tmp_path):
     path = workbook(
         tmp_path,
         [
@@ -75,7 +73,7 @@ def test_the_first_filled_row_is_the_header_and_empty_columns_are_left_out(tmp_p
     )
 
 
-def test_a_sheet_is_read_by_name_and_others_are_told(tmp_path: Path) -> None:
+def test_a_sheet_is_read_by_name_and_others_are_told(tmp_path):
     path = workbook(tmp_path, [["item"], ["a"]])
     book = openpyxl.load_workbook(path)
     book.create_sheet("words").append(["item"])
@@ -88,7 +86,7 @@ def test_a_sheet_is_read_by_name_and_others_are_told(tmp_path: Path) -> None:
         read_table(path, sheet="word")
 
 
-def test_a_formula_without_a_result_and_an_error_are_bad_rows(tmp_path: Path) -> None:
+def test_a_formula_without_a_result_and_an_error_are_bad_rows(tmp_path):
     path = workbook(tmp_path, [["item", "n"], ["a", "=1+1"], ["b", "#N/A"], ["c", 1]])
     with pytest.raises(UserError, match="line 2: cell B2 holds a formula without its result"):
         read_table(path)
@@ -98,7 +96,7 @@ def test_a_formula_without_a_result_and_an_error_are_bad_rows(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.9, 0.999])
-def test_a_workbook_cut_in_the_middle_is_named(tmp_path: Path, share: float) -> None:
+def test_a_workbook_cut_in_the_middle_is_named(tmp_path, share):
     path = workbook(tmp_path, [["item", "text"], *([n, f"text {n}"] for n in range(200))])
     whole = path.read_bytes()
     path.write_bytes(whole[: int(len(whole) * share)])

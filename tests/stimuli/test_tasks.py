@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
-from typing import Any, Literal
 
 import pytest
 from hypothesis import given
@@ -12,8 +10,8 @@ from hypothesis import strategies as st
 
 from stimuli.corpora.corpus import Record
 from stimuli.errors import UserError
-from stimuli.item import Item, build_meta, write_items
-from stimuli.recipes.conditions import ItemDesign, TaskItems
+from stimuli.item import build_meta, write_items
+from stimuli.recipes.conditions import ItemDesign
 from stimuli.recipes.tasks import TASKS, task_items, worked
 from stimuli.scramble.conditions import ScrambleSettings
 
@@ -23,8 +21,8 @@ DIALOGUE = (
 )
 
 
-def record(name: str = "r1", **changed: Any) -> Record:
-    fields: dict[str, Any] = {
+def record(name="r1", **changed):
+    fields = {
         "record_id": name,
         "corpus": "dream",
         "split": "test",
@@ -65,17 +63,17 @@ PROGRAM = {
 }
 
 
-def make(task: str, *records: Record, **changed: Any) -> TaskItems:
+def make(task, *records, **changed):
     asked = {name: changed.pop(name) for name in ("options", "exemplars") if name in changed}
     design = ItemDesign(**{"factor": "text", "levels": LEVELS, "seed": 4711} | changed)
     return task_items(task, records or (record(),), design, **asked)
 
 
-def by_level(items: TaskItems, item_id: str = "r1") -> dict[str, Item]:
+def by_level(items, item_id="r1"):
     return {item.condition["text"]: item for item in items.items if item.item_id == item_id}
 
 
-def test_a_question_keeps_its_words_and_choices_while_the_dialogue_changes() -> None:
+def test_a_question_keeps_its_words_and_choices_while_the_dialogue_changes():
     items = by_level(make("question"))
     assert list(items) == list(LEVELS)
     for item in items.values():
@@ -87,14 +85,14 @@ def test_a_question_keeps_its_words_and_choices_while_the_dialogue_changes() -> 
     assert items["KFL"].shown["dialogue"] != DIALOGUE
 
 
-def test_speakers_and_turns_of_a_dialogue_survive_every_condition() -> None:
+def test_speakers_and_turns_of_a_dialogue_survive_every_condition():
     for item in make("question", levels={"RS": "RS", "Sub": "Sub", "reversed": "reverse:all"}).items:
         first, second = item.shown["dialogue"].split("\n")
         assert first.startswith("Woman: ") and second.startswith("Mr. Hill: ")
         assert "captain" not in first and "kitchen" not in second
 
 
-def test_words_move_within_turns_and_sentences_of_a_dialogue_do_not_move() -> None:
+def test_words_move_within_turns_and_sentences_of_a_dialogue_do_not_move():
     (item,) = make("question", levels={"reversed": "words:reverse"}).items
     assert item.shown["dialogue"].split("\n")[0].startswith("Woman: letters the hide captain")
     with pytest.raises(UserError, match="the sentences of a dialogue cannot be reordered"):
@@ -103,8 +101,8 @@ def test_words_move_within_turns_and_sentences_of_a_dialogue_do_not_move() -> No
 
 @pytest.mark.parametrize("eligibility", ["common", "own"])
 def test_of_a_dialogue_as_of_any_text_only_words_that_some_condition_could_change_are_left_intact(
-    eligibility: Literal["common", "own"],
-) -> None:
+    eligibility,
+):
     settings = ScrambleSettings(eligibility=eligibility)
     prose = DIALOGUE.replace("Woman: ", "").replace("Mr. Hill: ", "")
     plain = record(corpus="mine", texts={"prose": prose, "question": "Where?"})
@@ -115,7 +113,7 @@ def test_of_a_dialogue_as_of_any_text_only_words_that_some_condition_could_chang
             assert [w["intact"] for w in one.left_intact] == [w["intact"] for w in other.left_intact]
 
 
-def test_categories_split_licence_and_source_travel_with_each_item() -> None:
+def test_categories_split_licence_and_source_travel_with_each_item():
     for item in make("question").items:
         assert (item.covariates["categories"], item.covariates["turns"]) == ("matching", 2.0)
         origin = item.provenance
@@ -123,7 +121,7 @@ def test_categories_split_licence_and_source_travel_with_each_item() -> None:
         assert (origin["licence"], origin["seed"]) == ("non-commercial research only", 4711)
 
 
-def test_without_evidence_the_question_is_asked_alone() -> None:
+def test_without_evidence_the_question_is_asked_alone():
     items = by_level(make("question", levels={"intact": "none", "RS": "RS", "no text": "withhold"}))
     bare = items["no text"]
     assert bare.shown == {"dialogue": "", "question": "Where are the letters?"}
@@ -132,18 +130,18 @@ def test_without_evidence_the_question_is_asked_alone() -> None:
 
 
 @pytest.mark.parametrize("task", ["recover", "rectify", "summarise"])
-def test_a_text_that_is_all_there_is_cannot_be_withheld(task: str) -> None:
+def test_a_text_that_is_all_there_is_cannot_be_withheld(task):
     with pytest.raises(UserError, match="nothing is left to answer"):
         make(task, record(**PASSAGE), levels={"intact": "none", "no text": "withhold"})
 
 
-def test_other_right_answers_of_a_typed_question_stand_in_the_key_once() -> None:
+def test_other_right_answers_of_a_typed_question_stand_in_the_key_once():
     typed = record(choices=None, answer="the kitchen", answers=("kitchen", "the kitchen", "kitchen"))
     assert all(item.choices is None for item in make("question", typed).items)
     assert make("question", typed).items[0].key == {"answers": ["kitchen"]}
 
 
-def test_further_fields_and_the_options_change_only_where_the_study_asks_for_it() -> None:
+def test_further_fields_and_the_options_change_only_where_the_study_asks_for_it():
     options = {"also_scramble": ["question", "choices"]}
     item = by_level(make("question", options=options))["KFL"]
     assert item.shown["question"] != "Where are the letters?" == item.intact["question"]
@@ -166,14 +164,12 @@ def test_further_fields_and_the_options_change_only_where_the_study_asks_for_it(
         ("Divide by A", "Divide by A"),
     ],
 )
-def test_a_worked_solution_does_not_end_in_a_letter_that_new_options_would_belie(
-    given: str, kept: str
-) -> None:
+def test_a_worked_solution_does_not_end_in_a_letter_that_new_options_would_belie(given, kept):
     solved = record(**PROBLEM | {"rationale": given, "choices": ("156", "12"), "answer": "156"})
     assert worked(solved) == {"rationale": kept}
 
 
-def test_a_program_is_scored_by_tests_and_a_passage_by_its_question() -> None:
+def test_a_program_is_scored_by_tests_and_a_passage_by_its_question():
     program = make("complete", record(**PROGRAM)).items[0]
     assert program.key == {"tests": ["assert largest([1, 3]) == 3"], "setup": "import math"}
     assert program.choices is None and program.answer == "def largest(n): return max(n)"
@@ -187,7 +183,7 @@ def test_a_program_is_scored_by_tests_and_a_passage_by_its_question() -> None:
     assert (problem.answer, set(problem.shown)) == ("156", {"question"})
 
 
-def test_summaries_and_translations_have_an_answer_only_where_a_reference_is_named() -> None:
+def test_summaries_and_translations_have_an_answer_only_where_a_reference_is_named():
     texts = {"passage": PASSAGE["texts"]["passage"], "short": "Goats wander."}
     one = record(**PASSAGE | {"texts": texts})
     assert make("summarise", one).items[0].answer is None
@@ -198,7 +194,7 @@ def test_summaries_and_translations_have_an_answer_only_where_a_reference_is_nam
         make("translate", one)
 
 
-def test_a_passage_with_several_questions_is_read_once_whatever_their_order() -> None:
+def test_a_passage_with_several_questions_is_read_once_whatever_their_order():
     twins = [record(name, **PASSAGE) for name in ("b", "a", "c")]
     for order in (twins, twins[::-1]):
         made = make("rectify", *order)
@@ -230,9 +226,7 @@ def test_a_passage_with_several_questions_is_read_once_whatever_their_order() ->
         ),
     ],
 )
-def test_an_unsuitable_record_stops_by_name_or_is_listed(
-    task: str, changed: Mapping[str, Any], said: str
-) -> None:
+def test_an_unsuitable_record_stops_by_name_or_is_listed(task, changed, said):
     bad, good = record("r1", **changed), record("r2")
     with pytest.raises(UserError, match=said):
         make(task, bad, good)
@@ -264,17 +258,17 @@ def test_an_unsuitable_record_stops_by_name_or_is_listed(
         ({"published": True, "levels": {"a": "KR2"}}, "KR2"),
     ],
 )
-def test_a_wrong_request_is_told_with_the_mend(changed: dict[str, Any], said: str) -> None:
+def test_a_wrong_request_is_told_with_the_mend(changed, said):
     with pytest.raises(UserError) as error:
         make(changed.pop("task", "question"), **changed)
     assert said in str(error.value)
 
 
 @given(st.permutations(["a", "b", "c", "d", "e"]), st.integers(0, 5))
-def test_items_do_not_hang_on_the_order_of_records(order: list[str], number: int) -> None:
+def test_items_do_not_hang_on_the_order_of_records(order, number):
     texts = {name: f"{name * 2} several gardeners {name * 3} watched mountains" for name in order}
 
-    def made(names: list[str]) -> dict[tuple[str, str], Any]:
+    def made(names):
         records = [record(n, corpus="own", texts={"sentence": texts[n]}, extra={}) for n in names]
         items = make("recover", *records, number=number).items
         return {(item.item_id, item.condition["text"]): item.to_json() for item in items}
@@ -282,11 +276,11 @@ def test_items_do_not_hang_on_the_order_of_records(order: list[str], number: int
     assert made(order) == made(sorted(order))
 
 
-def test_a_larger_draw_holds_the_smaller_one_and_passes_over_what_does_not_suit() -> None:
+def test_a_larger_draw_holds_the_smaller_one_and_passes_over_what_does_not_suit():
     names = "abcdefgh"
     records = [record(n, **PASSAGE | {"answer": None if n in "bdf" else "yes"}) for n in names]
 
-    def drawn(number: int) -> list[str]:
+    def drawn(number):
         made = make("question", *records, number=number, on_bad="skip", factor=None).items
         return [item.item_id for item in made]
 
@@ -296,9 +290,7 @@ def test_a_larger_draw_holds_the_smaller_one_and_passes_over_what_does_not_suit(
 
 
 @pytest.mark.parametrize("task", list(TASKS))
-def test_every_task_writes_items_that_keep_the_schema_and_the_same_bytes_twice(
-    task: str, tmp_path: Any
-) -> None:
+def test_every_task_writes_items_that_keep_the_schema_and_the_same_bytes_twice(task, tmp_path):
     records = [
         record("p1", **PROBLEM),
         record(

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from stimuli.corpora.corpus import Record
 from stimuli.errors import UserError
-from stimuli.item import Item
-from stimuli.recipes.conditions import ItemDesign, TaskItems
+from stimuli.recipes.conditions import ItemDesign
 from stimuli.recipes.tasks import printed_examples, task_items
 
 RATES = {"RS-0": "none", "RS-20": "RS-20", "RS-50": "RS-50", "RS-100": "RS-100"}
 CROSSED = {"demonstration_factor": "examples", "demonstrations": RATES}
 
 
-def problem(name: str, question: str, **changed: Any) -> Record:
-    given: dict[str, Any] = {"choices": ("12", "13"), "answer": "12", "rationale": "Count the baskets."}
+def problem(name, question, **changed):
+    given = {"choices": ("12", "13"), "answer": "12", "rationale": "Count the baskets."}
     return Record(name, "aqua", "test", None, {"question": question}, **(given | changed))
 
 
@@ -29,17 +26,17 @@ TESTS = (
 )
 
 
-def make(**changed: Any) -> TaskItems:
+def make(**changed):
     records, options = changed.pop("records", TESTS), changed.pop("options", CROSSED)
     design = ItemDesign(factor="question", levels={"RS-0": "none", "RS-100": "RS"}, seed=1, **changed)
     return task_items("problem", records, design, exemplars="printed", options=options)
 
 
-def examples(items: TaskItems) -> list[Item]:
+def examples(items):
     return [item for item in items.items if item.role == "exemplar"]
 
 
-def prefix(items: list[Item]) -> str:
+def prefix(items):
     """Write worked examples as the released prompts have them."""
     blocks = []
     for item in items:
@@ -54,7 +51,7 @@ def prefix(items: list[Item]) -> str:
 
 
 @pytest.mark.shared
-def test_printed_problems_come_out_as_in_the_released_prompts_at_every_rate(shared: Path) -> None:
+def test_printed_problems_come_out_as_in_the_released_prompts_at_every_rate(shared):
     stimuli = shared / "data" / "scrambled_bench" / "stimuli" / "fewshot_prefixes.json"
     released = json.loads(stimuli.read_text("utf-8"))
     made = examples(make(published=True))
@@ -64,7 +61,7 @@ def test_printed_problems_come_out_as_in_the_released_prompts_at_every_rate(shar
 
 
 @pytest.mark.shared
-def test_printed_sentences_come_out_as_in_the_released_prompt(shared: Path) -> None:
+def test_printed_sentences_come_out_as_in_the_released_prompt(shared):
     stimuli = shared / "data" / "scrambled_bench" / "stimuli" / "fewshot_prefixes.json"
     released = json.loads(stimuli.read_text("utf-8"))["rec_few_shot_prefix_used_in_every_condition"]
     sentence = Record("s", "mine", None, None, {"sentence": "Nobody answered the captain."}, None, None)
@@ -82,7 +79,7 @@ def test_printed_sentences_come_out_as_in_the_released_prompt(shared: Path) -> N
     assert written == released
 
 
-def test_examples_and_items_are_crossed_under_one_set() -> None:
+def test_examples_and_items_are_crossed_under_one_set():
     made = make()
     conditions = {tuple(item.condition.values()) for item in made.items if item.role == "test"}
     assert conditions == {(rate, text) for rate in RATES for text in ("RS-0", "RS-100")}
@@ -93,22 +90,22 @@ def test_examples_and_items_are_crossed_under_one_set() -> None:
             assert [one.item_id for one in fitting] == [f"example-{n}" for n in (1, 2, 3, 4)]
 
 
-def test_the_rate_of_the_examples_leaves_the_items_as_they_are() -> None:
-    shown: dict[tuple[str, str], set[str]] = {}
+def test_the_rate_of_the_examples_leaves_the_items_as_they_are():
+    shown = {}
     for item in make().items:
         if item.role == "test":
             shown.setdefault((item.item_id, item.condition["question"]), set()).add(item.shown["question"])
     assert all(len(texts) == 1 for texts in shown.values())
 
 
-def test_examples_show_solution_and_options_intact_at_every_rate() -> None:
+def test_examples_show_solution_and_options_intact_at_every_rate():
     for item in examples(make()):
         first = next(one for one in printed_examples("problem") if one.record_id == item.item_id)
         assert (item.choices, item.answer) == (first.choices, first.answer)
         assert item.key["rationale"] == first.rationale
 
 
-def test_an_item_that_an_example_shows_is_not_tested() -> None:
+def test_an_item_that_an_example_shows_is_not_tested():
     leak = problem("leak", "  how many KEYSTROKES are needed to type the numbers from 1 to 500? ")
     with pytest.raises(UserError, match="record 'leak' of aqua: an example has the same question"):
         make(records=(*TESTS, leak))
@@ -124,6 +121,6 @@ def test_an_item_that_an_example_shows_is_not_tested() -> None:
         (CROSSED | {"demonstrations": {"a": "withhold"}}, "the text of an example cannot be withheld"),
     ],
 )
-def test_wrong_rates_of_examples_are_told(options: dict[str, Any], said: str) -> None:
+def test_wrong_rates_of_examples_are_told(options, said):
     with pytest.raises(UserError, match=said):
         make(options=options)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -12,7 +10,7 @@ from stimuli.corpora import load_corpus
 from stimuli.corpora.realtimeqa import plain_text
 from stimuli.errors import UserError
 from stimuli.item import Item
-from stimuli.recipes.conditions import ItemDesign, TaskItems
+from stimuli.recipes.conditions import ItemDesign
 from stimuli.recipes.tasks import published_list, task_items
 
 pytestmark = pytest.mark.shared
@@ -28,7 +26,7 @@ SEVEN = {
 SIX = {name: given for name, given in SEVEN.items() if name != "sub"}
 
 
-def published(shared: Path, corpus: str, task: str, levels: dict[str, str], **changed: Any) -> TaskItems:
+def published(shared, corpus, task, levels, **changed):
     listed = published_list(corpus, shared / "data" / corpus, task=task, split=changed.pop("split", None))
     return task_items(
         task,
@@ -39,18 +37,18 @@ def published(shared: Path, corpus: str, task: str, levels: dict[str, str], **ch
     )
 
 
-def families(made: TaskItems) -> list[dict[str, Item]]:
-    by_id: dict[str, dict[str, Item]] = {}
+def families(made):
+    by_id = {}
     for item in made.items:
         by_id.setdefault(item.item_id, {})[item.condition["text"]] = item
     return list(by_id.values())
 
 
-def lines(file: Path) -> list[dict[str, Any]]:
+def lines(file):
     return [json.loads(line) for line in file.read_text("utf-8").splitlines()]
 
 
-def test_the_346_questions_have_the_published_evidence_in_all_seven_conditions(shared: Path) -> None:
+def test_the_346_questions_have_the_published_evidence_in_all_seven_conditions(shared):
     released = lines(shared / "data" / "scrambled_bench" / "stimuli" / "qa_realtimeqa.jsonl")
     made = families(published(shared, "realtimeqa", "question", SEVEN))
     assert len(made) == len(released) == 346
@@ -61,7 +59,7 @@ def test_the_346_questions_have_the_published_evidence_in_all_seven_conditions(s
         assert family["sub"].shown["question"] == plain_text(one["question"])
 
 
-def test_the_408_sentences_to_recover_are_the_published_ones(shared: Path) -> None:
+def test_the_408_sentences_to_recover_are_the_published_ones(shared):
     released = lines(shared / "data" / "scrambled_bench" / "stimuli" / "rec_realtimeqa.jsonl")
     made = families(published(shared, "realtimeqa", "recover", SIX))
     assert len(made) == len(released) == 408
@@ -70,7 +68,7 @@ def test_the_408_sentences_to_recover_are_the_published_ones(shared: Path) -> No
         assert family["kf"].answer == one["original"]
 
 
-def test_a_pass_over_the_questions_alone_gives_other_strings(shared: Path) -> None:
+def test_a_pass_over_the_questions_alone_gives_other_strings(shared):
     listed = published_list("realtimeqa", shared / "data" / "realtimeqa", task="question")
     some = ItemDesign(factor="text", levels={"rs50": "RS-50"}, seed=1, published=True)
     alone = task_items("question", listed.records, some)
@@ -81,7 +79,7 @@ def test_a_pass_over_the_questions_alone_gives_other_strings(shared: Path) -> No
         task_items("question", listed.records, some, pass_over=listed.records[:9])
 
 
-def test_the_dialogue_that_the_paper_prints_comes_out_of_the_pass_over_dream(shared: Path) -> None:
+def test_the_dialogue_that_the_paper_prints_comes_out_of_the_pass_over_dream(shared):
     assert len(published_list("dream", shared / "data" / "dream", task="question").records) == 512 + 513
     made = published(shared, "dream", "question", {"rs100": "RS-100"}, split="dev")
     assert len(made.items) == 513
@@ -92,7 +90,7 @@ def test_the_dialogue_that_the_paper_prints_comes_out_of_the_pass_over_dream(sha
     assert printed.covariates["is_logic"] is not None and printed.provenance["seed"] == 10
 
 
-def test_the_problems_that_the_paper_prints_come_out_of_the_pass_over_aqua(shared: Path) -> None:
+def test_the_problems_that_the_paper_prints_come_out_of_the_pass_over_aqua(shared):
     made = published(shared, "aqua", "problem", {"rs100": "RS-100"})
     shown = {item.shown["question"] for item in made.items}
     assert any(
@@ -114,7 +112,7 @@ def test_the_problems_that_the_paper_prints_come_out_of_the_pass_over_aqua(share
         ("aqua", "recover", "task recover was not published with aqua\n  Use problem"),
     ],
 )
-def test_what_was_not_published_is_refused(shared: Path, corpus: str, task: str, said: str) -> None:
+def test_what_was_not_published_is_refused(shared, corpus, task, said):
     with pytest.raises(UserError) as error:
         published_list(corpus, shared / "data" / corpus, task=task)
     assert said in str(error.value)
@@ -132,9 +130,7 @@ def test_what_was_not_published_is_refused(shared: Path, corpus: str, task: str,
         ("gsm8k", "test", "problem", 60, 0),
     ],
 )
-def test_every_labelled_record_of_a_corpus_suits_its_task(
-    shared: Path, corpus: str, split: str | None, task: str, items: int, skipped: int
-) -> None:
+def test_every_labelled_record_of_a_corpus_suits_its_task(shared, corpus, split, task, items, skipped):
     records = load_corpus(corpus, shared / "data" / corpus, split=split).records
     made = task_items(task, records, ItemDesign(seed=1, number=items or None, on_bad="skip"))
     assert len(made.items) == items

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
@@ -15,13 +14,13 @@ from stimuli.htest.released import RELEASED_TASKS, load_released
 from stimuli.htest.rules import rule
 
 
-def study_texts(task: str, items: int = 60) -> list[str]:
+def study_texts(task, items=60):
     made = generate(task, exemplars=20, items=items, seed=21)
     return [one.text for one in (*made.exemplars, *made.test)]
 
 
 @pytest.mark.parametrize("task", RELEASED_TASKS)
-def test_no_training_text_is_one_of_the_study_or_its_near_copy(task: str) -> None:
+def test_no_training_text_is_one_of_the_study_or_its_near_copy(task):
     held_out = study_texts(task)
     number = 60 if task == "palindrome" else 200
     made = htest_training_set(task, seed=21, held_out=held_out, number=number)
@@ -41,7 +40,7 @@ def test_no_training_text_is_one_of_the_study_or_its_near_copy(task: str) -> Non
 
 
 @pytest.mark.parametrize("task", ["rhyme", "spelled_math"])
-def test_near_copies_that_the_seed_would_make_are_left_out_and_counted(task: str) -> None:
+def test_near_copies_that_the_seed_would_make_are_left_out_and_counted(task):
     bare = htest_training_set(task, seed=3, held_out=[], number=120)
     some = [str(one.provenance["text"]) for one in bare.exchanges[:20]]
     turned = [", ".join(reversed(text.split(", "))).upper() for text in some]
@@ -69,11 +68,11 @@ def test_near_copies_that_the_seed_would_make_are_left_out_and_counted(task: str
         ("palindrome", "level", "lever", False),
     ],
 )
-def test_near_copies_are_told_by_their_words(task: str, one: str, other: str, are_copies: bool) -> None:
+def test_near_copies_are_told_by_their_words(task, one, other, are_copies):
     assert bool(word_keys(one, task) & word_keys(other, task)) is are_copies
 
 
-def test_the_order_is_drawn_and_no_label_tells_the_next() -> None:
+def test_the_order_is_drawn_and_no_label_tells_the_next():
     replies = [
         one.reply for one in htest_training_set("start_vowel", seed=9, held_out=[], number=400).exchanges
     ]
@@ -82,9 +81,9 @@ def test_the_order_is_drawn_and_no_label_tells_the_next() -> None:
 
 
 @pytest.mark.parametrize("number", [0, 7, True, "12"])
-def test_an_odd_number_of_texts_is_refused(number: object) -> None:
+def test_an_odd_number_of_texts_is_refused(number):
     with pytest.raises(UserError, match="even whole number"):
-        htest_training_set("uppercase", seed=1, held_out=[], number=number)  # type: ignore[arg-type]
+        htest_training_set("uppercase", seed=1, held_out=[], number=number)
 
 
 SIZES = {
@@ -94,7 +93,7 @@ SIZES = {
 
 
 @pytest.mark.parametrize("task", RELEASED_TASKS)
-def test_released_files_are_taken_as_published_or_without_their_faults(shared: Path, task: str) -> None:
+def test_released_files_are_taken_as_published_or_without_their_faults(shared, task):
     folder = shared / "data" / "htest"
     released = load_released(folder, [task])[task]
     held_out = [one.text for one in (*released.exemplars, *released.test)]
@@ -111,7 +110,7 @@ def test_released_files_are_taken_as_published_or_without_their_faults(shared: P
 
 
 @pytest.mark.shared
-def test_lines_that_another_task_asks_are_left_out_too(shared: Path) -> None:
+def test_lines_that_another_task_asks_are_left_out_too(shared):
     """A model trained on one task is tested on all: a line of `uppercase` is a test item of `end_ly`."""
     folder = shared / "data" / "htest"
     every = load_released(folder, list(RELEASED_TASKS))
@@ -130,7 +129,7 @@ def test_lines_that_another_task_asks_are_left_out_too(shared: Path) -> None:
     assert not any(word_keys(one.prompt) & keys for one in after.exchanges)
 
 
-def test_made_lines_are_no_texts_of_other_tasks_either() -> None:
+def test_made_lines_are_no_texts_of_other_tasks_either():
     free = htest_training_set("uppercase", seed=3, held_out=[], number=60)
     asked = [one.prompt for one in free.exchanges[:10]]
     made = htest_training_set("uppercase", seed=3, held_out=[], of_other_tasks=asked, number=60)

@@ -8,8 +8,6 @@ import random
 import subprocess
 import sys
 import tracemalloc
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -40,7 +38,7 @@ WORDS = [
 ]
 
 
-def articles(number: int, seed: int = 1) -> list[str]:
+def articles(number, seed=1):
     draw = random.Random(seed)
     return [
         " ".join(draw.choice(WORDS) for _ in range(draw.randrange(3, 60))).capitalize() + f" ({place})."
@@ -49,18 +47,16 @@ def articles(number: int, seed: int = 1) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def trained() -> dict[str, ScrambledTexts]:
+def trained():
     return {rule: ScrambledTexts(articles(6000), rule, seed=11) for rule in PUBLISHED_RULES}
 
 
 @pytest.fixture(scope="module")
-def passages(trained: dict[str, ScrambledTexts]) -> dict[str, list[str]]:
+def passages(trained):
     return {rule: [one.text for one in texts] for rule, texts in trained.items()}
 
 
-def test_three_fifths_of_the_samples_and_three_tenths_of_their_long_words_change(
-    trained: dict[str, ScrambledTexts], passages: dict[str, list[str]]
-) -> None:
+def test_three_fifths_of_the_samples_and_three_tenths_of_their_long_words_change(trained, passages):
     intact = articles(6000)
     for rule in ("FT-RS", "FT-KF&Adj"):
         counts = trained[rule].counts
@@ -78,9 +74,7 @@ def test_three_fifths_of_the_samples_and_three_tenths_of_their_long_words_change
     assert passages["FT-Ori"] == [nfc(text) for text in intact]
 
 
-def test_the_same_samples_and_words_change_under_every_rule(
-    trained: dict[str, ScrambledTexts], passages: dict[str, list[str]]
-) -> None:
+def test_the_same_samples_and_words_change_under_every_rule(trained, passages):
     intact = articles(6000)
     touched = {
         rule: [
@@ -97,7 +91,7 @@ def test_the_same_samples_and_words_change_under_every_rule(
     assert trained["FT-RS"].counts == trained["FT-KF&Adj"].counts == trained["FT-Ori"].counts
 
 
-def test_each_rule_does_to_a_word_what_it_says(passages: dict[str, list[str]]) -> None:
+def test_each_rule_does_to_a_word_what_it_says(passages):
     for one, shuffled, swapped in zip(articles(6000), passages["FT-RS"], passages["FT-KF&Adj"], strict=True):
         for old, new in zip(find_words(one), find_words(shuffled), strict=True):
             assert sorted(old.text.lower()) == sorted(new.text.lower())
@@ -109,7 +103,7 @@ def test_each_rule_does_to_a_word_what_it_says(passages: dict[str, list[str]]) -
                 assert a[places[0]] == b[places[1]] and a[places[1]] == b[places[0]]
 
 
-def test_a_changed_word_has_the_form_that_the_scramble_gives_it_alone(passages: dict[str, list[str]]) -> None:
+def test_a_changed_word_has_the_form_that_the_scramble_gives_it_alone(passages):
     compared = 0
     for one, shuffled in list(zip(articles(6000), passages["FT-RS"], strict=True))[:200]:
         changed = [
@@ -128,7 +122,7 @@ def test_a_changed_word_has_the_form_that_the_scramble_gives_it_alone(passages: 
     st.integers(0, 9),
 )
 @settings(max_examples=150, deadline=None)
-def test_marks_spaces_capitals_and_lengths_stay(texts: list[str], seed: int) -> None:
+def test_marks_spaces_capitals_and_lengths_stay(texts, seed):
     for rule in PUBLISHED_RULES:
         made = [one.text for one in ScrambledTexts(texts, rule, seed=seed, samples=1, words=1)]
         for before, after in zip(map(nfc, texts), made, strict=True):
@@ -138,7 +132,7 @@ def test_marks_spaces_capitals_and_lengths_stay(texts: list[str], seed: int) -> 
                 assert old.isupper() == new.isupper() or "ß" in before
 
 
-def test_what_cannot_change_is_counted_with_its_reason() -> None:
+def test_what_cannot_change_is_counted_with_its_reason():
     texts = ScrambledTexts(["eee ooo bbb planet."], "FT-RS", seed=1, samples=1, words=1)
     (passage,) = texts
     assert passage.text.startswith("eee ooo bbb ") and passage.text != "eee ooo bbb planet."
@@ -147,7 +141,7 @@ def test_what_cannot_change_is_counted_with_its_reason() -> None:
     assert texts.counts.to_json()["share_of_words_changed"] == 0.25
 
 
-def test_a_passage_hangs_on_its_text_and_not_on_its_neighbours() -> None:
+def test_a_passage_hangs_on_its_text_and_not_on_its_neighbours():
     texts = articles(200)
     together = {one.text for one in ScrambledTexts(texts, "FT-RS", seed=4)}
     backwards = {one.text for one in ScrambledTexts(texts[::-1], "FT-RS", seed=4)}
@@ -157,7 +151,7 @@ def test_a_passage_hangs_on_its_text_and_not_on_its_neighbours() -> None:
 
 
 @pytest.mark.parametrize("salt", ["0", "77"])
-def test_training_texts_do_not_hang_on_the_hash_salt(salt: str) -> None:
+def test_training_texts_do_not_hang_on_the_hash_salt(salt):
     code = (
         "import hashlib, json\n"
         "from experiment.tuning.training_sets import ScrambledTexts, htest_training_set\n"
@@ -179,7 +173,7 @@ def test_training_texts_do_not_hang_on_the_hash_salt(salt: str) -> None:
     assert len(found) == 1
 
 
-def test_a_sample_that_holds_a_text_of_the_study_is_left_out() -> None:
+def test_a_sample_that_holds_a_text_of_the_study_is_left_out():
     item = "Officials said on Monday that the bridge across the northern strait will stay closed until the end of May."
     held = HeldOut([item, "Two cats sleep."])
     samples = [
@@ -202,9 +196,9 @@ def test_a_sample_that_holds_a_text_of_the_study_is_left_out() -> None:
         ({"rule": "a", "rules": {"a": "words:shuffle"}}, "moves words"),
     ],
 )
-def test_a_wrong_setting_is_named(wrong: dict[str, object], says: str) -> None:
+def test_a_wrong_setting_is_named(wrong, says):
     with pytest.raises(UserError, match=says):
-        ScrambledTexts(["a text"], seed=1, **wrong)  # type: ignore[arg-type]
+        ScrambledTexts(["a text"], seed=1, **wrong)
 
 
 ROWS = [
@@ -214,7 +208,7 @@ ROWS = [
 ]
 
 
-def _write(folder: Path, form: str) -> Path:
+def _write(folder, form):
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -235,14 +229,14 @@ def _write(folder: Path, form: str) -> Path:
 
 
 @pytest.mark.parametrize("form", ["jsonl", "json", "parquet", "arrow"])
-def test_rows_of_wikipedia_are_read_in_every_form(tmp_path: Path, form: str) -> None:
+def test_rows_of_wikipedia_are_read_in_every_form(tmp_path, form):
     file = _write(tmp_path, form)
     wanted = [("12", "April is a month.\n\nIt has 30 days."), ("14", "Äpfel")]
     for given_path in (file, tmp_path):
         assert [(one.source_id, one.text) for one in TextFiles((given_path,))] == wanted
 
 
-def test_output_of_wikiextractor_is_read(tmp_path: Path) -> None:
+def test_output_of_wikiextractor_is_read(tmp_path):
     (tmp_path / "AA").mkdir()
     (tmp_path / "AA" / "wiki_00").write_text(
         '<doc id="1" url="u" title="April">\nApril\n\nApril is a month.\n\n</doc>\n<doc id="2" url="u" title="May">\nMay\n</doc>\n'
@@ -266,15 +260,15 @@ def test_output_of_wikiextractor_is_read(tmp_path: Path) -> None:
         ("wiki_00", b'<doc id="7">\ncut', "'7' has no </doc>"),
     ],
 )
-def test_a_broken_file_is_named(tmp_path: Path, name: str, content: bytes, says: str) -> None:
+def test_a_broken_file_is_named(tmp_path, name, content, says):
     file = tmp_path / name
     file.write_bytes(content)
     with pytest.raises(UserError, match=says):
         list(TextFiles((file,)))
 
 
-def test_memory_does_not_grow_with_the_texts(tmp_path: Path) -> None:
-    def many(number: int) -> Iterator[SourceText]:
+def test_memory_does_not_grow_with_the_texts(tmp_path):
+    def many(number):
         for place in range(number):
             yield SourceText(
                 str(place),
