@@ -99,7 +99,6 @@ def folds_of(groups: Sequence[int], names: Sequence[str], folds: int, seed: int)
 
 def _joined(number: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
     """Return the number of each thing's group when the things of each pair belong together."""
-    import numpy as np
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
 
@@ -119,18 +118,11 @@ def _equal_pairs(keys: Iterable[Iterable[Hashable]]) -> list[tuple[int, int]]:
 
 
 def _similar_pairs(bags: Sequence[frozenset[str]]) -> list[tuple[int, int]]:
-    import numpy as np
-    from scipy.sparse import csr_array
-
-    place = {word: number for number, word in enumerate(sorted(frozenset().union(*bags)))}
-    if not place:
+    if not any(bags):
         return []
-    rows = [row for row, own in enumerate(bags) for _ in own]
-    columns = [place[word] for own in bags for word in sorted(own)]
-    ones = np.ones(len(rows), dtype=np.int64)
-    presence = csr_array((ones, (rows, columns)), shape=(len(bags), len(place)))
+    presence = _presence(bags)
     shared = (presence @ presence.T).tocoo()
-    sizes = np.array([len(own) for own in bags])
+    sizes = np.array([len(words) for words in bags])
     one, other = shared.coords
     union = sizes[one] + sizes[other] - shared.data
     near = (one < other) & (shared.data >= SIMILAR * union)
@@ -304,29 +296,29 @@ def shortcut_test(
     declared = {name: tuple(sorted((about or {}).get(name, ()))) for name in tasks}
     intervals = max(len(tasks), together or 0) * len(CLASSIFIERS)
     # Sums over several threads differ in their last digits from run to run.
+    setting = _Setting(language, seed, tokenizer, intervals, every_line)
     with threadpool_limits(1):
-        tested = tuple(
-            _test(name, items, declared[name], language, seed, tokenizer, intervals, every_line)
-            for name, items in tasks.items()
-        )
+        tested = tuple(_test(name, items, declared[name], setting) for name, items in tasks.items())
     return ShortcutTest(tested, intervals, unavailable_features(language, tokenizer))
 
 
-def _test(
-    task: str,
-    items: Sequence[Item],
-    about: tuple[str, ...],
-    language: str,
-    seed: int,
-    tokenizer: Tokenizer | None,
-    intervals: int,
-    every_line: bool,
-) -> Shortcut:
-    without = exempt(about)
+@dataclass(frozen=True)
+class _Setting:
+    """What holds for every task of a test."""
+
+    language: str
+    seed: int
+    tokenizer: Tokenizer | None
+    intervals: int  # how many intervals hold together
+    every_line: bool  # whether a session shows each line of an item
+
+
+def _test(task: str, items: Sequence[Item], about: tuple[str, ...], setting: _Setting) -> Shortcut:
+    without, seed = exempt(about), setting.seed
     items = sorted(items, key=lambda item: stable_seed(seed, "shortcut order", item.item_id))
     answers = tuple(sorted({str(item.answer) for item in items}))
     labels = np.array([answers.index(str(item.answer)) for item in items], dtype=np.int64)
-    shares = np.array(list(map(float, line_weights(items, every_line=every_line))))
+    shares = np.array(list(map(float, line_weights(items, every_line=setting.every_line))))
     counts = np.bincount(labels, minlength=len(answers))
     groups = groups_of(items)
     number = max(groups, default=-1) + 1
@@ -336,7 +328,7 @@ def _test(
             task, len(items), number, answers, chance, {}, None, None, "too few to tell", about, ()
         )
     texts = [shown_text(item) for item in items]
-    names, numbers = _numbers(texts, language, tokenizer, without)
+    names, numbers = _numbers(texts, setting, without)
     bags = [bag(text, without) for text in texts]
     folds = np.array(
         folds_of(
@@ -352,7 +344,7 @@ def _test(
         numbers, bags, labels, weights, np.array(groups), folds, stable_seed(seed, task)
     )
     accuracy = {
-        classifier: _interval(guess == labels, weights, groups, intervals)
+        classifier: _interval(guess == labels, weights, groups, setting.intervals)
         for classifier, guess in guesses.items()
     }
     upper, lower = max(one.high for one in accuracy.values()), max(one.low for one in accuracy.values())
@@ -379,11 +371,11 @@ def _verdict(items: int, upper: float, lower: float, chance: float) -> Verdict:
     return "too few to tell" if items < ENOUGH_ITEMS else "not settled"
 
 
-def _numbers(
-    texts: Sequence[str], language: str, tokenizer: Tokenizer | None, without: Exempt
-) -> tuple[list[str], Numbers]:
+def _numbers(texts: Sequence[str], setting: _Setting, without: Exempt) -> tuple[list[str], Numbers]:
     measured = [
-        text_features(text, language=language, tokenizer=tokenizer, leave_out=without.features)
+        text_features(
+            text, language=setting.language, tokenizer=setting.tokenizer, leave_out=without.features
+        )
         for text in texts
     ]
     names = [name for name in FEATURES if all(name in features for features in measured)]

@@ -165,36 +165,17 @@ class RecordLocation:
             raise self.fault(f"{key!r} is a list of texts, not {values!r}")
         return tuple(values)
 
-    def record(
-        self,
-        record_id: str,
-        texts: Mapping[str, str],
-        *,
-        answer: str | None,
-        choices: tuple[str, ...] | None = None,
-        answers: tuple[str, ...] = (),
-        rationale: str | None = None,
-        tests: tuple[str, ...] = (),
-        setup: str | None = None,
-        extra: Mapping[str, float | str | None] = NOTHING,
-        split: str | None = None,
-    ) -> Record:
-        """Make a record of this place: corpus, split, licence, file and line come from it."""
+    def record(self, record_id: str, texts: Mapping[str, str], *, answer: str | None, **known: Any) -> Record:
+        """Make a record of this place: corpus, split, licence, file and line come from it, unless a split is given."""
         return Record(
             record_id=record_id,
             corpus=self.corpus.name,
-            split=split or self.split,
             licence=self.corpus.licence,
             texts=texts,
-            choices=choices,
             answer=answer,
-            answers=answers,
-            rationale=rationale,
-            tests=tests,
-            setup=setup,
-            extra=extra,
             file=self.file.name,
             line=self.line,
+            **{"choices": None, **known, "split": known.get("split") or self.split},
         )
 
 

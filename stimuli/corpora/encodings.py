@@ -11,6 +11,7 @@ import io
 import re
 import zipfile
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -198,11 +199,36 @@ def _utf_16_without_mark(raw: bytes) -> DecodedFile | None:
 
 
 def _guess(raw: bytes, language: str | None, path: Path) -> DecodedFile:
-    latin = _code_page(language) in _data()["latin"] or _looks_latin(raw)
-    found = _guess_latin(raw, language) if latin else _guess_other(raw, language, path)
-    if found is None:
-        raise UserError(f"{path} is in no encoding that wrods can tell", mend="Save it as UTF-8.")
-    return found
+    """Take the first code page that decodes the file; by language, by how usual it is, or by the texts that come out."""
+    own, latin_pages = _code_page(language), _data()["latin"]
+    is_latin = own in latin_pages or _looks_latin(raw)
+    ranked = _ranked(raw, "latin" if is_latin else "other")
+    by_language = [(own, f"guessed from the language {language}")] if own else []
+    by_texts = [
+        (name, f"guessed, coherence {coherence:.2f}")
+        for name, _, coherence in (ranked if is_latin else ranked[:1])
+        if coherence >= LEAST_COHERENCE
+    ]
+    candidates = [*by_texts, *by_language]
+    if (
+        is_latin
+    ):  # Windows-1252, unless the language has another page or another page explains the texts better
+        western = min((chaos for name, chaos, _ in ranked if name == "cp1252"), default=None)
+        fits = not ranked or (western is not None and western <= ranked[0][1])
+        candidates = [
+            *(by_language if own in latin_pages and own != "cp1252" else ()),
+            *([("cp1252", "guessed, it fits and is the most common")] if fits else ()),
+            *by_texts,
+            ("cp1252", "guessed, nothing fits better"),
+        ]
+    for name, known_by in candidates:
+        with suppress(UnicodeDecodeError):
+            return DecodedFile(raw.decode(name), name, known_by)
+    perhaps = f" (perhaps {encoding_name(ranked[0][0])})" if ranked else ""
+    raise UserError(
+        f"{path} is not UTF-8, and its encoding is uncertain{perhaps}",
+        mend="Save it as UTF-8, or state its encoding.",
+    )
 
 
 def _looks_latin(raw: bytes) -> bool:
@@ -210,41 +236,6 @@ def _looks_latin(raw: bytes) -> bool:
     words = [word for word in _WORD.findall(raw[:_LOOKED_AT].decode("latin-1")) if not word.isascii()]
     beyond = sum(not letter.isascii() for word in words for letter in word)
     return beyond * 2 <= sum(map(len, words))
-
-
-def _guess_latin(raw: bytes, language: str | None) -> DecodedFile | None:
-    """Take the language's code page, else Windows-1252 unless another explains the texts better."""
-    own = _code_page(language)
-    if own not in (None, "cp1252") and own in _data()["latin"] and (text := _decode(raw, own)) is not None:
-        return DecodedFile(text, own, f"guessed from the language {language}")
-    ranked = _ranked(raw, "latin")
-    western = _decode(raw, "cp1252")
-    if western is not None:
-        fits = min((chaos for name, chaos, _ in ranked if name == "cp1252"), default=None)
-        if not ranked or (fits is not None and fits <= ranked[0][1]):
-            return DecodedFile(western, "cp1252", "guessed, it fits and is the most common")
-    for name, _, coherence in ranked:
-        text = _decode(raw, name)
-        if text is not None and coherence >= LEAST_COHERENCE:
-            return DecodedFile(text, name, f"guessed, coherence {coherence:.2f}")
-    return None if western is None else DecodedFile(western, "cp1252", "guessed, nothing fits better")
-
-
-def _guess_other(raw: bytes, language: str | None, path: Path) -> DecodedFile:
-    """Take the best guess where a language is recognised in it, else the language's code page, else ask."""
-    ranked = _ranked(raw, "other")
-    for name, _, coherence in ranked[:1]:
-        text = _decode(raw, name)
-        if text is not None and coherence >= LEAST_COHERENCE:
-            return DecodedFile(text, name, f"guessed, coherence {coherence:.2f}")
-    own = _code_page(language)
-    if own and (text := _decode(raw, own)) is not None:
-        return DecodedFile(text, own, f"guessed from the language {language}")
-    guess = f" (perhaps {encoding_name(ranked[0][0])})" if ranked else ""
-    raise UserError(
-        f"{path} is not UTF-8, and its encoding is uncertain{guess}",
-        mend="Save it as UTF-8, or state its encoding.",
-    )
 
 
 def _ranked(raw: bytes, script: str) -> list[tuple[str, float, float]]:
@@ -257,13 +248,6 @@ def _ranked(raw: bytes, script: str) -> list[tuple[str, float, float]]:
         for match in matches
         for name in dict.fromkeys([match.encoding, *match.could_be_from_charset])
     ]
-
-
-def _decode(raw: bytes, encoding: str) -> str | None:
-    try:
-        return raw.decode(encoding)
-    except UnicodeDecodeError:
-        return None
 
 
 def _code_page(language: str | None) -> str | None:

@@ -196,18 +196,17 @@ def withheld_shown(shown: DisplayedField, levels: FactorLevels) -> DisplayedFiel
 def show_in_conditions(
     text: str,
     operations: Mapping[str, Operation],
+    design: ItemDesign,
     *,
     field: str,
     item_id: str,
-    seed: int,
-    settings: ScrambleSettings,
     words: Collection[int] | None = None,
 ) -> list[DisplayedField]:
     """Scramble a text once per level and describe each result as an item does."""
     results = scramble_conditions(
-        text, operations, seed=seed, item_id=item_id, words=words, settings=settings
+        text, operations, seed=design.seed, item_id=item_id, words=words, settings=design.settings
     )
-    return describe(text, results, operations, field=field, language=settings.language)
+    return describe(text, results, operations, field=field, language=design.settings.language)
 
 
 def describe(

@@ -23,7 +23,14 @@ from stimuli.htest.geometry.shapes import symbol_name
 from stimuli.htest.released import LABELS, RELEASED_TASKS, ReleasedItem, load_released_task
 from stimuli.htest.rules import rule
 from stimuli.item import Item, Provenance, Role
-from stimuli.recipes.conditions import WITHHELD, WITHHOLD, DisplayedField, draw_some, show_in_conditions
+from stimuli.recipes.conditions import (
+    WITHHELD,
+    WITHHOLD,
+    DisplayedField,
+    ItemDesign,
+    draw_some,
+    show_in_conditions,
+)
 from stimuli.scramble.conditions import ScrambleSettings
 from stimuli.scramble.types import Operation, parse_operation
 from stimuli.words import find_words, nfc
@@ -208,7 +215,7 @@ def text_in_arms(
     items: Sequence[Item], factor: str, levels: Levels, *, field: str, seed: int, language: str
 ) -> list[Item]:
     """Show the text of test items as it is, with other letters, or not at all; other items stay as they are."""
-    settings = ScrambleSettings(language=language)
+    design = ItemDesign(seed=seed, settings=ScrambleSettings(language=language))
     operations = {
         level: parse_operation(SUBSTITUTED) for level, does in levels.items() if does == SUBSTITUTED
     }
@@ -218,7 +225,7 @@ def text_in_arms(
         if item.role != "test":
             made.append(item)
             continue
-        shown = {one.level: one for one in _substituted(item, operations, field, seed, settings)}
+        shown = {one.level: one for one in _substituted(item, operations, field, design)}
         for line in _lines(item, factor, levels, field):
             level = line.condition[factor]
             if level not in shown:
@@ -240,13 +247,11 @@ def text_in_arms(
 
 
 def _substituted(
-    item: Item, operations: Mapping[str, Operation], field: str, seed: int, settings: ScrambleSettings
+    item: Item, operations: Mapping[str, Operation], field: str, design: ItemDesign
 ) -> list[DisplayedField]:
     if not operations:
         return []
-    return show_in_conditions(
-        item.shown[field], operations, field=field, item_id=item.item_id, seed=seed, settings=settings
-    )
+    return show_in_conditions(item.shown[field], operations, design, field=field, item_id=item.item_id)
 
 
 def question_in_arms(

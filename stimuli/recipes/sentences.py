@@ -627,9 +627,7 @@ def word_items(
 
 
 def _in_conditions(word: str, foil: str, design: ItemDesign) -> list[DisplayedField]:
-    shown = show_in_conditions(
-        word, design.operations, field="word", item_id=word, seed=design.seed, settings=design.settings
-    )
+    shown = show_in_conditions(word, design.operations, design, field="word", item_id=word)
     require_change(shown, design.operations, word)
     for field in shown:
         if field.text == foil:

@@ -62,12 +62,7 @@ def recovery_items(texts: Sequence[SourceText], design: ItemDesign, *, field: st
         def show(place: int) -> list[DisplayedField]:
             text = texts[place]
             return show_in_conditions(
-                text.text,
-                design.operations,
-                field=field,
-                item_id=text.source_id,
-                seed=design.seed,
-                settings=design.settings,
+                text.text, design.operations, design, field=field, item_id=text.source_id
             )
 
     drawn = draw_some(
@@ -320,10 +315,9 @@ def corrected_shown(
         field: show_in_conditions(
             text,
             operations,
+            design,
             field=field,
             item_id=item_id,
-            seed=design.seed,
-            settings=design.settings,
             words=movable if field == asked.field else None,
         )
         for field, (text, item_id) in texts.items()

@@ -19,7 +19,8 @@ from stimuli.errors import UserError, unknown_name
 from stimuli.lexicon import require_lexicon, tells_words
 from stimuli.scramble.alphabets import lower, upper
 from stimuli.scramble.changes import Change, SpanForm, described
-from stimuli.scramble.letter_forms import TOO_SHORT, LetterForms, Outcome
+from stimuli.scramble.edits import Unmoved
+from stimuli.scramble.letter_forms import TOO_SHORT, LetterForms, Outcome, Writing
 from stimuli.scramble.orders import ScrambleRule
 from stimuli.scramble.sentences import (
     TextSpan,
@@ -136,15 +137,20 @@ def _letter_forms(
     kind: ScrambleType, options: Options, least: int, capitals: str, avoid_real_words: bool, language: str
 ) -> LetterForms:
     operation = Operation(kind, options=options)
-    return LetterForms(
-        kind.bound(language, dict(options)),
-        max(least, operation.min_letters),
+    rule = kind.bound(language, dict(options))
+    writing = Writing(
         gap=operation.gap,
-        leaves_runs=dict(options).get(UNSPACED.name, UNSPACED.default) == UNSPACED.default,
-        reorders=kind.operation == "reorder",
+        as_it_is=isinstance(rule, Unmoved),
         capitals_stay=capitals == "stay_in_place",
         avoid_real_words=avoid_real_words,
         language=language,
+    )
+    return LetterForms(
+        rule,
+        max(least, operation.min_letters),
+        writing,
+        leaves_runs=dict(options).get(UNSPACED.name, UNSPACED.default) == UNSPACED.default,
+        reorders=kind.operation == "reorder",
     )
 
 

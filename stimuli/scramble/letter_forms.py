@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 from stimuli.lexicon import REAL_WORD_ZIPF, is_real_word
 from stimuli.scramble.alphabets import Alphabet, lower, with_case_of
 from stimuli.scramble.changes import KEPT_UP_TO, Change, Permutation, Spelt, Tail, known_tail, tail_of
-from stimuli.scramble.edits import SiteRule, Transposed, Unmoved, exchange
+from stimuli.scramble.edits import SiteRule, Transposed, exchange
 from stimuli.scramble.orders import Arrangement, ScrambleRule, Spelling
 from stimuli.words import (
     WITHOUT_SPACES,
@@ -120,7 +120,7 @@ class Writing:
         self._as_it_is = as_it_is
         self._capitals_stay = capitals_stay
         self._avoid = avoid_real_words
-        self._language = language
+        self.language = language
         self._turkic = is_turkic(language)
 
     def by_letter(self, case: str) -> bool:
@@ -129,7 +129,7 @@ class Writing:
 
     def barred(self) -> frozenset[str] | None:
         """Return the small ASCII words that no form may be; None where a list does not say it."""
-        return listed_words(self._language) if self._avoid else frozenset()
+        return listed_words(self.language) if self._avoid else frozenset()
 
     def arranged(self, word: str, plan: WordPlan, arrangement: Arrangement) -> Spelt | None:
         """Return the form that an arrangement of letters makes; None where it makes none."""
@@ -211,7 +211,7 @@ class Writing:
             source = parts.movable[one] if isinstance(one, int) else None
             cluster = one if isinstance(one, str) else parts.clusters[parts.movable[one]]
             if self._capitals_stay or source is None:
-                shown[place] = with_case_of(cluster, parts.clusters[place], self._language)
+                shown[place] = with_case_of(cluster, parts.clusters[place], self.language)
             else:
                 shown[place] = cluster
             sources[place] = source
@@ -245,11 +245,11 @@ class Writing:
                 sources.append(None)
                 cluster = one
             if self._capitals_stay:
-                shown.append(with_case_of(cluster, models[place], self._language))
+                shown.append(with_case_of(cluster, models[place], self.language))
             elif isinstance(one, int):
                 shown.append(cluster)
             else:
-                shown.append(with_case_of(cluster, "A" if capitals else "a", self._language))
+                shown.append(with_case_of(cluster, "A" if capitals else "a", self.language))
         pass_on(len(parts.clusters))
         return shown, sources
 
@@ -258,7 +258,7 @@ class Writing:
         if not self._avoid or self._as_it_is or len(word) > KEPT_UP_TO:
             return False
         shown = form[0].replace(self.gap, "") if self.gap else form[0]
-        if is_real(shown, self._language):
+        if is_real(shown, self.language):
             return True
         parts = parts_of(word)
         if len(parts.movable) == len(parts.clusters):
@@ -270,7 +270,7 @@ class Writing:
             for cluster, source in zip(clusters_of(shown), form[1][0], strict=True)
             if source not in outside
         )
-        return moved != shown and is_real(moved, self._language)
+        return moved != shown and is_real(moved, self.language)
 
 
 TOO_SHORT = "too short"
@@ -333,13 +333,10 @@ class LetterForms:
         self,
         rule: ScrambleRule,
         least: int,
+        writing: Writing,
         *,
-        gap: str,
         leaves_runs: bool,
         reorders: bool,
-        capitals_stay: bool,
-        avoid_real_words: bool,
-        language: str,
     ) -> None:
         self.site_rule = rule if isinstance(rule, SiteRule) else None
         self.draws_sites_only = isinstance(rule, Transposed)
@@ -351,13 +348,7 @@ class LetterForms:
         self._least = max(least, rule.least)
         own_reason: str | None = getattr(rule, "none_fits", None)
         self._none_fits = own_reason or (NO_OTHER_FORM if reorders else NO_LETTERS_FIT)
-        self._writing = Writing(
-            gap=gap,
-            as_it_is=isinstance(rule, Unmoved),
-            capitals_stay=capitals_stay,
-            avoid_real_words=avoid_real_words,
-            language=language,
-        )
+        self._writing = writing
         self._at_once = [case for case in ("lower", "title", "upper") if not self._writing.by_letter(case)]
         self._leaves_runs = leaves_runs
         self._new_letters: Alphabet | None = getattr(rule, "new_letters", None)
@@ -365,9 +356,9 @@ class LetterForms:
         self._writes_only_ascii = self._new_letters is None or "".join(self._new_letters.letters).isascii()
         self._barred: frozenset[str] | None = None
         self._looked_up = False
-        self._language = language
+        self._language = writing.language
         # What says sooner than a plan what an ASCII word can become.
-        self._at_first_sight = None if is_turkic(language) or not self._writes_ascii else self._ready
+        self._at_first_sight = None if is_turkic(writing.language) or not self._writes_ascii else self._ready
         self._known: dict[str, _Remembered] = {}
         self._older: dict[str, _Remembered] = {}
         self._room = _REMEMBERED

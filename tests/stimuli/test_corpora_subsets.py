@@ -21,6 +21,8 @@ from stimuli.corpora import (
     texts_of,
 )
 from stimuli.errors import UserError
+from tests.write_corpora_page import PAGE as CORPORA_PAGE
+from tests.write_corpora_page import corpora_page
 
 
 def records(sizes):
@@ -147,3 +149,9 @@ def test_a_package_adds_a_corpus_in_ten_lines(installed, tmp_path):
     )
     assert [(bad.line, bad.reason) for bad in loaded.bad] == [(2, "'riddle' is missing")]
     assert texts_of(loaded.records)[0].text == "What has keys?"
+
+
+def test_the_page_of_corpora_is_up_to_date():
+    page = CORPORA_PAGE.read_text("utf-8")
+    assert page == corpora_page(page), "run: python -m tests.write_corpora_page"
+    assert all(f"| `{name}` |" in page for name in corpora())

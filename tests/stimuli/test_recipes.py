@@ -13,7 +13,7 @@ from stimuli.corpora.rows import SourceText
 from stimuli.errors import UserError
 from stimuli.item import build_meta, read_items, write_items
 from stimuli.recipes.conditions import ItemDesign, draw_some
-from stimuli.recipes.htest import htest_released_items, htest_rule_items
+from stimuli.recipes.htest import htest_released_items
 from stimuli.recipes.sentences import choose_foils, word_items
 from stimuli.recipes.task_items import recovery_items
 from stimuli.scramble.conditions import ScrambleSettings
@@ -92,16 +92,6 @@ def test_the_order_and_number_of_rows_change_no_item():
     assert alone == among
 
 
-def test_provenance_says_source_operation_and_seed():
-    assert [item.provenance["operation"] for item in make()[:4]] == [
-        "none",
-        "transpose:initial",
-        "transpose:internal",
-        "transpose:final",
-    ]
-    assert make()[0].provenance["seed"] == 4711 and make()[0].provenance["source"] == "sentences.csv"
-
-
 def test_a_practice_row_is_shown_in_the_condition_that_it_names():
     rows = [row | {"position": level} for row, level in zip(ROWS, ("final", "intact"), strict=True)]
     items = make(rows, level="position", role="practice")
@@ -158,18 +148,6 @@ def test_recovery_asks_for_the_intact_text():
     assert all(item.choices is None and item.shown["sentence"] != item.answer for item in items)
 
 
-def test_published_recovery_follows_the_list_and_says_what_moved():
-    levels = {"intact": "none", "RS": "RS", "KF": "KF"}
-    items = recovery_items(TEXTS, ItemDesign(factor="scramble", levels=levels, seed=1, published=True))
-    assert items[0].shown["sentence"] == items[0].answer == "Words are scrambled."
-    for item in items:
-        shown = item.shown["sentence"]
-        for change in item.changes:
-            assert shown[change["start"] :].startswith(change["shown"])
-            assert "".join(change["intact"][place] for place in change["permutation"]) == change["shown"]
-    assert {item.provenance["seed"] for item in items} == {10}
-
-
 @pytest.mark.shared
 def test_published_recovery_items_hold_the_published_stimuli(shared, tmp_path):
     path = shared / "data/scrambled_bench/stimuli/rec_realtimeqa.jsonl"
@@ -211,19 +189,6 @@ def test_released_htest_items_have_exemplars_first_and_both_labels(shared):
     assert [item.item_id for item in first[14:]] == sorted(item.item_id for item in first[14:])
     every = htest_released_items(shared / "data/htest", exemplars=50, seed=1)
     assert len(every) == 10 * 250 and len({item.item_id for item in every}) == 2500
-
-
-def test_rule_items_are_items_like_released_ones(tmp_path):
-    items = htest_rule_items(["uppercase", "repeated_word"], exemplars=4, items=10, seed=1)
-    assert Counter((item.set_name, item.role) for item in items) == {
-        ("uppercase", "exemplar"): 4,
-        ("uppercase", "test"): 10,
-        ("repeated_word", "exemplar"): 4,
-        ("repeated_word", "test"): 10,
-    }
-    assert all(set(item.shown) == {"text"} and item.answer in ("A", "B") for item in items)
-    write_items(tmp_path / "items.jsonl", items, build_meta(1))
-    assert len(read_items(tmp_path / "items.jsonl")) == 28
 
 
 def test_a_word_is_shown_scrambled_with_itself_and_its_foil_as_choices():

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stimuli.corpora import load_corpus
-from stimuli.corpora.realtimeqa import recovery_sentences
 from stimuli.corpora.rows import SourceText
 from stimuli.errors import UserError
 from stimuli.item import build_meta, read_items, write_items
-from stimuli.recipes.conditions import ItemDesign
+from stimuli.recipes.conditions import ItemDesign, describe_conditions
 from stimuli.recipes.task_items import recovery_items
+from stimuli.scramble.conditions import ScrambleSettings
 from stimuli.scramble.published import protocols, published_pass
+from tests.stimuli.designs import sentences
 
 SENTENCES = (
     "The gardener wouldn’t water well-known tomatoes, often. Is it so? Yes!",
@@ -117,18 +117,95 @@ def test_corrected_items_depend_neither_on_order_nor_on_number(order, number):
     assert all(item.to_json() == whole[item.item_id, item.condition["f"]] for item in some)
 
 
-@pytest.mark.shared
-def test_the_408_sentences_in_every_condition_are_items_with_a_record_of_what_moved(shared, tmp_path):
-    texts = recovery_sentences(load_corpus("realtimeqa", shared / "data/realtimeqa").records)
-    levels = {name: name for name in ("RS-20", "RS-50", "RS-100", "KF", "KFL", "Sub")}
-    items = recovery_items(texts, ItemDesign(factor="scramble", levels=levels, seed=1, published=True))
-    assert len(items) == 408 * 6
-    for item in items:
-        shown = item.shown["sentence"]
-        for change in item.changes:
-            assert shown[change["start"] :].startswith(change["shown"])
-            assert len(change["permutation"]) == len(change["intact"])
-            letters = sum(source is None for source in change["permutation"])
-            assert (letters > 0) == (item.condition["scramble"] == "Sub")
-    write_items(tmp_path / "items.jsonl", items[:60], build_meta(1))
-    assert len(read_items(tmp_path / "items.jsonl")) == 60
+SUMMARISED = [
+    {"item": "s1", "sentence": "The *gardener* watered *tomatoes*."},
+    {"item": "s2", "sentence": "A *customer* lost *it*."},
+]
+
+
+def summarised(**changed):
+    chosen = {
+        "factor": "position",
+        "levels": {"intact": "none", "initial": {"transpose": "initial"}, "KFL": "KFL"},
+        "seed": 1,
+        "answer": None,
+        "settings": ScrambleSettings(words="starred"),
+    }
+    return list(sentences(SUMMARISED, **(chosen | changed)).items)
+
+
+def test_each_condition_has_a_row_with_what_it_changed():
+    intact, initial, _ = describe_conditions(summarised())
+    assert [intact.condition, initial.condition] == [{"position": "intact"}, {"position": "initial"}]
+    assert (intact.items, intact.changed_words, intact.share_changed, intact.displaced) == (2, 0, 0, 0)
+    assert (initial.items, initial.changed_words) == (2, 1.5)
+    assert initial.changed_words_sd == pytest.approx(0.5**0.5)
+    assert initial.share_changed == pytest.approx(3 / 8)
+    assert (initial.displaced, initial.displacement, initial.mean_displacement) == (2, 1, 0.25)
+    assert (initial.operations, initial.moved_sentences) == (("transpose:initial",), 0)
+
+
+def test_words_left_intact_are_counted_by_reason():
+    intact, initial, keep = describe_conditions(summarised())
+    assert intact.left_intact == {}
+    assert initial.left_intact == keep.left_intact == {"too short": 1}
+
+
+def test_substituted_inserted_and_deleted_letters_are_summed():
+    texts = [SourceText(f"t{place}", "The gardener came.", "c") for place in range(3)]
+    levels = {name: name for name in ("SUB", "DEL-END", "INS-INT_2")}
+    rows = describe_conditions(
+        recovery_items(texts, ItemDesign(factor="scramble", levels=levels, seed=1, published=True))
+    )
+    assert [(row.substituted, row.inserted, row.deleted) for row in rows] == [
+        (45, 0, 0),
+        (6, 0, 0),
+        (0, 12, 0),
+    ]
+    assert [row.changed_words for row in rows] == [3, 2, 2]
+
+
+def test_displacement_is_the_mean_over_the_letters_that_left_their_place():
+    texts = [SourceText("t", "Some gardeners came.", "c")]
+    levels = {"swap": {"transpose": "internal"}, "REV": "REO-REV", "SUB": "SUB"}
+    swap, reverse, substituted = describe_conditions(
+        recovery_items(
+            texts, ItemDesign(factor="scramble", levels=levels, seed=1, settings=ScrambleSettings())
+        )
+    )
+    assert (swap.displaced, swap.displacement) == (2, 1)
+    assert reverse.displacement > 2 * swap.displacement
+    assert substituted.displacement == 0
+
+
+def test_words_that_change_places_are_as_far_apart_as_they_stood():
+    texts = [SourceText("t", "One two three.", "c")]
+    (row,) = describe_conditions(
+        recovery_items(
+            texts, ItemDesign(factor="order", levels={"turned": "WORD-REO-REV"}, seed=1, published=True)
+        )
+    )
+    assert (row.displaced, row.displacement) == (2, 2)
+
+
+def test_moved_words_count_as_changed_and_moved_sentences_apart():
+    texts = [SourceText("t", "One two three. Four five.", "c")]
+    levels = {"words": "WORD-REO-REV", "sentences": "SENT-REO-REV"}
+    words, whole = describe_conditions(
+        recovery_items(texts, ItemDesign(factor="order", levels=levels, seed=1, published=True))
+    )
+    assert (words.changed_words, words.share_changed, words.moved_sentences) == (4, 0.8, 0)
+    assert (whole.changed_words, whole.share_changed, whole.moved_sentences) == (0, 0, 2)
+
+
+def test_words_that_took_fewer_than_the_count_are_counted_by_how_many_they_took():
+    texts = [SourceText("t", "Also the problems came.", "c")]
+    levels = {f"k{k}": {"exchange": "internal", "count": k} for k in (1, 4)}
+    for eligibility, fewer in (("common", {}), ("own", {1: 2})):
+        settings = ScrambleSettings(eligibility=eligibility, avoid_real_words=False)
+        one, four = describe_conditions(
+            recovery_items(texts, ItemDesign(factor="k", levels=levels, seed=1, settings=settings))
+        )
+        assert (one.asked, four.asked) == (1, 4)
+        assert one.fewer == {} and four.fewer == fewer
+        assert four.words_by_count[4] == 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -352,14 +351,6 @@ def test_every_readable_name_of_a_published_type_means_its_copy(name):
 def test_a_readable_name_without_options_means_the_papers_type(given, name):
     protocol = published_operation(given).protocol
     assert protocol is not None and protocol.name == name
-
-
-def test_names_without_released_code_and_shares_of_texts_are_refused_as_operations_too():
-    for name in ("KR2", "KL&KR1", "KF&KR1", "KF&Adj"):
-        with pytest.raises(UserError, match=f"published {name.upper()} cannot be copied"):
-            published_operation(parse_operation(name))
-    with pytest.raises(UserError, match=r"share 0\.5 of the texts was not published"):
-        published_operation(replace(parse_operation("KF"), texts=0.5))
 
 
 @pytest.mark.parametrize(

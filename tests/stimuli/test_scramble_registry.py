@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from stimuli.errors import UserError
 from stimuli.scramble.text import scramble_text
 from stimuli.scramble.types import BUILT_IN, parse_operation, scramble_type, scramble_types
+from tests.write_scramble_page import PAGE, scramble_page
 
 
 @pytest.fixture
@@ -219,3 +220,7 @@ def test_an_added_type_cannot_take_a_name_that_exists(tmp_path, monkeypatch):
     install(tmp_path, monkeypatch, module=HALVES.replace('"HALF"', '"KFL"'), value="swap")
     with pytest.raises(UserError, match="'kfl', which exists already"):
         scramble_types()
+
+
+def test_the_page_of_scrambles_is_up_to_date():
+    assert PAGE.read_text("utf-8") == scramble_page(), "run: python -m tests.write_scramble_page"

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from stimuli.scramble import scramble_text
-from stimuli.scramble.letter_forms import NONE_OF_THE_FIRST, LetterForms
+from stimuli.scramble.letter_forms import NONE_OF_THE_FIRST, LetterForms, Writing
 from stimuli.scramble.types import scramble_types
 
 LENGTHS = (1_000, 4_000)
@@ -88,16 +88,8 @@ class NothingFits:
 def test_a_long_word_that_no_form_fits_stays_after_a_stated_number_of_tries():
     for size, tries in ((100, 2621), (20_000, 16)):
         rule = NothingFits()
-        forms = LetterForms(
-            rule,
-            2,
-            gap="",
-            leaves_runs=True,
-            reorders=True,
-            capitals_stay=True,
-            avoid_real_words=False,
-            language="en",
-        )
+        writing = Writing(gap="", as_it_is=False, capitals_stay=True, avoid_real_words=False, language="en")
+        forms = LetterForms(rule, 2, writing, leaves_runs=True, reorders=True)
         assert forms.first(word_of("abcdef", size), 1, 1) == NONE_OF_THE_FIRST
         assert rule.asked == tries + 1
 
