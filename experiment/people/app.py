@@ -79,6 +79,7 @@ def create_app(services: Mapping[str, StudyService], *, config: PeopleSettings) 
     app.jinja_env.filters.update(moment=_moment, counted=counted)
     app.jinja_env.globals["asset_version"] = lambda name: digest(ASSETS / name)
     refuse_other_origins(app, config)
+    app.before_request(_refuse_zero_bytes)
     app.add_url_rule("/health", "health", _health)
     _tell_errors(app)
     add_headers(app, is_public=config.public_url is not None)
@@ -104,6 +105,12 @@ class _MessageCookie(SecureCookieSessionInterface):
     def save_session(self, app: Flask, session: SessionMixin, response: Response) -> None:
         if session or session.modified or session.accessed:
             super().save_session(app, session, response)
+
+
+def _refuse_zero_bytes() -> None:
+    """Find nothing at an address with a zero byte, which no page sends and PostgreSQL cannot compare."""
+    if "\0" in request.path:
+        abort(404)
 
 
 def _health() -> tuple[Response, int]:

@@ -191,6 +191,8 @@ def _only_our_forms() -> None:
         request.max_content_length = LARGEST_UPLOAD
     if request.method == "POST" and request.endpoint not in TOLD_ON_THE_FORM and not is_our_form():
         abort(400, "The form has expired. Please go back, reload the page and try again.")
+    if any("\0" in value for value in request.form.values()):
+        abort(400, "The form contains a zero byte, which cannot be stored.")
 
 
 @admin.app_context_processor

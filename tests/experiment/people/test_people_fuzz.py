@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import string
 import uuid
 from typing import Any
@@ -15,6 +16,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from experiment.people.dashboard.reading import key_of
+from experiment.store import open_store
 from stimuli.item import Item
 
 EXAMPLES = int(os.environ.get("WRODS_FUZZ", "50"))
@@ -145,3 +148,21 @@ def test_every_write_asks_for_our_header_our_origin_and_the_sessions_token(site,
     assert person.caller.post(address, body, Authorization="Bearer x").status == 404
     assert person.caller.post(address, raw=b"[" * 5000, **person.auth).status == 400
     assert person.caller.post(address, raw=b'{"x": "' + b"y" * 300_000 + b'"}', **person.auth).status == 413
+
+
+def test_zero_bytes_in_addresses_and_forms_are_refused_before_postgresql_fails_at_them(
+    make_study, serve_study, monkeypatch, postgres_url
+):
+    from tests.experiment.people import conftest
+
+    monkeypatch.setattr(conftest, "open_store", lambda folder: open_store(postgres_url))
+    site = serve_study(make_study())
+    caller = site.caller()
+    assert caller.get("/api/small/sessions/%00", Authorization="Bearer a").status == 404
+    visitor = site.app.test_client()
+    visitor.get(f"/admin/enter/{site.app.extensions['wrods'].make_link()}")
+    form = re.search(r'name="csrf" value="(\w+)"', visitor.get("/admin/signed-in").text)
+    session = site.begin()
+    reason = {"csrf": form[1], "reason": "a\0b"}
+    done = visitor.post(f"/admin/small/sessions/{key_of(session.session_id)}/note", data=reason)
+    assert done.status_code == 400 and "zero byte" in done.text
