@@ -165,11 +165,12 @@ def _write(file: Path, made: list[Invitation]) -> None:
 
 
 def _named(file: Path) -> list[str]:
+    from experiment.people.recruitment.reconciliation import rows_of_csv
     from stimuli.corpora.encodings import read_decoded
     from stimuli.corpora.tables import misspelt
     from stimuli.errors import UserError
 
-    rows = [row for row in csv.reader(io.StringIO(read_decoded(file).text, newline="")) if any(row)]
+    rows = rows_of_csv(read_decoded(file).text, str(file))
     header = [column.strip().lower() for column in rows[0]] if rows else []
     if "participant" in header:
         at = header.index("participant")

@@ -188,11 +188,23 @@ def table_of(contents: bytes, name: str) -> tuple[list[str], list[list[str]]]:
     text = _text_of(contents)
     first = text.lstrip("\ufeff").splitlines()[0] if text.strip() else ""
     delimiter = max(",;\t", key=first.count)
-    table = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if any(row)]
+    table = rows_of_csv(text, name, delimiter)
     if len(table) < 2:
         raise UserError(f"{name} holds no table", mend="Give the CSV that the platform lets you download.")
     header, *rows = table
     return header, [(row + [""] * len(header))[: len(header)] for row in rows]
+
+
+def rows_of_csv(text: str, name: str, delimiter: str = ",") -> list[list[str]]:
+    """Return the rows of a CSV that hold anything; zero bytes, which a database cannot keep, become U+FFFD."""
+    reading = csv.reader(
+        io.StringIO(text.replace("\0", "\ufffd"), newline=""), delimiter=delimiter, strict=True
+    )
+    try:
+        return [row for row in reading if any(row)]
+    except csv.Error as error:
+        mend = "Check the quotation marks up to this line, or save the file as CSV again."
+        raise UserError(f"{name}, line {reading.line_num}: {error}", mend=mend) from error
 
 
 def _text_of(contents: bytes) -> str:

@@ -292,6 +292,11 @@ def test_sona_is_read_with_its_survey_codes(recruiting):
             "comes from MTurk, and the study recruits from Prolific",
         ),
         (b"Participant id,Status\n,APPROVED\n", "holds no submissions"),
+        (
+            b'Participant id,Status\np,APPROVED\n"q,APPROVED\nr,APPROVED\n',
+            "x.csv, line 4: unexpected end of data",
+        ),
+        (b"Participant id,Status\n" + b"x" * 200_000 + b",APPROVED\n", "x.csv, line 2: field larger"),
     ],
 )
 def test_a_file_that_cannot_be_read_says_why(contents, told):
