@@ -45,6 +45,12 @@ describe("the end of a visit", () => {
     expect([text, code, return_url]).toEqual([["Why.", "Go back."], "C3", "https://example.org"]);
   });
 
+  test.each(["completed", "stopped", "declined", "deleted"] as const)("tells nobody to close the page before the way back: %s", (ending) => {
+    const texts = (said: object): string => endedBy(ending, { ...NOTHING, ...said }, PARTING, DELETABLE, messages).text.join(" ");
+    expect(texts({ return_text: "Go back." })).not.toContain(messages.close_page);
+    expect(texts({})).toContain(messages.close_page);
+  });
+
   test.each([
     ["2031-03-31T23:00:00", true],
     ["2031-04-01T01:00:00", false],

@@ -61,14 +61,16 @@ const KEEPS: Record<Exclude<Ending, "later">, boolean> = {
 export function endedBy(ending: Exclude<Ending, "later">, said: Said, parting: Parting, deletable: Deletable, messages: Messages): Ended {
   const back = said.return_text ?? "";
   const own = [said.words ?? "", back || messages.close_page];
+  // Nobody is told to close the page while something remains to be done.
+  const saved = (text: string): string => (back && text.endsWith(messages.close_page) ? text.slice(0, -messages.close_page.length).trim() : text);
   const told: Record<typeof ending, [heading: string, ...text: string[]]> = {
-    completed: [messages.finished_title, messages.finished_text],
+    completed: [messages.finished_title, saved(messages.finished_text)],
     practice_failed: [messages.practice_failed_title, ...own],
     comprehension_failed: [messages.screened_out_title, ...own],
     screened_out: [messages.screened_out_title, ...own],
-    stopped: [messages.stopped_title, messages.stopped_text],
-    declined: [messages.declined_title, messages.declined_text, messages.declined_more],
-    deleted: [messages.deleted_title, messages.deleted_text],
+    stopped: [messages.stopped_title, saved(messages.stopped_text)],
+    declined: [messages.declined_title, saved(messages.declined_text), messages.declined_more],
+    deleted: [messages.deleted_title, saved(messages.deleted_text)],
   };
   const [heading, ...text] = told[ending];
   const { receipt } = parting;
