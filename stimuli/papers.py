@@ -6,8 +6,9 @@ when it is used.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -23,23 +24,57 @@ HOME = f"{__name__.removesuffix('stimuli.papers')}experiment.papers"
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper's folder and where its parts are in it.
+    """A paper's folder, and where in it its functions are: ``module:name``, below the paper's package.
 
     Parameters
     ----------
     name : str
         As commands take it, such as ``h-test``.
     package : str
-        ``__name__`` of the package that is the folder. Each folder in its ``templates`` is a template of ``wrods new``.
+        ``__name__`` of the package. In its folder, ``templates`` holds a template of ``wrods new`` in each folder, ``prompts.json``
+        the prompts by name, ``materials.json`` the JSON Schema of what ``study.yaml`` says under each keyword of ``materials``.
+    materials : mapping
+        Functions that make the items, by keyword: of a study, :class:`experiment.building.material_context.Made`.
+    practice : str
+        Function that makes practice items of a rule: of a study, the settings of the screen, and the name of the item set.
+    prompt : str
+        Function that names the prompt of what is asked (:class:`experiment.models.prompts.published.Asked`); None if it has none.
+    parsers : mapping
+        The paper's parsers and scorers, by the name that ``wrods score --parser`` takes, which begins the names of its prompts: of a
+        planned trial and a raw reply, :class:`experiment.scoring.scores.Score`.
+    reply_form : str
+        Function that writes a right answer as the paper's parser reads one: of a planned trial and the answer.
+    compared : str
+        Function that takes out of an answer the text that is compared by its vector: of a planned trial and the answer.
+    judged : str
+        Function that reads the label from the reply of a judge, whose prompt has a name in ``_judge``.
+    verdicts : str
+        Function that gives tables of an export beside trials: of a study and a connection.
+    released : str
+        Function that reads the paper's released outputs for ``wrods import --from``; ``released.yaml`` is the study of them.
     """
 
     name: str
     package: str
+    materials: Mapping[str, str] = field(default_factory=dict)
+    practice: str = ""
+    prompt: str = ""
+    parsers: Mapping[str, str] = field(default_factory=dict)
+    reply_form: str = ""
+    compared: str = ""
+    judged: str = ""
+    verdicts: str = ""
+    released: str = ""
 
     @property
     def folder(self) -> Path:
         """The folder of the paper."""
         return Path(str(import_module(self.package).__file__)).parent
+
+    def data(self, file: str) -> Mapping[str, Any]:
+        """Return what a JSON file of the folder holds; nothing where it is not there."""
+        path = self.folder / file
+        return dict(json.loads(path.read_text("utf-8"))) if path.is_file() else {}
 
     def part(self, place: str) -> Any:
         """Import what ``module:name`` names in the paper's package."""
@@ -57,3 +92,8 @@ def papers() -> Mapping[str, Paper]:
             raise UserError(f"{where} adds a paper {paper.name!r}, and there is one of this name")
         found[paper.name] = paper
     return found
+
+
+def material_keywords() -> Mapping[str, Paper]:
+    """Return the keywords under ``materials`` that papers add, each with its paper."""
+    return {keyword: paper for paper in papers().values() for keyword in paper.materials}

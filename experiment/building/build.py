@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from experiment.building.corpus import items_from_corpus, items_from_realtimeqa
-from experiment.building.htest import items_from_htest, items_from_letter_geometry
 from experiment.building.language import check_language
 from experiment.building.material_context import Made, answering_steps, path_of
 from experiment.building.practice import practice_items, practice_rows, practice_screens
@@ -28,12 +27,14 @@ from experiment.procedure.steps import shown_text
 from experiment.study import Study
 from experiment.study.faults import FACTORS, Faults
 from experiment.study.keys import key_remark
+from experiment.study.semantic_checks import kind_of_material, material_kinds
 from experiment.study.study import ITEMS
 from stimuli.audit.audit import Audit, audit_items
 from stimuli.audit.page import write_audit
 from stimuli.covariates import unavailable
 from stimuli.errors import UserError
 from stimuli.item import Item, build_meta, items_content, write_items
+from stimuli.papers import material_keywords
 from stimuli.tokens import Tokenizer, load_tokenizer, token_measures
 
 
@@ -145,8 +146,6 @@ KINDS: Mapping[str, Callable[[Study], Made]] = {
     "lexical_decision": items_from_lexical_decision,
     "realtimeqa": items_from_realtimeqa,
     "corpus": items_from_corpus,
-    "htest": items_from_htest,
-    "letter_geometry": items_from_letter_geometry,
 }
 
 
@@ -255,7 +254,12 @@ def make_items(study: Study) -> Made:
 
 def check_tables(study: Study, faults: Faults) -> None:
     """Check the tables of a study that has faults, as far as its settings tell what they must hold."""
-    reads = [*FACTORS, *(("materials", name) for name in KINDS), ("materials", "columns"), ("procedure",)]
+    reads = [
+        *FACTORS,
+        *(("materials", name) for name in material_kinds()),
+        ("materials", "columns"),
+        ("procedure",),
+    ]
     faults.check(_check_tables, study, faults, reads=reads)
 
 
@@ -286,7 +290,7 @@ def _made(study: Study, tokenizer: Tokenizer | None) -> Made:
     materials = study.get("materials")
     if materials.get("words") == ITEMS:
         return _imported(study)
-    (kind,) = (name for name in KINDS if name in materials)
+    kind = kind_of_material(study)
     faults, made = Faults(), []
     check_language(study, faults)
     for make in (lambda: _of_kind(study, kind), lambda: practice_items(study)):
@@ -345,7 +349,10 @@ def _keys_elsewhere(study: Study) -> list[str]:
 def _of_kind(study: Study, kind: str) -> Made:
     """Make the items of a kind of material; an error that names no line of a file gets the line of the study."""
     try:
-        return KINDS[kind](study)
+        paper = material_keywords().get(kind)
+        make = KINDS[kind] if paper is None else paper.part(paper.materials[kind])
+        made: Made = make(study)
+        return made
     except UserError as error:
         if ", line " in error.message or "row " in error.message:
             raise

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from experiment.building.htest import EXEMPLARS
 from experiment.building.material_context import (
     Made,
     answering_steps,
@@ -19,15 +18,14 @@ from experiment.building.material_context import (
 from experiment.building.tables import lines_of, sentences, table_beside
 from experiment.study import Study
 from experiment.study.faults import Faults
+from experiment.study.semantic_checks import kind_of_material
 from stimuli.corpora.tables import CorpusTable, unread_columns
 from stimuli.errors import UserError, together, unknown_name
 from stimuli.item import Item
+from stimuli.papers import material_keywords
 from stimuli.recipes.conditions import ItemDesign
-from stimuli.recipes.htest import htest_rule_items
 from stimuli.recipes.sentences import CHOICE_SEPARATOR, word_items
 from stimuli.words import nfc
-
-PRACTICE_ITEMS = 6
 
 
 def practice_items(study: Study) -> Made:
@@ -91,27 +89,13 @@ def _fault_of_level(study: Study, factor: str, level: Any, *, is_optional: bool)
 
 
 def _of_rule(study: Study, settings: Mapping[str, Any], set_name: str, place: str) -> list[Item]:
-    """Make practice items of an H-TEST rule that the study does not test, with as many exemplars as those tested."""
-    htest = study.get("materials", "htest")
+    """Make practice items of a rule that the study does not test, as the paper of its material makes them."""
+    paper = material_keywords()[kind_of_material(study)]
     try:
-        made = htest_rule_items(
-            [settings["rule"]],
-            exemplars=htest.get("exemplars", EXEMPLARS),
-            items=settings.get("number", PRACTICE_ITEMS),
-            seed=study.seed,
-            order=htest.get("order", "alternating"),
-        )
+        made: list[Item] = paper.part(paper.practice)(study, settings, set_name)
     except UserError as error:
         raise UserError(f"{place}: {error.message}", mend=error.mend) from None
-    return [
-        replace(
-            item,
-            role="exemplar" if item.role == "exemplar" else "practice",
-            set_name=set_name,
-            condition={},
-        )
-        for item in made
-    ]
+    return made
 
 
 def _of_screen(study: Study, rows: CorpusTable, set_name: str, file: str, place: str) -> list[Item]:

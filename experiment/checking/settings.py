@@ -11,7 +11,7 @@ from experiment.models.api.limiter import CONCURRENCY
 from experiment.models.engines import check_use
 from experiment.models.judges.embeddings import KINDS as EMBEDDING_KINDS
 from experiment.models.planning import read_prompting_settings
-from experiment.models.prompts.published import paper_prompts, prompt_name
+from experiment.models.prompts.published import Asked, name_of, paper_prompts
 from experiment.models.settings import ModelSettings
 from experiment.study import Study, read_study
 from experiment.study.faults import Faults
@@ -19,6 +19,7 @@ from experiment.study.semantic_checks import kind_of_material
 from experiment.tuning import check_trainings
 from stimuli.corpora import corpora
 from stimuli.errors import UserError, did_you_mean, unknown_name
+from stimuli.papers import material_keywords
 
 
 def check_papers(study: Study) -> None:
@@ -39,8 +40,9 @@ def papers_prompt(study: Study) -> str | None:
     answering = {
         next(iter(screen["block"]["trial"][-1])) for screen in study.get("procedure") if "block" in screen
     }
-    if kind in ("htest", "letter_geometry"):
-        return kind if answering == {"choose"} else None
+    if kind in material_keywords():
+        is_choice = answering == {"choose"}
+        return name_of(Asked(kind, (), has_options=is_choice, has_exemplars=False, is_choice=is_choice))
     given = study.get("materials", "task", default="recover")
     task, options = next(iter(given.items())) if isinstance(given, Mapping) else (given, {})
     task = "recover" if kind == "realtimeqa" else str(task)
@@ -60,10 +62,9 @@ def papers_prompt(study: Study) -> str | None:
         return None
     has_options = corpus.name not in ("gsm8k", "squad", "mbpp")
     field = str((options or {}).get("field", corpus.reading_field))
-    name = prompt_name(
-        task, [field], has_options=has_options, has_exemplars=bool((options or {}).get("exemplars"))
-    )
-    if name is None or name.startswith("htest"):
+    has_exemplars = bool((options or {}).get("exemplars"))
+    name = name_of(Asked(task, (field,), has_options=has_options, has_exemplars=has_exemplars))
+    if name is None:
         return None
     shows_options = any(mark in paper_prompts()[name]["item"] for mark in ("{choices}", "{choice_list}"))
     return name if not shows_options or _answers_with_options(study) else None

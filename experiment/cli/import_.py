@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from stimuli.errors import UserError
+from stimuli.papers import Paper, papers
 
 if TYPE_CHECKING:
     from experiment.cli.study_store import OpenedStudy
@@ -25,7 +26,7 @@ Examples:
   wrods import lexical trials.csv --mapping import.yaml
   wrods import bench --from scrambled_bench downloads/scrambled_bench
 """
-RELEASES = ("scrambled_bench",)
+RELEASES = {paper.name.replace("-", "_"): paper for paper in papers().values() if paper.released}
 SHOWN = 20
 """How many different answers that could not be read are shown."""
 LARGE = 5000
@@ -53,7 +54,7 @@ TABLES = (".csv", ".tsv", ".jsonl", ".parquet", ".xlsx")
 @click.option(
     "--from",
     "release",
-    type=click.Choice(RELEASES),
+    type=click.Choice(list(RELEASES)),
     help="The folder holds a paper's released outputs; a study is made where there is none.",
 )
 @click.option(
@@ -85,7 +86,7 @@ def import_(
     if mapping is not None or release is not None:
         if mapping is not None and release is not None:
             raise click.UsageError("Give either --mapping or --from.")
-        _tables(study, files, mapping, new_version=new_version, as_json=as_json)
+        _tables(study, files, mapping or RELEASES[str(release)], new_version=new_version, as_json=as_json)
         return
     from experiment.cli.study_store import opened_study
 
@@ -134,7 +135,7 @@ def _copy(opened: OpenedStudy, file: Path, *, as_json: bool) -> None:
 
 
 def _tables(
-    study: Path, files: tuple[Path, ...], mapping: Path | None, *, new_version: bool, as_json: bool
+    study: Path, files: tuple[Path, ...], source: Path | Paper, *, new_version: bool, as_json: bool
 ) -> None:
     """Import tables of responses, or a paper's released outputs: all that is named, or nothing."""
     from experiment.cli.study_store import own_store, store_of, this_user
@@ -142,23 +143,23 @@ def _tables(
         ResponseFile,
         read_mapping,
         read_responses,
-        read_scrambled_bench,
         write_import,
     )
 
-    columns = None if mapping is None else read_mapping(mapping)
-    if columns is None and len(files) > 1:
+    paper = source if isinstance(source, Paper) else None
+    columns = read_mapping(source) if isinstance(source, Path) else None
+    if paper is not None and len(files) > 1:
         raise UserError("--from takes one folder", mend="Import one release at a time.")
-    with _study(study, is_release=columns is None) as loaded:
+    with _study(study, paper) as loaded:
         folder_given = next((file for file in files if file.is_dir()), None)
         if columns is not None and folder_given is not None:
             raise UserError(f"{folder_given} is a folder", mend="Name the table itself.")
         # everything is read before a store is made or anything is written
         with store_of(loaded) or nullcontext() as before:
-            if columns is None:
-                given = read_scrambled_bench(loaded, before, files[0])
-            else:
+            if columns is not None:
                 given = read_responses(loaded, before, [ResponseFile(file) for file in files], columns)
+            elif paper is not None:
+                given = paper.part(paper.released)(loaded, before, files[0])
         trials = sum(len(session.responses) for source in given.sources for session in source.sessions)
         if trials >= LARGE:
             click.echo(
@@ -173,18 +174,17 @@ def _tables(
 
 
 @contextmanager
-def _study(folder: Path, *, is_release: bool) -> Iterator[Study]:
+def _study(folder: Path, paper: Paper | None) -> Iterator[Study]:
     """Load a study; one that is made for a release goes again where its import fails."""
     from experiment.checking import load_study
-    from experiment.models.imports import study_text
 
     file = folder / "study.yaml"
-    if not is_release or file.exists():
+    if paper is None or file.exists():
         yield load_study(folder)
         return
     is_new_folder = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
-    file.write_text(study_text(), "utf-8")
+    file.write_text((paper.folder / "released.yaml").read_text("utf-8"), "utf-8")
     try:
         yield load_study(folder)
     except BaseException:

@@ -27,8 +27,6 @@ from experiment.exporting.dictionary import participant_rows, read_answers
 from experiment.exporting.files import cell
 from experiment.models.engine import UNFINISHED
 from experiment.procedure import trials_of
-from experiment.scoring.h_test import PARSED_COLUMNS, has_published_parser, parsed_rows
-from experiment.scoring.mind_scramble import FAULT_COLUMNS, fault_rows, is_of_typobench
 from experiment.scoring.similarities import SIMILARITY_COLUMNS, has_similarities, similarity_rows
 from experiment.store import queries, records
 from experiment.store.erasure import undecided
@@ -37,6 +35,7 @@ from experiment.store.tables import TRIAL_KEY, calls, sessions, trials
 from experiment.study import Study
 from experiment.trials import TYPES, trial_type
 from stimuli.item import Item
+from stimuli.papers import papers
 
 REQUEST = "request"
 _OF_SESSION = ("study", "reader_kind", "reader")
@@ -319,11 +318,9 @@ def verdict_tables(study: Study, connection: Connection) -> list[ExportTable]:
 
     None of them for a study whose replies no paper's code reads and no vectors were compared of.
     """
-    found = []
-    if has_published_parser(study):
-        found.append(_table("published_parsing", PARSED_COLUMNS, lambda: parsed_rows(study, connection)))
-    if is_of_typobench(study):
-        found.append(_table("published_scoring", FAULT_COLUMNS, lambda: fault_rows(study, connection)))
+    found: list[ExportTable] = []
+    for paper in papers().values():
+        found += paper.part(paper.verdicts)(study, connection) if paper.verdicts else ()
     if has_similarities(connection, study.id):
         found.append(
             _table("answer_similarity", SIMILARITY_COLUMNS, lambda: similarity_rows(study, connection))

@@ -16,14 +16,13 @@ from sqlalchemy import Connection, select
 
 from experiment.models.engine import ANSWERS
 from experiment.procedure import PlannedTrial, trials_of
-from experiment.scoring.published import OWN, PARSERS, parser_of
+from experiment.scoring.published import OWN, parser_names, parser_of
 from experiment.scoring.trial import Score, score_trial, status_for_scoring
 from experiment.store import Store, queries, records
 from experiment.store.queries import BESIDE
 from experiment.store.tables import calls, scores, sessions
 from experiment.study import Study
-from experiment.study.semantic_checks import PUBLISHED as PUBLISHED_MATERIALS
-from experiment.study.semantic_checks import kind_of_material
+from experiment.study.semantic_checks import kind_of_material, published_materials
 from stimuli.errors import UserError, unknown_name
 
 RATED, EXECUTED = "rated", "executed"
@@ -136,15 +135,15 @@ def score_again(
 ) -> Rescored:
     """Score stored responses again and add the verdicts that differ.
 
-    ``parser``: one of :data:`experiment.scoring.published.PARSERS`; the study's own where it is None.
+    ``parser``: one of :func:`experiment.scoring.published.parser_names`; the study's own where it is None.
     """
     own = parser_of(study) or OWN
     asked = parser or own
-    if asked not in PARSERS:
-        raise unknown_name("parser", asked, PARSERS)
+    if asked not in parser_names():
+        raise unknown_name("parser", asked, parser_names())
     kind = kind_of_material(study)
-    if asked == "published" and kind not in PUBLISHED_MATERIALS:
-        papers = ", ".join(name for name in PARSERS if name not in (OWN, "published"))
+    if asked == "published" and kind not in published_materials():
+        papers = ", ".join(name for name in parser_names() if name not in (OWN, "published"))
         raise UserError(
             f"answers to `{kind}` were scored by no paper",
             mend=f"Name the paper whose parser is to read them: --parser {papers}.",

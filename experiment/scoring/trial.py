@@ -60,7 +60,7 @@ def score_trial(
     thinks : bool
         The reply was asked to think aloud and to give its answer at the end.
     parser : str, optional
-        One of :data:`experiment.scoring.published.PUBLISHED`: a paper's parser and scorer, fault for fault. None is wrods' own.
+        One of :func:`experiment.scoring.published.parsers`: a paper's parser and scorer, fault for fault. None is wrods' own.
 
     Notes
     -----

@@ -18,6 +18,7 @@ from experiment.study.keys import key_fault
 from experiment.study.yaml_source import KeyPath, YamlSource
 from experiment.trials import LASTING, TYPES, step_schema
 from stimuli.errors import UserError, nearest
+from stimuli.papers import papers
 
 LATEST = 1
 SYNONYMS = {"accuracy": "correct", "response_time": "rt", "reaction_time": "rt"}
@@ -26,12 +27,14 @@ SYNONYMS = {"accuracy": "correct", "response_time": "rt", "reaction_time": "rt"}
 
 @cache
 def validator() -> Draft202012Validator:
-    """Return the validator of study.yaml, built once; measures come from ``analysis.plan``, steps from ``experiment.trials``."""
+    """Return the validator of study.yaml, built once, with the measures of plans, steps of trial types and materials of papers."""
     schema = json.loads(resources.files(__package__).joinpath("study.schema.json").read_text("utf-8"))
     schema["$defs"] |= {"measure": {"enum": list(PLANNABLE)}, "step": step_schema()}
     schema["$defs"]["planned"]["properties"]["trials"]["enum"] = [
         name for name in TYPES if name not in LASTING
     ]
+    for paper in papers().values():
+        schema["properties"]["materials"]["properties"] |= paper.data("materials.json")
     Draft202012Validator.check_schema(schema)
     formats = FormatChecker(formats=())
     formats.checks("key")(lambda key: key_fault(key) is None)

@@ -18,6 +18,7 @@ from experiment.study.study import FILE, Study
 from experiment.study.texts import read_text
 from experiment.study.yaml_source import KeyPath, read_yaml
 from stimuli.errors import UserError
+from stimuli.papers import material_keywords
 
 if TYPE_CHECKING:
     from experiment.study.study import Study
@@ -59,12 +60,20 @@ def read_study(path: Path | str, faults: Faults | None = None) -> Study:
     return study
 
 
-MATERIALS = ("sentences", "words", "lexical_decision", "realtimeqa", "corpus", "htest", "letter_geometry")
+MATERIALS = ("sentences", "words", "lexical_decision", "realtimeqa", "corpus")
 BY_HAND = {"sentences"}
 WITHHELD = {"corpus", "sentences", "words"}
 """Materials whose questions can be asked without their text."""
-PUBLISHED = {"corpus", "realtimeqa", "htest", "letter_geometry"}
-"""Materials that papers used."""
+
+
+def material_kinds() -> tuple[str, ...]:
+    """Return the keywords of all materials: what belongs to no paper, then those of papers."""
+    return (*MATERIALS, *material_keywords())
+
+
+def published_materials() -> set[str]:
+    """Return the materials that papers used."""
+    return {"corpus", "realtimeqa", *material_keywords()}
 
 
 def check_meaning(study: Study, faults: Faults) -> None:
@@ -82,12 +91,12 @@ def check_meaning(study: Study, faults: Faults) -> None:
 
 
 def _check_one_material(study: Study) -> None:
-    kinds = [kind for kind in MATERIALS if kind in study.get("materials")]
+    kinds = [kind for kind in material_kinds() if kind in study.get("materials")]
     if len(kinds) != 1:
         named = ", ".join(kinds) or "none"
         raise UserError(
             f"{study.place('materials')} names {named}; a study has exactly one kind of material",
-            mend=f"Give one of: {', '.join(MATERIALS)}.",
+            mend=f"Give one of: {', '.join(material_kinds())}.",
         )
 
 
@@ -124,7 +133,7 @@ def _check_practice_file(study: Study, name: str, path: KeyPath) -> None:
 
 def kind_of_material(study: Study) -> str:
     """Return the one kind of material that a study has."""
-    return next(kind for kind in MATERIALS if kind in study.get("materials"))
+    return next(kind for kind in material_kinds() if kind in study.get("materials"))
 
 
 def _check_published(study: Study, kind: str) -> None:
@@ -132,7 +141,7 @@ def _check_published(study: Study, kind: str) -> None:
     if "items" not in study.published:
         return
     given = study.get("materials", kind)
-    if kind not in PUBLISHED or (isinstance(given, Mapping) and "rules" in given):
+    if kind not in published_materials() or (isinstance(given, Mapping) and "rules" in given):
         raise UserError(
             f"{study.place('published')}: items of `{kind}` are no paper's, so that none can be copied",
             mend="Take items out of published; `wrods scramble --mode published` copies the papers' scrambles of any text.",
@@ -149,7 +158,7 @@ def _check_published(study: Study, kind: str) -> None:
 
 def _check_published_scoring(study: Study, kind: str) -> None:
     """Check that a paper's scorer is asked for where a paper had one."""
-    if "scoring" in study.published and kind not in PUBLISHED:
+    if "scoring" in study.published and kind not in published_materials():
         raise UserError(
             f"{study.place('published')}: answers to `{kind}` were scored by no paper",
             mend="Take scoring out of published; `wrods score --parser` compares a paper's parser with ours.",

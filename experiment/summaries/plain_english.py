@@ -37,6 +37,7 @@ from experiment.models.prompts import Prompter, read_step
 from experiment.models.prompts.published import judge_prompt, paper_prompts
 from experiment.models.settings import ModelSettings
 from experiment.procedure import plan_session, trials_of
+from experiment.scoring.published import judge_of
 from experiment.session_minutes import Duration, length_in_words, minutes_in_words, session_duration
 from experiment.study import Study
 from experiment.study.factors import operation_families
@@ -371,8 +372,9 @@ def _of_plan(
         if place.trial["trial_type"] != "choose" or place.trial["is_practice"]:
             continue
         answering = place.trial["steps"][-1]
-        if "prompts" in study.published:
-            paper = judge_prompt("", answering["labels"])
+        name = judge_of(place.trial) if "prompts" in study.published else None
+        if name is not None:
+            paper = judge_prompt(name, "", answering["labels"])
             frame, room = paper.text, paper.max_tokens
         else:
             turn = Prompter(plan).judge("", answering["labels"])

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from experiment.scoring import mind_scramble
-from experiment.scoring.mind_scramble import CORRECTED, RELEASED, SCORERS, fault_rows, values_of
+from experiment.papers.mind_scramble import verdicts
+from experiment.papers.mind_scramble.verdicts import CORRECTED, RELEASED, SCORERS, fault_rows, values_of
 
 DIGITS = "digits are run together: 3.5 is 35, −5 is 5, 5 of 6 is 56"
 EMPTY = "an empty answer is right"
@@ -85,9 +85,9 @@ def test_only_replies_to_the_papers_prompts_are_priced(monkeypatch, published, r
         attempt=1,
         counts=None,
     )
-    monkeypatch.setattr(mind_scramble, "responses", lambda study, connection: iter([reply]))
-    monkeypatch.setattr(mind_scramble, "data_set_of", lambda trial: "boolq")
+    monkeypatch.setattr(verdicts, "responses", lambda study, connection: iter([reply]))
+    monkeypatch.setattr(verdicts, "data_set_of", lambda trial: "boolq")
     nothing: Any = None
-    monkeypatch.setattr(mind_scramble, "_corrected", lambda response, kind: 1.0)
+    monkeypatch.setattr(verdicts, "_corrected", lambda response, kind: 1.0)
     assert rules <= {row["rule"] for row in fault_rows(nothing, nothing)}
     assert bool(rules) == bool(list(fault_rows(nothing, nothing)))

@@ -12,25 +12,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from experiment.papers.h_test.protocol import htest_label
+from experiment.papers.mind_scramble.protocol import (
+    contains_either_way,
+    named_fields,
+    same_digits,
+    words_in_place,
+)
+from experiment.papers.scrambled_bench.protocol import choice_letter, recovered_sentence
 from experiment.parsing.replies import (
     parse_free,
     parse_label,
     parse_recovered,
     without_thought,
 )
-from experiment.scoring.published import (
-    PUBLISHED,
-    choice_letter,
-    contains_either_way,
-    htest_label,
-    in_its_form,
-    named_fields,
-    paper_of,
-    published_score,
-    recovered_sentence,
-    same_digits,
-    words_in_place,
-)
+from experiment.scoring.published import in_its_form, paper_of, parsers, published_score
 from experiment.scoring.trial import score_trial
 
 JUNK = st.text(
@@ -91,7 +87,7 @@ def test_no_parser_ever_raises_and_each_gives_a_status(text):
             for status in ("answered", "truncated", "refused", "empty"):
                 score = score_trial(one, text, reply_status=status, thinks=thinks)
                 assert (score.correct is None) or score.response_status == "valid"
-        for name in PUBLISHED:
+        for name in parsers():
             published_score(name, one, text)
 
 
@@ -115,7 +111,7 @@ def test_very_long_replies_are_read_in_linear_time(text):
     for one in (trial(), trial("recover", answer="garden"), trial("answer", answer="3", accepted=["3"])):
         for thinks in (False, True):
             assert score_trial(one, text, reply_status="answered", thinks=thinks).response_status
-    for name in PUBLISHED:
+    for name in parsers():
         published_score(name, trial(), text)
 
 

@@ -2,7 +2,6 @@
 
 from experiment.models.imports.mapping import Columns, ResponseFile, read_mapping
 from experiment.models.imports.responses import read_responses
-from experiment.models.imports.scrambled_bench import read_scrambled_bench, study_text
 from experiment.models.imports.writing import Import, Imported, write_import
 
 __all__ = [
@@ -12,7 +11,5 @@ __all__ = [
     "ResponseFile",
     "read_mapping",
     "read_responses",
-    "read_scrambled_bench",
-    "study_text",
     "write_import",
 ]

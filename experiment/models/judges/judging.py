@@ -18,7 +18,7 @@ from experiment.models.prompts import Prompter
 from experiment.models.prompts.published import judge_prompt
 from experiment.models.settings import ModelSettings
 from experiment.parsing.replies import parse_label
-from experiment.scoring.published import htest_label
+from experiment.scoring.published import judge_of, judged_label
 from experiment.scoring.rescoring import (
     MODEL_KINDS,
     RATED,
@@ -42,7 +42,7 @@ _SEED_BITS = 63
 def judge_request(study: Study, judge: str, settings: ModelSettings, response: StoredResponse) -> Request:
     """Return the request that lets a judge read a response; its work key is the trial's and ``:judge``.
 
-    With ``published: [prompts]`` it is the paper's, and the judge's reply is read as the paper's code reads it.
+    With ``published: [prompts]`` it is the paper's, where it had one, and the reply is read as the paper's code reads it.
     """
     labels = tuple(response.trial["steps"][-1]["labels"])
     options = settings.options
@@ -50,8 +50,8 @@ def judge_request(study: Study, judge: str, settings: ModelSettings, response: S
         64 - _SEED_BITS
     )
     key = f"{response.work_key}:{JUDGE}"
-    if "prompts" in study.published:
-        paper = judge_prompt(response.raw or "", labels)
+    if (name := _papers_judge(study, response)) is not None:
+        paper = judge_prompt(name, response.raw or "", labels)
         temperature = float(str(options.get("temperature", paper.temperature)))
         return Request(
             key, (Message("user", paper.text),), None, paper.max_tokens, temperature, seed, purpose=JUDGE
@@ -62,11 +62,15 @@ def judge_request(study: Study, judge: str, settings: ModelSettings, response: S
     return Request(key, (Message("user", turn.text),), turn.labels, limit, temperature, seed, purpose=JUDGE)
 
 
+def _papers_judge(study: Study, response: StoredResponse) -> str | None:
+    return judge_of(response.trial) if "prompts" in study.published else None
+
+
 def judge_verdict(study: Study, judge: str, one: StoredResponse, reply: Reply) -> Score:
     """Return what a judge's reply says of a response; a judge that finds no answer leaves it ``unparsed``."""
     step = one.trial["steps"][-1]
-    if "prompts" in study.published:
-        label = htest_label(reply.text or "")
+    if _papers_judge(study, one) is not None:
+        label = judged_label(one.trial, reply.text or "")
     else:
         label = parse_label(reply.text, [*step["labels"], Prompter(one.plan).words["none"]]).value
     name = f"{JUDGE}:{judge}-{VERSION}"

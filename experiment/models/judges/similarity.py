@@ -25,7 +25,7 @@ from experiment.models.planning import is_remote
 from experiment.models.prompts import render
 from experiment.models.settings import ModelSettings
 from experiment.procedure import plan_session, trials_of
-from experiment.scoring.published import compared_field, named_fields, parser_of
+from experiment.scoring.published import compared_text, parser_of
 from experiment.scoring.rescoring import MODEL_KINDS, StoredResponse, responses, write_scores
 from experiment.scoring.scores import Score
 from experiment.scoring.similarities import (
@@ -525,10 +525,7 @@ def _text(response: StoredResponse, parser: str | None) -> str:
     )
     if score.response_status != "valid":
         return ""
-    said, field = (score.response or "").strip(), compared_field(response.trial)
-    if field is not None and f">{field}:" in said:
-        return named_fields(said, (field,)).get(field, "")
-    return said
+    return compared_text(response.trial, (score.response or "").strip())
 
 
 def _is_intact(trial: Mapping[str, Any]) -> bool:

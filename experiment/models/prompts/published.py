@@ -2,32 +2,39 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from typing import Any
+
+from stimuli.papers import papers
 
 _FIELD = re.compile(r"\{(text|question|passage|context|evidence|dialogue|choices|choice_list|letters|lines|label|"
                     r"label_lines|label_list|reply)\}")  # fmt: skip
 _OPTION = re.compile(r"\((?P<letter>[A-Z])\) (?P<text>.*)", re.DOTALL)
-BY_READING_FIELD = {
-    "question": {
-        "evidence": "scrambled_bench_realtimeqa",
-        "dialogue": "scrambled_bench_dream",
-        "passage": "typobench_boolq",
-        "context": "typobench_squad",
-        "question": "typobench_csqa",
-    },
-    "problem": {"question": "scrambled_bench_aqua"},
-    "complete": {"passage": "typobench_boolq", "context": "typobench_squad", "text": "typobench_mbpp"},
-    "rectify": {"passage": "typobench_rectify"},
-    "summarise": {"passage": "typobench_summarise"},
-    "translate": {"passage": "typobench_translate"},
-}
-"""Prompt by task and by the field whose text changes; the options determine the rest (:func:`prompt_name`)."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a trial asks, by which a paper tells whether it asked so.
+
+    ``task``: the set of the item, such as a task on a corpus; before there are items, the keyword of the material; ``fields``: what
+    the item shows, the text that changes first; ``is_choice``: answered by a label that stands for an option.
+    """
+
+    task: str
+    fields: tuple[str, ...]
+    has_options: bool
+    has_exemplars: bool
+    is_choice: bool = False
+    thinks: bool = False
+    is_local: bool = True
+
+    @property
+    def reading(self) -> str:
+        """The field whose text changes."""
+        return self.fields[0] if self.fields else ""
 
 
 @dataclass(frozen=True)
@@ -43,41 +50,28 @@ class PaperPrompt:
 
 @cache
 def paper_prompts() -> Mapping[str, Mapping[str, Any]]:
-    """Return every prompt by its name: ``source``, ``item`` and, where there are examples, ``exemplar``."""
-    text = resources.files(__package__).joinpath("published.json").read_text("utf-8")
-    return {name: entry for name, entry in json.loads(text).items() if isinstance(entry, dict)}
+    """Return every prompt of the papers by its name, from the ``prompts.json`` of each.
 
-
-def prompt_name(
-    task: str,
-    fields: Sequence[str],
-    *,
-    has_options: bool,
-    has_exemplars: bool,
-    thinks: bool = False,
-    is_local: bool = True,
-) -> str | None:
-    """Return the name of the prompt that a paper used for such a trial; None where there is none.
-
-    ``task``: the set of the item: a task on a corpus, ``letter_geometry``, or a rule of H-TEST.
-    ``fields``: what the item shows, the text that changes first.
-    ``has_options, has_exemplars, thinks, is_local``: whether there are options to choose from, solved examples
-    before, a thought is asked for, the model is local.
+    ``source``, ``item`` and, where there are examples, ``exemplar``. In these, ``{name}`` stands for a field of the item: ``{text}``
+    is its text that changes, ``{choices}`` its options as (A)one (B)two, ``{choice_list}`` as a Python list, ``{lines}`` one a
+    line, ``{letters}`` A through D, ``{label}`` its answer, ``{label_lines}`` and ``{label_list}`` the labels one a line. Other
+    braces are part of the prompt. ``stop``: where the paper's local models stopped; ``template``: ``plain`` where open chat
+    models were given the text without a chat template; ``scored``: labels are compared by their probability.
     """
-    if task in ("recover", "recovery"):
-        return "scrambled_bench_recovery_few_shot" if has_exemplars else "scrambled_bench_recovery"
-    if task == "letter_geometry":
-        return "letter_geometry"
-    reading = fields[0] if fields else ""
-    if task == "complete" and reading == "question":
-        return "typobench_csqa" if has_options else "typobench_gsm8k"
-    if task == "problem" and not has_options:
-        return "typobench_gsm8k"
-    if task in BY_READING_FIELD:
-        name = BY_READING_FIELD[task].get(reading)
-        return "typobench_squad_local" if name == "typobench_squad" and is_local else name
-    if has_options:
-        return "htest_chain_of_thought" if thinks else "htest"
+    return {
+        name: entry
+        for paper in papers().values()
+        for name, entry in paper.data("prompts.json").items()
+        if isinstance(entry, dict)
+    }
+
+
+def name_of(asked: Asked) -> str | None:
+    """Return the name of the prompt that a paper used for what is asked; papers that packages add are asked before ours."""
+    for paper in reversed(list(papers().values())):
+        name: str | None = paper.part(paper.prompt)(asked) if paper.prompt else None
+        if name is not None:
+            return name
     return None
 
 
@@ -86,14 +80,16 @@ def paper_prompt(trial: Mapping[str, Any], *, thinks: bool = False, is_local: bo
     step = trial["steps"][-1]
     shown = trial["shown"]
     options = step.get("options") or (step.get("labels") if step["step"] == "choose" else None)
-    name = prompt_name(
+    asked = Asked(
         trial["set"],
-        list(shown) or [""],
+        tuple(shown),
         has_options=bool(options),
         has_exemplars=bool(trial["exemplars"]),
+        is_choice=step["step"] == "choose",
         thinks=thinks,
         is_local=is_local,
     )
+    name = name_of(asked)
     if name is None:
         raise ValueError(f"no paper's prompt asks what item {trial['item_id']!r} asks")
     prompt = paper_prompts()[name]
@@ -115,9 +111,9 @@ def paper_prompt(trial: Mapping[str, Any], *, thinks: bool = False, is_local: bo
     )
 
 
-def judge_prompt(reply: str, labels: Sequence[str]) -> PaperPrompt:
-    """Return H-TEST's prompt by which a model reads a thought."""
-    prompt = paper_prompts()["htest_judge"]
+def judge_prompt(name: str, reply: str, labels: Sequence[str]) -> PaperPrompt:
+    """Return the prompt of this name, by which a model reads another's thought."""
+    prompt = paper_prompts()[name]
     text = _filled(prompt["item"], {"reply": reply, "label_list": "\n".join(labels)})
     return PaperPrompt(text, False, int(prompt["max_tokens"]), (), float(prompt["temperature"]))
 

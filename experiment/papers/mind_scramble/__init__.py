@@ -2,4 +2,12 @@
 
 from stimuli.papers import Paper
 
-PAPER = Paper("mind-scramble", __name__)
+PAPER = Paper(
+    "mind-scramble",
+    __name__,
+    prompt="protocol:prompt_name",
+    parsers={"typobench": "protocol:score_typobench"},
+    reply_form="protocol:in_its_field",
+    compared="protocol:compared_text",
+    verdicts="verdicts:tables",
+)

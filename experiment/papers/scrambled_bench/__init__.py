@@ -2,4 +2,11 @@
 
 from stimuli.papers import Paper
 
-PAPER = Paper("scrambled-bench", __name__)
+PAPER = Paper(
+    "scrambled-bench",
+    __name__,
+    prompt="protocol:prompt_name",
+    parsers={"scrambled_bench": "protocol:score_scrambled_bench"},
+    reply_form="protocol:in_its_words",
+    released="released:read_scrambled_bench",
+)

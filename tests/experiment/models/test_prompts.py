@@ -11,7 +11,7 @@ from experiment.building import make_items
 from experiment.checking import load_study
 from experiment.languages import wording
 from experiment.models.prompts import Prompter
-from experiment.models.prompts.published import judge_prompt, paper_prompt, paper_prompts, prompt_name
+from experiment.models.prompts.published import Asked, judge_prompt, name_of, paper_prompt, paper_prompts
 from experiment.procedure import plan_session, trials_of
 
 LANGUAGES = ("en", "de", "es")
@@ -132,14 +132,14 @@ def test_h_tests_thoughts_and_their_judge_are_asked_as_in_the_paper():
         thought.text == '\nNow, think out loud step by step and assign label. \nInput: "a dOg" Label: \nA \nB'
     )
     assert not thought.is_scored and thought.temperature == 0.7
-    assert judge_prompt("It is A.", ["A", "B"]).text == (
+    assert judge_prompt("htest_judge", "It is A.", ["A", "B"]).text == (
         "Assistant: It is A.\n\n What does the Assistant think the sentence belongs to?\nA\nB\n"
         "None (Respond in one word and nothing else)"
     )
 
 
 def test_what_no_paper_asked_has_no_prompt():
-    assert prompt_name("translate", ["sentence"], has_options=False, has_exemplars=False) is None
+    assert name_of(Asked("translate", ("sentence",), has_options=False, has_exemplars=False)) is None
     with pytest.raises(ValueError, match="no paper's prompt"):
         paper_prompt(trial("summarise", {"sentence": "x"}))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from stimuli.recipes.htest import (
 from stimuli.words import base_language
 
 EXEMPLARS = 4
+PRACTICE_ITEMS = 6
 DEFAULT_ITEMS = 20
 RELEASED, FRESH = "released", "fresh"
 DEFAULT_GEOMETRY = 40
@@ -128,6 +129,27 @@ def _faults(folder: Path, tasks: Sequence[str]) -> list[str]:
     return [
         f"released {task}: {number} items with a known fault (labels, duplicates, texts of exemplars)"
         for task, number in counted.items()
+    ]
+
+
+def practice_of_rule(study: Study, settings: Mapping[str, Any], set_name: str) -> list[Item]:
+    """Make practice items of a rule, with as many exemplars as those that are tested."""
+    htest = study.get("materials", "htest")
+    made = htest_rule_items(
+        [settings["rule"]],
+        exemplars=htest.get("exemplars", EXEMPLARS),
+        items=settings.get("number", PRACTICE_ITEMS),
+        seed=study.seed,
+        order=htest.get("order", "alternating"),
+    )
+    return [
+        replace(
+            item,
+            role="exemplar" if item.role == "exemplar" else "practice",
+            set_name=set_name,
+            condition={},
+        )
+        for item in made
     ]
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import string
 from collections.abc import Iterator
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -33,11 +32,6 @@ DATA_SET = "realtimeqa"
 _TASKS = {"rec": RECOVERY, "qa": QUESTIONS}
 _Known = dict[tuple[str, str, str, str], Item]
 _FIELDS = ("task", "method", "cond", "i", "output")
-
-
-def study_text() -> str:
-    """Return the study.yaml that fits these outputs."""
-    return resources.files(__package__).joinpath("scrambled_bench.yaml").read_text("utf-8")
 
 
 def read_scrambled_bench(study: Study, store: Store | None, folder: Path) -> Import:

@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from experiment.columns import Column
+from experiment.exporting.tables import ExportTable
 from experiment.scoring.published import paper_of
 from experiment.scoring.rescoring import MODEL_KINDS, responses
 from experiment.scoring.trial import Score, score_trial
@@ -34,9 +35,15 @@ PARSED_COLUMNS = {
 }
 
 
-def has_published_parser(study: Study) -> bool:
-    """Say whether a study's items are those that H-TEST's parsers read."""
-    return kind_of_material(study) in MATERIALS
+def tables(study: Study, connection: Connection) -> list[ExportTable]:
+    """Return the table of a study whose replies the paper's code reads."""
+    if kind_of_material(study) not in MATERIALS:
+        return []
+    about = "one row a reply of a model, read by H-TEST's published parser and by a correct one"
+    key = ("session_id", "trial_index", "attempt")
+    return [
+        ExportTable("published_parsing", about, PARSED_COLUMNS, key, lambda: parsed_rows(study, connection))
+    ]
 
 
 def parsed_rows(study: Study, connection: Connection) -> Iterator[dict[str, Any]]:

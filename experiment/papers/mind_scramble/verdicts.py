@@ -1,8 +1,8 @@
 """How much each error of Mind Scramble's scorers changes the score: stored replies as released, without one error, and corrected.
 
-The released rule is :mod:`experiment.scoring.published`'s copy; a rule without an error differs from it in that alone, so that
-the difference of the means is what the error changes. The corrected rule is wrods' own parser and scorer. All are computed from
-the raw replies of models, whatever the study counts.
+The released rule is that of :mod:`experiment.papers.mind_scramble.protocol`; a rule without an error differs from it in that
+alone, so that the difference of the means is what the error changes. The corrected rule is wrods' own parser and scorer. All are
+computed from the raw replies of models, whatever the study counts.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ from typing import Any
 from sqlalchemy import Connection
 
 from experiment.columns import Column
-from experiment.models.prompts.published import prompt_name
-from experiment.parsing.free_answers import number_of
-from experiment.scoring.published import (
+from experiment.exporting.tables import ExportTable
+from experiment.papers.mind_scramble.protocol import (
     contains_either_way,
     named_fields,
-    paper_of,
+    prompt_name,
     same_digits,
     words_in_place,
 )
+from experiment.parsing.free_answers import number_of
+from experiment.scoring.published import asked_of, paper_of
 from experiment.scoring.rescoring import EXECUTED, MODEL_KINDS, StoredResponse, responses
 from experiment.scoring.similarities import stored_cosines
 from experiment.scoring.trial import score_trial
@@ -156,12 +157,7 @@ def data_set_of(trial: Mapping[str, Any]) -> str | None:
     """Return which scorer a planned trial had in the paper; None where it had none by rule."""
     if paper_of(trial) != "typobench":
         return None
-    step = trial["steps"][-1]
-    options = step.get("options") or step.get("responses")
-    name = prompt_name(
-        trial["set"], list(trial["shown"]), has_options=bool(options), has_exemplars=bool(trial["exemplars"])
-    )
-    kind = str(name).removeprefix("typobench_").removesuffix("_local")
+    kind = str(prompt_name(asked_of(trial))).removeprefix("typobench_").removesuffix("_local")
     return kind if kind in SCORERS else None
 
 
@@ -190,9 +186,15 @@ FAULT_COLUMNS = {
 }
 
 
-def is_of_typobench(study: Study) -> bool:
-    """Say whether a study's materials are a corpus of Mind Scramble."""
-    return str(study.get("materials", "corpus", "name", default="")) in TYPOBENCH
+def tables(study: Study, connection: Connection) -> list[ExportTable]:
+    """Return the table of a study whose replies the paper's code reads."""
+    if str(study.get("materials", "corpus", "name", default="")) not in TYPOBENCH:
+        return []
+    about = "one row per model reply and rule: its score as released, without one of the released code's errors, and corrected"
+    key = ("session_id", "trial_index", "attempt", "rule")
+    return [
+        ExportTable("published_scoring", about, FAULT_COLUMNS, key, lambda: fault_rows(study, connection))
+    ]
 
 
 def fault_rows(study: Study, connection: Connection) -> Iterator[dict[str, Any]]:
