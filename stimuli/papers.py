@@ -7,7 +7,7 @@ when it is used.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -17,7 +17,7 @@ from typing import Any
 from stimuli.entry_points import added
 from stimuli.errors import UserError
 
-OURS = ("h_test", "mind_scramble", "scrambled_bench", "letter_position")
+OURS = ("h_test", "mind_scramble", "scrambled_bench", "inside", "letter_position")
 HOME = f"{__name__.removesuffix('stimuli.papers')}experiment.papers"
 """Where our own papers are: found by name as those of other packages are, so that making items imports no experiment."""
 
@@ -52,6 +52,15 @@ class Paper:
         Function that gives tables of an export beside trials: of a study and a connection.
     released : str
         Function that reads the paper's released outputs for ``wrods import --from``; ``released.yaml`` is the study of them.
+    chapters : mapping
+        Functions that write chapters of a report, by name: of :class:`analysis.report.blocks.Material`,
+        :class:`analysis.report.blocks.Chapter` or None where the chapter does not apply.
+    figure_tables : mapping
+        Patterns of the names of tables that hold a figure's numbers, by a pattern of the figure's name; elsewhere the names are equal.
+    reproduction : str
+        Function that makes the paper's tables again from its released outputs, for ``wrods reproduce``.
+    together : str
+        Module whose ``together`` lays out tables of several studies, for ``wrods reproduce``; its ``ABOUT`` is the head of the page.
     """
 
     name: str
@@ -65,6 +74,10 @@ class Paper:
     judged: str = ""
     verdicts: str = ""
     released: str = ""
+    chapters: Mapping[str, str] = field(default_factory=dict)
+    figure_tables: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    reproduction: str = ""
+    together: str = ""
 
     @property
     def folder(self) -> Path:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from stimuli.papers import papers
 from tests.naming import missing_modules
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -52,6 +53,14 @@ def imported(file: Path) -> Iterator[tuple[str, ast.stmt, bool]]:
             yield node.module, node, at_top
 
 
+PAPERS = ROOT / "experiment" / "papers"
+
+
+def is_chapter(file: Path) -> bool:
+    """Whether a module belongs to a chapter: a folder inside the folder of a paper, which analysis finds by name."""
+    return file.is_relative_to(PAPERS) and len(file.relative_to(PAPERS).parts) > 2
+
+
 @pytest.mark.parametrize("package", PACKAGES)
 def test_imports_go_one_way(package: str) -> None:
     wrong = []
@@ -61,9 +70,52 @@ def test_imports_go_one_way(package: str) -> None:
             if other not in PACKAGES or other == package or other in MAY_IMPORT[package]:
                 continue
             in_command = file.parent == ROOT / "experiment" / "cli" and other == "analysis" and not at_top
-            if name != PLAN and not in_command:
+            if name != PLAN and not in_command and not is_chapter(file):
                 wrong.append(f"{file.relative_to(ROOT)}:{node.lineno} imports {name}")
     assert not wrong, "\n".join(wrong)
+
+
+def test_chapters_of_papers_import_nothing_of_experiment_but_each_other() -> None:
+    named = {
+        f"experiment.{file.relative_to(ROOT / 'experiment').with_suffix('').as_posix().replace('/', '.')}"
+        for file in modules("experiment")
+        if is_chapter(file)
+    }
+    chapters = named | {name.removesuffix(".__init__") for name in named}
+    wrong = [
+        f"{file.relative_to(ROOT)}:{node.lineno} imports {name}"
+        for file in filter(is_chapter, modules("experiment"))
+        for name, node, _ in imported(file)
+        if name.split(".")[0] in NEVER_IN["analysis"]
+        or (name.startswith("experiment.") and name not in chapters)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_every_paper_names_parts_that_are_there() -> None:
+    for paper in papers().values():
+        places = [
+            paper.practice,
+            paper.prompt,
+            paper.reply_form,
+            paper.compared,
+            paper.judged,
+            paper.verdicts,
+        ]
+        places += [paper.released, paper.reproduction, *paper.materials.values(), *paper.parsers.values()]
+        places += [*paper.chapters.values(), *([f"{paper.together}:together"] if paper.together else ())]
+        assert all(callable(paper.part(place)) for place in places if place), paper.name
+        assert set(paper.data("materials.json")) == set(paper.materials), paper.name
+
+
+def test_a_list_of_papers_imports_none_of_their_parts() -> None:
+    code = (
+        "import sys\nfrom stimuli.papers import papers\npapers()\n"
+        "parts = [name for name in sys.modules if name.startswith('experiment.papers.') and name.count('.') > 2]\n"
+        "sys.exit(f'imported: {parts}' if parts or 'numpy' in sys.modules else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_plans_are_read_with_the_standard_library_alone() -> None:

@@ -22,10 +22,10 @@ from analysis.figures import Drawing
 from analysis.readers import kinds_of
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Material
-from analysis.report.chapters.trained import write
 from experiment.cli import main
 from experiment.cli.study_store import opened_study
 from experiment.exporting.export import hand_over
+from experiment.papers.inside.trained import write
 from stimuli.seeds import generator
 from tests.experiment.tuning.byte_model import byte_model
 

@@ -84,9 +84,12 @@ class Drawing:
 
     @classmethod
     def described(
-        cls, name: str, figure: Figure, look: Mapping[str, MarkStyle], words: str, **values: Any
+        cls, name: str, figure: Figure, look: Mapping[str, MarkStyle], words: str | Path, **values: Any
     ) -> Drawing:
-        """Return a figure with the title, note and alternative of ``words.yaml`` or of the values, marked where it is not data."""
+        """Return a figure with title, note and alternative of the values or of ``words.yaml``, marked where it is not data.
+
+        ``words``: the entry of ``words.yaml``, or, as a path, another file and its entry.
+        """
         kinds = {group: it.kind for group, it in look.items()}
         with styled():
             mark_not_data(figure, kinds.values())
@@ -131,8 +134,9 @@ def continued(name: str, title: str, number: int) -> tuple[str, str]:
 
 
 @cache
-def _sentences(words: str, part: str) -> tuple[Template, ...]:
-    text = _texts()[words][part]
+def _sentences(words: str | Path, part: str) -> tuple[Template, ...]:
+    place = Path(__file__).with_name("words.yaml") / words
+    text = _texts(place.parent)[place.name][part]
     made = Environment(undefined=StrictUndefined)
     made.globals.update(vars(apa) | vars(readers), TITLES=TITLES, str=str)
     return tuple(
@@ -141,8 +145,8 @@ def _sentences(words: str, part: str) -> tuple[Template, ...]:
 
 
 @cache
-def _texts() -> dict[str, Any]:
-    return dict(YAML(typ="safe").load(resources.files(__package__).joinpath("words.yaml").read_text("utf-8")))
+def _texts(file: Path) -> dict[str, Any]:
+    return dict(YAML(typ="safe").load(file.read_text("utf-8")))
 
 
 @cache

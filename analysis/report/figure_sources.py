@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from analysis.report.apa_tables import Origin
 from analysis.report.filters import JUDGED, filled
 from analysis.report.numbering import Illustrated, Numbered, ReportContent
+from stimuli.papers import papers
 
 SAME_NUMBERS = (
     (r"condition_score_(.+)", ("descriptives_correct_{}",)),
@@ -16,18 +17,13 @@ SAME_NUMBERS = (
     (r"condition_(.+)", ("descriptives_{}",)),
     (r"model_checks_(.+)", ("differences_{0}", "model_{0}")),
     (r"fidelity_map_(.+)", ("fidelity_{}",)),
-    (r"letter_curves.*", ("letter_places_start", "letter_places_end")),
-    (r"letter_(?:curves|map_).*", ("letter_zones",)),
     (r"(profiles_models_.+)_plane", ("{}",)),
     (r"robustness_by_size", ("robustness", "size_slopes")),
-    (r"h_test_(?:examples|families)", (r"h_test_full(?:_.+)?",)),
-    (r"(scrambled_bench_\d+)_(?:scrambles|sizes)", ("{}",)),
-    (r"scrambled_bench_\d+_categories", ("scrambled_bench_8",)),
     (r"representations_map_(.+?)(?:_\d+)?", ("representations_cells_{}",)),
     (r"probing_(?:layers|steps)_([a-z]+)(?:_\d+)?", ("probing_layers_{}",)),
-    (r"(.+)", ("{}",)),
 )
 """Patterns of figures' names, and of those of the tables with the same numbers; of those that fit, the first with a table is taken."""
+OF_THE_SAME_NAME = (r"(.+)", ("{}",))
 
 
 @dataclass(frozen=True)
@@ -43,7 +39,8 @@ def figure_source(figure: Illustrated, content: ReportContent) -> FigureSource:
     name = figure.drawing.name
     near = _in_chapter(figure, content)
     tables = list(content.all_tables())
-    for pattern, told in SAME_NUMBERS:
+    of_papers = [one for paper in papers().values() for one in paper.figure_tables.items()]
+    for pattern, told in (*SAME_NUMBERS, *of_papers, OF_THE_SAME_NAME):
         if match := re.fullmatch(pattern, name):
             wanted = "|".join(told).format(*map(re.escape, match.groups()))
             found = [one.number for one in (near or tables) if re.fullmatch(wanted, _bare(one))]

@@ -1,5 +1,16 @@
 """Published tables made again from released outputs, cell for cell."""
 
-from analysis.reproductions.scrambled_bench import scrambled_bench_tables
+from pathlib import Path
 
-__all__ = ["scrambled_bench_tables"]
+import pandas as pd
+
+from stimuli.papers import papers
+
+
+def scrambled_bench_tables(
+    source: str | Path | pd.DataFrame, *, printed: bool = False
+) -> dict[str, pd.DataFrame]:
+    """Make Tables 3, 4 and 5 of Cao et al. (2023) from their released outputs; numbers, or ``printed`` text as in the paper."""
+    make = papers()["scrambled-bench"].part("chapter.reproduction:released_tables")
+    made: dict[str, pd.DataFrame] = make(source, printed=printed)
+    return made

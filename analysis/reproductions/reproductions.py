@@ -1,16 +1,14 @@
 """Papers whose released outputs give their tables again, and the public page about a reproduction.
 
-A further paper is a module with ``reproduce(folder, readings, told, data) -> Reproduction`` and a line in :data:`PAPERS`.
+A paper names its function ``reproduce(folder, readings, told, data) -> Reproduction`` (:class:`stimuli.papers.Paper`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 import pandas as pd
 from jinja2 import Environment
@@ -18,9 +16,7 @@ from markupsafe import Markup
 
 from analysis import apa
 from stimuli.errors import unknown_name
-
-PAPERS = {"scrambled-bench": ".scrambled_bench"}
-"""Module of this package by the name that a user gives."""
+from stimuli.papers import papers
 
 Reading = Callable[[str, Sequence[str]], str]
 """From a raw reply and the options (none if the answer is a text) to the answer read from it; empty if there is none."""
@@ -77,10 +73,10 @@ def reproduce_paper(
     data: Mapping[str, Path] = MappingProxyType({}),
 ) -> Reproduction:
     """Make a paper's tables again and price its faults."""
-    if paper not in PAPERS:
-        raise unknown_name("paper", paper, PAPERS)
-    module: Any = import_module(PAPERS[paper], __package__)
-    made: Reproduction = module.reproduce(folder, readings, told, data)
+    known = {name: one for name, one in papers().items() if one.reproduction}
+    if paper not in known:
+        raise unknown_name("paper", paper, known)
+    made: Reproduction = known[paper].part(known[paper].reproduction)(folder, readings, told, data)
     return made
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import string
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import click
 
 from stimuli.errors import unknown_name
+from stimuli.papers import Paper, papers
 
 
 @click.command()
@@ -46,14 +45,15 @@ def reproduce(
 
     Example: wrods reproduce mind-scramble gsm8k boolq csqa rectify
     """
-    if paper in STUDIES:
-        _together(paper, data, out or Path(f"reproduced-{paper}"), as_json=as_json)
+    ways = {name: one for name, one in papers().items() if one.reproduction or one.together}
+    if paper not in ways:
+        raise unknown_name("paper", paper, ways)
+    if ways[paper].together:
+        _together(ways[paper], data, out or Path(f"reproduced-{paper}"), as_json=as_json)
         return
-    from analysis.reproductions.reproductions import PAPERS, reproduce_paper, write_page
+    from analysis.reproductions.reproductions import reproduce_paper, write_page
     from experiment.version import installed_version
 
-    if paper not in PAPERS:
-        raise unknown_name("paper", paper, [*PAPERS, *STUDIES])
     if len(data) > 1:
         raise click.UsageError(f"{paper} is made from one folder; {len(data)} were given.")
     readings = {"choice": own_choice, "text": own_text}
@@ -79,23 +79,19 @@ def reproduce(
         raise click.exceptions.Exit(1)
 
 
-STUDIES = {"mind-scramble": "chapters.mind_scramble", "h-test": "chapters.h_test"}
-"""Papers whose tables come from a user's own studies, with the module of ``analysis.report`` that lays them out."""
-
-
-def _together(paper: str, studies: Sequence[Path], out: Path, *, as_json: bool) -> None:
+def _together(paper: Paper, studies: Sequence[Path], out: Path, *, as_json: bool) -> None:
     """Lay out the tables of several studies on one page."""
-    from analysis import report
     from analysis.figures import Drawing
     from analysis.report.studies_page import write_studies_page
     from experiment.version import installed_version
 
-    module: Any = import_module(f".{STUDIES[paper]}", report.__name__)
-    found = module.together(studies, lambda remark: click.echo(remark, err=True))
-    page = write_studies_page(module.ABOUT, found, out, installed_version())
+    found = paper.part(f"{paper.together}:together")(studies, lambda remark: click.echo(remark, err=True))
+    page = write_studies_page(paper.part(f"{paper.together}:ABOUT"), found, out, installed_version())
     if as_json:
         named = [table.name for table in found]
-        click.echo(json.dumps({"paper": paper, "studies": len(studies), "tables": named, "page": str(page)}))
+        click.echo(
+            json.dumps({"paper": paper.name, "studies": len(studies), "tables": named, "page": str(page)})
+        )
     else:
         for one in found:
             click.echo(f"  {one.name}.{'png' if isinstance(one, Drawing) else 'csv'}: {one.title}", err=True)

@@ -38,7 +38,7 @@ def handover(tmp_path: Path) -> Make:
 def without_chapters() -> Iterator[None]:
     """Leave the chapters out of every report of a module: they have tests and studies of their own, and cost minutes."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(chapters, "DECLARED", ())
+        patch.setattr(chapters, "declared", lambda: ())
         yield
 
 
@@ -61,7 +61,7 @@ def rehearsal(tmp_path_factory: pytest.TempPathFactory) -> Rehearsal:
     tables = load(write_handover(folder / "handover", rows, truth=TRUTH, planned=PLANNED, exclude=exclude))
     with pytest.MonkeyPatch.context() as patch:
         # chapters have tests and studies of their own
-        patch.setattr(chapters, "DECLARED", ())
+        patch.setattr(chapters, "declared", lambda: ())
         content = gather(tables)
     page = write_files(content, folder / "reports", datetime(2026, 11, 21, 10, 0, tzinfo=UTC))
     return Rehearsal(tables, content, page, page.read_text("utf-8"))

@@ -15,9 +15,9 @@ from analysis import Tables, load
 from analysis.figures import Drawing
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Material
-from analysis.report.chapters.h_test import together
-from analysis.report.chapters.h_test import write_geometry as write
-from analysis.reproductions.h_test import (
+from experiment.papers.h_test.chapter import together
+from experiment.papers.h_test.chapter import write_geometry as write
+from experiment.papers.h_test.chapter.measures import (
     accuracy,
     asked,
     both_tests,

@@ -12,8 +12,8 @@ import pytest
 
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Material
-from analysis.report.chapters.h_test import write
-from analysis.reproductions.h_test import (
+from experiment.papers.h_test.chapter import write
+from experiment.papers.h_test.chapter.measures import (
     TASKS,
     asked,
     between_makings,

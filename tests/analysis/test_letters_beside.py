@@ -15,14 +15,14 @@ from matplotlib.colors import to_hex, to_rgb
 from analysis import load
 from analysis.costs.ratios import Profile
 from analysis.figures.drawing import Drawing
-from analysis.figures.letters import letter_beside_figures, percent_added
 from analysis.letters import letter_costs
 from analysis.letters.letter_costs import GroupCosts, beside, surprisal_parts
 from analysis.readers import kinds_of
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.blocks import Block, Material
 from analysis.report.chapters import letters
-from analysis.report.chapters.letters import costs_beside, measures
+from experiment.papers.letter_position.chapter import costs_beside, measures
+from experiment.papers.letter_position.chapter.figures import letter_beside_figures, percent_added
 from tests.analysis.letter_study import TIME, study_rows, write_handover
 from tests.analysis.word_study import BITS as WORD_BITS
 from tests.analysis.word_study import TARGETS, WORDS, shown_words, study

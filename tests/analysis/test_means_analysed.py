@@ -29,7 +29,7 @@ PLANNED = {
 def test_means_of_a_plan_are_of_its_own_trials_and_levels(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chapters, "DECLARED", ())
+    monkeypatch.setattr(chapters, "declared", lambda: ())
     rows = study_rows(human=16, items=16, timeouts=0.0)
     test = ~rows["is_practice"].astype(bool)
     slow = rows.index[test & (rows["trial_index"] % 7 == 0)]

@@ -16,11 +16,11 @@ from analysis import load
 from analysis.preprocessing.exclusions import IDENTICAL
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Material
-from analysis.report.chapters.mind_scramble import ABOUT, similarity_table, together, unit_table, write
 from analysis.report.studies_page import write_studies_page
-from analysis.reproductions import mind_scramble as paper
-from analysis.reproductions.mind_scramble import Near, stored_texts
 from analysis.tables import Tables
+from experiment.papers.mind_scramble.chapter import ABOUT, similarity_table, together, unit_table, write
+from experiment.papers.mind_scramble.chapter import measures as paper
+from experiment.papers.mind_scramble.chapter.measures import Near, stored_texts
 from stimuli.errors import UserError
 from tests.analysis.inside.representation_study import representation_study
 from tests.analysis.letter_study import write_handover

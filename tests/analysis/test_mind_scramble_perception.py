@@ -14,10 +14,10 @@ from analysis import load
 from analysis.measures.similarity import FILE
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.blocks import Material
-from analysis.report.chapters.mind_scramble import ABOUT, together, write
 from analysis.report.chapters.ratios import write as write_ratios
 from analysis.report.studies_page import write_studies_page
-from analysis.reproductions.mind_scramble import (
+from experiment.papers.mind_scramble.chapter import ABOUT, together, write
+from experiment.papers.mind_scramble.chapter.measures import (
     ACCURACY,
     COSINE,
     IN_PLACE,

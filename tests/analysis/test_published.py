@@ -10,7 +10,9 @@ import pandas as pd
 import pytest
 
 from analysis import load
-from analysis.reproductions.scrambled_bench import (
+from experiment.cli.study_store import opened_study
+from experiment.exporting.export import hand_over
+from experiment.papers.scrambled_bench.chapter.reproduction import (
     NAMES,
     compare_with_print,
     imported_trials,
@@ -18,8 +20,6 @@ from analysis.reproductions.scrambled_bench import (
     released_trials,
     scrambled_bench_tables,
 )
-from experiment.cli.study_store import opened_study
-from experiment.exporting.export import hand_over
 from stimuli.errors import UserError
 from tests.experiment.models.running import invoke
 

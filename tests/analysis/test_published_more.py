@@ -13,8 +13,13 @@ import pytest
 from scipy.optimize import LinearConstraint, milp
 
 from analysis.reproductions.reproductions import Reproduction, reproduce_paper, write_page
-from analysis.reproductions.scrambled_bench import CATEGORIES, NAMES, all_printed_cells, options_of
 from experiment.cli.reproduce import own_choice, own_text
+from experiment.papers.scrambled_bench.chapter.reproduction import (
+    CATEGORIES,
+    NAMES,
+    all_printed_cells,
+    options_of,
+)
 from stimuli.corpora import load_corpus
 from stimuli.corpora.corpus import Record
 from stimuli.errors import UserError

@@ -225,7 +225,7 @@ def test_an_unknown_chapter_is_refused_with_the_list_of_optional_ones(
     handover: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        chapters, "DECLARED", (chapters.Declared("fidelity", lambda _: None, is_optional=True),)
+        chapters, "declared", lambda: [chapters.Declared("fidelity", lambda _: None, is_optional=True)]
     )
     folder = handover(study_rows(human=4, items=8))
     result = CliRunner().invoke(

@@ -37,8 +37,8 @@ def test_a_chapter_is_numbered_after_what_stands_before_it_and_its_files_are_wri
 ) -> None:
     monkeypatch.setattr(
         chapters,
-        "DECLARED",
-        (chapters.Declared("none", lambda material: None), chapters.Declared("trial", _writer)),
+        "declared",
+        lambda: [chapters.Declared("none", lambda material: None), chapters.Declared("trial", _writer)],
     )
     page = write_report(load(handover(human=12, items=16)), tmp_path, datetime(2026, 11, 21, tzinfo=UTC))
     html = page.read_text("utf-8")

@@ -16,8 +16,8 @@ from analysis import Tables, load
 from analysis.figures import Drawing
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.blocks import Chapter, Material
-from analysis.report.chapters.h_test import write
-from analysis.reproductions.h_test import (
+from experiment.papers.h_test.chapter import write
+from experiment.papers.h_test.chapter.measures import (
     TASKS,
     Paired,
     accuracy,

@@ -12,8 +12,8 @@ from scipy import stats
 from analysis import Tables
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.blocks import Chapter, Material
-from analysis.report.chapters.h_test import write, write_geometry
-from analysis.reproductions.h_test import (
+from experiment.papers.h_test.chapter import write, write_geometry
+from experiment.papers.h_test.chapter.measures import (
     ALL,
     asked,
     family_pairs,

@@ -47,7 +47,7 @@ def reported(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reported]:
     chapter = probing.write(Material(tables, kinds={"net": "model", "other": "model"}, told=lines.append))
     assert chapter is not None
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(chapters, "DECLARED", (chapters.Declared("probing", probing.write),))
+        patch.setattr(chapters, "declared", lambda: [chapters.Declared("probing", probing.write)])
         patch.setattr(content, "plans", lambda tables: [])
         page = write_report(tables, home / "reports", datetime(2026, 11, 22, tzinfo=UTC))
     yield Reported(data, chapter, page.parent, lines)

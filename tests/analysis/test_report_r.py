@@ -80,7 +80,7 @@ def content(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ReportCo
     rows = study_rows(human=12, models=("restorer",), items=12, seed=5)
     tables = load(write_handover(folder / "handover", rows, planned=PLANNED))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(chapters, "DECLARED", (chapters.Declared("further", further_models),))
+        patch.setattr(chapters, "declared", lambda: [chapters.Declared("further", further_models)])
         gathered = gather(tables)
     yield gathered, write_files(gathered, folder, datetime(2026, 11, 21, tzinfo=UTC)).parent
 

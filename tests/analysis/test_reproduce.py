@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from analysis.reproductions.reproductions import reproduce_paper, write_page
-from analysis.reproductions.scrambled_bench import inside_a_word
 from experiment.cli.reproduce import own_choice, own_text
+from experiment.papers.scrambled_bench.chapter.reproduction import inside_a_word
 from stimuli.errors import UserError
 from tests.experiment.models.running import invoke
 

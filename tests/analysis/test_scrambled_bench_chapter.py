@@ -18,9 +18,9 @@ from analysis.planned import plans
 from analysis.readers import kinds_of
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Chapter, Material
-from analysis.report.chapters.scrambled_bench import write
-from analysis.reproductions.scrambled_bench import all_printed_cells
-from analysis.reproductions.scrambled_bench_study import study_parts
+from experiment.papers.scrambled_bench.chapter import write
+from experiment.papers.scrambled_bench.chapter.measures import study_parts
+from experiment.papers.scrambled_bench.chapter.reproduction import all_printed_cells
 from tests.analysis.letter_study import write_handover
 
 OPERATIONS = {"a": "none", "b": "shuffle:all", "c": "keep:first_and_last", "d": "substitute:all"}

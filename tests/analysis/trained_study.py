@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from analysis import Tables, load
-from analysis.reproductions.h_test import TASKS
+from experiment.papers.h_test.chapter.measures import TASKS
 from stimuli.scramble.text import scramble_text
 from tests.analysis.letter_study import write_handover
 

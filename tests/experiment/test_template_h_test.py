@@ -15,8 +15,6 @@ from click.testing import CliRunner
 from analysis import load
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Material
-from analysis.report.chapters.h_test import write, write_geometry
-from analysis.reproductions.h_test import TASKS, asked, both_parsers
 from experiment.building import make_items
 from experiment.checking import load_study
 from experiment.checking.settings import model_settings
@@ -25,6 +23,8 @@ from experiment.cli.study_store import opened_study
 from experiment.exporting.export import hand_over
 from experiment.lists import items_of_list, list_ids
 from experiment.models.pictures import Picture
+from experiment.papers.h_test.chapter import write, write_geometry
+from experiment.papers.h_test.chapter.measures import TASKS, asked, both_parsers
 from experiment.procedure import plan_session, trials_of
 from experiment.study import Study
 from experiment.summaries.plain_english import sent_as_published

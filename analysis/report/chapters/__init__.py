@@ -16,9 +16,6 @@ from analysis.report.chapters import (
     condition_profiles,
     cost,
     fidelity,
-    h_test,
-    letters,
-    mind_scramble,
     missing,
     model_checks,
     probing,
@@ -27,11 +24,10 @@ from analysis.report.chapters import (
     recovered_text,
     representations,
     robustness,
-    scrambled_bench,
     sensitivity,
-    trained,
 )
 from stimuli.errors import UserError
+from stimuli.papers import papers
 
 Writer = Callable[[Material], Chapter | None]
 
@@ -45,18 +41,14 @@ class Declared:
     is_optional: bool = False  # written only when asked for
 
 
-DECLARED = (
+BEFORE_PAPERS = (
     Declared("robustness", robustness.write),
     Declared("model-checks", model_checks.write),
     Declared("missing", missing.write),
     Declared("sensitivity", sensitivity.write),
     Declared("recovered-text", recovered_text.write),
-    Declared("h-test", h_test.write),
-    Declared("letter-geometry", h_test.write_geometry),
-    Declared("mind-scramble", mind_scramble.write),
-    Declared("scrambled-bench", scrambled_bench.write),
-    Declared("trained", trained.write),
-    Declared("letters", letters.write),
+)
+AFTER_PAPERS = (
     Declared("representations", representations.write),
     Declared("probing", probing.write),
     Declared("asking", asking.write, is_optional=True),
@@ -67,12 +59,21 @@ DECLARED = (
     Declared("profiles", condition_profiles.write, is_optional=True),
     Declared("rankings", rankings.write, is_optional=True),
 )
-"""In the order in which they are read."""
+
+
+def declared() -> list[Declared]:
+    """Return all chapters, those of papers among them, in the order in which they are read."""
+    of_papers = [
+        Declared(name, paper.part(place))
+        for paper in papers().values()
+        for name, place in paper.chapters.items()
+    ]
+    return [*BEFORE_PAPERS, *of_papers, *AFTER_PAPERS]
 
 
 def optional_names() -> list[str]:
     """Return the names that ``wrods report --with`` takes."""
-    return [one.name for one in DECLARED if one.is_optional]
+    return [one.name for one in declared() if one.is_optional]
 
 
 def checked_names(wanted: Collection[str]) -> Collection[str]:
@@ -89,5 +90,5 @@ def checked_names(wanted: Collection[str]) -> Collection[str]:
 def write_chapters(material: Material, wanted: Collection[str] = ()) -> list[Chapter]:
     """Write every chapter that applies; optional ones only if they are wanted (:func:`checked_names`)."""
     checked_names(wanted)
-    written = (one.write(material) for one in DECLARED if not one.is_optional or one.name in wanted)
+    written = (one.write(material) for one in declared() if not one.is_optional or one.name in wanted)
     return [chapter for chapter in written if chapter is not None]

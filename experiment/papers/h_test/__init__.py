@@ -11,4 +11,7 @@ PAPER = Paper(
     parsers={"htest": "protocol:score_htest", "letter_geometry": "protocol:score_letter_geometry"},
     judged="protocol:htest_label",
     verdicts="verdicts:tables",
+    chapters={"h-test": "chapter:write", "letter-geometry": "chapter:write_geometry"},
+    figure_tables={r"h_test_(?:examples|families)": (r"h_test_full(?:_.+)?",)},
+    together="chapter",
 )

@@ -10,4 +10,6 @@ PAPER = Paper(
     reply_form="protocol:in_its_field",
     compared="protocol:compared_text",
     verdicts="verdicts:tables",
+    chapters={"mind-scramble": "chapter:write"},
+    together="chapter",
 )

@@ -9,4 +9,10 @@ PAPER = Paper(
     parsers={"scrambled_bench": "protocol:score_scrambled_bench"},
     reply_form="protocol:in_its_words",
     released="released:read_scrambled_bench",
+    chapters={"scrambled-bench": "chapter:write"},
+    figure_tables={
+        r"(scrambled_bench_\d+)_(?:scrambles|sizes)": ("{}",),
+        r"scrambled_bench_\d+_categories": ("scrambled_bench_8",),
+    },
+    reproduction="chapter.reproduction:reproduce",
 )

@@ -13,7 +13,9 @@ import pytest
 from scipy import stats
 
 from analysis import Tables
-from analysis.inside.trained import (
+from analysis.mixed import fit
+from experiment.papers.h_test.chapter.measures import TASKS, asked
+from experiment.papers.inside.trained.measures import (
     AVERAGE,
     Modelled,
     Transfer,
@@ -28,8 +30,6 @@ from analysis.inside.trained import (
     printed_transfer,
     transfer,
 )
-from analysis.mixed import fit
-from analysis.reproductions.h_test import TASKS, asked
 from stimuli.errors import UserError
 from tests.analysis.trained_study import RESTORED, h_test_study, scrambled_study
 

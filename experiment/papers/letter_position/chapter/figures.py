@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from analysis.figures.panels import Room, axes_at, paged
 from analysis.letters.letter_costs import BITS, RIGHT, TIME, CostInterval, HumanModelCost, HumanModelPair
 from analysis.readers import marked, spoken
 
+WORDS = Path(__file__).with_name("figures.yaml")
 KIND_LOOKS = {
     "transposition": MarkStyle(INK, "o", "-", "two letters transposed"),
     "substitution": MarkStyle(INK, "s", (0, (4, 1.6)), "letters substituted", is_hollow=True),
@@ -138,7 +140,7 @@ def letter_curves(name: str, panels: Sequence[CurvePanel], title: str, note: str
         {"who": looks({panel.group: panel.kind})[panel.group].label, "panel": panel, "parts": _parts(panel)}
         for panel in panels
     ]
-    return Drawing.described(name, figure, look, "letter_curves", title=title, note=note, told=told)
+    return Drawing.described(name, figure, look, WORDS / "letter_curves", title=title, note=note, told=told)
 
 
 def _parts(panel: CurvePanel) -> list[tuple[str, str, list[CurvePoint]]]:
@@ -238,7 +240,7 @@ def letter_map(name: str, panels: Sequence[CurvePanel], title: str, note: str) -
             axes.set_title(label, fontsize=9)
         keep_width(figure)
     values = {"panels": panels, "names": KIND_NAMES, "ticks": PLACE_TICKS}
-    return Drawing.described(name, figure, look, "letter_map", title=title, note=note, **values)
+    return Drawing.described(name, figure, look, WORDS / "letter_map", title=title, note=note, **values)
 
 
 def _map(axes: Axes, panel: CurvePanel, rows: Sequence[str], norm: Normalize, decimals: int) -> None:
@@ -326,7 +328,7 @@ def _beside(
     title, note = caption
     who = marked(people, every[0].people_kind)
     told = [{"pair": pair, "people": who, "rows": [_row(row) for row in pair.apart]} for pair in shown]
-    return Drawing.described(name, figure, look, "letter_beside", title=title, note=note, told=told)
+    return Drawing.described(name, figure, look, WORDS / "letter_beside", title=title, note=note, told=told)
 
 
 def _limits(scaled: Callable[[float], float], costs: Sequence[CostInterval]) -> tuple[float, float]:
@@ -455,7 +457,9 @@ def letter_weights(
         )
         for group in look
     }
-    return Drawing.described(name, figure, look, "letter_weights", title=title, note=note, ranked=ranked)
+    return Drawing.described(
+        name, figure, look, WORDS / "letter_weights", title=title, note=note, ranked=ranked
+    )
 
 
 def _bars(axes: Axes, own: Mapping[str, Explained], predictors: Sequence[str], look: MarkStyle) -> None:

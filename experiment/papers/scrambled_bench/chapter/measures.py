@@ -13,8 +13,8 @@ from analysis.answers import failures_as_wrong
 from analysis.measures.accuracy import GROUP, asked
 from analysis.measures.recovery import recovery, recovery_trials
 from analysis.measures.retention import relative_gains
-from analysis.reproductions.scrambled_bench import CATEGORIES, DATA, method_of
 from analysis.tables import Tables, mapping_in
+from experiment.papers.scrambled_bench.chapter.reproduction import CATEGORIES, DATA, method_of
 
 STUDY: dict[str, Any] = DATA["study"]
 COLUMNS: list[str] = STUDY["columns"]

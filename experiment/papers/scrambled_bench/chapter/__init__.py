@@ -11,7 +11,6 @@ from typing import Any
 import pandas as pd
 
 from analysis import apa
-from analysis.figures.papers import PanelAxis, panels_figure, sizes_figure
 from analysis.measures.accuracy import GROUP
 from analysis.measures.resampling import BootstrapInterval, where_it_varies
 from analysis.rankings import sizes
@@ -19,14 +18,15 @@ from analysis.readers import group_order, kinds_of, marked
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Block, Chapter, Material
 from analysis.report.layout import ChapterLayout
-from analysis.reproductions.scrambled_bench import CATEGORIES, all_printed_cells
-from analysis.reproductions.scrambled_bench_study import (
+from experiment.papers.scrambled_bench.chapter.figures import PanelAxis, panels_figure, sizes_figure
+from experiment.papers.scrambled_bench.chapter.measures import (
     COLUMNS,
     StudyPart,
     part_cells,
     study_parts,
     trials_of,
 )
+from experiment.papers.scrambled_bench.chapter.reproduction import CATEGORIES, all_printed_cells
 
 TYPES = PanelAxis("Types of scramble (Figure 2)", ("100%", "KF", "KFL"))
 RATES = PanelAxis("Share of scrambled words (Figure 3)", ("20%", "50%", "100%"), joined=True)

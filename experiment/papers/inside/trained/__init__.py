@@ -10,14 +10,14 @@ import numpy as np
 
 from analysis import apa
 from analysis.figures.inside import TaskRow, conditions_figure, loss_figure, tasks_figure
-from analysis.inside import trained as inside
 from analysis.names import in_words, plain
 from analysis.plan import ALPHA
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Block, Chapter, Draft, Material, ReportedFit
-from analysis.report.chapters.h_test import NAMES, StatedBound
 from analysis.report.layout import ChapterLayout
-from analysis.reproductions.h_test import HTestPrompting, asked, mean_with_ends
+from experiment.papers.h_test.chapter import NAMES, StatedBound
+from experiment.papers.h_test.chapter.measures import HTestPrompting, asked, mean_with_ends
+from experiment.papers.inside.trained import measures as inside
 
 LAYOUT = ChapterLayout(
     Path(__file__).parent, names=NAMES, most=4, alpha=ALPHA, control=inside.CONTROL, of_task=in_words

@@ -31,9 +31,7 @@ from stimuli.corpora import load_corpus
 from stimuli.corpora.corpus import Record
 from stimuli.errors import UserError, unknown_name
 
-DATA: dict[str, Any] = YAML(typ="safe").load(
-    Path(__file__).with_name("scrambled_bench.yaml").read_text("utf-8")
-)
+DATA: dict[str, Any] = YAML(typ="safe").load(Path(__file__).with_name("reproduction.yaml").read_text("utf-8"))
 """The paper's words and the authors' folders."""
 NAMES: dict[str, str] = DATA["names"]
 """Names of output files and of the paper's rows."""
@@ -153,9 +151,7 @@ def method_of(trials: pd.DataFrame) -> pd.Series:
     return told
 
 
-def scrambled_bench_tables(
-    source: str | Path | pd.DataFrame, *, printed: bool = False
-) -> dict[str, pd.DataFrame]:
+def released_tables(source: str | Path | pd.DataFrame, *, printed: bool = False) -> dict[str, pd.DataFrame]:
     """Make Tables 3, 4 and 5 from the released outputs."""
     trials = source if isinstance(source, pd.DataFrame) else released_trials(source)
     made = {}
@@ -190,12 +186,12 @@ def in_papers_order(models: Iterable[str]) -> list[str]:
 
 def printed_cells() -> pd.DataFrame:
     """Return the cells of Tables 3, 4 and 5 as they stand in print: ``table, model, measure, column, printed``."""
-    return _cells_in("scrambled_bench.csv")
+    return _cells_in("printed.csv")
 
 
 def all_printed_cells() -> pd.DataFrame:
     """Return the printed cells of Tables 1 and 3 to 8: ``table, model, measure, column, printed``."""
-    return pd.concat([printed_cells(), _cells_in("scrambled_bench_more.csv")], ignore_index=True)
+    return pd.concat([printed_cells(), _cells_in("printed_more.csv")], ignore_index=True)
 
 
 def _cells_in(file: str) -> pd.DataFrame:
@@ -527,7 +523,7 @@ def reproduce(
     categories = check_dream(files, data[DREAM]) if has_dream and DREAM in data else None
     told("tables")
     tables = {
-        **{number: one for number, one in scrambled_bench_tables(trials, printed=True).items() if len(one)},
+        **{number: one for number, one in released_tables(trials, printed=True).items() if len(one)},
         **more_tables(trials, categories),
     }
     tables = dict(sorted(tables.items()))

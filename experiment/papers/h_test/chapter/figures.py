@@ -1,35 +1,31 @@
-"""Figures of three papers for a study's own readers: H-TEST, Mind Scramble and Scrambled Bench."""
+"""Figures of H-TEST for a study's own readers: accuracy by number of examples, and beside letter geometry."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import ceil
+from pathlib import Path
 
 import numpy as np
-import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 
-from analysis.figures.drawing import TALLEST, WIDTH, Drawing, MarkStyle, looks, shortened, shown_of, styled
+from analysis.figures.drawing import WIDTH, Drawing, MarkStyle, looks, shortened, styled
 from analysis.figures.marks import (
     DASHED,
-    GREY,
-    INK,
     SOFT,
     IntervalMarks,
     dodged,
-    handle,
-    key_below,
     label_ends,
     numbered,
     percent,
     points,
 )
-from analysis.figures.panels import LOWEST, Room, deepest, lettered, readers_by_place, stacked
-from analysis.reproductions.h_test import Fitted, ReaderPoint
-from analysis.reproductions.mind_scramble import Slope
+from analysis.figures.panels import Room
+from experiment.papers.h_test.chapter.measures import Fitted, ReaderPoint
+
+WORDS = Path(__file__).with_name("figures.yaml")
 
 CHANCE = 50.0
 MOST_LABELLED = 10
@@ -88,7 +84,9 @@ def lines_figure(
             label_ends(axes, ends[:MOST_LABELLED], len(steps) - 0.6)
         drawn[-1].set_xlabel(axis)
     title, note = caption
-    return Drawing.described(name, figure, look, "h_test", title=title, note=note, panels=panels, steps=steps)
+    return Drawing.described(
+        name, figure, look, WORDS / "h_test", title=title, note=note, panels=panels, steps=steps
+    )
 
 
 _GREY, _LINE, _PRINTED_LINE = "#777777", "#B3261E", "#999999"
@@ -160,7 +158,7 @@ def geometry_figure(
         _labels(axes, [*named, *((point, _GREY, point.group) for point in printed)], boxes)
     title, note = caption
     values = {"title": title, "note": note, "printed": printed, "line": lines[0]}
-    return Drawing.described(name, figure, look, "h_test_geometry", own=own, **values)
+    return Drawing.described(name, figure, look, WORDS / "h_test_geometry", own=own, **values)
 
 
 def _labels(axes: Axes, named: Sequence[tuple[ReaderPoint, str, str]], drawn: Sequence[Box]) -> None:
@@ -191,130 +189,3 @@ def _struck(box: Box, drawn: Sequence[Box]) -> int:
     """Count what a name would be written over."""
     left, right, low, high = box
     return sum(left < r and le < right and low < h and lo < high for le, r, lo, h in drawn)
-
-
-def cost_figure(name: str, ratios: pd.DataFrame, kinds: Mapping[str, str], time: str) -> Drawing:
-    """Draw Mind Scramble's Figure 3: the ratio of prompt tokens against that of time (or of completion tokens), a point per reader."""
-    look = shown_of(kinds, set(ratios["reader_group"]))
-    with styled():
-        figure = Figure(figsize=(WIDTH, 3.4))
-        axes = figure.add_axes((0.1, 0.15, 0.56, 0.76))
-        means = ratios.groupby("reader_group", sort=False)[["prompt_tokens", "cost"]].mean()
-        ends = []
-        for group, (x, y) in zip(means.index, means.to_numpy(dtype=float), strict=True):
-            it, own = look[str(group)], ratios[ratios["reader_group"] == group]
-            thin = it.marker in ("x", "+")  # nothing but lines
-            points(
-                axes,
-                it,
-                own["prompt_tokens"],
-                own["cost"],
-                size=3,
-                alpha=0.35,
-                face=it.colour,
-                edge=0.6 * thin,
-            )
-            axes.plot(
-                [x], [y], it.marker, ms=8, color=it.colour, mec=it.colour if thin else "white", mew=1.2 if thin else 0.8, zorder=6
-            )  # fmt: skip
-            ends.append((x, y, it.label, it.colour))
-        axes.axhline(1, color=GREY, lw=0.8, ls=":")
-        axes.axvline(1, color=GREY, lw=0.8, ls=":")
-        axes.set(xlabel="Prompt tokens, changed / intact", ylabel=f"{time}, changed / intact")
-        low, high = axes.get_xlim()
-        label_ends(axes, ends, high + 0.03 * (high - low))
-        axes.set_xlim(low, high)
-    return Drawing.described(name, figure, look, "mind_scramble_costs", means=means, time=time)
-
-
-def series_figure(name: str, found: Sequence[Slope], kinds: Mapping[str, str], measure: str) -> Drawing:
-    """Draw Mind Scramble's Figure 4: the measure against the number of operations inside each word, a panel per kind of operation."""
-    operations = list(dict.fromkeys(slope.operation for slope in found))
-    look = shown_of(kinds, {slope.group for slope in found})
-    values = [mean for slope in found for mean in slope.means]
-    edge = 0.08 * max(5.0, max(values) - min(values))
-    room = Room(
-        2.1, left=0.08 * WIDTH, right=0.16 * WIDTH, between=0.03 * WIDTH, columns=len(operations), above=0.39, top=0, below=0.51
-    )  # fmt: skip
-    with styled():
-        figure, panels = room.panels(len(operations))
-        for axes, operation in zip(panels, operations, strict=True):
-            ends: list[tuple[float, float, str, str]] = []
-            for slope in found:
-                if slope.operation == operation:
-                    it = look[slope.group]
-                    points(axes, it, slope.counts, slope.means, join=1.3, size=4, edge=1.0, face=it.colour)
-                    ends.append((slope.counts[-1], slope.means[-1], it.label, it.colour))
-            axes.set(xlim=(-0.3, 4.3), ylim=(min(values) - edge, max(values) + edge), xticks=range(5))
-            axes.set_title(operation, fontsize=9, loc="left")
-        panels[0].set_ylabel(measure)
-        panels[len(operations) // 2].set_xlabel("Operations inside each word (0: intact)")
-        label_ends(panels[-1], ends, 4.6)
-    return Drawing.described(name, figure, look, "mind_scramble_series", found=found)
-
-
-GROUP = "reader_group"
-ROW, LEGEND_ROW = 2.1, 0.2
-LONGEST_NAME = 44
-
-
-@dataclass(frozen=True)
-class PanelAxis:
-    """One panel: its title, the values of ``place`` from left to right, and whether they are a scale along which points are joined."""
-
-    title: str
-    places: tuple[str, ...]
-    joined: bool = False
-
-
-def panels_figure(
-    name: str, title: str, cells: pd.DataFrame, panels: Sequence[PanelAxis], label: str, kinds: dict[str, str]
-) -> Drawing:
-    """Draw a point for every value, panels below each other; Scrambled Bench draws bars and leaves values below 0 out."""
-    shown = cells[
-        cells["value"].notna() & cells["place"].isin([at for panel in panels for at in panel.places])
-    ]
-    look = shown_of(kinds, set(shown[GROUP]))
-    foot = LEGEND_ROW * ceil(len(look) / 2) + 0.35
-    depth = deepest(panel.places for panel in panels)
-    row = min(ROW, (TALLEST - foot) / len(panels) - 0.55 - depth)
-    room = stacked(row, 0.1 * WIDTH, depth, foot, above=0.4, right=0.03 * WIDTH)
-    with styled():
-        figure, drawn = room.panels(len(panels))
-        for number, (axes, panel) in enumerate(zip(drawn, panels, strict=True)):
-            own = cells[cells["panel"] == panel.title] if "panel" in cells else cells
-            there = [place for place in panel.places if (own["place"] == place).any()]
-            readers_by_place(axes, own, there, look, join=1.3 if panel.joined else 0.0)
-            axes.set_ylabel(label)
-            axes.set_title(lettered(number, len(panels), panel.title))
-        _legend(figure, look)
-    values = {
-        "title": title,
-        "shown": shown,
-        "absent": [it.label for group, it in looks(kinds).items() if group not in look],
-        "lowest": LOWEST,
-    }
-    return Drawing.described(name, figure, look, "scrambled_bench", **values)
-
-
-def sizes_figure(name: str, title: str, cells: pd.DataFrame, label: str, kinds: dict[str, str]) -> Drawing:
-    """Draw a value against the number of parameters, on a logarithmic scale."""
-    look = shown_of(kinds, set(cells[GROUP]))
-    room = Room(
-        2.1, left=0.1 * WIDTH, right=0.03 * WIDTH, top=0, above=0.4, below=0.5 + LEGEND_ROW * ceil(len(look) / 2)
-    )  # fmt: skip
-    with styled():
-        figure, (axes,) = room.panels(1)
-        for group, it in look.items():
-            own = cells[cells[GROUP] == group]
-            points(axes, it, own["parameters"], own["value"], size=6, edge=1.4)
-        axes.set(xscale="log", xlabel="Parameters", ylabel=label)
-        axes.axhline(0, color=INK, lw=0.8, zorder=1)
-        numbered(axes.yaxis, percent)
-        _legend(figure, look)
-    return Drawing.described(name, figure, look, "scrambled_bench_sizes", title=title, cells=cells)
-
-
-def _legend(figure: Figure, look: Mapping[str, MarkStyle]) -> None:
-    handles = [handle(it, shortened(it.label, LONGEST_NAME)) for it in look.values()]
-    key_below(figure, handles, 2, handlelength=3.2, labelspacing=0.25)

@@ -17,7 +17,6 @@ import pandas as pd
 from analysis import apa, load
 from analysis.figures.drawing import Drawing
 from analysis.figures.inside import Panel, pattern_figures
-from analysis.figures.papers import cost_figure, series_figure
 from analysis.inside.pattern_similarity import accuracy_of, between_sets
 from analysis.inside.representations import Represented, represented
 from analysis.measures.accuracy import GROUP
@@ -31,8 +30,9 @@ from analysis.report.blocks import Block, Chapter, Material
 from analysis.report.chapters.representations import sets_table
 from analysis.report.layout import ChapterLayout
 from analysis.report.studies_page import Page
-from analysis.reproductions import mind_scramble as paper
 from analysis.tables import Tables
+from experiment.papers.mind_scramble.chapter import measures as paper
+from experiment.papers.mind_scramble.chapter.figures import cost_figure, series_figure
 from stimuli.errors import UserError
 
 LAYOUT = ChapterLayout(Path(__file__).parent)

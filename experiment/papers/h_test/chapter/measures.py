@@ -17,6 +17,7 @@ from scipy import stats
 from analysis.answers import is_valid
 from analysis.crossed_variance import EstimateLayout, estimate, sums_of_model
 from analysis.intervals import over_items, reach, share_over_items
+from analysis.names import RULE
 from analysis.preprocessing.exclusions import FILLER
 from analysis.preprocessing.participant_flow import RULE
 from analysis.readers import PARTICIPANT_KINDS, group_order
@@ -220,7 +221,7 @@ def _judged(statements: pd.DataFrame) -> pd.DataFrame:
 
 def printed() -> pd.DataFrame:
     """Return Table 6 as printed: ``model``, ``k``, ``task`` (or ``average``), ``printed`` (a share)."""
-    return pd.read_csv(Path(__file__).with_name("h_test.csv"), comment="#")
+    return pd.read_csv(Path(__file__).with_name("printed.csv"), comment="#")
 
 
 Readers = Mapping[str, Mapping[str, Any]]

@@ -12,21 +12,6 @@ import pandas as pd
 
 from analysis import apa
 from analysis.figures import Drawing
-from analysis.figures.letters import (
-    AXES,
-    FEWEST_ITEMS,
-    KIND_LOOKS,
-    MOST_READERS,
-    PLACE_WORDS,
-    CurvePanel,
-    Explained,
-    letter_beside_figures,
-    letter_curves,
-    letter_map,
-    letter_weights,
-    pages,
-    percent_added,
-)
 from analysis.letters import letter_changes
 from analysis.letters.changes import INTACT, MIXED
 from analysis.letters.letter_costs import (
@@ -49,7 +34,24 @@ from analysis.plan import ALPHA
 from analysis.readers import PARTICIPANT_KINDS, group_order, kinds_of
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Block, Chapter, Draft, Material, ReportedFit
-from analysis.report.chapters.letters.measures import (
+from analysis.report.layout import ChapterLayout
+from analysis.tables import Tables
+from experiment.papers.letter_position.chapter.figures import (
+    AXES,
+    FEWEST_ITEMS,
+    KIND_LOOKS,
+    MOST_READERS,
+    PLACE_WORDS,
+    CurvePanel,
+    Explained,
+    letter_beside_figures,
+    letter_curves,
+    letter_map,
+    letter_weights,
+    pages,
+    percent_added,
+)
+from experiment.papers.letter_position.chapter.measures import (
     MEASURES,
     READERS,
     RESAMPLES,
@@ -60,8 +62,6 @@ from analysis.report.chapters.letters.measures import (
     rows_of,
     zone_segment,
 )
-from analysis.report.layout import ChapterLayout
-from analysis.tables import Tables
 from stimuli.errors import UserError
 
 FOLDS = 4

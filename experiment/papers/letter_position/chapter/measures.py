@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 
 from analysis.costs.ratios import Profile
-from analysis.figures.letters import FEWEST_ITEMS, KIND_LOOKS, CurvePanel, CurvePoint
 from analysis.letters.letter_costs import (
     SEPARATOR,
     GroupCosts,
@@ -26,6 +25,7 @@ from analysis.plan import ALPHA
 from analysis.readers import PARTICIPANT_KINDS
 from analysis.results import Analysis, Coefficient, Contrast, estimated_of
 from analysis.tables import Tables
+from experiment.papers.letter_position.chapter.figures import FEWEST_ITEMS, KIND_LOOKS, CurvePanel, CurvePoint
 from stimuli.errors import UserError
 
 ZONES = ("initial", "internal", "final", "outer")

@@ -39,9 +39,7 @@ from stimuli.errors import UserError
 from stimuli.seeds import stable_seed
 
 BASE = "BASE"
-_DATA: dict[str, Any] = YAML(typ="safe").load(
-    Path(__file__).with_name("mind_scramble.yaml").read_text("utf-8")
-)
+_DATA: dict[str, Any] = YAML(typ="safe").load(Path(__file__).with_name("printed.yaml").read_text("utf-8"))
 REORDERINGS: dict[str, list[str]] = _DATA["reorderings"]
 """Columns of Tables 1 and 2, by the unit that changes."""
 REORDERED = tuple(level for some in REORDERINGS.values() for level in some)

@@ -18,7 +18,6 @@ import pandas as pd
 
 from analysis import apa, load
 from analysis.figures import Drawing
-from analysis.figures.papers import PanelLine, geometry_figure, lines_figure
 from analysis.intervals import OF_SHARES
 from analysis.mixed.inference import corrected
 from analysis.names import in_words, upper_first
@@ -30,7 +29,8 @@ from analysis.report.blocks import Block, Chapter, Material
 from analysis.report.layout import ChapterLayout
 from analysis.report.method import agreement_said
 from analysis.report.studies_page import Page
-from analysis.reproductions import h_test as paper
+from experiment.papers.h_test.chapter import measures as paper
+from experiment.papers.h_test.chapter.figures import PanelLine, geometry_figure, lines_figure
 from stimuli.errors import UserError
 
 NAMES = {

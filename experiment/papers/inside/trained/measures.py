@@ -21,10 +21,10 @@ from analysis.measures.recovery import recovery, recovery_trials
 from analysis.measures.resampling import interval, resampled_means
 from analysis.mixed import Fit, LikelihoodRatio, fit, likelihood_ratio_test
 from analysis.mixed.inference import corrected
-from analysis.reproductions.h_test import FEWEST_ITEMS, TASKS, Paired, in_common, paired
-from analysis.reproductions.scrambled_bench_study import study_parts, trials_of
 from analysis.table_io import found_above
 from analysis.tables import Tables
+from experiment.papers.h_test.chapter.measures import FEWEST_ITEMS, TASKS, Paired, in_common, paired
+from experiment.papers.scrambled_bench.chapter.measures import study_parts, trials_of
 from stimuli.errors import UserError, reason_of
 from stimuli.seeds import stable_seed
 
@@ -485,7 +485,7 @@ ORIGINAL = "original"
 
 def printed_transfer() -> pd.DataFrame:
     """Return the printed table in percent, shape (10 + 1, 1 + 10): test tasks and the average by ``original`` and training tasks."""
-    cells = pd.read_csv(Path(__file__).with_name("h_test_trained.csv"), comment="#")
+    cells = pd.read_csv(Path(__file__).with_name("printed.csv"), comment="#")
     wide = cells.pivot(index="task", columns="trained_on", values="printed")
     return wide.loc[[*TASKS, AVERAGE], [ORIGINAL, *TASKS]]
 
