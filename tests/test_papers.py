@@ -1,0 +1,103 @@
+"""The paper of docs/papers.md, as an installed package: made, checked, built, run and reported without a change to wrods."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+FILE = re.compile(r"(?m)^`(?P<name>[\w./-]+)`\n\n```\w+\n(?P<text>.*?)^```$", re.DOTALL)
+SOLVER = '''
+from wrods.experiment.models import Reply
+
+
+class Solver:
+    """Names the option that has the letters of the word."""
+
+    def __init__(self, settings):
+        self.settings = settings
+
+    def describe(self):
+        return {"identity": {"kind": "solver", "model": self.settings.name}}
+
+    def answer(self, requests, follow=None):
+        for request in requests:
+            (message,) = request.messages
+            question, *options, last = message.content.splitlines()
+            assert (question[:14], last) == ("Which word is ", "Answer with the word."), message.content
+            right = next(one for one in options if sorted(one) == sorted(question[14:-1]))
+            yield Reply(request.work_key, f"It is {right}.", "answered")
+
+    def close(self):
+        pass
+'''
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The files of the page and a scripted engine, where pip would put them."""
+    folder = tmp_path_factory.mktemp("site")
+    files = {m["name"]: m["text"] for m in FILE.finditer((ROOT / "docs/papers.md").read_text("utf-8"))}
+    assert len(files) == 11
+    entries = (
+        "[wrods.papers]\n" + files["pyproject.toml"].partition('[project.entry-points."wrods.papers"]\n')[2]
+    )
+    files |= {
+        "solver.py": SOLVER,
+        "anagrams-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: anagrams\nVersion: 1.0\n",
+        "anagrams-1.0.dist-info/entry_points.txt": entries.replace('"', "")
+        + "[wrods.engines]\nsolver = solver:Solver\n",
+    }
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, "utf-8")
+    return folder
+
+
+def wrods(site: Path, *words: object, code: int = 0) -> str:
+    """Run a command as an installed wrods does, with the package beside it."""
+    done = subprocess.run(
+        [sys.executable, "-c", "from wrods.experiment.cli import main; main()", *map(str, words)],
+        cwd=site,
+        env=os.environ | {"PYTHONPATH": f"{site}{os.pathsep}{ROOT}", "MPLBACKEND": "Agg"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout if code == 0 else done.stderr
+
+
+def test_a_paper_of_another_package_goes_from_template_to_report(site: Path, tmp_path: Path) -> None:
+    study = tmp_path / "mine"
+    assert "Author (2026): words with" in wrods(site, "new", "--list")
+    wrods(site, "new", study, "--from", "anagrams")
+    assert "solve anagrams" in (study / "texts/consent.md").read_text("utf-8")
+    wrods(site, "check", study)
+    wrods(site, "build", study)
+    items = [json.loads(line) for line in (study / "items.jsonl").read_text("utf-8").splitlines()]
+    assert len(items) == 8 and {item["set"] for item in items} == {"anagrams"}
+    ran = wrods(site, "run", study, "--model", "solver:first", "--not-registered", "--json")
+    assert json.loads(ran)["models"][0]["answered"] == 8
+    again = wrods(site, "score", study, "--parser", "anagrams", "--dry-run", "--json")
+    assert json.loads(again)["responses"] == 8 and json.loads(again)["changed"] == 0
+    wrods(site, "report", study)
+    (page,) = study.glob("reports/*/report.html")
+    text = " ".join(re.sub(r"<[^>]+>", " ", page.read_text("utf-8")).split())
+    assert "How many anagrams did each reader solve?" in text
+    (table,) = page.parent.glob("tables/*anagrams_solved*.csv")
+    assert "100.0" in table.read_text("utf-8-sig")
+
+
+def test_a_setting_that_the_paper_s_schema_lacks_is_refused_with_its_line(site: Path, tmp_path: Path) -> None:
+    study = tmp_path / "wrong"
+    wrods(site, "new", study, "--from", "anagrams")
+    file = study / "study.yaml"
+    file.write_text(file.read_text("utf-8").replace("{items: 4}", "{itmes: 4}"), "utf-8")
+    assert "itmes" in wrods(site, "check", study, code=2)
