@@ -20,7 +20,7 @@ from analysis.letters.letter_costs import GroupCosts, beside, surprisal_parts
 from analysis.readers import kinds_of
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.blocks import Block, Material
-from analysis.report.chapters import letters
+from experiment.papers.letter_position import chapter as letters
 from experiment.papers.letter_position.chapter import costs_beside, measures
 from experiment.papers.letter_position.chapter.figures import letter_beside_figures, percent_added
 from tests.analysis.letter_study import TIME, study_rows, write_handover

@@ -19,7 +19,7 @@ from analysis.letters.predictor_comparison import competing_predictors
 from analysis.readers import kinds_of
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.blocks import Chapter, Material
-from analysis.report.chapters import letters
+from experiment.papers.letter_position import chapter as letters
 from experiment.papers.letter_position.chapter import Explanations
 from tests.analysis.letter_study import LEVELS, study_rows, write_handover
 from tests.analysis.word_study import WORDS, rewrite_dictionary, shown_words, study
