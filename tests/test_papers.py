@@ -99,5 +99,5 @@ def test_a_setting_that_the_paper_s_schema_lacks_is_refused_with_its_line(site: 
     study = tmp_path / "wrong"
     wrods(site, "new", study, "--from", "anagrams")
     file = study / "study.yaml"
-    file.write_text(file.read_text("utf-8").replace("{items: 4}", "{itmes: 4}"), "utf-8")
-    assert "itmes" in wrods(site, "check", study, code=2)
+    file.write_text(file.read_text("utf-8").replace("{words: 4}", "{wrods: 4}"), "utf-8")
+    assert "anagrams.wrods" in wrods(site, "check", study, code=2)
