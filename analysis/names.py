@@ -6,9 +6,6 @@ from collections.abc import Iterable
 
 from analysis.plan import TIMES
 
-RULE = " rule"
-"""How the item of a trial that asks for a rule ends, behind the name of its set."""
-
 
 def plain(*names: str) -> str:
     """Return names in letters, digits and underscores alone, joined by underscores."""

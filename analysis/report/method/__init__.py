@@ -16,7 +16,7 @@ import pandas as pd
 from markupsafe import Markup, escape
 
 from analysis import apa
-from analysis.names import RULE, in_words
+from analysis.names import in_words
 from analysis.plan import MEASURES
 from analysis.preprocessing.exclusions import keeps_right_answers_alone, time_bounds
 from analysis.preprocessing.participant_flow import flow_steps, is_statement

@@ -17,7 +17,6 @@ from scipy import stats
 from analysis.answers import is_valid
 from analysis.crossed_variance import EstimateLayout, estimate, sums_of_model
 from analysis.intervals import over_items, reach, share_over_items
-from analysis.names import RULE
 from analysis.preprocessing.exclusions import FILLER
 from analysis.preprocessing.participant_flow import RULE
 from analysis.readers import PARTICIPANT_KINDS, group_order
