@@ -23,7 +23,7 @@ def _with_ordinals(how: str) -> str:
 
 INTRODUCTION = f"""# Scrambles
 
-Made from the registry of types by `python -m tests.write_scramble_page`; do not edit by hand.
+Generated from the registry of types by `python -m tests.write_scramble_page`; do not edit by hand.
 
 A type is written `family: position` in a study and `family:position` on the command line; options follow:
 
@@ -39,88 +39,91 @@ typos:    {{type: KF&Adj, texts: 0.6, rate: 0.3}}   # papers' names
 transpose:internal(distance=2,letters=consonants)@0.5      RS-50      REO-INT_2      KF&Adj@0.3;texts=0.6
 ```
 
-## What holds for every type
+## Rules for every type
 
-- **Words.** A word is a run of letters, joined across apostrophes; letters are grapheme clusters, so NFC and NFD input
-  give the same result. Only letters of its longest part between apostrophes change (`don` of `don't`); digits stay, and so do
-  web and mail addresses and names of files (`bbc.co.uk`, `foo.io/x`, `user@host.de`, `report.pdf`), told by a list of
-  top-level domains and file endings. `end.Next` stays two words; ends that are words as well (`in`, `it`, `news`) make an
-  address only with another sign of one: a path, a further part, a digit or a hyphen (`amazon.it/x`, but not `amazon.it`).
-  Paths (`C:\\data\\file.txt`, `/usr/bin/x`, `../x`), digital object identifiers (`10.1000/xyz123`), handles and hashtags
-  (`@name`, `#tag`) stay too; `and/or`, `C#` and `tod@s` are words.
-- **Scripts without spaces** (Chinese, Japanese, Thai, Lao, Khmer, Burmese): a run of letters may be several words, and we
-  cannot cut it. It stays, with the reason `script written without spaces`, unless `unspaced: change` takes it as one word;
-  put spaces between the words to have them changed one by one.
-- **Draws.** Each word has draws of its own that hang on the seed, the item (or the text and how often it came before) and the
-  word's place. A result does not depend on what else is scrambled, in which order or process.
-- **rate** is the share of the eligible words that change (of the sentences, where words move), to the nearest whole word. The words
-  of a lower rate are among those of a higher one, with the same forms.
-- **texts** is the share of texts that change at all. Each text has its own draw, so the texts of a lower share are among those of
-  a higher one; a list meets the share on average only, since a text's draw must not hang on the others
-  (`wrods scramble --summary` tells the share met).
-- **eligibility: common** (default) changes the same words in every condition, those that each condition can change; `own` lets
-  every condition follow its own rule, as the papers do. Conditions that move words share sentences likewise.
-- **Never the original** where another form exists, and, where the language has a word list, never a real word unless
-  `avoid_real_words: false`: one whose Zipf frequency in wordfreq's list is {REAL_WORD_ZIPF:g} or more (frequent misspellings
-  such as `teh` among them). Where nothing else is left the word stays and `left_intact` gives the reason.
-- **Capitals** stay at their place in the word (default) or `move` with their letter. In a word of another length a place
-  counts from the beginning; in words of capitals new letters are capitals.
-- **Substitutions control for transpositions**: of the same position, distance and letter class they replace exactly the pair that
-  the transposition exchanges, by letters that are neither of the two and not alike; vowels by vowels and consonants by
-  consonants unless `cv: any`. `shape: keep` takes letters of the same outline (ascender, descender, neither), `shape: change`
-  letters of another. Where a study has both types, the first drawn pair that suits both is taken.
-  Under `own` they share a pair wherever some pair suits both; where none does each takes its own (the permutations tell), and
-  types drawn in different runs may differ likewise. Options under which no word could change are refused.
-- **Insertions and deletions** are true ones, of at most half of a word's letters. New letters come from the language's alphabet.
-- **New letters** are of the word's own script: a word of another than the language's alphabet (`Привет` in an English text) stays,
-  with the reason `another script than the language's`.
-- **count** (exchanges, insertions, deletions) is made in full or the word stays, with a reason such as
-  `takes fewer than 4 exchanges`: a word of four letters has two inner ones and takes one exchange. So levels of a count
-  change the same words, each by its own number. `fewer: make` makes as many as a word can take; under `eligibility: own` that
-  is the default (`fewer: auto`), as in the papers. Then `wrods build` shows how many words took fewer, `wrods scramble`
-  tells it on standard error, and `--changes` gives `made` and `asked` for every word.
-- **spaced: true** shows a changed word with a gap between every two characters, so that tokenizers see letters; the
-  control `space: letters` does it to intact words. Spaces between words stay, and the **gap** differs from them, so that word
-  boundaries are kept: `dot` (middle dot, default), `narrow` (narrow no-break space), `no_break`, or `space`, which loses
-  the boundaries. See below for what tokenizers and pages make of them.
-- **Words that move** take the places of words: marks, spaces and a capital at the sentence's beginning stay. The word that
-  leaves the front keeps its capital if it has further ones, stands with one inside a sentence of the same text, or is a name
-  of our list, an address, a noun of a language that writes nouns so (German: all but words of a list), rare (Zipf frequency
-  under {FREQUENT:g}) or followed by another capital; words of a list of small ones, words seen small in the text, and
-  frequent words lose it. In a language with neither list it stays. So a rare common word can keep a capital, and an unlisted
-  frequent name can lose it; `capitals: move` leaves all as written. The word that comes gets the capital, but for
-  addresses, abbreviations with full stops, and words such as iPhone. Abbreviations and ordinal numbers take their full stop along;
-  it is never doubled. Abbreviations of several parts (`z. B.`, `av. J.-C.`, `EE. UU.`, `т. е.`) are one word with the
-  spaces in them, ordinary, no-break or thin. An apostrophe goes with its word where it is part of it (`nations'`, `'fore`,
-  `’90s`, `rock 'n' roll`, `po’`): after s, x or z and in listed words, unless it closes a single quotation mark that has
-  opened in the sentence.
-- **Sentences that move** keep their marks and are joined by the separators that stood between them. A sentence ends with its
-  mark before a space and with its line; not inside numbers (`3.5`, `1,250`), after abbreviations, initials or before a small
-  letter. `p.m.`, `U.S.`, `n. Chr.` and a capital after a small word (`plan B.`) end it before a word that is written small
-  inside sentences (`p.m. She`, but not `U.S. Army` and, since nothing tells, not `p.m. I`); `etc.`, `usw.` and the like
-  before any capital. Quotes and brackets that close after the mark belong to the sentence (`„Komm her.“`, `»…«`,
-  `« Viens ici. »`, `「…」`). Speech goes on before a small letter and before a dash with one (`«Иди!» — сказал он`). `。！？` and
-  `।` need no space, `؟ ۔ ॥ ։ ።` do; `;` is a question mark in Greek only, `¿` and `¡` open a sentence and stay at its front.
-- **Ordinal numbers** (`Der 2. Weltkrieg`). After a number of one to three digits and a full stop nothing but sense tells an
-  ordinal from an end. In {_with_ordinals("capital")} (where the next word may have a capital of its own; Roman numbers likewise) the
-  sentence goes on unless the next word is one that is written small inside sentences: `Er wurde 2. Danach ging er.` is
-  cut, `Er wurde 2. Peter ging.` is not, for two sentences that stay together do less harm than one that is torn. In
-  {_with_ordinals("small")} a capital after the number begins a sentence, a small letter or a number does not. In any language
-  a number that opens a line, and the next one up (`1. Dogs bark. 2. Cats sleep.`), belongs to the sentence after it.
+- **Words.** A word is a run of letters, joined across apostrophes; letters are grapheme clusters, so NFC and NFD input give the
+  same result. Only letters of its longest part between apostrophes change (`don` in `don't`). Digits never change, nor do web
+  and mail addresses and file names (`bbc.co.uk`, `foo.io/x`, `user@host.de`, `report.pdf`), recognized by a list of top-level
+  domains and file endings. `end.Next` is two words. Endings that are also words (`in`, `it`, `news`) only make an address
+  together with a path, a further part, a digit or a hyphen (`amazon.it/x`, but not `amazon.it`). Paths (`C:\\data\\file.txt`,
+  `/usr/bin/x`, `../x`), digital object identifiers (`10.1000/xyz123`), handles and hashtags (`@name`, `#tag`) stay too;
+  `and/or`, `C#` and `tod@s` are words.
+- **Scripts without spaces** (Chinese, Japanese, Thai, Lao, Khmer, Burmese): a run of letters may be several words, which wrods
+  cannot separate. It stays intact, with the reason `script written without spaces`, unless `unspaced: change` treats it as one
+  word. To change the words separately, put spaces between them.
+- **Random numbers.** Each word has its own, which depend on the seed, the item (or the text and its number of earlier
+  occurrences) and the word's position. A result does not depend on other texts, their order or the process.
+- **rate** is the proportion of eligible words that change (of sentences, if words move), to the nearest whole word. The words
+  changed at a lower rate also change at a higher one, to the same forms.
+- **texts** is the proportion of texts that change at all. Each text is drawn independently, so the texts of a lower proportion
+  are among those of a higher one, and a list reaches the proportion only on average (`wrods scramble --summary` reports the
+  actual one).
+- **eligibility: common** (default) changes the same words in every condition: those that every condition can change. With
+  `own`, every condition follows its own rule, as in the papers. The same applies to sentences in conditions that move words.
+- **Never the original**, if another form exists. In languages with a word list, a change also never produces a real word,
+  unless `avoid_real_words: false`: a word with a Zipf frequency of {REAL_WORD_ZIPF:g} or more in wordfreq's list (including
+  frequent misspellings such as `teh`). If no form remains, the word stays intact and `left_intact` gives the reason.
+- **Capitals** stay at their position in the word (default) or `move` with their letter. If the length of the word changes,
+  positions count from the beginning; in words written in capitals, new letters are capitals.
+- **Substitutions are controls for transpositions**: with the same position, distance and letter class, they replace exactly the
+  pair that the transposition exchanges, by two different letters that are not among the two; vowels by vowels and consonants by
+  consonants unless `cv: any`. `shape: keep` uses letters with the same outline (ascender, descender, neither), `shape: change`
+  letters with another outline. If a study has both types, they use the first drawn pair that suits both. With `own`, they share
+  a pair if any pair suits both; otherwise each uses its own (see the permutations), and types drawn in different runs may
+  differ too. Options that leave no word to change are refused.
+- **Insertions and deletions** change the length of a word, by at most half of its letters. New letters come from the language's
+  alphabet.
+- **New letters** are in the word's own script: a word in another script than the language's (`Привет` in an English text)
+  stays, with the reason `another script than the language's`.
+- **count** (exchanges, insertions, deletions) is applied in full, or the word stays, with a reason such as
+  `takes fewer than 4 exchanges`: a word of four letters has two inner ones and allows one exchange. Levels of a count therefore
+  change the same words. `fewer: make` applies as many as a word allows; with `eligibility: own` that is the default
+  (`fewer: auto`), as in the papers. `wrods build` then shows how many words had fewer, `wrods scramble` reports it on standard
+  error, and `--changes` gives `made` and `asked` for every word.
+- **spaced: true** shows a changed word with a gap between every two characters, so that tokenizers see letters; the control
+  `space: letters` does the same to intact words. Spaces between words stay, and the **gap** differs from them, which keeps word
+  boundaries: `dot` (middle dot, default), `narrow` (narrow no-break space), `no_break`, or `space`, which loses the boundaries.
+  The effect on tokenizers and pages is described below.
+- **Words that move** only take positions of words: punctuation, spaces and the capital at the beginning of a sentence stay. The
+  former first word keeps its capital if it has further capitals, has one inside another sentence of the text, is a name on
+  wrods' list, an address, a noun in a language with capitalized nouns (German: all words except those on a list), rare (Zipf
+  frequency under {FREQUENT:g}), or is followed by another capital. Words on a list of lower-case words, words in lower case
+  elsewhere in the text, and frequent words lose it. In a language with neither list, it stays. A rare common word can therefore
+  keep a capital, and an unlisted frequent name can lose it; `capitals: move` leaves all words as written. The new first word
+  gets the capital, except for addresses, abbreviations with full stops, and words such as iPhone. Abbreviations and ordinal
+  numbers keep their full stop, which is never doubled. Abbreviations with several parts (`z. B.`, `av. J.-C.`, `EE. UU.`,
+  `т. е.`) are one word, including their spaces (ordinary, no-break or thin). An apostrophe moves with its word if it belongs to
+  it (`nations'`, `'fore`, `’90s`, `rock 'n' roll`, `po’`): after s, x or z and in listed words, unless it closes a single
+  quotation mark opened in the sentence.
+- **Sentences that move** keep their end marks; the separators between sentences stay in place. A sentence ends at a mark before
+  a space, and at the end of a line; not inside numbers (`3.5`, `1,250`), after abbreviations or initials, or before a
+  lower-case letter. `p.m.`, `U.S.`, `n. Chr.` and a capital after a lower-case word (`plan B.`) end it before a word that is
+  lower case inside sentences (`p.m. She`, but not `U.S. Army` and, because it is ambiguous, not `p.m. I`); `etc.`, `usw.` and
+  similar ones before any capital. Closing quotes and brackets after the mark belong to the sentence (`„Komm her.“`, `»…«`,
+  `« Viens ici. »`, `「…」`). Speech continues before a lower-case letter, or a dash with one (`«Иди!» — сказал он`). `。！？` and
+  `।` need no space, `؟ ۔ ॥ ։ ።` do; `;` is a question mark in Greek only, `¿` and `¡` open a sentence and stay at its
+  beginning.
+- **Ordinal numbers** (`Der 2. Weltkrieg`). After a number of one to three digits and a full stop, only the meaning separates an
+  ordinal from the end of a sentence. In {_with_ordinals("capital")} (where the next word may be capitalized; Roman numbers
+  likewise), the sentence continues unless the next word is lower case inside sentences: `Er wurde 2. Danach ging er.` is split,
+  `Er wurde 2. Peter ging.` is not, because joining two sentences does less harm than splitting one. In
+  {_with_ordinals("small")}, a capital after the number begins a sentence, a lower-case letter or a number does not. In any
+  language, a number at the beginning of a line, and the next higher one (`1. Dogs bark. 2. Cats sleep.`), belong to the
+  following sentence.
 - **min_letters**, **spaced**, **gap** and **unspaced** are options of every letter type.
 """
 
 GAPS_TOLD = """## Gaps between letters
 
-Measured with small tokenizers of five kinds, trained on these pages (`tests/stimuli/test_scramble_gaps.py`); *sees* means that a
-word's end changes the tokens. With every gap a spaced scramble and its control differ by at most a tenth of their tokens.
+Results for small tokenizers of five kinds, trained on this documentation (`tests/stimuli/test_scramble_gaps.py`). *Yes* means that
+word boundaries change the tokens. With every gap, a spaced scramble and its control differ by at most a tenth of their tokens.
 
 | gap | byte-level BPE (as GPT) | sentence pieces (as Gemma) | folded to NFKC (as T5) | WordPiece (as BERT) | on a page |
 | --- | --- | --- | --- | --- | --- |
-| `dot` | sees; a token a dot | sees | sees | sees | dots; a word is never broken |
-| `narrow` | sees; two tokens a gap | sees | does not | does not | narrower than a space, but not in fonts of one width |
-| `no_break` | sees; a token a gap | sees | does not | does not | as wide as a space; a word is never broken |
-| `space` | does not; the gap joins its letter | does not | does not | does not | as a space; lines break inside words |
+| `dot` | yes; one token per dot | yes | yes | yes | dots; words are never broken |
+| `narrow` | yes; two tokens per gap | yes | no | no | narrower than a space, but not in monospaced fonts |
+| `no_break` | yes; one token per gap | yes | no | no | as wide as a space; words are never broken |
+| `space` | no; the gap joins its letter | no | no | no | like a space; lines break inside words |
 """
 
 
@@ -130,18 +133,16 @@ def scramble_page() -> str:
     return "\n".join(
         [
             INTRODUCTION,
-            f"Alphabets, vowels and consonants are known for {alphabets}; a type or option that needs them refuses other",
-            f"languages. Abbreviations are known for {abbreviations}.",
+            f"Alphabets, vowels and consonants are available for {alphabets}; types and options that need them refuse other",
+            f"languages. Abbreviations are available for {abbreviations}.",
             "",
-            *_section("Letters change their order", "letter", ("none", "reorder")),
-            *_section(
-                "Letters are replaced, put in or taken out", "letter", ("substitute", "insert", "delete")
-            ),
+            *_section("Reordered letters", "letter", ("none", "reorder")),
+            *_section("Replaced, inserted and deleted letters", "letter", ("substitute", "insert", "delete")),
             GAPS_TOLD,
-            *_section("Words change their order", "word", ("reorder",)),
-            *_section("Sentences change their order", "sentence", ("reorder",)),
+            *_section("Reordered words", "word", ("reorder",)),
+            *_section("Reordered sentences", "sentence", ("reorder",)),
             "## Names of the papers\n",
-            "| name | is | source |",
+            "| name | meaning | source |",
             "| --- | --- | --- |",
             *[
                 f"| {name} | `{parse_operation(name).label}` | {kind.source} |"
@@ -170,7 +171,7 @@ def _section(title: str, unit: str, operations: tuple[str, ...]) -> list[str]:
 
 
 def _published() -> list[str]:
-    """Return the section on copies of released code: what each reproduces, fault for fault."""
+    """Return the section on copies of released code and the errors that each reproduces."""
     faults: dict[str, tuple[str, list[str]]] = {}
     for protocol in protocols().values():
         for fault in protocol.faults:
@@ -181,13 +182,13 @@ def _published() -> list[str]:
     )
     return [
         "## As published\n",
-        "`--mode published`, or `published: [items]` in a study, scrambles as the released code did, fault for fault: "
+        "`--mode published`, or `published: [items]` in a study, scrambles exactly as the released code did, including its errors, in "
         "one pass over",
-        "the whole list in its order. Readable names of the same types mean their copies (`words:reverse`, "
+        "the whole list in order. Readable names of the same types then also mean these copies (`words:reverse`, "
         "`exchange:internal(count=2)`);",
         f"options and rates that were not published are refused. Names: {named}.",
         "",
-        "| fault | in |",
+        "| error | in |",
         "| --- | --- |",
         *[f"| {says} | {', '.join(names)} |" for says, names in faults.values()],
         "",
