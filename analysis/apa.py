@@ -200,6 +200,13 @@ def worded(value: int, singular: str, plural: str | None = None) -> str:
     return f"{NUMBERS[value]} {noun}" if 0 <= value < len(NUMBERS) else counted(value, singular, plural)
 
 
+def some_of(some: int, many: int, noun: str) -> str:
+    """Write how many of several: ``2 of 3 tests``, ``all three tests``, ``both tests``, ``the one test``."""
+    if some < many:
+        return f"{count(some)} of {counted(many, noun)}"
+    return {1: f"the one {noun}", 2: f"both {noun}s"}.get(many, f"all {worded(many, noun)}")
+
+
 def day(text: str) -> str:
     """Write the day of an ISO 8601 time as APA does: ``March 3, 2026``."""
     when = datetime.fromisoformat(str(text))

@@ -164,21 +164,29 @@ def _shared(told: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
 def _imported_alike(known: Mapping[str, Any], own: pd.DataFrame) -> tuple[Any, ...] | None:
     """Return all that there is to report of a model whose answers were imported; None if more is known, or they were not."""
     sessions = own["session_id"].nunique()
-    is_named = any(known.get(key) for key in ("use", "resolved", "parameters"))
-    if not _imported(known) or is_named or not sessions or any(_of_sessions(known).values()):
+    more = {**_identity(known), **_of_sessions(known)}
+    if not _imported(known) or known.get("resolved") or not sessions or any(more.values()):
         return None
     when = apa.between_dates(known["first_call"], known["last_call"])
     return int(known["calls"]), when, len(own), sessions, tuple(_settings(known, own))
 
 
-def _one_model(name: str, known: Mapping[str, Any], own: pd.DataFrame) -> dict[str, Any]:
-    """Gather what a model is, what it did, and its settings."""
-    settings, is_imported = known.get("settings") or {}, _imported(known)
+def _identity(known: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return how a model was requested and trained, and its family and size."""
+    settings = known.get("settings") or {}
     server = f" from {settings['base_url']}" if settings.get("base_url") else ""
     identity = [f"requested as {known['use']}{server}"] if known.get("use") else []
     if settings.get("trained"):
         identity.append(f"trained from {settings['base']} as {settings['trained']}")
-    identity += [f"{known['parameters']:,} parameters"] if isinstance(known.get("parameters"), int) else []
+    kind = [f"family {settings['family']}"] if settings.get("family") else []
+    size = known.get("parameters") or settings.get("parameters")
+    kind += [f"{size if isinstance(size, str) else apa.count(size)} parameters"] if size else []
+    return {"identity": identity, "kind": kind}
+
+
+def _one_model(name: str, known: Mapping[str, Any], own: pd.DataFrame) -> dict[str, Any]:
+    """Gather what a model is, what it did, and its settings."""
+    is_imported = _imported(known)
     in_table = [f"identified itself as {known['resolved']}"] if known.get("resolved") else []
     if known.get("first_call"):
         when, calls = apa.between_dates(known["first_call"], known["last_call"]), known["calls"]
@@ -190,10 +198,14 @@ def _one_model(name: str, known: Mapping[str, Any], own: pd.DataFrame) -> dict[s
         sessions = apa.worded(own["session_id"].nunique(), "session")
         trials, answers = apa.worded(len(own), "trial"), apa.worded(len(own) - failed, "answer")
         done.append(f"{f'has {trials}' if is_imported else f'gave {answers}'} in {sessions}")
-    told = {"name": name, "identity": identity, "done": done, "failed": failed, "in_table": in_table}
     return {
-        **told, "settings": _settings(known, own), "is_dated": bool(known.get("first_call")), **_of_sessions(known)
-    }  # fmt: skip
+        **{"name": name, **_identity(known), "done": done, "failed": failed, "in_table": in_table},
+        **{
+            "settings": _settings(known, own),
+            "is_dated": bool(known.get("first_call")),
+            **_of_sessions(known),
+        },
+    }
 
 
 def _imported(known: Mapping[str, Any]) -> bool:
@@ -203,19 +215,13 @@ def _imported(known: Mapping[str, Any]) -> bool:
 
 def _settings(known: Mapping[str, Any], own: pd.DataFrame) -> list[str]:
     """Name what the study set, number format, temperature, context, and prompt wordings of a model."""
-    apart = ("use", "base_url", "trained", "base", "price", *(["dtype"] if known.get("dtype") else []))
+    apart = {"use", "base_url", "trained", "base", "price", "family", "parameters"}
+    apart |= {"dtype"} if known.get("dtype") else set()
     settings = {key: value for key, value in (known.get("settings") or {}).items() if key not in apart}
     told = []
     for key, value in settings.items():
         said = str(value) if not isinstance(value, bool) else "yes" if value else "no"
-        said = (
-            in_words(said)
-            if key == "strategy"
-            else apa.count(value)
-            if isinstance(value, float) and value > 999
-            else said
-        )
-        told.append(f"{said} parameters" if key == "parameters" else f"{in_words(str(key))} {said}")
+        told.append(f"{in_words(str(key))} {in_words(said) if key == 'strategy' else said}")
     told += [f"number format {apa.listing(known['dtype'])}"] if known.get("dtype") else []
     for column in ("temperature", "context"):
         seen = sorted(own[column].dropna().unique().tolist()) if column in own else []

@@ -180,7 +180,7 @@ def _of_factor(own: Sequence[_Part], material: Material) -> Draft:
     counts = counts.fillna(dict.fromkeys(statuses, 0)).reset_index(drop=True)
     lacking = [str(name) for name in counts.loc[counts["missing"] > 0, "reader_group"].unique()]
     told: dict[str, Any] = {"factor": part.factor, "kinds": material.kinds, "statuses": statuses}
-    told |= {"lacking": lacking, "is_alone": is_alone}
+    told |= {"lacking": lacking, "is_alone": is_alone, "has_chance": bool(shares["chance"].notna().any())}
     laid = [
         LAYOUT.table(
             key, shown[shown["reader_group"].isin(lacking)], f"{key}_{stem_of(part.factor, None, ())}", **told
