@@ -157,22 +157,6 @@ def why_no_interval(cells: Sequence[ConditionMean]) -> str:
     return "all participants have the same mean" if is_constant else "fewer than two were in all conditions"
 
 
-def valid_only(trials: pd.DataFrame, factor: str, levels: tuple[str, ...]) -> pd.DataFrame:
-    """Return accuracy with failures as wrong beside accuracy of valid answers only."""
-    trials = each_answer_once(trials[judged(trials)], [factor])
-    trials = trials[["reader_group", "reader_kind", factor, "response_status", "correct"]]
-    right = trials["correct"].where(is_valid(trials))
-    cells = right.groupby([trials["reader_group"], trials[factor]])
-    told = cells.agg(trials="size", valid="count", all_trials="sum", valid_trials="mean")
-    told["all_trials"] /= told["trials"]
-    every = pd.MultiIndex.from_product([group_order(trials), levels])
-    found = told.loc[every[every.isin(told.index)]].rename_axis(["group", "level"]).reset_index()
-    if found.empty:
-        return pd.DataFrame()
-    found.insert(1, "kind", found["group"].map(kinds_of(trials)))
-    return found
-
-
 LETTER_POSITIONS = ("initial", "internal", "middle", "final")
 
 

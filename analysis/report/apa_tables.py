@@ -6,7 +6,7 @@ import csv
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -84,21 +84,6 @@ class ApaTable:
     def is_symbol(self, column: str) -> bool:
         """Whether a column head is a statistical symbol, be it with a word that says of what."""
         return _SYMBOL.fullmatch(column) is not None
-
-    def reworded(self, said: Callable[[str], str]) -> ApaTable:
-        """Return the table with every text put through ``said``; numbers keep what they were before rounding."""
-
-        def row(cells: tuple[str, ...]) -> tuple[str, ...]:
-            told = tuple(cell if isinstance(cell, apa.Written) else said(cell) for cell in cells)
-            return Head(told) if isinstance(cells, Head) else told
-
-        return replace(
-            self,
-            title=said(self.title),
-            columns=row(self.columns),
-            rows=tuple(row(one) for one in self.rows),
-            note=said(self.note),
-        )
 
     def save(self, folder: Path) -> Path:
         """Write ``name.csv``, as the page shows it, and ``name_full.csv``, unrounded; return the path of the first."""

@@ -39,7 +39,6 @@ from analysis.report.described import (
     means_table,
     planned_means,
     tables_of,
-    valid_only_tables,
 )
 from analysis.report.described.layouts import flow_table, recovery_table
 from analysis.report.fit_warnings import warnings_of
@@ -136,7 +135,7 @@ def gather(
         for section, (own, cells) in zip(bare, with_means, strict=True)
     ]
     further = [one for key, one in laid if shown and key not in shown]
-    further_tables = [numbers.table(one) for one in (*further, *valid_only_tables(used, tables))]
+    further_tables = [numbers.table(one) for one in further]
     further_figures = [numbers.figure(one) for key, one in drawn if shown and key not in shown]
     chapters = [*first, *(numbers.chapter(one) for one in written if one.name != ROBUSTNESS)]
     effects = [one for one in found if one.low is not None and not one.label.startswith("intercept")]

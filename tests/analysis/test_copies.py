@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from analysis import Tables, load
-from analysis.descriptives import describe, valid_only
+from analysis.descriptives import describe
 from analysis.estimation import analyse
 from analysis.frames import ModelData, accuracy_data
 from analysis.measures.accuracy import against_chance, with_chance
@@ -141,7 +141,6 @@ def test_means_and_chance_count_copied_answers_once(tmp_path: Path) -> None:
         one for one in describe(used, MEASURES["correct"], "position", levels) if one.group == "restorer"
     ]
     assert {one.trials for one in cells} == {ITEMS}
-    assert set(valid_only(used, "position", levels).query("group == 'restorer'")["trials"]) == {ITEMS}
     asked = with_chance(tables.trials, tables.items, tables.factors)
     chance = against_chance(asked, ["position"], study="t").set_index(["reader_group", "position"])
     own = chance.loc["restorer"]

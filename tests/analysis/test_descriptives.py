@@ -9,9 +9,9 @@ from statsmodels.stats.weightstats import DescrStatsW
 from analysis import load
 from analysis.answers import judged
 from analysis.costs.ratios import costs_by_level
-from analysis.descriptives import BETWEEN, describe, valid_only
+from analysis.descriptives import BETWEEN, describe
 from analysis.intervals import over_items, share_over_items, wilson, within_participant_half_widths
-from analysis.measures.accuracy import against_chance
+from analysis.measures.accuracy import accuracy, against_chance
 from analysis.plan import MEASURES
 from analysis.preprocessing.participant_flow import flow
 from tests.analysis.conftest import Make
@@ -73,9 +73,9 @@ def test_a_timeout_counts_as_wrong_and_valid_only_stands_beside_it(handover: Mak
     used.loc[late, ["correct", "response_status"]] = [None, "timeout"]
     cells = {cell.level: cell for cell in describe(used, MEASURES["correct"], "position", POSITIONS)}
     assert cells["final"].mean == pytest.approx(0.75)
-    shares = valid_only(used, "position", POSITIONS).set_index("level")
-    assert shares.loc["final", "all_trials"] == pytest.approx(0.75)
-    assert shares.loc["final", "valid_trials"] == 1.0
+    shares = accuracy(used, ["position"], resamples=0).set_index("position")
+    assert shares.loc["final", "wrong"] == pytest.approx(0.75)
+    assert shares.loc["final", "valid_only"] == 1.0
     assert shares.loc["final", "valid"] == 3
 
 
@@ -122,8 +122,8 @@ def test_an_answer_that_nobody_judged_is_in_no_mean(handover: Make) -> None:
         c for c in describe(used, MEASURES["correct"], "position", ("intact", "final")) if c.level == "intact"
     )
     assert (cell.trials, cell.mean) == (len(intact) - 2, 1.0)
-    row = valid_only(used, "position", ("intact",)).iloc[0]
-    assert (row["trials"], row["all_trials"]) == (len(intact) - 2, 1.0)
+    row = accuracy(used, ["position"], resamples=0).set_index("position").loc["intact"]
+    assert (row["trials"], row["wrong"]) == (len(intact) - 2, 1.0)
 
 
 def test_missing_answers_are_no_errors_where_valid_ones_are_never_judged(handover: Make) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from analysis.costs.ratios import LevelCost, costs_by_level
-from analysis.descriptives import ConditionMean, describe, describe_rows, described_rows, valid_only
+from analysis.descriptives import ConditionMean, describe, describe_rows, described_rows
 from analysis.figures import Drawing
 from analysis.plan import DESCRIBED, RATING, RECOVERED, Measure, Plan
 from analysis.planned import has_ratings, held_by
@@ -138,16 +138,6 @@ def with_copies_told(table: ApaTable, trials: pd.DataFrame, factor: str) -> ApaT
     if table.origin is None or len(each_answer_once(placed, [factor])) == len(placed):
         return table
     return replace(table, origin=replace(table.origin, rows=COUNTED_ONCE))
-
-
-def valid_only_tables(used: pd.DataFrame, tables: Tables) -> Iterator[ApaTable]:
-    """Lay out accuracy without failed answers where there are any."""
-    for part in parts_of(used, tables):
-        rows = part.rows(used)
-        shares = valid_only(rows[rows[part.factor].notna()], part.factor, part.levels)
-        if len(shares) and (shares["valid"] < shares["trials"]).any():
-            laid = layouts.valid_only_table(shares, part.factor)
-            yield with_copies_told(table_of_part(laid, part, f"valid_only_{part.stem}"), rows, part.factor)
 
 
 def figures_of(

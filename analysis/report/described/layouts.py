@@ -112,12 +112,6 @@ def accuracy_and_recovery_table(
     return LAYOUT.table("accuracy_and_recovery", rows, name, kinds=_kinds(exact), **told)
 
 
-def valid_only_table(shares: pd.DataFrame, factor: str) -> ApaTable:
-    """Lay out accuracy with failures as wrong beside accuracy of valid answers only."""
-    kinds = dict(zip(shares["group"], shares["kind"], strict=True))
-    return LAYOUT.table("valid_only", shares, f"valid_only_{factor}", factor=factor, kinds=kinds)
-
-
 def recovery_table(recovered: Sequence[Recovered], fits: tuple[Fit, ...] = ()) -> ApaTable:
     """Lay out effects put in beside effects recovered by the models of simulated readers."""
     rows = [{**asdict(one), "covered": one.covered} for one in recovered]

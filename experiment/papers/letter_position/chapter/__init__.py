@@ -507,24 +507,27 @@ def gathered(remarks: Sequence[str]) -> list[str]:
     for remark in remarks:
         head, _, rest = remark.partition(": ")
         heads.setdefault(rest, []).append(head)
-    unable: dict[tuple[str, ...], list[str]] = {}
+    shared: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     told = []
     for rest, own in heads.items():
-        if rest.endswith(UNABLE):
-            unable.setdefault(tuple(own), []).append(_label(rest.removesuffix(UNABLE)))
-            continue
         first, is_twin, others = rest.partition(TWIN)
-        if is_twin:
-            second, on, tail = others.partition(" on these items")
-            rest = f"{_label(first)}{TWIN}{_label(second)}{on}{tail}"
-        told.append(_of_readers(own, rest))
-    for readers, names in unable.items():
-        why = f"{apa.listing(names)} cannot compete (unknown or constant for these items)."
-        told.append(_of_readers(readers, why))
+        if rest.endswith(UNABLE):
+            shared.setdefault(("", tuple(own)), []).append(_label(rest.removesuffix(UNABLE)))
+        elif is_twin:
+            shared.setdefault((_label(others.partition(" on these items")[0]), tuple(own)), []).append(
+                _label(first)
+            )
+        else:
+            told.append(_of_readers(own, rest))
+    for (twin, readers), names in shared.items():
+        be = "is" if len(names) == 1 else "are"
+        why = f"{be} the same as {twin} on these items and {be} represented by it." if twin else COMPETES
+        told.append(_of_readers(readers, f"{apa.listing(names)} {why}"))
     return told
 
 
 UNABLE = " cannot compete, because it is unknown for these items or does not vary."
+COMPETES = "cannot compete (unknown or constant for these items)."
 TWIN = " is the same as "
 
 
