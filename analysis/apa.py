@@ -94,8 +94,19 @@ def without_width(low: float | None, high: float | None) -> bool:
 
 
 def interval(low: float | None, high: float | None, decimals: int = 2) -> str:
-    """Write the two ends of an interval in brackets; an en dash alone where there is none, or none of any width."""
-    return _ends(low, high, lambda end: number(end, decimals))
+    """Write the two ends of an interval in brackets; an en dash alone where there is none, or none of any width.
+
+    The ends have more decimals where rounding would hide that zero lies outside.
+    """
+    return _ends(low, high, lambda end: number(end, decimals + _more(low, high, decimals)))
+
+
+def _more(low: float | None, high: float | None, decimals: int) -> int:
+    """Return how many decimals are missing for the end of an interval that is nearest to zero, and not zero, to be printed so."""
+    if low is None or high is None or not low * high > 0:
+        return 0
+    nearest = min(abs(low), abs(high))
+    return next((n for n in range(3) if rounded(nearest, decimals + n)), 0)
 
 
 def _ends(low: float | None, high: float | None, write: Callable[[float | None], str]) -> str:
@@ -161,7 +172,9 @@ def bayes_factor(value: float | None) -> str:
 
 
 def ratio_interval(low: float | None, high: float | None) -> str:
-    """Write the two ends of a ratio's interval in brackets; an en dash alone where there is none, or none of any width."""
+    """Write the two ends of a ratio's interval in brackets, as :func:`interval` does; it hides no more that 1 lies outside."""
+    if low is not None and high is not None and (more := _more(low - 1, high - 1, 2)):
+        return _ends(low, high, lambda end: number(end, 2 + more))
     return _ends(low, high, ratio)
 
 

@@ -283,7 +283,7 @@ def _value(axes: Axes, row: ConditionMeans, ends: Sequence[float], y: float, ste
     where: dict[str, Any] = {"ha": "center", "va": "bottom"}
     if step < 0.13:
         return
-    if step < 0.27:
+    if step < 0.3:
         is_right = low + high < sum(axes.get_xlim())
         at, shift = (high if is_right else low, y), (5 if is_right else -5, 2.5)  # clear of the dots below
         where = {"ha": "left" if is_right else "right", "va": "center_baseline"}

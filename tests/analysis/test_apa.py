@@ -63,6 +63,8 @@ def test_a_number_that_does_not_exist_is_a_dash() -> None:
 
 def test_intervals_stand_in_brackets() -> None:
     assert apa.interval(-0.5, 1.25) == "[−0.50, 1.25]"
+    assert apa.interval(0.003, 0.41) == "[0.003, 0.410]", "it leaves zero out, as its p says"
+    assert apa.ratio_interval(1.004, 4.29) == "[1.004, 4.290]"
     assert apa.interval(None, math.nan) == apa.ratio_interval(None, math.nan) == apa.MISSING
 
 
