@@ -31,7 +31,7 @@ def _row(corpus: Corpus) -> str:
         corpus.citation,
         ", ".join(f"`{field}`" for field in (corpus.reading_field, *others)),
         corpus.licence or "none stated",
-        ", ".join(f"`{split}`" for split in splits) or "told by the record or by you",
+        ", ".join(f"`{split}`" for split in splits) or "given by the record or by you",
         ", ".join(f"`{name}`" for name in corpus.selections) or "–",
         f"`{corpus.hub.repository}`" if corpus.hub else "–",
     ]
