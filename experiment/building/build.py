@@ -242,11 +242,6 @@ def _together(study: Study, items: Sequence[Item]) -> dict[str, str] | None:
     }
 
 
-def build_items(study: Study) -> list[Item]:
-    """Make the items of a study in memory, practice items after test items (see :func:`make_items`)."""
-    return make_items(study).items
-
-
 def make_items(study: Study) -> Made:
     """Make the items of a study in memory, practice items after test items, with what there is to say about them."""
     return _made(study, tokenizer_of(study))

@@ -133,11 +133,3 @@ def path_of(study: Study, *setting: str) -> Path:
             mend=f"Paths start from the study's folder: put it at {path}.",
         )
     return path
-
-
-def first_condition(items: Iterable[Item]) -> list[Item]:
-    """Keep each item in the first of its conditions."""
-    first: dict[str, Item] = {}
-    for item in items:
-        first.setdefault(item.item_id, item)
-    return list(first.values())

@@ -9,7 +9,6 @@ from typing import Any
 from experiment.building.material_context import (
     Made,
     answering_steps,
-    first_condition,
     in_design,
     item_design,
     known_columns,
@@ -195,5 +194,5 @@ def _word(study: Study, row: Mapping[str, Any], design: ItemDesign) -> list[Item
         )
     made = word_items([row["word"]], design, foils={row["word"]: row["foil"]}).items
     if column is None:
-        return first_condition(made)
+        return list(made[:1])
     return [item for item in made if item.condition[column] == told[column]]

@@ -248,8 +248,9 @@ def items_from_sentences(study: Study) -> Made:
 def sentence_rows(study: Study, file: Path, remarks: list[str], skipped: list[str]) -> CorpusTable:
     """Read sentences and the columns that come with them; an item id that stands twice is refused or left out."""
     table = read_rows(study, file, remarks, skipped, field="sentence", required=("item", "sentence"))
-    stop = study.get("materials", "on_bad") != "skip"
-    return _without_twins(table, study.get("materials", "sentences"), skipped, stop=stop)
+    names = [str(row["item"]) for row in table]
+    listed = skipped if study.get("materials", "on_bad") == "skip" else None
+    return _without_twins(table, "item", names, study.get("materials", "sentences"), listed)
 
 
 def _by_role(table: CorpusTable, file: str) -> tuple[Rows, Rows]:
@@ -409,25 +410,36 @@ def lines_of(table: CorpusTable, column: str) -> dict[str, int]:
     return {str(row.get(column)): number for row, number in zip(table.rows, table.numbers, strict=True)}
 
 
-def _without_twins(table: CorpusTable, file: str, skipped: list[str], *, stop: bool) -> CorpusTable:
-    """Refuse an item id that stands twice, naming both rows, or leave the later rows out and list them."""
+_ONCE = {
+    "item": "Give each item one row and its own id; wrods makes the conditions.",
+    "word": "List each word once.",
+}
+
+
+def _without_twins(
+    table: CorpusTable, kind: str, names: Sequence[str], file: str, skipped: list[str] | None
+) -> CorpusTable:
+    """Leave out the later rows of a name that is listed twice and list them; refuse them without such a list."""
     first: dict[str, int] = {}
-    kept = []
     twins: list[str] = []
-    for row, number in zip(table.rows, table.numbers, strict=True):
-        item_id = str(row["item"])
-        if item_id in first:
+    kept = []
+    for row, number, name in zip(table.rows, table.numbers, names, strict=True):
+        if first.setdefault(name, number) == number:
+            kept.append((row, number))
+        else:
             twins.append(
-                f"{file}, line {number}: item {item_id!r} is listed twice (first in line {first[item_id]})"
+                f"{file}, line {number}: {kind} {name!r} is listed twice (first in line {first[name]})"
             )
-            continue
-        first[item_id] = number
-        kept.append((row, number))
-    if twins and stop:
-        mend = "Give each item one row and its own id; wrods makes the conditions."
-        raise together([UserError(twin, mend=mend) for twin in twins])
-    skipped += twins
-    return replace(table, rows=tuple(row for row, _ in kept), numbers=tuple(number for _, number in kept))
+    if twins and skipped is None:
+        raise together([UserError(twin, mend=_ONCE[kind]) for twin in twins])
+    if skipped is not None:
+        skipped += twins
+    return _with_rows(table, kept)
+
+
+def _with_rows(table: CorpusTable, numbered: Sequence[tuple[Mapping[str, Any], int]]) -> CorpusTable:
+    rows, numbers = zip(*numbered, strict=True) if numbered else ((), ())
+    return replace(table, rows=rows, numbers=numbers)
 
 
 def table_beside(study: Study, file: Path, **given: Any) -> CorpusTable:
@@ -477,25 +489,18 @@ def read_rows(
 
 def word_rows(study: Study, file: Path, remarks: list[str], skipped: list[str] | None = None) -> CorpusTable:
     """Read words and the columns that come with them: a table with the column word, or one word a line."""
-    left_out: list[str] = [] if skipped is None else skipped
-    table = read_rows(study, file, remarks, left_out, field="word", required=("word",))
-    stop = study.get("materials", "on_bad") != "skip" or skipped is None
-    first: dict[str, int] = {}
-    kept = []
-    for row, number in zip(table.rows, table.numbers, strict=True):
-        word = nfc(str(row["word"]).strip())
-        if word.startswith("#"):
-            continue
-        if word in first:
-            found = f"{file.name}, line {number}: word {word!r} is listed twice (first in line {first[word]})"
-            if stop:
-                raise UserError(found, mend="List each word once.")
-            left_out.append(found)
-            continue
-        first[word] = number
-        kept.append((row, number))
-    if not kept:
+    table = read_rows(
+        study, file, remarks, [] if skipped is None else skipped, field="word", required=("word",)
+    )
+    words = [
+        numbered
+        for numbered in zip(table.rows, table.numbers, strict=True)
+        if not str(numbered[0]["word"]).strip().startswith("#")
+    ]
+    if not words:
         raise UserError(
             f"{file} holds no words", mend="Write one word a line; lines that begin with # do not count."
         )
-    return replace(table, rows=tuple(row for row, _ in kept), numbers=tuple(number for _, number in kept))
+    names = [nfc(str(row["word"]).strip()) for row, _ in words]
+    listed = skipped if study.get("materials", "on_bad") == "skip" else None
+    return _without_twins(_with_rows(table, words), "word", names, file.name, listed)

@@ -29,11 +29,11 @@ class PreviewStudy:
     """A study with its items built in memory, so that the preview shows what ``study.yaml`` says now."""
 
     def __init__(self, path: Path) -> None:
-        from experiment.building import build_items
+        from experiment.building import make_items
         from experiment.lists import list_ids
 
         self.study = load_study(path)
-        self.items = build_items(self.study)
+        self.items = make_items(self.study).items
         self.list_ids = list(list_ids(self.study, self.items))
         self.variants = int(self.study.get("models", "prompt_variants", default=1))
         self._plans: dict[tuple[int, int], dict[str, Any]] = {}

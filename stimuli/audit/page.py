@@ -436,7 +436,7 @@ def render(audit: Audit, drawn: Sequence[AuditFigure] | None = None) -> str:
         counts={name: sum(finding.section == name for finding in audit.findings()) for name in CHECKS},
         status=STATUS,
         figures={name: [figure for figure in drawn if figure.section == name] for name in CHECKS},
-        overall=next((level for level in ("grave", "mend", "look") if level in _levels(audit)), "clear"),
+        overall=next((finding.level for finding in audit.findings()), "clear"),
         most=_MOST_ROWS,
         style=Markup(style),
     )
@@ -445,7 +445,3 @@ def render(audit: Audit, drawn: Sequence[AuditFigure] | None = None) -> str:
 def number(value: float) -> str:
     """Return a number with at most three digits after the point, none that says nothing."""
     return f"{value:.3f}".rstrip("0").rstrip(".") if isinstance(value, float) else f"{value:,}"
-
-
-def _levels(audit: Audit) -> set[str]:
-    return {finding.level for finding in audit.findings()}

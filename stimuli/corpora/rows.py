@@ -102,7 +102,7 @@ def array_rows(path: Path, *, after: re.Pattern[str] | None = None) -> Iterator[
             )
             yield line, UserError(f"{path}, line {line}: not valid JSON ({reason})", mend=_CUT_OFF)
             return
-        yield line, _as_record(element)
+        yield line, element if isinstance(element, dict) else {"": element}
         place = _past_space(text, place)
         if text.startswith(",", place):
             place = _past_space(text, place + 1)
@@ -110,10 +110,6 @@ def array_rows(path: Path, *, after: re.Pattern[str] | None = None) -> Iterator[
             line += text.count("\n", counted, place)
             yield line, UserError(f"{path}, line {line}: the list of records has no end", mend=_CUT_OFF)
             return
-
-
-def _as_record(element: Any) -> RawRecord:
-    return element if isinstance(element, dict) else {"": element}
 
 
 def _past_space(text: str, place: int) -> int:

@@ -318,7 +318,11 @@ class Sheet:
 def read_sheet(path: Path, sheet: str | None = None) -> Sheet:
     """Read a sheet of a workbook."""
     values, formulas = _opened(path, data_only=True), _opened(path, data_only=False)
-    filled = [worksheet.title for worksheet in values.worksheets if _is_filled(formulas[worksheet.title])]
+    filled = [
+        worksheet.title
+        for worksheet in values.worksheets
+        if any(cell.value is not None for row in formulas[worksheet.title].iter_rows() for cell in row)
+    ]
     names = [worksheet.title for worksheet in values.worksheets]
     if sheet is not None and sheet not in names:
         raise unknown_name(f"sheet of {path}", sheet, names)
@@ -370,10 +374,6 @@ def _opened(path: Path, *, data_only: bool) -> Any:
         if type(error).__module__.startswith(("openpyxl", "zlib", "lxml", "xml")):
             raise damaged from None
         raise
-
-
-def _is_filled(sheet: Any) -> bool:
-    return any(cell.value is not None for row in sheet.iter_rows() for cell in row)
 
 
 def _line(row: Any, meant: Any) -> CellLine | BadRow:

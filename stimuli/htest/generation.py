@@ -72,15 +72,13 @@ def generate(
                 mend="Give the folder with files such as uppercase_dev.jsonl.",
             )
         texts = generate_published(name, folder, exemplars=exemplars, items=items, seed=seed)
-        shown, tested = (tuple(_unpaired(part)) for part in texts)
+        shown, tested = (
+            tuple(GeneratedItem(text, label, number) for number, (text, label) in enumerate(part, 1))
+            for part in texts
+        )
     else:
         shown, tested = _corrected(rule(name), exemplars, items, seed)
     return RuleItems(_ordered(shown, order, seed, name), tested)
-
-
-def _unpaired(texts: Iterable[tuple[str, Label]]) -> Iterator[GeneratedItem]:
-    for number, (text, label) in enumerate(texts, 1):
-        yield GeneratedItem(text, label, number)
 
 
 def _ordered(
@@ -158,7 +156,7 @@ def _displaced(pair: Pair, about: frozenset[str], tolerance: Mapping[str, float]
     a, b = (_LETTERS.findall(text) for text in (pair.a, pair.b))
     measures: tuple[tuple[str, Callable[[str], float]], ...] = (
         ("longest_position", len),
-        ("rarest_position", _rarity),
+        ("rarest_position", lambda word: -(zipf(word.casefold(), _LANGUAGE) or 0.0)),
     )
     return [
         feature
@@ -171,10 +169,6 @@ def _displaced(pair: Pair, about: frozenset[str], tolerance: Mapping[str, float]
 
 def _place_of_most(words: list[str], measure: Callable[[str], float]) -> int:
     return max(range(len(words)), key=lambda place: measure(words[place]), default=0)
-
-
-def _rarity(word: str) -> float:
-    return -(zipf(word.casefold(), _LANGUAGE) or 0.0)
 
 
 def unmatched(pair: Pair, about: frozenset[str], tolerance: Mapping[str, float]) -> list[str]:

@@ -354,7 +354,10 @@ def _summary(set_name: str, condition: Mapping[str, str], items: Sequence[Item])
         changed_words=fmean(numbers),
         changed_words_sd=stdev(numbers) if len(numbers) > 1 else None,
         share_changed=sum(numbers) / words if words else 0.0,
-        moved_sentences=fmean(_displaced(item, "sentence") for item in items),
+        moved_sentences=fmean(
+            sum(change["displaced"] for change in item.changes if change.get("unit") == "sentence")
+            for item in items
+        ),
         displaced=_mean([change["displaced"] for change in changes]),
         displacement=displacement(changes),
         mean_displacement=_mean([change["mean_displacement"] for change in changes]),
@@ -385,10 +388,6 @@ def _displaced_words(change: ChangeRecord) -> int:
         source is not None and source != place and bool(word_starts(nfc(pieces[source])))
         for place, source in enumerate(change["permutation"])
     )
-
-
-def _displaced(item: Item, unit: str) -> int:
-    return sum(change["displaced"] for change in item.changes if change.get("unit") == unit)
 
 
 def _count(change: Mapping[str, object], name: str) -> int:

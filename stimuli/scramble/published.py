@@ -323,7 +323,10 @@ def scramble_cao(texts: Sequence[str], operation: PublishedOperation, seed: int)
             for text in texts
         ]
     first, last = _KEPT[name]
-    return [tidy(_each_token(text, lambda token: _keep(token, first, last, draw))) for text in texts]
+    return [
+        tidy("".join(_keep(token, first, last, draw) for token in WORD_BOUNDARY.split(text)))
+        for text in texts
+    ]
 
 
 def scramble_demonstrations(texts: Sequence[str], rate: float, *, seed: int = PUBLISHED_SEED) -> list[str]:
@@ -370,10 +373,6 @@ def _chosen_words(
 
 def _eligible(row: Sequence[str]) -> list[int]:
     return [place for place, token in enumerate(row) if sum(map(str.isalpha, token)) >= 2]
-
-
-def _each_token(text: str, change: Callable[[str], str]) -> str:
-    return "".join(change(token) for token in WORD_BOUNDARY.split(text))
 
 
 def _other_letters(token: str, draw: random.Random) -> str:
@@ -565,10 +564,6 @@ def _sentences_moved(text: str, reorder: Callable[[list[int]], None], *, reverse
     return Passed(shown, (MovedSpan(0, 0, text, shown, tuple(places), len(pieces) + len(lost)),))
 
 
-def _shuffled(order: list[int], draw: random.Random) -> None:
-    draw.shuffle(order)
-
-
 def _neighbours_exchanged(order: list[int], draw: random.Random) -> None:
     """Go from left to right; with even odds exchange two neighbours and go on after them."""
     place = 0
@@ -579,11 +574,11 @@ def _neighbours_exchanged(order: list[int], draw: random.Random) -> None:
         place += 1
 
 
-def _reversed(order: list[int], draw: random.Random) -> None:
-    order.reverse()
-
-
-_REORDERS: dict[str, _Reorder] = {"ALL": _shuffled, "ADJ": _neighbours_exchanged, "REV": _reversed}
+_REORDERS: dict[str, _Reorder] = {
+    "ALL": lambda order, draw: draw.shuffle(order),
+    "ADJ": _neighbours_exchanged,
+    "REV": lambda order, draw: order.reverse(),
+}
 
 
 _PAPERS = {"cao2023": scramble_cao, "typobench2024": scramble_typobench}

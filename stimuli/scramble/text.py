@@ -14,10 +14,10 @@ import struct
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from stimuli.scramble.conditions import (
     DEFAULT,
-    Capitals,
     LetterConditions,
     OrderConditions,
     Scrambled,
@@ -39,16 +39,18 @@ def scramble_text(
     item_id: str | None = None,
     occurrence: int = 0,
     words: Collection[int] | None = None,
-    min_letters: int = 0,
-    capitals: Capitals = "stay_in_place",
-    avoid_real_words: bool | None = None,
-    language: str = "en",
+    **settings: Any,
 ) -> Scrambled:
-    """Scramble one text."""
-    settings = ScrambleSettings(min_letters, capitals, avoid_real_words, language)
+    """Scramble one text; ``settings`` are those of :class:`ScrambleSettings`, such as ``language`` and ``capitals``."""
     conditions = {"": parse_operation(operation, rate=rate)}
     return scramble_conditions(
-        text, conditions, seed=seed, item_id=item_id, occurrence=occurrence, words=words, settings=settings
+        text,
+        conditions,
+        seed=seed,
+        item_id=item_id,
+        occurrence=occurrence,
+        words=words,
+        settings=ScrambleSettings(**settings),
     )[""]
 
 

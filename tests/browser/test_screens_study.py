@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from experiment.building import build_items
+from experiment.building import make_items
 from experiment.checking import load_study
 from experiment.integrity.build_provenance import BUILT_FROM, origin_of
 from experiment.people.app import create_app
@@ -66,7 +66,7 @@ def study(tmp_path: Path):
         (tmp_path / f"{name}.md").write_text(f"Some words of the {name}.", "utf-8")
     made = load_study(tmp_path)
     origin = origin_of(made, [tmp_path / "sentences.csv"])
-    write_items(tmp_path / "items.jsonl", build_items(made), {**build_meta(5), BUILT_FROM: origin})
+    write_items(tmp_path / "items.jsonl", make_items(made).items, {**build_meta(5), BUILT_FROM: origin})
     return load_study(tmp_path)
 
 

@@ -351,7 +351,7 @@ def test_neither_choosing_nor_avoiding_the_untouched_symbol_helps():
     assert 0.2 < present < 0.8
 
 
-@given(st.integers(0, 3))
+@pytest.mark.parametrize("seed", [0, 3])
 def test_more_items_hold_fewer_and_other_families_change_nothing(seed):
     few, many = generate_geometry(40, seed=seed), generate_geometry(80, seed=seed)
     assert {one.question.name for one in few} < {one.question.name for one in many}
@@ -404,9 +404,9 @@ def test_items_carry_question_options_key_family_and_likeness():
 def test_the_same_seed_gives_the_same_bytes():
     from stimuli.htest.geometry import options
 
-    first = [one.canonical() for one in geometry_items(60, 9, language="de", family_factor=None)]
+    first = [one.canonical() for one in geometry_items(16, 9, language="de", family_factor=None)]
     options._groups.cache_clear()
-    again = [one.canonical() for one in geometry_items(60, 9, language="de", family_factor=None)]
+    again = [one.canonical() for one in geometry_items(16, 9, language="de", family_factor=None)]
     assert first == again and b"Welchem Zeichen" in first[0]
 
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 
 import pytest
 
-from stimuli.corpora import load_corpus
-from stimuli.corpora.realtimeqa import recovery_sentences
 from stimuli.corpora.rows import SourceText
 from stimuli.errors import UserError
-from stimuli.item import build_meta, read_items, write_items
 from stimuli.recipes.conditions import ItemDesign, draw_some
 from stimuli.recipes.htest import htest_released_items
 from stimuli.recipes.sentences import choose_foils, word_items
@@ -146,19 +142,6 @@ def test_recovery_asks_for_the_intact_text():
         "Reading takes time.",
     ]
     assert all(item.choices is None and item.shown["sentence"] != item.answer for item in items)
-
-
-@pytest.mark.shared
-def test_published_recovery_items_hold_the_published_stimuli(shared, tmp_path):
-    path = shared / "data/scrambled_bench/stimuli/rec_realtimeqa.jsonl"
-    published = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    texts = recovery_sentences(load_corpus("realtimeqa", shared / "data/realtimeqa").records)
-    levels = {"original": "none", "rs100": "RS", "kf": "KF", "kfl": "KFL"}
-    items = recovery_items(texts, ItemDesign(factor="scramble", levels=levels, seed=1, published=True))
-    by_place = [record[level] for record in published for level in levels]
-    assert [item.shown["sentence"] for item in items] == by_place
-    write_items(tmp_path / "items.jsonl", items[:40], build_meta(1, [shared / "data/realtimeqa"]))
-    assert len(read_items(tmp_path / "items.jsonl")) == 40
 
 
 def test_fewer_texts_are_drawn_after_scrambling_and_lie_in_a_larger_draw():

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
-from experiment.building import build_items
+from experiment.building import make_items
 from experiment.models.prompts import render
 from experiment.people.preview import create_preview_app
 from experiment.procedure import plan_session, trials_of
@@ -55,7 +55,7 @@ def test_every_item_can_be_chosen_in_every_condition(visitor):
 
 
 def test_the_prompt_is_that_of_a_run(study, visitor):
-    items = build_items(study)
+    items = make_items(study).items
     for variant in (1, 2):
         plan = plan_session(study, items, list_id=2, prompt_variant=variant)
         told = visitor.get(f"/prompt.json?list=2&variant={variant}&trial=2").json
