@@ -80,11 +80,7 @@ class Picture:
 
     @property
     def tokens(self) -> int:
-        """About the most tokens that servers count for it.
-
-        OpenAI counts 85 and 170 a tile of 512 × 512 pixels, or up to 2.46 a patch of 32 × 32 (its guide to images and vision);
-        others count fewer a pixel.
-        """
+        """About the most tokens that servers count: OpenAI 85 and 170 a tile of 512², or 2.46 a patch of 32² (its guide)."""
         tiles = math.ceil(self.width / 512) * math.ceil(self.height / 512)
         patches = math.ceil(self.width / 32) * math.ceil(self.height / 32)
         return max(85 + 170 * tiles, math.ceil(2.46 * patches))

@@ -85,9 +85,8 @@ _KEY_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*_API_KEY")
 def find_key(options: Mapping[str, object], *, is_openai: bool, is_azure: bool = False) -> str | None:
     """Return the key for a model's server, or None where the server is the user's own and no key is named.
 
-    The key of ``OPENAI_API_KEY`` goes to OpenAI alone and that of ``AZURE_OPENAI_API_KEY`` to Azure's own hosts; another
-    server gets one only when the model names it with ``key_env``, so that no study can send a key to a server of its
-    choice unseen.
+    A key in ``OPENAI_API_KEY`` goes to OpenAI alone, one in ``AZURE_OPENAI_API_KEY`` to Azure's own hosts; another server gets
+    one only when the model names it with ``key_env``, so that no study can send a key to a server of its choice unseen.
     """
     named = options.get("key_env")
     is_azures = not is_openai and is_azure_host(server_of(options).base_url)

@@ -32,11 +32,7 @@ _MOST_BYTES = 2**28
 
 
 class StateWriter:
-    """Writes the hidden states of one run; a run that goes on appends.
-
-    ``folder``: ``states/<run>`` of a study; made where it is missing.
-    ``expected``: rows that will be added, as far as it is known: where the disk has no room for them, nothing is begun.
-    """
+    """Writes the hidden states of one run into ``states/<run>``; nothing is begun where ``expected`` rows do not fit on the disk."""
 
     def __init__(self, folder: Path, expected: int = 0) -> None:
         self.folder = folder
@@ -64,10 +60,7 @@ class StateWriter:
         return len(self._index)
 
     def add(self, work_key: str, states: Iterable[State]) -> None:
-        """Take the states of one reply; what is there already is not written again.
-
-        ``states``: each with ``layers`` of shape (layers + 1, width).
-        """
+        """Take the states of one reply, of shape (layers + 1, width); what is there already is not written again."""
         for state in states:
             if (work_key, state.position) in self._known:
                 continue

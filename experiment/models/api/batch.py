@@ -150,10 +150,7 @@ class Ledger:
 
 
 def known_batches(folder: Path) -> list[dict[str, Any]]:
-    """Return all batches of a study as they were last seen, with their ``model``; nobody is asked.
-
-    ``waiting`` says how many answers no trial has taken.
-    """
+    """Return all batches of a study as last seen, with ``model`` and ``waiting``: answers that no trial has taken."""
     found = []
     for file in sorted((folder / FOLDER).glob("*.json")):
         kept = json.loads(file.read_text("utf-8"))
@@ -219,10 +216,7 @@ class _Batches(Provider):
         return self.answer(known, "the Batch API failed")
 
     def look(self, *, gives_up: bool = False) -> None:
-        """See what became of the batches that have not ended, those included whose making was cut short.
-
-        Where it ``gives_up``, a batch that the server does not know any more counts as gone.
-        """
+        """See what became of open batches; where it ``gives_up``, one that the server does not know any more counts as gone."""
         lost = {batch.token: batch for batch in self.state.batches if batch.batch_id is None}
         if lost:
             for found in self.ask(lambda: list(self.client.batches.list(limit=100))):
@@ -304,11 +298,7 @@ def submit(
     run_id: str = "",
     most: Callable[[Request], float] = lambda request: 0.0,
 ) -> BatchState:
-    """Hand over all requests that are in no open or uncollected batch; ``most`` is the most that one can cost in US dollars.
-
-    Requests are read one by one; a file is full at 50,000 requests or 190 MB. Where the API refuses, what was handed over before
-    stays so.
-    """
+    """Hand over all requests that are in no open or uncollected batch; ``most`` is the most that one can cost in US dollars."""
     api = _Batches(settings, dialect)
     if api.options.whole_labels:
         raise UserError(
@@ -356,10 +346,7 @@ def state(settings: ModelSettings) -> BatchState:
 
 
 def cancel(settings: ModelSettings, *, reader: str = "") -> BatchState:
-    """Cancel all batches that still run (of one reader); what is done by then can be collected.
-
-    One that the server does not know any more counts as gone.
-    """
+    """Cancel all batches that still run (of one reader); one that the server does not know any more counts as gone."""
     api = _Batches(settings)
     api.look(gives_up=True)
     for one in api.state.open:
@@ -380,10 +367,7 @@ def ledger_of(settings: ModelSettings) -> Ledger:
 
 
 def owed(ledger: Ledger, cost_of: Callable[[Usage], float]) -> dict[str, float]:
-    """Return what fetched answers cost that no trial has taken, in US dollars by token of their batch.
-
-    An answer whose tokens the server did not count costs its share of the most that its batch can have cost.
-    """
+    """Return US dollars by token of a batch: what its answers that no trial has taken cost; uncounted ones a share of its most."""
     found = {}
     for batch in (batch for batch in ledger.state.batches if batch.is_collected):
         total = 0.0
@@ -402,12 +386,9 @@ def collect(
     dialect: Dialect | None = None,
     settle: Callable[[], None] = lambda: None,
 ) -> Iterator[Reply]:
-    """Yield a reply to each of the given requests that stands in a batch that has ended.
+    """Yield a reply to each given request that stands in a batch that has ended; what a batch did not come to is an error.
 
-    Answers are forgotten once all replies of their batch were taken and ``settle`` returned, so that a command that dies on
-    the way collects again; requests that are stored by then are simply not given. What nobody asks for stays
-    (:func:`owed`). What a batch did not come to (it expired, was cancelled or refused) is yielded as an error, and
-    can be handed over again.
+    Answers are forgotten once all replies of their batch were taken and ``settle`` returned: a command that dies collects again.
     """
     api = _Batches(settings, dialect)
     api.fetch()

@@ -37,40 +37,7 @@ _DONE = object()
 
 
 class ApiEngine:
-    """Answers over the network.
-
-    Parameters
-    ----------
-    settings : ModelSettings
-        Reads ``base_url``, ``api_version`` (Azure), ``key_env``, ``concurrency`` (most at once), ``concurrency_start``,
-        ``timeout`` (seconds of one try), ``timing`` (one at a time, with times, without cache),
-        ``cache``, ``probe``, and what :func:`experiment.models.api.formats.parse_request_options` reads.
-    limiter : Limiter, optional
-        Places at the server; by default shared by all models at the same address with the same key.
-    pace : float
-        Share of each wait that is truly waited; tests take 0.
-
-    Attributes
-    ----------
-    price : callable or None
-        Reply to dollars; fills ``cost_usd`` of replies that were paid for.
-    allow : callable or None
-        Awaited before each request is first sent, and before it is sent again after a try that the server may bill; False (or a
-        RunStopped that it raises) ends the run in order.
-    release : callable or None
-        Told of each request that a server refused outright while it ends the run: it bills nothing.
-    has_answered : bool
-        Whether this model is known to answer, as where a study has answers of it.
-    billing : Billing or None
-        Pays for the calls of :meth:`probe`, and for the tiny questions to a server that fails.
-    cache : ReplyCache
-        Answers that were paid for before.
-
-    Raises
-    ------
-    UserError
-        OpenAI itself is asked and there is no key, or an option is not valid.
-    """
+    """Answers over the network; tests pass ``pace`` 0, the share of each wait that is truly waited."""
 
     def __init__(self, settings: ModelSettings, *, limiter: Limiter | None = None, pace: float = 1.0) -> None:
         options = settings.options
@@ -84,11 +51,16 @@ class ApiEngine:
         if self.concurrency < 1:
             raise UserError(f"concurrency is {self.concurrency}; at least one request must run at a time")
         self.timeout = float(cast(float, options.get("timeout", TIMEOUT_S)))
-        self.price: Callable[[Reply], float | None] | None = None
+        self.price: Callable[[Reply], float | None] | None = None  # fills ``cost_usd`` of replies
+        # awaited before a request is sent, and again after a try that may be billed; False or a RunStopped ends the run
         self.allow: Allow | None = None
-        self.release: Callable[[Request], None] | None = None
-        self.has_answered = False
-        self.billing: Billing | None = None
+        self.release: Callable[[Request], None] | None = (
+            None  # hears of requests that were refused, which bill nothing
+        )
+        self.has_answered = False  # whether this model is known to answer, as where a study has answers of it
+        self.billing: Billing | None = (
+            None  # pays for :meth:`probe`, and for tiny questions to a server that fails
+        )
         is_openai, is_azure = self.server.is_openai, self.server.is_azure
         self._key = find_key(options, is_openai=is_openai, is_azure=is_azure) if settings.sends else None
         start = min(int(cast(int, options.get("concurrency_start", START))), self.concurrency)
@@ -144,13 +116,7 @@ class ApiEngine:
         return shown | ({"pictures": pictures} if pictures else {})
 
     def probe(self) -> Capabilities:
-        """Find out by a few tiny requests what the endpoint gives; once, then remembered.
-
-        Raises
-        ------
-        RunStopped
-            There is no server, the key is refused, or the model is not there.
-        """
+        """Find out by a few tiny requests what the endpoint gives, once; RunStopped where server, key or model are not there."""
         if self._capabilities is None:
             # in a thread of its own: the caller's may have a loop already, as in a notebook
             with ThreadPoolExecutor(1, "wrods-probe") as thread:
@@ -175,20 +141,7 @@ class ApiEngine:
         self._call("end")
 
     def answer(self, requests: Iterable[Request], follow: Follow | None = None) -> Iterator[Reply]:
-        """Yield replies as they come, those to requests that follow from a reply among them.
-
-        Parameters
-        ----------
-        requests : iterable of Request
-            Read only as far as there is room.
-        follow : callable, optional
-            Gives the requests that a reply makes possible; they go before all others.
-
-        Raises
-        ------
-        RunStopped
-            No further request can succeed; raised after everything under way has been yielded.
-        """
+        """Yield replies as they come; requests that follow from a reply go first, and RunStopped is raised after all others."""
         if self.settings.options.get("probe", True) and not self._closed.is_set():
             self.probe()
         self.cache.open()
@@ -326,10 +279,7 @@ class ApiEngine:
 
 
 def _next(replies: queue.Queue[object]) -> object:
-    """Wait for a reply in short steps, so that a signal is seen on every system.
-
-    A ``SimpleQueue`` would not do: see :class:`experiment.store.store.Writer`.
-    """
+    """Wait for a reply in short steps, so that a signal is seen on every system (a ``SimpleQueue`` would not do)."""
     while True:
         with contextlib.suppress(queue.Empty):
             return replies.get(timeout=0.5)

@@ -140,11 +140,7 @@ def score_of_end(tokens: Sequence[ScoredToken], ending: str) -> float | None:
 def score_regions(
     tokens: Sequence[ScoredToken], texts: Sequence[str], spans: Sequence[tuple[int, int, int]]
 ) -> tuple[RegionScore, ...]:
-    """Sum the surprisal of regions over the prompt's tokens.
-
-    A token belongs to the region of its first character that is no blank. The correction for where words begin needs
-    probabilities that servers do not tell, so these are uncorrected.
-    """
+    """Sum the surprisal of regions over the prompt's tokens, uncorrected; a token belongs to its first character that is no blank."""
     whole = "".join(token.text for token in tokens)
     begins: list[int] = []
     at = 0
@@ -214,11 +210,7 @@ def first_token_scores(
     part: str | None = None,
     thinks: bool = False,
 ) -> LabelScores | None:
-    """Read labels off the alternatives of the first token of the answer.
-
-    Tokens that are the same label by the study's own reading of a whole reply (case, hyphens, blanks, quotes and marks around it
-    aside) are forms of it and add up. Labels that only these tell apart ("a", "A") are compared as they are written.
-    """
+    """Read labels off the alternatives of an answer's first token, adding up the forms that the study's parser reads alike."""
     keys = _Keys(labels)
     token = _first_of_answer(tokens, content, keys, part=part, thinks=thinks)
     if token is None or not token.alternatives:

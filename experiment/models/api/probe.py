@@ -270,10 +270,7 @@ class Questions:
                 raise ProbeUnanswered(str(fault)) from fault
 
     async def ask_plainly(self) -> str | None:
-        """Ask the tiny question in the run's own form; return why it was not answered, None where it was.
-
-        Where there is no money for it, the server counts as one that answers.
-        """
+        """Return why the tiny question in the run's own form has no answer; None where it has one, or money is missing."""
         text = probe_texts()["structure"]["user"]
         options = replace(self.form.options, label_only=False, whole_labels=False, thinking_tokens=0)
         plain = Questions(self.transport, replace(self.form, options=options), self.billing, 0.0)

@@ -57,10 +57,7 @@ class Price:
         return self.input == self.cached_input == self.output == 0
 
     def of(self, reply: Reply, *, batch: bool = False) -> float | None:
-        """Return what a reply cost in US dollars; None where the server did not count its tokens.
-
-        ``prompt_tokens`` holds the cached ones and ``completion_tokens`` the thoughts.
-        """
+        """Return what a reply cost in US dollars, thoughts and cached tokens included; None where the server did not count."""
         if reply.from_cache or self.is_free:
             return 0.0
         if reply.prompt_tokens is None or reply.completion_tokens is None:
@@ -76,10 +73,7 @@ class Price:
         return ((read - cached) * self.input + cached * self.cached_input + written) / 1e6
 
     def most(self, request: Request, *, batch: bool = False) -> float:
-        """Return the most that one request can cost in US dollars.
-
-        A tokenizer makes at most one token of a byte, whatever the text, and a server writes at most ``max_tokens``.
-        """
+        """Return the most that one request can cost in US dollars: a token for each byte read, and ``max_tokens`` written."""
         return self.most_of(*self.most_tokens(request)) * (self.batch if batch else 1.0)
 
     def most_of(self, read: int, written: int) -> float:

@@ -59,12 +59,7 @@ def check_use(use: str) -> None:
 
 
 def use_remark(use: str, folder: Path, options: Mapping[str, object] | None = None) -> str | None:
-    """Describe what a model still lacks on this machine: its folder, PyTorch, its key; None where nothing is missing.
-
-    ``use``: ``kind:name``, as written in the study.
-    ``folder``: the study's folder.
-    ``options``: the model's other settings; ``base_url`` and ``key_env`` say which key is needed.
-    """
+    """Describe what a model still lacks on this machine (its folder, PyTorch, its key); None where nothing is missing."""
     check_use(use)
     settings = ModelSettings(use, options or {}, folder)
     try:

@@ -80,11 +80,7 @@ def open_on_ray(settings: ModelSettings) -> Engine:
 
 
 class RayEngine:
-    """Answers with a local model on each GPU of a Ray cluster, or with workers on processors where there is none.
-
-    ``settings``: reads ``workers`` (how many; by default the cluster's GPUs, or one for each two processors; one
-    alone where times are taken), ``ray_address``, and all that the local engine reads.
-    """
+    """Answers with a local model on each GPU of a Ray cluster, or with workers on processors; one alone where times are taken."""
 
     def __init__(self, settings: ModelSettings) -> None:
         try:
@@ -160,10 +156,7 @@ class RayEngine:
         return [int(self._ray.get(worker.pid)) for worker in self._workers]
 
     def answer(self, requests: Sequence[Request], follow: Follow | None = None) -> Iterator[Reply]:
-        """Yield a reply for each request and for each that follows, in the order in which workers bring them.
-
-        What follows from a reply goes to the worker that gave it, which has the conversation in memory.
-        """
+        """Yield replies as workers bring them; what follows from a reply goes to the worker that has the conversation in memory."""
         waiting = deque(requests)
         lost: dict[str, int] = {}
         until: float | None = None

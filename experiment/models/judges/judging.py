@@ -40,10 +40,7 @@ _SEED_BITS = 63
 
 
 def judge_request(study: Study, judge: str, settings: ModelSettings, response: StoredResponse) -> Request:
-    """Return the request that lets a judge read a response; its work key is the trial's and ``:judge``.
-
-    With ``published: [prompts]`` it is the paper's, where it had one, and the reply is read as the paper's code reads it.
-    """
+    """Return the request that lets a judge read a response, the paper's with ``published: [prompts]``; its key ends in ``:judge``."""
     labels = tuple(response.trial["steps"][-1]["labels"])
     options = settings.options
     seed = stable_seed(study.seed, JUDGE, judge, response.session_id, response.trial["trial_index"]) >> (
@@ -96,15 +93,9 @@ def judge_again(
     budget: Budget | None = None,
     tell: Callable[[int, int], None] | None = None,
 ) -> tuple[Rescored, int]:
-    """Let a model judge the stored replies to choices, each once; what it has judged before is not asked again.
+    """Let a model judge the stored replies to choices, each once; return what changed and how many replies are (or would be) sent.
 
-    ``engine``: the judge; None asks nothing and only counts.
-    ``reader``: whose replies; without it those of the models whose ``judge`` this is, or else of all models.
-    ``price``: what the judge costs.
-    ``budget``: where the most that a request can cost is set aside before it is sent; when it has no more, the rest
-    stays to be judged.
-    ``tell``: told how many of how many are judged.
-    What changed, and how many replies are (or would be) sent.
+    Without an ``engine`` nothing is asked; without a ``reader`` the replies are those of the models whose judge this is, or all.
     """
     named = _judged_by(study, judge)
     outcome = Rescored(f"{JUDGE}:{judge}", bool(named))

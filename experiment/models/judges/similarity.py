@@ -106,10 +106,7 @@ class Nearness:
 
 
 def nearness(embedder: Embedder, texts: Sequence[Text], told: Told = lambda done, of: None) -> Nearness:
-    """Take the cosine of each changed text with the intact one, and of the intact texts of every two different items.
-
-    ``told``: called with how many texts are embedded, of how many.
-    """
+    """Take the cosine of each changed text with the intact one, and of the intact texts of every two different items."""
     different = list(dict.fromkeys(one for text in texts for one in (text.changed, text.intact)))
     found = Nearness(texts=len(different))
     if not different:
@@ -143,9 +140,7 @@ def _set_floor(
 def with_others(vectors: Sequence[NDArray[np.floating]], texts: Sequence[str]) -> list[float | None]:
     """Return of each vector the mean cosine with those that belong to another text; None where there is none.
 
-    ``vectors``: shape (width,); of length 1.
-    ``texts``: the text that each is about, or of.
-    With the vectors' sum S over all, and the sum T over the c that belong to a text, a vector v of that text has
+    With the sum S over all n vectors of length 1, and the sum T over the c that belong to a text, a vector v of that text has
     the mean v · (S − T)/(n − c) with the others: no pair is formed.
     """
     if not len(vectors):
@@ -179,11 +174,7 @@ def shown_texts(items: Sequence[Item]) -> list[Text]:
 
 
 def whole_prompts(study: Study) -> tuple[list[Text], int]:
-    """Return each item's whole prompt beside that of its intact form, as a model is asked in the study's first wording.
-
-    The prompts, and how many had to be set beside one that differs in more than the text: other labels, another
-    order of choices.
-    """
+    """Return items' prompts beside those of their intact form, and how many differ from theirs in labels or order of choices too."""
     prompts: dict[tuple[str, str], tuple[str, str]] = {}
     intact: dict[str, dict[str, str]] = {}
     for plan, asked in _trials(study):
@@ -224,13 +215,7 @@ def _without_texts(prompt: str, shown: Mapping[str, Any]) -> str:
 
 
 def store_nearness(study: Study, use: str, texts: Nearness, prompts: Nearness | None) -> Path | None:
-    """Keep what shown and intact texts came to in the study's folder, for reports; None where nothing was shown.
-
-    Whole prompts that were compared before stay, where they are of the same items and model and were not compared again.
-
-    The file: ``use``, ``shown``, ``unrelated``, ``cut`` (of the text alone), ``prompts`` (the same of whole
-    prompts) and ``items`` (hash of the items that were compared).
-    """
+    """Keep what shown and intact texts came to in the study's folder, for reports; earlier results of whole prompts stay."""
     if not texts.shown:
         return None
     file, items = study.folder / STORED, study.folder / "items.jsonl"
@@ -359,15 +344,7 @@ def compare_texts(
     """Compare shown texts with intact ones and free answers with what they are to be compared with; keep the latter.
 
     The verdicts stand beside those of the study's scorer (``also:similarity:…``) and say nothing of right or wrong. What
-    people answered goes to no embedding model on another machine.
-
-    ``store``: None where nothing was answered yet: texts shown are compared all the same.
-    ``reader``: only this one's answers.
-    ``dry_run``: write nothing.
-    ``with_prompts``: compare whole prompts too, as Mind Scramble's code did.
-    ``materials``: the same model for what the study itself shows: it may keep vectors in a file, where what was
-    answered may not lie.
-    ``told``: called with how many shown texts are embedded, of how many.
+    people answered goes to no embedding model on another machine, and into no file of vectors: ``materials`` may have one.
     """
     outcome = Similarity(embedder.settings.use)
     own = materials or embedder
@@ -451,8 +428,7 @@ def _floors(
 ) -> Iterator[tuple[StoredResponse, str, float]]:
     """Yield, of each answer about an intact text, its mean cosine with the same reader's answers about other texts.
 
-    A reader who says the same of every text comes as near to its own answer as can be: this tells it from one who takes in the
-    text. Answers are set beside those in the same wording and replicate.
+    A reader who says the same of every text comes as near to its own answer as can be: this tells it from one who reads.
     """
     groups: dict[tuple[str, str, int, int], list[tuple[StoredResponse, str]]] = {}
     for (reader, set_name, _, variant, replicate), told in intact.items():
@@ -486,12 +462,7 @@ def _wanted(response: StoredResponse, intact: Mapping[Key, tuple[StoredResponse,
 def _about_intact_texts(
     study: Study, given: Sequence[tuple[StoredResponse, str]]
 ) -> dict[Key, tuple[StoredResponse, str]]:
-    """Return each reader's answer about each intact text, with the text read from it, of those that it answered more than once.
-
-    An answer that could only be compared with itself, as that of a person who sees each item in one condition, says nothing.
-    Where several conditions show the same intact text (no sentence of one-sentence texts changes its place), it is the answer in
-    the first of the design: ``BASE``, in studies of Mind Scramble.
-    """
+    """Return each reader's answer about each intact text that it answered more than once; the first in the design's order."""
     places = {
         factor: {str(level): place for place, level in enumerate(levels)}
         for factor, levels in study.factors.items()
@@ -509,12 +480,7 @@ def _about_intact_texts(
 
 
 def _text(response: StoredResponse, parser: str | None) -> str:
-    """Return what was answered, read from the reply itself, whatever has judged it since; empty where nothing valid was.
-
-    ``parser``: as :func:`experiment.scoring.published.parser_of`: where the study scores as published, a model's
-    answer is the field that the released parser finds. Else the mark of that field (``>summarized:``) is taken off
-    where it is there.
-    """
+    """Return what was answered, read from the reply or the field that the paper's parser finds; empty where nothing is valid."""
     score = score_trial(
         response.trial,
         response.raw,

@@ -54,31 +54,18 @@ class Closed(Exception):
 
 
 class CausalModel:
-    """A transformers causal language model in evaluation mode.
-
-    ``model``: as transformers loads it.
-    ``ends``: tokens that end a generation.
-    ``begins_word``: gives the mask over the vocabulary of tokens that can begin a word, shape (vocabulary,); called
-    when first needed.
-    ``forwarded``: tokens sent through the model so far, padding left out.
-    ``calls``: passes made so far.
-    ``check_tokens``: tokens sent through the model to check a way of computing; not among ``forwarded``.
-    ``is_closed``: whether no further pass may begin.
-    ``beyond_16_bits``: numbers of hidden states so far that are larger than 16 bits hold; they are kept as the
-    largest that these hold.
-    """
+    """A transformers causal language model in evaluation mode."""
 
     def __init__(
         self, model: Any, device: str, ends: set[int], begins_word: Callable[[int], Any] | None = None
     ) -> None:
         self.model = model
         self.device = device
-        self.ends = ends
-        self.forwarded = 0
-        self.calls = 0
-        self.check_tokens = 0
+        self.ends = ends  # tokens that end a generation
+        self.forwarded = self.calls = 0  # tokens sent through the model, padding left out, and passes
+        self.check_tokens = 0  # those sent to check a way of computing, which are not among ``forwarded``
         self.is_closed = False
-        self.beyond_16_bits = 0
+        self.beyond_16_bits = 0  # numbers of hidden states that are larger than 16 bits hold
         self._begins_word = begins_word
         self._mask: Any = None
         self._taken = inspect.signature(model.forward).parameters
@@ -174,13 +161,7 @@ class CausalModel:
     def watched(
         self, places: Sequence[tuple[int, int]], sums: Sequence[tuple[int, Sequence[int]]] = ()
     ) -> Iterator[Hidden]:
-        """Collect hidden states of one pass made meanwhile.
-
-        Yields what the pass fills with layer 0 (the embedding output) to L (the last block before the final norm).
-
-        ``places``: line and token whose states are wanted.
-        ``sums``: a line, and the tokens of it over which states are summed.
-        """
+        """Yield what one pass meanwhile fills with hidden states at line and token of ``places``, and summed over tokens."""
         import torch
 
         found = Hidden()
@@ -232,10 +213,7 @@ class CausalModel:
 
 
 def choose(logits: Any, how: Sequence[Decoding], draws: Sequence[random.Random]) -> list[int]:
-    """Return each row's next token: the most probable at temperature 0, else by inverse distribution function.
-
-    ``logits``: shape (rows, vocabulary).
-    """
+    """Return each row's next token by logits (rows, vocabulary): the best at temperature 0, else by inverse distribution."""
     import torch
 
     best: list[int] = logits.argmax(dim=-1).tolist()
@@ -265,11 +243,7 @@ def continue_rows(
     ends: set[int],
     advance: Callable[[list[int] | None, list[int]], Any],
 ) -> Iterator[tuple[int, int, Continuation]]:
-    """Continue rows side by side, each from its own draws; yield each with its place in the batch as it leaves it.
-
-    ``logits``: shape (rows, vocabulary); after the last token of each.
-    ``advance``: computes one more token of the rows that stay (None: all) and returns the next logits.
-    """
+    """Continue rows side by side, each from its own draws; yield each with its place in the batch as it leaves it."""
     import torch
 
     draws = [generator("sampling", decoding.seed) for decoding in how]
@@ -369,15 +343,10 @@ Wanting = list[tuple[int, int]]
 
 
 class OutputSelection:
-    """What is asked of one batch.
-
-    ``states``: line and token where hidden states are kept, and who wants them.
-    ``sums``: tokens of a line over which hidden states are summed, by the line and the last of them: what stands
-    before a token in its row is known by the token.
-    """
+    """What is asked of one batch; sums over tokens of a line are known by the line and the last of them."""
 
     def __init__(self) -> None:
-        self.states: dict[tuple[int, int], Wanting] = {}
+        self.states: dict[tuple[int, int], Wanting] = {}  # by line and token
         self.sums: dict[tuple[int, int], Sequence[int] | NDArray[np.int64]] = {}
         self._means: list[tuple[tuple[int, int], int, int, Sums | None]] = []
         self._after: set[int] = set()
@@ -395,13 +364,7 @@ class OutputSelection:
         ends: bool = True,
         before: Sums | None = None,
     ) -> None:
-        """Take what a row asks of those of its tokens that stand in the batch.
-
-        ``place``: of the row in the sequence that is computed.
-        ``index``: shape (n,); where in the line the row's tokens from position ``start`` on stand.
-        ``ends``: whether the row's last token is among them.
-        ``before``: sums of hidden states over the row's tokens before ``start``.
-        """
+        """Take what a row asks of its tokens from position ``start`` on, which stand in the line at ``index``, shape (n,)."""
         end = start + len(index)
         for position, token in row.targets:
             if start < position <= end:
@@ -440,12 +403,7 @@ class OutputSelection:
         return {at: column for column, at in enumerate(sorted(self._after) or [0])}
 
     def note(self, model: CausalModel, found: Sequence[RowOutcome], logits: Any, hidden: Hidden) -> None:
-        """Write what the batch tells of its rows.
-
-        ``found``: by place.
-        ``logits``: shape (lines, columns, vocabulary).
-        ``hidden``: states and sums in the order of :attr:`states` and :attr:`sums`.
-        """
+        """Write what the batch tells of its rows; ``logits`` of shape (lines, columns, vocabulary)."""
         import torch
 
         column = self.columns()
@@ -481,10 +439,7 @@ class OutputSelection:
 
 
 def asked_of(rows: Sequence[Row], start: int = 0, before: Sums | None = None) -> OutputSelection:
-    """Return what rows ask of a batch in which each stands on its own line from position ``start`` on.
-
-    ``before``: sums of hidden states over the tokens before ``start``, which all rows share.
-    """
+    """Return what rows ask of a batch in which each stands on its own line from position ``start`` on."""
     asked = OutputSelection()
     for number, row in enumerate(rows):
         asked.add(number, row, range(len(row.ids) - start), start=start, line=number, before=before)

@@ -93,8 +93,7 @@ def choose_quantisation(asked: object, device: str, dtype: str) -> str | None:
 def quantised(bits: str, device: str, dtype: str) -> Any:
     """Return transformers' configuration for weights of 4 or 8 bits.
 
-    torchao's 8 bits are of the weights alone. Those of bitsandbytes round what is computed too, together with what stands
-    in the same batch, so they are taken only where torchao is missing. Its 4 bits (NF4) are of the weights alone.
+    bitsandbytes' 8 bits round what is computed too, with all that stands in the batch: taken only where torchao is missing.
     """
     import torch
 
@@ -222,10 +221,7 @@ def find_source(settings: ModelSettings) -> CheckpointSource:
 
 
 def require_on_hub(source: CheckpointSource) -> None:
-    """Ask the hub once, for a few seconds, whether it has a model that is not on this machine; nothing is downloaded.
-
-    Loading tries again and again where a name is mistyped or there is no network, and prints each try.
-    """
+    """Ask the hub once whether it has a model: loading tries a mistyped name again and again, and prints each try."""
     if source.is_folder:
         return
     from huggingface_hub import HfApi, try_to_load_from_cache
@@ -238,10 +234,7 @@ def require_on_hub(source: CheckpointSource) -> None:
 
 
 def load_tokenizer(source: CheckpointSource) -> tuple[Any, Any]:
-    """Load configuration and tokenizer, which is all that a preview needs.
-
-    The transformers configuration and tokenizer.
-    """
+    """Load configuration and tokenizer, which is all that a preview needs."""
     from transformers import AutoConfig, AutoTokenizer
 
     try:
@@ -277,13 +270,7 @@ def decoder_beginning(source: CheckpointSource, config: Any) -> tuple[int, ...]:
 def load_model(
     source: CheckpointSource, device: str, dtype: str, quantisation: str | None = None, *, sees: bool = False
 ) -> Any:
-    """Load the weights for computing, cast to ``dtype``, on ``device``; encoder–decoders as such.
-
-    Of a model that also sees or hears, all is loaded and the text is used.
-
-    ``quantisation``: store the weights of linear layers in so many bits.
-    ``sees``: load what looks at pictures, also where transformers has a form of it for text alone.
-    """
+    """Load the weights, cast to ``dtype``, on ``device``; encoder–decoders as such, with the part that ``sees`` where it is asked."""
     import torch
     from transformers import AutoConfig, AutoModelForImageTextToText
     from transformers.utils import logging
@@ -419,12 +406,7 @@ MODEL_FILES = frozenset(
 
 
 def name_revision(source: CheckpointSource, config: Any) -> str:
-    """Return what pins the weights: the hub's commit, or a hash over the files that make a model what it is.
-
-    Notes that lie beside a model (a card, a recipe, measurements) do not make it another one.
-
-    Weights up to 1 GiB a file are hashed whole; of larger files size and 256 MiB spread evenly.
-    """
+    """Return the hub's commit, or a hash over the files that make a model what it is (over 1 GiB: 256 MiB of each)."""
     if not source.is_folder:
         return str(getattr(config, "_commit_hash", None) or source.revision or "main")
     total = hashlib.sha256()

@@ -16,10 +16,7 @@ from experiment.models.local.rows import Hidden, Ids, MemoryBudget, Row, RowOutc
 
 
 class EncoderDecoderBackend:
-    """Computes rows whose ``source`` an encoder reads.
-
-    ``alone``: whether every row is computed by itself, for exact repetition and for times.
-    """
+    """Computes rows whose ``source`` an encoder reads, each ``alone`` for exact repetition and for times."""
 
     def __init__(self, model: CausalModel, *, alone: bool = False) -> None:
         self.model = model
@@ -92,12 +89,7 @@ class EncoderDecoderBackend:
     def _decode(
         self, rows: Sequence[Row], lines: Sequence[tuple[int, int]], read: Any, seen: Any
     ) -> Iterator[tuple[int, RowOutcome]]:
-        """Score rows of one batch of the decoder, or continue them.
-
-        ``lines``: the line of the encoder's batch that a row goes on from, and the row's place.
-        ``read``: what the encoder gave: ``last_hidden_state`` of shape (texts, longest, width).
-        ``seen``: shape (texts, longest); 1 where a text has a token.
-        """
+        """Score or continue rows, each given as its line of what the encoder ``read`` and its place; ``seen`` marks texts' tokens."""
         import torch
 
         some = [rows[place] for _, place in lines]

@@ -46,11 +46,7 @@ _HELD = {"cpu": 65_536, "mps": 65_536, "cuda": 524_288}
 
 
 class CheckpointEngine:
-    """An opened checkpoint, without its weights: what engines of text and of pictures have in common.
-
-    ``settings``: reads the options ``dtype``, ``device``, ``revision``, ``quantisation``, ``token_budget``,
-    ``determinism``, ``timing`` and ``order_seed`` (of the order in which timed trials come).
-    """
+    """An opened checkpoint, without its weights: what engines of text and of pictures have in common."""
 
     wording: Wording
 
@@ -144,10 +140,7 @@ class CheckpointEngine:
 
 
 class LocalEngine(CheckpointEngine):
-    """Answers with a checkpoint on this machine.
-
-    ``settings``: reads the options ``template``, ``leading_space`` and ``thinking`` too.
-    """
+    """Answers with a checkpoint on this machine."""
 
     def __init__(self, settings: ModelSettings) -> None:
         super().__init__(settings)
@@ -215,10 +208,7 @@ class LocalEngine(CheckpointEngine):
             self._model, self.budget = other._load(), other.budget
 
     def answer(self, requests: Sequence[Request], follow: Follow | None = None) -> Iterator[Reply]:
-        """Yield a reply for each request as soon as its rows are computed; what follows from replies comes after.
-
-        With ``timing`` requests come in a random order.
-        """
+        """Yield a reply for each request as soon as its rows are computed; what follows from replies comes after."""
         windows = Windows(self._ordered(requests), leads_on=follow is not None)
         while windows and not self._closed:
             window, holds = windows.next(self._most_talks)

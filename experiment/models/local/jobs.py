@@ -249,11 +249,7 @@ FIRST = 32
 
 
 class Windows:
-    """The order of requests.
-
-    ``leads_on``: whether replies may lead to further requests.
-    ``conversations``: whether a reply has led to a further request so far.
-    """
+    """The order of requests."""
 
     def __init__(self, requests: Iterable[Request], *, leads_on: bool) -> None:
         self._planned = deque(requests)
@@ -271,10 +267,7 @@ class Windows:
         self.conversations |= bool(requests)
 
     def next(self, most: int) -> tuple[list[Request], bool]:
-        """Return the next window, and whether what it leaves in memory is likely to be gone on from.
-
-        ``most``: how many conversations memory holds; others wait until these are at their end.
-        """
+        """Return the next window, of ``most`` conversations, and whether what it leaves in memory is likely to be gone on from."""
         self._turns.extendleft(reversed(self._news))
         self._news = []
         waiting = self._turns or self._planned
@@ -287,10 +280,7 @@ class Windows:
 
 
 def conversations_held(rows: Sequence[Row], budget: MemoryBudget, *, share: bool) -> int:
-    """Return how many conversations as long as these memory holds.
-
-    ``share``: whether what all of them begin with is held once.
-    """
+    """Return how many conversations as long as these memory holds, what all begin with once where they ``share`` it."""
     longest = max(len(row.ids) for row in rows)
     common = min(common_length(rows[0].ids, row.ids) for row in rows) if share and len(rows) > 1 else 0
     return max(1, (budget.held - common) // max(1, longest - common))

@@ -47,10 +47,7 @@ class TokenSpan:
 
 
 class KVCacheTree:
-    """All conversations that are kept.
-
-    ``tokens``: how many tokens are held.
-    """
+    """All conversations that are kept."""
 
     def __init__(self) -> None:
         self._root = TokenSpan(np.empty(0, dtype=np.int32), {}, {})
@@ -88,11 +85,7 @@ class KVCacheTree:
         rest: Callable[[int], tuple[Layers, Layers]],
         marks: Mapping[int, Sums] | None = None,
     ) -> None:
-        """Keep a row.
-
-        ``rest``: gives keys and values of the row's tokens from a position on, in tensors of their own.
-        ``marks``: sums of hidden states over the row's first so many tokens.
-        """
+        """Keep a row with ``marks``, sums over its first so many tokens; ``rest`` gives keys and values from a position on."""
         self._keep(ids, rest)
         depth = 0
         for stretch, taken in self._way(ids) if marks else ():
@@ -142,10 +135,7 @@ class KVCacheTree:
             stretch, depth = following, depth + taken
 
     def _split(self, stretch: TokenSpan, at: int, depth: int) -> None:
-        """Make two of a stretch; a short end to which nothing more can come is given up.
-
-        ``at, depth``: where, counted from the beginning of the stretch and from that of the conversation.
-        """
+        """Make two of a stretch ``at`` its token, at ``depth`` of the conversation; a short end with nothing behind it is given up."""
         count = len(stretch.ids)
         end = TokenSpan(
             stretch.ids[at:].copy(), _cut(stretch.keys, at, count, own=True), _cut(stretch.values, at, count, own=True),
@@ -212,10 +202,7 @@ class Memory:
         self.ids, self.marks = self.ids[:length], up_to(self.marks, length)
 
     def write(self, layer: int, start: int, keys: Any, values: Any) -> tuple[Any, Any]:
-        """Write behind the first ``start`` entries and return all up to the new ones.
-
-        ``keys, values``: shape (kv heads, n, width).
-        """
+        """Write keys and values, shape (kv heads, n, width), behind the first ``start`` and return all up to the new ones."""
         end = start + keys.shape[1]
         for buffers, news in ((self.keys, keys), (self.values, values)):
             buffer = buffers.get(layer)
@@ -291,11 +278,7 @@ class CacheMemory:
         return deepest(self.path.marks, lying) if walk.sums else lying
 
     def keep(self, ids: Ids, start: int, keys: Layers, values: Layers, marks: Mapping[int, Sums]) -> None:
-        """Keep a row: the first ``start`` tokens as they lie on the path, then those given.
-
-        ``keys, values``: shape (kv heads, len(ids).
-        ``marks``: sums of hidden states over the first so many tokens.
-        """
+        """Keep a row: the first ``start`` tokens as they lie on the path, then those given."""
         import torch
 
         def rest(depth: int) -> tuple[Layers, Layers]:
@@ -313,12 +296,7 @@ class CacheMemory:
 def _clusters(
     some: Iterable[tuple[int, int]], rows: Sequence[Row], marks: Callable[[Ids], Marks]
 ) -> list[Walk]:
-    """Return walks of rows that know about as much as each other, those that know most first.
-
-    ``some``: how many tokens a row knows, and its place.
-    ``marks``: gives the sums that are known of a row; where one of a walk wants a mean, all of it go on from such a
-    place.
-    """
+    """Return walks of rows (known tokens, place) that know about as much as each other, those that know most first."""
     clusters: list[list[tuple[int, int]]] = []
     for known, place in sorted(some, key=lambda one: (-one[0], one[1])):
         if not clusters or known < clusters[-1][0][0] - WORTH_KEEPING:

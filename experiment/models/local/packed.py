@@ -293,10 +293,7 @@ class PackedBackend:
     def compute(
         self, rows: Sequence[Row], budget: MemoryBudget, hold: Set[int] = frozenset()
     ) -> Iterator[tuple[int, RowOutcome]]:
-        """Yield the place of each row and what was found of it, as soon as it is complete.
-
-        ``hold``: places of rows that later ones will go on from.
-        """
+        """Yield the place of each row and its outcome as soon as it is complete; later rows will go on from those in ``hold``."""
         import torch
 
         if not hold:
@@ -477,12 +474,7 @@ def _continuations(memory: Memory, start: int, group: Sequence[_WaitingRow]) -> 
 def _marks(
     under_way: _UnderWay, places: Sequence[int], one: ForwardPass, asked: OutputSelection
 ) -> dict[int | None, dict[int, tuple[int, int]]]:
-    """Ask for the sums from which later passes and turns go on, where a row of a walk wants a mean.
-
-    For the path (None), and for each row that is kept: length and name of each sum. On the path these are what all
-    rows of the pass share and its end; of a row its end, and the place from which a turn goes on that has not all
-    of it.
-    """
+    """Ask for the sums from which later passes and turns go on, by length, for the path (None) and each row that is kept."""
     if not any(under_way.rows[place].mean for place in places):
         return {}
     first = one.lines[0].index
@@ -544,10 +536,7 @@ class ForwardPass:
 
 
 class Trie:
-    """Rows in the order of their tokens.
-
-    ``size``: number of nodes: the least number of tokens to compute.
-    """
+    """Rows in the order of their tokens; ``size`` is the least number of tokens to compute."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
         self.rows = rows
@@ -574,11 +563,7 @@ class Trie:
         self.size = int(self._added[-1])
 
     def passes(self, budget: MemoryBudget, known: int = 0) -> Iterator[ForwardPass]:
-        """Yield passes in the order of a walk; the budget is read anew for each.
-
-        ``known``: how many leading tokens lie on the path already: common to all rows, and none of them asked for
-        anything.
-        """
+        """Yield passes in the order of a walk behind ``known`` tokens that lie on the path; the budget is read anew for each."""
         if not self.order:
             return
         waiting = [(0, len(self.order), known)]

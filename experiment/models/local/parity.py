@@ -71,21 +71,13 @@ class ParityDeviation:
 def choose_way(
     model: CausalModel, rows: Sequence[Row], dtype: str, plain: PlainBackend | EncoderDecoderBackend
 ) -> BackendChoice:
-    """Find the ways whose log-probabilities, and hidden states where rows keep some, are those of plain passes.
-
-    The longest of the rows, and a few short ones made from it that branch, are scored and continued by a few tokens; what
-    a way makes of them is held against plain passes over the same tokens. Where memory runs out the check is made with the
-    beginnings of rows.
-    """
+    """Find the ways whose log-probabilities, and hidden states where rows keep some, are those of plain passes."""
     with model.as_check():
         return _with_less(rows, lambda some, budget: _choice(model, some, dtype, plain, budget))
 
 
 def apart_from_plain(model: CausalModel, way: Way, rows: Sequence[Row], plain: Way) -> float | str:
-    """Return by how much a way differs from plain passes, in nats, or why it computes nothing.
-
-    Tokens that the check sends through the model are counted apart.
-    """
+    """Return by how much a way differs from plain passes, in nats, or why it computes nothing; its tokens are counted apart."""
 
     def apart(some: Sequence[Row], budget: int) -> ParityDeviation | str:
         sample = some[:4] if isinstance(plain, EncoderDecoderBackend) else _sample(model, some)
@@ -189,10 +181,7 @@ def _checked(
 
 
 def _sample(model: CausalModel, rows: Sequence[Row]) -> list[Row]:
-    """Return the longest row, one that branches off it late where attention slides, and short ones that branch.
-
-    Where neither attention nor positions work otherwise in a long text than in a short one, its beginning is enough.
-    """
+    """Return the longest row or its beginning, one that branches off late where attention slides, and short ones."""
     window = model.window
     longest = max(rows[:: max(1, len(rows) // _CANDIDATES)], key=lambda row: len(row.ids))
     if window is None or len(longest.ids) <= window:
@@ -226,10 +215,7 @@ _SHORT = Decoding(_CHECKED_TOKENS, 0.0, 0, lambda _: False)
 
 
 def _difference(model: CausalModel, way: Way, rows: Sequence[Row], tokens: int) -> ParityDeviation:
-    """Return how far a way is from plain passes.
-
-    Where a way continues a row, it may choose another token than plain passes only where the two are that close.
-    """
+    """Return how far a way is from plain passes; it may choose another token only where the two are that close."""
     asked = [replace(row, targets=_targets(row)) for row in rows]
     found = dict(way.compute(asked, MemoryBudget(tokens, 16 * tokens)))
     apart = [_apart_from_plain(model, row, found[place]) for place, row in enumerate(asked)]
@@ -302,11 +288,7 @@ LEAST_TOKENS = 32
 
 
 class Computing:
-    """Computes rows on the fastest way that works.
-
-    ``ways``: the fastest first, the plain one last.
-    ``record``: what is known of the choice; every change of way is added.
-    """
+    """Computes rows on the fastest way that works, the plain one last; every change of way is added to ``record``."""
 
     def __init__(self, model: CausalModel, ways: Sequence[Way], record: dict[str, object]) -> None:
         self.model = model
@@ -318,10 +300,7 @@ class Computing:
     def compute(
         self, work: Sequence[Work], budget: MemoryBudget, hold: Set[int]
     ) -> Iterator[tuple[Work, RowOutcome | str, str]]:
-        """Yield each row with what was found of it, or why nothing was, and the way that was taken.
-
-        ``hold``: places of rows that later ones will go on from.
-        """
+        """Yield each row with its outcome (or why there is none) and the way taken; later rows go on from those in ``hold``."""
         left = list(enumerate(work))
         alone = False
         before = budget.tokens, budget.held, budget.positions
@@ -398,12 +377,7 @@ _MUCH = 10
 
 
 def require_causal(model: CausalModel, ids: Ids, dtype: str, name: str) -> None:
-    """Refuse a model whose log-probabilities of a text's beginning change with its last tokens.
-
-    ``ids``: shape (tokens,); a text to look with; its first tokens are enough, and one that is very short tells
-    nothing.
-    ``name``: what the study calls the model.
-    """
+    """Refuse a model whose log-probabilities of a text's beginning change with its last tokens."""
     import torch
 
     begun = ids[:_CAUSAL_TOKENS].tolist()

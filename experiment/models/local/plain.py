@@ -32,12 +32,9 @@ class _Prefix:
 
 
 class PlainBackend:
-    """Computes rows in full.
+    """Computes rows in full, each ``alone`` or in batches; ``shares`` computes what rows begin with once.
 
-    ``keeps_memory``: whether a row that is continued goes on from what its prompt left in the model's cache; without
-    it every token is found by a full pass.
-    ``alone``: whether every row is computed by itself.
-    ``shares``: whether what rows begin with is computed once.
+    Where it ``keeps_memory``, a row is continued from what its prompt left in the model's cache, else by full passes.
     """
 
     def __init__(
@@ -148,11 +145,7 @@ class Group:
 
 
 def plan_groups(rows: Sequence[Row]) -> list[Group]:
-    """Cut rows into groups with a common prefix each, so that few tokens are computed; every row is in one group.
-
-    Rows in the order of their tokens form a tree; a cut through that tree gives groups. The cut with the fewest tokens to
-    compute wins.
-    """
+    """Cut rows into groups with a common prefix each: the cut through the tree of their tokens with the fewest to compute."""
     order = sorted(range(len(rows)), key=lambda place: rows[place].ids.astype(">u4").tobytes())
     most = [row.shareable for row in rows]
     shared = [min(common_length(rows[a].ids, rows[b].ids), most[a], most[b]) for a, b in pairwise(order)]
@@ -184,11 +177,7 @@ def plan_groups(rows: Sequence[Row]) -> list[Group]:
 
 
 def batches(group: Group, rows: Sequence[Row], budget: MemoryBudget) -> Iterator[tuple[int, ...]]:
-    """Yield batches of a group's members, longest first, each within the budget as it stands at that moment.
-
-    Rows that are to be continued stand with rows of their own length only, so that nothing is padded; others with rows that
-    are padded by a quarter at most, beyond 64 tokens.
-    """
+    """Yield batches of a group's members within the budget as it stands; rows to be continued only with their own length."""
     waiting = sorted(
         group.members, key=lambda place: (rows[place].decoding is None, -len(rows[place].ids), place)
     )

@@ -146,11 +146,7 @@ def up_to(marks: Mapping[int, Sums], most: int) -> Marks:
 
 
 def weights_of(sums: Sequence[tuple[int, Sequence[int]]], lines: int, tokens: int, device: Any) -> Any:
-    """Return which tokens are in which sum.
-
-    ``sums``: a line, and the tokens of it that are summed.
-    Ones and zeros, shape (lines, most sums of a line, tokens); line and place there of each sum.
-    """
+    """Return ones and zeros of shape (lines, most sums of a line, tokens), and line and place there of each sum."""
     import torch
 
     of_line = [0] * lines

@@ -51,14 +51,7 @@ def self_test(
     trials: int = TRIALS,
     seed: int = 1,
 ) -> SelfTest:
-    """Compute the first trials of a run alone, batched, shuffled and resumed, on each level of determinism.
-
-    Beside the labels of a trial a short text is generated, so that both are compared.
-
-    ``settings``: of a local model (``hf:…``).
-    ``requests``: planned ones, in order; the first ``trials`` are taken.
-    ``seed``: of the order in which they are shuffled.
-    """
+    """Compute the first trials of a run alone, batched, shuffled and resumed, with a short text each, on each level of determinism."""
     some = [
         replace(
             request,

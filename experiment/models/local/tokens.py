@@ -49,17 +49,10 @@ def find_regions(
     begins: Sequence[bool],
     special_before: int = 0,
 ) -> list[RegionTokens]:
-    """Return the tokens of each stretch of a text.
+    """Return the tokens of each stretch of a text; ``offsets`` and ``begins`` are of its tokens, ``special_before`` stand before it.
 
     A token belongs to the region of its first character that is no blank, so that the blank before a word goes with it
-    and a single blank right before a region with the region. A token over a border between two regions is the first
-    one's.
-
-    ``offsets``: first character of each token and the one behind its last; tokenizers differ in whether the blank
-    before a word lies within.
-    ``spans``: in order of the text, not overlapping.
-    ``begins``: whether each token can begin a word.
-    ``special_before``: how many special tokens stand before the text; positions in the result count them.
+    and a single blank right before a region with the region. A token over a border between two regions is the first one's.
     """
     offsets = _without_gaps(text, offsets)
     starts: list[int] = []
@@ -107,11 +100,7 @@ def score_regions(
     *,
     marks_beginnings: bool,
 ) -> tuple[RegionScore, ...]:
-    """Return what each region cost, in nats.
-
-    ``marks_beginnings``: whether the tokenizer's tokens hold the blank before a word; without such tokens nothing
-    is corrected.
-    """
+    """Return what each region cost, in nats; uncorrected where no token ``marks_beginnings`` of words by a blank."""
     scores = []
     for region in regions:
         count = region.last - region.first
@@ -129,10 +118,7 @@ def score_regions(
 
 
 def word_beginnings(tokenizer: Any, vocabulary: int) -> list[bool]:
-    """Return for every token whether a new word can begin with it: it opens with a blank, or is special (ends the text).
-
-    ``vocabulary``: size of the model's output; ids beyond the tokenizer's own begin nothing.
-    """
+    """Return for every token of the model's output whether a new word can begin with it: it opens with a blank, or is special."""
     special = set(tokenizer.all_special_ids)
     begins = [False] * vocabulary
     for piece, number in tokenizer.get_vocab().items():
@@ -193,11 +179,7 @@ class ReasoningSplit:
 
 
 class Thoughts:
-    """Finds the thoughts in what a model generates.
-
-    ``tokenizer``: a transformers tokenizer; its vocabulary and its chat template say which marks the model knows.
-    ``decode``: turns tokens into text without special tokens.
-    """
+    """Finds the thoughts in what a model generates, by the marks that its vocabulary and chat template know."""
 
     def __init__(self, tokenizer: Any, decode: Callable[[Sequence[int]], str]) -> None:
         known = {*tokenizer.get_added_vocab(), *tokenizer.all_special_tokens}
@@ -213,10 +195,7 @@ class Thoughts:
         return self.marks is not None and prompt.rstrip().endswith(self.marks.opens)
 
     def apart(self, ids: Sequence[int], *, opened: bool) -> ReasoningSplit:
-        """Take generated tokens apart; a thought that never ends is all there is.
-
-        ``opened``: whether the prompt has opened the thought.
-        """
+        """Take generated tokens apart, whose thought the prompt may have ``opened``; a thought that never ends is all there is."""
         if self.marks is None:
             return ReasoningSplit(None, 0, self._decode(ids), True)
         raw = self.raw(ids)
@@ -250,12 +229,7 @@ class Thoughts:
 
 
 class Stops:
-    """Says of the tokens so far whether a generation has come to its end by what it says.
-
-    ``texts``: stop texts; within a thought they mean nothing.
-    ``opened``: whether the prompt has opened a thought.
-    ``thought_only``: whether the end of the thought is the end.
-    """
+    """Says of the tokens so far whether a generation has come to its end: by a stop text behind the thought, or with the thought."""
 
     def __init__(
         self,
@@ -337,16 +311,7 @@ class Tokens:
 
 
 class Wording:
-    """How one tokenizer turns messages into text and ids.
-
-    ``tokenizer``: a transformers tokenizer.
-    ``template``: None takes the tokenizer's chat template where it has one.
-    ``leading_space``: whether a space stands before a label; None puts one after plain text and none after a chat
-    template.
-    ``thinking``: given to chat templates that know of reasoning (``enable_thinking``).
-    ``decoder_start``: with which tokens the decoder begins, for models that read with an encoder and answer with a
-    decoder.
-    """
+    """How one tokenizer turns messages into text and ids, and with which tokens a decoder behind an encoder begins."""
 
     def __init__(
         self,
@@ -416,11 +381,7 @@ class Wording:
         return Tokens(text, ids, labels_behind(ids, request.labels, whole), regions)
 
     def after_thought(self, tokens: Tokens, thought: Sequence[int], labels: Sequence[str]) -> Tokens:
-        """Return a request's tokens with labels behind a thought that the model has generated.
-
-        The thought's own tokens are kept as they were generated. The mark that ends it is put in where the model has not
-        come to it.
-        """
+        """Return a request's tokens with labels behind a thought as it was generated; an end mark that is missing is put in."""
         marks = self.thoughts.marks
         assert marks is not None
         raw = self.thoughts.raw(thought)
@@ -608,11 +569,7 @@ class _Border:
 
 
 class TextEncoder:
-    """Turns texts into tokens without special ones.
-
-    ``tokenizer``: a transformers tokenizer.
-    ``characters``: how many characters were tokenised so far.
-    """
+    """Turns texts into tokens without special ones; ``characters`` counts those tokenised so far."""
 
     def __init__(self, tokenizer: Any) -> None:
         self.tokenizer = tokenizer
@@ -696,11 +653,7 @@ class ContextLength:
 
 
 def context_length_of(config: Any) -> ContextLength:
-    """Return how many tokens a model takes.
-
-    ``config``: the transformers configuration of a model that generates text. Of one that sees or hears, its text's
-    is taken; of an encoder–decoder with a configuration for each, both (T5Gemma), or its own two numbers (LED).
-    """
+    """Return how many tokens a model takes, by its configuration; of an encoder–decoder both numbers (T5Gemma, LED)."""
     if not getattr(config, "is_encoder_decoder", False):
         return ContextLength(_positions(config.get_text_config(), _NAMES))
     encoder, decoder = (getattr(config, name, None) or config for name in ("encoder", "decoder"))
@@ -711,11 +664,7 @@ def context_length_of(config: Any) -> ContextLength:
 
 
 def require_fitting(tokens: Tokens, request: Request, reach: ContextLength, *, thinks: bool) -> None:
-    """Refuse a request that is longer than the model takes.
-
-    ``tokens``: the request in tokens.
-    ``thinks``: whether a thought comes before labels, so that text is generated though only labels are asked for.
-    """
+    """Refuse a request that is longer than the model takes; one that ``thinks`` generates though only labels are asked for."""
     if tokens.source is not None and reach.source is not None and len(tokens.source) > reach.source:
         raise ValueError(
             f"the prompt takes {len(tokens.source)} tokens, and the model reads at most {reach.source}"

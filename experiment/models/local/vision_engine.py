@@ -42,11 +42,7 @@ class ProcessorInput:
 
 
 class ImageProcessor:
-    """The processor of a checkpoint.
-
-    ``config``: the checkpoint's configuration.
-    ``name``: what the study calls the model.
-    """
+    """The processor of a checkpoint; ``name`` is what the study calls the model."""
 
     def __init__(
         self, source: CheckpointSource, config: Any, name: str, *, leading_space: bool = False
@@ -147,10 +143,7 @@ _CHECKED = 4
 
 
 class VisionEngine(CheckpointEngine):
-    """Answers with a checkpoint on this machine that takes pictures.
-
-    ``settings``: reads the option ``leading_space`` too.
-    """
+    """Answers with a checkpoint on this machine that takes pictures."""
 
     def __init__(self, settings: ModelSettings) -> None:
         super().__init__(settings)

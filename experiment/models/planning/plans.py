@@ -25,10 +25,7 @@ from stimuli.errors import UserError
 
 
 def told_of(connection: Connection, session_id: str) -> dict[int, TrialFeedback]:
-    """Return the answers of a session by trial index, with the verdict by which feedback was given: each trial's first.
-
-    Where a trial was shown more than once, its last attempt counts.
-    """
+    """Return a session's answers by trial index (the last attempt's), with the first verdict, by which feedback was given."""
     first = (
         select(
             scores.c.session_id,
@@ -55,10 +52,7 @@ def told_of(connection: Connection, session_id: str) -> dict[int, TrialFeedback]
 
 
 def calls_before(connection: Connection, session_id: str) -> dict[str, str]:
-    """Return the texts of a session's finished calls that come before answers, by work key (``key:unscramble``).
-
-    The text of a call that was cut short, declined or empty is empty: it is not made again, and nothing of it is used.
-    """
+    """Return the texts of a session's finished calls before answers, by work key (``key:unscramble``); empty where cut or declined."""
     query = select(calls.c.work_key, calls.c.purpose, calls.c.text, calls.c.status).where(
         calls.c.session_id == session_id,
         calls.c.purpose.in_((UNSCRAMBLE, "reason")),
@@ -157,26 +151,8 @@ def plan_sessions(
 ) -> Iterator[ModelSession]:
     """Iterate over the sessions that a study asks of one model; a wider study holds the narrower one's.
 
-    Everything is a function of study and model alone, so the same command plans the same work on every machine. Each
-    list is unfolded once and worded once a variant; replicates share it.
-
-    Parameters
-    ----------
-    reader : str
-        The model's name in the study.
-    settings : ModelSettings
-    identity : mapping
-        All that may change its answers (model, revision, template …), as its engine describes itself.
-    version : int
-        The study's version in the store.
-    people : iterable of Person, optional
-        Finished human sessions, which can be gone over several times
-        (:class:`experiment.models.planning.plans.People`); only yoked and teacher-forced sessions need them.
-
-    Raises
-    ------
-    UserError
-        Settings do not go together; there are no sessions of people to follow; or their answers may not be sent.
+    Everything is a function of study and model alone, so the same command plans the same work on every machine. ``identity``
+    holds all that may change answers, as the engine describes itself; only yoked and teacher-forced sessions need ``people``.
     """
     manner = read_prompting_settings(study, settings)
     identity = dict(identity)

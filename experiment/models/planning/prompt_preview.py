@@ -117,10 +117,7 @@ def prompt_in_context(
     *,
     reader: str = "model",
 ) -> PreviewedRequest | None:
-    """Return what a model would be sent for one trial of a plan, right answers standing in for earlier ones.
-
-    None where it would not be asked (practice that is not answered, a text to read for a model that tells no surprisal).
-    """
+    """Return what a model would be sent for one trial, right answers standing in for earlier ones; None where it is not asked."""
     script = SessionTemplate(dict(plan), read_prompting_settings(study, settings))
     session = ModelSession(
         script, [study.id], seed=study.seed, reader=reader, replicate=int(plan["replicate"])
@@ -140,10 +137,7 @@ def prompt_in_context(
 
 
 def longest_prompt(study: Study, settings: ModelSettings, plan: Mapping[str, Any]) -> Request | None:
-    """Return the longest request of a plan: a conversation's last turn, right answers standing in; else that of the longest trial.
-
-    None where nothing is asked.
-    """
+    """Return a plan's longest request, in a conversation its last turn with right answers; None where nothing is asked."""
     script = SessionTemplate(dict(plan), read_prompting_settings(study, settings))
     if not script.places:
         return None
@@ -158,11 +152,7 @@ def longest_prompt(study: Study, settings: ModelSettings, plan: Mapping[str, Any
 
 
 def prompt_characters(study: Study, settings: ModelSettings, plan: Mapping[str, Any]) -> tuple[int, int, int]:
-    """Return how many trials of a plan a model is asked, how many characters it reads and how many tokens it may answer in all.
-
-    In a conversation each turn is read again with every turn behind it; answers are counted as if they were right, pictures as the
-    characters of as many tokens.
-    """
+    """Return a plan's trials, the characters that a model reads (turns again with those behind), and the most tokens answered."""
     script = SessionTemplate(dict(plan), read_prompting_settings(study, settings))
     trials = total = said = longest = 0
     for number, place in enumerate(script.places):

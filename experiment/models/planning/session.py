@@ -26,19 +26,12 @@ UNSCRAMBLE = "unscramble"
 
 
 def given_back(reply: str | None, status: str) -> str:
-    """Return what a finished call brought to go on from; nothing where it was cut short, declined or empty.
-
-    A text that was cut short is no restored text, and a call that was answered so is not made again.
-    """
+    """Return what a finished call brought to go on from; nothing where it was cut short, declined or empty."""
     return reply or "" if status == "answered" else ""
 
 
 def restored_text(shown: str, reply: str) -> str | None:
-    """Return a shown text as a reply restored it; None where it gives none, and the question is asked about the text as shown.
-
-    A text of one line is restored by one line: what stands below it is the model's remark. A reply which says that nothing
-    is to be changed leaves the text as it is.
-    """
+    """Return a shown text as a reply restored it (a line by one line); None where it gives none, and the text stays as shown."""
     said = without_thought(reply)
     return parse_recovered(said, multiline="\n" in shown.strip(), shown=shown).value
 
@@ -71,34 +64,8 @@ class Person:
 
 
 class ModelSession:
-    """One session that a model is to work through.
+    """One session that a model is to work through; ``name`` names it beside its script, ``person`` is whom it follows.
 
-    Parameters
-    ----------
-    script : SessionTemplate
-        What it shares with others of its list and prompt variant.
-    name : sequence
-        What names it beside its script: study, version, design, reader, model identity, list, variant, replicate.
-    seed : int
-        The study's.
-    reader : str
-    replicate : int
-    scorer : str or None
-        The parser by which the study scores; None for wrods' own.
-    person : Person, optional
-        Whose session it is yoked to; where the context is ``teacher_forced``, whose answers it follows.
-
-    Attributes
-    ----------
-    session_id : str
-        Hash of its name and of everything that its trials say.
-    plan : dict
-        The session plan, without practice that models do not do.
-    yoked_to : str or None
-        The human session whose list and order it takes.
-
-    Notes
-    -----
     Work keys name trials: ``key`` is the answer's, ``key:unscramble`` that of the call before it. Replies of one session
     come one after the other to :meth:`follow`; different sessions may be followed at once.
     """
@@ -208,10 +175,7 @@ class ModelSession:
         return "+as_shown" if work_key in self._as_shown else ""
 
     def verdict(self, reply: Reply) -> Score:
-        """Return what the study's parser and scorer say of a reply to a trial.
-
-        In a teacher-forced session it is the log-likelihood of what the person answered, and says nothing of right or wrong.
-        """
+        """Return what the scorer says of a reply; in a teacher-forced session the log-likelihood of the person's answer."""
         number = self._number(reply.work_key.partition(":")[0])
         trial = self.script.places[number].trial
         if self._person is not None:
@@ -455,10 +419,7 @@ class ModelSession:
 
 
 def words_of(trial: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the words that a trial shows to be read: ``region``, ``shown``, ``intact``, ``is_changed``, ``line``.
-
-    ``intact`` and ``is_changed`` are None where shown and intact text have other numbers of words.
-    """
+    """Return the words that a trial shows to be read, with the intact ones where both texts have as many."""
     step = read_step(trial)
     if step is None:
         return []
@@ -490,10 +451,7 @@ def region_rows(trial: Mapping[str, Any], scores: Sequence[RegionScore]) -> list
 
 
 def trial_surprisal(scores: Sequence[RegionScore]) -> float | None:
-    """Return the surprisal of all that was read, in bits; None where a word's is not known.
-
-    A word in which no token begins (it is part of the token before) has none of its own and takes none away.
-    """
+    """Return the surprisal of all that was read, in bits; None where that of a word with tokens of its own is not known."""
     known = [score.surprisal for score in scores if score.surprisal is not None]
     if not known or any(score.surprisal is None and score.tokens for score in scores):
         return None

@@ -27,10 +27,7 @@ _NUMBERED = re.compile(f"{MARK}([0-9]+){MARK}")
 
 
 def pictured(trial: Mapping[str, Any], *, of_examples: bool) -> tuple[dict[str, Any], list[Picture]]:
-    """Return a trial with numbered marks in place of its texts, and the pictures that they number.
-
-    ``of_examples``: texts of solved examples become pictures, too; otherwise they stay text.
-    """
+    """Return a trial with numbered marks in place of its texts (and of its examples), and the pictures that they number."""
     pictures: list[Picture] = []
 
     def marked(text: str, lines: Sequence[str] = ()) -> str:
@@ -95,13 +92,7 @@ def read_step(trial: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 class Prompter:
-    """Words the turns of one plan.
-
-    ``plan``: a session plan; its ``prompt_variant``, its own ``wording``, else its ``language``, say which wordings.
-    ``is_local``: for papers that asked local models in other words.
-    ``presentation, of_examples``: whether what the procedure shows of an item, and of solved examples before it,
-    stands there as text or as a picture.
-    """
+    """Words the turns of one plan, in its ``prompt_variant`` of its own ``wording`` or its ``language``, as text or pictures."""
 
     def __init__(
         self,
@@ -128,13 +119,7 @@ class Prompter:
         text: str | None = None,
         with_words: bool = True,
     ) -> Turn:
-        """Return a trial's turn.
-
-        ``with_exemplars``: solved examples stand before it; False where an earlier turn of the conversation has
-        shown them.
-        ``text``: what stands in place of the text that conditions change: a model's own restored text.
-        ``with_words``: find the words that are read, too.
-        """
+        """Return a trial's turn, with solved examples before it and ``text`` in place of what conditions change."""
         if self.presentation == "image":
             return self._pictured(trial, with_exemplars=with_exemplars)
         if text is not None:
@@ -218,10 +203,7 @@ class Prompter:
         return str(self.words["no_answer"])
 
     def _few_shot(self, trial: Mapping[str, Any], asked: Sequence[str]) -> list[str]:
-        """Put the question first, then solved trials and the trial itself, all in one form.
-
-        Where nothing is shown beside them, as where their rule is asked for, the question comes behind the solved trials.
-        """
+        """Put the question first, then solved trials and the trial itself; where nothing is shown beside them, the question last."""
         *before, answering = trial["steps"]
         how = list(asked)
         ending = how.pop() if how and how[-1] == self.words["answer"] else ""
@@ -368,10 +350,7 @@ class Rendered:
 
 
 def render(plan: Mapping[str, Any], trial: Mapping[str, Any]) -> Rendered:
-    """Render one trial of a plan by itself, as it is asked without practice and directly.
-
-    A study with `published: [prompts]` gets the paper's prompt alone, as its code sent it.
-    """
+    """Render one trial of a plan by itself, directly and without practice; with `published: [prompts]` as the paper's code sent it."""
     prompter = Prompter(plan)
     turn = prompter.turn(trial)
     before = "" if prompter.is_published else instructions_before(plan, trial)

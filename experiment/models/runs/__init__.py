@@ -111,10 +111,7 @@ def self_test_of(
     *,
     store: Store | None = None,
 ) -> dict[str, Any]:
-    """Have a local model answer fifty trials of a study alone, together, shuffled and resumed; say how far answers differ.
-
-    Nothing is stored. The store is needed where models follow people.
-    """
+    """Have a local model answer fifty trials of a study alone, together, shuffled and resumed, and say how far answers differ."""
     from dataclasses import asdict
 
     from experiment.models.local.self_test import TRIALS, self_test

@@ -163,10 +163,7 @@ class Batches:
     def hand_over(
         self, requests: Iterable[Request], dialect: Any, *, budget: float | None, limit: float | None
     ) -> tuple[int, str]:
-        """Hand over what is missing as far as money allows, once all earlier batches of this model were collected.
-
-        Returns how many requests were handed over now, and what became of all batches, in words.
-        """
+        """Hand over what is missing as far as money allows, once earlier batches were collected; return how many, and all in words."""
         if self._settings.kind != "openai":
             raise UserError(
                 f"{self._settings.use} has no batches",

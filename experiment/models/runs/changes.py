@@ -132,11 +132,7 @@ def settle(
     *,
     if_changed: str,
 ) -> SettledSessions:
-    """Decide about the sessions of a changed model, in one transaction; where the run is to stop nothing is written.
-
-    A change that is taken back is no new one: where every session that stands in the plan's way has one in its place
-    that was set aside for it, the two change places without being asked to (``keep_both`` keeps both).
-    """
+    """Decide about the sessions of a changed model, in one transaction; a change that is taken back restores what it set aside."""
     with store.read() as connection:
         marks = exclusions(connection, study)
     names = set(planned.values())

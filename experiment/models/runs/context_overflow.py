@@ -46,10 +46,7 @@ def is_too_long(request: Request, reply: Reply) -> bool:
 
 
 def reason_of(session: ModelSession, request: Request, reply: Reply) -> str | None:
-    """Return why a conversation ends with a reply: its next turn is longer than the model reads; None where it goes on.
-
-    Practice that the model itself answers stands before all trials of a session, which is one conversation as far as that goes.
-    """
+    """Return why a conversation ends with a reply (its next turn is longer than the model reads); None where it goes on."""
     manner = session.manner
     in_talk = manner.context == "session" or (
         manner.practice == "answered" and bool(session.trial_of(reply.work_key)["is_practice"])

@@ -124,10 +124,7 @@ def fit_together(models: Sequence[ModelSettings]) -> bool:
 
 
 def size_of(settings: ModelSettings) -> float | None:
-    """Return the bytes that a model's weights take once they are loaded; None where they are not on this machine yet.
-
-    Files in 16 bits that are computed in 32 take twice their size; what quantisation saves is left out.
-    """
+    """Return the bytes that a model's weights take once loaded (16-bit files twice, for 32); None where they are not here yet."""
     from experiment.models.local.checkpoints import choose_device, choose_dtype, find_source
 
     folder = _folder_of(find_source(settings))

@@ -385,14 +385,7 @@ class CommandRun:
             self.stop.ask(why)
 
     def _probe(self, run: ModelRun) -> None:
-        """Have a model's server asked what it can give.
-
-        Raises
-        ------
-        RunStopped
-            There is no server or no money; a server of one's own serves another model than it did; or the study's sessions would
-            hold nothing of the model.
-        """
+        """Have a model's server asked what it can give; RunStopped where it is not there, or has nothing for these sessions."""
         try:
             found = run.engine.probe()
         finally:
@@ -523,10 +516,7 @@ class CommandRun:
     def _in_threads(
         self, runs: Sequence[ModelRun], work: Callable[[ModelRun], None], *, leaves: bool = False
     ) -> None:
-        """Have each model work in a thread of its own, and look after limits meanwhile.
-
-        Where the run is to end and a thread ``leaves`` nothing undone, it is not waited for.
-        """
+        """Have each model work in a thread of its own, and look after limits; one that ``leaves`` nothing undone is not waited for."""
 
         def guarded(run: ModelRun) -> None:
             try:

@@ -109,10 +109,7 @@ FINENESS = 1 << 20
 
 
 class Blocks:
-    """Which round of its wave each trial of a session belongs to, and what share of its block lies before it.
-
-    Practice belongs to the block after it.
-    """
+    """Which round of its wave each trial of a session belongs to (practice to the next), and what share of its block is before it."""
 
     def __init__(self, session: ModelSession) -> None:
         self.of_trial: dict[int, int] = {}
@@ -198,10 +195,7 @@ def _count(
 
 
 def stored_counts(store: Store, session_ids: Sequence[str]) -> dict[str, tuple[int, str]]:
-    """Return, for those of some sessions that are there, how many trials are stored and the session's state.
-
-    A session's id is a hash of all that its trials say, so its trials are the planned ones: counting them is comparing keys.
-    """
+    """Return by session how many trials are stored, and its state; an id hashes all that its trials say, so counting is enough."""
     query = (
         select(sessions.c.session_id, sessions.c.state, func.count(trials.c.trial_index))
         .join(trials, trials.c.session_id == sessions.c.session_id, isouter=True)

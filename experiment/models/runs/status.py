@@ -135,8 +135,7 @@ def told(figures: RunStatus) -> dict[str, Any]:
 def runs_of(connection: Connection, study: str, *, latest: bool = True) -> list[dict[str, Any]]:
     """Return the runs of a study with ``alive`` beside each, newest first; of each reader the latest one.
 
-    A run that did not end is dead when its process is gone (on this machine) or was silent for half a minute. What it
-    told last is seconds old, so its answers are counted in the store.
+    A run that did not end is dead when its process is gone (on this machine) or was silent for half a minute.
     """
     query = select(runs).where(runs.c.study == study).order_by(runs.c.began_at.desc(), runs.c.run_id.desc())
     found: list[dict[str, Any]] = []
@@ -413,10 +412,7 @@ def dead_runs(connection: Connection, study: str) -> dict[str, str]:
 
 
 def count_as_not_billed(store: Store, study: str, target: Path | str, *, actor: str) -> float:
-    """Give back what requests without an answer may have cost, and note who said that they were not billed.
-
-    What a run that goes on has set aside stays as it is.
-    """
+    """Give back what requests without an answer may have cost, and note who said so; what a live run has set aside stays."""
     with store.read() as connection:
         readers = set(dead_runs(connection, study).values())
     for reader in sorted(readers):
