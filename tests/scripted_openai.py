@@ -150,7 +150,6 @@ class ScriptedOpenAI:
         for path in ("/chat/completions", "/completions", "/responses"):
             app.router.add_post("/v1" + path, self._take)
         app.router.add_post("/openai/deployments/{name}/chat/completions", self._take)
-        app.router.add_post("/tokenize", self._tokenize)
         self.batches.add_routes(app)
         runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=0.05)
         await runner.setup()
@@ -330,12 +329,6 @@ class ScriptedOpenAI:
                 self.billed[kind] += next(usage[name] for name in names if name in usage)
         return whole
 
-    async def _tokenize(self, request: web.Request) -> web.Response:
-        if "logit_bias" not in self.heeds:
-            return _error(404, "not found")
-        text = (await request.json())["prompt"]
-        return web.json_response({"tokens": [ord(letter) for letter in text]})
-
 
 def _held(body: dict[str, Any], heeds: set[str]) -> list[str] | None:
     """Return the labels that a request holds its answer to, where the server heeds that way."""
@@ -349,8 +342,6 @@ def _held(body: dict[str, Any], heeds: set[str]) -> list[str] | None:
         return [json.loads(part) for part in body["grammar"].removeprefix("root ::= ").split(" | ")]
     if "regex" in body and "regex" in heeds:
         return str(body["regex"]).strip("()").split("|")
-    if "logit_bias" in body and "logit_bias" in heeds:
-        return [chr(int(token)) for token in body["logit_bias"]]
     return None
 
 

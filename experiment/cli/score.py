@@ -127,12 +127,12 @@ def _similarity(study: Path, reader: str | None, *, with_prompts: bool, dry_run:
     from experiment.models.judges.embeddings import Embedder
     from experiment.models.judges.similarity import (
         CACHE,
-        SIMILARITY,
         compare_texts,
         embedding_settings,
         store_nearness,
         told,
     )
+    from experiment.scoring.similarities import SIMILARITY
 
     loaded = load_study(study)
     embedder = Embedder(embedding_settings(loaded))

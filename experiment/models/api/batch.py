@@ -191,9 +191,8 @@ class _Batches(Provider):
         self.options = parse_request_options(settings)
         self.ledger = Ledger(settings, self.server)
         self.state = self.ledger.state
-        self.form = ApiFormat(
-            settings.name, dialect or Dialect.usual(self.server, self.options), self.options, {}
-        )
+        usual = dialect or Dialect.usual(self.server, self.options)
+        self.form = ApiFormat(settings.name, usual, self.options)
         path = PATHS[self.options.surface]
         self.endpoint = path if self.server.is_azure else f"/v1{path}"
 
@@ -462,17 +461,3 @@ def _update(batch: Batch, seen: Any) -> None:
     data = seen.errors.data if seen.errors is not None else None
     if data:
         batch.error = "; ".join(str(one.message) for one in data)[:500]
-
-
-__all__ = [
-    "FOLDER",
-    "NoBatch",
-    "cancel",
-    "collect",
-    "fetch",
-    "known_batches",
-    "ledger_of",
-    "owed",
-    "state",
-    "submit",
-]

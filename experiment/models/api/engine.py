@@ -54,9 +54,8 @@ class ApiEngine:
         self.price: Callable[[Reply], float | None] | None = None  # fills ``cost_usd`` of replies
         # awaited before a request is sent, and again after a try that may be billed; False or a RunStopped ends the run
         self.allow: Allow | None = None
-        self.release: Callable[[Request], None] | None = (
-            None  # hears of requests that were refused, which bill nothing
-        )
+        # hears of requests that were refused, which bill nothing
+        self.release: Callable[[Request], None] | None = None
         self.has_answered = False  # whether this model is known to answer, as where a study has answers of it
         self.billing: Billing | None = (
             None  # pays for :meth:`probe`, and for tiny questions to a server that fails
@@ -70,7 +69,7 @@ class ApiEngine:
             else limiter_of(self.base_url, self._key, start=start, cap=self.concurrency)
         )
         self._pace = pace
-        self._format = ApiFormat(settings.name, self.dialect, self.request_options, {})
+        self._format = ApiFormat(settings.name, self.dialect, self.request_options)
         self._capabilities: Capabilities | None = None
         self._sending: Sending | None = None
         self._closed = threading.Event()

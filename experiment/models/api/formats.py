@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from experiment.models.api import labels as scoring
 from experiment.models.api.labels import Standing, first_token_scores, label_given, standing
@@ -42,13 +42,9 @@ from stimuli.errors import UserError, unknown_name
 Surface = Literal["chat", "completions", "responses"]
 SURFACES: tuple[Surface, ...] = ("chat", "completions", "responses")
 
-Structure = Literal[
-    "structured_outputs", "guided_choice", "grammar", "regex", "json_schema", "logit_bias", "none"
-]  # fmt: skip
-STRUCTURES: tuple[Structure, ...] = (
-    "structured_outputs", "guided_choice", "grammar", "regex", "json_schema", "logit_bias",
-)  # fmt: skip
-"""Ways of holding an answer to labels, the plainest first: vLLM, older vLLM, llama.cpp, SGLang, most of all, and local servers."""
+Structure = Literal["structured_outputs", "guided_choice", "grammar", "regex", "json_schema", "none"]
+STRUCTURES: tuple[Structure, ...] = get_args(Structure)[:-1]
+"""Ways of holding an answer to labels, the plainest first: vLLM, older vLLM, llama.cpp, SGLang, and most of all."""
 
 PATHS: dict[Surface, str] = {
     "chat": "/chat/completions",
@@ -298,7 +294,6 @@ class Dialect:
             "guided_choice": ("guided_choice", ("guided_choice", "guided_json", "guided_decoding", "guided decoding")),
             "grammar": ("grammar", ("grammar",)),
             "regex": ("regex", ("regex",)),
-            "logit_bias": ("logit_bias", ("logit_bias",)),
         }  # fmt: skip
         if self.structure == "none":
             return False
@@ -368,7 +363,6 @@ class ApiFormat:
     model: str
     dialect: Dialect
     options: RequestOptions
-    label_tokens: dict[str, int]  # the token of each label that is known so far, for `logit_bias`
 
     def ask(self, request: Request) -> Conversation:
         """Return the conversation about a request."""
@@ -649,8 +643,6 @@ class ApiFormat:
             return {"grammar": label_grammar(labels)}
         if structure == "regex":
             return {"regex": f"({'|'.join(map(re.escape, labels))})"}
-        if structure == "logit_bias" and all(label in self.label_tokens for label in labels):
-            return {"logit_bias": {str(self.label_tokens[label]): 100 for label in labels}}
         return {}
 
     def _reply(self, request: Request, payload: Mapping[str, Any], content: Content) -> Reply:

@@ -36,15 +36,11 @@ class ScoredToken:
 def chat_tokens(choice: Mapping[str, Any]) -> list[ScoredToken]:
     """Return the tokens of a chat choice's ``logprobs.content``."""
     logprobs = choice.get("logprobs")
-    return _content_tokens(logprobs.get("content") if isinstance(logprobs, dict) else None)
+    return content_tokens(logprobs.get("content") if isinstance(logprobs, dict) else None)
 
 
 def content_tokens(content: object) -> list[ScoredToken]:
     """Return the tokens of a list of ``{token, logprob, top_logprobs}``, as chat and responses write them."""
-    return _content_tokens(content)
-
-
-def _content_tokens(content: object) -> list[ScoredToken]:
     if not isinstance(content, list):
         return []
     tokens = []
@@ -84,7 +80,7 @@ def completion_tokens(choice: Mapping[str, Any]) -> list[ScoredToken]:
     if not isinstance(logprobs, dict):
         return []
     if isinstance(logprobs.get("content"), list):
-        return _content_tokens(logprobs["content"])
+        return content_tokens(logprobs["content"])
     texts, values, tops = logprobs.get("tokens"), logprobs.get("token_logprobs"), logprobs.get("top_logprobs")
     if not isinstance(texts, list) or not isinstance(values, list) or len(texts) != len(values):
         return []

@@ -21,7 +21,7 @@ from copy import copy
 from dataclasses import asdict, dataclass, replace
 from importlib.resources import files
 from statistics import fmean
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar, get_args
 
 from experiment.models.api.formats import STRUCTURES, ApiCall, ApiFormat, Structure
 from experiment.models.api.labels import LEAST_MASS
@@ -44,21 +44,10 @@ from stimuli.errors import unknown_name
 from stimuli.seeds import stable_seed
 
 Need = Literal[
-    "choices",
-    "label_logprobs",
-    "long_labels",
-    "likelihoods",
-    "surprisal",
-    "states",
-    "sampling",
-    "system_role",
-    "reasoning",
-    "pictures",
-]
-NEEDS: tuple[Need, ...] = (
     "choices", "label_logprobs", "long_labels", "likelihoods", "surprisal", "states", "sampling", "system_role", "reasoning",
     "pictures",
-)  # fmt: skip
+]  # fmt: skip
+NEEDS: tuple[Need, ...] = get_args(Need)
 """What an analysis may ask of a model: answers to choices, their probabilities (labels of one token, or longer), how likely
 a person's answers are to it, surprisal of regions, hidden states, samples that differ from replicate to replicate, a system
 message, thoughts, a look at pictures."""
@@ -614,19 +603,12 @@ async def _find_structure(
     held = replace(form, options=replace(form.options, label_only=True, whole_labels=False))
     request = Request("probe", (Message("user", texts["user"]),), labels, 8, 0.0, 0)
     for structure in _ways(form, questions.transport.has_openai_models):
-        tokens: dict[str, int] = {}
-        if structure == "logit_bias":
-            questions.count += len(labels)
-            tokens = await questions.transport.tokens_of(labels)
-            if not tokens:
-                continue
         dialect.structure = structure
         try:
-            reply = await questions.ask(request, replace(held, label_tokens=tokens), learns=False)
+            reply = await questions.ask(request, held, learns=False)
         except ProbeUnanswered:
             continue
         if ((reply.generated or reply.text) or "").strip() in labels:
-            form.label_tokens.update(tokens)
             return
     dialect.structure = "none"
     if form.options.label_only:

@@ -369,7 +369,6 @@ class Sending:
                 if self._options.allow is not None and not await self._options.allow(one):
                     self.end()
                     return
-                await self._know_labels(one)
                 one = InFlightRequest(one, self._form.ask(one))
                 one.call = next(one.talk)
             elif one.is_owing:
@@ -387,16 +386,6 @@ class Sending:
             self._again_or_not(one, outcome)
         elif not self._is_ending:
             self._ready.appendleft(one)
-
-    async def _know_labels(self, request: Request) -> None:
-        """Look up the tokens of labels that are new, where answers are held to labels by their tokens."""
-        form = self._form
-        if form.dialect.structure != "logit_bias" or not form.options.label_only:
-            return
-        new = [label for label in request.labels or () if label not in form.label_tokens]
-        if new:
-            found = await self._transport.tokens_of(new)
-            form.label_tokens.update(found)
 
     async def _try(self, request: InFlightRequest) -> Reply | Retry | None:
         """Send the call under way; return the reply, a verdict on a failure, or None where a further call follows."""

@@ -14,7 +14,7 @@ import json
 import ssl
 import time
 import urllib.request
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -261,45 +261,6 @@ class Transport:
                 ) as response,
             ):
                 await response.read()
-
-    async def post_beside(self, path: str, payload: Mapping[str, Any]) -> ServerResponse:
-        """Send JSON to an address beside the API's own (``/tokenize`` of local servers)."""
-        draft = await self._draft("/chat/completions")
-        root = self._server.base_url.rstrip("/").removesuffix("/v1")
-        async with (
-            asyncio.timeout(self.timeout),
-            self._session.post(
-                root + path, json=payload, headers=draft.headers, proxy=draft.proxy, allow_redirects=False
-            ) as response,
-        ):
-            return ServerResponse(
-                response.status, response.headers, (await response.read()).decode("utf-8", "replace")
-            )
-
-    async def tokens_of(self, labels: Sequence[str]) -> dict[str, int]:
-        """Return the token of each label from a local server's ``/tokenize``; empty unless each is one token."""
-        import aiohttp
-
-        found = {}
-        for label in labels:
-            asked = {"model": self._model, "prompt": label, "content": label, "add_special_tokens": False}
-            try:
-                response = await self.post_beside("/tokenize", asked)
-                tokens = json.loads(response.body)["tokens"]
-            except (
-                aiohttp.ClientError,
-                OSError,
-                TimeoutError,
-                ValueError,
-                KeyError,
-                TypeError,
-                RecursionError,
-            ):
-                return {}
-            if response.status != 200 or not isinstance(tokens, list) or len(tokens) != 1:
-                return {}
-            found[label] = int(tokens[0])
-        return found
 
 
 def _proxy_of(url: str) -> str | None:

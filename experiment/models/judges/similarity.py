@@ -33,7 +33,6 @@ from experiment.scoring.similarities import (
     OWN_ANSWER,
     REFERENCE,
     RIGHT_ANSWER,
-    SIMILARITY,
     STORED_AS,
     compared_with,
 )
@@ -237,16 +236,6 @@ def _before(file: Path) -> dict[str, Any]:
         return {}
     return found if isinstance(found, dict) else {}
 
-
-__all__ = [
-    "PLACEHOLDER",
-    "SIMILARITY",
-    "ComparedAnswer",
-    "Similarity",
-    "compare_texts",
-    "embedding_settings",
-    "told",
-]
 
 VERSION = 2
 MOST_AT_ONCE = 500

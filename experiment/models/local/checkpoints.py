@@ -11,6 +11,7 @@ import json
 import os
 import platform
 import re
+import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,33 +49,54 @@ def choose_dtype(asked: object, device: str) -> str:
     return str(asked)
 
 
-def name_processor(device: str) -> str:
+def name_processor(device: str = "cpu") -> str:
     """Return the name of what computes."""
-    import torch
-
     if device.startswith("cuda"):
+        import torch
+
         return str(torch.cuda.get_device_name(device))
     with contextlib.suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+        for line in Path("/proc/cpuinfo").read_text("utf-8").splitlines():
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
+    if platform.system() == "Darwin":
+        return printed("sysctl", "-n", "machdep.cpu.brand_string") or platform.processor()
     return platform.processor() or platform.machine()
 
 
-def free_memory(device: str) -> int | None:
-    """Return how many bytes are free where a model computes, or None where that cannot be told."""
-    import torch
-
-    if device.startswith("cuda"):
-        return int(torch.cuda.mem_get_info(device)[0])
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/meminfo").read_text(encoding="utf-8").splitlines():
-            if line.startswith("MemAvailable:"):
-                return 1024 * int(line.split()[1])
+def printed(*command: str) -> str | None:
+    """Return what a program of the system prints, or None where there is none."""
     try:
-        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (ValueError, OSError, AttributeError):
+        return subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
         return None
+
+
+_GROUP = Path("/sys/fs/cgroup")
+
+
+def free_memory(device: str) -> float | None:
+    """Return the bytes that are free on the GPU, or on the machine, its file cache counted as free; None where nobody can tell."""
+    if device.startswith("cuda"):
+        import torch
+
+        return float(torch.cuda.mem_get_info(device)[0])
+    try:
+        told = dict(line.split(":") for line in Path("/proc/meminfo").read_text("ascii").splitlines())
+        available = 1024.0 * int(told["MemAvailable"].split()[0])
+    except (OSError, ValueError, KeyError):
+        try:
+            # systems that do not say what is free: half of what there is
+            available = 0.5 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        except (AttributeError, ValueError, OSError):
+            return None
+    with contextlib.suppress(OSError, ValueError):
+        most = (_GROUP / "memory.max").read_text("ascii").strip()
+        if most != "max":
+            held = dict(line.split() for line in (_GROUP / "memory.stat").read_text("ascii").splitlines())
+            used = int((_GROUP / "memory.current").read_text("ascii")) - int(held.get("file", 0))
+            available = min(available, float(int(most) - used))
+    return available
 
 
 QUANTISATIONS = ("4bit", "8bit")
@@ -129,29 +151,15 @@ def quantisation_package(bits: str | None, device: str, dtype: str) -> str | Non
     return f"{package} {importlib.metadata.version(package)}"
 
 
-def version_beside(torch: str) -> str:
-    """Return the version of torchvision that belongs to a version of PyTorch.
-
-    Both come out together: torchvision 0.15.x with PyTorch 2.0.x, 0.16.x with 2.1.x and so on.
-
-    ``torch``: such as ``2.13.0+cpu``.
-    """
-    released = re.fullmatch(r"2\.(\d+)\.(\d+)(\+.*)?", torch)
-    if released is None:
-        raise ValueError(f"which torchvision belongs to PyTorch {torch} is not known")
-    return f"0.{int(released[1]) + 15}.{released[2]}"
-
-
 def how_to_get_it() -> str:
-    """Describe how torchvision is installed with the installed PyTorch."""
+    """Describe how torchvision is installed with the installed PyTorch: both come out together, 0.15.x with 2.0.x and so on."""
     torch = importlib.metadata.version("torch")
-    try:
-        wanted = f"pip install torchvision=={version_beside(torch)}"
-    except ValueError:
+    released = re.fullmatch(r"2\.(\d+)\.(\d+)(?:\+(.*))?", torch)
+    if released is None:
         return f"Install the torchvision that was released with PyTorch {torch}."
-    built = torch.partition("+")[2]
-    if built:
-        return f"{wanted} with the --index-url that PyTorch {torch} came from: torchvision has to be built for {built} too."
+    wanted = f"pip install torchvision==0.{int(released[1]) + 15}.{released[2]}"
+    if released[3]:
+        return f"{wanted} with the --index-url that PyTorch {torch} came from: torchvision has to be built for {released[3]} too."
     return f'{wanted}, or pip install "wrods[pictures]".'
 
 
@@ -330,11 +338,6 @@ def load_encoder(source: CheckpointSource, device: str) -> Any:
     if model.config.is_encoder_decoder:
         model = model.get_encoder()
     return model.to(device).eval().requires_grad_(False)
-
-
-def count_parameters(model: Any) -> int:
-    """Return how many parameters a model has; packed weights of quantised layers count as what they stand for."""
-    return int(model.num_parameters())
 
 
 def _load_fault(source: CheckpointSource, error: Exception) -> UserError:

@@ -171,7 +171,7 @@ class LocalEngine(CheckpointEngine):
         surprisal = "not defined: the encoder reads a text in both directions"
         return {
             **self._described(self.quantisation or self.stored_quantisation, {}),
-            "parameters": checkpoints.count_parameters(model.model) if model else None,
+            "parameters": model.model.num_parameters() if model else None,
             "architecture": type(model.model).__name__ if model else (self.config.architectures or [None])[0],
             "encoder": self.has_encoder,
             "surprisal": surprisal if self.has_encoder else "per region",
@@ -305,7 +305,7 @@ class LocalEngine(CheckpointEngine):
             self._model.is_closed = self._closed
             free = checkpoints.free_memory(self.device)
             if free is not None:
-                self.budget.held = max(1, min(self.budget.held, free // 5 // self._model.bytes_a_token))
+                self.budget.held = max(1, min(self.budget.held, int(free) // 5 // self._model.bytes_a_token))
             self.budget.positions = min(self.budget.positions, self._model.most_positions)
         return self._model
 

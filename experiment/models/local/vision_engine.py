@@ -167,7 +167,7 @@ class VisionEngine(CheckpointEngine):
         }
         return {
             **self._described(self.quantisation, look),
-            "parameters": checkpoints.count_parameters(self._model) if self._model is not None else None,
+            "parameters": self._model.num_parameters() if self._model is not None else None,
             "architecture": (self.config.architectures or [type(self.config).__name__])[0],
             "encoder": False,
             "surprisal": "not defined: words in a picture are no tokens",

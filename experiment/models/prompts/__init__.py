@@ -2,7 +2,6 @@
 
 from experiment.models.prompts.prompter import (
     Prompter,
-    Rendered,
     Strategy,
     Turn,
     changed_field,
@@ -13,7 +12,6 @@ from experiment.models.prompts.prompter import (
 
 __all__ = [
     "Prompter",
-    "Rendered",
     "Strategy",
     "Turn",
     "changed_field",

@@ -14,14 +14,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from experiment.languages import wording
-from experiment.models.engine import Message, Span
+from experiment.models.engine import Message, Request, Span
 from experiment.models.pictures import MARK, Picture
 from experiment.models.prompts.published import paper_prompt, text_and_options
 from experiment.procedure.feedback import feedback_text
 from experiment.trials import TYPED
 
 Presentation = Literal["text", "image"]
-PRESENTATIONS: tuple[Presentation, ...] = ("text", "image")
 
 _NUMBERED = re.compile(f"{MARK}([0-9]+){MARK}")
 
@@ -337,19 +336,7 @@ def _room_for(text: str) -> int:
     return max(32, min(4096, len(text.encode("utf-8")) * 5 // 4 + 16))
 
 
-@dataclass(frozen=True)
-class Rendered:
-    """A trial as a model meets it."""
-
-    messages: tuple[Message, ...]
-    labels: tuple[str, ...] | None  # what to score by log-probability; None asks for generated text
-    max_tokens: int  # most tokens to generate
-    # Where a local model stops generating; an API gets none (its first line is read instead)
-    stop: tuple[str, ...]
-    regions: tuple[Span, ...] = ()  # words whose surprisal is asked
-
-
-def render(plan: Mapping[str, Any], trial: Mapping[str, Any]) -> Rendered:
+def render(plan: Mapping[str, Any], trial: Mapping[str, Any]) -> Request:
     """Render one trial of a plan by itself, directly and without practice; with `published: [prompts]` as the paper's code sent it."""
     prompter = Prompter(plan)
     turn = prompter.turn(trial)
@@ -357,7 +344,8 @@ def render(plan: Mapping[str, Any], trial: Mapping[str, Any]) -> Rendered:
     content = BLANK.join(part for part in (before, turn.text) if part)
     shift = len(content) - len(turn.text)
     regions = tuple(Span(0, begin + shift, end + shift) for begin, end in turn.words)
-    return Rendered((Message("user", content),), turn.labels, turn.max_tokens, turn.stop, regions)
+    message = Message("user", content)
+    return Request("", (message,), turn.labels, turn.max_tokens, 0.0, 0, turn.stop, regions=regions)
 
 
 def instructions_before(plan: Mapping[str, Any], trial: Mapping[str, Any]) -> str:

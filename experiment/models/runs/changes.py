@@ -23,7 +23,6 @@ from stimuli.errors import UserError
 Place = tuple[int | None, int | None, int | None, str | None]
 """List, prompt variant, replicate, and the session followed."""
 SHOWN = 12
-IF_CHANGED = ("stop", "set_aside", "keep_both")
 REASON = "superseded by sessions under other settings"
 BY = "wrods run"
 BESIDE = "beside"

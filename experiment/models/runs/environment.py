@@ -10,15 +10,20 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from experiment.models.leases import LEASE_FILES
+from experiment.models.local.checkpoints import (
+    CheckpointSource,
+    choose_device,
+    choose_dtype,
+    find_source,
+    free_memory,
+    name_processor,
+    printed,
+)
 from experiment.models.settings import ModelSettings
 from experiment.version import installed_version
 from stimuli.errors import UserError
-
-if TYPE_CHECKING:
-    from experiment.models.local.checkpoints import CheckpointSource
 
 PACKAGES = ("torch", "transformers", "tokenizers", "openai", "aiohttp", "ray", "numpy", "sqlalchemy")
 STORE_FILES = "study.db*"
@@ -64,25 +69,13 @@ def versions() -> dict[str, str]:
 def hardware() -> Mapping[str, object]:
     """Return processor, cores, memory (bytes), system, and each GPU with its memory and driver."""
     return {
-        "processor": _processor(),
+        "processor": name_processor(),
         "cores": os.cpu_count(),
         "memory": _memory(),
         "system": f"{platform.system()} {platform.release()}",
         "machine": platform.machine(),
         "gpus": _gpus(),
     }
-
-
-def _processor() -> str:
-    try:
-        for line in Path("/proc/cpuinfo").read_text("utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    if platform.system() == "Darwin":
-        return _said("sysctl", "-n", "machdep.cpu.brand_string") or platform.processor()
-    return platform.processor() or platform.machine()
 
 
 def _memory() -> int | None:
@@ -93,24 +86,13 @@ def _memory() -> int | None:
 
 
 def _gpus() -> list[dict[str, str]]:
-    said = _said("nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader")
+    said = printed("nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader")
     rows = [line.split(", ") for line in (said or "").splitlines() if line.strip()]
     return [dict(zip(("name", "memory", "driver"), row, strict=False)) for row in rows]
 
 
-def _said(*command: str) -> str | None:
-    """Return what a program of the system prints, or None where there is none."""
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return done.stdout.strip()
-
-
 SHARE = 0.6
 """Of the free memory, how much weights may take; the rest is for what is computed."""
-
-_GROUP = Path("/sys/fs/cgroup")
 
 
 def fit_together(models: Sequence[ModelSettings]) -> bool:
@@ -120,13 +102,11 @@ def fit_together(models: Sequence[ModelSettings]) -> bool:
     except (UserError, OSError, ValueError):
         return False
     known = [size for size in sizes if size is not None]
-    return len(known) == len(sizes) and sum(known) < SHARE * free_memory()
+    return len(known) == len(sizes) and sum(known) < SHARE * (free_memory(choose_device(None)) or 0.0)
 
 
 def size_of(settings: ModelSettings) -> float | None:
     """Return the bytes that a model's weights take once loaded (16-bit files twice, for 32); None where they are not here yet."""
-    from experiment.models.local.checkpoints import choose_device, choose_dtype, find_source
-
     folder = _folder_of(find_source(settings))
     if folder is None:
         return None
@@ -152,35 +132,3 @@ def _folder_of(source: CheckpointSource) -> Path | None:
         return Path(snapshot_download(source.place, revision=source.revision, local_files_only=True))
     except (OSError, ValueError):
         return None
-
-
-def free_memory() -> float:
-    """Return the bytes that are free for weights: of the GPU, or of the machine, its file cache counted as free."""
-    import torch
-
-    if torch.cuda.is_available():
-        return float(torch.cuda.mem_get_info()[0])
-    available = _of_machine()
-    try:
-        most = (_GROUP / "memory.max").read_text("ascii").strip()
-        if most != "max":
-            held = dict(line.split() for line in (_GROUP / "memory.stat").read_text("ascii").splitlines())
-            used = int((_GROUP / "memory.current").read_text("ascii")) - int(held.get("file", 0))
-            available = min(available, float(int(most) - used))
-    except (OSError, ValueError):
-        pass
-    return available
-
-
-def _of_machine() -> float:
-    try:
-        for line in Path("/proc/meminfo").read_text("ascii").splitlines():
-            if line.startswith("MemAvailable:"):
-                return 1024.0 * int(line.split()[1])
-    except (OSError, ValueError):
-        pass
-    try:
-        # systems that do not say what is free: half of what there is
-        return 0.5 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):
-        return 0.0

@@ -172,7 +172,7 @@ def test_what_the_study_gives_is_asked_for_even_where_a_server_fails_at_it(serve
 def test_words_that_only_sound_like_a_parameter_change_nothing(words):
     wishes, dialect = RequestOptions(label_only=True), Dialect("max_tokens")
     before = dialect.describe()
-    sent = ApiFormat("m", dialect, wishes, {}).body(choice(1, stop=("x",)))[1] | {"stream": True, "text": {}}
+    sent = ApiFormat("m", dialect, wishes).body(choice(1, stop=("x",)))[1] | {"stream": True, "text": {}}
     assert not dialect.learn(words, sent, wishes)
     assert dialect.describe() == before
 
@@ -216,7 +216,7 @@ def test_no_refusal_is_learned_from_without_end(words, surface):
     request = choice(
         1, temperature=0.5, stop=("x",), top_k=5, messages=(Message("system", "s"), Message("user", "u"))
     )
-    speaker = ApiFormat("m", dialect, wishes, {})
+    speaker = ApiFormat("m", dialect, wishes)
     for _ in range(20):
         try:
             if not dialect.learn(words, speaker.body(request)[1], wishes):
