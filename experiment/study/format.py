@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
+from collections.abc import Iterator
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -52,10 +53,18 @@ def check_format(source: YamlSource, faults: Faults) -> None:
             f"{source.place(('wrods',))} is {version}; this wrods reads study format {LATEST}",
             mend="Install a newer wrods to use this study.",
         )
-    for error in map(_deepest, validator().iter_errors(data)):
+    for error, path, said in schema_faults(source, validator()):
+        faults.found.append(UserError(said))
+        faults.broken += _broken(error, path)
+
+
+def schema_faults(
+    source: YamlSource, schema: Draft202012Validator
+) -> Iterator[tuple[ValidationError, KeyPath, str]]:
+    """Iterate over the faults of a file by a schema, with place and words; a part's ``form`` there says how it is written."""
+    for error in map(_deepest, schema.iter_errors(source.data)):
         for path in _paths(error):
-            faults.found.append(UserError(_say(source, error, path)))
-            faults.broken += _broken(error, path)
+            yield error, path, _say(source, error, path, schema.schema)
 
 
 def _broken(error: ValidationError, path: KeyPath) -> list[KeyPath]:
@@ -75,10 +84,10 @@ def _deepest(error: ValidationError) -> ValidationError:
     while error.context:
         kind = [e for e in error.context if e.validator != "type" or len(e.path) > len(error.path)]
         candidates = _of_groups(error) or kind or list(error.context)
-        deeper = max(candidates, key=lambda e: (len(e.absolute_path), e.validator == "additionalProperties"))
+        deeper = max(candidates, key=lambda e: (len(e.absolute_path), *_names_one(e)))
         is_told = (
             isinstance(error.schema, dict)
-            and "description" in error.schema
+            and ("description" in error.schema or "form" in error.schema)
             and not isinstance(error.instance, dict)
         )
         if not kind or (is_told and len(deeper.absolute_path) == len(error.absolute_path)):
@@ -87,15 +96,22 @@ def _deepest(error: ValidationError) -> ValidationError:
     return error
 
 
+def _names_one(error: ValidationError) -> tuple[bool, bool]:
+    """Return whether a fault is a name that is no setting, and whether it is like one."""
+    if error.validator != "additionalProperties":
+        return False, False
+    known = error.schema.get("properties", {}) if isinstance(error.schema, dict) else {}
+    return True, any(nearest(name, known) for name in _unknown_keys(error))
+
+
 def _of_groups(error: ValidationError) -> list[ValidationError]:
     """Return what is wrong with a group of settings where it is held against forms of which some are groups."""
     if not isinstance(error.instance, dict):
         return []
     forms: Any = error.validator_value
     groups = {place for place, form in enumerate(forms) if form.get("type") == "object"}
-    return [
-        one for one in error.context or () if one.schema_path[0] in groups and one.validator != "type"
-    ] or [one for one in error.context or () if one.schema_path[0] in groups]
+    found = [one for one in error.context or () if one.schema_path[0] in groups]
+    return [one for one in found if one.validator != "type" or one.path] or found
 
 
 def _paths(error: ValidationError) -> list[KeyPath]:
@@ -112,7 +128,7 @@ def _unknown_keys(error: ValidationError) -> list[str]:
     return [key for key in instance if key not in known]
 
 
-def _say(source: YamlSource, error: ValidationError, path: KeyPath) -> str:
+def _say(source: YamlSource, error: ValidationError, path: KeyPath, root: Any) -> str:
     place = source.place(path)
     schema: dict[str, Any] = error.schema if isinstance(error.schema, dict) else {}
     rule: Any = error.validator_value
@@ -121,7 +137,7 @@ def _say(source: YamlSource, error: ValidationError, path: KeyPath) -> str:
         json.dumps(instance, ensure_ascii=False) if not isinstance(instance, dict) else "a group of settings"
     )
     if error.validator == "additionalProperties":
-        return _say_unknown(place, str(path[-1]), schema.get("properties", {}))
+        return _say_unknown(place, str(path[-1]), schema.get("properties", {}), root)
     if error.validator == "required":
         missing = [name for name in rule if name not in instance]
         return f"{place}: {', '.join(missing)} is missing; it must be given"
@@ -130,6 +146,8 @@ def _say(source: YamlSource, error: ValidationError, path: KeyPath) -> str:
         close = SYNONYMS.get(str(instance).lower()) or nearest(str(instance), allowed)
         hint = f" Did you mean {close!r}?" if close in allowed else ""
         return f"{place} is {value}; allowed: {', '.join(allowed)}.{hint}"
+    if "form" in schema:
+        return f"{place} is {value if instance else 'empty'}; it should be {schema['form']}"
     if error.validator in ("minimum", "maximum", "exclusiveMinimum"):
         low, above, high = (schema.get(name) for name in ("minimum", "exclusiveMinimum", "maximum"))
         if None not in (low, high):
@@ -169,9 +187,9 @@ def _say(source: YamlSource, error: ValidationError, path: KeyPath) -> str:
     return f"{place}: {error.message}"
 
 
-def _say_unknown(place: str, key: str, settings: dict[str, Any]) -> str:
+def _say_unknown(place: str, key: str, settings: dict[str, Any], root: Any) -> str:
     known = sorted(settings)
-    deeper = [name for name in known if key in _settings_of(settings[name])]
+    deeper = [name for name in known if key in _settings_of(settings[name], root)]
     close = nearest(key, known)
     hint = f"did you mean {close!r}? " if close else ""
     if deeper:
@@ -179,9 +197,8 @@ def _say_unknown(place: str, key: str, settings: dict[str, Any]) -> str:
     return f"{place} is not a setting; {hint}known here: {', '.join(known)}"
 
 
-def _settings_of(schema: Any) -> dict[str, Any]:
+def _settings_of(schema: Any, root: Any) -> dict[str, Any]:
     """Return the settings that a part of the schema knows by name; none where it is no group of settings."""
-    root: Any = validator().schema
     while isinstance(schema, dict) and "$ref" in schema:
         schema = root["$defs"][schema["$ref"].removeprefix("#/$defs/")]
     found = schema.get("properties", {}) if isinstance(schema, dict) else {}

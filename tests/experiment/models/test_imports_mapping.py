@@ -29,8 +29,8 @@ def mapping(folder: Path, text: str) -> Path:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("response: {column: key, correct: key}", '"correct": "key"}; it should be a column'),
-        ("response: {colum: key}", "`{column: key, map: {j: word, f: nonword}}`"),
+        ("response: {column: key, correct: key}", "response.correct is not a setting; known here: column, map"),
+        ("response: {colum: key}", "response.colum is not a setting; did you mean 'column'?"),
         ("response: key\nlist: [1]", "line 4: list is [\"1\"]; it should be a column, `{column: NAME"),
         ("response: key\nlist: {value: }", "line 4: list.value is empty; it should be text"),
         ("response: key\nrt: {column: rt, unit: sec}", "rt.unit is \"sec\"; allowed: ms, s"),
@@ -49,7 +49,7 @@ def test_each_fault_is_told_with_line_value_and_form(folder, text, said):
 def test_several_faults_are_told_at_once(folder):
     with pytest.raises(UserError) as error:
         read_mapping(mapping(folder, "response: key\nconditon: {a: b}\nreader_kind: modell"))
-    assert "line 4: conditon does not belong in a mapping; did you mean 'condition'?" in error.value.message
+    assert "line 4: conditon is not a setting; did you mean 'condition'?" in error.value.message
     assert (
         "line 5: reader_kind is \"modell\"; allowed: human, model. Did you mean 'model'?"
         in error.value.message
