@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from analysis.readers import group_order
 from analysis.table_io import as_frame, column_names, found_above, read_columns
 from analysis.tables import Tables
-from stimuli.durations import short_duration
 from stimuli.errors import UserError
 from stimuli.files import replacing
 
@@ -236,19 +235,14 @@ def write_arrays(file: Path, found: Arrays) -> bool:
 
 
 class LayersDone(str):
-    """A line such as ``probing net: layer 3 of 28, about 5 min left``."""
+    """How many layers are done (``done`` of ``of``) of what is done to which model (``what``)."""
 
-    what: str  # what is done to which model
-    done: int  # layers that are done, and all of them
+    what: str
+    done: int
     of: int
 
-    @classmethod
-    def before(cls, what: str, number: int, layers: int, seconds: float | None = None) -> Self:
-        """Return the line that is told before a layer."""
-        said = f"{what}: layer {number} of {layers - 1}"
-        if seconds is not None:
-            left = seconds * (layers - number)
-            said += f", about {short_duration(left)} left"
-        told = cls(said)
-        told.what, told.done, told.of = what, number, layers
+    def __new__(cls, what: str, done: int, of: int) -> Self:
+        """Return what is told before a layer."""
+        told = super().__new__(cls, f"{what}: layer {done} of {of - 1}")
+        told.what, told.done, told.of = what, done, of
         return told

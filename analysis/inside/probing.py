@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import string
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import product
@@ -488,13 +487,11 @@ def _with_layers(
     found: list[ProbedLayer] = []
     is_kept = True
     what = f"probing {kept.group} ({TARGETS[target]})"
-    begun, computed = time.monotonic(), 0
     for number in range(kept.layers):
         file = folder / f"layer_{number:02d}.npz"
         before = read_layer(file, len(label))
         if before is None:
-            seconds = (time.monotonic() - begun) / computed if computed else None
-            told(LayersDone.before(what, number, kept.layers, seconds))
+            told(LayersDone(what, number, kept.layers))
             before = probe_layer(
                 lambda places, number=number: kept.layer(number, where[places]),  # type: ignore[misc]
                 label,
@@ -502,7 +499,6 @@ def _with_layers(
                 dealt.splits,
                 settings.penalties,
             )
-            computed += 1
             is_kept &= keep_layer(file, before)
         found.append(before)
     return replace(probing, layers=tuple(found), kept=is_kept)

@@ -246,7 +246,7 @@ def _pattern(
             return kept.layer(number, places[rows])
 
         def compute(read: Reader = read, number: int = number) -> dict[str, NDArray[Any]]:
-            told(LayersDone.before(what, number, kept.layers))
+            told(LayersDone(what, number, kept.layers))
             layer = layer_cosines(read, pairs)
             apart = np.array([layer.apart, layer.apart_centred])
             return {"cosine": layer.cosine, "centred": layer.centred, "apart": apart}

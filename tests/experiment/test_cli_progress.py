@@ -26,7 +26,7 @@ def test_elsewhere_a_line_comes_every_ten_seconds_and_says_how_long_the_rest_tak
         tell_step(progress, "figures")
         for number in range(4):
             clock[0] = 6.0 * number
-            tell_step(progress, LayersDone.before(WHAT, number, 29, 6.0 if number else None))
+            tell_step(progress, LayersDone(WHAT, number, 29))
     assert capsys.readouterr().err.splitlines() == [
         "  figures",
         f"  {WHAT}: 2 of 29 layers, about 3 min left",
@@ -46,7 +46,7 @@ def test_on_a_terminal_each_name_has_a_bar_that_ends_full(monkeypatch, capsys):
     with WorkProgress("layers") as progress:
         for what in (WHAT, "representations of net"):
             for number in range(4):
-                tell_step(progress, LayersDone.before(what, number, 4))
+                tell_step(progress, LayersDone(what, number, 4))
         tell_step(progress, "files")
     told = capsys.readouterr().err
     assert told.count("4/4") == 2 and WHAT in told and "representations of net" in told
