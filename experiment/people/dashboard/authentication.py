@@ -289,7 +289,7 @@ def take_code() -> Page:
         return _code_form(_too_many(refusal), 429)
     if not is_right:
         _note_failure(found.name, "wrong code after the right password")
-        return _code_form("This code is not right, or was used already. Please enter the present one.", 401)
+        return _code_form("This code is incorrect or was already used. Please enter the current one.", 401)
     this_site().sign_ins.use_once(SECOND_STEP, token())
     return _sign_in(found, how)
 
