@@ -92,12 +92,7 @@ def test_every_fault_of_a_study_is_reported_at_once_in_the_order_of_its_lines(fo
 
 def test_faults_of_tables_stand_beside_those_of_the_plan(folder):
     bad_plan = [change for change in RIGHT if change[2] != "position"]
-    lines = told(
-        folder,
-        *bad_plan,
-        ("practice.csv", "position", "posiiton"),
-        ("sentences.csv", "s2,", "s1,"),
-    )
+    lines = told(folder, *bad_plan, ("practice.csv", "position", "posiiton"), ("sentences.csv", "s2,", "s1,"))
     said = "\n".join(lines)
     assert "practice.csv: column 'posiiton' is not read; did you mean 'position'?" in said
     assert "sentences.csv, line 3: item 's1' is listed twice" in said

@@ -126,10 +126,7 @@ def test_nothing_in_a_participant_s_plan_tells_the_answer_of_a_test_item(make_st
         assert not {"answer", "intact", "condition", "set", "item_id", "choice_order"} & set(seen)
         step = seen["steps"][-1]
         assert "responses" not in step
-        outside = {
-            **seen,
-            "steps": [{k: v for k, v in step.items() if k not in ("labels", "text", "lines")}],
-        }
+        outside = {**seen, "steps": [{k: v for k, v in step.items() if k not in ("labels", "text", "lines")}]}
         assert trial["answer"] not in values_of(outside)
     assert "answer" in full[1], "the stored plan keeps the key"
 

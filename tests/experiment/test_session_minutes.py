@@ -17,14 +17,7 @@ def step(**given: Any) -> dict[str, Any]:
 
 
 def trial(*steps: dict[str, Any], **given: Any) -> dict[str, Any]:
-    return {
-        "set": "s",
-        "exemplars": [],
-        "fixation_ms": 0,
-        "interval_ms": 0,
-        "steps": list(steps),
-        **given,
-    }
+    return {"set": "s", "exemplars": [], "fixation_ms": 0, "interval_ms": 0, "steps": list(steps), **given}
 
 
 def block(*trials: dict[str, Any], **given: Any) -> dict[str, Any]:

@@ -140,11 +140,7 @@ def test_letters_farther_apart_cost_more_and_both_ends_what_was_said(reading):
     build_study(load_study(study.folder))
     study = load_study(study.folder)
     words = Words(
-        changed={"internal": 0.2, "external": 0.5},
-        farther=1.5,
-        residual_sd=0,
-        participant_sd=0,
-        spill_over=0,
+        changed={"internal": 0.2, "external": 0.5}, farther=1.5, residual_sd=0, participant_sd=0, spill_over=0
     )
     reader = SimulatedReader("S001", study, replace(PLAIN, words=words))
     costs: dict[str, set[float]] = {"intact": set(), "near": set(), "far": set(), "ends": set()}

@@ -8,15 +8,7 @@ from typing import Any
 import pytest
 
 from experiment.models.api.retrying import RunStopped, judge_status, words_about_parameters
-from tests.experiment.models.running import (
-    TRIALS,
-    invoke,
-    remote,
-    server,
-    stored,
-    study,
-    with_models,
-)
+from tests.experiment.models.running import TRIALS, invoke, remote, server, stored, study, with_models
 from tests.experiment.models.test_runs_money import money
 
 __all__ = ["server", "study"]

@@ -65,8 +65,7 @@ PLAINEST = (
 
 
 @pytest.mark.parametrize(
-    "name",
-    [name if name in PLAINEST else pytest.param(name, marks=pytest.mark.full) for name in FAMILIES],
+    "name", [name if name in PLAINEST else pytest.param(name, marks=pytest.mark.full) for name in FAMILIES]
 )
 def test_a_family_answers_as_its_own_full_passes_do(tmp_path, local, name):
     path, settings = FAMILIES[name]

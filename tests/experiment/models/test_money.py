@@ -9,14 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from experiment.models import Message, ModelSettings, Reply, Request
-from experiment.models.costs.budget import (
-    Budget,
-    Payer,
-    SpendingLimits,
-    close_abandoned,
-    release,
-    spending,
-)
+from experiment.models.costs.budget import Budget, Payer, SpendingLimits, close_abandoned, release, spending
 from experiment.models.costs.prices import price_of
 from experiment.store import Store, open_store, records
 from stimuli.errors import UserError

@@ -10,8 +10,7 @@ from stimuli.errors import UserError
 
 
 @pytest.mark.parametrize(
-    ("given", "amount"),
-    [("40 USD", 40), ("$40", 40), ("0.50 usd", 0.5), ("USD 12,5", 12.5)],
+    ("given", "amount"), [("40 USD", 40), ("$40", 40), ("0.50 usd", 0.5), ("USD 12,5", 12.5)]
 )
 def test_amounts_are_read_as_people_write_them(given, amount):
     assert parse_usd(given, "--max-cost") == amount

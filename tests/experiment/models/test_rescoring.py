@@ -17,12 +17,7 @@ from experiment.models.costs.budget import Budget, Payer, SpendingLimits, spendi
 from experiment.models.costs.prices import Price
 from experiment.models.engine import Follow
 from experiment.models.judges.judging import judge_again
-from experiment.models.planning import (
-    ModelSession,
-    People,
-    plan_sessions,
-    request_json,
-)
+from experiment.models.planning import ModelSession, People, plan_sessions, request_json
 from experiment.procedure import plan_session, trials_of
 from experiment.scoring.rescoring import score_again
 from experiment.scoring.trial import VERSION, Score, score_trial

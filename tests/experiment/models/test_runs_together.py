@@ -17,12 +17,7 @@ from experiment.checking import load_study
 from experiment.models.costs.budget import spending
 from experiment.models.engine import Engine
 from experiment.models.engines import open_engine
-from experiment.models.runs import (
-    CommandRun,
-    RunOptions,
-    orchestrator,
-    version_of,
-)
+from experiment.models.runs import CommandRun, RunOptions, orchestrator, version_of
 from experiment.models.settings import ModelSettings
 from experiment.store import open_store, queries
 from experiment.store.tables import audit, calls, sessions

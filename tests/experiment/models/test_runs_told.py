@@ -14,13 +14,7 @@ from experiment.cli.progress import table
 from experiment.models.runs import RunStatus
 from experiment.store import open_store
 from experiment.store.tables import runs
-from tests.experiment.models.running import (
-    command,
-    invoke,
-    of_store,
-    remote,
-    with_models,
-)
+from tests.experiment.models.running import command, invoke, of_store, remote, with_models
 from tests.scripted_openai import ScriptedOpenAI
 
 

@@ -27,10 +27,7 @@ from tests.experiment.people.test_people_tabs import (
 
 pytestmark = pytest.mark.browser
 CLOCK = "window.slept = 0; const clock = Date.now; Date.now = () => clock() + window.slept"
-GREETING = {
-    "restart": "The study starts again",
-    "block": "Your participation has ended",
-}
+GREETING = {"restart": "The study starts again", "block": "Your participation has ended"}
 
 
 @pytest.fixture

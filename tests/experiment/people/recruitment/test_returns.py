@@ -8,11 +8,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from experiment.people.recruitment.codes import (
-    lines_to_add,
-    missing_lines,
-    recruitment_for,
-)
+from experiment.people.recruitment.codes import lines_to_add, missing_lines, recruitment_for
 from experiment.people.recruitment.return_links import failed_checks, return_for
 from experiment.store import queries
 from experiment.study import Study
@@ -61,10 +57,7 @@ def test_who_finishes_on_prolific_goes_back_with_the_code(recruiting, prolific):
 
 @pytest.mark.parametrize(
     ("event", "code"),
-    [
-        (("stop", {"then": "keep"}), "C2NOCON"),
-        (("device", {"passed": False, "missed": ["screen"]}), None),
-    ],
+    [(("stop", {"then": "keep"}), "C2NOCON"), (("device", {"passed": False, "missed": ["screen"]}), None)],
 )
 def test_who_stops_has_a_code_and_whose_device_does_not_fit_returns_the_place(
     recruiting, prolific, event, code

@@ -360,8 +360,7 @@ def test_links_that_nobody_signs_cannot_be_required(make_study, recruit):
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
-    [("key_set", "http://keys.example/k.json"), ("link_key", "short"), ("link_key", 4711)],
+    ("name", "value"), [("key_set", "http://keys.example/k.json"), ("link_key", "short"), ("link_key", 4711)]
 )
 def test_a_setting_that_would_weaken_signatures_is_refused(make_study, name, value):
     study = make_study(("seed: 7\n", "seed: 7\nparticipants: {recruit: link}\n"))
