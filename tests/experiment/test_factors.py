@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import csv
+import json
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from experiment.building import make_items
+from experiment.building import build_study, make_items
 from experiment.checking import load_study
 from experiment.lists import items_of_list, list_ids
+from experiment.models import ModelSettings
+from experiment.models.planning import plan_sessions
+from experiment.models.prompts import render
+from experiment.procedure import participant_view, plan_session, trials_of
 from experiment.study import Study
+from stimuli.audit.audit import audit_items
 from stimuli.errors import UserError
+from stimuli.htest.geometry.questions import kept_apart, questions, reads_as
+from stimuli.htest.rules import rule
 from stimuli.item import write_items
 
 SENTENCES = (
@@ -123,3 +132,171 @@ def test_factors_that_cannot_be_crossed_say_why(make, factors, says):
     with pytest.raises(UserError, match=r"study\.yaml, line 8") as error:
         make(factors)
     assert says in str(error.value)
+
+
+HTEST = """\
+wrods: 1
+study: arms
+title: Arms
+seed: 3
+materials: {htest: {rules: [uppercase, start_vowel, palindrome], exemplars: 4, items: 12}}
+design:
+  factors: {evidence: {intact: none, substituted: Sub}}
+  between:
+    examples:
+      right: {exemplars: 4}
+      none: {exemplars: 0, texts: {task.md: none.md}}
+      shuffled: {exemplars: 4, example_labels: shuffled}
+models: {who: {guess: {use: "baseline:random"}}}
+procedure:
+  - instructions: task.md
+  - block:
+      trial:
+        - choose: {show: text, ask: Which group?, keys: {A: f, B: j}, labels: balanced}
+"""
+GEOMETRY = """\
+wrods: 1
+study: geo
+title: Geometry
+seed: 3
+materials: {letter_geometry: {}, items: 48}
+design: {factors: {evidence: {intact: none, substituted: Sub, nothing: withhold}}}
+procedure:
+  - block:
+      trial:
+        - choose: {show: question, keys: [a, s, d, f]}
+"""
+
+
+def study(folder: Path, text: str, *changes: tuple[str, str]) -> Study:
+    folder.mkdir(exist_ok=True)
+    for old, new in changes:
+        assert old in text, old
+        text = text.replace(old, new)
+    (folder / "study.yaml").write_text(text, "utf-8")
+    (folder / "task.md").write_text("Solved lines stand above each line.", "utf-8")
+    (folder / "none.md").write_text("There are no solved lines.", "utf-8")
+    return load_study(folder)
+
+
+def asked_in(plan: dict[str, Any]) -> list[dict[str, Any]]:
+    return [trial for trial in trials_of(plan) if not trial["is_practice"]]
+
+
+def test_letters_of_a_text_are_replaced_and_all_else_stays(tmp_path):
+    items = make_items(study(tmp_path / "s", HTEST)).items
+    by_id: dict[str, dict[str, Any]] = {}
+    for item in items:
+        if item.role == "test":
+            by_id.setdefault(item.item_id, {})[item.condition["evidence"]] = item
+    assert len(by_id) == 36
+    for versions in by_id.values():
+        intact, other = versions["intact"], versions["substituted"]
+        shown, was = other.shown["text"], intact.shown["text"]
+        assert shown != was and other.intact["text"] == was and other.answer == intact.answer
+        assert [(c.isalpha(), c.isupper(), c if not c.isalpha() else "") for c in shown] == [
+            (c.isalpha(), c.isupper(), c if not c.isalpha() else "") for c in was
+        ]
+        assert all(change["substituted"] == len(change["intact"]) for change in other.changes)
+    exemplars = [item for item in items if item.role == "exemplar"]
+    assert len(exemplars) == 12 and not any(item.changes for item in exemplars)
+
+
+def test_both_classes_meet_every_level_in_every_list(tmp_path):
+    """Classes take turns in the file: counted together, one list would show all A intact and all B replaced."""
+    made = study(tmp_path / "s", HTEST)
+    items = make_items(made).items
+    for list_id in list_ids(made, items):
+        cells = Counter(
+            (item.set_name, item.answer, item.condition["evidence"])
+            for item in items_of_list(made, items, list_id)
+        )
+        assert set(cells.values()) == {3} and len(cells) == 12
+
+
+def test_sessions_see_right_examples_none_or_labels_that_tell_nothing(tmp_path):
+    made = study(tmp_path / "s", HTEST)
+    build_study(made)
+    found: dict[str, list[dict[str, Any]]] = {}
+    for list_id in list_ids(made, made.items):
+        plan = plan_session(made, made.items, list_id=list_id)
+        assert "shuffled" not in json.dumps(participant_view(plan))
+        for trial in asked_in(plan):
+            found.setdefault(trial["condition"]["examples"], []).append({**trial, "plan": plan})
+    assert {len(trial["exemplars"]) for trial in found["none"]} == {0}
+    rules = {name: rule(name).predicate for name in ("uppercase", "start_vowel", "palindrome")}
+    for level, share in (("right", 1.0), ("shuffled", 0.5)):
+        for trial in found[level]:
+            labels = trial["plan"]["label_map"]
+            examples = trial["exemplars"]
+            assert Counter(one["label"] for one in examples) == {"A": 2, "B": 2}
+            right = [labels[rules[trial["set"]](one["text"])] == one["label"] for one in examples]
+            assert sum(right) / 4 == share
+    texts = {level: {one["text"] for trial in found[level] for one in trial["exemplars"]} for level in found}
+    assert texts["right"] == texts["shuffled"] and len(texts["right"]) == 12
+    prompt = render(found["none"][0]["plan"], found["none"][0]).messages[0].content
+    assert prompt.startswith("There are no solved lines.") and "Examples:" not in prompt
+    assert (
+        "Solved lines stand above"
+        in render(found["shuffled"][0]["plan"], found["shuffled"][0]).messages[0].content
+    )
+
+
+def test_models_and_people_read_the_same_arms(tmp_path):
+    made = study(tmp_path / "s", HTEST)
+    build_study(made)
+    sessions = list(plan_sessions(made, "guess", ModelSettings("baseline:random"), {"kind": "baseline"}))
+    assert len(sessions) == 12
+    by_level: dict[str, int] = {}
+    for session in sessions:
+        for request in session.begin({}):
+            trial = session.trial_of(request.work_key)
+            level = trial["condition"]["examples"]
+            by_level[level] = by_level.get(level, 0) + 1
+            content = request.messages[-1].content
+            assert trial["steps"][-1]["text"] in content
+            assert all(one["text"] in content for one in trial["exemplars"])
+    assert by_level == {"right": 144, "none": 144, "shuffled": 144}
+
+
+def test_a_geometry_question_is_asked_of_other_symbols_or_left_out(tmp_path):
+    made = study(tmp_path / "s", GEOMETRY)
+    items = make_items(made).items
+    assert len(items) == 144
+    by_name = {one.name: one for family in made.factors["family"] for one in questions(family)}
+    texts = [item.shown["question"] for item in items if item.condition["evidence"] != "nothing"]
+    assert len(set(texts)) == 96, "no question is asked twice"
+    for item in items:
+        level, question = item.condition["evidence"], by_name[item.provenance["source_id"]]
+        if level == "nothing":
+            assert item.shown["question"] == "" and item.intact["question"] == question.text()
+        if level == "substituted":
+            said = item.shown["question"]
+            symbols = next((one.symbols for one in by_name.values() if one.text() == said), None)
+            assert said != question.text()
+            if symbols is not None:
+                result = reads_as(symbols, question.operations)
+                assert not any(kept_apart(str(result), option) for option in item.choices or ())
+    findings = audit_items(items, language="en", shortcut=False).findings()
+    assert not [one for one in findings if one.level != "look" and one.section != "balance"]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("substituted: Sub", "substituted: Sbu"), "Did you mean 'Sub'"),
+        (("substituted: Sub", "nothing: withhold"), "seen those of a rule once"),
+        (("intact: none, substituted: Sub", "substituted: Sub, intact: none"), "the first level is the reference"),
+        (("substituted: Sub}}", "substituted: Sub}, x: {a: none, b: Sub}}"), "and 2 more are given"),
+        (("substituted: Sub", "substituted: Sub, again: Sub"), "two levels show the same"),
+        (("substituted: Sub", "substituted: {shuffle: all}"), "cannot be done to items of H-TEST"),
+        (("exemplars: 0, texts", "exemplars: 6, texts"), "is even and at most the 4"),
+        (("exemplars: 4, example", "exemplars: 2, example"), "half of the examples of each class"),
+        (("texts: {task.md", "texts: {tsk.md"), "Did you mean 'task.md'"),
+        (("none.md}", "gone.md}"), "'gone.md', which is not in the study's folder"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_an_arm_is_said_with_its_line(tmp_path, change, said):
+    with pytest.raises(UserError) as fault:
+        study(tmp_path / "s", HTEST, change)
+    assert said in str(fault.value) and "study.yaml, line " in str(fault.value)

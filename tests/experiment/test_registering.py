@@ -4,19 +4,31 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
+import pandas as pd
 import pytest
 from click.testing import CliRunner, Result
 
+from analysis.plan import plans_in_words
 from experiment.building import build_study
 from experiment.checking import load_study
 from experiment.cli import main
 from experiment.cli.registering import ask_registration
+from experiment.demo.tour import LocalServer, fill
+from experiment.exporting import export_study
 from experiment.exporting.export import hand_over
 from experiment.integrity.freezing import Registration, registration_of
-from experiment.store import open_store
+from experiment.store import open_store, queries
+from experiment.store.tables import regions
 from experiment.study import Study
+from experiment.study.plans import planned_analyses, study_plan
+from experiment.summaries.registration import registration
 from stimuli.errors import UserError
+from tests.experiment.conftest import small_items
+from tests.experiment.test_simulated import TRUTH
 
 PLAN = """\
 analysis:
@@ -24,8 +36,6 @@ analysis:
     accuracy: {measure: correct, compare: position, between: [human], stop: at 30 participants}
 """
 URL = "https://osf.io/abcde"
-
-
 BUILT: dict[str, bytes] = {}
 """What the first build of this study wrote, by file: it is the same in every test."""
 
@@ -113,3 +123,90 @@ def test_the_handover_tells_analysis_the_freeze_the_registration_and_the_whole_p
     expected = [f"{level} - {levels[0]}" for level in levels[1:]]
     assert plan["contrasts"] == expected and plan["direction"] == dict.fromkeys(expected, "two-sided")
     assert (plan["alpha"], plan["family"], plan["formula"]) == (0.05, None, None)
+
+
+FACTORS = "\n    band: {high: {where: {band: high}}, low: {where: {band: low}}}"
+INTERACTION = "(initial - intact) x (low - high)"
+
+
+def made(make_study: Callable[..., Study], **more: Any) -> Study:
+    items = [
+        replace(one, condition={**one.condition, "band": "high" if int(one.item_id[1:]) % 2 else "low"})
+        for one in small_items()
+    ]
+    spec = {"measure": "correct", "compare": "[position, band]", "between": "[human]", **more}
+    told = ", ".join(f"{key}: {value}" for key, value in spec.items())
+    return make_study(
+        ("{transpose: initial}}", f"{{transpose: initial}}}}{FACTORS}"),
+        ("  - debrief: debrief.md\n", f"  - debrief: debrief.md\nanalysis:\n  planned:\n    a: {{{told}}}\n"),
+        items=items,
+    )
+
+
+def test_an_interaction_is_registered_in_words(make_study):
+    contrasts = f"[{INTERACTION}, initial - intact in low, initial - intact]"
+    study = made(make_study, contrasts=contrasts, direction=f"{{{INTERACTION}: less}}")
+    text = registration(study, sessions_before=0)
+    assert (
+        "compared by position × band (position: intact, initial; intact is the reference; band: high, low;"
+        in text
+    )
+    assert f"{INTERACTION}, one-sided: less than 0 expected" in text
+    assert "initial minus intact in low, less initial minus intact in high (the interaction)" in text
+    assert "initial minus intact in trials with low (a simple effect)" in text
+    assert "initial minus intact, averaged over the levels of band" in text
+    assert "fixed effects are position and band with their interaction" in text
+    assert "interactions are tested in percentage points" in text
+
+
+def test_a_plan_of_two_factors_is_handed_over_as_it_is_written(make_study):
+    study = made(make_study)
+    told = planned_analyses(study)[0].to_json()
+    assert told["compare"] == ["position", "band"] and told["contrasts"] == [INTERACTION]
+    assert told["direction"] == {INTERACTION: "two-sided"}
+    (lines,) = plans_in_words(study_plan(study))
+    assert lines[1] == f"contrasts (default): {INTERACTION}, two-sided (default)"
+
+
+def dictionary_of(folder: Path) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads((folder / "dictionary.json").read_text("utf-8"))
+    return told
+
+
+def test_the_dictionary_says_that_the_design_changed_since_the_sessions(make_study, tmp_path):
+    study = make_study()
+    (study.folder / "simulated.json").write_text(json.dumps(TRUTH), "utf-8")
+    with open_store(study.folder) as store:
+        with LocalServer(study, store) as server:
+            fill(study, server.links, readers=1, pause=0, told=lambda _: None)
+        before = dictionary_of(hand_over(study, store, tmp_path / "before"))
+        (study.folder / "debrief.md").write_text("Another farewell.", "utf-8")
+        changed = load_study(study.folder)
+        after = dictionary_of(hand_over(changed, store, tmp_path / "after"))
+    assert before["design_changed"] is False and after["design_changed"] is True
+    assert after["collected_design_hash"] == before["design_hash"] != after["design_hash"]
+
+
+def test_regions_outside_the_declared_bounds_stay_and_say_so(make_study, tmp_path):
+    rule = "analysis: {exclude: {regions: {rt: outside 50 ms to 10 s}}}"
+    study = make_study(("seed: 7\n", f"seed: 7\n{rule}\n"))
+    times = {0: 49.9, 1: 50.0, 2: 10_000.0, 3: 10_000.5, 4: None}
+    with open_store(study.folder) as store:
+        with LocalServer(study, store) as server:
+            (study.folder / "simulated.json").write_text(json.dumps(TRUTH), "utf-8")
+            fill(study, server.links, readers=1, pause=0, told=lambda _: None)
+
+        def read_word_by_word(connection: Any) -> None:
+            first = next(iter(queries.trials_with_scores(connection, study.id)))
+            key = {name: first[name] for name in ("session_id", "trial_index", "attempt")}
+            rows = [key | {"region": place, "shown": "x", "rt": rt} for place, rt in times.items()]
+            connection.execute(regions.insert(), rows)
+
+        store.write(read_word_by_word).result()
+        folder = hand_over(study, store, tmp_path / "out")
+        export_study(study, store, tmp_path / "csv", "csv")
+    told = pd.read_parquet(folder / "regions.parquet").set_index("region")["excluded_reason"].astype(object)
+    reason = "rt outside 50 ms to 10 s"
+    assert told.where(told.notna(), None).to_dict() == {0: reason, 1: None, 2: None, 3: reason, 4: None}
+    assert dictionary_of(folder)["exclude"] == {"regions": {"rt": "outside 50 ms to 10 s"}}
+    assert (tmp_path / "csv" / "regions.csv").read_text("utf-8").count(reason) == 2

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
 from experiment.building import make_items
 from experiment.checking import load_study
+from experiment.cli import main
 from experiment.lists import balanced_order, balanced_rows, list_ids
 from experiment.procedure import participant_view, plan_session, trials_of
 from experiment.procedure.lines import break_lines, cells
 from experiment.procedure.questions import eligibility_questions, is_eligible
 from experiment.scoring.trial import score_trial
+from experiment.session_minutes import session_duration, shortest_seconds
 from experiment.study import Study
 from stimuli.errors import UserError
 from stimuli.item import build_meta, write_items
@@ -38,9 +42,6 @@ def kinds(plan: dict[str, Any]) -> list[str]:
     return [screen["kind"] for screen in plan["screens"]]
 
 
-# lines
-
-
 @given(
     st.text(st.characters(exclude_categories=("Cs", "Cc")) | st.sampled_from(" \n"), max_size=200),
     st.integers(1, 40),
@@ -52,9 +53,6 @@ def test_breaking_lines_loses_nothing_and_keeps_to_the_length(text, length):
     assert all(cells(line) <= length or " " not in line.strip() for line in lines)
 
 
-# balanced orders
-
-
 @given(st.integers(2, 12))
 def test_each_set_stands_at_each_place_and_follows_each_other_equally_often(n):
     rows = [balanced_order(range(n), row) for row in range(balanced_rows(n))]
@@ -63,9 +61,6 @@ def test_each_set_stands_at_each_place_and_follows_each_other_equally_often(n):
     follows = Counter(pair for row in rows for pair in pairwise(row))
     assert len(places) == n * n and len(set(places.values())) == 1
     assert len(follows) == n * (n - 1) and len(set(follows.values())) == 1
-
-
-# blocks
 
 
 def test_blocks_share_the_items_of_a_list_evenly_over_conditions(make_study):
@@ -93,9 +88,6 @@ def test_blocked_conditions_come_one_after_the_other_in_a_balanced_order(make_st
     assert len(set(orders)) == 2
 
 
-# checks
-
-
 def test_checks_say_what_to_answer_and_are_scored_by_it(make_study):
     study = make_study(
         ("break_every: 2", "attention_checks: 2"), ("keys: [f, j], answer_by: text", "keys: [f, j]")
@@ -117,8 +109,6 @@ def test_checks_say_what_to_answer_and_are_scored_by_it(make_study):
             seen.add(check["answer"])
     assert seen == {"A", "B"}
 
-
-# who may take part
 
 ELIGIBLE = (
     "seed: 7\n",
@@ -181,11 +171,6 @@ def test_a_question_that_cannot_be_asked_is_named(make_study, question, says):
         make_study((DEBRIEF, f"  - questions:\n      {question}\n{DEBRIEF}"))
     assert says in str(error.value)
 
-
-# interruptions
-
-
-# H-TEST as a procedure for people
 
 HTEST = """\
 wrods: 1
@@ -255,3 +240,65 @@ def test_tasks_come_in_a_balanced_order_over_sessions(rules_study):
         trials = [t for t in trials_of(plan_of(rules_study, order_row=row)) if not t["is_practice"]]
         orders.append(tuple(dict.fromkeys(t["set"] for t in trials)))
     assert len(set(orders)) == 6
+
+
+def step(**given: Any) -> dict[str, Any]:
+    return {"step": "choose", "text": None, "minimum_ms": 0, "time_limit_ms": None, **given}
+
+
+def trial(*steps: dict[str, Any], **given: Any) -> dict[str, Any]:
+    return {"set": "s", "exemplars": [], "fixation_ms": 0, "interval_ms": 0, "steps": list(steps), **given}
+
+
+def block(*trials: dict[str, Any], **given: Any) -> dict[str, Any]:
+    return {
+        "kind": "block",
+        "feedback": None,
+        "break_every": None,
+        "break_minimum_ms": 0,
+        "trials": list(trials),
+        **given,
+    }
+
+
+def test_the_shortest_session_is_what_no_page_lets_anybody_skip():
+    pages = {
+        "kind": "instructions",
+        "pages": [{"text": "many words " * 99, "minimum_ms": 5000}, {"text": "few"}],
+    }
+    prime = step(step="prime", mask_ms=500, prime_ms=50, backward_ms=50, frames=None)
+    primed = trial(prime, step(), trial_index=0, fixation_ms=400, interval_ms=300)
+    read = trial(step(step="read", minimum_ms=2000), step(minimum_ms=1000), trial_index=1)
+    screens = [pages, {"kind": "break", "text": None, "minimum_ms": 3000}, block(primed, read)]
+    plan = {"screens": screens}
+    assert shortest_seconds(plan, ()) == pytest.approx(8)
+    assert shortest_seconds(plan, {0}) == pytest.approx(8 + 0.7 + 0.6 + 0.2)
+    assert shortest_seconds(plan, {0, 1}) == pytest.approx(9.5 + 3)
+
+
+def test_a_statement_counts_a_minute_and_what_its_limit_allows_is_told_apart():
+    told = session_duration(
+        {"screens": [block(trial(step(step="answer", multiline=True, time_limit_ms=180_000)))]}
+    )
+    assert (told.minutes, told.limits_allow) == (pytest.approx(1), pytest.approx(2))
+    short = session_duration(
+        {"screens": [block(trial(step(step="answer", multiline=True, time_limit_ms=20_000)))]}
+    )
+    assert (short.minutes, short.limits_allow) == (pytest.approx(1 / 3), pytest.approx(0))
+
+
+@pytest.mark.full
+def test_check_tells_the_minutes_of_each_level_between_sessions_and_what_limits_allow(tmp_path):
+    runner = CliRunner()
+    runner.invoke(main, ["new", str(tmp_path / "s"), "--from", "htest-people"])
+    numbers = json.loads(runner.invoke(main, ["check", str(tmp_path / "s"), "--json"]).output)
+    few, many = (numbers["minutes_by_levels"][level] for level in ("few", "many"))
+    assert numbers["minutes"] == many > few > 20, "ten statements and 120 lines do not fit twenty minutes"
+    assert numbers["minutes_that_limits_allow"] == 20
+    said = " ".join(runner.invoke(main, ["check", str(tmp_path / "s")]).output.split())
+    assert f"{few:.0f} minutes (few), {many:.0f} minutes (many)" in said
+    assert "time limits allow 20 minutes more" in said
+    assert (
+        "The instructions are followed by 2 questions, all to be answered correctly within 2 rounds" in said
+    )
+    assert "gives no feedback" in said and "2 attention checks among them" in said

@@ -6,7 +6,10 @@ import math
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from experiment.models.label_ends import disjoint_logprobs
 from tests.experiment.models.tiny_models import ask
 
 torch = pytest.importorskip("torch")
@@ -104,3 +107,59 @@ def test_a_label_that_begins_another_leaves_it_the_answers_that_go_on_to_it(plai
     told = {label: math.exp(value) for label, value in reply.label_logprobs.items()}
     assert told == pytest.approx(wanted, rel=1e-4)
     assert reply.text == max(wanted, key=lambda label: wanted[label])
+
+
+PATHS = {"agree": (1,), "agree strongly": (1, 2), "agree strongly now": (1, 2, 3), "agreeable": (4,)}
+
+
+@given(st.lists(st.floats(0.01, 0.99), min_size=4, max_size=4))
+def test_what_labels_share_is_counted_once(steps):
+    first, second, third, other = steps
+    shares = {
+        "agree": first,
+        "agree strongly": first * second,
+        "agree strongly now": first * second * third,
+        "agreeable": (1 - first) * other,
+    }
+    found = disjoint_logprobs({label: math.log(share) for label, share in shares.items()}, PATHS)
+    total = sum(math.exp(value) for value in found.values())
+    assert total == pytest.approx(first + shares["agreeable"], rel=1e-6)
+
+
+TEXTS = ["Teh dgo barks.", "The dog", "reads every word of the", "garden", "Which group does the fox", "B"]
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_an_answer_does_not_depend_on_what_is_asked_beside_it(plain_model, local, temperature):
+    requests = [
+        ask(str(n), text, max_tokens=10, temperature=temperature, seed=n) for n, text in enumerate(TEXTS * 2)
+    ]
+    together = {reply.work_key: reply.text for reply in local(plain_model).answer(requests)}
+    backwards = {reply.work_key: reply.text for reply in local(plain_model).answer(requests[::-1])}
+    alone = {}
+    for request in requests:
+        alone.update({reply.work_key: reply.text for reply in local(plain_model).answer([request])})
+    assert together == backwards == alone
+
+
+def test_sampling_follows_the_models_distribution(plain_model, local):
+    engine = local(plain_model)
+    engine._load()
+    ids = engine.wording.tokens(ask("k", "The dog")).ids
+    with torch.no_grad():
+        probability = engine._load().model(torch.tensor([ids])).logits[0, -1].softmax(-1)
+    best = int(probability.argmax())
+    requests = [ask(str(n), "The dog", max_tokens=1, temperature=1.0, seed=n) for n in range(600)]
+    hits = sum(reply.text == engine.wording.decode([best]) for reply in engine.answer(requests))
+    expected = float(probability[best])
+    assert abs(hits / 600 - expected) < 5 * (expected * (1 - expected) / 600) ** 0.5
+
+
+def test_a_stop_text_ends_the_answer_and_is_left_out(plain_model, local):
+    engine = local(plain_model)
+    (whole,) = engine.answer([ask("k", "Teh dgo", max_tokens=12)])
+    stop = whole.text[4:6]
+    (reply,) = engine.answer([ask("k", "Teh dgo", max_tokens=12, stop=(stop,))])
+    assert reply.text == whole.text[: whole.text.index(stop)]
+    assert (reply.status, reply.finish_reason) == ("answered", "stop")
+    assert reply.completion_tokens < 12

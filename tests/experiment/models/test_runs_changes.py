@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from experiment.building import build_study
+from experiment.checking import load_study
+from experiment.cli import main
+from experiment.cli.study_store import store_of
 from experiment.exporting.tables import trial_rows
+from experiment.models import ModelSettings
+from experiment.models.api import ApiEngine
+from experiment.models.planning import People, first_prompts, plan_sessions
 from tests.experiment.models.running import (
     TRIALS,
     edit,
     invoke,
     of_store,
     remote,
-    server,
     stored,
-    study,
     with_models,
 )
-
-__all__ = ["server", "study"]
+from tests.scripted_openai import ScriptedOpenAI
 
 
 def counted(folder: Path) -> Counter[tuple[Any, Any]]:
@@ -108,3 +114,173 @@ def test_items_built_anew_after_a_session_show_what_became_of_one(named):
     missing = invoke("run", named, "--new-version")
     assert missing.exit_code == 2 and "has no built items" in missing.output
     assert "wrods build" in missing.output and len(stored(named)) == TRIALS
+
+
+@pytest.fixture
+def begun(study, server):
+    """A study of which some is answered, by a model that is probed."""
+    with_models(study, remote("m", server, "price: free").replace("probe: false, ", ""))
+    assert invoke("run", study, "--max-trials", "10").exit_code == 0
+    return study
+
+
+def test_another_port_and_host_name_go_on_in_the_same_sessions(begun, server):
+    with ScriptedOpenAI(answer=lambda body: "Yes") as other:
+        edit(begun, server.url, other.url.replace("127.0.0.1", "localhost"))
+        done = invoke("run", begun)
+        assert done.exit_code == 0, done.output
+        assert "has changed" not in done.output and "earlier sessions" not in done.output
+        assert len(other.requests) == TRIALS - 10
+    assert len(stored(begun)) == TRIALS
+    assert len({one["session_id"] for one in stored(begun)}) == 4
+
+
+def test_another_model_behind_an_address_of_ones_own_stops_the_run_with_both_names(begun, server):
+    server.model = "other-model"
+    server.requests.clear()
+    done = invoke("run", begun)
+    told = " ".join(done.output.split())
+    assert done.exit_code == 1 and not server.requests
+    assert "reports other-model, and the stored answers are of scripted-2026-01-01" in told
+    assert invoke("run", begun, "--if-changed", "keep_both").exit_code == 0
+    assert len(stored(begun)) == TRIALS
+
+
+@pytest.mark.full
+def test_without_a_probe_the_first_answer_of_another_model_stops_the_run_before_it_is_stored(study, server):
+    with_models(study, remote("m", server, "price: free"))
+    assert invoke("run", study, "--max-trials", "10").exit_code == 0
+    server.model = "other-model"
+    done = invoke("run", study)
+    told = " ".join(done.output.split())
+    assert done.exit_code == 1
+    assert "reports other-model, and the stored answers are of scripted-2026-01-01" in told
+    assert len(stored(study)) == 10
+    assert invoke("run", study, "--if-changed", "keep_both").exit_code == 0
+    assert len(stored(study)) == TRIALS
+
+
+def test_a_model_swapped_while_a_run_goes_on_stops_it(study, server):
+    def answer(body):
+        if len(server.requests) > 12:
+            server.model = "other-model"
+        return "Yes"
+
+    server.answer = answer
+    with_models(study, remote("m", server, "price: free"))
+    done = invoke("run", study)
+    assert done.exit_code == 1 and "reports other-model" in " ".join(done.output.split())
+    kept = len(stored(study))
+    assert 0 < kept < TRIALS
+    server.model, server.answer = "scripted-2026-01-01", lambda body: "Yes"
+    assert invoke("run", study).exit_code == 0
+    assert len(stored(study)) == TRIALS
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "are_one"),
+    [
+        ("http://localhost:8000/v1", "http://127.0.0.1:8001/v1", True),
+        ("http://gpu3:8000/v1", "http://192.168.1.7:8000/v1/", True),
+        ("https://a.example.org/v1", "https://b.example.org/v1", False),
+        ("https://a.example.org/v1", "http://localhost:8000/v1", False),
+    ],
+)
+def test_addresses_name_models_of_public_hosts_alone(first, second, are_one):
+    named = [
+        ApiEngine(ModelSettings("openai:m", {"base_url": url})).describe()["identity"]
+        for url in (first, second)
+    ]
+    assert (named[0] == named[1]) is are_one
+
+
+STUDY = """\
+wrods: 1
+study: follow
+title: Following people
+seed: 3
+materials: {lexical_decision: {words: words.txt, fillers: 0}}
+design: {factors: {form: {intact: none, transposed: {transpose: internal}}}}
+models: {CONTEXT, who: {m: {use: "hf:m"}}}
+procedure:
+  - instructions: task.md
+  - block: {trial: [{choose: {show: word, keys: {word: j, nonword: f}}}]}
+"""
+MAP = """\
+reader: participant
+reader_kind: human
+list: list
+item: item
+show: {word: string}
+condition: {form: form}
+response: response
+rt: {column: rt, unit: ms}
+"""
+
+
+def collected(folder: Path, context: str) -> Path:
+    (folder / "study.yaml").write_text(STUDY.replace("CONTEXT", context), "utf-8")
+    (folder / "words.txt").write_text("garden\nbasket\nplanet\nmarble\n", "utf-8")
+    (folder / "task.md").write_text("Is the string a word?", "utf-8")
+    study = load_study(folder)
+    build_study(study)
+    rows = ["participant,list,item,form,string,response,rt"]
+    shown = [item for item in study.items if item.role == "test"][::2]
+    rows += [
+        f"P1,1,{item.item_id},{item.condition['form']},{item.shown['word']},{'word' if number % 2 else 'nonword'},{600 + number}"
+        for number, item in enumerate(shown)
+    ]
+    (folder / "answers.csv").write_text("\n".join(rows) + "\n", "utf-8")
+    (folder / "map.yaml").write_text(MAP, "utf-8")
+    given = [
+        "import",
+        str(folder),
+        str(folder / "answers.csv"),
+        "--mapping",
+        str(folder / "map.yaml"),
+        "--json",
+    ]
+    done = CliRunner().invoke(main, given)
+    assert done.exit_code == 0, done.output
+    return folder
+
+
+def test_a_persons_own_answers_stand_in_a_teacher_forced_prompt_and_are_said_to_be_theirs(tmp_path):
+    study = load_study(collected(tmp_path, "context: teacher_forced"))
+    store = store_of(study)
+    assert store is not None
+    with store:
+        people = People(store, study.id, 1)
+        (session,) = plan_sessions(study, "m", ModelSettings("hf:m"), {"model": "m"}, people=people)
+        first, second = first_prompts(session)
+    assert first.request.messages[0].content.startswith("Is the string a word?")
+    assert [message.role for message in second.request.messages] == ["user", "assistant", "user"]
+    assert second.request.messages[1].content == "nonword", "what the person answered, right or wrong"
+    assert not second.stands_in and not first.stands_in
+
+
+def test_a_server_that_tells_no_probabilities_is_not_asked_to_follow_people(tmp_path):
+    with ScriptedOpenAI(answer=lambda body: "word") as server:
+        folder = collected(tmp_path, "context: teacher_forced")
+        done = CliRunner().invoke(main, ["run", str(folder), "--model", "openai:m", "--base-url", server.url])
+        assert done.exit_code == 1 and "tells no probabilities of answers" in done.output, done.output
+        assert server.probes and not server.requests
+        server.logprobs = lambda body: {"word": -0.5, "nonword": -1.0}
+        again = CliRunner().invoke(
+            main, ["run", str(folder), "--model", "openai:m", "--base-url", server.url]
+        )
+        assert again.exit_code == 0 and server.requests, again.output
+
+
+def test_a_yoked_model_takes_the_persons_strings_in_their_order(tmp_path):
+    study = load_study(collected(tmp_path, "yoke: human"))
+    store = store_of(study)
+    assert store is not None
+    with store:
+        (person,) = People(store, study.id, 1)
+        (session,) = plan_sessions(study, "m", ModelSettings("hf:m"), {"model": "m"}, people=[person])
+        asked = [trial["shown"]["word"] for trial in session.trials]
+    assert session.yoked_to == person.session_id
+    told = (tmp_path / "answers.csv").read_text("utf-8").splitlines()[1:]
+    assert asked == [row.split(",")[4] for row in told]
+    assert json.dumps(session.plan).count("Is the string a word?") >= 1

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import math
+from collections import Counter
 from typing import Any
 
 import pytest
 from sqlalchemy import select
 
+from analysis import load
+from experiment.checking import load_study
+from experiment.exporting.export import hand_over
+from experiment.store import open_store
 from experiment.store.tables import calls
+from stimuli.errors import UserError
 from tests.experiment.models.api_requests import api_engine, choices
 from tests.experiment.models.running import TRIALS, invoke, of_store, remote, stored, with_models
 from tests.experiment.models.running import server as server
@@ -102,3 +109,83 @@ def server_text(folder: Any) -> str:
     """Return the question of one item, as requests say it."""
     row = (folder / "sentences.csv").read_text("utf-8").splitlines()[3]
     return str(row.split(",")[2])
+
+
+PROSE = {"The": 0.99, "No": 0.0025, "Yes": 0.0009}
+
+
+@pytest.mark.parametrize("surface", ["chat", "completions", "responses"])
+def test_a_reply_that_opens_with_other_words_is_read_as_what_it_says(study, server, surface):
+    server.answer = lambda body: "The answer is Yes."
+    server.logprobs = lambda body: {token: math.log(share) for token, share in PROSE.items()}
+    server.prompt = lambda word: -1.0
+    with_models(study, remote("one", server, f"price: free, api: {surface}"))
+    done = invoke("run", study)
+    assert done.exit_code == 0, done.output
+    rows = stored(study)
+    told = f"{surface}+logprobs+unsettled{'' if surface == 'responses' else '+prompt_logprobs'}"
+    assert {(row["response"], row["response_status"]) for row in rows} == {("Yes", "valid")} and len(
+        rows
+    ) == TRIALS
+    assert {row["path"] for row in rows} == {told}
+    assert rows[0]["label_logprobs"] == pytest.approx({"Yes": math.log(0.0009), "No": math.log(0.0025)})
+    assert f"{TRIALS} of {TRIALS} answers are read from the reply" in done.output
+    assert f"of {TRIALS} it leaves the label open" in done.output
+
+
+def test_a_reply_against_its_first_token_is_counted_and_kept_beside_it(study, server):
+    server.answer = lambda body: "No"
+    server.logprobs = lambda body: {"Yes": math.log(0.8), "No": math.log(0.15)}
+    with_models(study, remote("one", server, "price: free"))
+    done = invoke("run", study, "--json")
+    assert done.exit_code == 0, done.output
+    assert {row["response"] for row in stored(study)} <= {"No", None}
+    assert json.loads(done.stdout)["models"][0]["first_tokens"] == {"disagrees": TRIALS}
+    kept = of_store(study, select(calls.c.generated, calls.c.label_logprobs))
+    assert all("No" in row["generated"] and set(row["label_logprobs"]) == {"Yes", "No"} for row in kept)
+
+
+def test_family_size_and_counted_parameters_are_handed_over(study, tmp_path, plain_model):
+    with_models(
+        study,
+        f'small: {{use: "hf:{plain_model}", family: GPT, determinism: fast}}\n'
+        '    big: {use: "baseline:random", family: GPT, parameters: 1.4B}',
+    )
+    done = invoke("run", study, "--max-trials", "4")
+    assert done.exit_code == 0, done.output
+    with open_store(study) as store:
+        folder = hand_over(load_study(study), store, tmp_path / "handover")
+    told = json.loads((folder / "dictionary.json").read_text("utf-8"))["readers"]
+    assert told["small"]["settings"]["family"] == "GPT"
+    assert isinstance(told["small"]["parameters"], int) and told["small"]["parameters"] > 1000
+    assert told["big"]["settings"]["parameters"] == "1.4B" and "parameters" not in told["big"]
+
+
+@pytest.mark.parametrize("size", ["big", "7 billion", "-3", "0"])
+def test_a_size_that_is_no_number_of_parameters_is_refused(study, size):
+    with_models(
+        study,
+        f'm: {{use: "baseline:random", parameters: "{size}"}}'
+        if size != "0"
+        else 'm: {use: "baseline:random", parameters: 0}',
+    )
+    with pytest.raises(UserError, match="parameters"):
+        load_study(study)
+
+
+def test_timed_sessions_say_so_in_the_table_and_count_no_trial_twice(study, tmp_path):
+    with_models(study, 'r: {use: "baseline:random"}')
+    for more in ((), ("--timing",)):
+        done = invoke("run", study, *more)
+        assert done.exit_code == 0, done.output
+    assert invoke("export", study, "--out", tmp_path / "out").exit_code == 0
+    with (tmp_path / "out" / "trials.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert Counter(row["timed"] for row in rows) == {"TRUE": TRIALS, "FALSE": TRIALS}
+    by_session = {(row["session_id"], row["timed"]) for row in rows}
+    assert len(by_session) == 8
+    with open_store(study) as store:
+        tables = load(hand_over(load_study(study), store, tmp_path / "handover"))
+    used = tables.trials[tables.trials["excluded_reason"].isna()]
+    assert len(used) == TRIALS and not used["timed"].any()
+    assert tables.dictionary["columns"]["timed"]["type"] == "boolean"

@@ -17,10 +17,11 @@ from experiment.checking import load_study
 from experiment.models.costs.budget import spending
 from experiment.models.engine import Engine
 from experiment.models.engines import open_engine
+from experiment.models.leases import leased
 from experiment.models.runs import CommandRun, RunOptions, orchestrator, version_of
 from experiment.models.settings import ModelSettings
 from experiment.store import open_store, queries
-from experiment.store.tables import audit, calls, sessions
+from experiment.store.tables import audit, calls, scores, sessions
 from tests.experiment.models.running import (
     ROOT,
     TRIALS,
@@ -32,6 +33,7 @@ from tests.experiment.models.running import (
     spread,
     with_models,
 )
+from tests.experiment.models.test_runs_ways import small
 from tests.scripted_openai import ScriptedOpenAI
 
 BLOCKS = 4
@@ -216,3 +218,27 @@ def test_tokens_are_bound_too(study, server):
     (told,) = json.loads(result.stdout)["models"]
     used = told["tokens"]["prompt_tokens"] + told["tokens"]["completion_tokens"]
     assert 0 < used <= 3000 and "max-tokens" in told["stopped"]
+
+
+def test_a_judge_that_reads_already_is_not_asked_by_a_second_command(make_study, server):
+    def answer(body: dict[str, Any]) -> str:
+        return (
+            "A"
+            if "because of the letters" in body["messages"][-1]["content"]
+            else "It may be, because of the letters."
+        )
+
+    server.answer = answer
+    m = f'm: {{use: "openai:m", base_url: "{server.url}", probe: false, strategy: chain_of_thought, judge: j}}'
+    j = f'j: {{use: "openai:j", base_url: "{server.url}", probe: false, cache: false}}'
+    folder = small(make_study, f"{m}, {j}", changes=())
+    assert json.loads(invoke("run", folder, "--model", "m", "--json").stdout)["models"][0]["left"] == 0
+    asked = len(server.requests)
+    with leased(folder, "small", "judge j"):
+        second = invoke("score", folder, "--judge", "j")
+    assert second.exit_code == 1 and "judge j" in second.output
+    assert len(server.requests) == asked
+    assert invoke("score", folder, "--judge", "j").exit_code == 0
+    rows = [row for row in of_store(folder, select(calls)) if row["purpose"] == "judge"]
+    judged = [row for row in of_store(folder, select(scores)) if row["scorer"] == "judge:j-1"]
+    assert len(rows) == len(judged) == 8 == len(server.requests) - asked

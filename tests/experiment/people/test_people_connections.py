@@ -11,15 +11,18 @@ import select
 import socket
 import ssl
 import threading
+import time
+import urllib.request
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 from flask import Flask, Response, jsonify, request, send_file
 
+from experiment.demo.tour import LocalServer
 from experiment.people import connections as limits_of_server
 from experiment.people.connections import (
     CallerLimits,
@@ -32,6 +35,7 @@ from experiment.people.connections import (
 )
 from experiment.people.lab.serving import server_certificate, tls_of
 from experiment.people.server import THREADS, THREADS_A_CALLER, StudyServer, TooManyWaiting, Workers
+from experiment.store import open_store
 
 T = TypeVar("T")
 HERE, THERE, NEAR, FAR = "127.0.0.1", "127.0.7.7", "127.0.7.8", "127.0.9.9"
@@ -542,3 +546,25 @@ def test_a_caller_with_too_much_under_way_is_refused_at_once(monkeypatch):
         workers.close()
 
     to_its_end(many())
+
+
+def test_a_server_closed_under_requests_says_nothing_of_broken_sockets(make_study, caplog):
+    study = make_study()
+    ended = threading.Event()
+
+    def poll(address: str) -> None:
+        while not ended.is_set():
+            with suppress(OSError):
+                urllib.request.urlopen(address, timeout=2).read()
+
+    with open_store(study.folder) as store:
+        with LocalServer(study, store) as server:
+            address = server.links.take_part
+            visitors = [threading.Thread(target=poll, args=(address,)) for _ in range(6)]
+            for visitor in visitors:
+                visitor.start()
+            time.sleep(0.5)
+        ended.set()
+        for visitor in visitors:
+            visitor.join()
+    assert not [record for record in caplog.records if record.levelname in ("ERROR", "CRITICAL")]

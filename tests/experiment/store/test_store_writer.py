@@ -5,19 +5,30 @@ import subprocess
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotDone
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import Connection
 
+from experiment.models.leases import leased
+from experiment.people.recruitment.codes import recruitment_for
+from experiment.people.recruitment.reconciliation import import_submissions, parse_export, reconciliation
+from experiment.people.request_validation import Problem
+from experiment.people.service import service_for
+from experiment.people.session_start import Arrival, open_session
 from experiment.store import Store, StoreError, open_store
 from experiment.store import queries as q
 from experiment.store import records as r
 from experiment.store.assignment import PlacesOf, assign_list, next_reader
+from experiment.store.queries import sessions_overview
+from stimuli.errors import UserError
+from tests.experiment.people.recruitment.conftest import prolific_id
 
 Make = Callable[..., dict[str, Any]]
 ROOT = Path(__file__).resolve().parents[3]
@@ -240,3 +251,118 @@ def test_two_stores_on_one_postgresql_number_readers_and_fill_lists_without_a_cl
             readers = [row["reader"] for row in q.sessions_overview(connection)]
     assert sorted(chosen.count(list_id) for list_id in (1, 2, 3)) == [20, 20, 20]
     assert sorted(readers) == [f"P{number:03d}" for number in range(1, 61)]
+
+
+HOLD = """
+import sys, time
+from experiment.models.leases import leased
+
+with leased(sys.argv[1], "positions", "hf:./a model"):
+    print("held", flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
+def target(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return str(tmp_path) if request.param == "sqlite" else str(request.getfixturevalue("postgres_url"))
+
+
+def test_a_model_is_leased_once_and_others_of_the_study_or_of_another_are_free(target):
+    with leased(target, "positions", "gpt"):
+        with (
+            pytest.raises(UserError, match="another run of gpt is under way") as refused,
+            leased(target, "positions", "gpt"),
+        ):
+            pass
+        assert refused.value.exit_code == 1
+        with leased(target, "positions", "GPT"), leased(target, "other", "gpt"):
+            pass
+    with leased(target, "positions", "gpt"):
+        pass
+
+
+def test_a_killed_process_frees_its_lease(target):
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLD, target], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    )
+    assert holder.stdout is not None and holder.stdout.readline() == "held\n"
+    with pytest.raises(UserError, match="under way"), leased(target, "positions", "hf:./a model"):
+        pass
+    holder.send_signal(signal.SIGKILL)
+    holder.communicate(timeout=30)
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            with leased(target, "positions", "hf:./a model"):
+                return
+        except UserError:
+            assert time.monotonic() < deadline, "the lease outlived its process"
+            time.sleep(0.05)
+
+
+KINDS = pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+
+
+@KINDS
+def test_two_servers_give_out_as_many_places_as_there_are(make_study, request, kind):
+    study = make_study(("seed: 7\n", "seed: 7\nparticipants: {recruit: link, wanted: 4}\n"))
+    target: Path | str = study.folder if kind == "sqlite" else request.getfixturevalue("postgres_url")
+    told: list[str] = []
+    with open_store(target) as one, open_store(target) as other:
+        services = [
+            replace(service_for(study, store), recruitment=recruitment_for(study, {}))
+            for store in (one, other)
+        ]
+
+        def arrive(place: int) -> None:
+            service: Any = services[place % 2]
+
+            def begin(connection: Connection) -> None:
+                body = {"client_uuid": str(uuid.uuid4())}
+                open_session(connection, service, body, Arrival(), secret=b"a key for this test")
+
+            try:
+                service.store.write(begin).result(timeout=60)
+                told.append("in")
+            except Problem as refusal:
+                told.append(refusal.body["rule"])
+
+        people = [threading.Thread(target=arrive, args=(place,)) for place in range(16)]
+        for person in people:
+            person.start()
+        for person in people:
+            person.join()
+        with one.read() as connection:
+            lists = sorted(row["list_id"] for row in sessions_overview(connection))
+    assert sorted(told) == ["busy"] * 12 + ["in"] * 4
+    assert lists == [1, 1, 2, 2] or lists == [0, 0, 1, 1]
+
+
+@KINDS
+def test_books_are_compared_and_places_given_back_in_either_store(make_study, request, kind):
+    study = make_study(("seed: 7\n", "seed: 7\nparticipants: {recruit: prolific, wanted: 1}\n"))
+    target: Path | str = study.folder if kind == "sqlite" else request.getfixturevalue("postgres_url")
+    with open_store(target) as store:
+        service = replace(service_for(study, store), recruitment=recruitment_for(study, {}))
+        recruitment = service.recruitment
+        assert recruitment is not None
+
+        def begin(connection: Connection, name: str) -> str:
+            body = {"client_uuid": str(uuid.uuid4())}
+            arrival = Arrival({"PROLIFIC_PID": prolific_id(name), "SESSION_ID": f"s-{name}"})
+            return open_session(connection, service, body, arrival, secret=b"a key").session_id
+
+        first = store.write(lambda connection: begin(connection, "one")).result()
+        with pytest.raises(Problem):
+            store.write(lambda connection: begin(connection, "two")).result()
+        one, two = prolific_id("one"), prolific_id("two")
+        contents = f"Submission id,Participant id,Status\ns-one,{one},RETURNED\ns-two,{two},APPROVED\n"
+        done = import_submissions(store, recruitment, parse_export(contents.encode(), "x.csv"), actor="test")
+        report = reconciliation(store, recruitment)
+        second = store.write(lambda connection: begin(connection, "two")).result()
+    assert (done.new, done.returned) == (2, 1)
+    assert [(line.session_id, line.state, line.marks) for line in report.lines] == [
+        (first, "returned", ("returned",)), (None, None, ("paid_without_data",)),
+    ]  # fmt: skip
+    assert second != first

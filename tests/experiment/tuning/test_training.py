@@ -19,6 +19,7 @@ from experiment.tuning.local import train_here
 from experiment.tuning.record import read_curve
 from experiment.tuning.training import Progress, last_checkpoint
 from stimuli.errors import UserError
+from tests.experiment.tuning.byte_model import byte_model
 from tests.experiment.tuning.conftest import write_study, wrods
 
 
@@ -239,3 +240,40 @@ def test_gradient_checkpointing_changes_memory_and_not_the_weights(tmp_path):
     )
     assert one.keys() == other.keys()
     assert max(float((one[name] - other[name]).abs().max()) for name in one) < 1e-5
+
+
+STUDY = """\
+wrods: 1
+study: capitals
+title: Where is the capital?
+seed: 7
+models:
+  who:
+    base: {use: "hf:tiny"}
+    whole: {use: "tuned:whole"}
+    started: {use: "tuned:started"}
+    beside: {use: "tuned:beside"}
+tuning:
+  whole: {model: base, on: htest, task: uppercase, method: full, epochs: 4, learning_rate: 0.01, validation: 0.1}
+  started: {model: base, on: htest, task: uppercase, method: full, epochs: 1, learning_rate: 0.01}
+  beside: {model: started, on: htest, task: uppercase, epochs: 4, learning_rate: 0.01, lora: {dropout: 0}}
+materials: {htest: {rules: [uppercase], exemplars: 0, items: 80}}
+procedure:
+  - block:
+      trial:
+        - choose: {show: text, ask: "?", keys: {A: f, B: j}}
+"""
+
+
+@pytest.mark.full
+def test_a_task_of_h_test_is_learnt_whole_and_beside_the_weights(tmp_path):
+    (tmp_path / "study.yaml").write_text(STUDY, "utf-8")
+    byte_model(tmp_path / "tiny")
+    for command in (("build",), ("tune",), ("run",)):
+        done = wrods(*command, tmp_path, *(("--not-registered",) if command == ("run",) else ()))
+        assert done.exit_code == 0, done.output
+    right = shares_right(tmp_path)
+    print(right)
+    assert abs(right["base"] - 0.5) < 0.15 and right["started"] < 0.75, right
+    assert right["whole"] > 0.85, right
+    assert right["beside"] > 0.85, right
