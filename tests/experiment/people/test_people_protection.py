@@ -44,30 +44,25 @@ def at_tls(site: Any, tmp_path: Path) -> Any:
     server.close()
 
 
-@pytest.mark.parametrize(
-    "path", ["/", "/small/", "/nowhere", "/admin/login", "/admin/", "/assets/pages.css", "/static/none.js",
-             "/favicon.ico", "/health", "/api/small/sessions/none", "/api/none/sessions"],
-)  # fmt: skip
-def test_every_answer_has_every_protecting_header(site, at_tls, path):
-    plain = site.caller().get(path)
-    assert {name: plain.headers[name] for name in HEADERS} == HEADERS
-    assert plain.headers["Strict-Transport-Security"] is None
-    policy = plain.headers["Content-Security-Policy"]
-    assert all(part in policy for part in ("default-src 'self'", "frame-ancestors 'self'"))
-    assert "unsafe" not in policy
-    secure = at_tls("GET", path, NAME)
-    assert {name: secure.headers[name] for name in HEADERS} == HEADERS
-    assert secure.headers["Strict-Transport-Security"] == f"max-age={A_DAY_S}"
-
-
-def test_a_redirection_does_not_repeat_an_invented_name(site):
-    told = site.caller().get("/small", Host="evil.example")
-    assert (told.status, told.headers["Location"]) == (308, "/small/")
-
-
-def test_this_computers_own_names_are_never_bound_to_tls(at_tls):
+def test_every_answer_has_every_protecting_header(site, at_tls):
+    for path in (
+        "/", "/small/", "/nowhere", "/admin/login", "/admin/", "/assets/pages.css", "/static/none.js", "/favicon.ico",
+        "/health", "/api/small/sessions/none", "/api/none/sessions",
+    ):  # fmt: skip
+        plain = site.caller().get(path)
+        assert {name: plain.headers[name] for name in HEADERS} == HEADERS, path
+        assert plain.headers["Strict-Transport-Security"] is None
+        policy = plain.headers["Content-Security-Policy"]
+        assert all(part in policy for part in ("default-src 'self'", "frame-ancestors 'self'"))
+        assert "unsafe" not in policy
+        secure = at_tls("GET", path, NAME)
+        assert {name: secure.headers[name] for name in HEADERS} == HEADERS, path
+        assert secure.headers["Strict-Transport-Security"] == f"max-age={A_DAY_S}"
     for name in ("localhost", "127.0.0.1"):
-        assert at_tls("GET", "/health", name).headers["Strict-Transport-Security"] is None
+        own = at_tls("GET", "/health", name)
+        assert own.headers["Strict-Transport-Security"] is None, "own names are never bound to TLS"
+    told = site.caller().get("/small", Host="evil.example")
+    assert (told.status, told.headers["Location"]) == (308, "/small/"), "an invented name is not repeated"
 
 
 def test_a_public_address_over_https_is_bound_to_it_for_a_year(make_study, serve_study):
@@ -92,27 +87,28 @@ def test_the_dashboards_cookie_is_secure_where_it_came_by_tls_and_only_there(sit
     assert secure.partition("=")[0] != plain.partition("=")[0]
 
 
-@pytest.mark.parametrize(
-    "host", ["evil.example", "evil.example:{port}", "localhost.evil.example:{port}", "1.2.3.4.nip.io"]
-)
-def test_an_origin_that_only_matches_a_forged_host_is_refused(site, host):
-    host = host.format(port=site.port)
-    body = {"client_uuid": str(uuid.uuid4()), "participant": "1"}
-    told = site.caller().post("/api/small/sessions", body, Host=host, Origin=f"http://{host}")
-    assert told.status == 403 and "hosts under [serve]" in told.body["mend"]
-    form = site.caller().send("POST", "/admin/login", raw=b"x=y", Host=host, Origin=f"http://{host}")
-    assert form.status == 403
-
-
-@pytest.mark.parametrize(
-    "host", ["127.0.0.1", "localhost", "[::1]", "10.20.0.5", NAME, f"{NAME.split('.')[0]}.local"]
-)
-def test_own_names_and_addresses_are_known(site, host):
-    body = {"client_uuid": str(uuid.uuid4()), "participant": "1"}
-    own = f"{host}:{site.port}"
-    assert site.caller().post("/api/small/sessions", body, Host=own, Origin=f"http://{own}").status == 201
-    other = site.caller().post("/api/small/sessions", body, Host=own, Origin=f"https://{own}")
-    assert other.status == 403
+def test_own_names_are_known_and_an_origin_that_only_matches_a_forged_host_is_refused(site):
+    body = {"participant": "1"}
+    for host in (
+        "evil.example",
+        f"evil.example:{site.port}",
+        f"localhost.evil.example:{site.port}",
+        "1.2.3.4.nip.io",
+    ):
+        given = body | {"client_uuid": str(uuid.uuid4())}
+        told = site.caller().post("/api/small/sessions", given, Host=host, Origin=f"http://{host}")
+        assert told.status == 403 and "hosts under [serve]" in told.body["mend"], host
+        form = site.caller().send("POST", "/admin/login", raw=b"x=y", Host=host, Origin=f"http://{host}")
+        assert form.status == 403, host
+    names = ("127.0.0.1", "localhost", "[::1]", "10.20.0.5", NAME, f"{NAME.split('.')[0]}.local")
+    for number, host in enumerate(names):
+        given = {"client_uuid": str(uuid.uuid4()), "participant": str(number)}
+        own = f"{host}:{site.port}"
+        assert (
+            site.caller().post("/api/small/sessions", given, Host=own, Origin=f"http://{own}").status == 201
+        ), host
+        other = site.caller().post("/api/small/sessions", given, Host=own, Origin=f"https://{own}")
+        assert other.status == 403, host
 
 
 def test_a_laboratory_can_name_its_server(make_study, serve_study):

@@ -176,7 +176,7 @@ def test_an_answer_from_the_tab_that_lost_its_session_is_kept_and_the_tab_is_tol
     assert hold(person, second).status == 200
 
 
-def test_a_lease_ends_half_a_minute_after_its_tab_was_heard_of(site):
+def test_a_lease_ends_half_a_minute_after_its_tab_was_heard_of_also_where_a_clock_was_set_back(site):
     first, second, _ = TABS
     person = site.begin(participant="1")
     come_back(person, first)
@@ -184,14 +184,8 @@ def test_a_lease_ends_half_a_minute_after_its_tab_was_heard_of(site):
     assert timedelta(seconds=25) < until - datetime.now(UTC) <= timedelta(seconds=30)
     change(site, person, lease_until=stamp(datetime.now(UTC) - timedelta(seconds=1)))
     assert come_back(person, second).status == 200
-
-
-def test_a_clock_that_was_set_back_locks_nobody_out_of_a_session(site):
-    first, second, _ = TABS
-    person = site.begin(participant="1")
-    come_back(person, first)
     change(site, person, lease_until=stamp(datetime.now(UTC) + timedelta(hours=1)))
-    assert come_back(person, second).status == 200
+    assert come_back(person, first).status == 200
 
 
 @pytest.mark.parametrize("then", ["restart", "block"])
@@ -206,11 +200,11 @@ def test_a_session_that_cannot_be_resumed_is_not_lost_to_a_second_tab(make_study
     assert stored(site, person)["state"] == "started"
 
 
-@pytest.mark.parametrize("name", ["short", "x" * 65, "tab with blanks and more", "ünïcödé-ünïcödé-ün"])
-def test_odd_names_of_tabs_are_refused(site, name):
+def test_odd_names_of_tabs_are_refused(site):
     person = site.begin()
-    headers = person.auth | {"X_Wrods_Lease": name.encode("utf-8").decode("latin-1")}
-    assert person.caller.post(f"{person.base}/lease", {}, **headers).status == 400
+    for name in ("short", "x" * 65, "tab with blanks and more", "ünïcödé-ünïcödé-ün"):
+        headers = person.auth | {"X_Wrods_Lease": name.encode("utf-8").decode("latin-1")}
+        assert person.caller.post(f"{person.base}/lease", {}, **headers).status == 400
     assert person.caller.post(f"{person.base}/lease", {}, **person.auth).status == 400
 
 
@@ -245,10 +239,8 @@ def test_a_session_cannot_fill_the_disk_with_events(make_study, serve_study, mon
     assert other.answer(0).status == 201
 
 
-@pytest.mark.parametrize(
-    "kind", ["answers", "resumed", "ended_at_station", "ended_by_experimenter", "trial_conflict"]
-)
-def test_a_page_cannot_send_events_that_the_server_records_itself(kind, make_study, serve_study):
-    person = serve_study(make_study()).begin()
-    told = person.event(kind, {"by": "owner"})
-    assert told.status == 400 and kind in str(told.body)
+def test_a_page_cannot_send_events_that_the_server_records_itself(site):
+    person = site.begin()
+    for kind in ("answers", "resumed", "ended_at_station", "ended_by_experimenter", "trial_conflict"):
+        told = person.event(kind, {"by": "owner"})
+        assert told.status == 400 and kind in str(told.body)

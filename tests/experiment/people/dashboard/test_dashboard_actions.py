@@ -9,7 +9,6 @@ from sqlalchemy import select
 
 from experiment.exporting.tables import trial_rows
 from experiment.store import chain, queries
-from experiment.store.erasure import UNDECIDED, number_of
 from experiment.store.queries import exclusions
 from experiment.store.records import collection_of
 from experiment.store.tables import audit, sessions
@@ -96,16 +95,6 @@ def test_an_ended_session_keeps_its_trials_and_the_reason(site, visit):
         assert queries.done_keys(connection, person.session_id) == [(0, 1)]
     owner.post(page(person, "end"), reason="again")
     assert [action for _, action, _ in audit_rows(site)] == ["ended"]
-
-
-def test_ending_a_session_before_consent_erases_and_counts_it(site, visit):
-    person = site.begin()
-    person.event("answers", {"diagnosis": "a very particular one"})
-    visit("ada").post(page(person, "end"), reason="walked out")
-    with site.store.read() as connection:
-        assert queries.session(connection, person.session_id) is None
-        assert number_of(connection, "small", UNDECIDED) == 1
-    assert ("ada", "ended", None) in audit_rows(site)
 
 
 def test_the_chain_holds_after_every_deed(site, visit):

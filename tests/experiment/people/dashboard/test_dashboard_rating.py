@@ -10,14 +10,13 @@ from typing import Any
 import pytest
 from sqlalchemy import select, update
 
-from experiment.rating.answers import FreeAnswer, Rating, StoredRating, answers_of
-from experiment.rating.rating_store import agreement_of, told_of_rating
+from experiment.rating.answers import FreeAnswer, StoredRating, answers_of
+from experiment.rating.rating_store import told_of_rating
 from experiment.scoring.trial import VERSION
 from experiment.store import chain, queries
 from experiment.store.records import create_session, planned_columns, store_score, store_trial
 from experiment.store.tables import sessions
 from experiment.study import read_study
-from experiment.study.texts import StudyText
 from stimuli.item import Item
 from tests.experiment.people.dashboard.conftest import Visitor, words_of
 
@@ -288,15 +287,3 @@ def pair(*values: tuple[int, int]) -> list[FreeAnswer]:
         )
         for n, (one, other) in enumerate(values)
     ]
-
-
-def test_agreement_is_cohens_kappa_and_undefined_where_raters_gave_one_rating_alone():
-    counts = {(0, 0): 3, (0, 1): 1, (1, 0): 2, (1, 1): 5}
-    rating = Rating(StudyText("", "", ""), 0, 1, 2, None)
-    both = pair(*(one for one, number in counts.items() for _ in range(number)))
-    found = agreement_of(both, ("a", "b"), rating)
-    assert (
-        found.kappa == pytest.approx((8 / 11 - 62 / 121) / (1 - 62 / 121))
-        and found.low < found.kappa < found.high
-    )
-    assert agreement_of(pair((1, 1), (1, 1)), ("a", "b"), rating).kappa is None

@@ -47,12 +47,17 @@ def recruitment(make_study: Callable[..., Study], recruit: str, config: dict[str
     return recruitment_for(study, {"recruitment": {"small": config}})
 
 
-def test_who_finishes_on_prolific_goes_back_with_the_code(recruiting, prolific):
-    told = finish(recruiting("prolific").begin(platform=prolific)).body
+def test_who_finishes_declines_or_deletes_on_prolific_goes_back_with_a_code(recruiting, prolific):
+    site = recruiting("prolific")
+    told = if_left(site, prolific)
+    assert told["completion_code"] == "C2NOCON"
+    assert told["return_url"] == "https://app.prolific.com/submissions/complete?cc=C2NOCON"
+    with site.store.read() as connection:
+        assert queries.sessions_overview(connection) == []
+    told = finish(site.begin(platform=prolific)).body
     assert told["completion_code"] == "C1DONE"
     assert told["return_url"] == "https://app.prolific.com/submissions/complete?cc=C1DONE"
-    assert told["return_by_itself"] is True
-    assert "Prolific" in told["return_text"]
+    assert told["return_by_itself"] is True and "Prolific" in told["return_text"]
 
 
 @pytest.mark.parametrize(
@@ -85,23 +90,12 @@ def test_an_end_that_the_plan_does_not_have_brings_no_code(make_study, serve_stu
     assert participant.finish(0).status == 409
 
 
-def test_who_declines_or_deletes_goes_back_with_a_code_though_nothing_is_stored(recruiting, prolific):
-    site = recruiting("prolific")
+def test_without_codes_people_are_asked_to_return_their_place_or_prolific_is_told_so(recruiting, prolific):
+    site = recruiting("prolific", {})
     told = if_left(site, prolific)
-    assert told["completion_code"] == "C2NOCON"
-    assert told["return_url"] == "https://app.prolific.com/submissions/complete?cc=C2NOCON"
-    with site.store.read() as connection:
-        assert queries.sessions_overview(connection) == []
-
-
-def test_without_a_code_for_early_ends_people_are_asked_to_return_their_place(recruiting, prolific):
-    told = if_left(recruiting("prolific", {}), prolific)
     assert told["return_url"] is None and told["completion_code"] is None
-    assert "Stop without completing" in told["return_text"]
-
-
-def test_without_any_code_prolific_is_told_so_and_nobody_is_stranded(recruiting, prolific):
-    told = finish(recruiting("prolific", {}).begin(platform=prolific)).body
+    assert told["return_text"] == site.service.pack.texts["return_prolific_no_consent"]
+    told = finish(site.begin(platform=prolific)).body
     assert told["return_url"] == "https://app.prolific.com/submissions/complete?cc=NOCODE"
 
 

