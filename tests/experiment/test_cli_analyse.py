@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 from scipy import stats
 
 from analysis import load
@@ -19,7 +19,7 @@ from analysis.plan import RATING
 from analysis.plan_runner import carry_out
 from analysis.planned import plans
 from analysis.robustness import robustness_matrix
-from experiment.cli import main
+from tests.experiment.commands import wrods
 
 WHEN = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -50,7 +50,7 @@ def analyse(folder: Path, table: pd.DataFrame, *options: str) -> Result:
         "--out",
         str(folder / "out"),
     ]
-    return CliRunner().invoke(main, ["analyse", str(file), *usual, *options])
+    return wrods("analyse", file, *usual, *options)
 
 
 def test_people_and_models_of_a_table_are_those_of_a_study(rows, tmp_path):
@@ -164,5 +164,5 @@ def test_a_table_has_the_report_of_a_study(rows, tmp_path):
     assert done.exit_code == 0, done.output
     page = Path(done.output.splitlines()[-1])
     assert "imported" in page.read_text("utf-8") and (page.parent / "models.R").exists()
-    again = CliRunner().invoke(main, ["report", str(page.parent / "data"), "--out", str(tmp_path / "again")])
+    again = wrods("report", page.parent / "data", "--out", tmp_path / "again")
     assert again.exit_code == 0, again.output

@@ -6,15 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
 from experiment.cli import SECTIONS, main
 from experiment.cli.new import templates
 from experiment.templates.parts import parts_of
-
-
-def wrods(*words: str) -> Result:
-    return CliRunner().invoke(main, [str(word) for word in words], prog_name="wrods")
+from tests.experiment.commands import wrods
 
 
 def folder_state(folder: Path) -> dict[str, bytes]:

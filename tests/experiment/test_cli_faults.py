@@ -13,20 +13,17 @@ from typing import Any, NoReturn
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from analysis.inside.hidden_states import LayersDone
 from experiment.checking import load_study
-from experiment.cli import as_user_error, main
+from experiment.cli import as_user_error
 from experiment.cli import progress as module
 from experiment.cli.progress import WorkProgress
 from experiment.cli.report import tell_step
+from tests.experiment.commands import wrods
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def wrods(*words: str | Path) -> Result:
-    return CliRunner().invoke(main, [str(word) for word in words], prog_name="wrods")
 
 
 def full_disk(*given: Any, **options: Any) -> NoReturn:
@@ -203,7 +200,7 @@ def told(folder: Path, *changes: tuple[str, str, str]) -> list[str]:
         text = file.read_text("utf-8")
         assert old in text
         file.write_text(text.replace(old, new), "utf-8")
-    result = CliRunner().invoke(main, ["check", str(folder)])
+    result = wrods("check", folder)
     assert result.exit_code == 2, result.output
     return result.output.removeprefix("Error: ").splitlines()
 

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 
 from analysis.mixed import fit, margins, profile_intervals, with_degrees
-from experiment.cli import main
 from stimuli.errors import UserError
+from tests.experiment.commands import wrods
 
 FORMULA = "rt ~ cond + freq + (1 | participant)"
 
@@ -37,7 +36,7 @@ def trials(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def asked(trials: Path, *options: str) -> dict[str, Any]:
-    done = CliRunner().invoke(main, ["fit", str(trials), "--formula", FORMULA, "--json", *options])
+    done = wrods("fit", trials, "--formula", FORMULA, "--json", *options)
     assert done.exit_code == 0, done.output
     return dict(json.loads(done.stdout))
 
@@ -76,13 +75,10 @@ def test_a_bootstrap_in_two_processes_is_kept_and_read_again(trials, tmp_path):
 
 
 def test_a_control_a_slope_and_a_smaller_model_are_answered_in_words(trials):
-    done = CliRunner().invoke(
-        main,
-        [
-            *["fit", str(trials), "--formula", FORMULA, "--means", "cond", "--control", "intact"],
-            *["--intervals", "bootstrap", "--replicates", "25", "--seed", "3"],
-            *["--against", "rt ~ cond + freq + (1 + freq | participant)"],
-        ],
+    done = wrods(
+        *["fit", str(trials), "--formula", FORMULA, "--means", "cond", "--control", "intact"],
+        *["--intervals", "bootstrap", "--replicates", "25", "--seed", "3"],
+        *["--against", "rt ~ cond + freq + (1 + freq | participant)"],
     )
     assert done.exit_code == 0, done.output
     assert "adjustment: dunnett" in done.output
@@ -128,6 +124,6 @@ def test_a_control_a_slope_and_a_smaller_model_are_answered_in_words(trials):
     ],
 )
 def test_questions_that_have_no_answer_are_refused(trials, options, said):
-    done = CliRunner().invoke(main, ["fit", str(trials), "--formula", FORMULA, *options])
+    done = wrods("fit", trials, "--formula", FORMULA, *options)
     assert done.exit_code != 0
     assert said in (str(done.exception) if isinstance(done.exception, UserError) else done.output)

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from click.testing import CliRunner, Result
 
-from experiment.cli import main
 from tests.analysis.letter_study import PLANNED, study_rows, write_handover
+from tests.experiment.commands import wrods
 
 MEANS = ["--mean", "human:intact=93", "--mean", "human:swapped=80"]
 SMALL = ["--participants", "6,12", "--items", "12", "--studies", "40", "--processes", "1"]
@@ -19,16 +18,12 @@ SMALL = ["--participants", "6,12", "--items", "12", "--studies", "40", "--proces
 @pytest.fixture
 def study(tmp_path: Path) -> Path:
     folder = tmp_path / "study"
-    assert run("new", folder, "--from", "your-own").exit_code == 0
+    assert wrods("new", folder, "--from", "your-own").exit_code == 0
     return folder
 
 
-def run(*words: object) -> Result:
-    return CliRunner().invoke(main, [str(word) for word in words])
-
-
 def test_a_study_without_items_or_answers_gets_its_power(study):
-    done = run("power", study, "--planned", "comprehension", *SMALL, *MEANS)
+    done = wrods("power", study, "--planned", "comprehension", *SMALL, *MEANS)
     assert done.exit_code == 0, done.output
     assert "80 simulated studies" in done.output
     assert "Needed for a power of 0.8" in done.output
@@ -49,7 +44,7 @@ def test_effects_come_from_a_file_by_hand_or_a_table(study, tmp_path):
         "utf-8",
     )
     words = ["power", study, "--planned", "comprehension", *SMALL, "--json"]
-    by_hand, by_table = run(*words, "--effects", hand), run(*words, "--literature", table)
+    by_hand, by_table = wrods(*words, "--effects", hand), wrods(*words, "--literature", table)
     (one,), (other,) = json.loads(by_hand.stdout), json.loads(by_table.stdout)
     assert one["power"] == other["power"]
     assert "a guess" in one["source"]
@@ -60,7 +55,7 @@ def test_a_handover_is_study_and_pilot_in_one(tmp_path):
     rows = study_rows(simulated=12, items=16, models=("restorer",))
     folder = write_handover(tmp_path / "handover", rows, planned=PLANNED)
     words = ["--participants", "8", "--items", "12", "--fits", "2", "--processes", "1", "--json"]
-    done = run("power", folder, "--pilot", folder, "--replicates", "2", *words)
+    done = wrods("power", folder, "--pilot", folder, "--replicates", "2", *words)
     assert done.exit_code == 0, done.output
     accuracy, times = json.loads(done.stdout)
     assert {one["readers"] for one in accuracy["power"]} == {"human", "restorer", "human − restorer"}
@@ -76,9 +71,9 @@ def test_a_study_with_answers_is_a_pilot_without_a_report(tmp_path):
         ("build", folder),
         ("simulate", folder, "--readers", 8),
     ):
-        assert run(*words).exit_code == 0
+        assert wrods(*words).exit_code == 0
     words = ["--planned", "reading", "--participants", "6", "--fits", "2", "--processes", "1", "--json"]
-    done = run("power", folder, "--pilot", folder, *words)
+    done = wrods("power", folder, "--pilot", folder, *words)
     assert done.exit_code == 0, done.output
     (told,) = json.loads(done.stdout)
     assert told["source"] == f"pilot {folder}"
@@ -106,7 +101,7 @@ def test_a_study_with_answers_is_a_pilot_without_a_report(tmp_path):
     ],
 )
 def test_what_is_missing_or_wrong_ends_with_two(words, told, study):
-    done = run(
+    done = wrods(
         "power", study, "--participants", "6", "--items", "8", "--fits", "1", "--processes", "1", *words
     )
     assert done.exit_code == 2, done.output

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
 from experiment.cli import main
 from experiment.configuration import config_file
@@ -20,15 +20,12 @@ from experiment.people.recruitment.codes import recruitment_for
 from experiment.store import open_store, records
 from experiment.store.tables import sessions
 from experiment.study import Study
+from tests.experiment.commands import wrods
 
 MakeStudy = Callable[..., Study]
 EXPORT = (
     "Submission id,Participant id,Status,Time taken,Completion code,Shoe size\nsub-1,p1,{status},600,C1,43\n"
 )
-
-
-def wrods(*words: object) -> Result:
-    return CliRunner().invoke(main, [str(word) for word in words])
 
 
 def recruiting(make_study: MakeStudy, recruit: str) -> Study:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from experiment.cli import main
 from stimuli.scramble.published import published_pass
 from stimuli.scramble.text import scramble_text
+from tests.experiment.commands import wrods
 
 LINES = ["Reading scrambled words is hard.", "", "“Größe” zählt doch!", "Reading scrambled words is hard."]
 
 
 def run(*arguments: str, given: str | bytes | None = None) -> Result:
-    return CliRunner().invoke(main, ["scramble", *arguments], input=given)
+    return wrods("scramble", *arguments, given=given)
 
 
 def test_each_line_of_standard_input_comes_back_scrambled():

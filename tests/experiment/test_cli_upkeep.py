@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from experiment.cli import main
 from experiment.demo.tour import LocalServer, fill
 from experiment.store import open_store, queries
 from experiment.study import Study
+from tests.experiment.commands import wrods
 from tests.experiment.test_simulated import TRUTH
 
 READERS = 3
@@ -33,10 +33,6 @@ def collected(make_study: Callable[..., Study]) -> Study:
     with open_store(study.folder) as store, LocalServer(study, store) as server:
         fill(study, server.links, readers=READERS, pause=0, told=lambda _: None)
     return study
-
-
-def wrods(*arguments: object, given: str | None = None) -> Result:
-    return CliRunner().invoke(main, [str(one) for one in arguments], input=given)
 
 
 def readers(study: Study) -> list[str]:

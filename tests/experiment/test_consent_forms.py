@@ -7,12 +7,11 @@ import re
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
-from experiment.cli import main
 from experiment.cli.new import templates
 from experiment.study.texts import render_text
 from experiment.templates.parts import consent_form, consent_source, parts_of
+from tests.experiment.commands import wrods
 
 ELEMENTS = (
     "purpose", "tasks", "duration", "risks", "payment", "data", "withdrawal", "contact", "ethics approval",
@@ -20,10 +19,6 @@ ELEMENTS = (
 FORMS = [(name, part) for name in templates() for part in (parts_of(name) or {"": None})]
 FILLED = ("payment", "data", "withdrawal", "contact", "ethics approval")
 """Elements that only the researcher can complete."""
-
-
-def wrods(*words: object) -> Result:
-    return CliRunner().invoke(main, [str(word) for word in words])
 
 
 @pytest.fixture

@@ -11,13 +11,12 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
-from experiment.cli import main
 from experiment.store import DamagedStore, open_store
 from experiment.store import records as r
 from experiment.store.store import check_file
 from experiment.study import Study
+from tests.experiment.commands import wrods
 
 PAGE = 4096
 COMMANDS = [
@@ -25,10 +24,6 @@ COMMANDS = [
     ("withdraw", "--participant", "P0", "--yes"),
     ("serve", "--no-browser", "--port", "0"),
 ]  # fmt: skip
-
-
-def wrods(*arguments: object) -> Result:
-    return CliRunner().invoke(main, [str(one) for one in arguments])
 
 
 def damage(file: Path, *, pages: slice = slice(1, None)) -> None:

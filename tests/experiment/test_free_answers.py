@@ -57,12 +57,6 @@ def test_a_reply_is_read_as_the_step_says(reply, read_as, multiline, value, stat
     assert (parsed.value, parsed.status) == (value, status)
 
 
-@given(st.text(), st.sampled_from(["text", "number", "code"]), st.booleans())
-def test_reading_never_raises_and_is_valid_only_with_a_value(reply, read_as, multiline):
-    parsed = parse_free(reply, read_as, multiline=multiline)
-    assert (parsed.status == "valid") == (parsed.value is not None)
-
-
 @given(st.integers(-(10**9), 10**9))
 def test_a_number_has_one_value_however_it_is_written(value):
     for written in (str(value), f"{value:,}", f"{value}.0", f"{value}.00"):

@@ -9,15 +9,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
 from experiment.checking import load_study
-from experiment.cli import main
 from experiment.demo.tour import LocalServer, fill
 from experiment.people.service import service_for
 from experiment.store import open_store
 from experiment.study import Study
 from stimuli.errors import UserError
+from tests.experiment.commands import wrods
 from tests.experiment.test_simulated import TRUTH
 
 PLAN = """\
@@ -36,10 +35,6 @@ def study(make_study: Callable[..., Study]) -> Study:
     file.write_text(file.read_text("utf-8") + PLAN, "utf-8")
     (made.folder / "simulated.json").write_text(json.dumps(TRUTH), "utf-8")
     return load_study(made.folder)
-
-
-def wrods(*arguments: object) -> Result:
-    return CliRunner().invoke(main, [str(one) for one in arguments])
 
 
 def frozen(study: Study) -> dict[str, Any]:

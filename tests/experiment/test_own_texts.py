@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
-from experiment.cli import main
 from experiment.languages import pack_for, wording
 from experiment.models.prompts import Prompter
 from experiment.people.service import service_for
@@ -21,6 +18,7 @@ from experiment.study import Study
 from experiment.study.yaml_source import parse_yaml
 from experiment.summaries.plain_english import asked_in_english
 from stimuli.errors import UserError
+from tests.experiment.commands import wrods
 
 MakeStudy = Callable[..., Study]
 TITLE = "title: A small study\n"
@@ -36,10 +34,6 @@ def written(study: Study, given: object) -> Study:
     text = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False, indent=1)
     (study.folder / "texts.json").write_text(text, "utf-8")
     return Study(study.folder, study.source)
-
-
-def wrods(*words: str | Path) -> Result:
-    return CliRunner().invoke(main, [str(word) for word in words], prog_name="wrods")
 
 
 # languages without texts

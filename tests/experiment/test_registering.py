@@ -10,12 +10,10 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from click.testing import CliRunner, Result
 
 from analysis.plan import plans_in_words
 from experiment.building import build_study
 from experiment.checking import load_study
-from experiment.cli import main
 from experiment.cli.registering import ask_registration
 from experiment.demo.tour import LocalServer, fill
 from experiment.exporting import export_study
@@ -27,6 +25,7 @@ from experiment.study import Study
 from experiment.study.plans import planned_analyses, study_plan
 from experiment.summaries.registration import registration
 from stimuli.errors import UserError
+from tests.experiment.commands import wrods
 from tests.experiment.conftest import small_items
 from tests.experiment.test_simulated import TRUTH
 
@@ -51,10 +50,6 @@ def study(make_study: Callable[..., Study]) -> Study:
     for name, content in BUILT.items():
         (made.folder / name).write_bytes(content)
     return load_study(made.folder)
-
-
-def wrods(*arguments: object) -> Result:
-    return CliRunner().invoke(main, [str(one) for one in arguments])
 
 
 def stored(study: Study) -> Registration | None:

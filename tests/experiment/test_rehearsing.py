@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from sqlalchemy import update
 
-from experiment.cli import main
 from experiment.cli.new import copy_template, templates
 from experiment.people.app import LocalServer
 from experiment.rating.answers import answers_of, rating_for
@@ -16,6 +14,7 @@ from experiment.simulated import fill, read_truth
 from experiment.store import open_store
 from experiment.store.tables import sessions
 from experiment.templates.parts import parts_of
+from tests.experiment.commands import wrods
 from tests.experiment.people.dashboard.test_dashboard_rating import CHANGES, RUBRIC, stories
 
 PARTS = [(name, part) for name in templates() for part in (parts_of(name) or [None])]
@@ -38,7 +37,7 @@ def test_the_commands_that_the_readme_names_go_through_with_the_smallest_templat
         ["build", folder],
         ["simulate", folder, "--readers", "2"],
     ):
-        done = CliRunner().invoke(main, command)
+        done = wrods(*command)
         assert done.exit_code == 0, done.output
 
 

@@ -4,15 +4,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from experiment.checking import load_study
-from experiment.cli import main
 from experiment.study.plans import session_rules
 from experiment.study.screens import check_consent_first
 from experiment.study.texts import render_text
 from experiment.study.yaml_source import parse_yaml
 from stimuli.errors import UserError
+from tests.experiment.commands import wrods
 from tests.experiment.conftest import small_items
 
 
@@ -121,7 +120,7 @@ def test_a_plan_that_cannot_be_carried_out_is_told_with_line_and_rule(make_study
     plan = f"\nanalysis:\n  planned:\n    a: {{{given}}}\n"
     with pytest.raises(UserError, match=rf"(?s)study\.yaml, line \d+.*{said}"):
         make_study(("  - debrief: debrief.md\n", f"  - debrief: debrief.md{plan}"))
-    done = CliRunner().invoke(main, ["check", str(tmp_path / "small")])
+    done = wrods("check", tmp_path / "small")
     assert isinstance(done.exception, SystemExit) and "study.yaml, line" in done.output
 
 

@@ -31,6 +31,7 @@ from experiment.summaries.plain_english import sent_as_published
 from experiment.templates.parts import template_folders
 from stimuli.errors import UserError
 from stimuli.htest.rules import rule
+from tests.experiment.commands import wrods
 from tests.experiment.models.tiny_models import tiny_llama
 from tests.experiment.models.tiny_seers import tiny_llava
 from tests.scripted_answers import last_text
@@ -50,7 +51,7 @@ FEW = (
 def made(folder: Path, data: Path, *changes: tuple[str, str], options: tuple[str, ...] = ()) -> Study:
     """Make the study of the ten tasks, with changes to its file."""
     asked = ["new", str(folder), "--from", "h-test", "--part", "tasks", "--data", str(data), *options]
-    result = CliRunner().invoke(main, asked)
+    result = wrods(*asked)
     assert result.exit_code == 0, result.output
     file = folder / "study.yaml"
     text = file.read_text("utf-8")
@@ -100,7 +101,7 @@ def test_every_list_shows_both_classes_of_every_task_equally_often(small):
 
 def test_the_template_says_trials_tokens_minutes_and_what_it_costs(tmp_path, shared):
     made(tmp_path / "s", shared / "data", *SMALL, *FEW)
-    result = CliRunner().invoke(main, ["check", str(tmp_path / "s"), "--explain"])
+    result = wrods("check", tmp_path / "s", "--explain")
     assert result.exit_code == 0, result.output
     said = " ".join(result.output.split())
     assert "further items by the making of the released ones" in said
@@ -140,7 +141,7 @@ def test_models_that_the_template_proposes_are_asked_as_the_paper_asked_and_chec
 ):
     folder = tmp_path / "s"
     data = ("--data", str(shared / "data"))
-    done = CliRunner().invoke(main, ["new", str(folder), "--from", "h-test", "--part", part, *data, *options])
+    done = wrods("new", folder, "--from", "h-test", "--part", part, *data, *options)
     assert done.exit_code == 0, done.output
     file = folder / "study.yaml"
     text = re.sub(r"(?m)^    # ((gpt[\w-]*|small):)", r"    \1", file.read_text("utf-8"))
@@ -173,7 +174,7 @@ def test_plans_of_every_part_stand_with_people_alone_and_with_models_named(tmp_p
     made(people, shared / "data", *SMALL, *FEW)
     named = ("between: [human]", "between: [human, guesser]")
     made(models, shared / "data", *SMALL, *FEW, named)
-    told = CliRunner().invoke(main, ["check", str(people), "--explain"])
+    told = wrods("check", people, "--explain")
     assert told.exit_code == 0, told.output
     said = " ".join(told.output.split())
     assert (
@@ -181,7 +182,7 @@ def test_plans_of_every_part_stand_with_people_alone_and_with_models_named(tmp_p
         and "a difference of 5 points or more, frozen beforehand" in said
         and "human and" not in said
     )
-    told = CliRunner().invoke(main, ["check", str(models)])
+    told = wrods("check", models)
     assert told.exit_code == 2 and "no fixed effect of reader_group" in told.output
 
 
@@ -212,7 +213,7 @@ def test_what_cannot_be_is_told_with_its_place(tmp_path, shared, change, said):
 def test_baselines_choose_among_symbols_whoever_words_the_prompt(tmp_path, shared, more):
     folder = lettered(tmp_path / "letters", shared / "data", *more)
     for name in ("random", "always_a", "oracle"):
-        result = CliRunner().invoke(main, ["run", str(folder), "--model", f"baseline:{name}"])
+        result = wrods("run", folder, "--model", f"baseline:{name}")
         assert result.exit_code == 0, result.output
     with opened_study(folder) as opened:
         trials = load(hand_over(opened.study, opened.store, tmp_path / "tables")).trials
@@ -226,7 +227,7 @@ def lettered(folder: Path, data: Path, *more: str) -> Path:
     """Make and build the study of letter geometry."""
     begin = ["new", str(folder), "--from", "h-test", "--part", "geometry", "--data", str(data), *more]
     for command in (begin, ["build", str(folder)]):
-        result = CliRunner().invoke(main, command)
+        result = wrods(*command)
         assert result.exit_code == 0, result.output
     return folder
 
@@ -297,7 +298,7 @@ def test_the_template_runs_from_a_folder_to_the_papers_tables(tmp_path, shared, 
         "--out",
         str(tmp_path / "o"),
     ]
-    done = CliRunner().invoke(main, words)
+    done = wrods(*words)
     assert done.exit_code == 0, done.output
     assert "talker" in (tmp_path / "o" / "figure_5_numbers.csv").read_text("utf-8-sig")
     assert (tmp_path / "o" / "figure_5.png").exists()

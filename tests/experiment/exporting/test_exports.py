@@ -14,13 +14,11 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import update
 
 from analysis import load
-from experiment.cli import main
 from experiment.columns import region_columns, trial_columns
 from experiment.exporting import ExportChoice, export, export_study
 from experiment.exporting.export import placed
@@ -36,6 +34,7 @@ from experiment.store.tables import events, sessions, trials
 from experiment.store.versions import ensure_version
 from experiment.study import Study
 from stimuli.errors import UserError
+from tests.experiment.commands import wrods
 from tests.experiment.exporting.psychds_rules import faults
 
 QUESTIONS = """\
@@ -394,10 +393,6 @@ def test_the_checker_sees_each_rule_broken(study, store, tmp_path):
         found = faults(copy)
         assert any(said in fault for fault in found), (name, found)
         shutil.rmtree(copy)
-
-
-def wrods(*arguments: object) -> Result:
-    return CliRunner().invoke(main, [str(one) for one in arguments])
 
 
 def test_a_withdrawal_names_the_exports_it_cannot_reach(study, store, tmp_path):

@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from experiment.building import build_study
 from experiment.checking import load_study
-from experiment.cli import main
 from experiment.cli.new import copy_template
 from experiment.store import open_store, queries
+from tests.experiment.commands import wrods as invoke
 from tests.scripted_openai import ScriptedOpenAI
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -104,7 +103,7 @@ def command(*arguments: str | Path) -> list[str]:
 
 def wrods(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     """Run ``wrods`` in this process, and give back what a process of its own would."""
-    done = CliRunner().invoke(main, [*map(str, arguments)], catch_exceptions=False)
+    done = invoke(*arguments, catch_exceptions=False)
     return subprocess.CompletedProcess(arguments, done.exit_code, done.stdout, done.stderr)
 
 
@@ -113,11 +112,6 @@ def begin(*arguments: str | Path) -> subprocess.Popen[str]:
     return subprocess.Popen(
         command(*arguments), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-
-
-def invoke(*arguments: str | Path) -> Any:
-    """Run ``wrods`` in this process."""
-    return CliRunner().invoke(main, [*map(str, arguments)])
 
 
 def wait_until(holds: Callable[[], bool], seconds: float = 120.0) -> None:

@@ -9,15 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from experiment.building import build_study, make_items
 from experiment.checking import load_study
 from experiment.checking.settings import model_settings
-from experiment.cli import main
 from experiment.procedure import plan_session
 from experiment.scoring.rescoring import require_judge
 from stimuli.errors import UserError
+from tests.experiment.models.running import invoke
 from tests.scripted_answers import word_logprob
 from tests.scripted_openai import ScriptedOpenAI
 
@@ -61,7 +60,7 @@ def one(use: str, more: str = "", shared: str = "") -> str:
 
 
 def checked(folder: Path, *options: str) -> dict[str, Any]:
-    done = CliRunner().invoke(main, ["check", str(folder), "--json", *options])
+    done = invoke("check", folder, "--json", *options)
     assert done.exit_code == 0, done.output
     found: dict[str, Any] = json.loads(done.stdout)["models"]["m"]
     return found
@@ -76,7 +75,7 @@ def checked(folder: Path, *options: str) -> dict[str, Any]:
 def test_every_command_that_loads_a_study_tells_a_fault_of_its_models_with_its_line(tmp_path, command):
     folder = written(tmp_path / "s", one("baseline:random", ", dtype: float16"))
     options = [str(tmp_path / "out") if one == "OUT" else one for one in command[1:]]
-    done = CliRunner().invoke(main, [command[0], str(folder), *options])
+    done = invoke(command[0], folder, *options)
     assert done.exit_code != 0
     assert "study.yaml, line 8: models.who.m.dtype: dtype says nothing of baseline:random" in done.output
 
@@ -145,7 +144,7 @@ def test_long_labels_are_to_be_scored_whole_where_the_server_can(tmp_path, serve
 
 def test_a_server_that_cannot_be_probed_is_an_error_and_the_study_is_said_all_the_same(tmp_path):
     folder = written(tmp_path / "s", one("openai:gone", ', base_url: "http://127.0.0.1:9/v1", timeout: 1'))
-    done = CliRunner().invoke(main, ["check", str(folder), "--probe"])
+    done = invoke("check", folder, "--probe")
     assert done.exit_code == 1
     assert "The study is valid." in done.output and "m was not probed" in done.output
 
@@ -173,7 +172,7 @@ def test_gigabytes_of_hidden_states_are_those_that_a_run_writes(tmp_path, plain_
     assert size["positions"] == ["last", "regions", "mean"] and size["free_bytes"] > 0
     assert told["hours"] is None and "is not known before its first run" in " ".join(told["size"])
     build_study(load_study(folder))
-    done = CliRunner().invoke(main, ["run", str(folder), "--not-registered"])
+    done = invoke("run", folder, "--not-registered")
     assert done.exit_code == 0, done.output
     (run,) = (folder / "states").iterdir()
     index = read_index(run)

@@ -8,13 +8,12 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from experiment.cli import main
 from experiment.models.imports import read_mapping
 from experiment.store import open_store, queries
 from experiment.store.chain import verify
 from stimuli.errors import UserError
+from tests.experiment.models.running import invoke
 
 STUDY = """\
 wrods: 1
@@ -70,7 +69,7 @@ def folder(tmp_path: Path) -> Path:
 
 def take(folder: Path, *more: str, table: Path | None = None):
     given = ("import", folder, table or folder / "trials.csv", "--mapping", folder / "map.yaml", *more)
-    return CliRunner().invoke(main, [*map(str, given)])
+    return invoke(*given)
 
 
 def stored(folder: Path):
@@ -120,7 +119,7 @@ def test_a_table_imported_again_adds_nothing_and_another_answer_is_refused(folde
 
 def test_models_judge_the_same_strings_in_the_same_order(folder):
     assert take(folder).exit_code == 0
-    done = CliRunner().invoke(main, ["run", str(folder)])
+    done = invoke("run", folder)
     assert done.exit_code == 0, done.output
     with open_store(folder) as store, store.read() as connection:
         sessions = queries.sessions_overview(connection)
@@ -219,7 +218,7 @@ def test_the_published_parser_reads_every_stored_prediction_of_scrambled_bench(t
         "scrambled_bench",
         "--json",
     ]
-    done = CliRunner().invoke(main, given)
+    done = invoke(*given)
     assert done.exit_code == 0, done.output
     told = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(told) == 7

@@ -15,13 +15,11 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from analysis import load
 from analysis.measures.accuracy import with_chance
 from analysis.report.chapters import Material, sensitivity
 from analysis.report.method import method_parts
-from experiment.cli import main
 from experiment.cli.study_store import opened_study
 from experiment.exporting.export import hand_over
 from experiment.models.imports import writing
@@ -86,7 +84,7 @@ def test_a_string_that_comes_after_sessions_are_stored_is_refused_with_a_way_out
     for name in ("study.yaml", "map.yaml"):
         shutil.copy(folder / name, other)
     given = ["import", other, folder / "trials.csv", more, "--mapping", other / "map.yaml", "--json"]
-    done = CliRunner().invoke(main, [*map(str, given)])
+    done = invoke(*given)
     assert done.exit_code == 0, done.output
     told = [json.loads(line) for line in done.stdout.splitlines()]
     assert [(one["sessions"], one["trials"]) for one in told] == [(2, 6), (1, 1)]
@@ -179,7 +177,7 @@ def test_a_latin_square_that_the_table_cannot_fill_is_refused_with_the_mend(fold
 def test_a_release_that_cannot_be_read_leaves_no_study(tmp_path):
     (tmp_path / "outputs").mkdir()
     given = ["import", str(tmp_path / "new" / "bench"), str(tmp_path), "--from", "scrambled_bench"]
-    done = CliRunner().invoke(main, given)
+    done = invoke(*given)
     assert done.exit_code == 2 and "there is no" in done.output
     assert not (tmp_path / "new" / "bench").exists()
 
@@ -209,7 +207,7 @@ def run_printed(folder: Path, table: Path | str, monkeypatch) -> list[str]:
     monkeypatch.chdir(folder)
     told = []
     for command in commands:
-        done = CliRunner().invoke(main, command)
+        done = invoke(*command)
         assert done.exit_code == 0, (command, done.output)
         told.append(done.output)
     return told

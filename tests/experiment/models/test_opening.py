@@ -7,14 +7,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from experiment.building import build_study
 from experiment.checking import load_study
-from experiment.cli import main
 from experiment.cli.new import copy_template
 from experiment.models.engines import check_use, use_remark
 from stimuli.errors import UserError
+from tests.experiment.models.running import invoke
 
 ECHO = """
 from experiment.models import Reply
@@ -50,7 +49,7 @@ def echo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def ran(folder: Path, *words: str) -> tuple[int, list[dict[str, object]]]:
-    done = CliRunner().invoke(main, ["run", str(folder), "--json", "--not-registered", *words])
+    done = invoke("run", folder, "--json", "--not-registered", *words)
     return done.exit_code, json.loads(done.stdout)["models"]
 
 

@@ -8,9 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from experiment.cli import main
 from experiment.exporting.tables import trial_rows
 from experiment.models import ModelSettings, Reply, Request
 from experiment.models.costs.budget import Budget, Payer, SpendingLimits, spending
@@ -25,6 +23,7 @@ from experiment.store import Store, open_store, queries, records
 from experiment.store.versions import ensure_version
 from experiment.study import Study
 from stimuli.errors import UserError
+from tests.experiment.models.running import invoke
 from tests.experiment.models.test_planning import with_models
 
 HTEST = (
@@ -193,7 +192,7 @@ def test_a_judge_reads_thoughts_once_and_its_verdict_counts(study, store):
     )
     assert (ours.changed, ours.beside, ours.counts) == (0, 4, True)
     assert ours.kept == {"judge:j-1": 4} and not ours.moved
-    shown = CliRunner().invoke(main, ["score", str(study.folder)]).output
+    shown = invoke("score", study.folder).output
     assert "0 verdicts changed in the tables" in shown and "the tables keep 4 by judge:j-1" in shown
     with store.read() as connection:
         judged = [call for call in queries.all_calls(connection) if call["purpose"] == "judge"]
@@ -222,18 +221,18 @@ def test_a_judge_is_paid_from_the_studys_budget_and_stops_where_it_ends(study, s
 
 def test_the_command_shows_what_changes_and_names_unknown_parsers(study, store):
     run(study, store, lambda trial: "I cannot tell")
-    shown = CliRunner().invoke(main, ["score", str(study.folder), "--parser", "htest", "--dry-run"])
+    shown = invoke("score", study.folder, "--parser", "htest", "--dry-run")
     assert shown.exit_code == 0, shown.output
     assert "0 verdicts would change in the tables" in shown.output
     assert f"in no table, 8 verdicts differ; the tables keep 8 by exact-{VERSION}." in shown.output
     assert "refused in the tables, here right" in shown.output and "refused → right" not in shown.output
-    told = CliRunner().invoke(main, ["score", str(study.folder), "--parser", "htest", "--json"])
+    told = invoke("score", study.folder, "--parser", "htest", "--json")
     assert {name: json.loads(told.output)[name] for name in ("changed", "beside", "added")} == {
         "changed": 0,
         "beside": 8,
         "added": 8,
     }
-    assert CliRunner().invoke(main, ["score", str(study.folder), "--model", "m"]).exit_code == 0
+    assert invoke("score", study.folder, "--model", "m").exit_code == 0
     with pytest.raises(UserError, match="Did you mean 'published'"):
         score_again(study, store, parser="publishd")
     with pytest.raises(UserError, match="reader 'n' is not known"):

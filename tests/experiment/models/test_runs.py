@@ -13,10 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from experiment.checking import load_study
-from experiment.cli import main
 from experiment.models.api import ApiEngine
 from experiment.models.engine import Follow, Reply, Request
 from experiment.models.engines.baselines import BaselineEngine
@@ -152,7 +150,7 @@ def test_two_runs_of_a_model_at_once_ask_nothing_twice(study, server):
     deadline = time.monotonic() + 100
     while len(server.requests) < 5 and time.monotonic() < deadline:
         time.sleep(0.01)
-    second = CliRunner().invoke(main, ["run", str(study), "--json"])
+    second = invoke("run", study, "--json")
     assert first.poll() is None, "the first was still under way"
     assert second.exit_code == 1, second.output
     guesser, refused = json.loads(second.stdout)["models"]
@@ -259,7 +257,7 @@ def test_a_retrained_checkpoint_under_the_same_path_is_asked_anew(study, tmp_pat
     arguments = ("run", study, "--model", f"hf:{folder}", "--max-trials", "10", "--json")
 
     def run(*more: str) -> dict[str, Any]:
-        done = CliRunner().invoke(main, [*map(str, arguments), *more])
+        done = invoke(*arguments, *more)
         assert done.exit_code == 0, done.output
         return json.loads(done.stdout)["models"][0]
 
@@ -267,7 +265,7 @@ def test_a_retrained_checkpoint_under_the_same_path_is_asked_anew(study, tmp_pat
     assert run()["stored_before"] == 10
     shutil.rmtree(folder)
     tiny_llama(folder, seed=2)
-    refused = CliRunner().invoke(main, [*map(str, arguments)])
+    refused = invoke(*arguments)
     assert refused.exit_code == 1 and "model.revision" in refused.output
     assert run("--if-changed", "set_aside")["stored_before"] == 0
     assert sorted(row["kind"] for row in of_store(study, queries.all_flags)) == ["excluded"] * 4

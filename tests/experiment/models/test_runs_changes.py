@@ -8,11 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from experiment.building import build_study
 from experiment.checking import load_study
-from experiment.cli import main
 from experiment.cli.study_store import store_of
 from experiment.exporting.tables import trial_rows
 from experiment.models import ModelSettings
@@ -240,7 +238,7 @@ def collected(folder: Path, context: str) -> Path:
         str(folder / "map.yaml"),
         "--json",
     ]
-    done = CliRunner().invoke(main, given)
+    done = invoke(*given)
     assert done.exit_code == 0, done.output
     return folder
 
@@ -262,13 +260,11 @@ def test_a_persons_own_answers_stand_in_a_teacher_forced_prompt_and_are_said_to_
 def test_a_server_that_tells_no_probabilities_is_not_asked_to_follow_people(tmp_path):
     with ScriptedOpenAI(answer=lambda body: "word") as server:
         folder = collected(tmp_path, "context: teacher_forced")
-        done = CliRunner().invoke(main, ["run", str(folder), "--model", "openai:m", "--base-url", server.url])
+        done = invoke("run", folder, "--model", "openai:m", "--base-url", server.url)
         assert done.exit_code == 1 and "tells no probabilities of answers" in done.output, done.output
         assert server.probes and not server.requests
         server.logprobs = lambda body: {"word": -0.5, "nonword": -1.0}
-        again = CliRunner().invoke(
-            main, ["run", str(folder), "--model", "openai:m", "--base-url", server.url]
-        )
+        again = invoke("run", folder, "--model", "openai:m", "--base-url", server.url)
         assert again.exit_code == 0 and server.requests, again.output
 
 

@@ -10,11 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 from experiment.building import build_study
 from experiment.checking import load_study
-from experiment.cli import main
 from experiment.exporting.tables import trial_rows
 from experiment.models import ModelSettings
 from experiment.models.judges.embeddings import Embedder
@@ -31,6 +29,7 @@ from experiment.store import Store, open_store
 from experiment.store.queries import all_scores
 from experiment.study import Study
 from stimuli.errors import UserError
+from tests.experiment.models.running import invoke
 from tests.experiment.models.test_rescoring import run
 from tests.experiment.models.tiny_models import tiny_llama
 
@@ -138,7 +137,7 @@ def test_the_floor_is_the_cosine_of_different_items_intact(study, encoder):
 
 def test_whole_prompts_are_kept_until_the_items_or_the_model_change(study, store):
     def kept(*options: str) -> dict[str, Any]:
-        done = CliRunner().invoke(main, ["score", str(study.folder), "--similarity", *options])
+        done = invoke("score", study.folder, "--similarity", *options)
         assert done.exit_code == 0, done.output
         return json.loads((study.folder / "similarity.json").read_text("utf-8"))
 
@@ -149,7 +148,7 @@ def test_whole_prompts_are_kept_until_the_items_or_the_model_change(study, store
     file = study.folder / "similarity.json"
     file.write_text(json.dumps(first | {"items": "others"}), "utf-8")
     assert "prompts" not in kept()
-    assert CliRunner().invoke(main, ["score", str(study.folder), "--prompts"]).exit_code == 2
+    assert invoke("score", study.folder, "--prompts").exit_code == 2
 
 
 @pytest.mark.parametrize("published", [True, False])
@@ -193,7 +192,7 @@ def test_similarities_stand_beside_and_change_no_verdict(study, store):
 
 def test_the_command_prints_means_and_each_answer(study, store):
     run(study, store, said_of, reader="m")
-    done = CliRunner().invoke(main, ["score", str(study.folder), "--similarity", "--json"])
+    done = invoke("score", study.folder, "--similarity", "--json")
     assert done.exit_code == 0, done.output
     told = json.loads(done.stdout)
     assert {(one["reader"], one["condition"], one["answers"]) for one in told["answers_by_condition"]} == {
@@ -208,7 +207,7 @@ def test_the_command_prints_means_and_each_answer(study, store):
         and kept["use"] == told["use"]
         and len(kept["items"]) == 64
     )
-    done = CliRunner().invoke(main, ["score", str(study.folder), "--similarity", "--parser", "published"])
+    done = invoke("score", study.folder, "--similarity", "--parser", "published")
     assert done.exit_code == 2
 
 

@@ -6,16 +6,15 @@ import re
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from sqlalchemy import select, update
 
-from experiment.cli import main
 from experiment.integrity import withdrawal
 from experiment.integrity import withdrawal as persons
 from experiment.people.lab.settings import written
 from experiment.store import Store, open_store, queries, records
 from experiment.store.assignment import next_reader
 from experiment.store.tables import invitations, people, sessions
+from tests.experiment.commands import wrods
 from tests.experiment.people.conftest import PIN
 from tests.experiment.people.recruitment.conftest import prolific_id
 
@@ -174,7 +173,7 @@ def test_a_number_that_fits_two_people_erases_nobody_and_shows_both(make_study, 
     with site.store.read() as connection:
         plan = queries.session(connection, person.session_id)["plan"]  # type: ignore[index]
     ids = of_two_people_with_one_number(site.store, plan)
-    refused = CliRunner().invoke(main, ["withdraw", str(folder), "--participant", "P001", "--yes"])
+    refused = wrods("withdraw", folder, "--participant", "P001", "--yes")
     assert refused.exit_code != 0 and "nothing was erased" in refused.output
     assert set(rows(site)) == {*ids.values(), person.session_id}
     for one in ids.values():
@@ -189,10 +188,10 @@ def test_a_number_that_fits_two_people_erases_nobody_and_shows_both(make_study, 
     ):
         assert part in refused.output, part
     chosen = ["withdraw", str(folder), "--session", ids["hers"][:12], "--yes"]
-    assert CliRunner().invoke(main, chosen).exit_code == 0
+    assert wrods(*chosen).exit_code == 0
     assert set(rows(site)) == {ids["his"], person.session_id}
     # what is left fits one person only
-    again = CliRunner().invoke(main, ["withdraw", str(folder), "--participant", "P001", "--yes"])
+    again = wrods("withdraw", folder, "--participant", "P001", "--yes")
     assert again.exit_code == 0 and set(rows(site)) == {person.session_id}
 
 

@@ -9,12 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from experiment.cli import main
 from experiment.people.serving_lock import _SharedClaim, serving
 from experiment.store.database import address_of
 from stimuli.errors import UserError
+from tests.experiment.commands import wrods
 
 ROOT = Path(__file__).resolve().parents[3]
 KEY, OTHER_KEY = b"a signing key for tests", b"another signing key"
@@ -24,14 +23,14 @@ def test_a_second_server_of_a_study_is_refused_and_told_who_serves_it(make_study
     study = make_study()
     with serving(address_of(study.folder), study.id, KEY) as announce:
         announce("http://localhost:8123/small/")
-        told = CliRunner().invoke(main, ["serve", str(study.folder), "--no-browser", "--port", "0"])
+        told = wrods("serve", study.folder, "--no-browser", "--port", "0")
         assert told.exit_code == 1
         assert (
             f"small is already being served by process {os.getpid()} on {socket.gethostname()}" in told.output
         )
         assert "UTC at http://localhost:8123/small/" in told.output and "stop it first" in told.output
         assert not (study.folder / "study.db").exists(), "the second server touches nothing"
-        run = CliRunner().invoke(main, ["run", str(study.folder), "--model", "baseline:random", "--yes"])
+        run = wrods("run", study.folder, "--model", "baseline:random", "--yes")
         assert run.exit_code == 0, run.output
     with serving(address_of(study.folder), study.id, KEY):
         pass

@@ -7,16 +7,15 @@ import uuid
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from sqlalchemy import select
 
-from experiment.cli import main
 from experiment.integrity.withdrawal import remembered
 from experiment.people.response_intake import read_copy, take_copy
 from experiment.store import queries as q
 from experiment.store.backups import FOLDER, back_up
 from experiment.store.tables import audit
 from stimuli.errors import UserError
+from tests.experiment.commands import wrods
 
 
 def copy_of(person: Any, trials: int = 5, **changed: Any) -> dict[str, Any]:
@@ -70,7 +69,7 @@ def test_a_copy_that_has_answers_deleted_cleans_the_files_too(site, tmp_path):
     given = {"client_uuid": str(uuid.UUID(int=8)), "kind": "consent", "detail": {"agreed": False}, "at": None}
     file = tmp_path / "copy.json"
     file.write_text(json.dumps(copy_of(person, 0, items=[{"kind": "events", "body": given}])))
-    done = CliRunner().invoke(main, ["import", str(folder), str(file), "--json"])
+    done = wrods("import", folder, file, "--json")
     told = json.loads(done.stdout)
     assert (told["refused"], told["state"]) == (0, "withdrawn"), done.output
     assert person.session_id in remembered(folder)
@@ -124,11 +123,11 @@ def test_wrods_import_tells_the_counts(site, tmp_path):
     copy["items"].insert(0, {"kind": "events", "body": agreed})
     file.write_text(json.dumps(copy), "utf-8")
     folder = str(site.store.path.parent)
-    told = CliRunner().invoke(main, ["import", folder, str(file)])
+    told = wrods("import", folder, file)
     assert told.exit_code == 0, told.output
     assert "1 (finished): 7 new (5 of them trials), 0 were here already, 0 refused." in told.output
-    again = CliRunner().invoke(main, ["import", folder, str(file), "--json"])
+    again = wrods("import", folder, file, "--json")
     assert json.loads(again.output)["same"] == 7
     file.write_text("{}", "utf-8")
-    wrong = CliRunner().invoke(main, ["import", folder, str(file)])
+    wrong = wrods("import", folder, file)
     assert wrong.exit_code != 0 and "no copy of answers" in wrong.output

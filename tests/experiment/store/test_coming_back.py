@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 from sqlalchemy import select
 
-from experiment.cli import main
 from experiment.integrity import maintenance as upkeep
 from experiment.integrity import withdrawal as w
 from experiment.people.recruitment.admission import invite, spend_invitation
@@ -27,14 +26,11 @@ from experiment.store.backups import back_up
 from experiment.store.restoring import restoring
 from experiment.store.tables import invitations, sessions
 from experiment.study import Study
+from tests.experiment.commands import wrods
 
 HERS = "I am Xanthippe of Alopeke"
 ROOT = Path(__file__).resolve().parents[3]
 Make = Callable[..., dict[str, Any]]
-
-
-def wrods(*arguments: object, given: str | None = None) -> Result:
-    return CliRunner().invoke(main, [str(one) for one in arguments], input=given)
 
 
 def told(result: Result) -> Any:

@@ -11,11 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 from sqlalchemy import create_engine
 from sqlalchemy.engine import make_url
 
-from experiment.cli import main
 from experiment.integrity import withdrawal as w
 from experiment.people.serving_lock import serving
 from experiment.store import Store, open_store
@@ -23,6 +21,7 @@ from experiment.store import erasure as rewriting
 from experiment.store import records as r
 from experiment.store.backups import back_up
 from experiment.store.erasure import copies_elsewhere
+from tests.experiment.commands import wrods
 from tests.experiment.postgres import cluster, new_database, postgres_programs, tell
 
 ARCHIVE = "the archive of PostgreSQL's write-ahead log (archive_mode on)"
@@ -94,10 +93,6 @@ def test_no_file_of_the_server_holds_the_answers_of_one_or_of_all(server, study,
         w.withdraw(store, "positions", study, [ids["P002"]], actor="participant")
         assert files_with(server, his) == set(), "samples of a table that is empty now go too"
     assert [line.partition(":")[0] for line in scrubbed.left] == [ARCHIVE]
-
-
-def wrods(*arguments: object) -> Result:
-    return CliRunner().invoke(main, [str(one) for one in arguments])
 
 
 def test_a_role_without_rights_is_told_what_stays_and_which_commands_let_it_erase(

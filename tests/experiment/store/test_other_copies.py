@@ -12,10 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 from sqlalchemy.engine import make_url
 
-from experiment.cli import main
 from experiment.integrity import maintenance as upkeep
 from experiment.integrity import withdrawal as w
 from experiment.people.serving_lock import serving
@@ -23,14 +21,11 @@ from experiment.store import Store, open_store
 from experiment.store import records as r
 from experiment.store.backups import back_up, marks_of
 from stimuli.files import file_sha256
+from tests.experiment.commands import wrods
 from tests.experiment.postgres import new_database, tell
 
 HERS = "I am Xanthippe of Alopeke"
 Make = Callable[..., dict[str, Any]]
-
-
-def wrods(*arguments: object, given: str | None = None) -> Result:
-    return CliRunner().invoke(main, [str(one) for one in arguments], input=given)
 
 
 def answer(store: Store, plan: dict[str, Any], make_trial: Make, reader: str = "P001") -> str:

@@ -8,20 +8,20 @@ import stat
 import sys
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from experiment.cli import main
 from experiment.configuration import config_file, read_config
 from experiment.people.dashboard import accounts
 from experiment.people.dashboard.sign_ins import FailedSignIns
 from experiment.people.service import read_settings
 from experiment.people.session_cache import Throttle
 from stimuli.errors import UserError
+from tests.experiment.commands import wrods
 from tests.experiment.people.dashboard.conftest import Visitor, words_of
 
 
 def user(*words: str, typed: str = "") -> Result:
-    return CliRunner().invoke(main, ["user", *words], input=typed)
+    return wrods("user", *words, given=typed)
 
 
 def test_accounts_are_added_listed_changed_and_removed_by_command():

@@ -18,6 +18,7 @@ import pytest
 
 from experiment.people.lab.serving import Meeting, firewall_hint
 from tests.conftest import ROOT
+from tests.experiment.commands import wrods
 
 ADDRESS = "127.0.0.1"
 
@@ -76,12 +77,9 @@ def test_kiosk_prints_a_shortcut_for_each_system_and_makes_no_certificate(make_s
 
 
 def test_stations_and_a_public_address_do_not_go_together(make_study):
-    from click.testing import CliRunner
-
-    from experiment.cli import main
 
     folder = str(make_study().folder)
-    told = CliRunner().invoke(main, ["serve", folder, "--lan", "--public", "https://study.example"])
+    told = wrods("serve", folder, "--lan", "--public", "https://study.example")
     assert told.exit_code != 0 and "--public is for a server behind a proxy" in told.output
 
 
