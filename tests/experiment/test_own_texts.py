@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -20,7 +19,6 @@ from experiment.summaries.plain_english import asked_in_english
 from stimuli.errors import UserError
 from tests.experiment.commands import wrods
 
-MakeStudy = Callable[..., Study]
 TITLE = "title: A small study\n"
 ENGLISH = dict(pack_for("en").texts)
 MODEL = "models: {who: {gpt: {use: 'openai:gpt'}}}\n"

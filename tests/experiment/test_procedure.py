@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ from stimuli.errors import UserError
 from stimuli.item import Item
 from tests.experiment.conftest import make_item, small_items
 
-MakeStudy = Callable[..., Study]
 CLASSES = ("keys: [f, j], answer_by: text", "keys: {A: f, B: j}, labels: balanced")
 
 

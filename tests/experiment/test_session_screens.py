@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -26,7 +25,6 @@ from experiment.study import Study
 from stimuli.errors import UserError
 from stimuli.item import build_meta, write_items
 
-MakeStudy = Callable[..., Study]
 DEBRIEF = "  - debrief: debrief.md\n"
 CHOOSE = (
     "choose: {show: word, caption: Scrambled word, ask: Which word is it?, keys: [f, j], answer_by: text}"

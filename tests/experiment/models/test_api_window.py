@@ -25,17 +25,6 @@ def server() -> Iterator[ScriptedOpenAI]:
         yield running
 
 
-def test_a_slow_request_holds_up_no_other(server):
-    server.always["trial 0 "] = "stall"
-    engine = api_engine(server, concurrency=3, timeout=3.0)
-    seen = []
-    for reply in engine.answer(choices(60)):
-        seen.append(reply.work_key)
-        if len(seen) == 59:
-            break
-    assert "k0" not in seen and len(set(seen)) == 59
-
-
 def test_a_million_requests_are_read_only_as_there_is_room(server):
     read = []
 

@@ -15,7 +15,6 @@ torch = pytest.importorskip("torch")
 from experiment.models.local import parity  # noqa: E402
 from experiment.models.local.causal_model import CausalModel  # noqa: E402
 from experiment.models.local.packed import (  # noqa: E402
-    NotUnderstood,
     PackedBackend,
     Trie,
 )
@@ -59,10 +58,6 @@ def some_rows() -> list[Row]:
         rows.append(Row(ids, targets, (len(ids), 2), states, decoding, mean=number % 5 != 1))
     begins = Row(stem[:30].astype(np.int32), ((30, 4),), decoding=Decoding(5, 0.0, 1, lambda _: False))
     return [*rows, rows[3], begins]
-
-
-def without_states(rows: list[Row]) -> list[Row]:
-    return [replace(row, states=(), mean=False) for row in rows]
 
 
 def late_rows() -> list[Row]:
@@ -146,12 +141,6 @@ def test_batches_behind_a_prefix_give_the_numbers_of_plain_passes(name, asked):
     held_against_transformers(model, rows, found)
     if asked is late_rows:
         assert sum(one.computed for one in found.values()) < sum(len(row.ids) for row in rows) * 0.4
-
-
-@pytest.mark.parametrize("name", EXPANDED)
-def test_a_model_with_attention_of_its_own_refuses_branches(name):
-    with pytest.raises(NotUnderstood):
-        list(PackedBackend(model_of(name)).compute(some_rows(), MemoryBudget(64, 1000)))
 
 
 @pytest.mark.parametrize(

@@ -286,19 +286,6 @@ def test_finished_people_are_followed_and_their_likelihood_is_no_accuracy(study,
     assert score_again(forced, store).responses == 8, "only people's own answers, the pilot's among them"
 
 
-def test_a_database_of_another_study_is_not_touched(study, store, tmp_path):
-    run(study, store, lambda trial: "A")
-    assert score_again(replace_id(study), store).responses == 0
-
-
-def replace_id(study: Study) -> Study:
-    from experiment.checking import load_study
-
-    file = study.folder / "study.yaml"
-    file.write_text(file.read_text("utf-8").replace("study: small", "study: other"), "utf-8")
-    return load_study(study.folder)
-
-
 def test_a_study_that_publishes_scoring_is_scored_as_the_paper_did(study, store):
     from experiment.checking import load_study
 

@@ -28,9 +28,7 @@ from tests.experiment.models.running import (
     invoke,
     of_store,
     remote,
-    server,
     stored,
-    study,
     wait_until,
     with_models,
 )
@@ -154,9 +152,6 @@ def test_answers_that_cannot_be_read_are_told_by_the_run_and_by_status(study):
     assert said in run.stderr and said in invoke("status", study).stdout
 
 
-__all__ = ["server", "study"]
-
-
 def told(folder: Path) -> dict[str, Any]:
     return dict(json.loads(invoke("status", folder, "--json").stdout))
 
@@ -251,8 +246,3 @@ def test_what_a_killed_run_held_is_told_with_the_way_to_have_it_back(study, serv
     assert "Nothing is set aside" in invoke("run", study, "--not-billed").output
     actions = [row["action"] for row in of_store(study, select(audit.c.action))]
     assert actions.count("counted as not billed") == 1
-
-
-def probed(server: Any) -> str:
-    """Return a line that names a model which is asked first what it can give."""
-    return remote("one", server).replace("probe: false", "probe: true")

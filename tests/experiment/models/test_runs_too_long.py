@@ -16,15 +16,11 @@ from tests.experiment.models.running import (
     invoke,
     of_store,
     remote,
-    server,
     stored,
-    study,
     study_in,
     with_models,
 )
 from tests.experiment.models.test_runs_money import money
-
-__all__ = ["server", "study"]
 
 LONG = (
     "400",

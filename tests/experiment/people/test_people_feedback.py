@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
 from typing import Any
 
 from sqlalchemy import select
 
 from experiment.store import queries as q
 from experiment.store.tables import events, flags
-from experiment.study import Study
 from tests.experiment.people.conftest import PIN
 
-ServeStudy = Callable[..., Any]
-MakeStudy = Callable[..., Study]
 ACCURACY = ("break_every: 2", "break_every: 2\n      feedback: accuracy\n      feedback_for: 800 ms")
 QUESTIONS = (
     "  - instructions: instructions.md\n",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,8 +15,6 @@ from experiment.store import Store, open_store
 from experiment.store import records as r
 from experiment.store.statements import PreparedStatement, insert_into
 from experiment.store.tables import trials
-
-Make = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,6 @@ from experiment.store.queries import EXCLUDED
 from experiment.store.tables import sessions, trials
 from experiment.store.versions import DesignChanged, differences, ensure_version
 
-Make = Callable[..., dict[str, Any]]
 VERDICT = Score("yes", "valid", True, 1.0, "choice", 1)
 
 

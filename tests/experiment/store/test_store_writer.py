@@ -30,7 +30,6 @@ from experiment.store.queries import sessions_overview
 from stimuli.errors import UserError
 from tests.experiment.people.recruitment.conftest import prolific_id
 
-Make = Callable[..., dict[str, Any]]
 ROOT = Path(__file__).resolve().parents[3]
 
 

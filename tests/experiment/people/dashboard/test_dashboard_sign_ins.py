@@ -24,8 +24,6 @@ from experiment.store.restoring import check_backup, take_place
 from experiment.store.tables import sign_ins
 from tests.experiment.people.dashboard.conftest import Visitor, words_of
 
-Visit = Callable[..., Visitor]
-
 
 def same_cookie(visitor: Visitor, app: Any) -> Visitor:
     """Return another browser with a copy of the cookie, at this server or another process."""
