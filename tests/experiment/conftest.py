@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Connection
 
 from experiment.checking import load_study
 from experiment.integrity.build_provenance import BUILT_FROM, origin_of
+from experiment.store import store as database_file
+from experiment.store.database import is_sqlite
+from experiment.store.tables import LATEST_REVISION
 from experiment.study import Study
 from stimuli.item import Item, build_meta, write_items
 
@@ -71,6 +75,10 @@ def write_built(study: Study, items: Sequence[Item]) -> None:
     write_items(study.folder / "items.jsonl", items, {**build_meta(study.seed), BUILT_FROM: origin})
 
 
+_BUILT: dict[str, dict[str, bytes]] = {}
+"""By the text of a study, the files of its build: they do not depend on its folder."""
+
+
 @pytest.fixture
 def make_study(tmp_path: Path) -> Callable[..., Study]:
     """Return a function that writes a study folder (text changed by replacements) with built items and loads it."""
@@ -87,7 +95,38 @@ def make_study(tmp_path: Path) -> Callable[..., Study]:
             (folder / f"{name_of_text}.md").write_text(f"# The {name_of_text}\n\nSome *text*.", "utf-8")
         (folder / "practice.csv").write_text("item,word,foil,position\np0,teacher,reached,initial\n", "utf-8")
         (folder / "words.txt").write_text("garden\nbasket\nplanet\nmarble\n", "utf-8")
-        write_built(load_study(folder), small_items() if items is None else items)
+        if items is not None:
+            write_built(load_study(folder), items)
+        elif text in _BUILT:
+            for file, content in _BUILT[text].items():
+                (folder / file).write_bytes(content)
+        else:
+            write_built(load_study(folder), small_items())
+            _BUILT[text] = {file.name: file.read_bytes() for file in folder.glob("items.*")}
         return load_study(folder)
 
     return make
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _migrate_once() -> Iterator[None]:
+    """Run the migrations once in a process; every other empty SQLite database gets the statements that they made."""
+    migrations, made = database_file._run_migrations, list[str]()
+
+    def run(connection: Connection, scripts: Path, latest: str) -> None:
+        tables = "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY rowid"
+        is_plain = (scripts, latest) == (database_file.MIGRATIONS, LATEST_REVISION)
+        if not (is_plain and is_sqlite(connection)) or list(connection.exec_driver_sql(tables)):
+            migrations(connection, scripts, latest)
+            return
+        if not made:
+            migrations(connection, scripts, latest)
+            made.extend(connection.exec_driver_sql(tables).scalars())
+            made.append(f"INSERT INTO alembic_version VALUES ('{latest}')")
+            return
+        for statement in made:
+            connection.exec_driver_sql(statement)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(database_file, "_run_migrations", run)
+        yield
