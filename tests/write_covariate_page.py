@@ -12,33 +12,33 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "covariates.md"
 GROUPS = {
     "word": (
         "Words",
-        "Means over an item's target words: the words that its conditions change, or all words where there are none. A"
-        " word that a resource does not know is left out of the mean. For nonwords, neighbours and bigrams say how close"
-        " the string comes to the words of the language, and Zipf frequency is 0.",
+        "Means over an item's target words: the words that its conditions change, or all words if none change. Words that"
+        " a resource lacks are left out of the mean. For nonwords, neighbours and bigrams measure the similarity to the"
+        " words of the language, and Zipf frequency is 0.",
     ),
-    "change": ("How much was changed", "Counted in the text as one condition shows it."),
+    "change": ("How much was changed", "Counted in the text as shown in one condition."),
     "form": (
         "Changed forms",
-        "Means over the words whose letters changed in this condition. Where none did (the intact condition, words or"
-        " sentences that moved whole) they are those of the target words as they stand: matches are 1, distances 0,"
-        " bigrams the words' own, so that all conditions can be regressed on them. Letters are compared without regard to"
-        " case, spaces set between letters are not counted, and the intact word is the template.",
+        "Means over the words whose letters changed in this condition. If none did (the intact condition, or words and"
+        " sentences that moved), they are those of the unchanged target words: matches are 1, distances 0, and bigrams"
+        " the words' own, so that all conditions can be included in a regression. Letters are compared ignoring case and"
+        " spaces between letters, with the intact word as the template.",
     ),
     "token": (
         "Tokens",
-        "Of the whole text, where a tokenizer is given; marks set around every text are left out.",
+        "Counts for the whole text, if a tokenizer is given, without special tokens around every text.",
     ),
 }
 
 
 def covariate_page() -> str:
     parts = [
-        "# Covariates\n\nMade from `stimuli/covariates.json` by `python -m tests.write_covariate_page`; do not edit by"
-        " hand.\n\nEvery built item carries these numbers, means rounded to three decimals. What a language has no"
-        " resource for is null, and `stimuli.covariates.unavailable(language)` says why; nothing is computed with another"
-        f" language's words.\n\n**Vocabulary.** Neighbours and bigrams are counted in the {VOCABULARY_SIZE:,} most frequent"
-        f" strings of wordfreq's largest list of the language that are letters only, {LEAST_LETTERS} at least, with a Zipf"
-        f" frequency of {LEAST_ZIPF} or more. Small lists end at Zipf 3 and may have fewer.\n"
+        "# Covariates\n\nGenerated from `stimuli/covariates.json` by `python -m tests.write_covariate_page`; do not edit by"
+        " hand.\n\nEvery built item has these values; means are rounded to three decimals. If a language lacks a resource,"
+        " the value is null, and `stimuli.covariates.unavailable(language)` gives the reason; words of another language"
+        f" are never used.\n\n**Vocabulary.** Neighbours and bigrams are counted in the {VOCABULARY_SIZE:,} most frequent"
+        f" strings of wordfreq's largest list for the language that have at least {LEAST_LETTERS} letters, no other"
+        f" characters, and a Zipf frequency of {LEAST_ZIPF} or more. Small lists end at Zipf 3 and may have fewer.\n"
     ]
     for group, (title, said) in GROUPS.items():
         parts.append(f"## {title}\n\n{said}\n")
