@@ -66,15 +66,15 @@ def page() -> str:
     """Return the Markdown page of all trial types."""
     parts = [
         "# Trial types",
-        "Made from `experiment/trials/` by `python -m experiment.trials.generate`; do not edit by hand.\n\n"
-        "A trial is one step or several under `block: trial:` of the study file; the last one asks. Times are milliseconds "
+        "Generated from `experiment/trials/` by `python -m experiment.trials.generate`; do not edit by hand.\n\n"
+        "A trial has one or more steps under `block: trial:` of the study file; the last one asks. Times are milliseconds "
         "of the page's clock.",
     ]
     for name in TYPES:
         parts += _section(trial_type(name))
     parts += [
         "## Recorded by every step",
-        "Frames and times of attention are summed over a trial's steps; the other fields are those of the last step.",
+        "Frames and times without attention are summed over a trial's steps; the other fields are those of the last step.",
         _fields_table(exposure_fields()),
     ]
     return "\n\n".join(parts) + "\n"
@@ -186,12 +186,12 @@ def _section(declared: TrialType) -> Iterator[str]:
     yield f"## {declared.name}"
     yield declared.about
     yield _table(
-        ("parameter", "takes", "default", "what it does"),
+        ("parameter", "values", "default", "meaning"),
         [(f"`{name}`", _takes(one), _default(one), one.prose) for name, one in declared.parameters.items()],
     )
     yield "In the session plan:"
     yield _table(
-        ("entry", "type", "what it is"),
+        ("entry", "type", "meaning"),
         [
             (f"`{name}`", _value(one.type, many=one.many, nullable=one.nullable), one.prose)
             for name, one in declared.plan.items()
@@ -204,14 +204,14 @@ def _section(declared: TrialType) -> Iterator[str]:
         "Chance": declared.chance,
         "Parser": declared.parser and f"`{declared.parser}`",
         "Scorer": declared.scorer and f"`{declared.scorer}`",
-        "A simulated reader gives": declared.simulated,
+        "Simulated readers": declared.simulated,
     }
     yield "\n".join(f"- {name}: {value}" for name, value in told.items() if value)
 
 
 def _fields_table(fields: Mapping[str, Field]) -> str:
     return _table(
-        ("field", "type", "unit", "what it is"),
+        ("field", "type", "unit", "meaning"),
         [
             (
                 f"`{name}`",
@@ -230,7 +230,7 @@ def _takes(parameter: StepParameter) -> str:
 
 def _default(parameter: StepParameter) -> str:
     if parameter.required:
-        return "must be given"
+        return "required"
     if parameter.default is None:
         return "none"
     return f"`{json.dumps(parameter.default) if isinstance(parameter.default, bool) else parameter.default}`"

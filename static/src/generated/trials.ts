@@ -7,23 +7,23 @@ export type AnswerStep = {
   step: "answer";
   /** Short label before the text. */
   caption: string | null;
-  /** What the question is about; null where the question says it all. */
+  /** The text that the question is about; null if there is none. */
   text: string | null;
-  /** The text as the lines in which everybody meets it; null where there is none. */
+  /** The text in fixed lines; null without fixed lines. */
   lines: string[] | null;
   /** The question above the field. */
   ask: string | null;
   /** How the answer is read: text, number, option or code. */
   read_as: string;
-  /** The options whose letters are answered with; null where there are none. */
+  /** The options, which are answered with their letters; null if there are none. */
   options: string[] | null;
   /** The decimal mark of the study's language. */
   decimal: string;
-  /** Time from onset before which the field takes nothing, ms. */
+  /** Time from onset during which the field accepts no input, ms. */
   minimum_ms: number;
-  /** Time from onset after which the trial ends with what has been typed, ms. */
+  /** Time from onset after which the trial ends with the text typed so far, ms. */
   time_limit_ms: number | null;
-  /** Whether the answer may have several lines; Enter submits where it may not. */
+  /** Whether the answer can have several lines; otherwise Enter submits it. */
   multiline: boolean;
   /** The hint behind a button; null for none. */
   hint: string | null;
@@ -34,27 +34,27 @@ export type ChooseStep = {
   step: "choose";
   /** Short label before the text. */
   caption: string | null;
-  /** What is judged; null where the question says it all. */
+  /** The text to judge; null if there is none. */
   text: string | null;
-  /** The text as the lines in which everybody meets it; null where there is none. */
+  /** The text in fixed lines; null without fixed lines. */
   lines: string[] | null;
   /** The question below the text. */
   ask: string | null;
-  /** What the reader answers with. */
+  /** The labels that the reader chooses from. */
   labels: string[];
   /** The canonical answer that each label stands for. */
   responses: string[];
-  /** The long text of each label, where labels are letters. */
+  /** The long text of each label, if labels are letters. */
   options: string[] | null;
   /** The key of each label. */
   keys: string[];
-  /** Time from onset before which keys and buttons do nothing, ms. */
+  /** Time from onset during which keys and buttons have no effect, ms. */
   minimum_ms: number;
   /** Time from onset after which the trial ends without an answer, ms. */
   time_limit_ms: number | null;
 };
 
-/** A mask, then a prime for a counted number of frames, then whatever step follows; no answer. */
+/** A mask, then a prime for a counted number of frames, then the next step; no answer. */
 export type PrimeStep = {
   step: "prime";
   /** Short label before the prime, for models. */
@@ -67,7 +67,7 @@ export type PrimeStep = {
   mask: string;
   /** Time of the forward mask, ms. */
   mask_ms: number;
-  /** Frames of the prime; null where its time says. */
+  /** Frames of the prime; null if its time is given. */
   frames: number | null;
   /** Time of the prime, ms. */
   prime_ms: number;
@@ -77,37 +77,37 @@ export type PrimeStep = {
   backward_ms: number;
 };
 
-/** The reader reads a text and goes on when done; no answer. */
+/** The reader reads a text and continues when done; no answer. */
 export type ReadStep = {
   step: "read";
   /** Short label before the text. */
   caption: string | null;
   /** The text to read. */
   text: string;
-  /** The text as the lines in which everybody meets it; null where there is none. */
+  /** The text in fixed lines; null without fixed lines. */
   lines: string[] | null;
   /** How the text is shown: whole or moving_window. */
   as: string;
-  /** Time before which the reader cannot go on, ms. */
+  /** Minimum time before the reader can continue, ms. */
   minimum_ms: number;
 };
 
-/** The reader types the intact form of what is shown. */
+/** The reader types the intact form of the shown text. */
 export type RecoverStep = {
   step: "recover";
   /** Short label before the text. */
   caption: string | null;
-  /** The text whose intact form is asked for. */
+  /** The text whose intact form is to be typed. */
   text: string;
-  /** The text as the lines in which everybody meets it; null where there is none. */
+  /** The text in fixed lines; null without fixed lines. */
   lines: string[] | null;
   /** The request above the field. */
   ask: string | null;
-  /** Time from onset before which the field takes nothing, ms. */
+  /** Time from onset during which the field accepts no input, ms. */
   minimum_ms: number;
-  /** Time from onset after which the trial ends with what has been typed, ms. */
+  /** Time from onset after which the trial ends with the text typed so far, ms. */
   time_limit_ms: number | null;
-  /** Whether the answer may have several lines; Enter submits where it may not. */
+  /** Whether the answer can have several lines; otherwise Enter submits it. */
   multiline: boolean;
 };
 
@@ -258,17 +258,17 @@ export const exposureFields = <const>{
 export const answerParameters = <const>{
   /** Short label before the text. */
   caption: { type: ParameterType.STRING, default: null },
-  /** What the question is about; null where the question says it all. */
+  /** The text that the question is about; null if there is none. */
   text: { type: ParameterType.STRING, default: null },
-  /** The text as the lines in which everybody meets it; null where there is none. */
+  /** The text in fixed lines; null without fixed lines. */
   lines: { type: ParameterType.STRING, array: true, default: [] },
   /** The question above the field. */
   ask: { type: ParameterType.STRING, default: null },
-  /** Time from onset before which the field takes nothing, ms. */
+  /** Time from onset during which the field accepts no input, ms. */
   minimum_ms: { type: ParameterType.FLOAT, default: 0 },
-  /** Time from onset after which the trial ends with what has been typed, ms. */
+  /** Time from onset after which the trial ends with the text typed so far, ms. */
   time_limit_ms: { type: ParameterType.FLOAT, default: null },
-  /** Whether the answer may have several lines; Enter submits where it may not. */
+  /** Whether the answer can have several lines; otherwise Enter submits it. */
   multiline: { type: ParameterType.BOOL, default: false },
   /** The hint behind a button; null for none. */
   hint: { type: ParameterType.STRING, default: null },
@@ -303,19 +303,19 @@ export const answerFields = <const>{
 export const chooseParameters = <const>{
   /** Short label before the text. */
   caption: { type: ParameterType.STRING, default: null },
-  /** What is judged; null where the question says it all. */
+  /** The text to judge; null if there is none. */
   text: { type: ParameterType.STRING, default: null },
-  /** The text as the lines in which everybody meets it; null where there is none. */
+  /** The text in fixed lines; null without fixed lines. */
   lines: { type: ParameterType.STRING, array: true, default: [] },
   /** The question below the text. */
   ask: { type: ParameterType.STRING, default: null },
-  /** What the reader answers with. */
+  /** The labels that the reader chooses from. */
   labels: { type: ParameterType.STRING, array: true, default: undefined },
-  /** The long text of each label, where labels are letters. */
+  /** The long text of each label, if labels are letters. */
   options: { type: ParameterType.STRING, array: true, default: [] },
   /** The key of each label. */
   keys: { type: ParameterType.KEY, array: true, default: undefined },
-  /** Time from onset before which keys and buttons do nothing, ms. */
+  /** Time from onset during which keys and buttons have no effect, ms. */
   minimum_ms: { type: ParameterType.FLOAT, default: 0 },
   /** Time from onset after which the trial ends without an answer, ms. */
   time_limit_ms: { type: ParameterType.FLOAT, default: null },
@@ -340,7 +340,7 @@ export const primeParameters = <const>{
   mask: { type: ParameterType.STRING, default: undefined },
   /** Time of the forward mask, ms. */
   mask_ms: { type: ParameterType.FLOAT, default: undefined },
-  /** Frames of the prime; null where its time says. */
+  /** Frames of the prime; null if its time is given. */
   frames: { type: ParameterType.INT, default: null },
   /** Time of the prime, ms. */
   prime_ms: { type: ParameterType.FLOAT, default: undefined },
@@ -365,11 +365,11 @@ export const readParameters = <const>{
   caption: { type: ParameterType.STRING, default: null },
   /** The text to read. */
   text: { type: ParameterType.STRING, default: undefined },
-  /** The text as the lines in which everybody meets it; null where there is none. */
+  /** The text in fixed lines; null without fixed lines. */
   lines: { type: ParameterType.STRING, array: true, default: [] },
   /** How the text is shown: whole or moving_window. */
   as: { type: ParameterType.STRING, default: "whole" },
-  /** Time before which the reader cannot go on, ms. */
+  /** Minimum time before the reader can continue, ms. */
   minimum_ms: { type: ParameterType.FLOAT, default: 0 },
 };
 
@@ -388,17 +388,17 @@ export const readFields = <const>{
 export const recoverParameters = <const>{
   /** Short label before the text. */
   caption: { type: ParameterType.STRING, default: null },
-  /** The text whose intact form is asked for. */
+  /** The text whose intact form is to be typed. */
   text: { type: ParameterType.STRING, default: undefined },
-  /** The text as the lines in which everybody meets it; null where there is none. */
+  /** The text in fixed lines; null without fixed lines. */
   lines: { type: ParameterType.STRING, array: true, default: [] },
   /** The request above the field. */
   ask: { type: ParameterType.STRING, default: null },
-  /** Time from onset before which the field takes nothing, ms. */
+  /** Time from onset during which the field accepts no input, ms. */
   minimum_ms: { type: ParameterType.FLOAT, default: 0 },
-  /** Time from onset after which the trial ends with what has been typed, ms. */
+  /** Time from onset after which the trial ends with the text typed so far, ms. */
   time_limit_ms: { type: ParameterType.FLOAT, default: null },
-  /** Whether the answer may have several lines; Enter submits where it may not. */
+  /** Whether the answer can have several lines; otherwise Enter submits it. */
   multiline: { type: ParameterType.BOOL, default: false },
 };
 
