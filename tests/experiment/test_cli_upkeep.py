@@ -45,17 +45,6 @@ def told(result: Result) -> Any:
     return json.loads(result.stdout)
 
 
-def test_a_withdrawn_participant_is_gone_and_comes_back_with_no_backup(collected):
-    copy = told(wrods("backup", collected.folder, "--json"))
-    assert copy["sessions"] == READERS and copy["trials"] > 0
-    done = told(wrods("withdraw", collected.folder, "--participant", "S002", "--yes", "--json"))
-    assert done["erased"]["sessions"] == 1 and done["backups_cleaned"] == [copy["file"]]
-    assert readers(collected) == ["S001", "S003"]
-    back = told(wrods("restore", collected.folder, copy["file"], "--yes", "--json"))
-    assert back["sessions"] == READERS - 1
-    assert readers(collected) == ["S001", "S003"]
-
-
 def test_withdrawal_asks_first_and_says_what_lies_beyond_reach(collected):
     asked = wrods("withdraw", collected.folder, "--participant", "S001", given="n\n")
     assert asked.exit_code == 1

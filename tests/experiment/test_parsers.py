@@ -382,13 +382,6 @@ def test_a_swapped_label_is_scored_as_the_class_that_it_stands_for():
     assert (score.response, score.correct, score.score) == ("A", True, 1.0)
 
 
-def test_a_truncated_choice_with_a_label_is_valid_and_without_one_is_truncated():
-    assert score_trial(choice(), "A", reply_status="truncated").correct is True
-    assert (
-        score_trial(choice(), "Let me think about", reply_status="truncated").response_status == "truncated"
-    )
-
-
 @pytest.mark.parametrize(
     ("given_text", "correct"),
     [

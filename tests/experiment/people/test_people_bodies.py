@@ -20,6 +20,7 @@ from experiment.people.session_cache import Throttle, session_token
 from experiment.store import queries as q
 from experiment.store.chain import verify
 from experiment.store.session_activity import shown_keys
+from experiment.store.tables import sessions
 
 TRIAL: dict[str, Any] = {
     "client_uuid": "0123456789abcdef0123", "trial_index": 3, "attempt": 1, "next": [4, 1], "response_raw": "yes",
@@ -133,6 +134,9 @@ def test_unknown_sessions_and_wrong_tokens_are_answered_alike(site, person):
         nobody = person.caller.post(f"/api/small/sessions/{'0' * 32}/{end}", {}, **person.auth)
         assert wrong.status == others.status == nobody.status == 404
         assert wrong.text == others.text == nobody.text
+    assert person.event("blur").status == 201
+    site.store.write(lambda connection: connection.execute(sessions.delete()).close()).result()
+    assert person.event("blur").status == 404, "a session that was withdrawn meanwhile"
 
 
 def test_tokens_are_long_and_stored_as_digests_only(site, person):

@@ -34,7 +34,7 @@ from experiment.people.connections import (
     within_files,
 )
 from experiment.people.lab.serving import server_certificate, tls_of
-from experiment.people.server import THREADS, THREADS_A_CALLER, StudyServer, TooManyWaiting, Workers
+from experiment.people.server import THREADS, THREADS_A_CALLER, StudyServer, TooManyWaiting, Workers, _quietly
 from experiment.store import open_store
 
 T = TypeVar("T")
@@ -568,3 +568,11 @@ def test_a_server_closed_under_requests_says_nothing_of_broken_sockets(make_stud
         for visitor in visitors:
             visitor.join()
     assert not [record for record in caplog.records if record.levelname in ("ERROR", "CRITICAL")]
+
+
+def test_a_connection_that_comes_as_accepting_is_cancelled_is_not_reported(caplog):
+    loop = asyncio.new_event_loop()
+    for error in (asyncio.InvalidStateError("invalid state"), ValueError("a defect")):
+        _quietly(loop, {"message": "Exception in callback", "exception": error})
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
+    loop.close()

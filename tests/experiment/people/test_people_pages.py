@@ -127,6 +127,8 @@ def test_a_pilot_opened_from_the_sessions_page_is_marked(site, experimenter):
     assert config["mode"] == "pilot"
     pilot = site.begin(**{"pass": config["pass"]})
     assert site.opening(**{"pass": "forged"}).status == 403
+    assert config_of(experimenter.get("/small/?pilot=1").text)["mode"] == "pilot"
+    assert config_of(site.app.test_client().get("/small/?pilot=1").text)["mode"] == "session"
     person = site.begin()
     with site.store.read() as connection:
         told = {row["session_id"]: (row["is_pilot"], row["reader"]) for row in sessions_overview(connection)}

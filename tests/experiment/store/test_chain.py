@@ -67,13 +67,6 @@ def change(store: Store, statement: Any) -> None:
     store.write(lambda connection: connection.execute(statement) and None).result()
 
 
-def test_an_untouched_session_verifies(store, filled):
-    found = verified(store, filled)
-    assert found.broken is None
-    assert found.rows == 1 + 3 + 3 + 1 + 1  # the plan, trials, scores, event, flag
-    assert found.erased == 0
-
-
 def test_the_first_link_binds_session_and_design(store, filled):
     with store.read() as connection:
         first = connection.execute(links.select().where(links.c.place == 0)).one()

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import func, select, update
 
-from experiment.scoring.trial import Score
 from experiment.store import Store, open_store
 from experiment.store import queries as q
 from experiment.store import records as r
@@ -19,8 +17,6 @@ from experiment.store.assignment import PlacesOf, assign_list, free_order_row, n
 from experiment.store.queries import EXCLUDED
 from experiment.store.tables import sessions, trials
 from experiment.store.versions import DesignChanged, differences, ensure_version
-
-VERDICT = Score("yes", "valid", True, 1.0, "choice", 1)
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
@@ -59,19 +55,6 @@ def test_a_stored_trial_comes_back_as_it_was_given(store, session_id, make_trial
         stored = next(q.trials_of_session(connection, session_id))
     assert stored is not None
     assert {name: stored[name] for name in given_trial} == given_trial
-
-
-def test_the_latest_score_counts_and_the_earlier_ones_stay(store, session_id, make_trial):
-    store.write(lambda c: r.store_trial(c, make_trial(session_id, 0))).result()
-    store.write(lambda c: r.store_score(c, session_id, 0, 1, VERDICT)).result()
-    changed = replace(VERDICT, correct=False, version=2)
-    store.write(lambda c: r.store_score(c, session_id, 0, 1, changed)).result()
-    with store.read() as connection:
-        latest = next(q.trials_of_session(connection, session_id))
-        every = list(q.all_scores(connection, "positions"))
-    assert latest is not None
-    assert (latest["correct"], latest["scorer_version"]) == (False, "2")
-    assert [row["correct"] for row in every] == [True, False]
 
 
 def test_a_trial_of_no_session_is_refused(store, make_trial):

@@ -186,19 +186,6 @@ def start(process: subprocess.Popen[str]) -> None:
     process.stdin.flush()
 
 
-def test_two_processes_writing_at_once_both_succeed(store, session_id):
-    assert store.path is not None
-    processes = [writing_process(store.path.parent, session_id, first, 100) for first in (0, 1000)]
-    for process in processes:
-        start(process)
-    for process in processes:
-        told, _ = process.communicate(timeout=120)
-        assert process.returncode == 0
-        assert len(told.split()) == 100
-    with store.read() as connection:
-        assert len(q.done_keys(connection, session_id)) == 200
-
-
 def test_two_processes_may_make_the_same_new_store(tmp_path, plan):
     opened: list[Store] = []
     threads = [threading.Thread(target=lambda: opened.append(open_store(tmp_path))) for _ in range(4)]

@@ -111,6 +111,10 @@ def test_each_deed_is_open_to_its_roles_only_and_leaves_the_chain_whole(site, vi
             assert told.status_code == (302 if name in allowed else 403), (deed, name)
         with site.store.read() as connection:
             assert chain.verify(connection, person.session_id).broken is None, deed
+    waiting = site.begin()
+    assert visitors["ada"].post(page(waiting, "end"), reason="left").status_code == 302
+    with site.store.read() as connection:
+        assert queries.session(connection, waiting.session_id) is None, "who has not agreed is erased"
 
 
 def test_each_page_is_open_to_its_roles_only(visit):
