@@ -468,7 +468,7 @@ def read_copy(data: bytes) -> dict[str, Any]:
     Raises
     ------
     UserError
-        The file is too large, or no copy of answers.
+        The file is too large, or not a copy of answers.
     """
     if len(data) > LARGEST_COPY:
         raise UserError(
@@ -510,7 +510,7 @@ def take_copy(
     Raises
     ------
     UserError
-        It is no copy of answers, of another study, or its session is not here.
+        It is not a copy of answers, is of another study, or its session is not here.
     """
     given = _checked(copy)
     if given["study"] != study:
@@ -562,15 +562,15 @@ def take_copy(
 def _checked(copy: object) -> dict[str, Any]:
     error = best_match(validator("copy").iter_errors(copy))
     if error is not None:
-        place = ".".join(str(part) for part in error.absolute_path) or "the file"
-        raise _no_copy(f"{place}: {error.message}"[:200])
+        place = ".".join(str(part) for part in error.absolute_path)
+        raise _no_copy(f"{place or 'the file'} is not as the page wrote it"[:200])
     assert isinstance(copy, dict)
     return copy
 
 
 def _no_copy(why: str) -> UserError:
     return UserError(
-        f"this is no copy of answers ({why})", mend="Give the JSON file that the participant's page offered."
+        f"this is not a copy of answers ({why})", mend="Give the JSON file that the participant's page offered."
     )
 
 

@@ -96,9 +96,9 @@ def test_what_contradicts_a_stored_answer_is_refused_with_the_reason(site):
         ({"token": "another token"}, "not in this store"),
         ({"session_id": "0" * 32}, "not in this store"),
         ({"study": "big"}, "of the study 'big'"),
-        ({"wrods": 2}, "no copy of answers"),
-        ({"items": "x"}, "no copy of answers"),
-        ({"extra": 1}, "no copy of answers"),
+        ({"wrods": 2}, "not a copy of answers"),
+        ({"items": "x"}, "not a copy of answers"),
+        ({"extra": 1}, "not a copy of answers"),
     ],
 )
 def test_what_does_not_belong_here_is_refused_in_words(site, changed, told):
@@ -111,7 +111,7 @@ def test_what_does_not_belong_here_is_refused_in_words(site, changed, told):
 
 @pytest.mark.parametrize("data", [b"", b"\xff", b"[]", b"[" * 2000, b'{"wrods": NaN}'])
 def test_a_file_that_is_no_copy_is_refused_in_words(data):
-    with pytest.raises(UserError, match="no copy of answers"):
+    with pytest.raises(UserError, match="not a copy of answers"):
         read_copy(data)
 
 
@@ -130,4 +130,4 @@ def test_wrods_import_tells_the_counts(site, tmp_path):
     assert json.loads(again.output)["same"] == 7
     file.write_text("{}", "utf-8")
     wrong = wrods("import", folder, file)
-    assert wrong.exit_code != 0 and "no copy of answers" in wrong.output
+    assert wrong.exit_code != 0 and "not a copy of answers" in wrong.output
