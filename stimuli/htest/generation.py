@@ -50,7 +50,7 @@ def generate(
     name: str,
     *,
     exemplars: int,
-    items: int,
+    items: int | None,
     seed: int,
     making: Making = "corrected",
     folder: Path | None = None,

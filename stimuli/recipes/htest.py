@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from stimuli.covariates import WORD, covariate_table, text_covariates, words_covariates
@@ -41,45 +41,40 @@ _LANGUAGE = "en"
 _RELEASED_LICENCE = "MIT"
 
 
+@dataclass(frozen=True, kw_only=True)
+class ABTaskDesign:
+    """How many exemplars and test items each A/B task gets, and how they are drawn."""
+
+    exemplars: int
+    seed: int  # the study's
+    items: int | None = None  # test items of a task; None for all released ones
+    factor: str | None = FACTOR  # factor whose level is the task
+    order: Order = "alternating"  # of exemplars that are made
+
+
 def htest_released_items(
-    folder: Path,
-    tasks: Sequence[str] = RELEASED_TASKS,
-    *,
-    exemplars: int,
-    items: int | None = None,
-    seed: int,
-    factor: str | None = FACTOR,
+    folder: Path, design: ABTaskDesign, tasks: Sequence[str] = RELEASED_TASKS
 ) -> list[Item]:
     """Make items from the released tasks."""
     made: list[Item] = []
     for name in tasks:
         task = load_released_task(folder, name)
         parts: tuple[tuple[Role, str, Sequence[ReleasedItem]], ...] = (
-            ("exemplar", "dev", task.first_exemplars(exemplars)),
-            ("test", "test", _drawn(task.test, items, seed, name)),
+            ("exemplar", "dev", task.first_exemplars(design.exemplars)),
+            ("test", "test", _drawn(task.test, design, name)),
         )
         _look_up_words(text.text for _, _, texts in parts for text in texts)
         for role, split, texts in parts:
             for text in texts:
-                identity = f"{name}-{split}-{text.line:03d}"
-                made.append(
-                    _item(
-                        identity,
-                        name,
-                        role,
-                        text.text,
-                        text.label,
-                        factor,
-                        Provenance(
-                            source="H-TEST",
-                            source_id=f"{name}_{split}.jsonl:{text.line}",
-                            split=split,
-                            licence=_RELEASED_LICENCE,
-                            operation="released",
-                            seed=None if items is None else seed,
-                        ),
-                    )
+                origin = Provenance(
+                    source="H-TEST",
+                    source_id=f"{name}_{split}.jsonl:{text.line}",
+                    split=split,
+                    licence=_RELEASED_LICENCE,
+                    operation="released",
+                    seed=None if design.items is None else design.seed,
                 )
+                made.append(_item(f"{name}-{split}-{text.line:03d}", name, role, text, design.factor, origin))
     return made
 
 
@@ -88,72 +83,46 @@ def _look_up_words(texts: Iterable[str]) -> None:
     words_covariates(sorted({word.text for text in texts for word in find_words(nfc(text))}), _LANGUAGE)
 
 
-def _drawn(test: Sequence[ReleasedItem], number: int | None, seed: int, name: str) -> list[ReleasedItem]:
+def _drawn(test: Sequence[ReleasedItem], design: ABTaskDesign, name: str) -> list[ReleasedItem]:
+    number = design.items
     if number is None:
         return list(test)
     if number % 2 or number < 2:
         raise UserError(f"items is {number}; both labels get the same number, so it is an even whole number")
-    kept: set[int] = set()
+    lines: set[int] = set()
     for label in LABELS:
-        of_label = [item for item in test if item.label == label]
         drawn = draw_some(
-            of_label,
+            [item for item in test if item.label == label],
             number // 2,
-            seed=seed,
-            key=lambda one: f"{name} {one.line}",
+            seed=design.seed,
+            key=lambda item: f"{name} {item.line}",
             what=f"{label} items of {name}",
         )
-        kept |= {one.line for one in drawn}
-    return [item for item in test if item.line in kept]
+        lines |= {item.line for item in drawn}
+    return [item for item in test if item.line in lines]
 
 
-def htest_rule_items(
-    rules: Sequence[str],
-    *,
-    exemplars: int,
-    items: int,
-    seed: int,
-    factor: str | None = FACTOR,
-    order: Order = "alternating",
-) -> list[Item]:
+def htest_rule_items(rules: Sequence[str], design: ABTaskDesign) -> list[Item]:
     """Make items from rules (see :func:`stimuli.htest.generation.generate`); each rule is a set of its name."""
-    return [
-        item
-        for name in rules
-        for item in _generated(name, "corrected", None, exemplars, items, seed, factor, order)
-    ]
+    return [item for name in rules for item in _generated(name, design, "corrected", None)]
 
 
 def htest_published_items(
-    folder: Path,
-    tasks: Sequence[str] = RELEASED_TASKS,
-    *,
-    exemplars: int,
-    items: int,
-    seed: int,
-    factor: str | None = FACTOR,
-    order: Order = "alternating",
+    folder: Path, design: ABTaskDesign, tasks: Sequence[str] = RELEASED_TASKS
 ) -> list[Item]:
     """Make further items of released tasks as the paper's code made them, faults included, with a new seed."""
-    return [
-        item
-        for name in tasks
-        for item in _generated(name, "published", folder, exemplars, items, seed, factor, order)
-    ]
+    return [item for name in tasks for item in _generated(name, design, "published", folder)]
 
 
-def _generated(
-    name: str,
-    making: Making,
-    folder: Path | None,
-    exemplars: int,
-    items: int,
-    seed: int,
-    factor: str | None,
-    order: Order,
-) -> list[Item]:
+def _generated(name: str, design: ABTaskDesign, making: Making, folder: Path | None) -> list[Item]:
     generated = generate(
-        name, exemplars=exemplars, items=items, seed=seed, making=making, folder=folder, order=order
+        name,
+        exemplars=design.exemplars,
+        items=design.items,
+        seed=design.seed,
+        making=making,
+        folder=folder,
+        order=design.order,
     )
     parts: tuple[tuple[Role, str, Sequence[GeneratedItem]], ...] = (
         ("exemplar", "dev", generated.exemplars),
@@ -168,12 +137,14 @@ def _generated(
             split=split,
             licence=_RELEASED_LICENCE if making == "published" else None,
             operation=f"rule:{name}" if making == "corrected" else f"published making:{name}",
-            seed=seed,
+            seed=design.seed,
         )
         for text in texts:
-            identity = f"{name}-{split}-{text.number:03d}"
-            pair = None if text.pair is None else f"{name}-{split}-pair-{text.pair:03d}"
-            made.append(_item(identity, name, role, text.text, text.label, factor, origin, pair))
+            item = _item(f"{name}-{split}-{text.number:03d}", name, role, text, design.factor, origin)
+            if text.pair is not None:
+                pair = f"{name}-{split}-pair-{text.pair:03d}"
+                item = replace(item, covariates={**item.covariates, "pair": pair})
+            made.append(item)
     return made
 
 
@@ -181,24 +152,21 @@ def _item(
     item_id: str,
     task: str,
     role: Role,
-    text: str,
-    label: str,
+    text: ReleasedItem | GeneratedItem,
     factor: str | None,
     origin: Provenance,
-    pair: str | None = None,
 ) -> Item:
-    described = text_covariates(text, language=_LANGUAGE)
-    covariates = {name: described[name] for name in (*WORD, "words")}
+    described = text_covariates(text.text, language=_LANGUAGE)
     return Item(
         item_id=item_id,
         set_name=task,
         role=role,
         condition={} if factor is None else {factor: task},
-        shown={FIELD: text},
+        shown={FIELD: text.text},
         intact={},
         choices=LABELS,
-        answer=label,
-        covariates=covariates if pair is None else {**covariates, "pair": pair},
+        answer=text.label,
+        covariates={name: described[name] for name in (*WORD, "words")},
         provenance=origin,
     )
 

@@ -18,6 +18,7 @@ from stimuli.htest.generation import generate  # noqa: E402
 from stimuli.htest.released import RELEASED_TASKS  # noqa: E402
 from stimuli.htest.rules import rules  # noqa: E402
 from stimuli.recipes.htest import (  # noqa: E402
+    ABTaskDesign,
     htest_published_items,
     htest_released_items,
     htest_rule_items,
@@ -41,16 +42,16 @@ def main() -> None:
     for name in rules():
         took = seconds(lambda name=name: generate(name, exemplars=EXEMPLARS, items=ITEMS, seed=SEED))
         print(f"  {name:<18}{took:>8.2f} s")
-    numbers = {"exemplars": EXEMPLARS, "items": ITEMS, "seed": SEED}
+    design = ABTaskDesign(exemplars=EXEMPLARS, items=ITEMS, seed=SEED)
     sets: dict[str, Callable[[], object]] = {
-        "corrected, ten tasks": lambda: htest_rule_items(RELEASED_TASKS, **numbers)
+        "corrected, ten tasks": lambda: htest_rule_items(RELEASED_TASKS, design)
     }
     released = ROOT.parent / "shared" / "data" / "htest"
     if released.is_dir():
-        sets["published making, ten tasks"] = lambda: htest_published_items(
-            released, RELEASED_TASKS, **numbers
+        sets["published making, ten tasks"] = lambda: htest_published_items(released, design)
+        sets["released, ten tasks"] = lambda: htest_released_items(
+            released, ABTaskDesign(exemplars=EXEMPLARS, seed=SEED)
         )
-        sets["released, ten tasks"] = lambda: htest_released_items(released, exemplars=EXEMPLARS, seed=SEED)
     print("items with covariates")
     for what, work in sets.items():
         print(f"  {what:<32}{seconds(work):>8.2f} s")

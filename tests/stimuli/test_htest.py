@@ -16,7 +16,7 @@ from stimuli.htest.generation import generate
 from stimuli.htest.released import RELEASED_TASKS
 from stimuli.htest.rules import BUILT_IN, rule, rules
 from stimuli.lexicon import zipf
-from stimuli.recipes.htest import htest_rule_items
+from stimuli.recipes.htest import ABTaskDesign, htest_rule_items
 
 NAMES = tuple(one.name for one in BUILT_IN)
 OURS = ("shared_initial", "longest_last", "alphabetical", "word_chain", "inner_capital")
@@ -172,7 +172,9 @@ def test_exemplars_in_random_order_are_balanced_and_nested():
 
 
 def test_items_name_the_pair_that_they_belong_to():
-    items = htest_rule_items(["uppercase", "word_chain"], exemplars=4, items=10, seed=1, order="random")
+    items = htest_rule_items(
+        ["uppercase", "word_chain"], ABTaskDesign(exemplars=4, items=10, seed=1, order="random")
+    )
     by_pair = Counter(item.covariates["pair"] for item in items)
     assert len(by_pair) == 14 and set(by_pair.values()) == {2}
     for item in items:
@@ -180,7 +182,7 @@ def test_items_name_the_pair_that_they_belong_to():
         assert {item.answer, twin.answer} == {"A", "B"} and item.role == twin.role
     assert len({item.item_id for item in items}) == 28
     exemplars = [item.item_id for item in items if item.role == "exemplar"]
-    plain = htest_rule_items(["uppercase", "word_chain"], exemplars=4, items=10, seed=1)
+    plain = htest_rule_items(["uppercase", "word_chain"], ABTaskDesign(exemplars=4, items=10, seed=1))
     assert sorted(exemplars) == sorted(item.item_id for item in plain if item.role == "exemplar")
 
 

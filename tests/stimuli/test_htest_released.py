@@ -22,7 +22,7 @@ from stimuli.htest.released import (
     spelled_otherwise,
 )
 from stimuli.htest.rules import rule
-from stimuli.recipes.htest import htest_published_items
+from stimuli.recipes.htest import ABTaskDesign, htest_published_items
 
 
 @pytest.mark.shared
@@ -243,11 +243,13 @@ def test_what_cannot_be_made_as_published_is_refused(shared):
 
 @pytest.mark.shared
 def test_published_items_say_how_they_were_made(shared):
-    items = htest_published_items(shared / "data/htest", ["end_ly"], exemplars=4, items=10, seed=2)
+    items = htest_published_items(
+        shared / "data/htest", ABTaskDesign(exemplars=4, items=10, seed=2), ["end_ly"]
+    )
     assert [item.role for item in items] == ["exemplar"] * 4 + ["test"] * 10
     assert items[0].provenance["operation"] == "published making:end_ly" and items[0].provenance["seed"] == 2
     assert "pair" not in items[0].covariates and items[0].provenance["licence"] == "MIT"
-    every = htest_published_items(shared / "data/htest", exemplars=2, items=2, seed=2)
+    every = htest_published_items(shared / "data/htest", ABTaskDesign(exemplars=2, items=2, seed=2))
     assert {item.set_name for item in every} == set(RELEASED_TASKS)
 
 

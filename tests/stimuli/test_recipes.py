@@ -9,7 +9,7 @@ import pytest
 from stimuli.corpora.rows import SourceText
 from stimuli.errors import UserError
 from stimuli.recipes.conditions import ItemDesign, draw_some
-from stimuli.recipes.htest import htest_released_items
+from stimuli.recipes.htest import ABTaskDesign, htest_released_items
 from stimuli.recipes.sentences import choose_foils, word_items
 from stimuli.recipes.task_items import recovery_items
 from stimuli.scramble.conditions import ScrambleSettings
@@ -162,7 +162,7 @@ def test_fewer_texts_are_drawn_after_scrambling_and_lie_in_a_larger_draw():
 @pytest.mark.shared
 def test_released_htest_items_have_exemplars_first_and_both_labels(shared):
     items = htest_released_items(
-        shared / "data/htest", ["uppercase", "start_vowel"], exemplars=14, items=40, seed=1
+        shared / "data/htest", ABTaskDesign(exemplars=14, items=40, seed=1), ["uppercase", "start_vowel"]
     )
     assert [item.set_name for item in items] == ["uppercase"] * 54 + ["start_vowel"] * 54
     first = items[:54]
@@ -170,7 +170,7 @@ def test_released_htest_items_have_exemplars_first_and_both_labels(shared):
     assert Counter(item.answer for item in first[14:]) == {"A": 20, "B": 20}
     assert all(item.choices == ("A", "B") and item.condition == {"task": item.set_name} for item in items)
     assert [item.item_id for item in first[14:]] == sorted(item.item_id for item in first[14:])
-    every = htest_released_items(shared / "data/htest", exemplars=50, seed=1)
+    every = htest_released_items(shared / "data/htest", ABTaskDesign(exemplars=50, seed=1))
     assert len(every) == 10 * 250 and len({item.item_id for item in every}) == 2500
 
 

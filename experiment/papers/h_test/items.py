@@ -18,6 +18,7 @@ from stimuli.recipes.htest import (
     FIELD,
     QUESTION_FIELD,
     SUBSTITUTED,
+    ABTaskDesign,
     geometry_items,
     geometry_released_items,
     htest_published_items,
@@ -83,16 +84,19 @@ def _of_making(study: Study, making: str, **order: Any) -> Made:
     """Make the items of one arm: released ones, further ones of the same making, or matched pairs."""
     htest = study.get("materials", "htest")
     tasks = study.htest_tasks
-    number = {"exemplars": htest.get("exemplars", EXEMPLARS), "seed": study.seed}
-    each = htest.get("items", DEFAULT_ITEMS)
+    design = ABTaskDesign(
+        exemplars=htest.get("exemplars", EXEMPLARS),
+        seed=study.seed,
+        items=htest.get("items", None if making == RELEASED else DEFAULT_ITEMS),
+        **order,
+    )
     if making not in (RELEASED, FRESH):
-        return Made(htest_rule_items(tasks, items=each, **number, **order))
+        return Made(htest_rule_items(tasks, design))
     folder = path_of(study, "htest", "from")
     if making == FRESH:
-        fresh = htest_published_items(folder, tasks, items=each, **number, **order)
+        fresh = htest_published_items(folder, design, tasks)
         return Made(fresh, [folder], _known(folder, tasks, fresh))
-    released = htest_released_items(folder, tasks, items=htest.get("items"), **number)
-    return Made(released, [folder], _faults(folder, tasks))
+    return Made(htest_released_items(folder, design, tasks), [folder], _faults(folder, tasks))
 
 
 def _of_one_making(study: Study) -> Made:
@@ -135,13 +139,13 @@ def _faults(folder: Path, tasks: Sequence[str]) -> list[str]:
 def practice_of_rule(study: Study, settings: Mapping[str, Any], set_name: str) -> list[Item]:
     """Make practice items of a rule, with as many exemplars as those that are tested."""
     htest = study.get("materials", "htest")
-    made = htest_rule_items(
-        [settings["rule"]],
+    design = ABTaskDesign(
         exemplars=htest.get("exemplars", EXEMPLARS),
-        items=settings.get("number", PRACTICE_ITEMS),
         seed=study.seed,
+        items=settings.get("number", PRACTICE_ITEMS),
         order=htest.get("order", "alternating"),
     )
+    made = htest_rule_items([settings["rule"]], design)
     return [
         replace(
             item,
