@@ -195,7 +195,7 @@ def _has_encoder(folder: Path) -> bool:
 def _of_pictures(folder: Path, settings: ModelSettings) -> list[str]:
     """Say why a checkpoint takes no pictures: its kind, its processor, a template without places for them."""
     from experiment.models.local.checkpoints import find_source, load_tokenizer
-    from experiment.models.local.vision_engine import ImageProcessor
+    from experiment.models.local.vision import ImageProcessor
 
     source = find_source(settings)
     try:

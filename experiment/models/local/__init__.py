@@ -1,6 +1,5 @@
 """Local language models: checkpoints of transformers, with nothing computed twice."""
 
-from experiment.models.local.engine import LocalEngine
-from experiment.models.local.vision_engine import VisionEngine
+from experiment.models.local.engine import LocalEngine, VisionEngine
 
 __all__ = ["LocalEngine", "VisionEngine"]

@@ -23,6 +23,10 @@ class EncoderDecoderBackend:
         self.alone = alone
         self.name = "plain" if alone else "batched"
 
+    def together(self) -> EncoderDecoderBackend:
+        """Return the same in batches."""
+        return EncoderDecoderBackend(self.model)
+
     def forget(self) -> None:
         """Give up what is remembered: nothing."""
 
@@ -79,9 +83,7 @@ class EncoderDecoderBackend:
                 for place, found in self._decode(rows, together, read, seen):
                     found.computed = first.get(place, 0)
                     if self.alone:
-                        found.milliseconds = (time.perf_counter() - started) * 1000
-                        if found.decoded is not None and found.decoded.first_at is not None:
-                            found.first_ms = (found.decoded.first_at - started) * 1000
+                        found.time_since(started)
                     yield place, found
                 taken = set(together)
                 some = [one for one in some if one not in taken]

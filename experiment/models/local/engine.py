@@ -16,6 +16,7 @@ from experiment.models.local import checkpoints, parity
 from experiment.models.local.causal_model import CausalModel, is_forkable
 from experiment.models.local.encdec import EncoderDecoderBackend
 from experiment.models.local.jobs import (
+    WINDOW,
     Job,
     Windows,
     answer_job,
@@ -26,10 +27,12 @@ from experiment.models.local.jobs import (
     reply_of,
 )
 from experiment.models.local.packed import PackedBackend
-from experiment.models.local.parity import Computing, require_causal
+from experiment.models.local.parity import Computing, Plain, require_causal
 from experiment.models.local.plain import PlainBackend
 from experiment.models.local.rows import MemoryBudget, Row
-from experiment.models.local.tokens import Template, Tokens, Wording, context_length_of, require_fitting
+from experiment.models.local.tokens import Template, Wording, context_length_of, digest_of, require_fitting
+from experiment.models.local.vision import ImageProcessor, VisionBackend
+from experiment.models.pictures import drawn_with
 from experiment.models.settings import ModelSettings
 from stimuli.errors import UserError, unknown_name
 from stimuli.seeds import generator
@@ -41,14 +44,15 @@ FORMER_DETERMINISM = {"stable": "exact"}
 WARM_UP = 3
 """Requests that are computed and thrown away before times are taken."""
 
-_TOKENS = {"cpu": 384, "mps": 4096, "cuda": 8192}
 _HELD = {"cpu": 65_536, "mps": 65_536, "cuda": 524_288}
 
 
-class CheckpointEngine:
-    """An opened checkpoint, without its weights: what engines of text and of pictures have in common."""
+class LocalEngine:
+    """Answers with a checkpoint on this machine, whose weights are loaded when they are first needed."""
 
-    wording: Wording
+    budgets: Mapping[str, int] = {"cpu": 384, "mps": 4096, "cuda": 8192}
+    """Most tokens of one pass by device, unless the study says otherwise."""
+    window = WINDOW
 
     def __init__(self, settings: ModelSettings) -> None:
         options = settings.options
@@ -76,40 +80,33 @@ class CheckpointEngine:
         self.order_seed = int(cast(int, options.get("order_seed", 1)))
         self._context_length = context_length_of(self.config)
         self._is_warm = self._closed = False
+        self.has_encoder = bool(getattr(self.config, "is_encoder_decoder", False))
+        self.wording = self._wording()
+        kind = self.device.partition(":")[0]
+        self.budget = MemoryBudget(self._token_budget(self.budgets[kind]), _HELD[kind])
+        self._model: CausalModel | None = None
+        self._computing: Computing | None = None
+        self._most_talks = self.budget.held
 
-    def _token_budget(self, usual: Mapping[str, int]) -> int:
-        asked = self.settings.options.get("token_budget", usual[self.device.partition(":")[0]])
+    def _wording(self) -> Wording:
+        options = self.settings.options
+        begun = checkpoints.decoder_beginning(self.source, self.config) if self.has_encoder else None
+        return Wording(
+            self.tokenizer,
+            template=cast("Template | None", options.get("template")),
+            leading_space=cast("bool | None", options.get("leading_space")),
+            thinking=bool(options.get("thinking", False)),
+            decoder_start=begun,
+        )
+
+    def _token_budget(self, usual: int) -> int:
+        asked = self.settings.options.get("token_budget", usual)
         if not isinstance(asked, int) or isinstance(asked, bool) or asked < 1:
             raise UserError(
                 f"token_budget: {asked} is not a number of tokens",
                 mend="Write a whole number, 768 for instance.",
             )
         return asked
-
-    def _described(self, quantisation: str | None, more: Mapping[str, object]) -> dict[str, object]:
-        """Return what names an answer's origin (``identity``; ``more`` belongs to it) and how it is computed."""
-        identity: dict[str, object] = {
-            "kind": "hf",
-            "model": self.settings.name,
-            "revision": self.revision,
-            "dtype": self.dtype,
-            **({"quantisation": quantisation} if quantisation else {}),
-            **self.wording.describe(),
-            **more,
-        }
-        return {
-            **identity,
-            "identity": identity,
-            "quantisation": quantisation,
-            "quantised_by": checkpoints.quantisation_package(self.quantisation, self.device, self.dtype),
-            "device": self.device,
-            "processor": checkpoints.name_processor(self.device),
-            "transformers": importlib.metadata.version("transformers"),
-            "torch": importlib.metadata.version("torch"),
-            "determinism": self.determinism,
-            "timing": self.timing,
-            "order_seed": self.order_seed if self.timing else None,
-        }
 
     def _ordered(self, requests: Sequence[Request]) -> list[Request]:
         """Return requests in their order, or in a random one where times are taken."""
@@ -124,42 +121,6 @@ class CheckpointEngine:
         ends = set(given) if isinstance(given, list | tuple) else {given}
         return {int(end) for end in (*ends, self.wording.tokenizer.eos_token_id) if end is not None}
 
-    def _signed(self, reply: Reply) -> Reply:
-        """Return a reply with what answered it; without times where none are taken."""
-        if not self.timing:
-            reply = replace(reply, latency_ms=None, ttft_ms=None)
-        return replace(
-            reply,
-            requested_model=self.settings.use,
-            resolved_model=f"{self.settings.name}@{self.revision}",
-            dtype=self.dtype,
-        )
-
-    def _failed(self, request: Request, error: str, *, attempts: int = 1) -> Reply:
-        return self._signed(Reply(request.work_key, None, "error", error=error, attempts=attempts))
-
-
-class LocalEngine(CheckpointEngine):
-    """Answers with a checkpoint on this machine."""
-
-    def __init__(self, settings: ModelSettings) -> None:
-        super().__init__(settings)
-        options = settings.options
-        self.has_encoder = bool(getattr(self.config, "is_encoder_decoder", False))
-        self.wording = Wording(
-            self.tokenizer,
-            template=cast("Template | None", options.get("template")),
-            leading_space=cast("bool | None", options.get("leading_space")),
-            thinking=bool(options.get("thinking", False)),
-            decoder_start=checkpoints.decoder_beginning(self.source, self.config)
-            if self.has_encoder
-            else None,
-        )
-        self.budget = MemoryBudget(self._token_budget(_TOKENS), _HELD[self.device.partition(":")[0]])
-        self._model: CausalModel | None = None
-        self._computing: Computing | None = None
-        self._most_talks = self.budget.held
-
     @property
     def parity(self) -> dict[str, object]:
         """Which way is taken, what the check at the start saw, and every change of way since."""
@@ -168,9 +129,29 @@ class LocalEngine(CheckpointEngine):
     def describe(self) -> dict[str, object]:
         """Return model, revision, numbers, wording, versions and the outcome of the parity check."""
         model = self._model
+        quantisation = self.quantisation or self.stored_quantisation
+        # all that names an answer's origin
+        identity: dict[str, object] = {
+            "kind": "hf",
+            "model": self.settings.name,
+            "revision": self.revision,
+            "dtype": self.dtype,
+            **({"quantisation": quantisation} if quantisation else {}),
+            **self._described_wording(),
+        }
         surprisal = "not defined: the encoder reads a text in both directions"
         return {
-            **self._described(self.quantisation or self.stored_quantisation, {}),
+            **identity,
+            "identity": identity,
+            "quantisation": quantisation,
+            "quantised_by": checkpoints.quantisation_package(self.quantisation, self.device, self.dtype),
+            "device": self.device,
+            "processor": checkpoints.name_processor(self.device),
+            "transformers": importlib.metadata.version("transformers"),
+            "torch": importlib.metadata.version("torch"),
+            "determinism": self.determinism,
+            "timing": self.timing,
+            "order_seed": self.order_seed if self.timing else None,
             "parameters": model.model.num_parameters() if model else None,
             "architecture": type(model.model).__name__ if model else (self.config.architectures or [None])[0],
             "encoder": self.has_encoder,
@@ -182,6 +163,9 @@ class LocalEngine(CheckpointEngine):
             "tokens_of_check": model.check_tokens if model else 0,
             **({"states_beyond_16_bits": model.beyond_16_bits} if model and model.beyond_16_bits else {}),
         }
+
+    def _described_wording(self) -> dict[str, object]:
+        return self.wording.describe()
 
     def preview(self, request: Request) -> dict[str, object]:
         """Return the text that the model reads and its number of tokens; loads no weights."""
@@ -209,7 +193,7 @@ class LocalEngine(CheckpointEngine):
 
     def answer(self, requests: Sequence[Request], follow: Follow | None = None) -> Iterator[Reply]:
         """Yield a reply for each request as soon as its rows are computed; what follows from replies comes after."""
-        windows = Windows(self._ordered(requests), leads_on=follow is not None)
+        windows = Windows(self._ordered(requests), leads_on=follow is not None, size=self.window)
         while windows and not self._closed:
             window, holds = windows.next(self._most_talks)
             if self.timing and not self._is_warm:
@@ -236,7 +220,7 @@ class LocalEngine(CheckpointEngine):
             if self._closed:
                 return
             try:
-                jobs.append(job_of(request, self._fitting(request), self.wording))
+                jobs.append(self._job(request))
             except ValueError as error:
                 yield self._failed(request, str(error))
         prompts = [job.rows[0] for job in jobs if job.rows] if holds else []
@@ -274,15 +258,7 @@ class LocalEngine(CheckpointEngine):
         """Return what computes, its way found out with the first rows."""
         if self._computing is None:
             model = self._load()
-            if not self.has_encoder:
-                longest = max(rows, key=lambda row: len(row.ids))
-                require_causal(model, longest.ids, self.dtype, self.settings.name)
-            keeps = not self.has_encoder and is_forkable(model)
-            plain = (
-                EncoderDecoderBackend(model, alone=True)
-                if self.has_encoder
-                else PlainBackend(model, keeps_memory=keeps)
-            )
+            plain = self._plain(model, rows)
             if self.determinism == "exact" or self.timing:
                 record: dict[str, object] = {"path": "plain", "checked": 0, "reason": "asked for"}
                 self._computing = Computing(model, [plain], record)
@@ -291,16 +267,24 @@ class LocalEngine(CheckpointEngine):
                 self._computing = Computing(model, choice.ways, choice.record)
         return self._computing
 
-    def _fitting(self, request: Request) -> Tokens:
-        """Return a request in tokens, or say that it is longer than the model takes."""
+    def _plain(self, model: CausalModel, rows: Sequence[Row]) -> Plain:
+        """Return the way that others are checked against."""
+        if self.has_encoder:
+            return EncoderDecoderBackend(model, alone=True)
+        longest = max(rows, key=lambda row: len(row.ids))
+        require_causal(model, longest.ids, self.dtype, self.settings.name)
+        return PlainBackend(model, keeps_memory=is_forkable(model))
+
+    def _job(self, request: Request) -> Job:
+        """Return a request in rows of tokens, or say that it is longer than the model takes."""
         tokens = self.wording.tokens(request)
         thinks = self.wording.thinking and self.wording.thoughts.marks is not None
         require_fitting(tokens, request, self._context_length, thinks=thinks)
-        return tokens
+        return job_of(request, tokens, self.wording)
 
     def _load(self) -> CausalModel:
         if self._model is None:
-            model = checkpoints.load_model(self.source, self.device, self.dtype, self.quantisation)
+            model = self._weights()
             self._model = CausalModel(model, self.device, self._ends(model), self.wording.begins_word)
             self._model.is_closed = self._closed
             free = checkpoints.free_memory(self.device)
@@ -309,7 +293,79 @@ class LocalEngine(CheckpointEngine):
             self.budget.positions = min(self.budget.positions, self._model.most_positions)
         return self._model
 
+    def _weights(self) -> Any:
+        return checkpoints.load_model(self.source, self.device, self.dtype, self.quantisation)
+
     def _reply(self, job: Job, path: str) -> Reply:
         if job.error is not None:
             return self._failed(job.request, job.error, attempts=job.attempts)
         return self._signed(reply_of(job, self.wording, path))
+
+    def _signed(self, reply: Reply) -> Reply:
+        """Return a reply with what answered it; without times where none are taken."""
+        if not self.timing:
+            reply = replace(reply, latency_ms=None, ttft_ms=None)
+        return replace(
+            reply,
+            requested_model=self.settings.use,
+            resolved_model=f"{self.settings.name}@{self.revision}",
+            dtype=self.dtype,
+        )
+
+    def _failed(self, request: Request, error: str, *, attempts: int = 1) -> Reply:
+        return self._signed(Reply(request.work_key, None, "error", error=error, attempts=attempts))
+
+
+class VisionEngine(LocalEngine):
+    """Answers with a checkpoint on this machine that takes pictures."""
+
+    budgets: Mapping[str, int] = {"cpu": 2048, "mps": 8192, "cuda": 32_768}
+    window = 64
+
+    def _wording(self) -> Wording:
+        leading_space = bool(self.settings.options.get("leading_space", False))
+        self.stored_quantisation = None  # it never was part of the name of what looks at pictures
+        self.images = ImageProcessor(
+            self.source, self.config, self.settings.name, leading_space=leading_space
+        )
+        return Wording(self.images.tokenizer, template="plain", leading_space=leading_space)
+
+    def describe(self) -> dict[str, object]:
+        """Return model, revision, numbers, processor, versions and the outcome of the check of batches."""
+        surprisal = "not defined: words in a picture are no tokens"
+        return {**super().describe(), "encoder": False, "surprisal": surprisal, "pictures": drawn_with()}
+
+    def _described_wording(self) -> dict[str, object]:
+        processor = self.images.processor
+        return self.wording.describe() | {
+            "template": "chat",
+            "template_hash": digest_of(str(processor.chat_template)),
+            "image_processor": type(processor.image_processor).__name__,
+        }
+
+    def preview(self, request: Request) -> dict[str, object]:
+        """Return the text that the model reads, the pictures in it and the number of tokens; loads no weights."""
+        look = self.images.look(request)
+        labels = {label.label: len(label.targets) for label in look.tokens.labels}
+        told = [picture.to_json() for picture in look.pictures]
+        shown = {"text": look.tokens.text, "pictures": told, "tokens": len(look.tokens.ids)}
+        return {**shown, "label_tokens": labels or None}
+
+    def _job(self, request: Request) -> Job:
+        look = self.images.look(request)
+        require_fitting(look.tokens, request, self._context_length, thinks=False)
+        job = job_of(request, look.tokens, self.wording)
+        job.rows = [replace(row, seen=look.seen(row)) for row in job.rows]
+        return job
+
+    def _plain(self, model: CausalModel, rows: Sequence[Row]) -> Plain:
+        return VisionBackend(model, self.images, alone=True)
+
+    def _weights(self) -> Any:
+        return checkpoints.load_model(self.source, self.device, self.dtype, self.quantisation, sees=True)
+
+    def _reply(self, job: Job, path: str) -> Reply:
+        reply = super()._reply(job, path)
+        return (
+            reply if job.error is not None else replace(reply, cached_tokens=0, path=f"{reply.path}+pictures")
+        )

@@ -249,9 +249,10 @@ FIRST = 32
 
 
 class Windows:
-    """The order of requests."""
+    """The order of requests, of which ``size`` are planned together."""
 
-    def __init__(self, requests: Iterable[Request], *, leads_on: bool) -> None:
+    def __init__(self, requests: Iterable[Request], *, leads_on: bool, size: int = WINDOW) -> None:
+        self._size = size
         self._planned = deque(requests)
         self._turns: deque[Request] = deque()
         self._news: list[Request] = []
@@ -271,7 +272,7 @@ class Windows:
         self._turns.extendleft(reversed(self._news))
         self._news = []
         waiting = self._turns or self._planned
-        size = FIRST if self._is_first else WINDOW
+        size = FIRST if self._is_first else self._size
         if self._turns or self.conversations:
             size = most
         holds = self.conversations or self._is_first
@@ -305,7 +306,7 @@ def merged(jobs: Sequence[Job], *, apart: bool = False) -> list[Work]:
                 draws = (how.temperature, how.seed, how.top_p, how.top_k) if how.temperature > 0 else ()
                 said = (how.max_tokens, job.request.stop, job.thought_only, *draws)
             source = None if row.source is None else row.source.tobytes()
-            key = (id(job) if apart else None, source, row.ids.tobytes(), said)
+            key = (id(job) if apart else None, source, row.seen, row.ids.tobytes(), said)
             one = found.get(key)
             if one is None:
                 found[key] = one = Work(row, [])

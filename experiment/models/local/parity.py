@@ -23,6 +23,7 @@ from experiment.models.local.jobs import Work
 from experiment.models.local.packed import PackedBackend
 from experiment.models.local.plain import PlainBackend
 from experiment.models.local.rows import Decoding, Ids, MemoryBudget, Row, RowOutcome
+from experiment.models.local.vision import VisionBackend
 from stimuli.errors import UserError
 
 TOLERANCE = {"float32": 5e-4}
@@ -37,7 +38,8 @@ STATES_TOLERANCE = {4: 2e-3}
 STATES_TOLERANCE_16_BIT = 0.1
 """Largest length of the difference between two hidden states of a layer, as a share of their length, for states stored in 16 bits."""
 
-Way = PackedBackend | PlainBackend | EncoderDecoderBackend
+Plain = PlainBackend | EncoderDecoderBackend | VisionBackend
+Way = PackedBackend | Plain
 
 Seen = TypeVar("Seen")
 
@@ -68,9 +70,7 @@ class ParityDeviation:
     states: float | None = None
 
 
-def choose_way(
-    model: CausalModel, rows: Sequence[Row], dtype: str, plain: PlainBackend | EncoderDecoderBackend
-) -> BackendChoice:
+def choose_way(model: CausalModel, rows: Sequence[Row], dtype: str, plain: Plain) -> BackendChoice:
     """Find the ways whose log-probabilities, and hidden states where rows keep some, are those of plain passes."""
     with model.as_check():
         return _with_less(rows, lambda some, budget: _choice(model, some, dtype, plain, budget))
@@ -80,7 +80,7 @@ def apart_from_plain(model: CausalModel, way: Way, rows: Sequence[Row], plain: W
     """Return by how much a way differs from plain passes, in nats, or why it computes nothing; its tokens are counted apart."""
 
     def apart(some: Sequence[Row], budget: int) -> ParityDeviation | str:
-        sample = some[:4] if isinstance(plain, EncoderDecoderBackend) else _sample(model, some)
+        sample = _sample(model, some) if isinstance(plain, PlainBackend) else some[:4]
         return _checked(model, way, sample, plain, budget)
 
     with model.as_check():
@@ -102,7 +102,9 @@ def _with_less(rows: Sequence[Row], check: Callable[[Sequence[Row], int], Seen])
 
 
 def _begun(row: Row, most: int) -> Row:
-    """Return the beginning of a row, with nothing asked of it."""
+    """Return the beginning of a row, with nothing asked of it; of pictures all."""
+    if row.seen is not None:
+        return row
     if row.source is not None:
         return Row(row.ids[:1], source=row.source[: max(1, most)])
     return Row(row.ids[: max(1, most)])
@@ -112,15 +114,17 @@ def _choice(
     model: CausalModel,
     rows: Sequence[Row],
     dtype: str,
-    plain: PlainBackend | EncoderDecoderBackend,
+    plain: Plain,
     budget: int,
 ) -> BackendChoice:
     tolerance = TOLERANCE.get(dtype, TOLERANCE_16_BIT)
     refused: dict[str, str] = {}
     ways: list[Way] = []
-    if isinstance(plain, EncoderDecoderBackend):
-        tolerance = max(tolerance, TOLERANCE_ENCODED)
-        ways, chosen = [EncoderDecoderBackend(model)], list(rows[:4])
+    if not isinstance(plain, PlainBackend):
+        tolerance = (
+            max(tolerance, TOLERANCE_ENCODED) if isinstance(plain, EncoderDecoderBackend) else tolerance
+        )
+        ways, chosen = [plain.together()], list(rows[:4])
     else:
         chosen = _sample(model, rows)
         if has_states(model):
@@ -169,7 +173,7 @@ def _checked(
     model: CausalModel, way: Way, rows: Sequence[Row], plain: Way, budget: int
 ) -> ParityDeviation | str:
     try:
-        if isinstance(plain, EncoderDecoderBackend):
+        if not isinstance(plain, PlainBackend):
             return ParityDeviation(_between(way, plain, rows, budget))
         return _difference(model, way, rows, budget)
     except Closed:

@@ -63,9 +63,7 @@ class PlainBackend:
                     found.computed = len(rows[batch[number]].ids) - len(prefix.ids) + paid
                     paid = 0
                     if self.alone:
-                        found.milliseconds = (time.perf_counter() - started) * 1000
-                        if found.decoded is not None and found.decoded.first_at is not None:
-                            found.first_ms = (found.decoded.first_at - started) * 1000
+                        found.time_since(started)
                     yield batch[number], found
 
     def _batches(self, group: Group, rows: Sequence[Row], budget: MemoryBudget) -> Iterator[tuple[int, ...]]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from experiment.models.pictures import Picture
 
 Ids = NDArray[np.int32]
 
@@ -22,6 +25,15 @@ class Decoding:
     stopped: Callable[[Sequence[int]], bool]  # says of the tokens so far whether a stop text has been reached
     top_p: float = 1.0  # draws come from the most probable tokens that together reach this probability
     top_k: int | None = None  # draws come from this many most probable tokens
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a model that looks at pictures is shown, with its processor's marks in the text for each."""
+
+    text: str
+    scored: str  # the text with a label behind it that goes on from the row's tokens
+    pictures: tuple[Picture, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +51,7 @@ class Row:
     # What an encoder reads, where the model has one; ``ids`` is then what its decoder begins with
     source: Ids | None = None
     mean: bool = False  # whether the mean of the hidden states over all its tokens is kept
+    seen: Seen | None = None
 
     def asked_at(self) -> set[int]:
         """Return the positions of tokens after which the next token's distribution is needed."""
@@ -80,6 +93,12 @@ class RowOutcome:
     # alone
     milliseconds: float | None = None
     first_ms: float | None = None
+
+    def time_since(self, started: float) -> None:
+        """Take the times of a row that ran alone, by the performance counter."""
+        self.milliseconds = (time.perf_counter() - started) * 1000
+        if self.decoded is not None and self.decoded.first_at is not None:
+            self.first_ms = (self.decoded.first_at - started) * 1000
 
 
 @dataclass

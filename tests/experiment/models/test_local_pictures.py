@@ -9,6 +9,7 @@ import pytest
 from experiment.models import Message, ModelSettings, Request
 from experiment.models.engines import open_engine
 from experiment.models.local import VisionEngine
+from experiment.models.local.vision import VisionBackend
 from experiment.models.pictures import MARK, Picture
 from stimuli.errors import UserError
 from tests.experiment.models.tiny_seers import tiny_llava
@@ -82,14 +83,14 @@ def test_a_request_that_is_too_long_gets_an_error_and_the_others_go_on(folder):
 
 
 def test_where_memory_runs_out_a_batch_is_halved(folder, monkeypatch):
-    opened, compute = engine(folder), VisionEngine._compute
+    opened, score = engine(folder), VisionBackend._score
 
-    def tight(self: VisionEngine, batch: list[object]) -> None:
-        if len(batch) > 2:
+    def tight(self: VisionBackend, rows: list[object]) -> None:
+        if len(rows) > 2:
             raise RuntimeError("CUDA out of memory")
-        compute(self, batch)
+        score(self, rows)
 
-    monkeypatch.setattr(VisionEngine, "_compute", tight)
+    monkeypatch.setattr(VisionBackend, "_score", tight)
     found = answers(opened, [look(number, text) for number, text in enumerate(WORDS)])
     assert {reply.status for reply in found.values()} == {"answered"}
 
