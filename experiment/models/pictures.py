@@ -126,20 +126,13 @@ def picture_of(told: Mapping[str, Any]) -> Picture:
 
 
 @functools.cache
-def _drawn_with() -> tuple[tuple[str, str], ...]:
-    from PIL import features
-
-    files = [(path.name, hashlib.sha256(path.read_bytes()).hexdigest()[:16]) for path in _files()]
-    return (
-        ("pillow", importlib.metadata.version("pillow")),
-        ("freetype", str(features.version("freetype2"))),
-        *files,
-    )
-
-
 def drawn_with() -> dict[str, str]:
     """Return what may move a pixel: font files with their hashes, and the versions of what draws them."""
-    return dict(_drawn_with())
+    from PIL import features
+
+    files = {path.name: hashlib.sha256(path.read_bytes()).hexdigest()[:16] for path in _files()}
+    freetype = str(features.version("freetype2"))
+    return {"pillow": importlib.metadata.version("pillow"), "freetype": freetype, **files}
 
 
 def _check(text: str, lines: Sequence[str]) -> None:

@@ -22,7 +22,7 @@ from typing import Any
 from experiment.building import build_study
 from experiment.checking import load_study
 from experiment.cli.new import copy_template
-from experiment.models.engines.baselines import BaselineEngine
+from experiment.models.engines import BaselineEngine
 from experiment.models.planning import ModelSession
 from experiment.models.runs import CommandLimits, CommandRun, RunOptions, sessions_of, settings_of, version_of
 from experiment.models.runs.remaining_work import survey

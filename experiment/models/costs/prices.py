@@ -56,14 +56,14 @@ class Price:
         """Whether nothing is ever to be paid."""
         return self.input == self.cached_input == self.output == 0
 
-    def of(self, reply: Reply, *, batch: bool = False) -> float | None:
+    def of(self, reply: Reply) -> float | None:
         """Return what a reply cost in US dollars, thoughts and cached tokens included; None where the server did not count."""
         if reply.from_cache or self.is_free:
             return 0.0
         if reply.prompt_tokens is None or reply.completion_tokens is None:
             return None
         usage = Usage(reply.prompt_tokens, reply.cached_tokens, reply.completion_tokens)
-        return self.of_usage(usage) * (self.batch if batch else 1.0)
+        return self.of_usage(usage)
 
     def of_usage(self, usage: Usage) -> float:
         """Return what so many tokens cost in US dollars; what was not told counts as 0."""
@@ -72,9 +72,9 @@ class Price:
         written = (usage.completion or 0) * self.output
         return ((read - cached) * self.input + cached * self.cached_input + written) / 1e6
 
-    def most(self, request: Request, *, batch: bool = False) -> float:
+    def most(self, request: Request) -> float:
         """Return the most that one request can cost in US dollars: a token for each byte read, and ``max_tokens`` written."""
-        return self.most_of(*self.most_tokens(request)) * (self.batch if batch else 1.0)
+        return self.most_of(*self.most_tokens(request))
 
     def most_of(self, read: int, written: int) -> float:
         """Return the most that so many tokens read and written can cost in US dollars."""

@@ -34,6 +34,8 @@ DEFAULT_SESSION = "1"
 SHORT_MS, LONG_MS = 20.0, 120_000.0
 """Medians of response times beyond these are remarked upon: nobody answers in 20 ms, and two minutes are much for one trial."""
 _Key = tuple[str, str, tuple[tuple[str, str], ...]]
+_Known = dict[str, list[Item]]
+"""The items of a study by id."""
 
 
 def read_responses(
@@ -42,7 +44,9 @@ def read_responses(
     """Read tables of responses with the same columns; where the study has no items, they are made from all; nothing is written yet."""
     tables = [_Table(study, source, columns) for source in sources]
     items = items_for(study, store, [source.file for source in sources], lambda: _items_of(tables))
-    known = _Known(items.study)
+    known: _Known = {}
+    for item in items.study.items:
+        known.setdefault(item.item_id, []).append(item)
     plain = _plain(columns.given)
     given = [
         GivenSource(
@@ -76,19 +80,6 @@ def _items_of(tables: Sequence[_Table]) -> list[Item]:
                     mend="Let `item` and `condition` name columns that tell apart what was shown.",
                 )
     return list(found.values())
-
-
-class _Known:
-    """The items of a study by id."""
-
-    def __init__(self, study: Study) -> None:
-        self.are_imported = is_imported(study.items)
-        self._by_id: dict[str, list[Item]] = {}
-        for item in study.items:
-            self._by_id.setdefault(item.item_id, []).append(item)
-
-    def named(self, item_id: str) -> list[Item]:
-        return self._by_id.get(item_id, [])
 
 
 class _Table:
@@ -201,7 +192,7 @@ def _given(study: Study, columns: Columns, row: TableRow, known: _Known) -> Impo
     set_name = columns.text("set", row)
     fitting = [
         item
-        for item in known.named(item_id)
+        for item in known.get(item_id, ())
         if (set_name is None or item.set_name == set_name) and item.condition == condition
     ]
     if len(fitting) != 1:
@@ -210,7 +201,7 @@ def _given(study: Study, columns: Columns, row: TableRow, known: _Known) -> Impo
             f"{row.where}: the study has {what} {item_id!r} in the condition {condition}",
             mend="The study's items were made from the table that was imported first. Import both tables with one command into "
             "a new study folder, or let `item`, `set` and `condition` name what items.jsonl has."
-            if known.are_imported
+            if is_imported(study.items)
             else "Let `item`, `set` and `condition` name what the study's items.jsonl has.",
         )
     item = fitting[0]

@@ -109,11 +109,6 @@ class MemoryBudget:
     held: int  # most tokens whose keys and values are held for rows under way
     positions: int = 2**31  # most positions whose logits are held at once
 
-    @property
-    def exhausted(self) -> bool:
-        """Whether halving again would leave nothing."""
-        return self.tokens <= 1
-
     def halve(self) -> None:
         """Take half of everything from now on."""
         self.tokens = max(1, self.tokens // 2)

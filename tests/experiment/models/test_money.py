@@ -19,6 +19,7 @@ from experiment.models.costs.budget import (
     spending,
 )
 from experiment.models.costs.prices import format_usd, parse_usd, price_of
+from experiment.models.runs.batching import batch_price
 from experiment.store import Store, open_store, records
 from stimuli.errors import UserError
 
@@ -98,7 +99,7 @@ def test_a_reply_costs_its_fresh_its_cached_and_its_written_tokens():
         reasoning_tokens=90,
     )
     assert price.of(reply) == pytest.approx((400 * 2 + 600 * 0.5 + 100 * 8) / 1e6)
-    assert price.of(reply, batch=True) == pytest.approx(price.of(reply) / 2)
+    assert batch_price(price).of(reply) == pytest.approx(price.of(reply) / 2)
     assert price.of(Reply("k", "A", "answered", from_cache=True)) == 0
     assert price.of(Reply("k", "A", "answered")) is None
 

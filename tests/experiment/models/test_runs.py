@@ -17,7 +17,7 @@ import pytest
 from experiment.checking import load_study
 from experiment.models.api import ApiEngine
 from experiment.models.engine import Follow, Reply, Request
-from experiment.models.engines.baselines import BaselineEngine
+from experiment.models.engines import BaselineEngine
 from experiment.models.leases import LEASE_FILES, leased
 from experiment.models.runs import RunOutcome, git_state, run_model, version_of
 from experiment.store import open_store, queries
