@@ -141,9 +141,7 @@ def _check_model(study: Study, name: str, settings: Mapping[str, Any]) -> None:
 
 def model_settings(study: Study, name: str) -> ModelSettings:
     """Return what a study says of one of its models, as engines take it."""
-    given = study.models[name]
-    options = {key: value for key, value in given.items() if key != "use"}
-    return ModelSettings(str(given["use"]), options, study.folder)
+    return ModelSettings.of(study.models[name], study.folder)
 
 
 def _check_judge(study: Study, name: str, settings: Mapping[str, Any]) -> None:

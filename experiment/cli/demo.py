@@ -138,14 +138,12 @@ def _models(console: Console, study: Study, store: Store) -> None:
 def _one_model(study: Study, store: Store, name: str, version: int) -> RunOutcome:
     from experiment.models.runs import run_model
 
-    settings = study.models[name]
-    options = {key: value for key, value in settings.items() if key != "use"}
     with WorkProgress("trials") as progress:
 
         def told(done: int, total: int, statuses: Mapping[str, int]) -> None:
             progress.draw(f"        {name}", done, total)
 
-        return run_model(study, name, settings["use"], options, store, version=version, progress=told)
+        return run_model(study, name, study.models[name], store, version=version, progress=told)
 
 
 def _report(console: Console, study: Study, store: Store) -> Path:

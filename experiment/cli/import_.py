@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from stimuli.audit.findings import counted
 from stimuli.errors import UserError
 from stimuli.papers import Paper, papers
 
@@ -200,8 +201,8 @@ def _print(imported: Imported, *, as_json: bool) -> None:
         click.echo(json.dumps(told, ensure_ascii=False))
         return
     click.echo(
-        f"{imported.source}: {_counted(imported.sessions, 'session')} and {_counted(imported.trials, 'trial')} taken, "
-        f"{_counted(imported.same, 'trial')} {'was' if imported.same == 1 else 'were'} here already"
+        f"{imported.source}: {counted(imported.sessions, 'session')} and {counted(imported.trials, 'trial')} taken, "
+        f"{counted(imported.same, 'trial')} {'was' if imported.same == 1 else 'were'} here already"
     )
     if set(imported.statuses) - {"valid"}:
         click.echo(
@@ -220,10 +221,6 @@ def _print(imported: Imported, *, as_json: bool) -> None:
         click.echo(f"  {line}")
     for line in imported.remarks:
         click.secho(f"  Note: {line}", fg="yellow", err=True)
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _print_unread(imported: Imported) -> None:

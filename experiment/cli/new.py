@@ -28,21 +28,8 @@ Examples:
   wrods new my-study --from letter-position
   wrods new recover --from scrambled-bench --part scrrec --data data/realtimeqa
 """
-WITHOUT_MARKS = str.maketrans(
-    {
-        "ß": "ss",
-        "æ": "ae",
-        "œ": "oe",
-        "ø": "o",
-        "đ": "d",
-        "ð": "d",
-        "ħ": "h",
-        "ı": "i",
-        "ł": "l",
-        "ŋ": "n",
-        "þ": "th",
-    }
-)
+_PLAIN = ("ss", "ae", "oe", "o", "d", "d", "h", "i", "l", "n", "th")
+WITHOUT_MARKS = str.maketrans(dict(zip("ßæœøđðħıłŋþ", _PLAIN, strict=True)))
 """Letters of Latin alphabets that Unicode does not take apart into a plain letter and a mark."""
 
 

@@ -49,8 +49,7 @@ def preview(study: Study, name: str, settings: Mapping[str, Any]) -> dict[str, A
     from experiment.models.planning import kinds_of, request_json
     from experiment.models.runs import latest_version, sessions_of, settings_of
 
-    options = {key: value for key, value in settings.items() if key != "use"}
-    model = replace(settings_of(study, settings["use"], options), sends=False)
+    model = replace(settings_of(study, settings), sends=False)
     price = price_of(model)
     engine = open_engine(model)
     with closing(engine), store_of_people(study) as store:
@@ -117,9 +116,7 @@ def _judged(study: Study, name: str, judge: object, session: ModelSession) -> li
     trial = next((trial for trial in session.trials if trial["steps"][-1]["step"] == "choose"), None)
     if judge is None or str(judge) not in study.models or trial is None:
         return []
-    given = study.models[str(judge)]
-    options = {key: value for key, value in given.items() if key != "use"}
-    settings = replace(settings_of(study, str(given["use"]), options), sends=False)
+    settings = replace(settings_of(study, study.models[str(judge)]), sends=False)
     reply = right_answer(trial)
     stored = StoredResponse(
         name,

@@ -200,10 +200,7 @@ def _judge(
     from experiment.models.settings import ModelSettings
     from experiment.scoring.rescoring import require_judge
 
-    given = require_judge(study, judge)
-    settings = ModelSettings(
-        str(given["use"]), {name: value for name, value in given.items() if name != "use"}, study.folder
-    )
+    settings = ModelSettings.of(require_judge(study, judge), study.folder)
     if dry_run:
         first = first_judged(study, store, judge, settings, reader=reader)
         for message in first.messages if first is not None else ():

@@ -82,7 +82,7 @@ def withdraw(study: Path, **options: Any) -> None:
                 f"--{name} is empty, which names nobody",
                 mend="Give a value; perhaps a variable of the shell is not set.",
             )
-    when = _moment(asked.participant, asked.platform_id, asked.station, asked.at, asked.session, asked.again)
+    when = _moment(asked)
     how = {"participant": asked.participant, "platform_id": asked.platform_id, "session": asked.session}
     places = [Path(folder) for folder in asked.folders]
     missing = [str(place) for place in places if not place.is_dir()]
@@ -114,16 +114,14 @@ def withdraw(study: Path, **options: Any) -> None:
         _finish(study, {**told, "erased": dict(erased.rows)}, scrubbed, asked.as_json)
 
 
-def _moment(
-    participant: str | None,
-    platform_id: str | None,
-    station: str | None,
-    at: str | None,
-    session: str | None,
-    again: bool,
-) -> datetime | None:
+def _moment(asked: SimpleNamespace) -> datetime | None:
+    station, at = asked.station, asked.at
     by_place = station is not None or at is not None
-    ways = [participant is not None, platform_id is not None, by_place, session is not None, again]
+    ways = [
+        *(name is not None for name in (asked.participant, asked.platform_id, asked.session)),
+        by_place,
+        asked.again,
+    ]
     if sum(ways) != 1 or (station is None) != (at is None):
         raise UserError(
             "a participant must be named in exactly one way",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from stimuli.errors import UserError
 
@@ -26,6 +27,11 @@ class ModelSettings:
     # work key to the answers that can be chosen, also where a prompt asks for them as text; only baselines read it
     choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     sends: bool = True  # whether requests will be sent; what only shows them needs no key
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any], folder: Path) -> ModelSettings:
+        """Return a model as a study in a folder names it: ``use`` and its other settings."""
+        return cls(str(given["use"]), {name: value for name, value in given.items() if name != "use"}, folder)
 
     @property
     def kind(self) -> str:

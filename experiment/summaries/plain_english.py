@@ -259,8 +259,7 @@ def _model(
 ) -> dict[str, Any]:
     lists = list_ids(study, items, label_maps=study.get("models", "label_maps", default="balanced"))
     times = study.get("models", "prompt_variants", default=1) * study.get("models", "replicates", default=1)
-    options = {key: value for key, value in settings.items() if key != "use"}
-    model = ModelSettings(settings["use"], options, study.folder)
+    model = ModelSettings.of(settings, study.folder)
     plans = [
         plan,
         *(plan_session(study, items, list_id=one) for one in _first_lists(study, items, lists)[1:]),

@@ -171,8 +171,7 @@ def _model(study: Study, given: Mapping[str, Any]) -> ModelSettings:
             if fault
             else "Name the model to train there, such as {base: {use: hf:Qwen/Qwen3-0.6B}}.",
         )
-    settings = {key: value for key, value in models[name].items() if key != "use"}
-    return ModelSettings(str(models[name]["use"]), settings, study.folder)
+    return ModelSettings.of(models[name], study.folder)
 
 
 def _check(study: Study, given: Mapping[str, Any], model: ModelSettings) -> None:

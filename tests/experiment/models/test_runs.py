@@ -46,8 +46,7 @@ def run_here(folder: Path, server: ScriptedOpenAI, if_changed: str = "stop", **o
         return run_model(
             loaded,
             "scripted",
-            "openai:scripted",
-            given,
+            {"use": "openai:scripted", **given},
             store,
             version=version,
             if_changed=if_changed,
@@ -154,7 +153,7 @@ def test_answers_that_came_in_from_elsewhere_meanwhile_are_not_left(study):
             with open_store(study) as other:
                 assert (
                     run_model(
-                        loaded, "random", "baseline:random", {}, other, version=1, max_trials=10
+                        loaded, "random", {"use": "baseline:random"}, other, version=1, max_trials=10
                     ).answered
                     == 10
                 )
@@ -162,7 +161,9 @@ def test_answers_that_came_in_from_elsewhere_meanwhile_are_not_left(study):
 
     with open_store(study) as store:
         version = version_of(loaded, store)
-        outcome = run_model(loaded, "random", "baseline:random", {}, store, version=version, opener=Overtaken)
+        outcome = run_model(
+            loaded, "random", {"use": "baseline:random"}, store, version=version, opener=Overtaken
+        )
     assert (outcome.stored_before, outcome.answered, outcome.left) == (10, TRIALS - 10, 0)
     assert len(stored(study)) == TRIALS
 
