@@ -12,7 +12,7 @@ import pytest
 
 from experiment.models import ModelSettings, Reply
 from experiment.models.engine import Engine, RegionScore, Request
-from experiment.models.engines.baselines import BaselineEngine
+from experiment.models.engines import BaselineEngine
 from experiment.models.planning import (
     ModelSession,
     Person,
