@@ -161,7 +161,7 @@ MOST_POINTS = 600
 _ACROSS = 4
 SIZES = (9.0, 8.0, 7.0)  # points of a panel's title: the largest at which no word has to be broken
 AXES = {
-    "correct": "% right",
+    "correct": "% correct",
     "reading_time": "log reading time, from own mean",
     "rt": "log response time, from own mean",
     "margin": "margin (nats)",

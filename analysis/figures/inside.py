@@ -295,7 +295,7 @@ def _answers(axes: Axes, accuracy: Sequence[float]) -> None:
         text = apa.number(value, 0) if known else apa.MISSING
         axes.text(0.5, place + 0.52, text, ha="center", va="center", fontsize=6.5, color=ink)
     axes.set(ylim=(len(accuracy) + 1.4, 0), xticks=[], yticks=[])
-    axes.set_title("% right", fontsize=8.5, weight="normal", pad=3)
+    axes.set_title("% correct", fontsize=8.5, weight="normal", pad=3)
 
 
 COLUMNS_OF_MODELS, COLUMNS_OF_CONDITIONS = 2, 3

@@ -162,7 +162,8 @@ class ChapterLayout:
         be missing, and ``each`` with a list where there is a column for each of its values; a list among them is read as if its
         columns stood there); ``group`` (an expression; where its value changes, ``heading`` is printed above the rows unless it is
         empty); ``missing`` (a condition under which a row has en dashes behind its first cell); ``note`` (a text, or a list of
-        texts, of which some have an ``if``); ``source`` (as in :class:`Origin`); ``drawn``; ``of_paper``.
+        texts, of which some have an ``if``; ``heads`` are the columns there); ``source`` (as in :class:`Origin`); ``drawn``;
+        ``of_paper``. A column in which every cell is empty is left out.
         """
         spec, values = self._tables[key], {**self.constants, **values}
         told = list(rows.to_dict("records")) if isinstance(rows, pd.DataFrame) else list(rows)
@@ -190,12 +191,18 @@ class ChapterLayout:
             cells = [cell(**{**known, "each": each}) for _, cell, each in shown]
             cells = [cell if isinstance(cell, str) else str(cell) for cell in cells]
             laid.append((*cells, *[apa.MISSING] * (len(columns) - len(cells))))
+        filled = [
+            n
+            for n in range(len(columns))
+            if n == 0 or not laid or any(len(row) > n and row[n] for row in laid)
+        ]
+        heads = tuple(columns[n][0] for n in filled)
         return ApaTable(
             name or key,
             _filled(spec["title"], values),
-            tuple(head for head, _, _ in columns),
-            tuple(laid),
-            self._note(spec.get("note", ""), values),
+            heads,
+            tuple(row if isinstance(row, Head) else tuple(row[n] for n in filled) for row in laid),
+            self._note(spec.get("note", ""), {**values, "heads": heads}),
             origin or self._origin(spec.get("source"), fits, values),
             drawn=bool(spec.get("drawn", False)),
             of_paper=bool(spec.get("of_paper", False)),

@@ -1,4 +1,4 @@
-"""``wrods reproduce``: a published paper's tables from its released outputs or one's own studies, with the price of each fault."""
+"""``wrods reproduce``: a published paper's tables from its released outputs or one's own studies, with the effect of each scoring error."""
 
 from __future__ import annotations
 

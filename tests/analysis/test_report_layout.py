@@ -79,6 +79,21 @@ def test_a_column_may_stand_for_each_of_several_values(tmp_path: Path) -> None:
     assert table.rows == (("a", "x", "y"), Head(["p"]), ("b", "u", "v"))
 
 
+def test_a_column_without_any_content_is_left_out_and_the_note_knows(tmp_path: Path) -> None:
+    (tmp_path / "tables.yaml").write_text(
+        "t: {title: T, columns: [{Task: task}, {Flag: flag}, {n: n}], note: [{text: Flagged., if: '\"Flag\" in heads'}]}"
+    )
+    rows = [{"task": "a", "flag": "", "n": "1"}, {"task": "b", "flag": "", "n": "2"}]
+    layout = ChapterLayout(tmp_path)
+    bare, flagged = layout.table("t", rows), layout.table("t", [{**rows[0], "flag": "flagged"}, rows[1]])
+    assert (bare.columns, bare.rows, bare.note) == (("Task", "n"), (("a", "1"), ("b", "2")), "")
+    assert (flagged.columns, flagged.rows[1], flagged.note) == (
+        ("Task", "Flag", "n"),
+        ("b", "", "2"),
+        "Flagged.",
+    )
+
+
 def test_a_text_places_tables_and_never_rewrites_a_level(layout: ChapterLayout) -> None:
     table = ApaTable("shares_x", "Shares", ("a",), (("1",),))
     values = {**VALUES, "group": "gpt", "level": "a  *b* <c>", "table": table}

@@ -33,6 +33,7 @@ LAYOUT = ChapterLayout(
     NAMED=(robustness.ITEM_SETS, robustness.SCORED),
     LIMITS=robustness.LIMITS,
     UNDER=UNDER,
+    kinds_of_check=robustness,
 )
 
 
@@ -63,8 +64,16 @@ def write(material: Material) -> Chapter | None:
         remarks=matrix.remarks,
     )
     groups = [group for row in matrix.rows for group in row.contrast.groups]
-    sources = ("liang1986", "mancl2001", "steegen2016")
-    return LAYOUT.chapter("robustness", blocks, groups, material.kinds, planned=True, sources=sources)
+    sources = (
+        ["liang1986", "mancl2001"]
+        if {robustness.BY_PARTICIPANTS, robustness.BY_ITEMS} & {*matrix.checks}
+        else []
+    )
+    sources += ["steegen2016"] if {*matrix.checks} - {*robustness.DECISIVE} else []
+    methods = (LAYOUT.sentences("methods", checks=matrix.checks),)
+    return LAYOUT.chapter(
+        "robustness", blocks, groups, material.kinds, methods, planned=True, sources=tuple(sources)
+    )
 
 
 def matrix_table(matrix: robustness.Matrix) -> ApaTable:

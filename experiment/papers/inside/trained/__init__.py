@@ -262,7 +262,7 @@ def _conditions(
             "differences",
             map(vars, [*from_base, *beyond]),
             f"trained_conditions{stem}_{plain(part.name)}",
-            unit="RR" if part.measure == inside.RECOVERY else "% right",
+            unit="RR" if part.measure == inside.RECOVERY else "% correct",
             title=part.title,
             factor=part.factor,
         )
