@@ -1,4 +1,4 @@
-"""``wrods reproduce``: a published paper's tables from its released outputs or one's own studies, with the effect of each scoring error."""
+"""``wrods reproduce``: a published paper's tables from its released outputs or one's own studies, with the effect of each error."""
 
 from __future__ import annotations
 
