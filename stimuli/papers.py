@@ -17,7 +17,7 @@ from typing import Any
 from stimuli.entry_points import added
 from stimuli.errors import UserError
 
-OURS = ("h_test", "mind_scramble", "scrambled_bench", "inside", "letter_position")
+OURS = ("h_test", "mind_scramble", "scrambled_bench", "letter_position", "inside")
 HOME = f"{__name__.removesuffix('stimuli.papers')}experiment.papers"
 """Where our own papers are: found by name as those of other packages are, so that making items imports no experiment."""
 

@@ -60,10 +60,26 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+WRODS = """
+import atexit, json, sys
+from wrods.experiment.cli import main
+atexit.register(lambda: print(json.dumps(sorted(sys.modules)), file=sys.stderr))
+main()
+"""
+LIGHT = "|".join(
+    (
+        r"wrods\.experiment\.tuning(\.settings|\.record)?",
+        r"wrods\.experiment\.papers\.inside(\.chapters)?",
+        r"wrods\.analysis\.inside(\.hidden_states)?",
+    )
+)
+"""What says whether a study trains models or keeps hidden states."""
+
+
 def wrods(site: Path, *words: object, code: int = 0) -> str:
-    """Run a command as an installed wrods does, with the package beside it."""
+    """Run a command as an installed wrods does, with the package beside it; nothing of training and probing is imported."""
     done = subprocess.run(
-        [sys.executable, "-c", "from wrods.experiment.cli import main; main()", *map(str, words)],
+        [sys.executable, "-c", WRODS, *map(str, words)],
         cwd=site,
         env=os.environ | {"PYTHONPATH": f"{site}{os.pathsep}{ROOT}", "MPLBACKEND": "Agg"},
         capture_output=True,
@@ -71,6 +87,10 @@ def wrods(site: Path, *words: object, code: int = 0) -> str:
         check=False,
     )
     assert done.returncode == code, done.stdout + done.stderr
+    loaded = [
+        name for name in json.loads(done.stderr.splitlines()[-1]) if re.search(r"\.(tuning|inside)\b", name)
+    ]
+    assert [name for name in loaded if not re.fullmatch(LIGHT, name)] == []
     return done.stdout if code == 0 else done.stderr
 
 

@@ -20,7 +20,8 @@ from analysis.inside.probing import probings
 from analysis.inside.probing_intervals import accuracies
 from analysis.readers import kinds_of
 from analysis.report.blocks import Chapter, Material
-from analysis.report.chapters import condition_profiles, representations
+from analysis.report.chapters import condition_profiles
+from experiment.papers.inside.chapters import representations
 from tests.analysis.inside.probing_study import probing_study
 from tests.analysis.inside.profile_study import profile_study
 from tests.analysis.inside.representation_study import representation_study

@@ -25,7 +25,7 @@ from analysis.report.blocks import Material
 from experiment.cli import main
 from experiment.cli.study_store import opened_study
 from experiment.exporting.export import hand_over
-from experiment.papers.inside.trained import write
+from experiment.papers.inside.chapters.trained import write
 from stimuli.seeds import generator
 from tests.experiment.tuning.byte_model import byte_model
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -46,7 +47,9 @@ from analysis.figures.panels import (
     readers_by_place,
     stacked,
 )
-from analysis.inside.probing_intervals import Accuracies
+
+if TYPE_CHECKING:
+    from analysis.inside.probing_intervals import Accuracies
 
 CHANCE = 50.0
 ACROSS = 3

@@ -19,8 +19,6 @@ SAME_NUMBERS = (
     (r"fidelity_map_(.+)", ("fidelity_{}",)),
     (r"(profiles_models_.+)_plane", ("{}",)),
     (r"robustness_by_size", ("robustness", "size_slopes")),
-    (r"representations_map_(.+?)(?:_\d+)?", ("representations_cells_{}",)),
-    (r"probing_(?:layers|steps)_([a-z]+)(?:_\d+)?", ("probing_layers_{}",)),
 )
 """Patterns of figures' names, and of those of the tables with the same numbers; of those that fit, the first with a table is taken."""
 OF_THE_SAME_NAME = (r"(.+)", ("{}",))

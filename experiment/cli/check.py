@@ -229,7 +229,6 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
     from experiment.study.screens import check_consent_first
     from experiment.summaries.plain_english import tell
     from experiment.tuning import trainings
-    from experiment.tuning.estimates import tell_trainings, told_together
 
     faults = Faults()
     loaded = load_study(study, faults)
@@ -245,7 +244,12 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
     probes, speeds = _known(loaded)
     told = tell(loaded, made.items, probes, speeds)
     sensitivity = sensitivity_of(loaded, made.items)
-    to_train = tell_trainings(loaded, trainings(loaded).values())
+    to_train, training_words = {}, []
+    if trained := trainings(loaded):
+        from experiment.tuning.estimates import tell_trainings, told_together
+
+        to_train = tell_trainings(loaded, trained.values())
+        training_words = told_together(to_train)
     if as_json:
         numbers = (
             told.numbers
@@ -265,7 +269,7 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
     if made.remarks or made.skipped:
         click.echo()
     probing = probing_lines(loaded, told.numbers["models"])
-    told_last = (*sensitivity.paragraphs, *told_together(to_train))
+    told_last = (*sensitivity.paragraphs, *training_words)
     click.echo("\n\n".join(map(wrapped, (*told.paragraphs, *probing, *told_last))))
     if explain:
         _explain_plan(loaded)
@@ -406,19 +410,24 @@ def probing_lines(study: Study, models: Mapping[str, Mapping[str, Any]]) -> list
 
     ``models``: what check knows of each model, in numbers: ``trials`` and ``states`` (``positions``, ``files``, ``width``).
     """
+    kept = {name: known.get("states") or {} for name, known in models.items()}
+    probed = {
+        name: size
+        for name, size in kept.items()
+        if "last" in size.get("positions", ()) and size.get("files") and size.get("width")
+    }
+    if not probed or not _has_options(study):
+        return []
     from analysis.inside.probing_fit import probing_bytes, probing_seconds, settings_of
     from experiment.disk import gigabytes
     from stimuli.durations import duration_in_words
 
     settings = settings_of(study.get("analysis", "probing"))
-    if settings is None or not _has_options(study):
+    if settings is None:
         return []
     told = []
-    for name, known in models.items():
-        size = known.get("states") or {}
-        if "last" not in size.get("positions", ()) or not size.get("files") or not size.get("width"):
-            continue
-        trials = int(known["trials"])
+    for name, size in probed.items():
+        trials = int(models[name]["trials"])
         seconds = probing_seconds(trials, int(size["files"]), int(size["width"]), settings)
         memory = max(1e8, probing_bytes(trials, int(size["width"])))
         told.append(

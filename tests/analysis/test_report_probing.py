@@ -16,8 +16,8 @@ from analysis.inside.probing import Probing, probings
 from analysis.inside.probing_intervals import accuracies
 from analysis.report import chapters, content, write_report
 from analysis.report.blocks import Chapter, Material
-from analysis.report.chapters import probing
 from analysis.report.inline import plain_text
+from experiment.papers.inside.chapters import probing
 from tests.analysis.inside.probing_study import probing_study
 
 SETTINGS = {"penalties": [0.01, 0.1], "controls": 2}

@@ -13,7 +13,7 @@ from analysis.readers import kinds_of
 from analysis.report import write_report
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Chapter, Material
-from experiment.papers.inside.trained import write
+from experiment.papers.inside.chapters.trained import write
 from tests.analysis.trained_study import h_test_study, scrambled_study
 
 FIVE = ("uppercase", "palindrome", "end_ly", "rhyme", "repeated_word")

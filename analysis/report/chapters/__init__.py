@@ -13,16 +13,13 @@ from analysis.report.blocks import Chapter, Material
 from analysis.report.chapters import (
     asking,
     companions,
-    condition_profiles,
     cost,
     fidelity,
     missing,
     model_checks,
-    probing,
     rankings,
     ratios,
     recovered_text,
-    representations,
     robustness,
     sensitivity,
 )
@@ -41,6 +38,12 @@ class Declared:
     is_optional: bool = False  # written only when asked for
 
 
+def _profiles(material: Material) -> Chapter | None:
+    from analysis.report.chapters.condition_profiles import write
+
+    return write(material)
+
+
 BEFORE_PAPERS = (
     Declared("robustness", robustness.write),
     Declared("model-checks", model_checks.write),
@@ -49,14 +52,12 @@ BEFORE_PAPERS = (
     Declared("recovered-text", recovered_text.write),
 )
 AFTER_PAPERS = (
-    Declared("representations", representations.write),
-    Declared("probing", probing.write),
     Declared("asking", asking.write, is_optional=True),
     Declared("companions", companions.write, is_optional=True),
     Declared("ratios", ratios.write, is_optional=True),
     Declared("cost", cost.write, is_optional=True),
     Declared("fidelity", fidelity.write, is_optional=True),
-    Declared("profiles", condition_profiles.write, is_optional=True),
+    Declared("profiles", _profiles, is_optional=True),
     Declared("rankings", rankings.write, is_optional=True),
 )
 

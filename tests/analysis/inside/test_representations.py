@@ -16,8 +16,8 @@ from analysis.inside.representations import represented
 from analysis.measures.levels import levels_of
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Chapter, Material
-from analysis.report.chapters.representations import write
 from analysis.tables import Tables
+from experiment.papers.inside.chapters.representations import write
 from tests.analysis.inside.representation_study import MOVED, representation_study
 
 CHANGED = [name for name in MOVED if name != "BASE"]

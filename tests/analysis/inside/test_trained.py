@@ -15,7 +15,7 @@ from scipy import stats
 from analysis import Tables
 from analysis.mixed import fit
 from experiment.papers.h_test.chapter.measures import TASKS, asked
-from experiment.papers.inside.trained.measures import (
+from experiment.papers.inside.chapters.trained.measures import (
     AVERAGE,
     Modelled,
     Transfer,

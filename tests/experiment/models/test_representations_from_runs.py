@@ -12,10 +12,10 @@ from analysis.inside.representations import represented
 from analysis.measures.levels import levels_of
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Material
-from analysis.report.chapters.representations import write
 from experiment.building import build_study
 from experiment.checking import load_study
 from experiment.exporting.export import hand_over
+from experiment.papers.inside.chapters.representations import write
 from experiment.store import open_store
 from tests.experiment.models.running import invoke
 from tests.experiment.models.tiny_models import tiny_llama

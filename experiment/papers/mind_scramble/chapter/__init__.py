@@ -9,16 +9,13 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from analysis import apa, load
 from analysis.figures.drawing import Drawing
-from analysis.figures.inside import Panel, pattern_figures
-from analysis.inside.pattern_similarity import accuracy_of, between_sets
-from analysis.inside.representations import Represented, represented
 from analysis.measures.accuracy import GROUP
 from analysis.measures.levels import levels_of
 from analysis.measures.retention import cost_ratios
@@ -27,13 +24,16 @@ from analysis.names import upper_first
 from analysis.readers import group_order, kinds_of, marked
 from analysis.report.apa_tables import ApaTable, Origin
 from analysis.report.blocks import Block, Chapter, Material
-from analysis.report.chapters.representations import sets_table
 from analysis.report.layout import ChapterLayout
 from analysis.report.studies_page import Page
 from analysis.tables import Tables
 from experiment.papers.mind_scramble.chapter import measures as paper
 from experiment.papers.mind_scramble.chapter.figures import cost_figure, series_figure
 from stimuli.errors import UserError
+
+if TYPE_CHECKING:
+    from analysis.figures.inside import Panel
+    from analysis.inside.representations import Represented
 
 LAYOUT = ChapterLayout(Path(__file__).parent)
 _MEANS = "means by item, then over items"
@@ -439,6 +439,10 @@ def _maps(
     tables: Tables, factor: str, study: str, told: Callable[[str], None]
 ) -> Iterator[tuple[str, Represented, Panel]]:
     """Yield each model's map of hidden states in one study, where its runs kept any."""
+    from analysis.figures.inside import Panel
+    from analysis.inside.pattern_similarity import accuracy_of
+    from analysis.inside.representations import represented
+
     present = [name for name in tables.factors[factor] if (tables.trials[factor] == name).any()]
     does = levels_of(tables.items, factor, present, tables.dictionary.get("between"))
     for one in represented(tables, does, told):
@@ -453,6 +457,10 @@ def _alike(maps: Sequence[tuple[str, Represented, Panel]]) -> Iterator[ApaTable 
     """Draw the maps (Figure 5), and say how alike one model's are in several studies."""
     if not maps:
         return
+    from analysis.figures.inside import pattern_figures
+    from analysis.inside.pattern_similarity import between_sets
+    from experiment.papers.inside.chapters.representations import sets_table
+
     panels = [panel for _, _, panel in sorted(maps, key=lambda one: one[1].group)]
     title, note = LAYOUT.caption("maps")
     yield from pattern_figures("figure_5", title, panels, note)

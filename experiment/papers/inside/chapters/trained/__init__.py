@@ -17,7 +17,7 @@ from analysis.report.blocks import Block, Chapter, Draft, Material, ReportedFit
 from analysis.report.layout import ChapterLayout
 from experiment.papers.h_test.chapter import NAMES, StatedBound
 from experiment.papers.h_test.chapter.measures import HTestPrompting, asked, mean_with_ends
-from experiment.papers.inside.trained import measures as inside
+from experiment.papers.inside.chapters.trained import measures as inside
 
 LAYOUT = ChapterLayout(
     Path(__file__).parent, names=NAMES, most=4, alpha=ALPHA, control=inside.CONTROL, of_task=in_words

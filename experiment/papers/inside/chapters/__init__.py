@@ -1,0 +1,37 @@
+"""Chapters on trained models and on hidden states; each is imported where a study has what it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from analysis.inside.hidden_states import states_folder
+from analysis.report.blocks import Chapter, Material
+
+
+def write_trained(material: Material) -> Chapter | None:
+    """Write what training changed, where a model of the study was trained."""
+    readers = material.tables.dictionary["readers"].values()
+    settings = [one.get("settings") or {} for one in readers if isinstance(one, Mapping)]
+    if not any(one.get("trained") for one in settings):
+        return None
+    from experiment.papers.inside.chapters.trained import write
+
+    return write(material)
+
+
+def write_representations(material: Material) -> Chapter | None:
+    """Write how near hidden states stay to those of the intact text, where a run kept any."""
+    if states_folder(material.tables) is None:
+        return None
+    from experiment.papers.inside.chapters.representations import write
+
+    return write(material)
+
+
+def write_probing(material: Material) -> Chapter | None:
+    """Write what can be read from hidden states, where a run kept any."""
+    if states_folder(material.tables) is None:
+        return None
+    from experiment.papers.inside.chapters.probing import write
+
+    return write(material)
