@@ -13,6 +13,7 @@ import click
 
 from experiment.cli.progress import WorkProgress
 from experiment.cli.terminal import print_json
+from stimuli.papers import papers
 
 if TYPE_CHECKING:
     from experiment.scoring.rescoring import Rescored
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 @click.option(
     "--parser",
     metavar="NAME",
-    help="corrected (wrods' own), published (the paper of the materials), htest, letter_geometry, scrambled_bench or "
-    "typobench; the study's own unless given.",
+    help="corrected (wrods' own), published (the paper of the materials), "
+    f"{', '.join(name for paper in papers().values() for name in paper.parsers)}; the study's own unless given.",
 )
 @click.option(
     "--judge",
