@@ -48,7 +48,7 @@ from analysis.readers import headed
 BROAD = 7.25  # inches of the whole figure
 MOST_BESIDE, COLUMNS = 4, 7
 """Panels that leave room for contrasts at their right, and panels of one line of small multiples."""
-MOST_EFFECTS, MOST_BELOW = 18, 8
+MOST_EFFECTS, MOST_BELOW = 18, 9
 """Contrasts at the right of the panels, and below small multiples; the table has the others."""
 SIZE, HEAD = 8.4, 9.0
 """Points of letters; a page makes the figure a little narrower, and they must not fall below 7.5."""
