@@ -7,10 +7,13 @@ import uuid
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 
 from experiment.people.response_intake import NotAgreed, answers_operation
 from experiment.people.session_cache import live_session
 from experiment.store import queries as q
+from experiment.store.tables import events, flags
+from tests.experiment.people.conftest import PIN
 
 MATERIALS = "materials: {words: words.txt}\n"
 ELIGIBLE = (
@@ -131,3 +134,110 @@ def test_a_device_that_does_not_fit_ends_the_session(site):
     assert (row["state"], row["ended_reason"]) == ("screened_out", "device: width, device")
     told = person.caller.post(f"{person.base}/finish", {"trials": 0, "completed": False}, **person.auth)
     assert (told.status, told.body["state"], told.body["completion_code"]) == (200, "screened_out", None)
+
+
+ACCURACY = ("break_every: 2", "break_every: 2\n      feedback: accuracy\n      feedback_for: 800 ms")
+QUESTIONS = (
+    "  - instructions: instructions.md\n",
+    """\
+  - instructions:
+      pages: instructions.md
+      questions:
+        keys: {ask: Which key means the left word?, type: choice, options: [f, j], accept: f}
+        hands: {ask: Which fingers do you use?, type: several, options: [index, ring, thumb], accept: [index, thumb]}
+        pace: {ask: For how many seconds do you rest?, type: number, accept: 5 to 10}
+      pass: 60%
+      rounds: 2
+""",
+)
+RIGHT = {"keys": "f", "hands": ["thumb", "index"], "pace": 7.0}
+WRONG = {"keys": "j", "hands": ["index"], "pace": 7}
+
+
+def session_of(site: Any) -> dict[str, Any]:
+    with site.store.read() as connection:
+        return q.sessions_overview(connection)[0]
+
+
+def told_answers(person: Any, given: dict[str, Any], token: str | None = None) -> dict[str, Any]:
+    person.agree()
+    body = {"client_uuid": token or str(uuid.uuid4()), "screen": "comprehension-1", "answers": given}
+    told = person.caller.post(f"{person.base}/answers", body, **person.auth)
+    assert told.status in (200, 201), told.text
+    return dict(told.body)
+
+
+def test_whether_an_answer_was_right_is_told_only_behind_the_stored_answer(make_study, serve_study):
+    site = serve_study(make_study(ACCURACY))
+    person = site.begin()
+    tested = [trial for trial in person.trials() if not trial["is_practice"]]
+    assert all(not {"answer", "accepted", "item_id"} & set(trial) for trial in tested)
+    assert all("responses" not in step for trial in tested for step in trial["steps"])
+    for trial in tested:
+        index, labels = trial["trial_index"], trial["steps"][-1]["labels"]
+        told = person.answer(index, response_raw=labels[0])
+        assert told.body["feedback"] in ("correct", "incorrect")
+        assert person.answer(index, response_raw=labels[0]).body["feedback"] == told.body["feedback"]
+        assert "feedback" not in person.answer(index, response_raw=labels[1]).body  # too late to try another
+    with site.store.read() as connection:
+        stored = {row["trial_index"]: row["correct"] for row in q.trials_with_scores(connection)}
+    again = {index: person.answer(index, response_raw=None).status for index in stored}
+    assert set(again.values()) == {409}
+
+
+def test_an_answer_too_late_is_not_right_or_too_slow_as_the_block_says(make_study, serve_study):
+    for mode, told in (("accuracy", "incorrect"), ("accuracy_and_late", "late"), ("late", "late")):
+        limited = ("answer_by: text", "answer_by: text, time_limit: 5 s")
+        study = make_study((ACCURACY[0], f"break_every: 2\n      feedback: {mode}"), limited, name=mode)
+        person = serve_study(study).begin()
+        assert person.answer(1, response_raw=None, timed_out=True).body["feedback"] == told
+        ahead = person.answer(2).body.get("feedback")
+        assert (ahead is None) is (mode == "late")
+
+
+def test_practice_and_blocks_without_feedback_are_told_nothing_by_the_server(make_study, serve_study):
+    person = serve_study(make_study(ACCURACY)).begin()
+    assert "feedback" not in person.answer(0).body  # the page judges practice itself
+    silent = serve_study(make_study(name="silent")).begin()
+    assert "feedback" not in silent.answer(1).body
+
+
+def test_instructions_are_understood_where_enough_answers_are_right(make_study, serve_study):
+    site = serve_study(make_study(QUESTIONS))
+    person = site.begin()
+    (screen,) = (one for one in person.plan["screens"] if one.get("comprehension"))
+    assert screen["comprehension"] == {"needed": 2, "rounds": 2, "if_failed": "end"}
+    assert all("accept" not in question for question in screen["questions"])
+    token = str(uuid.uuid4())
+    assert [told_answers(person, WRONG, token)["then"] for _ in range(3)] == ["again"] * 3
+    assert told_answers(person, RIGHT)["then"] == "go_on"
+    assert session_of(site)["state"] == "started"
+
+
+def test_who_does_not_understand_the_instructions_ends_there_whatever_is_answered_then(
+    make_study, serve_study
+):
+    site = serve_study(make_study(QUESTIONS))
+    person = site.begin(participant="9")
+    assert told_answers(person, WRONG)["then"] == "again"
+    last = told_answers(person, WRONG)
+    assert (last["then"], last["ended"]) == ("end", "failed_comprehension")
+    assert told_answers(person, RIGHT)["then"] == "end"
+    session = session_of(site)
+    assert session["state"] == "failed_comprehension"
+    assert "1 right of 2 needed, after 2 rounds" in session["ended_reason"]
+    refused = site.opening(participant="9", pin=PIN)
+    assert (refused.status, refused.body["state"]) == (409, "failed_comprehension")
+
+
+def test_a_study_may_let_them_go_on_and_flags_the_session(make_study, serve_study):
+    lenient = (QUESTIONS[0], QUESTIONS[1].replace("rounds: 2", "rounds: 1\n      if_failed: go_on"))
+    site = serve_study(make_study(lenient))
+    person = site.begin()
+    token = str(uuid.uuid4())
+    assert [told_answers(person, WRONG, token)["then"] for _ in range(2)] == ["go_on"] * 2
+    with site.store.read() as connection:
+        (flag,) = connection.execute(select(flags)).mappings()
+        stored = connection.scalar(select(events.c.detail).where(events.c.kind == "answers"))
+    assert (flag["kind"], flag["trial_index"]) == ("suspect", None)
+    assert stored == {"screen": "comprehension-1", "answers": WRONG}
