@@ -97,9 +97,6 @@ def test_an_independent_trial_stands_behind_the_instructions_and_nothing_else(ma
         assert role == "user" and text.startswith("The instructions\n\nSome text.\n\nScrambled word: ")
         assert request.labels == tuple(trial["steps"][-1]["labels"])
         assert session.follow(reply(request, request.labels[0])) == []
-
-
-def test_a_system_message_holds_the_instructions_where_the_model_wants_it(make_study):
     (session, _) = sessions(make_study(with_models()), system="system")
     (system, user) = contents(session.begin({})[0])
     assert system == ("system", "The instructions\n\nSome text.") and user[1].startswith("Scrambled word")

@@ -86,28 +86,22 @@ def said_of(trial: dict[str, Any]) -> str:
     return f"about {trial['item_id']}" if is_intact else f"perhaps {trial['item_id']}"
 
 
-def test_an_answer_is_compared_with_the_same_models_answer_about_the_intact_text(study, store, encoder):
+def test_answers_are_compared_with_the_same_models_about_the_intact_text_and_those_have_a_floor(
+    study, store, encoder
+):
     run(study, store, said_of, reader="m")
     run(study, store, lambda trial: "the same", reader="n")
-    embedder = Embedder(embedding_settings(study))
-    outcome = compare_texts(study, store, embedder)
+    embedder = Embedder(ModelSettings(f"hf:{encoder}"))
+    outcome = compare_texts(study, store, Embedder(embedding_settings(study)))
     found = {(one.reader, one.item_id, one.condition["letters"]): one.similarity for one in outcome.answers}
     assert len(found) == 8 and outcome.alone == outcome.unread == 0
     for (reader, item_id, level), similarity in found.items():
         if reader == "n" or level == "intact":
             assert similarity == pytest.approx(1, abs=1e-5)
         else:
-            one, other = Embedder(ModelSettings(f"hf:{encoder}")).embed(
-                [f"perhaps {item_id}", f"about {item_id}"]
-            )
+            one, other = embedder.embed([f"perhaps {item_id}", f"about {item_id}"])
             assert similarity == pytest.approx(float(np.dot(one, other)), abs=1e-5)
-
-
-def test_answers_about_different_intact_texts_are_the_floor_of_each_reader(study, store, encoder):
-    run(study, store, said_of, reader="m")
-    run(study, store, lambda trial: "the same", reader="n")
-    outcome = compare_texts(study, store, Embedder(embedding_settings(study)))
-    one, other = Embedder(ModelSettings(f"hf:{encoder}")).embed(["about a", "about b"])
+    one, other = embedder.embed(["about a", "about b"])
     assert outcome.floors["m"] == pytest.approx([float(one @ other)] * 2, abs=1e-5)
     assert outcome.floors["n"] == pytest.approx([1, 1], abs=1e-5), "it says the same of both texts"
     with store.read() as connection:
@@ -118,14 +112,13 @@ def test_answers_about_different_intact_texts_are_the_floor_of_each_reader(study
     assert "answers of n about different intact texts: 1.000" in "\n".join(told(outcome))
 
 
-def test_shown_texts_are_compared_with_intact_ones_by_condition(study, store, encoder):
+def test_shown_texts_are_compared_with_intact_ones_and_different_intact_ones_are_the_floor(
+    study, store, encoder
+):
+    embedder = Embedder(ModelSettings(f"hf:{encoder}"))
     shown = compare_texts(study, store, Embedder(embedding_settings(study))).texts.shown
     assert shown["intact"] == pytest.approx([1, 1], abs=1e-5) and len(shown["scrambled"]) == 2
     assert max(shown["scrambled"]) < 0.999
-
-
-def test_the_floor_is_the_cosine_of_different_items_intact(study, encoder):
-    embedder = Embedder(ModelSettings(f"hf:{encoder}"))
     found = nearness(embedder, shown_texts(study.items))
     texts = {one.item: one.intact for one in shown_texts(study.items)}
     one, other = embedder.embed(list(texts.values()))

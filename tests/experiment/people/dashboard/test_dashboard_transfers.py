@@ -83,10 +83,11 @@ def test_a_copy_that_declines_erases_the_session_and_cleans_its_backups(site, vi
     assert person.session_id in remembered(site.service.folder)
 
 
-@pytest.mark.parametrize("contents", [b"", b"[]", b"{", b"\xff\xfe", b"[" * 5000, b"PK\x03\x04"])
-def test_files_that_are_no_copies_are_told_so(visit, contents):
-    told = send(visit("ada"), "/admin/small/copy", contents, "answers.json")
-    assert told.status_code == 200 and 'role="status"' in told.text
+def test_files_that_are_no_copies_are_told_so(visit):
+    visitor = visit("ada")
+    for contents in (b"", b"[]", b"{", b"\xff\xfe", b"[" * 5000, b"PK\x03\x04"):
+        told = send(visitor, "/admin/small/copy", contents, "answers.json")
+        assert told.status_code == 200 and 'role="status"' in told.text, contents[:10]
 
 
 def test_a_platforms_books_are_compared_with_what_is_here(make_study, serve_study, visit):
@@ -135,17 +136,14 @@ def test_a_copy_of_many_megabytes_is_taken_from_who_may_upload_and_from_nobody_e
     """Through the real socket: the size is judged before the body is read."""
     person = site.begin()
     person.agree()
-    log = [[float(place), "a"] for place in range(9000)]
     items = [
-        {"kind": "trials", "body": person.payload(index, key_log=log, client_uuid=str(uuid.uuid4()))}
-        for index in range(5)
+        {"kind": "trials", "body": person.payload(index, client_uuid=str(uuid.uuid4()))} for index in range(5)
     ]
     copy = {
         "wrods": 1, "kind": "answers", "study": "small", "session_id": person.session_id, "token": person.token,
-        "items": items * 6,
+        "items": items,
     }  # fmt: skip
-    contents = json.dumps(copy).encode()
-    assert len(contents) > 3_000_000
+    contents = json.dumps(copy).encode() + b" " * 3_000_000
     for name, status in (("ada", 302), ("ben", 413), (None, 413)):
         token, cookie = "none", ""
         if name is not None:

@@ -173,26 +173,24 @@ def test_places_of_those_who_returned_reopen_and_finished_ones_stay_when_time_ra
     assert (noted["returned"], noted["timed_out"]) == (1, 1)
 
 
-@pytest.mark.parametrize(
-    ("minutes", "failed", "verdict"),
-    [
+def test_rejection_is_suggested_only_under_prolifics_own_rule(checked):
+    rule = (
         (12, 2, "reject"),
         (12, 1, "approve"),
         (12, 0, "approve"),
         (4, 1, "reject"),
         (4.9, 2, "reject"),
         (5, 1, "approve"),
-    ],
-)
-def test_rejection_is_suggested_only_under_prolifics_own_rule(checked, minutes, failed, verdict):
-    participant = answer(checked, "one", fail=failed)
-    code = participant.finish(len(participant.trials())).body["completion_code"]
-    rows = [submission("one", "AWAITING REVIEW", code)]
-    line = of(reconcile(checked, table(PROLIFIC_HEADER, rows), minutes=minutes), "one")
-    assert line.verdict == verdict
-    assert len(line.evidence) == (failed if verdict == "reject" else 0)
-    for check in line.evidence:
-        assert check.asked and check.answered != check.expected
+    )
+    for number, (minutes, failed, verdict) in enumerate(rule):
+        participant = answer(checked, f"p{number}", fail=failed)
+        code = participant.finish(len(participant.trials())).body["completion_code"]
+        rows = [submission(f"p{number}", "AWAITING REVIEW", code)]
+        line = of(reconcile(checked, table(PROLIFIC_HEADER, rows), minutes=minutes), f"p{number}")
+        assert line.verdict == verdict, (minutes, failed)
+        assert len(line.evidence) == (failed if verdict == "reject" else 0)
+        for check in line.evidence:
+            assert check.asked and check.answered != check.expected
 
 
 def test_wrong_answers_to_questions_never_suggest_rejection(checked):
