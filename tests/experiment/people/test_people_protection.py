@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 from argon2 import PasswordHasher
-from tests.experiment.test_damaged_database import damage
 
 from experiment.configuration import config_file, read_config, store_address
 from experiment.integrity.maintenance import Maintenance, kept
@@ -28,6 +27,7 @@ from experiment.people.service import read_settings
 from experiment.store import DamagedStore, StoreError
 from stimuli.errors import UserError
 from tests.experiment.people.dashboard.conftest import Visitor, words_of
+from tests.experiment.test_damaged_database import damage
 
 NAME = own_names()[0]
 
