@@ -85,7 +85,7 @@ def rules_in_words(exclude: Mapping[str, Any], signs: Mapping[str, str]) -> Iter
     """Yield each rule of exclusion: of trials, regions, sessions and wrong answers; ``signs`` describes signs of sessions."""
     for unit, rules in exclude.items():
         if isinstance(rules, str):
-            yield "trials with a wrong answer"
+            yield "trials with an incorrect answer"
         elif rules is not None:
             names = signs if unit == "sessions" else {name: one.noun for name, one in PLANNABLE.items()}
             yield from (f"{unit}: {names.get(name, name)} {rule}" for name, rule in rules.items())

@@ -384,7 +384,7 @@ def _rules(
             raise UserError(f"analysis.planned: exclude.trials.{column} is no column of times")
         yield f"{column} {exclude['trials'][column]}", rows[column].notna() & ~bounds.keeps(rows, column)
     if keeps_right_answers_alone(exclude):
-        yield "answered wrong", is_valid(rows) & (rows["correct"] == 0)
+        yield "answered incorrectly", is_valid(rows) & (rows["correct"] == 0)
 
 
 OWN = "the study's bounds"

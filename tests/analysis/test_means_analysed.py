@@ -50,7 +50,7 @@ def test_means_of_a_plan_are_of_its_own_trials_and_levels(
         assert f"M = {means[level]:,.0f} ms" in said
     assert "intact" not in said.split("condition (geometric means).")[0]
     assert (
-        f"of {len(used):,} trials: {outside} (reading_time outside 200 ms to 4 s), {wrong} (answered wrong)."
+        f"of {len(used):,} trials: {outside} (reading_time outside 200 ms to 4 s), {wrong} (answered incorrectly)."
         in said
     )
     (table,) = [one for one in quick.tables if one.table.name.endswith("means_quick")]

@@ -208,7 +208,8 @@ class _Question:
 
     def _means(self, contrast: Contrast, size: ResponseScaleEffect) -> dict[str, str]:
         """Return the means of both conditions, and how the estimate came about if it is not their difference."""
-        measure = self.section.analysis.plan.measure
+        plan = self.section.analysis.plan
+        measure, where = plan.measure, " in the trials of this analysis" if plan.exclude else ""
         own = {cell.level: cell.mean for cell in self.section.cells if cell.group == contrast.groups[0]}
         if contrast.first not in own or contrast.second not in own or contrast.at:
             return {"means": "", "how": ""}
@@ -220,10 +221,10 @@ class _Question:
             times = 100 if size.scale == POINTS else 1
             how = "" if _adds_up((times * first, times * second), size) else "if every item counts alike, "
         if measure.family == "binomial":
-            return {"means": f"{apa.percent(first)} vs. {apa.percent(second)}", "how": how}
+            return {"means": f"{apa.percent(first)} vs. {apa.percent(second)}{where}", "how": how}
         places = 0 if measure.unit == "ms" else 2
         told = f"{apa.number(first, places)} vs. {apa.number(second, places)} {measure.unit}"
-        return {"means": told.strip(), "how": how}
+        return {"means": f"{told.strip()}{where}", "how": how}
 
     def _of_many(self, found: Sequence[Contrast], again: bool) -> PlannedFinding:
         """Sum up one difference of many models, or of many pairs."""
