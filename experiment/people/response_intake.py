@@ -570,7 +570,8 @@ def _checked(copy: object) -> dict[str, Any]:
 
 def _no_copy(why: str) -> UserError:
     return UserError(
-        f"this is not a copy of answers ({why})", mend="Give the JSON file that the participant's page offered."
+        f"this is not a copy of answers ({why})",
+        mend="Give the JSON file that the participant's page offered.",
     )
 
 

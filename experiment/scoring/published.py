@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from experiment.models.prompts.published import Asked, name_of
+from experiment.models.prompts.published import asked_of, name_of
 from experiment.scoring.scores import Score
 from experiment.study import Study
 from stimuli.errors import unknown_name
@@ -30,11 +30,6 @@ def parser_names() -> tuple[str, ...]:
     return (OWN, "published", *parsers())
 
 
-def options_of(step: Mapping[str, Any]) -> list[str]:
-    """Return what an answering screen lets choose from."""
-    return list(step.get("options") or step.get("responses") or ())
-
-
 def published_choice(response: str | None, trial: Mapping[str, Any], parser: str) -> Score:
     """Return the verdict of a paper's parser on a choice; None is a reply in which it found none."""
     name = f"published_{parser}-{VERSION}"
@@ -42,18 +37,6 @@ def published_choice(response: str | None, trial: Mapping[str, Any], parser: str
         return Score(None, "unparsed", None, None, name)
     correct = response == trial["answer"]
     return Score(response, "valid", correct, float(correct), name)
-
-
-def asked_of(trial: Mapping[str, Any]) -> Asked:
-    """Return what a planned trial asks, as papers tell their prompts by it."""
-    step = trial["steps"][-1]
-    return Asked(
-        trial["set"],
-        tuple(trial["shown"]),
-        has_options=bool(options_of(step)),
-        is_choice=step["step"] == "choose",
-        has_exemplars=bool(trial["exemplars"]),
-    )
 
 
 def paper_of(trial: Mapping[str, Any]) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -35,6 +35,23 @@ class Asked:
     def reading(self) -> str:
         """The field whose text changes."""
         return self.fields[0] if self.fields else ""
+
+
+def options_of(step: Mapping[str, Any]) -> list[str]:
+    """Return what an answering screen lets choose from."""
+    return list(step.get("options") or step.get("responses") or ())
+
+
+def asked_of(trial: Mapping[str, Any]) -> Asked:
+    """Return what a planned trial asks, as papers tell their prompts by it."""
+    step = trial["steps"][-1]
+    return Asked(
+        trial["set"],
+        tuple(trial["shown"]),
+        has_options=bool(options_of(step)),
+        is_choice=step["step"] == "choose",
+        has_exemplars=bool(trial["exemplars"]),
+    )
 
 
 @dataclass(frozen=True)
@@ -80,16 +97,7 @@ def paper_prompt(trial: Mapping[str, Any], *, thinks: bool = False, is_local: bo
     step = trial["steps"][-1]
     shown = trial["shown"]
     options = step.get("options") or (step.get("labels") if step["step"] == "choose" else None)
-    asked = Asked(
-        trial["set"],
-        tuple(shown),
-        has_options=bool(options),
-        has_exemplars=bool(trial["exemplars"]),
-        is_choice=step["step"] == "choose",
-        thinks=thinks,
-        is_local=is_local,
-    )
-    name = name_of(asked)
+    name = name_of(replace(asked_of(trial), thinks=thinks, is_local=is_local))
     if name is None:
         raise ValueError(f"no paper's prompt asks what item {trial['item_id']!r} asks")
     prompt = paper_prompts()[name]

@@ -7,8 +7,8 @@ import string
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from experiment.models.prompts.published import Asked
-from experiment.scoring.published import VERSION, asked_of
+from experiment.models.prompts.published import Asked, asked_of
+from experiment.scoring.published import VERSION
 from experiment.scoring.scores import Score
 
 _MARKER = re.compile(r">([a-z_]+):")

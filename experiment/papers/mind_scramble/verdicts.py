@@ -15,6 +15,7 @@ from sqlalchemy import Connection
 
 from experiment.columns import Column
 from experiment.exporting.tables import ExportTable
+from experiment.models.prompts.published import asked_of
 from experiment.papers.mind_scramble.protocol import (
     contains_either_way,
     named_fields,
@@ -23,7 +24,7 @@ from experiment.papers.mind_scramble.protocol import (
     words_in_place,
 )
 from experiment.parsing.free_answers import number_of
-from experiment.scoring.published import asked_of, paper_of
+from experiment.scoring.published import paper_of
 from experiment.scoring.rescoring import EXECUTED, MODEL_KINDS, StoredResponse, responses
 from experiment.scoring.similarities import stored_cosines
 from experiment.scoring.trial import score_trial

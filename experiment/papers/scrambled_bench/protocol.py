@@ -7,8 +7,8 @@ import string
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from experiment.models.prompts.published import Asked
-from experiment.scoring.published import VERSION, options_of, published_choice
+from experiment.models.prompts.published import Asked, options_of
+from experiment.scoring.published import VERSION, published_choice
 from experiment.scoring.scores import Score, recovery
 
 _CUTS = ("Answer: ", "Question: ", "Choices: ", "Evidence: ")
