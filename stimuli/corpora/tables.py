@@ -636,8 +636,3 @@ def is_plain_text(path: Path, asked: Sequence[str], *, encoding: str | None = No
     if _FORMATS.get(path.suffix.lower()) != "text":
         return False
     return _table_in_text(read_decoded(path, encoding=encoding).text, asked) is None
-
-
-def describe_table(path: Path, **reading: Any) -> TableDescription:
-    """Tell how a table is understood: its format, encoding, delimiter, columns, rows, and the first three of them."""
-    return read_table(path, **{"on_bad": "skip", **reading}).description

@@ -86,17 +86,6 @@ class WordOptions:
         return cls(**read)
 
 
-def word_records(
-    words: Sequence[str], *, source: str, fillers: Sequence[str] = (), licence: str | None = None
-) -> list[Record]:
-    """Make records of a list of base words and fillers, for :func:`lexical_decision_items`."""
-    return [
-        Record(word.strip(), source, None, licence, {FIELD: word.strip()}, None, None, extra=extra)
-        for group, extra in ((words, {}), (fillers, {"role": FILLER}))
-        for word in group
-    ]
-
-
 def lexical_decision_items(
     records: Sequence[Record], design: ItemDesign, options: Mapping[str, Any] | None = None
 ) -> TaskItems:

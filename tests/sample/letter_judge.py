@@ -19,9 +19,9 @@ from experiment.demo.training.network import build_network, build_tokenizer, sav
 from experiment.demo.training.recipe import read_recipe
 from stimuli.errors import UserError
 from stimuli.recipes.conditions import ItemDesign
-from stimuli.recipes.lexical_decision import word_records
 from stimuli.recipes.tasks import task_items
 from stimuli.seeds import generator
+from tests.stimuli.designs import word_records
 
 if TYPE_CHECKING:
     import torch

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 
+from stimuli.corpora.corpus import Record
 from stimuli.recipes.conditions import ItemDesign
 from stimuli.recipes.sentences import SentenceColumns, sentence_items
 
@@ -14,3 +15,12 @@ def sentences(rows, **settings):
     columns = {name: value for name, value in settings.items() if name in of_columns}
     design = {name: value for name, value in settings.items() if name not in of_columns}
     return sentence_items(rows, ItemDesign(**design), SentenceColumns(**columns))
+
+
+def word_records(words, *, source, fillers=()):
+    """Make records of a list of base words and fillers, for lexical decisions."""
+    return [
+        Record(word, source, None, None, {"word": word}, None, None, extra=extra)
+        for group, extra in ((words, {}), (fillers, {"role": "filler"}))
+        for word in group
+    ]

@@ -10,8 +10,9 @@ from stimuli.audit.audit import audit_items
 from stimuli.covariates import words_covariates
 from stimuli.lexicon.base_words import WordBounds, drawable_words
 from stimuli.recipes.conditions import ItemDesign
-from stimuli.recipes.lexical_decision import lexical_decision_items, word_records
+from stimuli.recipes.lexical_decision import lexical_decision_items
 from tests.stimuli.audited import item, told
+from tests.stimuli.designs import word_records
 
 
 def words_and_nonwords(bases, fillers, *, levels):

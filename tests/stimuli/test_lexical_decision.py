@@ -20,9 +20,9 @@ from stimuli.lexicon.base_words import (
 )
 from stimuli.lexicon.neighbourhoods import bigram_frequency
 from stimuli.recipes.conditions import ItemDesign
-from stimuli.recipes.lexical_decision import word_records
 from stimuli.recipes.tasks import task_items
 from stimuli.scramble.conditions import ScrambleSettings
+from tests.stimuli.designs import word_records
 
 PAIR = {"TL": "transpose:internal", "SL": "substitute:internal"}
 APART = {

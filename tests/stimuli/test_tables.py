@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stimuli.corpora.encodings import kind_of_bytes
-from stimuli.corpora.tables import as_seen, describe_table, read_table
+from stimuli.corpora.tables import as_seen, read_table
 from stimuli.errors import UserError
 
 
@@ -178,7 +178,7 @@ def test_a_missing_table_a_folder_and_a_name_taken_twice_are_refused(tmp_path):
 
 def test_the_description_says_how_a_table_was_understood(tmp_path):
     content = "item;satz\n" + "".join(f"{n};Die Bären hören {n},5 Töne\n" for n in range(5))
-    described = describe_table(written(tmp_path, "t.csv", content.encode("cp1252")))
+    described = read_table(written(tmp_path, "t.csv", content.encode("cp1252"))).description
     assert (described.format, described.encoding, described.delimiter) == ("csv", "cp1252", ";")
     assert (described.columns, described.rows, len(described.first)) == (("item", "satz"), 5, 3)
     said = "\n".join(described.lines())
@@ -359,7 +359,7 @@ def test_a_sheet_is_read_by_name_and_others_are_told(tmp_path):
     book.save(path)
     assert read_table(path, sheet="words")[0] == {"item": "b"}
     assert read_table(path)[0] == {"item": "a"}
-    assert any("'words'" in note for note in describe_table(path).notes)
+    assert any("'words'" in note for note in read_table(path).description.notes)
     with pytest.raises(UserError, match="Did you mean 'words'"):
         read_table(path, sheet="word")
 
