@@ -91,6 +91,9 @@ def question_options(command: Command) -> Command:
     return command
 
 
+_OF_FIT = (
+    "formula", "family", "link", "weights", "offset", "nagq", "information", "dispersion", "penalty", "df", "signal",
+)  # fmt: skip
 _ONLY_BOOTSTRAP = ("replicates", "seed", "processes", "keep")
 _QUESTIONS = (
     "against", "df", "intervals", "replicates", "seed", "processes", "keep", "anova", "r_squared", "means", "slopes",
@@ -270,25 +273,7 @@ Example:
     is_flag=True,
     help="Print the R program (lme4; ordinal's clmm) that gives the same numbers, instead of the results.",
 )
-def fit(
-    file: Path,
-    formula: str,
-    family: str,
-    link: str | None,
-    weights: str | None,
-    offset: str | None,
-    reml: bool | None,
-    nagq: int,
-    information: str | None,
-    dispersion: str,
-    penalty: str | None,
-    signal: str | None,
-    levels: tuple[str, ...],
-    contrasts: tuple[str, ...],
-    as_json: bool,
-    r_script: bool,
-    **asked: Any,
-) -> None:
+def fit(file: Path, **asked: Any) -> None:
     """Fit a mixed-effects model, or one of fixed effects alone, to the rows of a CSV file.
 
     The numbers are lme4's at tight control, with Satterthwaite degrees of freedom for gaussian models; for times under
@@ -301,33 +286,19 @@ def fit(
     from analysis.fitted_model import table_json, table_text
 
     refuse_idle_options(click.get_current_context())
-    factor_levels = {
+    levels = {
         name: [level.strip() for level in value.split(",")]
-        for name, value in _by_column("--levels", levels).items()
+        for name, value in _by_column("--levels", asked["levels"]).items()
     }
-    codings = {name: _coding(name, value) for name, value in _by_column("--contrasts", contrasts).items()}
-    model = fit_model(
-        file,
-        formula,
-        family,
-        link,
-        reml=reml is not False,
-        weights=weights,
-        offset=offset,
-        levels=factor_levels,
-        contrasts=codings,
-        nagq=nagq,
-        information=information,
-        dispersion=dispersion,
-        penalty=penalty,
-        df=asked["df"],
-        signal=signal,
-    )
-    if r_script:
+    given = _by_column("--contrasts", asked["contrasts"])
+    contrasts = {name: _coding(name, value) for name, value in given.items()}
+    options = {name: asked[name] for name in _OF_FIT} | {"levels": levels, "contrasts": contrasts}
+    model = fit_model(file, reml=asked["reml"] is not False, **options)
+    if asked["r_script"]:
         click.echo(model.r_script(str(file)), nl=False)
         return
-    tables = ([model.signal_detection()] if signal else []) + list(_answers(model, asked))
-    if as_json:
+    tables = ([model.signal_detection()] if asked["signal"] else []) + list(_answers(model, asked))
+    if asked["as_json"]:
         numbers = model.to_json() | {table.attrs["key"]: table_json(table) for table in tables}
         print_json(numbers)
     else:

@@ -148,10 +148,7 @@ def _levels(condition: Mapping[str, str]) -> str:
 
 
 def _tokens(plan: Any, show: Any, kind: str, price: Price) -> tuple[float | None, bool, float]:
-    """Return tokens read a trial, whether that is a guess, and the most tokens written a trial, thoughts among them.
-
-    Turns of a conversation send again what was said before; right answers stand in for the model's.
-    """
+    """Return tokens read a trial (turns read again), whether that is a guess, and the most tokens written a trial."""
     from experiment.models.planning.prompt_preview import grows, turn_characters
 
     read: list[float] = []
@@ -427,39 +424,17 @@ def run(study: Path, **options: Any) -> None:
     given = {"--base-url": asked.base_url, "--key-env": asked.key_env, "--concurrency": asked.concurrency}
     models = _chosen(loaded, asked.names, {name: value for name, value in given.items() if value is not None})
     kinds = {str(settings["use"]).partition(":")[0] for settings in models.values()}
-    for option, is_given, why in (
-        (
-            "--batch",
-            asked.batch and asked.timing,
-            "answers of a batch have no times; leave out --timing or --batch",
-        ),
-        (
-            "--workers",
-            asked.workers is not None and asked.engine_name is None,
-            "it counts the engines of --engine ray",
-        ),
-        (
-            "--cancel-batches",
-            asked.cancel_batches and (asked.batch or asked.timing),
-            "it asks nothing; give it alone",
-        ),
-        (
-            "--engine ray",
-            asked.engine_name and "hf" not in kinds,
-            "it is for local models (hf:…), and none is asked here",
-        ),
-        (
-            "--self-test",
-            asked.self_test and "hf" not in kinds,
-            "it is for local models (hf:…), and none is asked here",
-        ),
-        (
-            "--max-minutes",
-            asked.max_minutes != asked.max_minutes,
-            "it is no number",
-        ),
-    ):
-        if is_given:
+    is_local = "hf" in kinds
+    faults = {
+        "--batch": asked.batch and asked.timing and "answers of a batch have no times; leave out --timing or --batch",
+        "--workers": asked.workers and not asked.engine_name and "it counts the engines of --engine ray",
+        "--cancel-batches": asked.cancel_batches and (asked.batch or asked.timing) and "it asks nothing; give it alone",
+        "--engine ray": asked.engine_name and not is_local and "it is for local models (hf:…), and none is asked here",
+        "--self-test": asked.self_test and not is_local and "it is for local models (hf:…), and none is asked here",
+        "--max-minutes": asked.max_minutes != asked.max_minutes and "it is no number",
+    }  # fmt: skip
+    for option, why in faults.items():
+        if why:
             raise UserError(f"{option} cannot be given here: {why}", mend="See `wrods run --help`.")
     if asked.workers is not None:
         models = {name: {**settings, "workers": asked.workers} for name, settings in models.items()}
@@ -485,8 +460,8 @@ def run(study: Path, **options: Any) -> None:
         tell_unplanned(loaded, models)
         if warning := asked_in_english(loaded, models):
             click.secho(warning, fg="yellow", err=True)
-    outcomes, faults = _run_all(loaded, models, limits, asked)
-    _finish(loaded, models, outcomes, faults, as_json=asked.as_json)
+    outcomes, failed = _run_all(loaded, models, limits, asked)
+    _finish(loaded, models, outcomes, failed, as_json=asked.as_json)
 
 
 def _given_beside(*names: str) -> list[str]:

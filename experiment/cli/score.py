@@ -80,12 +80,10 @@ def score(study: Path, **options: Any) -> None:
     if asked.prompts and not asked.similarity:
         raise click.UsageError("--prompts goes with --similarity.")
     if asked.execute:
-        _execute(study, asked.reader, dry_run=asked.dry_run, as_json=asked.as_json)
+        _execute(study, asked)
         return
     if asked.similarity:
-        _similarity(
-            study, asked.reader, with_prompts=asked.prompts, dry_run=asked.dry_run, as_json=asked.as_json
-        )
+        _similarity(study, asked)
         return
     with opened_study(study) as opened:
         if asked.judge is not None:
@@ -121,7 +119,7 @@ def score(study: Path, **options: Any) -> None:
         click.echo(f"What {judged} thinks is read by {name} with: wrods score {study} --judge {name}")
 
 
-def _similarity(study: Path, reader: str | None, *, with_prompts: bool, dry_run: bool, as_json: bool) -> None:
+def _similarity(study: Path, asked: SimpleNamespace) -> None:
     """Compare texts by their vectors and print what came of it; texts that are shown, also before anything was answered."""
     from experiment.checking import load_study
     from experiment.cli.study_store import note_action, store_of
@@ -142,50 +140,54 @@ def _similarity(study: Path, reader: str | None, *, with_prompts: bool, dry_run:
             loaded,
             store,
             embedder,
-            reader=reader,
-            dry_run=dry_run,
-            with_prompts=with_prompts,
-            materials=embedder if dry_run else embedder.keeping(loaded.folder / CACHE),
+            reader=asked.reader,
+            dry_run=asked.dry_run,
+            with_prompts=asked.prompts,
+            materials=embedder if asked.dry_run else embedder.keeping(loaded.folder / CACHE),
             told=partial(progress.draw, "similarity"),
         )
-        stored = None if dry_run else store_nearness(loaded, outcome.use, outcome.texts, outcome.prompts)
-        if store is not None and not dry_run:
+        stored = (
+            None if asked.dry_run else store_nearness(loaded, outcome.use, outcome.texts, outcome.prompts)
+        )
+        if store is not None and not asked.dry_run:
             detail = {
                 "scorer": SIMILARITY,
                 **embedder.describe(),
                 "responses": len(outcome.answers),
-                "reader": reader,
+                "reader": asked.reader,
             }
             note_action(store, loaded.id, "score", detail)
-    if as_json:
-        print_json(outcome.as_json() | {"dry_run": dry_run})
+    if asked.as_json:
+        print_json(outcome.as_json() | {"dry_run": asked.dry_run})
         return
     click.echo(f"similarity by {outcome.use} (mean cosine):")
     for line in told(outcome):
         click.echo(line)
     click.echo(
-        "Nothing was written." if dry_run else "These values are stored separately and are not verdicts."
+        "Nothing was written."
+        if asked.dry_run
+        else "These values are stored separately and are not verdicts."
     )
     if stored is not None:
         click.echo(f"{stored}: shown and intact texts, for reports")
 
 
-def _execute(study: Path, reader: str | None, *, dry_run: bool, as_json: bool) -> None:
+def _execute(study: Path, asked: SimpleNamespace) -> None:
     """Run programs against their tests and print what came of it."""
     from experiment.cli.study_store import note_action, opened_study
     from experiment.scoring.execution import execute_programs
 
     with opened_study(study) as opened:
-        outcome = execute_programs(opened.study, opened.store, reader=reader, dry_run=dry_run)
-        if not dry_run:
-            detail = {"scorer": "executed", "responses": outcome.programs, "reader": reader}
+        outcome = execute_programs(opened.study, opened.store, reader=asked.reader, dry_run=asked.dry_run)
+        if not asked.dry_run:
+            detail = {"scorer": "executed", "responses": outcome.programs, "reader": asked.reader}
             note_action(opened.store, opened.study.id, "score", detail)
-    if as_json:
-        print_json(outcome.as_json() | {"dry_run": dry_run})
+    if asked.as_json:
+        print_json(outcome.as_json() | {"dry_run": asked.dry_run})
         return
     for line in outcome.told():
         click.echo(line)
-    click.echo("Nothing was written." if dry_run else "These verdicts count in the tables.")
+    click.echo("Nothing was written." if asked.dry_run else "These verdicts count in the tables.")
 
 
 def _judge(

@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from experiment.models.costs.budget import CommandLimit
-
 
 @dataclass(frozen=True)
 class CommandLimits:
@@ -68,9 +66,6 @@ class Stop:
         """Wait until the end is asked for, at most so long; say whether it was."""
         with self._change:
             return self._change.wait_for(lambda: self._is_asked, seconds)
-
-
-__all__ = ["CommandLimit", "CommandLimits", "Deadline", "Stop"]
 
 
 @contextmanager

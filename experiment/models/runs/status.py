@@ -335,7 +335,6 @@ def describe_unanswerable(outcome: RunOutcome) -> list[str]:
 _COMPUTES = {
     "packed": "what prompts share once, many endings in one pass (packed)",
     "expanded": "what prompts share once, endings side by side (expanded)",
-    "stepwise": "what prompts share once, endings token by token (stepwise)",
     "plain": "each prompt whole (plain)",
     "batched": "prompts whole, several at a time (batched)",
 }
