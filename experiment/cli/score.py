@@ -211,27 +211,17 @@ def _judge(
             click.echo(f"{message.content}\n{'─' * 100}", err=True)
         return judge_again(study, store, None, judge, settings, reader=reader)
     price = price_of(settings)
-    run_id = f"judge-{secrets.token_hex(6)}"
-    limits = SpendingLimits(budget_of(study))
-    budget = None if price.is_free else Budget(store, Payer(study.id, run_id, judge), limits)
+    payer = Payer(study.id, f"judge-{secrets.token_hex(6)}", judge)
+    budget = Budget(store, payer, SpendingLimits(budget_of(study)))
     engine = open_engine(settings)
     try:
         with leased(store_place(study), study.id, f"judge {judge}"):
             return judge_again(
-                study,
-                store,
-                engine,
-                judge,
-                settings,
-                reader=reader,
-                run_id=run_id,
-                price=price,
-                budget=budget,
+                study, store, engine, judge, settings, reader=reader, price=price, budget=budget
             )
     finally:
         engine.close()
-        if budget is not None:
-            budget.close()
+        budget.close()
 
 
 def _tell(outcome: Rescored, sent: int | None, *, dry_run: bool) -> None:

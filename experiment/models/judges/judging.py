@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -88,10 +88,8 @@ def judge_again(
     settings: ModelSettings,
     *,
     reader: str | None = None,
-    run_id: str | None = None,
     price: Price = FREE,
     budget: Budget | None = None,
-    tell: Callable[[int, int], None] | None = None,
 ) -> tuple[Rescored, int]:
     """Let a model judge the stored replies to choices, each once; return what changed and how many replies are (or would be) sent.
 
@@ -99,20 +97,19 @@ def judge_again(
     """
     named = _judged_by(study, judge)
     outcome = Rescored(f"{JUDGE}:{judge}", bool(named))
-    scorer = f"{JUDGE}:{judge}-{VERSION}"
     with store.read() as connection:
-        waiting = list(_waiting(study, connection, outcome, scorer, reader, named, judge))
+        waiting = list(_waiting(study, connection, outcome, judge, reader))
     if engine is None:
         return outcome, len(waiting)
     identity = engine.describe()["identity"]
     assert isinstance(identity, dict)
+    run_id = None if budget is None else budget.payer.run_id
     paying = None if budget is None or price.is_free else Payments(price, budget)
     upfront = paying
     if paying is not None and isinstance(engine, ApiEngine):
         engine.price, engine.allow = price.of, paying.allow
         engine.billing = ProbeBilling(price, paying.budget)
         upfront = None
-    done = 0
     for start in range(0, len(waiting), AT_ONCE):
         asked = {}
         for one in waiting[start : start + AT_ONCE]:
@@ -128,9 +125,6 @@ def judge_again(
             store.write(partial(_store_call, row=row, budget=budget)).result()
             if paying is not None:
                 paying.forget(reply)
-            done += 1
-            if tell is not None:
-                tell(done, len(waiting))
             if reply.status in UNFINISHED:
                 outcome.failed += 1
                 continue
@@ -153,11 +147,8 @@ def first_judged(
     study: Study, store: Store, judge: str, settings: ModelSettings, *, reader: str | None = None
 ) -> Request | None:
     """Return the first request that a judge would be sent; None where it has nothing to read."""
-    named = _judged_by(study, judge)
-    scorer = f"{JUDGE}:{judge}-{VERSION}"
     with store.read() as connection:
-        nobody = Rescored(scorer, bool(named))
-        one = next(_waiting(study, connection, nobody, scorer, reader, named, judge), None)
+        one = next(_waiting(study, connection, Rescored(JUDGE, True), judge, reader), None)
     return None if one is None else judge_request(study, judge, settings, one)
 
 
@@ -166,14 +157,9 @@ def _judged_by(study: Study, judge: str) -> set[str]:
 
 
 def _waiting(
-    study: Study,
-    connection: Connection,
-    outcome: Rescored,
-    scorer: str,
-    reader: str | None,
-    named: set[str],
-    judge: str,
+    study: Study, connection: Connection, outcome: Rescored, judge: str, reader: str | None
 ) -> Iterator[StoredResponse]:
+    scorer, named = f"{JUDGE}:{judge}-{VERSION}", _judged_by(study, judge)
     wanted = named if named and reader is None else None
     for response in responses(study, connection, reader=reader):
         if (

@@ -12,7 +12,7 @@ from typing import Any
 
 from experiment.models.engine import ANSWERS, UNFINISHED, Message, RegionScore, Reply, Request, Span
 from experiment.models.planning.session_template import DIGEST, SessionTemplate, right_answer
-from experiment.models.prompts import changed_field, read_step
+from experiment.models.prompts import Turn, changed_field, read_step
 from experiment.models.prompts.prompter import BLANK, intact_text
 from experiment.parsing.replies import parse_recovered, without_thought
 from experiment.procedure import Plan, PlannedTrial
@@ -292,9 +292,7 @@ class ModelSession:
         text = trial["shown"][changed_field(trial)]
         turn = self.script.prompter.unscramble(text)
         key = f"{self._key(number)}:{UNSCRAMBLE}"
-        return self._request(
-            number, key, (Message("user", turn.text),), None, turn.max_tokens, purpose=UNSCRAMBLE
-        )
+        return self._request(number, key, (Message("user", turn.text),), turn, purpose=UNSCRAMBLE)
 
     def _answer(self, number: int, *, restored: str | None = None) -> Request:
         trial = self.script.places[number].trial
@@ -303,19 +301,15 @@ class ModelSession:
         messages, shift = self._messages(number, turn.text)
         if turn.pictures:
             messages = (*messages[:-1], replace(messages[-1], pictures=turn.pictures))
-        labels = turn.labels
-        limit = turn.max_tokens
         if self._person is not None:
-            labels = labels or (str(self._told[number].text),)
+            turn = replace(turn, labels=turn.labels or (str(self._told[number].text),))
         reads = self.manner.reads and restored is None
         last = len(messages) - 1
         regions = tuple(Span(last, begin + shift, end + shift) for begin, end in turn.words) if reads else ()
-        stop = turn.stop if self.manner.stops else ()
+        turn = turn if self.manner.stops else replace(turn, stop=())
         purpose = "read" if trial["trial_type"] == "read" else "answer"
-        request = self._request(
-            number, self._key(number), messages, labels, limit, stop=stop, regions=regions, purpose=purpose,
-            papers=turn.temperature,
-        )  # fmt: skip
+        key = self._key(number)
+        request = self._request(number, key, messages, turn, purpose=purpose, regions=regions)
         if restored is not None:
             self._sent[request.work_key] = request
             (self._as_shown.discard if text is not None else self._as_shown.add)(request.work_key)
@@ -326,13 +320,10 @@ class ModelSession:
         number: int,
         key: str,
         messages: tuple[Message, ...],
-        labels: tuple[str, ...] | None,
-        limit: int,
+        turn: Turn,
         *,
         purpose: str,
-        stop: tuple[str, ...] = (),
         regions: tuple[Span, ...] = (),
-        papers: float | None = None,
     ) -> Request:
         manner, trial = self.manner, self.script.places[number].trial
         plan = self.plan
@@ -346,21 +337,22 @@ class ModelSession:
         more = (self.yoked_to,) if self.yoked_to is not None else ()
         what = "sampling" if purpose in ANSWERS else f"sampling {purpose}"
         seed = stable_seed(self._seed, what, trial["item_id"], *place, *more)
+        limit = turn.max_tokens
         if purpose == UNSCRAMBLE:
             # the model's own limit is meant for its answers
             limit = max(limit, manner.max_tokens or 0)
         elif purpose != "read":
             limit = manner.max_tokens or limit
-        given = manner.temperature if manner.temperature is not None else papers
+        given = manner.temperature if manner.temperature is not None else turn.temperature
         return Request(
             work_key=key,
             messages=messages,
-            labels=labels,
+            labels=turn.labels,
             max_tokens=limit,
             temperature=given or 0.0,
             seed=seed >> (64 - _SEED_BITS),
-            stop=stop,
-            also_text=manner.also_text and labels is not None and self._person is None,
+            stop=turn.stop,
+            also_text=manner.also_text and turn.labels is not None and self._person is None,
             regions=regions,
             states=manner.states if purpose != UNSCRAMBLE else (),
             top_p=manner.top_p,
