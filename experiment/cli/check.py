@@ -275,7 +275,9 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
         _explain_plan(loaded)
         _explain(loaded, made.items)
         _explain_probes(loaded, probes)
-    if former := [name for name, one in loaded.models.items() if _determinism(loaded, one) == "stable"]:
+    usual = loaded.get("models", "determinism")
+    local = {name: one for name, one in loaded.models.items() if one["use"].startswith("hf:")}
+    if former := [name for name, one in local.items() if one.get("determinism", usual) == "stable"]:
         click.echo(
             f"\ndeterminism: stable no longer exists; {', '.join(former)} will be computed with exact."
         )
@@ -297,14 +299,6 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
         print_error(f"{name} was not probed: {fault}")
     if unprobed:
         sys.exit(1)
-
-
-def _determinism(study: Study, settings: Mapping[str, Any]) -> object:
-    return (
-        settings.get("determinism", study.get("models", "determinism"))
-        if settings["use"].startswith("hf:")
-        else None
-    )
 
 
 def _changed_since_build(study: Study) -> list[str]:

@@ -143,10 +143,6 @@ def _judged(study: Study, name: str, judge: object, session: ModelSession) -> li
         ]  # fmt: skip
 
 
-def _levels(condition: Mapping[str, str]) -> str:
-    return ", ".join(f"{factor} {level}" for factor, level in condition.items())
-
-
 def _tokens(plan: Any, show: Any, kind: str, price: Price) -> tuple[float | None, bool, float]:
     """Return tokens read a trial (turns read again), whether that is a guess, and the most tokens written a trial."""
     from experiment.models.planning.prompt_preview import grows, turn_characters
@@ -211,6 +207,7 @@ def print_previews(shown: list[dict[str, Any]], *, as_json: bool) -> None:
         return
     for model in shown:
         for prompt in model["prompts"]:
+            levels = ", ".join(f"{factor} {level}" for factor, level in prompt["condition"].items())
             answers = ", ".join(prompt["labels"]) if prompt["labels"] else "text"
             more = "".join(
                 part
@@ -218,7 +215,7 @@ def print_previews(shown: list[dict[str, Any]], *, as_json: bool) -> None:
                     (f", {prompt['purpose']}", prompt["purpose"] != "answer"),
                     (", practice", prompt["is_practice"]),
                     (f", question {prompt['turn']} of a conversation", prompt["turn"] > 1),
-                    (f", {_levels(prompt['condition'])}", bool(prompt["condition"])),
+                    (f", {levels}", bool(levels)),
                     (f", {prompt['of_this_kind']} of this kind", prompt["of_this_kind"] is not None),
                     (", correct responses replace the model's", prompt["stands_in"]),
                 )

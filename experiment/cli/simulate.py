@@ -56,7 +56,7 @@ def simulate(study: Path, readers: int, truth: Path | None, page: bool) -> None:
                     links.simulated,
                     readers=readers,
                     first=first,
-                    told=_told,
+                    told=lambda reader, trials: click.echo(f"  {reader}: {counted(trials, 'trial')}"),
                 )
             else:
                 with WorkProgress("readers") as progress:
@@ -74,7 +74,3 @@ def simulate(study: Path, readers: int, truth: Path | None, page: bool) -> None:
         f"{counted(readers, 'simulated reader')} answered {counted(done, 'trial')}; all are stored and marked as simulated."
     )
     tell_report(loaded, study)
-
-
-def _told(reader: str, trials: int) -> None:
-    click.echo(f"  {reader}: {counted(trials, 'trial')}")

@@ -170,7 +170,7 @@ def judge_status(
     return Retry.no(
         f"the server refuses the request ({status}): {message}",
         words,
-        filtered=_code(body) == "content_filter",
+        filtered=refusal_of(body).get("code") == "content_filter",
     )
 
 
@@ -301,10 +301,6 @@ def refusal_of(body: str) -> Mapping[str, Any]:
     if isinstance(inner, str):
         return {"message": inner}
     return inner if isinstance(inner, dict) else {}
-
-
-def _code(body: str) -> str:
-    return str(refusal_of(body).get("code") or "")
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

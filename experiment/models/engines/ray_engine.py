@@ -267,7 +267,8 @@ class _Work:
         from experiment.models.local.causal_model import Closed
 
         with suppress(Closed):
-            yield from self._engine.answer(requests, _nothing_yet if leads_on else None)
+            # the run gives what follows later
+            yield from self._engine.answer(requests, (lambda reply: ()) if leads_on else None)
 
     def stop(self) -> None:
         """Begin no further pass."""
@@ -280,8 +281,3 @@ class _Work:
     def pid(self) -> int:
         """Return this worker's process id."""
         return os.getpid()
-
-
-def _nothing_yet(reply: Reply) -> Sequence[Request]:
-    """Return nothing yet: a reply may lead on, and the run gives what follows later."""
-    return ()

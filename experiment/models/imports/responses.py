@@ -72,7 +72,8 @@ def _items_of(tables: Sequence[_Table]) -> list[Item]:
             )
         for row in table.rows:
             item = _item_of(table.study, table.columns, row)
-            known = found.setdefault(_key(item.set_name, item.item_id, item.condition), item)
+            key = (item.set_name, item.item_id, tuple(sorted(item.condition.items())))
+            known = found.setdefault(key, item)
             if (known.shown, known.answer) != (item.shown, item.answer):
                 raise UserError(
                     f"{row.where}: item {item.item_id!r} shows {dict(item.shown)} here and {dict(known.shown)} before "
@@ -287,10 +288,6 @@ def _counted(text: str) -> int | None:
     """Return a whole number that is not negative, also as spreadsheets write it (3.0); None where a text is none."""
     found = re.fullmatch(r"([0-9]{1,15})(?:\.0+)?", text)
     return None if found is None else int(found[1])
-
-
-def _key(set_name: str, item_id: str, condition: Mapping[str, str]) -> _Key:
-    return (set_name, item_id, tuple(sorted(condition.items())))
 
 
 def _plain(given: Any) -> Any:

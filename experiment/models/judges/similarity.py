@@ -183,7 +183,7 @@ def whole_prompts(study: Study) -> tuple[list[Text], int]:
         prompt = "\n\n".join(message.content for message in render(plan, asked).messages)
         wording = _without_texts(prompt, asked["shown"])
         prompts[item, condition] = (prompt, wording)
-        if all(asked["shown"].get(name) == text for name, text in asked["intact"].items()):
+        if _is_intact(asked):
             intact.setdefault(item, {}).setdefault(wording, prompt)
     found, other = [], 0
     for (item, condition), (prompt, wording) in prompts.items():
@@ -366,7 +366,8 @@ def compare_texts(
             outcome.alone += 1
         else:
             compared.append((one, text, wanted))
-    vectors = _vectors(embedder, [text for _, *both in compared for text in both])
+    different = list(dict.fromkeys(text for _, *both in compared for text in both))
+    vectors = dict(zip(different, embedder.embed(different), strict=True))
     scored: list[tuple[StoredResponse, Score]] = []
     for one, text, wanted in compared:
         value = float(vectors[text] @ vectors[wanted])
@@ -404,12 +405,6 @@ def _free_answers(study: Study, store: Store | None, reader: str | None) -> list
         return []
     with store.read() as connection:
         return [response for response in responses(study, connection, reader=reader) if _is_free(response)]
-
-
-def _vectors(embedder: Embedder, texts: Sequence[str]) -> dict[str, NDArray[np.floating]]:
-    """Return the vector of each text, each different one embedded once."""
-    different = list(dict.fromkeys(texts))
-    return dict(zip(different, embedder.embed(different), strict=True)) if different else {}
 
 
 def _floors(

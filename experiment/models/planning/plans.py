@@ -128,16 +128,14 @@ def require_consent(study: Study, settings: ModelSettings, person: Person) -> No
         )
     stems = _words().get(study.language.split("-")[0])
     text = "\n".join(screen["text"] for screen in agreed)
-    if stems and not any(re.search(rf"(?<!\w){re.escape(stem)}", text, _case(stem)) for stem in stems):
+    # in capitals: an abbreviation
+    names = [(stem, 0 if stem.isupper() else re.IGNORECASE) for stem in stems or ()]
+    if stems and not any(re.search(rf"(?<!\w){re.escape(stem)}", text, case) for stem, case in names):
         raise UserError(
             f"{place}: {sends}; the consent text (version {agreed[-1]['version']}) does not mention this",
             mend="State in the consent text that answers are given to language models of other companies, before people take "
             "part. Answers of people who agreed to another text stay here.",
         )
-
-
-def _case(stem: str) -> int:
-    return 0 if stem.isupper() else re.IGNORECASE
 
 
 def plan_sessions(

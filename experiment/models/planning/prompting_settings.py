@@ -129,7 +129,8 @@ def _check(study: Study, manner: PromptingSettings, settings: ModelSettings) -> 
             f"{place}: a model that restores each text first is asked about each trial alone",
             mend="Set context: independent and practice: none or shown, or strategy: direct.",
         )
-    answering = {kind for kind, _ in _answering(study)}
+    blocks = (screen["block"] for screen in study.get("procedure") if "block" in screen)
+    answering = {next(iter(block["trial"][-1])) for block in blocks}
     if manner.strategy == "unscramble_first" and "recover" in answering:
         raise UserError(
             f"{study.place('models')}: strategy unscramble_first restores the text, which is what `recover` asks for already",
@@ -184,11 +185,6 @@ def _check_pictures(study: Study, manner: PromptingSettings, settings: ModelSett
             "template, and answers without reasoning first",
             mend=f"Take {name} out; strategy: chain_of_thought lets the model think aloud in its answer.",
         )
-
-
-def _answering(study: Study) -> list[tuple[str, Mapping[str, Any]]]:
-    blocks = [screen["block"] for screen in study.get("procedure") if "block" in screen]
-    return [next(iter(block["trial"][-1].items())) for block in blocks]
 
 
 def _integer(options: Mapping[str, object], name: str) -> int | None:

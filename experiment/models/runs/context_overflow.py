@@ -126,17 +126,14 @@ def ask_again(connection: Connection, study: str, reader: str) -> int:
             attempt=1,
         )
         named.add(row.session_id)
+    ours = sessions.c.ended_reason.startswith(BEGINS) | (sessions.c.ended_reason == REST)
     opened = (
         update(sessions)
-        .where(of_reader, sessions.c.state == ENDED, _is_ours())
+        .where(of_reader, sessions.c.state == ENDED, ours)
         .values(state="started", ended_reason=None)
         .returning(sessions.c.session_id)
     )
     return len(named | set(connection.scalars(opened)))
-
-
-def _is_ours() -> ColumnElement[bool]:
-    return sessions.c.ended_reason.startswith(BEGINS) | (sessions.c.ended_reason == REST)
 
 
 def reasons_of(connection: Connection, session_ids: Iterable[str]) -> dict[str, int]:
@@ -165,7 +162,9 @@ def ended_of(connection: Connection, study: str) -> dict[str, dict[str, Any]]:
         one = of(row.reader)
         one["sessions"] += 1
         one["reason"] = one["reason"] or row.ended_reason
-    readers = {row.session_id: row.reader for row in connection.execute(_readers(counted))}
+    some = select(flags.c.session_id).where(flags.c.kind == TOO_LONG)
+    whose = select(sessions.c.session_id, sessions.c.reader).where(counted, sessions.c.session_id.in_(some))
+    readers = {row.session_id: row.reader for row in connection.execute(whose)}
     for row in connection.execute(
         never_trials(flags.c.session_id.in_(select(sessions.c.session_id).where(counted)))
     ):
@@ -173,8 +172,3 @@ def ended_of(connection: Connection, study: str) -> dict[str, dict[str, Any]]:
         one["trials"] += 1
         one["faults"].append(row.reason)
     return found
-
-
-def _readers(counted: ColumnElement[bool]) -> Any:
-    some = select(flags.c.session_id).where(flags.c.kind == TOO_LONG)
-    return select(sessions.c.session_id, sessions.c.reader).where(counted, sessions.c.session_id.in_(some))

@@ -88,15 +88,11 @@ def waves(plan: Iterable[ModelSession]) -> Iterator[list[ModelSession]]:
             yield wave
             wave, at_once = [], 0
         wave.append(session)
-        at_once += len(session) // max(1, _blocks_of(session))
+        blocks = sum(screen["kind"] == "block" for screen in session.plan["screens"])
+        at_once += len(session) // max(1, blocks)
         last = which
     if wave:
         yield wave
-
-
-def _blocks_of(session: ModelSession) -> int:
-    """Return how many blocks a session has."""
-    return sum(screen["kind"] == "block" for screen in session.plan["screens"])
 
 
 def is_talk(session: ModelSession) -> bool:
