@@ -224,7 +224,7 @@ def test_the_command_shows_what_changes_and_names_unknown_parsers(study, store):
     shown = invoke("score", study.folder, "--parser", "htest", "--dry-run")
     assert shown.exit_code == 0, shown.output
     assert "0 verdicts would change in the tables" in shown.output
-    assert f"in no table, 8 verdicts differ; the tables keep 8 by exact-{VERSION}." in shown.output
+    assert f"8 verdicts differ but enter no table; the tables keep 8 by exact-{VERSION}." in shown.output
     assert "refused in the tables, here right" in shown.output and "refused → right" not in shown.output
     told = invoke("score", study.folder, "--parser", "htest", "--json")
     assert {name: json.loads(told.output)[name] for name in ("changed", "beside", "added")} == {
