@@ -57,8 +57,6 @@ class GivenSession:
     key: str
     list_id: int
     responses: Sequence[ImportedResponse]
-    condition: Mapping[str, str] = field(default_factory=dict)
-    prompt_variant: int = 1
 
 
 @dataclass(frozen=True)
@@ -277,12 +275,10 @@ class _Writing:
 
     def session(self, session: GivenSession) -> None:
         items = [response.item for response in session.responses]
-        plan, places = plan_of_items(
-            self.study, items, list_id=session.list_id, version=self.version, condition=session.condition,
-            prompt_variant=session.prompt_variant,
-        )  # fmt: skip
+        unfolding = _AsGiven(self.study, items, session.list_id)
+        plan = as_plan(unfolding, unfolding.given_screens(), version=self.version, prompt_variant=1)
         trials = {trial["trial_index"]: trial for trial in trials_of(plan)}
-        rows = [(trials[index], response) for index, response in zip(places, session.responses, strict=True)]
+        rows = [(trials[unfolding.places[row]], response) for row, response in enumerate(session.responses)]
         given = [self.study.id, self.version, "imported", self.kind, session.reader, session.key]
         name = canonical_hash(given)[:32]
         is_new = self._begin(name, plan, session)
@@ -393,12 +389,10 @@ def _store_call(
 class _AsGiven(PlanBuilder):
     """A procedure whose blocks show given items in their order; nothing is drawn, and practice is left out."""
 
-    def __init__(
-        self, study: Study, items: Sequence[Item], *, list_id: int, condition: Mapping[str, str]
-    ) -> None:
+    def __init__(self, study: Study, items: Sequence[Item], list_id: int) -> None:
         super().__init__(
             study, study.items, list_id=1, session_key=None, order_row=0, label_map=0,
-            between={"condition": dict(condition), "exemplars": None},
+            between={"condition": {}, "exemplars": None},
         )  # fmt: skip
         self.list_id = list_id
         self.places: dict[int, int] = {}
@@ -431,19 +425,3 @@ class _AsGiven(PlanBuilder):
             "kind": "block", "block": name, "name": settings.get("name"), "break_every": None, "break_minimum_ms": 0,
             "feedback": None, "trials": trials,
         }  # fmt: skip
-
-
-def plan_of_items(
-    study: Study,
-    items: Sequence[Item],
-    *,
-    list_id: int,
-    version: int,
-    condition: Mapping[str, str] | None = None,
-    prompt_variant: int = 1,
-) -> tuple[Plan, list[int]]:
-    """Return the plan of a session that shows given items in their order, and the trial index of each of them."""
-    unfolding = _AsGiven(study, items, list_id=list_id, condition=condition or {})
-    screens = unfolding.given_screens()
-    plan = as_plan(unfolding, screens, version=version, prompt_variant=prompt_variant)
-    return plan, [unfolding.places[row] for row in range(len(items))]

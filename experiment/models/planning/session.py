@@ -92,7 +92,6 @@ class ModelSession:
         self._person = person if self.manner.context == "teacher_forced" else None
         self._told: dict[int, TrialFeedback] = {}
         self._done: set[int] = set()
-        self._sent: dict[str, Request] = {}
         self._as_shown: set[str] = set()
         self._said: list[Message] = []
         self._said_places = 0
@@ -145,7 +144,6 @@ class ModelSession:
         number = self._number(key)
         if reply.status in UNFINISHED:
             return []
-        self._sent.pop(reply.work_key, None)
         if purpose == UNSCRAMBLE:
             return [self._answer(number, restored=given_back(reply.text, reply.status))]
         if not self._waits(number):
@@ -157,18 +155,6 @@ class ModelSession:
     def trial_of(self, work_key: str) -> PlannedTrial:
         """Return the trial that a work key names."""
         return self.script.places[self._number(work_key.partition(":")[0])].trial
-
-    def request_of(self, work_key: str) -> Request:
-        """Return the request that a work key names: as it was sent, or as it would be now."""
-        if work_key in self._sent:
-            return self._sent[work_key]
-        key, _, purpose = work_key.partition(":")
-        number = self._number(key)
-        if purpose == UNSCRAMBLE:
-            return self._unscramble(number)
-        if self._restores(number) or any(one not in self._told for one in self._before(number)):
-            raise KeyError(work_key)
-        return self._answer(number)
 
     def mark_of(self, work_key: str) -> str:
         """Return ``+as_shown`` where a text was to be restored and the reply gave none, else nothing."""
@@ -311,7 +297,6 @@ class ModelSession:
         key = self._key(number)
         request = self._request(number, key, messages, turn, purpose=purpose, regions=regions)
         if restored is not None:
-            self._sent[request.work_key] = request
             (self._as_shown.discard if text is not None else self._as_shown.add)(request.work_key)
         return request
 

@@ -160,9 +160,6 @@ def test_a_conversation_waits_where_an_answer_failed_on_the_way(make_study):
     (session, _) = sessions(make_study(with_models("context: session")))
     (first,) = session.begin({})
     assert session.follow(reply(first, None, status="error")) == []
-    with pytest.raises(KeyError):
-        session.request_of(list(session.keys)[1])
-    assert session.request_of(first.work_key) == first
 
 
 def test_a_break_and_later_instructions_stand_between_the_turns(make_study):
@@ -427,7 +424,6 @@ def test_a_text_is_restored_first_and_the_question_asked_about_it(make_study):
     (answer,) = session.follow(reply(first, "Restored text: “thing”"))
     assert answer.work_key == first.work_key.partition(":")[0] and answer.purpose == "answer"
     assert "\n\nthing\n\nWhich word was it?" in answer.messages[0].content
-    assert session.request_of(answer.work_key) == answer
     again = sessions(study, strategy="unscramble_first")[1]
     begun = again.begin({}, {first.work_key: "thing"})
     assert [one.purpose for one in begun] == ["answer", *["unscramble"] * 3]
@@ -500,7 +496,6 @@ def test_a_restoring_call_that_gave_no_whole_text_is_not_used_and_not_made_again
     half = {"truncated": "thi", "refused": "I can", "empty": None}[status]
     (answer,) = session.follow(reply(first, half, status=status))
     assert f"\n\n{shown}\n\nWhich word was it?" in answer.messages[0].content
-    assert session.request_of(answer.work_key) == answer
     assert session.mark_of(answer.work_key) == "+as_shown"
     again = sessions(study, strategy="unscramble_first")[1]
     second = session.begin({})[1]
