@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 from analysis import Tables, load
+from analysis.apa import Written
 from analysis.figures import Drawing
 from analysis.letters import letter_contrast
 from analysis.letters.predictor_comparison import competing_predictors
@@ -108,6 +109,8 @@ def test_every_model_that_is_named_can_be_refitted(words: Chapter) -> None:
     best = next(iter(table[head].values()))
     fit = next(one for one in words.fits if one.title.startswith("reading time"))
     assert f"{fit.fit.aic:,.1f}".replace("-", "−") == best[1]
+    gains = [row[4] for name, row in table[head].items() if name != "Length and frequency alone"]
+    assert all(isinstance(gain, Written) and len(gain.values) == 3 for gain in gains), "unrounded in its file"
     assert "(1 | participant) + (1 | item)" in fit.fit.formula
 
 
