@@ -291,6 +291,11 @@ def _built_in(row: Mapping[str, Any]) -> ScrambleType:
         Preset(**{**given, "options": tuple(given.get("options", {}).items())})
         for given in row.get("presets", ())
     ]
+    if row["name"] not in RULES and family not in _PLACED:
+        raise UserError(
+            f"data/types.json describes scramble type {row['name']!r}, but RULES has no rule with this name",
+            mend=f"Add {row['name']!r} to RULES in stimuli/scramble/types.py.",
+        )
     parts = {
         "rule": RULES[row["name"]] if row["name"] in RULES else _PLACED[family](position),
         "own_options": tuple(_OPTIONS[name] for name in row.get("own_options", ())),
