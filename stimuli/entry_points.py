@@ -20,5 +20,9 @@ def added(group: str, kind: type[T]) -> Iterator[tuple[str, T]]:
             found = found()
         given = list(found) if isinstance(found, Iterable) and not isinstance(found, kind) else [found]
         if not given or not all(isinstance(thing, kind) for thing in given):
-            raise UserError(f"{where} of {group} gives no {kind.__name__}")
+            raise UserError(
+                f"{where} of {group} gives no {kind.__module__}.{kind.__name__}",
+                mend=f"It must name a {kind.__name__}, or a function that returns one or several, and the package must import it "
+                f"with: from {kind.__module__} import {kind.__name__}.",
+            )
         yield from ((where, thing) for thing in given)

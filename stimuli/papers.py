@@ -1,4 +1,4 @@
-"""Papers: each is a folder with what belongs to it alone, from recipe to chapter; four are ours, packages add others.
+"""Papers: each is a folder with what belongs to it alone, from recipe to chapter; five are ours, packages add others.
 
 A package names its papers under the entry point ``wrods.papers``. A paper says where its parts are, and each part is imported
 when it is used.
@@ -92,7 +92,21 @@ class Paper:
     def part(self, place: str) -> Any:
         """Import what ``module:name`` names in the paper's package."""
         module, _, name = place.partition(":")
-        return getattr(import_module(f".{module}", self.package), name)
+        wanted = f"{self.package}.{module}"
+        try:
+            return getattr(import_module(wanted), name)
+        except ModuleNotFoundError as error:
+            if error.name != wanted:
+                raise
+            told = f"there is no module {wanted}"
+        except AttributeError as error:
+            if getattr(error, "name", None) != name:
+                raise
+            told = f"module {wanted} has no function {name!r}"
+        raise UserError(
+            f"paper {self.name!r} names {place!r}, but {told}",
+            mend=f"Correct the place in the Paper of {self.package}: module:function, with the name of the module below the package.",
+        )
 
 
 @cache

@@ -115,6 +115,26 @@ def test_a_paper_of_another_package_goes_from_template_to_report(site: Path, tmp
     assert "100.0" in table.read_text("utf-8-sig")
 
 
+@pytest.mark.parametrize(
+    ("place", "told"),
+    [
+        ("itms:items", "there is no module anagrams.itms"),
+        ("items:itms", "anagrams.items has no function 'itms'"),
+    ],
+)
+def test_a_part_that_is_not_there_is_told_with_its_place(site: Path, place: str, told: str) -> None:
+    asked = f"from stimuli.papers import Paper; Paper('anagrams', 'anagrams').part({place!r})"
+    done = subprocess.run(
+        [sys.executable, "-c", f"import wrods; {asked.replace('stimuli', 'wrods.stimuli')}"],
+        cwd=site,
+        env=os.environ | {"PYTHONPATH": f"{site}{os.pathsep}{ROOT}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert f"UserError: paper 'anagrams' names {place!r}, but " in done.stderr and told in done.stderr
+
+
 def test_a_setting_that_the_paper_s_schema_lacks_is_refused_with_its_line(site: Path, tmp_path: Path) -> None:
     study = tmp_path / "wrong"
     wrods(site, "new", study, "--from", "anagrams")

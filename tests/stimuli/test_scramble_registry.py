@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from stimuli.errors import UserError
 from stimuli.scramble.text import scramble_text
-from stimuli.scramble.types import BUILT_IN, parse_operation, scramble_type, scramble_types
+from stimuli.scramble.types import BUILT_IN, _built_in, parse_operation, scramble_type, scramble_types
 from tests.write_scramble_page import PAGE, scramble_page
 
 
@@ -219,6 +219,18 @@ def test_another_package_adds_a_type_through_an_entry_point(tmp_path, monkeypatc
 def test_an_added_type_cannot_take_a_name_that_exists(tmp_path, monkeypatch):
     install(tmp_path, monkeypatch, module=HALVES.replace('"HALF"', '"KFL"'), value="swap")
     with pytest.raises(UserError, match="'kfl', which exists already"):
+        scramble_types()
+
+
+def test_a_described_type_without_a_rule_is_told_with_the_place_to_add_it():
+    with pytest.raises(UserError, match=r"no rule with this name\n.*'double:vowels' to RULES"):
+        _built_in({"name": "double:vowels"})
+
+
+@pytest.mark.usefixtures("fresh_registry")
+def test_an_entry_point_that_names_something_else_is_told_with_the_class_to_import(tmp_path, monkeypatch):
+    install(tmp_path, monkeypatch, module="swap = 7", value="swap")
+    with pytest.raises(UserError, match=r"from stimuli.scramble.types import ScrambleType"):
         scramble_types()
 
 
