@@ -27,6 +27,7 @@ from experiment.building.material_context import (
     targets_of,
 )
 from experiment.study import Study
+from experiment.trials import TYPED
 from stimuli.corpora import Record
 from stimuli.corpora.tables import CorpusTable, is_plain_text, read_table, unread_columns
 from stimuli.covariates import unavailable
@@ -366,7 +367,9 @@ def sentences(
     level_column: str | None = None,
 ) -> TaskItems:
     """Make sentence items of rows in every condition, or each row in that which a column of practice rows says."""
-    choosing, answering = step_of_kind(study, "choose"), step_of_kind(study, "answer")
+    choosing = step_of_kind(study, "choose")
+    typed = (step_of_kind(study, kind) for kind in TYPED if kind != "recover")
+    answering = next((step for step in typed if step is not None), None)
     asked = choosing is not None or (answering is not None and "answer" in rows[0])
     keys = None if choosing is None else choosing["keys"]
     first_only = design.role == "practice" and level_column is None and design.factor is not None

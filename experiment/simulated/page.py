@@ -232,7 +232,7 @@ class _Visit:
         elif payload["timed_out"]:
             pass  # waits until the page takes the trial away
         elif kind in TYPED:
-            self._type(str(payload["response_raw"]), payload, multiline=step["multiline"])
+            self._type(str(payload["response_raw"]), payload, multiline=bool(step.get("multiline")))
         else:
             self._rest(payload["rt"])
             self._press_until_gone(step["keys"][step["labels"].index(payload["response_raw"])], handle)

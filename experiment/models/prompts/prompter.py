@@ -328,7 +328,7 @@ def _captioned(step: Mapping[str, Any], text: str) -> str:
 
 def _stop(step: Mapping[str, Any]) -> tuple[str, ...]:
     """Return where an answer of one line ends; numbers and programs may stand behind several lines of work."""
-    one_line = step["step"] in TYPED and not step["multiline"] and step.get("read_as", "text") == "text"
+    one_line = step["step"] in TYPED and not step.get("multiline") and step.get("read_as", "text") == "text"
     return ("\n",) if one_line else ()
 
 

@@ -188,6 +188,13 @@ def test_what_stands_before_an_item_is_what_the_paper_released(shared, tmp_path,
             assert Prompter(plan).turn(one).text.startswith(released[prefix])
 
 
+def test_a_typed_step_without_a_setting_for_several_lines_is_answered_in_one():
+    one = trial("any", {"sentence": "The dog barks."}, "recover")
+    del one["steps"][0]["multiline"]
+    turn = Prompter({"language": "en", "prompt_variant": 1}).turn(one)
+    assert turn.stop == ("\n",) and turn.text.endswith("Answer:")
+
+
 def test_the_rule_is_asked_for_behind_the_examples_and_no_item_is_announced():
     step = {"step": "answer", "text": None, "caption": None, "ask": "What tells A from B?", "options": None,
             "multiline": True, "read_as": "text", "hint": None, "decimal": "."}  # fmt: skip
