@@ -64,7 +64,7 @@ def felt(found: Sequence[Contrast], measure: Measure) -> ResponseScaleEffect:
         return ResponseScaleEffect(ODDS, tuple(float(np.exp(value)) for value in raw), (low, high), 2, "")
     if measure.scale == "raw":
         places = decimals(min(contrast.se for contrast in found), 2)
-        return ResponseScaleEffect(OWN, raw, (first.low, first.high), places, f" {measure.unit}")
+        return ResponseScaleEffect(OWN, raw, (first.low, first.high), places, f" {measure.unit}".rstrip())
     ends = (as_percent(first.low), as_percent(first.high))
     return ResponseScaleEffect(PERCENT, tuple(as_percent(value) for value in raw), ends, 1, "%")
 

@@ -8,10 +8,22 @@ from typing import Any
 import pytest
 from markupsafe import Markup
 
+from analysis.plan import Measure
 from analysis.report.apa_tables import ApaTable
 from analysis.report.document import Document
+from analysis.report.effect_sizes import felt
 from analysis.report.numbering import Numbered
+from analysis.report.results import mean_in_words
 from analysis.report.write import render_document
+
+NO_UNIT = Measure("score", "Score", "score", "gaussian", False, "", "score")
+
+
+def test_a_measure_without_a_unit_leaves_no_gap_for_it() -> None:
+    found: Any = [SimpleNamespace(estimate=-0.5, low=-0.7, high=-0.3, se=0.1, crossed=None)]
+    assert mean_in_words(0.5, NO_UNIT) == "0.50"
+    assert felt(found, NO_UNIT).size == "−0.50"
+
 
 NO_FITS: Any = SimpleNamespace(has_program=False, all_fits=list)
 """All that the page asks of a report's content beside its document."""

@@ -107,7 +107,7 @@ def mean_in_words(value: float, measure: Measure) -> str:
         return apa.percent(value)
     if measure.logged and measure.unit == "ms":
         return apa.milliseconds(value)
-    return f"{apa.number(value, 2)} {measure.unit}"
+    return f"{apa.number(value, 2)} {measure.unit}".rstrip()
 
 
 def _descriptive(cells: Sequence[ConditionMean], analysis: Analysis) -> Markup:
@@ -291,7 +291,7 @@ def _bound(contrast: Contrast, analysis: Analysis) -> tuple[str, str]:
         edges = f"ratios from {apa.number(1 / bound.value)} to {apa.number(bound.value)}"
         return edges, apa.interval(float(np.exp(test.low)), float(np.exp(test.high)))
     unit, places = ("percentage points", 1) if bound.unit == "points" else (analysis.plan.measure.unit, 2)
-    return f"±{bound.value:g} {unit}", apa.interval(test.low, test.high, places)
+    return f"±{bound.value:g} {unit}".rstrip(), apa.interval(test.low, test.high, places)
 
 
 def _in_mixed_model(contrast: Contrast, analysis: Analysis) -> Contrast | None:

@@ -11,7 +11,7 @@ import numpy as np
 from analysis import apa
 from analysis.bayes import posterior_of
 from analysis.mixed import VarianceComponent, r_squared
-from analysis.plan import RATING
+from analysis.plan import RATING, Measure
 from analysis.planned import of_trials
 from analysis.readers import headed, spoken
 from analysis.report.apa_tables import ApaTable, Head, Origin, decimals
@@ -89,6 +89,10 @@ def _who(analysis: Analysis) -> str:
     return apa.listing([spoken(group) for group in own])
 
 
+def _unit_head(measure: Measure) -> str:
+    return measure.unit.capitalize() or "Difference"
+
+
 def _outcome(analysis: Analysis) -> str:
     """Say on which scale the outcome of a model is."""
     measure = analysis.plan.measure
@@ -96,7 +100,7 @@ def _outcome(analysis: Analysis) -> str:
         return f"log odds of {'a correct answer' if measure.response == 'correct' else measure.noun}"
     if measure.logged:
         return f"natural log of {measure.noun}" + (f" in {measure.unit}" if measure.unit == "ms" else "")
-    return f"{measure.noun} in {measure.unit}"
+    return f"{measure.noun} in {measure.unit}" if measure.unit else measure.noun
 
 
 def _units(model: FittedModelResult, analysis: Analysis) -> list[str]:
@@ -157,7 +161,7 @@ def contrast_table(analysis: Analysis, name: str, others: Sequence[Analysis] = (
         plan=plan,
         measure=plan.measure,
         who=apa.worded(len(analyses), "analysis", "analyses") if others else _who(analysis),
-        estimate="Points" if of_shares else plan.measure.unit.capitalize() if in_points else "b",
+        estimate="Points" if of_shares else _unit_head(plan.measure) if in_points else "b",
         raw=in_points or plan.measure.scale == "raw",
         places=1 if of_shares else decimals(min((one.se for one in found if one.estimable), default=1.0), 2),
         statistic="z" if all(one.df is None for one in found) else "t",
@@ -242,7 +246,7 @@ def equivalence_table(analysis: Analysis, name: str) -> ApaTable | None:
         values = np.array([test.estimate, test.low, test.high])
         ends = dict(zip(("estimate", "low", "high"), np.exp(values) if is_ratio else values, strict=True))
         rows.append({**_row(one), "label": one.label, "test": test, **ends})
-    units = {"points": "Percentage points", "ratio": "Ratio of ratios", "raw": measure.unit.capitalize()}
+    units = {"points": "Percentage points", "ratio": "Ratio of ratios", "raw": _unit_head(measure)}
     return LAYOUT.table(
         "equivalence",
         rows,

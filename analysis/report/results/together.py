@@ -176,4 +176,5 @@ class Together:
 
 
 def _unit(size: ResponseScaleEffect, unit: str) -> str:
-    return size.unit.strip().replace("%", "percent") or (size.scale if size.scale == "odds ratio" else unit)
+    said = size.unit.strip().replace("%", "percent") or (size.scale if size.scale == "odds ratio" else unit)
+    return said or "the unit of the measure"
