@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import subprocess
@@ -66,6 +67,21 @@ def test_links_inside_the_project_lead_somewhere(document: Path) -> None:
         m[1] for m in LINK.finditer(document.read_text("utf-8")) if not (document.parent / m[1]).exists()
     ]
     assert not broken, broken
+
+
+IMPORT = re.compile(
+    r"(?m)^ *from (?P<module>(?:stimuli|experiment|analysis|wrods)[\w.]*) import (?P<names>[\w, ]+)$"
+)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda d: d.name)
+def test_what_examples_import_from_wrods_is_there(document: Path) -> None:
+    wanted = [
+        (m["module"], name.split(" as ")[0].strip())
+        for m in IMPORT.finditer(document.read_text("utf-8"))
+        for name in m["names"].split(",")
+    ]
+    assert [one for one in wanted if not hasattr(importlib.import_module(one[0]), one[1])] == []
 
 
 def test_the_readme_leads_to_every_page() -> None:
