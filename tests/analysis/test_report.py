@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from analysis import load
 from analysis.figures.drawing import NOT_DATA
 from analysis.report import chapters
+from analysis.report.content import gather
 from analysis.report.document import document_of
 from analysis.report.nodes import Heading
 from analysis.report.numbering import MOST_FIGURES, MOST_TABLES, MOST_WORDS, Illustrated, Numbered
@@ -21,7 +22,7 @@ from analysis.report.write import render
 from analysis.tables import write_trials_csv
 from experiment.cli import main
 from tests.analysis.conftest import Make, Rehearsal
-from tests.analysis.letter_study import study_rows, write_handover
+from tests.analysis.letter_study import PLANNED, study_rows, write_handover
 
 pytestmark = pytest.mark.usefixtures("without_chapters")
 
@@ -73,11 +74,14 @@ def test_the_manuscript_stays_within_its_budget(rehearsal: Rehearsal) -> None:
     assert sum(isinstance(node, Illustrated) for node in nodes) <= MOST_FIGURES
 
 
-def test_what_is_not_printed_is_listed_with_its_file_and_the_reason(rehearsal: Rehearsal) -> None:
-    refused = [one for one in rehearsal.content.all_tables() if one.refused]
-    listed = rehearsal.html.split('id="in-files"')[1]
+def test_what_is_not_printed_is_listed_with_its_file_and_the_reason(handover: Make) -> None:
+    plan = PLANNED["comprehension"] | {"between": ["human"], "contrasts": ["initial - internal"]}
+    content = gather(load(handover(human=6, items=12, dictionary={"planned": {"one contrast": plan}})))
+    html = render(content, datetime(2026, 11, 21, tzinfo=UTC))
+    refused = [one for one in content.all_tables() if one.refused]
+    listed = html.split('id="in-files"')[1]
     for one in refused:
-        assert f"tables/{one.table.name}.csv" in listed and f'id="table-{one.number}"' not in rehearsal.html
+        assert f"tables/{one.table.name}.csv" in listed and f'id="table-{one.number}"' not in html
     assert refused
 
 
