@@ -53,7 +53,8 @@ def test_a_session_runs_from_start_to_completion_code_whatever_is_sent_twice_or_
     told = person.finish(6)
     assert told.status == 200 and len(told.body["completion_code"]) == 8
     assert person.finish(6).body == told.body
-    assert person.answer(4).status == 200 and person.answer(4, **again).status == 409, (
+    new = {"attempt": 2, "client_uuid": str(uuid.uuid4())}
+    assert person.answer(4).status == 200 and person.answer(4, **new).status == 409, (
         "nothing new after the end"
     )
     found = {(row["trial_index"], row["attempt"]): row for row in rows(site)}
