@@ -128,7 +128,7 @@ def items_of_list(study: Study, items: Sequence[Item], list_id: int) -> list[Ite
 
 
 def is_shown_at(item: Item, held: Mapping[str, str]) -> bool:
-    """Say whether sessions of these levels show an item: one made for a level is shown at no other."""
+    """Return whether sessions of these levels show an item: one made for a level is shown at no other."""
     return all(item.condition.get(factor, level) == level for factor, level in held.items())
 
 

@@ -135,7 +135,7 @@ MOST_LENGTHS = 4
 
 
 def length_in_words(by_levels: Mapping[str, float]) -> str:
-    """Say how many minutes sessions take, by their levels between sessions where that changes something."""
+    """State how many minutes sessions take, by their levels between sessions where that changes something."""
     said = {levels: minutes_in_words(minutes) for levels, minutes in by_levels.items()}
     if len(set(said.values())) == 1:
         return next(iter(said.values()))

@@ -54,7 +54,7 @@ class CovariateDifference:
     smd: float | None
 
     def exceeds(self, limit: float = SMD_LIMIT) -> bool:
-        """Tell whether the groups differ by more than a limit; a difference without any spread always does."""
+        """Return whether the groups differ by more than a limit; a difference without any spread always does."""
         return self.smd is None or abs(self.smd) > limit
 
 
@@ -656,7 +656,7 @@ def match_lists(
 
 
 def _too_far_apart(table: Balance, covariate: str, within: float | None) -> str | None:
-    """Say which two lists' means differ by more than they may; None where none do or nothing is asked."""
+    """State which two lists' means differ by more than they may; None where none do or nothing is asked."""
     means = sorted((spread.mean, spread.group) for spread in table.spreads if spread.covariate == covariate)
     (low, least), (high, most) = means[0], means[-1]
     if not within or high - low <= within + ROUNDING:

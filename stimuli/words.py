@@ -38,7 +38,7 @@ _TURKIC = frozenset({"tr", "az"})
 
 @functools.lru_cache(maxsize=256)
 def is_turkic(language: str) -> bool:
-    """Tell whether a language tells dotted from dotless i, so that ``I`` is the capital of ``ı`` and ``İ`` that of ``i``."""
+    """Return whether a language tells dotted from dotless i, so that ``I`` is the capital of ``ı`` and ``İ`` that of ``i``."""
     return base_language(language) in _TURKIC
 
 
@@ -117,7 +117,7 @@ def _addresses_in(token: str) -> tuple[tuple[int, int], ...]:
 
 
 def _is_address(host: str, end: str, *, with_path: bool) -> bool:
-    """Tell whether ``host.end`` is an address or a file's name rather than words with a missing space."""
+    """Return whether ``host.end`` is an address or a file's name rather than words with a missing space."""
     small = end.lower()
     if end != small and host != host.upper():
         return False
@@ -207,7 +207,7 @@ def clusters_of(text: str) -> list[str]:
 
 
 def is_letter(cluster: str) -> bool:
-    """Tell whether a grapheme cluster is a letter of any script."""
+    """Return whether a grapheme cluster is a letter of any script."""
     return cluster[0].isalpha() and cluster not in APOSTROPHES
 
 
@@ -331,7 +331,7 @@ WITHOUT_SPACES = "script written without spaces"
 
 
 def written_without_spaces(word: str) -> bool:
-    """Tell whether a word has letters of a script that sets no spaces between words, so that it may be several words."""
+    """Return whether a word has letters of a script that sets no spaces between words, so that it may be several words."""
     return not word.isascii() and _UNSPACED.search(word) is not None
 
 

@@ -124,7 +124,7 @@ class KeyedSums:
 
 
 def _zones(words: pd.DataFrame, cell: list[str], factor: str, intact: str) -> pd.Series[str]:
-    """Say of every word how far behind a changed one it stands."""
+    """State of every word how far behind a changed one it stands."""
     ever = words.groupby([*_KEY, "region"], dropna=False)["is_changed"].transform("any")
     target = words["is_changed"].where(words[factor] != intact, ever)
     by = words.groupby(cell, dropna=False, sort=False).ngroup()

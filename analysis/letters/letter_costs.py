@@ -56,7 +56,7 @@ def letter_rows(tables: Tables, measure: str) -> LetterRows:
 
 
 def _why_none(rows: pd.DataFrame) -> str:
-    """Say why no item can be held against its intact form: none was met so, it asks for another answer, or nobody met both."""
+    """State why no item can be held against its intact form: none was met so, it asks for another answer, or nobody met both."""
     intact = rows["zone"] == INTACT
     if not intact.any():
         return "No item was met intact"

@@ -106,7 +106,7 @@ def competing_predictors(
 
 
 def _too_few(own: pd.DataFrame, measure: str) -> str:
-    """Say why a reader's trials carry no comparison of predictors; nothing where they do."""
+    """State why a reader's trials carry no comparison of predictors; nothing where they do."""
     items, rarer = own["item"].nunique(), len(own)
     if measure == "correct":
         rarer = int(min(own["value"].sum(), len(own) - own["value"].sum()))

@@ -42,7 +42,7 @@ def levels_of(
     levels: Sequence[str],
     between: Mapping[str, Mapping[str, Mapping[str, Any]]] | None = None,
 ) -> LevelMeanings:
-    """Say what each level of a factor does to the texts of a study's test items."""
+    """State what each level of a factor does to the texts of a study's test items."""
     found: dict[str, Does | None] = dict.fromkeys(levels)
     if factor in items:
         rows = items[items["role"] == "test"] if "role" in items else items
@@ -70,7 +70,7 @@ def scrambled_levels(tables: Tables, factor: str) -> list[str]:
 
 
 def done_to(provenance: Any, shown: Any, intact: Any) -> Does | None:
-    """Say what was done to one item's text; None where neither its record nor its texts say it."""
+    """State what was done to one item's text; None where neither its record nor its texts say it."""
     operation = str(mapping_in(provenance).get("operation") or "")
     name, _, rates = operation.partition("@")
     rate = rates.partition(";")[0]

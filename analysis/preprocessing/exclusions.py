@@ -196,7 +196,7 @@ def time_bounds(exclude: dict[str, Any], measure: str) -> Bounds | None:
 
 
 def time_reasons(trials: pd.DataFrame, exclude: dict[str, Any], measure: str) -> pd.Series[str]:
-    """Say why a trial's time counts in no model of times; None where it does, and where there is no time."""
+    """State why a trial's time counts in no model of times; None where it does, and where there is no time."""
     bounds = time_bounds(exclude, measure)
     reason = pd.Series(np.full(len(trials), None), index=trials.index, dtype=object)
     if bounds is None:

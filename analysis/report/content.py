@@ -232,7 +232,7 @@ def _same_model(analysis: Analysis, analyses: Sequence[Analysis]) -> Analysis | 
 
 
 def _recovery_remarks(means: Sequence[Description]) -> Iterator[Markup]:
-    """Say where exact answers cannot tell the conditions of a recovery study apart."""
+    """State where exact answers cannot tell the conditions of a recovery study apart."""
     for description in means:
         exact = {cell.mean for cell in description.cells[MEASURES["correct"]] if cell.kind != "baseline"}
         if description.cells[RECOVERED] and exact and exact <= {0.0, 1.0}:
@@ -240,7 +240,7 @@ def _recovery_remarks(means: Sequence[Description]) -> Iterator[Markup]:
 
 
 def _cautions(used: pd.DataFrame) -> Iterator[Markup]:
-    """Say where fewer participants have answered than anything general can be said from."""
+    """State where fewer participants have answered than anything general can be said from."""
     names = {"human": ("person", "people"), "simulated": ("simulated reader", "simulated readers")}
     for group, (one, several) in names.items():
         many = int(used.loc[used["reader_group"] == group, "reader"].nunique())

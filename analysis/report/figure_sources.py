@@ -33,7 +33,7 @@ class FigureSource:
 
 
 def figure_source(figure: Illustrated, content: ReportContent) -> FigureSource:
-    """Say where the numbers of a figure come from: tables of the same numbers, else those of its chapter, else trials."""
+    """State where the numbers of a figure come from: tables of the same numbers, else those of its chapter, else trials."""
     name = figure.drawing.name
     near = _in_chapter(figure, content)
     tables = list(content.all_tables())

@@ -22,14 +22,14 @@ class Where:
     above: float | None = None  # instead of values: the cell is a number above this
 
     def said(self) -> str:
-        """Say it in words."""
+        """State it in words."""
         if self.above is not None:
             return f"{self.column} above {self.above:g}"
         values = " or ".join(value or "empty" for value in self.values)
         return f"{self.column} {'not ' if self.but else ''}{values}"
 
     def told(self) -> dict[str, Any]:
-        """Say it as ``numbers.json`` does."""
+        """State it as ``numbers.json`` does."""
         if self.above is not None:
             return {"column": self.column, "above": self.above}
         return {"column": self.column, "not" if self.but else "is": list(self.values)}
@@ -55,11 +55,11 @@ class Either:
     parts: tuple[Where, ...]
 
     def said(self) -> str:
-        """Say it in words."""
+        """State it in words."""
         return " or ".join(part.said() for part in self.parts)
 
     def told(self) -> dict[str, Any]:
-        """Say it as ``numbers.json`` does."""
+        """State it as ``numbers.json`` does."""
         return {"any": [part.told() for part in self.parts]}
 
     def holds(self, rows: pd.DataFrame) -> pd.Series[bool]:

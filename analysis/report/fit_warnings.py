@@ -47,7 +47,7 @@ def in_words(note: Note, analysis: Analysis) -> str:
 
 
 def warnings_of(analysis: Analysis) -> tuple[Markup, ...]:
-    """Say in sentences what is doubtful about the fit of an analysis."""
+    """State in sentences what is doubtful about the fit of an analysis."""
     model = analysis.model
     if model is None:
         return ()

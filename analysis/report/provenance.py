@@ -148,7 +148,7 @@ def _from(
 
 
 def _rows_said(origin: Origin, counts: RowCounter) -> list[str]:
-    """Say which rows and columns of which file, and what is made of them, a sentence each without its full stop."""
+    """State which rows and columns of which file, and what is made of them, a sentence each without its full stop."""
     counted = counts.of(origin)
     rows = origin.file
     if counted is not None:

@@ -119,7 +119,7 @@ def _section(section: Section, content: ReportContent) -> Iterator[Node]:
 
 
 def _recovered(content: ReportContent) -> Markup:
-    """Say how many of the simulated effects lie inside their intervals."""
+    """State how many of the simulated effects lie inside their intervals."""
     inside = [bool(one.covered) for one in content.recovery if one.covered is not None]
     return SENTENCES.sentences("recovered", inside=sum(inside), all=len(inside))
 

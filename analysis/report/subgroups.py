@@ -38,7 +38,7 @@ class TrialPart:
 
     @property
     def told(self) -> str:
-        """Say of which trials it is, for a title; empty for all."""
+        """State of which trials it is, for a title; empty for all."""
         return of_trials(self.trials, self.within)
 
     @property

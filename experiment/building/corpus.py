@@ -127,7 +127,7 @@ def items_from_corpus(study: Study) -> Made:
 
 
 def _asks(study: Study) -> bool:
-    """Say whether every block asks something in its answering step."""
+    """Return whether every block asks something in its answering step."""
     steps = [study.get("procedure", place, "block", "trial")[-1] for place in blocks_of(study)]
     return all(next(iter(step.values())).get("ask") for step in steps)
 

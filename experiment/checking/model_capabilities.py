@@ -122,7 +122,7 @@ OF_BASELINES: Mapping[Need, str] = {
 
 
 def reads_with_encoder(settings: ModelSettings) -> bool:
-    """Say whether a local model is known to read with an encoder; False where its files are not on this machine."""
+    """Return whether a local model is known to read with an encoder; False where its files are not on this machine."""
     try:
         folder = checkpoint_folder(settings)
     except UserError:
@@ -193,7 +193,7 @@ def _has_encoder(folder: Path) -> bool:
 
 
 def _of_pictures(folder: Path, settings: ModelSettings) -> list[str]:
-    """Say why a checkpoint takes no pictures: its kind, its processor, a template without places for them."""
+    """State why a checkpoint takes no pictures: its kind, its processor, a template without places for them."""
     from experiment.models.local.checkpoints import find_source, load_tokenizer
     from experiment.models.local.vision import ImageProcessor
 
@@ -206,7 +206,7 @@ def _of_pictures(folder: Path, settings: ModelSettings) -> list[str]:
 
 
 def _too_long(folder: Path, settings: ModelSettings, longest: Request | None) -> list[str]:
-    """Say where a session's longest request is longer than a model reads, by its tokenizer or else by characters."""
+    """State where a session's longest request is longer than a model reads, by its tokenizer or else by characters."""
     from transformers import AutoConfig, AutoTokenizer
 
     from experiment.models.local.tokens import context_length_of
@@ -241,7 +241,7 @@ def _too_long(folder: Path, settings: ModelSettings, longest: Request | None) ->
 
 
 def _takes_system(folder: Path, settings: ModelSettings) -> bool:
-    """Say whether a checkpoint's template renders a system message; plain text has no roles."""
+    """Return whether a checkpoint's template renders a system message; plain text has no roles."""
     from transformers import AutoTokenizer
 
     try:

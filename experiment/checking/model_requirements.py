@@ -93,7 +93,7 @@ def _may_be_long(label: str) -> bool:
 def replicates_alike(
     study: Study, settings: ModelSettings, manner: PromptingSettings | None = None
 ) -> str | None:
-    """Say that replicates ask for the same answer again; None where something is drawn, or there is one."""
+    """State that replicates ask for the same answer again; None where something is drawn, or there is one."""
     manner = manner or read_prompting_settings(study, settings)
     replicates = int(study.get("models", "replicates", default=1))
     if replicates < 2 or settings.kind not in ("hf", "openai") or manner.temperature:
@@ -105,7 +105,7 @@ def replicates_alike(
 
 
 def refused_answers(study: Study, settings: ModelSettings) -> str | None:
-    """Say why people's answers may not be sent to a model that is to follow them; None where they may or are not."""
+    """State why people's answers may not be sent to a model that is to follow them; None where they may or are not."""
     if study.get("models", "context") != "teacher_forced" or not is_remote(settings):
         return None
     try:

@@ -52,7 +52,7 @@ class StatesSize:
         )
 
     def said(self) -> str:
-        """Say it in a sentence."""
+        """State it in a sentence."""
         kept = f"Hidden states ({', '.join(self.positions)}): {self.rows:,} rows"
         if self.bytes is None:
             return (
@@ -142,7 +142,7 @@ def stored_speeds(store: Store, study: str) -> dict[str, float]:
 
 
 def hours_words(use: str, trials: int, speeds: Mapping[str, float]) -> str:
-    """Say how long a model's trials will take; that it is not known, where no run of it is stored, and how to measure it."""
+    """State how long a model's trials will take; that it is not known, where no run of it is stored, and how to measure it."""
     speed = speeds.get(use)
     if speed is None:
         return (

@@ -71,7 +71,7 @@ def papers_prompt(study: Study) -> str | None:
 
 
 def _answers_with_options(study: Study) -> bool:
-    """Say whether every block is answered with one of the item's options."""
+    """Return whether every block is answered with one of the item's options."""
     steps = [
         next(iter(one["block"]["trial"][-1].items())) for one in study.get("procedure") if "block" in one
     ]

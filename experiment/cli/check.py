@@ -302,7 +302,7 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
 
 
 def _changed_since_build(study: Study) -> list[str]:
-    """Say what changed since the study's items were built; nothing where they are not built yet."""
+    """State what changed since the study's items were built; nothing where they are not built yet."""
     from experiment.integrity.build_provenance import changed_since_build
     from experiment.study.study import ITEMS
 
@@ -400,7 +400,7 @@ def _probe_all(study: Study) -> dict[str, UserError]:
 
 
 def probing_lines(study: Study, models: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Say of each model whose states are probed about how long that takes; nothing where nothing is probed or sizes are unknown.
+    """State of each model whose states are probed about how long that takes; nothing where nothing is probed or sizes are unknown.
 
     ``models``: what check knows of each model, in numbers: ``trials`` and ``states`` (``positions``, ``files``, ``width``).
     """

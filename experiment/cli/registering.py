@@ -87,7 +87,7 @@ def ask_for_runs(study: Study, url: str | None, *, is_not_registered: bool) -> N
 
 
 def tell_unplanned(study: Study, models: Mapping[str, Mapping[str, Any]]) -> None:
-    """Say which models no planned analysis of a frozen study names: what they answer is exploratory."""
+    """Report which models no planned analysis of a frozen study names: what they answer is exploratory."""
     from experiment.integrity.freezing import read_freeze
     from experiment.study.plans import planned_analyses
 

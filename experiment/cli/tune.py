@@ -272,7 +272,7 @@ def _finish(
     as_json: bool,
     interrupted: bool,
 ) -> None:
-    """Say what comes next, and leave with the code that says whether something is left."""
+    """Report what comes next, and leave with the code that says whether something is left."""
     if as_json:
         failed = [{"training": name, "error": str(fault)} for name, fault in faults.items()]
         told = {"study": study.id, "trainings": [*(outcome.to_json() for outcome in outcomes), *failed]}

@@ -40,7 +40,7 @@ def origin_of(study: Study, files: Iterable[Path]) -> dict[str, Any]:
 
 
 def changed_since_build(study: Study) -> list[str]:
-    """Say in lines what the built items were made from and what the study says now; empty where both agree.
+    """State in lines what the built items were made from and what the study says now; empty where both agree.
 
     A file that is not here any more cannot be compared, and says nothing: studies travel without their corpora.
     """
@@ -83,7 +83,7 @@ def require_current_items(study: Study, store: Store | None = None) -> None:
 
 
 def _has_only_its_items(study: Study) -> bool:
-    """Say whether the study has no other material than the items that an import wrote."""
+    """Return whether the study has no other material than the items that an import wrote."""
     return bool(study.get("materials", "words") == ITEMS)
 
 
@@ -196,7 +196,7 @@ def note_design(connection: Connection, study: Study, *, new_version: bool = Fal
 
 
 def _items_line(connection: Connection, study: Study, version: int) -> str:
-    """Say what became of the items that readers of a version saw, one session a list."""
+    """State what became of the items that readers of a version saw, one session a list."""
     some = (
         select(func.min(sessions.c.session_id))
         .where(sessions.c.study == study.id, sessions.c.version == version)

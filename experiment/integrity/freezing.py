@@ -93,7 +93,7 @@ def read_freeze(folder: Path) -> Frozen | None:
 
 
 def changes_since(study: Study, frozen: Frozen, *, items: str | None = None) -> list[str]:
-    """Say in lines such as ``analysis.planned.accuracy.measure: "correct" → "rt"`` what differs from a freeze."""
+    """State in lines such as ``analysis.planned.accuracy.measure: "correct" → "rt"`` what differs from a freeze."""
     now = locked_part(study)
     if items is not None:
         now["design"]["items"] = items
@@ -200,7 +200,7 @@ def registration_of(connection: Connection, study: str) -> Registration | None:
 
 
 def needs_registration(study: Study, store: Store) -> bool:
-    """Say whether a study plans analyses and nobody has said yet where it is registered."""
+    """Return whether a study plans analyses and nobody has said yet where it is registered."""
     if not study.get("analysis", "planned", default={}):
         return False
     with store.read() as connection:
@@ -248,7 +248,7 @@ class VerificationReport:
 
     @property
     def holds(self) -> bool:
-        """Say whether a freeze shows that the design is what it was, and the chains that no row was changed."""
+        """Return whether a freeze shows that the design is what it was, and the chains that no row was changed."""
         return self.hash is not None and not self.changes and not self.broken
 
 

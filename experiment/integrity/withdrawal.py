@@ -254,7 +254,7 @@ def scope_of(
     links: Sequence[str] = (),
     backups: Iterable[Path] = (),
 ) -> Scope:
-    """Say what the withdrawal of some sessions erases and what it cannot reach, changing nothing."""
+    """State what the withdrawal of some sessions erases and what it cannot reach, changing nothing."""
     ids = [session.session_id for session in chosen]
     with store.read() as connection:
         derived = derived_sessions(connection, ids)

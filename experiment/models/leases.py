@@ -101,7 +101,7 @@ class _AdvisoryLock:
         return False
 
     def is_held(self) -> bool:
-        """Say whether nobody else has the lock: where its connection broke it is taken anew, once the server is back."""
+        """Return whether nobody else has the lock: where its connection broke it is taken anew, once the server is back."""
         try:
             if self._connection is not None:
                 self._connection.execute(text("SELECT 1"))

@@ -131,7 +131,7 @@ def _option(reply: str, announced: Sequence[str], options: Sequence[str]) -> str
 
 
 def is_accepted(given: str, answers: Sequence[str], read_as: str, *, decimal: str = ".") -> bool:
-    """Say whether an answer is one of those that count."""
+    """Return whether an answer is one of those that count."""
     if read_as == "number":
         value = number_of(given, decimal)
         return value is not None and any(number_of(answer, decimal) == value for answer in answers)

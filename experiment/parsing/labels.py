@@ -105,7 +105,7 @@ def _blank(found: re.Match[str]) -> str:
 
 
 def is_graded(label: str, reply: SearchableReply) -> bool:
-    """Say whether a reply gives a word of a scale more or less than the label has: "somewhat agree" is not "agree"."""
+    """Return whether a reply gives a word of a scale more or less than the label has: "somewhat agree" is not "agree"."""
     return any(pattern.search(reply.shown[label]) for pattern in _graded(label, reply.labels))
 
 
@@ -357,7 +357,7 @@ def contrasted(label: str, reply: SearchableReply) -> GivenLabel | None:
 
 
 def is_denied(place: int, reply: SearchableReply, label: str) -> bool:
-    """Say whether a label stands behind a negation or in a supposition, in its own sentence and behind any other label."""
+    """Return whether a label stands behind a negation or in a supposition, in its own sentence and behind any other label."""
     before = reply.text[max(0, place - _LOOK_BACK) : place]
     ends = deque((match.end() for match in _SENTENCE.finditer(before)), maxlen=1)
     sentence = before[ends[0] :] if ends else before
@@ -414,14 +414,14 @@ def _is_conditional(rest: str) -> bool:
 
 
 def _goes_on(label: str, reply: SearchableReply, start: int, end: int) -> bool:
-    """Say whether the rest of a sentence names another label, other than to deny it or to give a reason."""
+    """Return whether the rest of a sentence names another label, other than to deny it or to give a reason."""
     if _begins("since", r"\W{0,3}").match(reply.text[start:end]):
         return False
     return not are_denied(reply.others(label), reply, start, end)
 
 
 def are_denied(labels: list[str], reply: SearchableReply, start: int, end: int | None = None) -> bool:
-    """Say whether labels are named between two places only to deny them: "A. B would be wrong, but not A"."""
+    """Return whether labels are named between two places only to deny them: "A. B would be wrong, but not A"."""
     return all(
         is_denied(place, reply, other) for other in labels for place, _ in reply.places(other, start, end)
     )
@@ -489,12 +489,12 @@ _NEGATIVE = re.compile(r"[-−]\d")
 
 
 def is_whole(label: str, reply: str) -> bool:
-    """Say whether a reply is a label and nothing else but marks around it."""
+    """Return whether a reply is a label and nothing else but marks around it."""
     return _whole(unmarked(tidy(reply)), [label]) is not None
 
 
 def ends_open(label: str, reply: str) -> bool:
-    """Say whether a reply ends with a label and no mark behind it, as a sentence does that was cut short."""
+    """Return whether a reply ends with a label and no mark behind it, as a sentence does that was cut short."""
     return re.search(rf"(?<!\w){spelt(label)}\s*\Z", reply, flags(label)) is not None
 
 
@@ -549,7 +549,7 @@ def _only(label: str, said: SearchableReply, end: int, *, is_said: bool) -> Pars
 
 
 def _is_possible(label: str, rest: str) -> bool:
-    """Say whether what follows an answer holds another label possible: "A, or perhaps B", "A. But it could be B"."""
+    """Return whether what follows an answer holds another label possible: "A, or perhaps B", "A. But it could be B"."""
     joined, possible = _possibly(label)
     return joined.match(rest) is not None or possible.search(rest) is not None
 
@@ -562,7 +562,7 @@ def _possibly(label: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 def _declines_in_the_end(rest: str) -> bool:
-    """Say whether the last sentence of a reply declines and says nothing else: "The text says it is A. I cannot tell."."""
+    """Return whether the last sentence of a reply declines and says nothing else: "The text says it is A. I cannot tell."."""
     sentences = [one for one in re.split(r"[.!?\n;]", rest.rstrip(WRAPPING)) if one.strip()]
     return (
         len(sentences) > 0
@@ -588,7 +588,7 @@ def _forced() -> re.Pattern[str]:
 
 
 def _begins_with_excuse(label: str, rest: str) -> bool:
-    """Say whether what follows an answer declines at once: "Answer: No, I cannot tell"."""
+    """Return whether what follows an answer declines at once: "Answer: No, I cannot tell"."""
     rest = _without_doubts(rest)
     if _excuse().match(rest):
         return True
@@ -643,7 +643,7 @@ def _closes_alone(label: str, said: SearchableReply) -> int | None:
 
 
 def _is_heading(label: str, reply: str) -> bool:
-    """Say whether a reply is a word that sentences have anyway, as a heading of one other word: "Word: garden"."""
+    """Return whether a reply is a word that sentences have anyway, as a heading of one other word: "Word: garden"."""
     return _is_everyday(label) and _heading(label).fullmatch(reply) is not None
 
 
@@ -667,12 +667,12 @@ def _beginning(label: str) -> re.Pattern[str]:
 
 
 def _is_listed(label: str, rest: str) -> bool:
-    """Say whether a label stands in a list of options: (B) text."""
+    """Return whether a label stands in a list of options: (B) text."""
     return re.search(rf"(?:^|\s)\(?{spelt(label)}\)\s\w", rest, flags(label)) is not None
 
 
 def _is_explained(label: str, rest: str) -> bool:
-    """Say whether a reply explains what another label stands for, as it does before it decides: "Group B: lines without"."""
+    """Return whether a reply explains what another label stands for, as it does before it decides: "Group B: lines without"."""
     return _explaining(label).search(rest) is not None
 
 
@@ -682,14 +682,14 @@ def _explaining(label: str) -> re.Pattern[str]:
 
 
 def _is_only_labels(rest: str, labels: Sequence[str]) -> bool:
-    """Say whether nothing but labels and what joins them follows: "A, B", "A. And B"."""
+    """Return whether nothing but labels and what joins them follows: "A, B", "A. And B"."""
     for label in labels:
         rest = anywhere(label).sub(" ", rest)
     return not re.search(r"\w", pattern("and").sub(" ", rest))
 
 
 def _closes(label: str, reply: str) -> bool:
-    """Say whether a label closes the reply behind a mark: "Based on the rule, A", "Of course! Yes"."""
+    """Return whether a label closes the reply behind a mark: "Based on the rule, A", "Of course! Yes"."""
     return re.search(rf"[,:;.!–—-]\s?{OPEN}{spelt(label)}{SHUT}[.!]?\s*\Z", reply, flags(label)) is not None
 
 
@@ -718,7 +718,7 @@ def _answering() -> re.Pattern[str]:
 
 
 def _is_telling(label: str) -> bool:
-    """Say whether a label is no word that sentences have anyway ("no", "yes", "true")."""
+    """Return whether a label is no word that sentences have anyway ("no", "yes", "true")."""
     return len(label) >= 4 and not _is_everyday(label)
 
 

@@ -131,7 +131,7 @@ def _lines(text: str) -> int:
 
 
 def _is_alike(reply: str, shown: str) -> bool:
-    """Say whether a reply has the letters of a text."""
+    """Return whether a reply has the letters of a text."""
     one, other = (Counter(letter for letter in text.lower() if letter.isalpha()) for text in (reply, shown))
     return (one & other).total() > _ALIKE * max(one.total(), other.total(), 1)
 

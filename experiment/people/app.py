@@ -114,7 +114,7 @@ def _refuse_zero_bytes() -> None:
 
 
 def _health() -> tuple[Response, int]:
-    """Say whether answers can be stored: 503 where they cannot."""
+    """State whether answers can be stored: 503 where they cannot."""
     status, told = this_site().health.report()
     return jsonify(told), status
 

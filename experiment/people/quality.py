@@ -49,12 +49,12 @@ class QualitySign:
 
     @property
     def is_sealed(self) -> bool:
-        """Say whether its numbers are kept back while the study is open."""
+        """Return whether its numbers are kept back while the study is open."""
         return self.kind in SEALED
 
     @property
     def is_flagged(self) -> bool:
-        """Say whether the value is above its bound."""
+        """Return whether the value is above its bound."""
         return self.value > self.bound
 
 
@@ -211,7 +211,7 @@ def _between_keys(rows: Sequence[Row]) -> list[float]:
 
 
 def _regular_typing(rows: Sequence[Row]) -> Found:
-    """Say how alike the times are. The median's own deviation is not hidden by a pause here and there, as a mean's is."""
+    """State how alike the times are. The median's own deviation is not hidden by a pause here and there, as a mean's is."""
     between = _between_keys(rows)
     if not between:
         return None

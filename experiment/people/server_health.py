@@ -205,7 +205,7 @@ class HealthWatch:
                 return
 
     def look(self) -> None:
-        """Tell what is new and what is over."""
+        """Report what is new and what is over."""
         now = {(concern.study, concern.kind): concern for concern in self._health.concerns()}
         for key, concern in now.items():
             if key not in self._told:

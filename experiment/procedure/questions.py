@@ -173,7 +173,7 @@ def seen_question(question: Question) -> Question:
 
 
 def is_eligible(questions: list[Question], answers: Mapping[str, Any]) -> tuple[bool, list[str]]:
-    """Say whether answers let a participant in, and name the questions whose answers do not."""
+    """Return whether answers let a participant in, and name the questions whose answers do not."""
     missed = [
         question["name"]
         for question in questions

@@ -94,11 +94,11 @@ class FreeAnswer:
         return next((rating for rating in self.ratings if rating.rater == rater), None)
 
     def is_complete(self, rating: Rating) -> bool:
-        """Say whether as many people as the study wants have rated it."""
+        """Return whether as many people as the study wants have rated it."""
         return len(self.ratings) >= rating.raters
 
     def is_disputed(self, rating: Rating) -> bool:
-        """Say whether its raters disagree and nothing is decided yet."""
+        """Return whether its raters disagree and nothing is decided yet."""
         return (
             self.is_complete(rating)
             and self.decided is None

@@ -57,7 +57,7 @@ class Executed:
         return {**numbers, "fates": fates}
 
     def told(self) -> Iterator[str]:
-        """Say it in lines."""
+        """State it in lines."""
         yield f"{EXECUTED}: {self.programs} programs run against their tests."
         for (who, fate), number in sorted(self.fates.items()):
             yield f"  {number:>6}  {who}: {FATES[fate]}"
@@ -150,7 +150,7 @@ def _noted(outcome: Executed) -> Any:
 
 
 def _is_new(response: StoredResponse, score: Score) -> bool:
-    """Say whether a verdict differs from the one that counts."""
+    """Return whether a verdict differs from the one that counts."""
     kept = response.counts
     return kept is None or (kept["scorer"], kept["response"], kept["correct"], kept["score"]) != (
         score.scorer,

@@ -211,7 +211,7 @@ def _differing(
 
 
 def _stands_there(connection: Connection, response: StoredResponse, score: Score) -> bool:
-    """Say whether the newest verdict of a scorer is this one already."""
+    """Return whether the newest verdict of a scorer is this one already."""
     query = (
         select(scores.c.response, scores.c.response_status, scores.c.correct, scores.c.score)
         .where(
@@ -297,7 +297,7 @@ def require_judge(study: Study, judge: str) -> dict[str, Any]:
 
 
 def _is_newer(response: StoredResponse, score: Score) -> bool:
-    """Say whether the verdict that counts was given by another scorer or an older version of this one."""
+    """Return whether the verdict that counts was given by another scorer or an older version of this one."""
     return response.counts is None or (response.counts["scorer"], response.counts["scorer_version"]) != (
         score.scorer,
         str(score.version),

@@ -26,7 +26,7 @@ class Score:
 
 
 def same_words(given: str, intact: str) -> bool:
-    """Say whether two texts have the same words, whatever their case, spacing and punctuation."""
+    """Return whether two texts have the same words, whatever their case, spacing and punctuation."""
     return _words(given) == _words(intact)
 
 

@@ -67,7 +67,7 @@ def _newest(connection: Connection, study: str, stored_as: str) -> dict[Place, t
 
 
 def has_similarities(connection: Connection, study: str) -> bool:
-    """Say whether any answer of a study was compared."""
+    """Return whether any answer of a study was compared."""
     query = select(scores.c.score_id).join(sessions, sessions.c.session_id == scores.c.session_id)
     query = query.where(sessions.c.study == study, scores.c.scorer.startswith(STORED_AS, autoescape=True))
     return connection.scalar(query.limit(1)) is not None

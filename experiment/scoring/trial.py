@@ -123,7 +123,7 @@ def log_likelihood(trial: Mapping[str, Any], answer: str, logprobs: Mapping[str,
 
 
 def _is_cut(parser: str, parsed: Parsed, said: str) -> bool:
-    """Say whether a label is all that is left of a sentence that was cut short: "The answer is A", from "A" on unknown."""
+    """Return whether a label is all that is left of a sentence that was cut short: "The answer is A", from "A" on unknown."""
     if parser != "label" or parsed.value is None:
         return False
     return ends_open(parsed.value, said) and not is_whole(parsed.value, said)

@@ -187,7 +187,7 @@ class _Visit:
                 return
 
     def _begins_again(self, screen: Mapping[str, Any]) -> bool:
-        """Say whether the first practice trial is on the screen once more."""
+        """Return whether the first practice trial is on the screen once more."""
         kind = screen["trials"][0]["steps"][0]["step"]
         text = screen["trials"][0]["steps"][0]["text"] or ""
         shown = self.page.locator(f".trial.{kind}")

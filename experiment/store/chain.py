@@ -147,7 +147,7 @@ def _link_all(
 
 
 def has_chain(reader_kind: str) -> bool:
-    """Say whether sessions of a kind of reader have a chain."""
+    """Return whether sessions of a kind of reader have a chain."""
     return reader_kind in _KINDS_OF_READERS
 
 

@@ -59,7 +59,7 @@ class SessionGone(Exception):
 
 
 def cannot_open(address: URL, error: DBAPIError | sqlite3.Error) -> UserError:
-    """Say why a store could not be opened and what to do; an address is named without its password."""
+    """State why a store could not be opened and what to do; an address is named without its password."""
     cause = error.orig if isinstance(error, DBAPIError) else error
     said = (str(cause).strip().splitlines() or [type(cause).__name__])[0]
     if address.get_backend_name() != "sqlite":
@@ -137,7 +137,7 @@ def address_of(target: Path | str) -> URL:
 
 
 def is_sqlite(connection: Connection | Engine) -> bool:
-    """Say whether a connection or engine speaks to SQLite."""
+    """Return whether a connection or engine speaks to SQLite."""
     return connection.dialect.name == "sqlite"
 
 

@@ -130,7 +130,7 @@ def complete_session(connection: Connection, session_id: str, held_reason: str |
 
 
 def has_all(planned: Mapping[int, Mapping[str, Any]], done: Iterable[int]) -> bool:
-    """Say whether a session has all its answers; of practice only what was needed to pass is ever answered."""
+    """Return whether a session has all its answers; of practice only what was needed to pass is ever answered."""
     answered = set(done)
     return all(index in answered or bool(trial.get("is_practice")) for index, trial in planned.items())
 
@@ -171,7 +171,7 @@ def _names_a_trial(detail: Any) -> bool:
 
 
 def was_begun(connection: Connection, session_id: str) -> bool:
-    """Say whether anything was recorded of a session: whoever opens it now comes back to it."""
+    """Return whether anything was recorded of a session: whoever opens it now comes back to it."""
     recorded = (
         select(table.c.session_id).where(table.c.session_id == session_id).limit(1)
         for table in (events, trials)
@@ -180,7 +180,7 @@ def was_begun(connection: Connection, session_id: str) -> bool:
 
 
 def has_met_a_trial(connection: Connection, session_id: str) -> bool:
-    """Say whether a session was shown a trial, of practice or of a block, answered or not."""
+    """Return whether a session was shown a trial, of practice or of a block, answered or not."""
     answered = select(trials.c.session_id).where(trials.c.session_id == session_id).limit(1)
     shown = (
         select(events.c.session_id).where(events.c.session_id == session_id, events.c.kind == SHOWN).limit(1)

@@ -46,7 +46,7 @@ def _leaves(value: object, path: str = "") -> dict[str, str]:
 
 
 def differences(before: str, after: str) -> list[str]:
-    """Say in lines such as ``design.lists: 4 → 2`` how two designs (JSON texts) differ."""
+    """State in lines such as ``design.lists: 4 → 2`` how two designs (JSON texts) differ."""
     old, new = _leaves(json.loads(before)), _leaves(json.loads(after))
     lines = []
     for path in dict.fromkeys((*old, *new)):

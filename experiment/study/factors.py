@@ -168,7 +168,7 @@ def _merged(operation: Any, settings: list[Mapping[str, Any]], cell: str) -> Any
 
 
 def _says_rate(operation: str) -> bool:
-    """Say whether a name stands for a rate as well (RS-50)."""
+    """Return whether a name stands for a rate as well (RS-50)."""
     from stimuli.scramble.types import parse_operation
 
     try:

@@ -210,13 +210,13 @@ def _held_against(
 
 
 def has_checks(study: Study) -> bool:
-    """Say whether a study's blocks hold instructed-response checks."""
+    """Return whether a study's blocks hold instructed-response checks."""
     blocks = (screen.get("block") for screen in study.get("procedure", default=[]))
     return any(isinstance(block, Mapping) and block.get("attention_checks") for block in blocks)
 
 
 def _left_out(study: Study) -> str:
-    """Say which rows are in no analysis, and which sessions may be left out by a rule."""
+    """State which rows are in no analysis, and which sessions may be left out by a rule."""
     plan = study_plan(study)
     rules = "; ".join(rules_in_words(plan.exclude, plan.signs))
     told = [f"Excluded from analyses, never deleted: {rules}."] if rules else []
@@ -294,7 +294,7 @@ def _kind(study: Study, name: str) -> str:
 
 
 def _how(study: Study, settings: Mapping[str, Any]) -> str:
-    """Say in which context, after which practice and by which strategy a model is asked."""
+    """State in which context, after which practice and by which strategy a model is asked."""
     strategy = settings.get("strategy", study.get("models", "strategy", default="direct"))
     context = study.get("models", "context", default="independent")
     practice = study.get("models", "practice", default="answered" if context == "session" else "none")
@@ -312,7 +312,7 @@ def _how(study: Study, settings: Mapping[str, Any]) -> str:
 
 
 def _reads(settings: Mapping[str, Any], trials: Sequence[Mapping[str, Any]]) -> str:
-    """Say what a model does not give for texts that are read."""
+    """State what a model does not give for texts that are read."""
     kind = settings["use"].split(":")[0]
     if tells_of_prompts(kind, settings) or not any(read_step(trial) for trial in trials):
         return ""
@@ -337,7 +337,7 @@ class Judging:
     costs: str
 
     def said(self) -> str:
-        """Say it in sentences."""
+        """State it in sentences."""
         each = f"{self.prompt_tokens / max(self.calls, 1):,.0f}"
         told = (
             f"{self.judge} then reads its thoughts (`wrods score STUDY --judge {self.judge}`): {self.calls:,} calls of at most "
@@ -408,7 +408,7 @@ def session_told(
     numbers: Mapping[str, Any],
     verbs: Mapping[str, str] = WORDS["present"],
 ) -> SessionSummary:
-    """Say what a session of a study is."""
+    """State what a session of a study is."""
     practice = f" after {numbers['practice_trials']} of practice" if numbers["practice_trials"] else ""
     allowed = numbers["minutes_that_limits_allow"]
     return SessionSummary(
@@ -506,7 +506,7 @@ def _factor(name: str, levels: Mapping[str, Any]) -> str:
 
 
 def _between(given: Mapping[str, Any]) -> str:
-    """Say what a level between sessions sets."""
+    """State what a level between sessions sets."""
     said = [WORDS["items"][given["items"]]] if "items" in given else []
     if "exemplars" in given:
         said.append(_counted(given["exemplars"], "example") if given["exemplars"] else "no examples")
@@ -543,7 +543,7 @@ def _screens(study: Study) -> tuple[str, ...]:
 
 
 def _told_to_readers(plan: Mapping[str, Any], verbs: Mapping[str, str]) -> str:
-    """Say what is asked about the instructions, how practice is passed, and what blocks tell of answers."""
+    """State what is asked about the instructions, how practice is passed, and what blocks tell of answers."""
     said = []
     is_one = sum(screen["kind"] == "block" for screen in plan["screens"]) == 1
     for screen in plan["screens"]:
@@ -663,7 +663,7 @@ def _prompt(name: str, study: Study, settings: ModelSettings) -> Mapping[str, An
 
 
 def cost_words(model: ModelSettings, trials: int, prompt_tokens: int, answer_tokens: int) -> str:
-    """Say what asking costs at a model's price, and how long answers may be; empty for baselines, which write none."""
+    """State what asking costs at a model's price, and how long answers may be; empty for baselines, which write none."""
     if model.kind == "baseline":
         return ""
     each = answer_tokens / max(trials, 1)
@@ -679,7 +679,7 @@ def cost_words(model: ModelSettings, trials: int, prompt_tokens: int, answer_tok
 
 
 def most_words(model: ModelSettings, prompt_tokens: int, answer_tokens: int) -> str:
-    """Say what prompts and answers cost at most, where both are counted as long as they may be; empty where nothing is to be paid."""
+    """Return the maximum cost of prompts and answers in words; empty if nothing is to be paid."""
     price = _price(model)
     if isinstance(price, str):
         return price

@@ -55,7 +55,7 @@ class DuplicateText:
 
     @property
     def contradicts(self) -> bool:
-        """Tell whether one text is to be answered in two ways."""
+        """Return whether one text is to be answered in two ways."""
         return self.kind == "same" and len(self.answers) > 1
 
 
@@ -434,7 +434,7 @@ class Audit:
 
     @property
     def grave(self) -> bool:
-        """Tell whether something was found that makes results worthless."""
+        """Return whether something was found that makes results worthless."""
         return any(finding.level == "grave" for finding in self.findings())
 
     def status(self, section: str) -> str:

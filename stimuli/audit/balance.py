@@ -40,7 +40,7 @@ BY_DESIGN = ("zipf",)
 
 
 def decides_words(items: Sequence[Item]) -> bool:
-    """Tell whether items are those of a lexical decision: one string each, with its relation to a base word."""
+    """Return whether items are those of a lexical decision: one string each, with its relation to a base word."""
     return bool(items) and all(RELATION in item.covariates and len(item.shown) == 1 for item in items)
 
 

@@ -27,7 +27,7 @@ class IdenticalLevels:
     compared: int  # items that either of the two changes (all items where neither changes any)
 
     def finding(self) -> AuditFinding:
-        """Say how many items the two levels show alike, and what to do where it is all of them."""
+        """State how many items the two levels show alike, and what to do where it is all of them."""
         which = f"{self.set_name}: levels {' and '.join(self.levels)} of {self.factor} show"
         if self.same == self.compared:
             return AuditFinding(
@@ -266,7 +266,7 @@ def _left(items: Sequence[Item]) -> dict[str, int]:
 
 
 def _uneven(items: Sequence[Item]) -> bool:
-    """Tell whether an item is changed in different numbers of words in the conditions that change it at all."""
+    """Return whether an item is changed in different numbers of words in the conditions that change it at all."""
     numbers: dict[str, set[int]] = {}
     for item in items:
         if item.changes:

@@ -27,7 +27,7 @@ class Heuristic:
 
     @property
     def leaks(self) -> bool:
-        """Tell whether the heuristic beats chance for certain."""
+        """Return whether the heuristic beats chance for certain."""
         return self.accuracy.low > self.chance
 
 

@@ -134,7 +134,7 @@ def line_weights(items: Sequence[Item], *, every_line: bool = False) -> list[Fra
 
 
 def answers_vary(items: Sequence[Item]) -> bool:
-    """Tell whether the right answer of an item depends on its condition, as that of words and nonwords does."""
+    """Return whether the right answer of an item depends on its condition, as that of words and nonwords does."""
     first: dict[str, str | None] = {}
     return any(first.setdefault(item.item_id, item.answer) != item.answer for item in items)
 

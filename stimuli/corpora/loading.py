@@ -346,7 +346,7 @@ def _read(
 
 
 def _facts(corpus: Corpus, records: Sequence[Record]) -> list[str]:
-    """Say what a study has to know: records without an answer or a text, options that stand twice."""
+    """State what a study has to know: records without an answer or a text, options that stand twice."""
     total = len(records)
     unlabelled = sum(r.answer is None and r.extra.get("answerable") != 0.0 for r in records)
     unanswerable = sum(r.extra.get("answerable") == 0.0 for r in records)

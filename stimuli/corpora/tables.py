@@ -273,7 +273,7 @@ def _reader(written: list[str], delimiter: str) -> Reader:
 
 
 def _are_rows(written: list[str], delimiter: str, width: int | None) -> bool:
-    """Tell whether lines are rows as wide as the header; the last may itself be broken."""
+    """Return whether lines are rows as wide as the header; the last may itself be broken."""
     if not written or width is None or width < 2:
         return False
     try:
@@ -632,7 +632,7 @@ def _short(value: Any) -> str:
 
 
 def is_plain_text(path: Path, asked: Sequence[str], *, encoding: str | None = None) -> bool:
-    """Tell whether a file is plain text: its suffix says so and its first line does not name the columns asked for."""
+    """Return whether a file is plain text: its suffix says so and its first line does not name the columns asked for."""
     if _FORMATS.get(path.suffix.lower()) != "text":
         return False
     return _table_in_text(read_decoded(path, encoding=encoding).text, asked) is None

@@ -341,7 +341,7 @@ def _with_two_exchanged(mirrored: str) -> list[str]:
 
 
 def _as_regular(one: str, other: str) -> bool:
-    """Tell whether two strings are about as far from English, by their bigrams and by the words near them."""
+    """Return whether two strings are about as far from English, by their bigrams and by the words near them."""
     pairs = [bigram_frequency(text, "en") for text in (one, other)]
     for measure in BIGRAM_MEASURES:
         low, high = sorted(getattr(pair, measure) for pair in pairs)

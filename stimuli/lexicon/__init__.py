@@ -29,12 +29,12 @@ def _known() -> frozenset[str]:
 
 
 def has_lexicon(language: str) -> bool:
-    """Tell whether word frequencies exist for a language."""
+    """Return whether word frequencies exist for a language."""
     return base_language(language) in _known()
 
 
 def tells_words(language: str) -> bool:
-    """Tell whether real words of a language can be told from other strings: it has a word list that can be used."""
+    """Return whether real words of a language can be told from other strings: it has a word list that can be used."""
     return zipf("a", language) is not None
 
 
@@ -69,7 +69,7 @@ _LATIN = frozenset({"de", "en", "es", "fr", "it", "nl", "pt"})
 
 
 def is_plain(word: str) -> bool:
-    """Say whether a word is a run of the letters a to z."""
+    """Return whether a word is a run of the letters a to z."""
     return word.isascii() and word.isalpha() and word.islower()
 
 
@@ -103,7 +103,7 @@ _lately = functools.lru_cache(maxsize=1 << 13)(_zipf)
 
 
 def is_real_word(word: str, language: str) -> bool:
-    """Tell whether a string is a word of the language (Zipf ≥ :data:`REAL_WORD_ZIPF`)."""
+    """Return whether a string is a word of the language (Zipf ≥ :data:`REAL_WORD_ZIPF`)."""
     require_lexicon(language)
     frequency = _lately(word, language)
     if frequency is None:

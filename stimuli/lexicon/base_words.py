@@ -164,7 +164,7 @@ def _unwanted(language: str) -> Mapping[str, Any] | None:
 
 
 def can_draw(language: str) -> bool:
-    """Tell whether words of a language can be drawn: there is a list of unwanted ones to keep out."""
+    """Return whether words of a language can be drawn: there is a list of unwanted ones to keep out."""
     return _unwanted(base_language(language)) is not None
 
 
@@ -192,7 +192,7 @@ def _beginnings(language: str) -> tuple[str, ...]:
 
 
 def is_unwanted(word: str, language: str) -> bool:
-    """Tell whether a word is a listed name or may offend or distress."""
+    """Return whether a word is a listed name or may offend or distress."""
     require_screen(language)
     base, plain = base_language(language), word.lower()
     parts = cast(Mapping[str, Any], _unwanted(base))["parts"]
@@ -204,7 +204,7 @@ def is_unwanted(word: str, language: str) -> bool:
 
 
 def is_plain_word(word: str, language: str) -> bool:
-    """Tell whether other forms show that a listed string is a common word, and that it is its base form."""
+    """Return whether other forms show that a listed string is a common word, and that it is its base form."""
 
     def listed(form: str) -> bool:
         return (zipf(form, language) or 0) >= REAL_WORD_ZIPF
@@ -228,7 +228,7 @@ def is_plain_word(word: str, language: str) -> bool:
 
 
 def is_like_a_name(word: str, language: str) -> bool:
-    """Tell whether an English word's possessive is listed and more frequent than its plural, as those of names are."""
+    """Return whether an English word's possessive is listed and more frequent than its plural, as those of names are."""
     plurals = (f"{word}s", f"{word}es", f"{word[:-1]}ies" if word.endswith("y") else f"{word}s")
     return (zipf(f"{word}'s", language) or 0) > max(zipf(plural, language) or 0 for plural in plurals)
 
@@ -252,7 +252,7 @@ def drawable_words(language: str, bounds: WordBounds) -> tuple[str, ...]:
 
 
 def akin(one: str, other: str) -> bool:
-    """Tell whether two words look alike enough to prime each other: a common beginning, or two edits apart at most."""
+    """Return whether two words look alike enough to prime each other: a common beginning, or two edits apart at most."""
     from rapidfuzz.distance import OSA
 
     shared = min(len(one), len(other), 5)
@@ -260,7 +260,7 @@ def akin(one: str, other: str) -> bool:
 
 
 def unlike(word: str, others: Iterable[str]) -> bool:
-    """Tell whether a word is akin to none of the others."""
+    """Return whether a word is akin to none of the others."""
     return not any(akin(word, other) for other in others)
 
 

@@ -45,7 +45,7 @@ class Vocabulary:
 
 
 def vocabulary_reason(language: str) -> str | None:
-    """Say why there is no vocabulary for a language; None where there is one."""
+    """State why there is no vocabulary for a language; None where there is one."""
     if not has_lexicon(language):
         return f"wordfreq has no word list for language {language!r}"
     if zipf("a", language) is None:

@@ -239,7 +239,7 @@ def speaker_labels(field: str, text: str) -> list[tuple[int, int]]:
 
 
 def where_is(record: Record) -> str:
-    """Say which record is meant, and where it stands."""
+    """State which record is meant, and where it stands."""
     line = f", line {record.line}" if record.line else ""
     if record.file == record.corpus:
         return f"record {record.record_id!r} of {record.corpus}{line}"

@@ -22,7 +22,7 @@ class Alphabet:
     either: frozenset[str]
 
     def writes(self, letters: Sequence[str]) -> bool:
-        """Say whether letters, case aside, are of the alphabet's script: none of its own would stand out among them."""
+        """Return whether letters, case aside, are of the alphabet's script: none of its own would stand out among them."""
         own = script(self.letters[0])
         return all(script(letter) == own for letter in letters)
 

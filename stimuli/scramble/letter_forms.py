@@ -100,7 +100,7 @@ def listed_words(language: str) -> frozenset[str] | None:
 
 
 def is_real(string: str, language: str) -> bool:
-    """Tell whether a string is a word of the language, as :func:`stimuli.lexicon.is_real_word`."""
+    """Return whether a string is a word of the language, as :func:`stimuli.lexicon.is_real_word`."""
     base = base_language(language)
     if string.isascii() and string.isalpha() and base not in _SEGMENTED and not is_turkic(base):
         return string.lower() in _listed(base)
@@ -124,7 +124,7 @@ class Writing:
         self._turkic = is_turkic(language)
 
     def by_letter(self, case: str) -> bool:
-        """Tell whether words of a case pattern are put together letter by letter."""
+        """Return whether words of a case pattern are put together letter by letter."""
         return case == "mixed" or not (self._capitals_stay or case == "lower")
 
     def barred(self) -> frozenset[str] | None:
@@ -254,7 +254,7 @@ class Writing:
         return shown, sources
 
     def is_real(self, word: str, form: Spelt) -> bool:
-        """Tell whether a form is a real word where those are avoided."""
+        """Return whether a form is a real word where those are avoided."""
         if not self._avoid or self._as_it_is or len(word) > KEPT_UP_TO:
             return False
         shown = form[0].replace(self.gap, "") if self.gap else form[0]
@@ -368,7 +368,7 @@ class LetterForms:
         return plan_of(word, self._language)
 
     def too_short(self, letters: Sequence[str]) -> bool:
-        """Tell whether a word has too few letters."""
+        """Return whether a word has too few letters."""
         return len(letters) < self._least
 
     def row(self, words: Sequence[str], numbers: Sequence[int], sites: Sequence[int]) -> list[Outcome]:
@@ -570,7 +570,7 @@ class LetterForms:
         return self._first_of(word, plan, self.site_rule.at(plan.letters, site, number))
 
     def _writes(self, letters: Sequence[str]) -> bool:
-        """Tell whether new letters would be of the word's script, or none come in."""
+        """Return whether new letters would be of the word's script, or none come in."""
         if "".join(letters).isascii():
             return self._writes_ascii
         return self._new_letters is None or self._new_letters.writes(letters)

@@ -289,7 +289,7 @@ def faults(given: Given) -> tuple[ProtocolFault, ...]:
 
 
 def describe(given: Given) -> str:
-    """Say in a few sentences what a published copy is: paper, name of the released code, stream, stand-ins, faults."""
+    """State in a few sentences what a published copy is: paper, name of the released code, stream, stand-ins, faults."""
     chosen = published_operation(given)
     if chosen.protocol is None:
         return "The intact text."

@@ -50,12 +50,12 @@ def _names(language: str) -> frozenset[str]:
 
 
 def begins_sentence(word: str, language: str) -> bool:
-    """Tell whether a word has a capital that it would not have inside a sentence."""
+    """Return whether a word has a capital that it would not have inside a sentence."""
     return word[:1].isupper() and _plain(word) in _small(language)
 
 
 def loses_capital(word: str, following: str, text: str, language: str) -> bool:
-    """Tell whether a word with a capital at a sentence's front is written small inside the sentence."""
+    """Return whether a word with a capital at a sentence's front is written small inside the sentence."""
     by_itself = _loses_by_itself if len(word) <= KEPT_UP_TO else _loses_by_itself.__wrapped__
     told = by_itself(word, language)
     if told is not None:
@@ -95,7 +95,7 @@ def _is_common(word: str, language: str) -> bool:
 
 
 def gains_capital(word: str) -> bool:
-    """Tell whether a word that comes to a sentence's front gets a capital there: not addresses, abbreviations or iPhone."""
+    """Return whether a word that comes to a sentence's front gets a capital there: not addresses, abbreviations or iPhone."""
     return word == word.lower() and "." not in word and not find_addresses(word)
 
 
@@ -110,7 +110,7 @@ class _Seen(NamedTuple):
     inside: frozenset[str]
 
     def has(self, word: str, text: str) -> bool:
-        """Tell whether a word stands in the text as it is."""
+        """Return whether a word stands in the text as it is."""
         run = _RUN.match(word)
         if run is None or run.group() not in self.runs:
             return False
@@ -240,7 +240,7 @@ def token_before(text: str, stop: int, language: str) -> StopContext:
 
 
 def goes_on(text: str, token: StopContext, after: str, language: str) -> bool:
-    """Tell whether a sentence goes on after a full stop before a space and a word that is not written small."""
+    """Return whether a sentence goes on after a full stop before a space and a word that is not written small."""
     if token.inside:
         return True
     if not keeps_its_stop(token.text, language, after):
@@ -252,7 +252,7 @@ def goes_on(text: str, token: StopContext, after: str, language: str) -> bool:
 
 
 def numbers_an_item(token: StopContext, text: str, begin: int, earlier: int | None, language: str) -> bool:
-    """Tell whether a number with a full stop opens its sentence and numbers it: at a line's beginning, or the next one up."""
+    """Return whether a number with a full stop opens its sentence and numbers it: at a line's beginning, or the next one up."""
     number = token.text
     if not number.isdecimal() or len(number) >= _LONG_ORDINAL or text[begin : token.begin].strip(OPENING):
         return False
@@ -264,7 +264,7 @@ def numbers_an_item(token: StopContext, text: str, begin: int, earlier: int | No
 
 
 def _may_be_last(token: StopContext, text: str, language: str) -> bool:
-    """Tell whether a sentence may end with an abbreviation: ``p.m.``, ``U.S.``, a capital after a small word (``plan B.``)."""
+    """Return whether a sentence may end with an abbreviation: ``p.m.``, ``U.S.``, a capital after a small word (``plan B.``)."""
     word = token.text
     if _is(word, "never_last", language):
         return False
@@ -279,7 +279,7 @@ def _may_be_last(token: StopContext, text: str, language: str) -> bool:
 
 
 def _counts(token: StopContext, text: str, language: str) -> bool:
-    """Tell whether a number follows an abbreviation that takes one (``S. 7``), and so is no ordinal."""
+    """Return whether a number follows an abbreviation that takes one (``S. 7``), and so is no ordinal."""
     before = _before(token, text) if token.text.isdecimal() else ""
     return before[-1:] == "." and _is(before[:-1], "before_number", language)
 
@@ -306,7 +306,7 @@ def _is_ordinal(word: str, language: str) -> bool:
 
 
 def keeps_its_stop(token: str, language: str, following: str) -> bool:
-    """Tell whether a full stop after a token belongs to it."""
+    """Return whether a full stop after a token belongs to it."""
     if (len(token) == 1 and token.isupper() and token != "I") or _INITIALS.fullmatch(token):
         return True
     if _DOTTED.fullmatch(token) and not token[-1].isdigit():
@@ -323,7 +323,7 @@ def keeps_its_stop(token: str, language: str, following: str) -> bool:
 
 
 def is_abbreviation(word: str, language: str) -> bool:
-    """Tell whether a word is an abbreviation of several letters, written with a full stop: ``approx``, ``p.m``, ``z. B``."""
+    """Return whether a word is an abbreviation of several letters, written with a full stop: ``approx``, ``p.m``, ``z. B``."""
     if "." in word and _DOTTED.fullmatch(word := _GAPS.sub("", word)):
         return not word[-1].isdigit() and all(len(part) < _LONG_PART for part in word.split("."))
     return _is_kept(word, language)
@@ -370,7 +370,7 @@ def with_own_apostrophes(sentence: str, pieces: list[str], language: str) -> lis
 
 
 def _fronts(pieces: Sequence[str], place: int, language: str) -> bool:
-    """Tell whether what stands before a word ends with an apostrophe that is part of it."""
+    """Return whether what stands before a word ends with an apostrophe that is part of it."""
     marks, word = pieces[place - 1], pieces[place]
     if not marks or marks[-1] not in _ALIKE:
         return False
@@ -405,7 +405,7 @@ def _closing(pieces: Sequence[str], places: Sequence[int], own_front: set[int]) 
 
 
 def _ends(word: str, language: str) -> bool:
-    """Tell whether a word may end with an apostrophe."""
+    """Return whether a word may end with an apostrophe."""
     small = word.lower().lstrip(_ALIKE)
     if base_language(language) in scramble_data("apostrophes")["ends_in_any_letter"]:
         return True
@@ -580,7 +580,7 @@ def word_pieces(sentence: str, language: str) -> list[str]:
 
 
 def _keeps(core: str, marks: str, following: str, language: str) -> bool:
-    """Tell whether a full stop inside a sentence belongs to the word before it: before a space or comma it does."""
+    """Return whether a full stop inside a sentence belongs to the word before it: before a space or comma it does."""
     return (
         marks[1:2].isspace()
         or marks[1:2] in tuple(",;:")

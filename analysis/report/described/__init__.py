@@ -133,7 +133,7 @@ def planned_means(
 
 
 def with_copies_told(table: ApaTable, trials: pd.DataFrame, factor: str) -> ApaTable:
-    """Say where a table's numbers come from that answers count once which copy one another in a level of a factor, if any do."""
+    """State where a table's numbers come from that answers count once which copy one another in a level of a factor, if any do."""
     placed = trials[trials[factor].notna()]
     if table.origin is None or len(each_answer_once(placed, [factor])) == len(placed):
         return table

@@ -62,7 +62,7 @@ def _kinds(cells: Sequence[ConditionMean]) -> dict[str, str]:
 
 
 def _spread(cells: Sequence[ConditionMean]) -> dict[str, Any]:
-    """Say what n counts, and what SD is where any cell has one."""
+    """State what n counts, and what SD is where any cell has one."""
     of_people = {cell.kind in PARTICIPANT_KINDS for cell in cells}
     has_sd = any(np.isfinite(cell.sd) for cell in cells)
     units = "participants, or items for a model or baseline" if len(of_people) > 1 else "items"
@@ -71,7 +71,7 @@ def _spread(cells: Sequence[ConditionMean]) -> dict[str, Any]:
 
 
 def intervals_told(cells: Sequence[ConditionMean], over_items: str = "") -> str:
-    """Say what the intervals are, of participants and of models and baselines, as far as the table has them."""
+    """State what the intervals are, of participants and of models and baselines, as far as the table has them."""
     told = []
     if any(cell.kind in PARTICIPANT_KINDS for cell in cells):
         of_people = participants_intervals(cells)

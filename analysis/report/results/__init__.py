@@ -133,7 +133,7 @@ def _descriptive(cells: Sequence[ConditionMean], analysis: Analysis) -> Markup:
 
 
 def _model(analysis: Analysis, table: str | None) -> Markup:
-    """Say how differences were estimated: which model, with what, or as shares beside which model of people."""
+    """State how differences were estimated: which model, with what, or as shares beside which model of people."""
     model, plan = analysis.model, analysis.plan
     compared = [plan.factor] if plan.crossing is None else [*plan.crossing.factors]
     return _said(
@@ -213,7 +213,7 @@ def runs(found: Sequence[Contrast], kinds: Kinds, alpha: float) -> list[list[Con
 
 
 def outcome(contrast: Contrast, alpha: float) -> str:
-    """Say in a word what a comparison came to; of an interaction, how the difference at the first level compares with the other."""
+    """State in a word what a comparison came to; of an interaction, how the difference at the first level compares with the other."""
     if not contrast.estimable:
         return NOT_ESTIMABLE
     if contrast.p_adjusted >= alpha:
@@ -306,7 +306,7 @@ def _in_mixed_model(contrast: Contrast, analysis: Analysis) -> Contrast | None:
 
 
 def adjustment(analyses: Sequence[Analysis], kinds: Kinds, table: str | None, *, is_short: bool) -> Markup:
-    """Say how analyses of one measure are adjusted, what they could have detected, and where their table is."""
+    """State how analyses of one measure are adjusted, what they could have detected, and where their table is."""
     plan, found = analyses[0].plan, [contrast for analysis in analyses for contrast in analysis.contrasts]
     least = [replace(one, estimate=one.detectable) for analysis in analyses for one in analysis.estimable]
     least = [one for one in least if not np.isnan(one.estimate)]
@@ -391,7 +391,7 @@ def _in_brackets(contrast: Contrast, analysis: Analysis, brief: bool) -> Markup:
 
 
 def _of_reader(found: Sequence[Contrast], analysis: Analysis, kinds: Kinds, brief: bool) -> Markup:
-    """Say of one reader, or one pair, in how many conditions it differs from the reference, and where most and least."""
+    """State of one reader, or one pair, in how many conditions it differs from the reference, and where most and least."""
     differ, direction = _differing(found, analysis), words_of_direction(analysis.plan.measure)
     shown = differ or found
     greatest, smallest = max(shown, key=_size), min(shown, key=_size)
@@ -412,7 +412,7 @@ def _of_reader(found: Sequence[Contrast], analysis: Analysis, kinds: Kinds, brie
 
 
 def _of_models(found: Sequence[Sequence[Contrast]], analysis: Analysis, kinds: Kinds, brief: bool) -> Markup:
-    """Say of many models in how many conditions the one with fewest and the one with most differ, and where most."""
+    """State of many models in how many conditions the one with fewest and the one with most differ, and where most."""
     order = sorted(found, key=lambda own: len(_differing(own, analysis)))
     return _said(
         "crowd_of_models",

@@ -62,7 +62,7 @@ class Together:
         return found
 
     def findings(self) -> Markup:
-        """Say how many differences are significant, in which analyses, and how large the largest is in each."""
+        """State how many differences are significant, in which analyses, and how large the largest is in each."""
         measure, differing = self.analyses[0].plan.measure, self.differing()
         significant = [one for _, own in differing for one in own]
         others = [one for one in self.tested if not any(one is other for other in significant)]

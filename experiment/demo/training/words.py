@@ -54,7 +54,7 @@ def split_words(recipe: Recipe) -> WordSplit:
 
 
 def is_held_out(word: str, one_in: int) -> bool:
-    """Say whether a word is kept from training; depends on the word alone, not on the list."""
+    """Return whether a word is kept from training; depends on the word alone, not on the list."""
     return stable_seed("demo model", "held out", word) % one_in == 0
 
 

@@ -163,7 +163,7 @@ def known_batches(folder: Path) -> list[dict[str, Any]]:
 
 
 def is_answered(line: Mapping[str, Any]) -> bool:
-    """Say whether a line of results holds an answer."""
+    """Return whether a line of results holds an answer."""
     response = line.get("response")
     return isinstance(response, dict) and response.get("status_code") == 200
 

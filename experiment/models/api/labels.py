@@ -263,7 +263,7 @@ def mark_of(path: str | None) -> str | None:
 
 
 def standing(best: str | None, given: str | None) -> Standing:
-    """Say how the label that a reply gives stands to what its first token tells."""
+    """State how the label that a reply gives stands to what its first token tells."""
     if best is None:
         return "unsettled"
     return "agrees" if given == best else "disagrees"

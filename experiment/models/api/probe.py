@@ -93,7 +93,7 @@ class Capabilities:
         return {**asdict(self), **lists, "sentences": self.sentences()}
 
     def sentences(self) -> list[str]:
-        """Say in plain words what the model can and cannot give."""
+        """State in plain words what the model can and cannot give."""
         return [
             self._of_labels(),
             "It tells log-probabilities of the prompt: surprisal of regions, and labels of any length (label_scoring: whole)."
@@ -156,7 +156,7 @@ class Capabilities:
         return f"It thinks before it answers; the tokens of thoughts are {counted}. Leave room for them: thinking_tokens."
 
     def gaps(self, needs: Collection[Need]) -> list[str]:
-        """Say which of an analysis's needs this model does not meet; empty where it meets all."""
+        """State which of an analysis's needs this model does not meet; empty where it meets all."""
         missing = {
             "label_logprobs": (
                 bool(self.top_logprobs or self.prompt_logprobs),
@@ -474,7 +474,7 @@ async def _without(
 
 
 def _of_labels(reply: Reply) -> str | None:
-    """Say where the choice was answered with other words first, so that a first token tells little of labels."""
+    """State where the choice was answered with other words first, so that a first token tells little of labels."""
     if reply.label_logprobs is None and reply.label_bounds is None:
         return None
     mass = math.fsum(math.exp(value) for value in (reply.label_logprobs or {}).values())

@@ -346,7 +346,7 @@ class Answered:
         self._seen.add(_shape(sent))
 
     def has(self, sent: Mapping[str, Any]) -> bool:
-        """Say whether a request with the same parameters was answered."""
+        """Return whether a request with the same parameters was answered."""
         return _shape(sent) in self._seen
 
 

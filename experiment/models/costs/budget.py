@@ -211,7 +211,7 @@ class Budget:
         return True
 
     def has(self, usd: float) -> bool:
-        """Say whether :meth:`take` would answer without asking the store."""
+        """Return whether :meth:`take` would answer without asking the store."""
         return self.limits.budget is None or usd <= 0 or self._held >= usd
 
     def settle(self, usd: float, tokens: int, *, cost: float = 0.0, used: int = 0) -> None:

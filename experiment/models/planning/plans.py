@@ -203,6 +203,6 @@ def plan_sessions(
 
 
 def needs_people(study: Study) -> bool:
-    """Say whether models of a study take people's sessions: their lists and orders, or their answers too."""
+    """Return whether models of a study take people's sessions: their lists and orders, or their answers too."""
     yoke = study.get("models", "yoke", default="lists")
     return bool(study.get("models", "context") == "teacher_forced" or yoke == "human")

@@ -249,7 +249,7 @@ def _varied(shown: list[PreviewedRequest], most: int) -> list[PreviewedRequest]:
 
 
 def grows(session: ModelSession) -> bool:
-    """Say whether a session's prompts hold what was said before."""
+    """Return whether a session's prompts hold what was said before."""
     return session.manner.context != "independent"
 
 

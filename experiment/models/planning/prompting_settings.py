@@ -103,12 +103,12 @@ def presentation_of(options: Mapping[str, object]) -> tuple[Presentation, Presen
 
 
 def tells_of_prompts(kind: str, options: Mapping[str, object]) -> bool:
-    """Say whether a model is known to tell log-probabilities of what it reads: local ones, and servers that are said to."""
+    """Return whether a model is known to tell log-probabilities of what it reads: local ones, and servers that are said to."""
     return kind == "hf" or (kind == "openai" and options.get("label_scoring") == "whole")
 
 
 def is_remote(settings: ModelSettings) -> bool:
-    """Say whether what a model reads leaves the user's own machine and network."""
+    """Return whether what a model reads leaves the user's own machine and network."""
     if settings.kind in ("hf", "package", "baseline"):
         return False
     return settings.kind != "openai" or not server_of(settings.options).is_own

@@ -37,7 +37,7 @@ def restored_text(shown: str, reply: str) -> str | None:
 
 
 def is_restored(reply: str | None, status: str) -> bool:
-    """Say whether a reply gives a whole text back, or says that it was whole."""
+    """Return whether a reply gives a whole text back, or says that it was whole."""
     said = without_thought(given_back(reply, status))
     return parse_recovered(said, multiline=True, shown="").status == "valid"
 
@@ -234,7 +234,7 @@ class ModelSession:
         return range(0)
 
     def _waits(self, number: int) -> bool:
-        """Say whether something waits for the answer at a place."""
+        """Return whether something waits for the answer at a place."""
         if self._person is not None:
             return False
         in_talk = self.manner.context != "independent"

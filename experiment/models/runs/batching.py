@@ -236,7 +236,7 @@ class Batches:
         )
 
     def _check(self, named: dict[str, list[str]], planned: set[str], *, refuses: bool) -> None:
-        """Say what was handed over that the plan does not have; stop where nobody decided what becomes of it."""
+        """Report what was handed over that the plan does not have; stop where nobody decided what becomes of it."""
         ledger = self._ledger
         strange: list[Batch] = []
         out = came = 0

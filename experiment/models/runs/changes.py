@@ -106,7 +106,7 @@ class SettledSessions:
     set_aside: tuple[str, ...] = ()
 
     def told(self, reader: str) -> str | None:
-        """Say it in a line; None where nothing became of any session."""
+        """State it in a line; None where nothing became of any session."""
         parts = [
             *(
                 [f"{_many(self.restored)} made before the change that was taken back count again"]
@@ -176,7 +176,7 @@ def _lines(
 def _said_otherwise(
     connection: Connection, session_id: str, found: Survey, planned: Sequence[ModelSession]
 ) -> list[str]:
-    """Say where a stored session's trials and those planned in its place differ."""
+    """State where a stored session's trials and those planned in its place differ."""
     row = connection.execute(select(sessions).where(sessions.c.session_id == session_id)).mappings().one()
     place = (row["list_id"], row["prompt_variant"], row["replicate"], row["yoked_to"])
     now = next((session for session in planned if session.session_id == found.places.get(place)), None)

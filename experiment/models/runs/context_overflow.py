@@ -39,7 +39,7 @@ _SAID = re.compile(
 
 
 def is_too_long(request: Request, reply: Reply) -> bool:
-    """Say whether a request was refused since it is longer than the model reads, by what is said of it."""
+    """Return whether a request was refused since it is longer than the model reads, by what is said of it."""
     if reply.status != "error" or reply.error is None:
         return False
     return bool(_SAID.search(without_texts(reply.error, [message.content for message in request.messages])))

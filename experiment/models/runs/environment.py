@@ -96,7 +96,7 @@ SHARE = 0.6
 
 
 def fit_together(models: Sequence[ModelSettings]) -> bool:
-    """Say whether the weights of models fit together, by the size of their files; False where that is not known."""
+    """Return whether the weights of models fit together, by the size of their files; False where that is not known."""
     try:
         sizes = [size_of(settings) for settings in models]
     except (UserError, OSError, ValueError):

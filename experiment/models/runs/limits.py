@@ -106,7 +106,7 @@ class Gate:
         self.why: str | None = None
 
     def may_ask(self, reader: str, place: float, *, ahead: float = 0.0) -> bool:
-        """Say whether a model may ask a trial now, and all that stand ``ahead`` (a share of a block) behind it."""
+        """Return whether a model may ask a trial now, and all that stand ``ahead`` (a share of a block) behind it."""
         with self._change:
             least = min(self._at.values(), default=math.inf)
             if place >= self.end or place >= least + 1.0:

@@ -358,7 +358,7 @@ def _number(told: Mapping[str, object], name: str) -> int:
 
 
 def _is_closing(fault: Exception) -> bool:
-    """Say whether a fault only says that a model on this machine was closed before its first pass."""
+    """Return whether a fault only says that a model on this machine was closed before its first pass."""
     from experiment.models.local.causal_model import Closed
 
     return isinstance(fault, Closed)
@@ -393,7 +393,7 @@ class InFlightRequests:
         self._open[place] += 1
 
     def is_second(self, request: Request) -> bool:
-        """Say whether a request belongs to a trial that another request began."""
+        """Return whether a request belongs to a trial that another request began."""
         return ":" not in request.work_key and any(
             f"{request.work_key}:{purpose}" in self._known for purpose in BEFORE
         )

@@ -365,7 +365,7 @@ class CommandRun:
         return [run for run in able if run.to_ask]
 
     def _foresee(self, runs: Sequence[ModelRun]) -> None:
-        """Say what the rest will cost where stored trials tell; end the run before anything is paid where a block is too dear."""
+        """Report what the rest will cost where stored trials tell; end the run before anything is paid where a block is too dear."""
         for run in runs:
             worker = run.worker
             query = partial(_stored_costs, study=self.study.id, reader=run.outcome.reader)
@@ -471,7 +471,7 @@ class CommandRun:
         self._in_threads(runs, work)
 
     def _shortfall(self, runs: Sequence[ModelRun], rounds: Sequence[Round]) -> str | None:
-        """Say why the next block of all models cannot be finished, as far as what was asked so far tells; None where it can."""
+        """State why the next block of all models cannot be finished, as far as what was asked so far tells; None where it can."""
         block = "the next block" + (" of all models" if len(runs) > 1 else "")
         cost = tokens = seconds = 0.0
         for run in runs:

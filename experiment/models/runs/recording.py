@@ -334,7 +334,7 @@ def _another_run(conflict: records.TrialConflict) -> UserError:
 
 
 def _is_complete(connection: Connection, session_id: str, planned: int) -> bool:
-    """Say whether all trials of a session are stored now."""
+    """Return whether all trials of a session are stored now."""
     query = select(func.count()).select_from(trials).where(trials.c.session_id == session_id)
     return connection.scalar(query) == planned
 

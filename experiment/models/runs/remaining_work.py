@@ -96,7 +96,7 @@ def waves(plan: Iterable[ModelSession]) -> Iterator[list[ModelSession]]:
 
 
 def is_talk(session: ModelSession) -> bool:
-    """Say whether a session's trials wait for each other's answers."""
+    """Return whether a session's trials wait for each other's answers."""
     return bool(session.script.talks) and session.manner.context != "teacher_forced"
 
 

@@ -191,7 +191,7 @@ def _stored_of(connection: Connection, run_id: str) -> dict[str, Any]:
 
 
 def is_alive(row: Mapping[str, Any]) -> bool:
-    """Say whether a run goes on; on this machine its process tells, also one that sleeps."""
+    """Return whether a run goes on; on this machine its process tells, also one that sleeps."""
     if row["ended_at"] is not None:
         return False
     if row["host"] != platform.node():
@@ -288,7 +288,7 @@ class RunOutcome:
 
 
 def describe_unread(response_statuses: Mapping[str, int]) -> str:
-    """Say how many answers of a run are not valid, and as what they were read; empty where all are."""
+    """State how many answers of a run are not valid, and as what they were read; empty where all are."""
     other = {status: count for status, count in response_statuses.items() if status != "valid" and count}
     if not other:
         return ""
@@ -297,7 +297,7 @@ def describe_unread(response_statuses: Mapping[str, int]) -> str:
 
 
 def describe_read_from_reply(first_tokens: Mapping[str, int], answered: int) -> str:
-    """Say how many choices are read from the reply because their first token does not say the same."""
+    """State how many choices are read from the reply because their first token does not say the same."""
     why = {
         "unsettled": "leaves the label open",
         "disagrees": "makes another label most probable (as it may where answers are drawn)",
@@ -312,7 +312,7 @@ def describe_read_from_reply(first_tokens: Mapping[str, int], answered: int) -> 
 
 
 def describe_unanswerable(outcome: RunOutcome) -> list[str]:
-    """Say which trials of a model can never be answered, why, and what lets them be asked; nothing where all can be."""
+    """State which trials of a model can never be answered, why, and what lets them be asked; nothing where all can be."""
     if not outcome.given_up:
         return []
     lines = [f"{count} sessions have ended: {reason}" for reason, count in outcome.ended.items()]
@@ -341,7 +341,7 @@ _COMPUTES = {
 
 
 def describe_blocks(found: Survey, left: int) -> str:
-    """Say in words how far a model is that has so many trials left."""
+    """State in words how far a model is that has so many trials left."""
     total = len(found.rounds)
     begun = sum(found.missing.get(one, 0) + found.out[one] > 0 for one in found.rounds) if left > 0 else 0
     if not begun:
@@ -350,7 +350,7 @@ def describe_blocks(found: Survey, left: int) -> str:
 
 
 def describe_endpoint(reader: str, probe: object) -> list[str]:
-    """Say what a model's server can give, as the probe found out; nothing where there was none."""
+    """State what a model's server can give, as the probe found out; nothing where there was none."""
     if not isinstance(probe, Mapping):
         return []
     labels, prompt = probe["top_logprobs"], probe["prompt_logprobs"]
@@ -383,7 +383,7 @@ def describe_endpoint(reader: str, probe: object) -> list[str]:
 
 
 def describe_parity(reader: str, parity: Mapping[str, object]) -> list[str]:
-    """Say by which way a model on this machine computes and how far it is from plain passes; nothing where none was checked."""
+    """State by which way a model on this machine computes and how far it is from plain passes; nothing where none was checked."""
     if not parity.get("checked"):
         return []
     how = _COMPUTES.get(str(parity["path"]), str(parity["path"]))

@@ -43,7 +43,7 @@ def items_from_htest(study: Study) -> Made:
 
 
 def _in_english(study: Study, made: Made) -> Made:
-    """Say where items are English in a study of another language."""
+    """State where items are English in a study of another language."""
     if base_language(study.language) == base_language(study.items_language):
         return made
     note = (

@@ -49,13 +49,13 @@ def named_fields(reply: str, names: Sequence[str]) -> dict[str, str]:
 
 
 def same_digits(given: str, gold: str) -> bool:
-    """Say whether Mind Scramble takes two numbers for the same: all digits in a row, so that 3.5 is 35 and -5 is 5."""
+    """Return whether Mind Scramble takes two numbers for the same: all digits in a row, so that 3.5 is 35 and -5 is 5."""
     one, other = ("".join(_DIGITS.findall(text)) for text in (given, gold))
     return (float(one) if one else None) == (float(other) if other else None)
 
 
 def contains_either_way(given: str, gold: str) -> bool:
-    """Say whether Mind Scramble takes texts for the same: one in the other, so that an empty answer is right."""
+    """Return whether Mind Scramble takes texts for the same: one in the other, so that an empty answer is right."""
     one, other = given.lower(), gold.lower()
     return one in other or other in one
 

@@ -118,7 +118,7 @@ class Account:
     second_factor: SecondFactor | None = None
 
     def may(self, permission: str) -> bool:
-        """Say whether the account's role allows something of :data:`PERMISSIONS`."""
+        """Return whether the account's role allows something of :data:`PERMISSIONS`."""
         return permission in PERMISSIONS[self.role]
 
     def stamp(self) -> str:
@@ -168,7 +168,7 @@ class Accounts:
 
 
 def is_password(password: str, password_hash: str) -> bool:
-    """Say whether a password is the one that an Argon2 hash was made of."""
+    """Return whether a password is the one that an Argon2 hash was made of."""
     try:
         return PasswordHasher().verify(password_hash, password)
     except (VerificationError, InvalidHashError):

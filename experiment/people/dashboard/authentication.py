@@ -137,7 +137,7 @@ def actor() -> str:
 
 
 def signed_in(permission: str = "see") -> bool:
-    """Say whether the caller is signed in and may do something."""
+    """Return whether the caller is signed in and may do something."""
     found = account()
     return found is not None and found.may(permission)
 
@@ -180,7 +180,7 @@ def is_our_form() -> bool:
 
 
 def takes_a_file() -> bool:
-    """Say whether this request goes to a view that takes a file, from somebody who may send it one."""
+    """Return whether this request goes to a view that takes a file, from somebody who may send it one."""
     permission = UPLOADS.get(request.endpoint or "")
     return permission is not None and signed_in(permission)
 

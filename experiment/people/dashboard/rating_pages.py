@@ -41,7 +41,7 @@ def _named(answers: list[FreeAnswer], who: str) -> dict[str, FreeAnswer]:
 
 
 def _sees_agreement(answers: list[FreeAnswer], rating: Rating) -> bool:
-    """Say whether agreement may be seen: by those who do not rate, and by raters who are done with theirs."""
+    """Return whether agreement may be seen: by those who do not rate, and by raters who are done with theirs."""
     who = account()
     if who is None:
         return False

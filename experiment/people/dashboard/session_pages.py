@@ -253,7 +253,7 @@ def _found(service: StudyService, row: Row) -> list[PersonSession]:
 @admin.get("/<study>/sessions/<key>/withdrawal")
 @needs("withdraw")
 def ask_withdrawal(study: str, key: str) -> str:
-    """Say what a withdrawal erases and what lies beyond its reach; change nothing."""
+    """State what a withdrawal erases and what lies beyond its reach; change nothing."""
     service = service_of(study)
     row = session_of(service, key)
     scope = scope_of(service.store, study, _folder(service), _found(service, row))

@@ -120,7 +120,7 @@ def show_flags(study: str) -> str:
 @admin.get("/<study>/quality")
 @needs("see")
 def ask_quality(study: str) -> str:
-    """Say how often somebody looked, and offer another look."""
+    """State how often somebody looked, and offer another look."""
     service = service_of(study)
     with service.store.read() as connection:
         number, collection = looks(connection, study), collection_of(connection, study)

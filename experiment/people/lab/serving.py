@@ -216,7 +216,7 @@ def _read_pair(certificate: Path, key: Path) -> tuple[x509.Certificate, PrivateK
 def _serves(
     folder: Path, authority: x509.Certificate, names: Sequence[str], addresses: Sequence[str], now: datetime
 ) -> bool:
-    """Say whether the certificate that lies there is ours, fresh, and for these names and addresses."""
+    """Return whether the certificate that lies there is ours, fresh, and for these names and addresses."""
     file, key_file = folder / "server.pem", folder / "server.key"
     if not (file.exists() and key_file.exists()):
         return False

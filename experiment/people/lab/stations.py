@@ -185,7 +185,7 @@ def _lab() -> Lab:
 
 @lab_pages.get("/certificate")
 def certificate() -> str:
-    """Say how a station is brought to trust this server."""
+    """State how a station is brought to trust this server."""
     lab = _lab()
     if lab.authority is None:
         abort(404)
@@ -268,7 +268,7 @@ def _service(study: str) -> StudyService:
 
 @stations.post("/start")
 def start(study: str) -> Response:
-    """Say how it stands with a number, or what is unfinished at a station."""
+    """State how it stands with a number, or what is unfinished at a station."""
     service = _service(study)
     body = read_body(request, "station_start")
     told: dict[str, Any] = {"participant": None, "state": None}

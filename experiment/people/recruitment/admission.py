@@ -133,7 +133,7 @@ def numbered(connection: Connection, study: str, number: int) -> list[str]:
 
 
 def find_invitation(connection: Connection, study: str, token: str) -> Invited:
-    """Say what a token is good for."""
+    """State what a token is good for."""
     row: Any = connection.execute(
         select(invitations).where(invitations.c.token_hash == token_hash(token), invitations.c.study == study)
     ).first()
@@ -168,7 +168,7 @@ def places_taken(connection: Connection, service: StudyService) -> tuple[int, in
 
 
 def place_refusal(connection: Connection, service: StudyService) -> EntryRefusal | None:
-    """Say whether one more person may begin; it holds where the transaction that creates the session asked."""
+    """State whether one more person may begin; it holds where the transaction that creates the session asked."""
     state = collection_of(connection, service.study).state
     if state != "open":
         return _refusal(service, state)

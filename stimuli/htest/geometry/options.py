@@ -131,7 +131,7 @@ def _untouched(question: GeometryQuestion, options: Sequence[str]) -> bool:
 
 
 def _returns(question: GeometryQuestion) -> bool:
-    """Say whether the result is the untouched symbol: an H turned upside down."""
+    """Return whether the result is the untouched symbol: an H turned upside down."""
     return _untouched(question, (question.answer,))
 
 

@@ -67,7 +67,7 @@ class ShapeImage:
         return self.match - self.next_match
 
     def reads(self, guard: float = 0.0) -> bool:
-        """Say whether the shape reads as its best symbol, ``guard`` beyond all three borders."""
+        """Return whether the shape reads as its best symbol, ``guard`` beyond all three borders."""
         alike = self.match >= MATCH + guard and self.margin >= MARGIN + guard
         return alike and self.flaw is not None and self.flaw <= FLAW - guard
 
@@ -111,13 +111,13 @@ def _rivals(style: str) -> NDArray[np.bool_]:
 
 @functools.cache
 def same(one: str, other: str) -> bool:
-    """Say whether two symbols count as one: their shapes differ by case, size or trifles only."""
+    """Return whether two symbols count as one: their shapes differ by case, size or trifles only."""
     return one == other or any(one in group and other in group for group in same_by_rule())
 
 
 @functools.cache
 def kept_apart(one: str, other: str) -> bool:
-    """Say whether two symbols may not both be options: they count as one, or a reader may take one for the other."""
+    """Return whether two symbols may not both be options: they count as one, or a reader may take one for the other."""
     return same(one, other) or any(one in group and other in group for group in apart_by_rule())
 
 

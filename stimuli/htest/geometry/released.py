@@ -288,7 +288,7 @@ def geometry_faults(folder: Path) -> GeometryFaults:
 
 
 def read_key(item: ReleasedGeometry) -> KeyReading:
-    """Say whether the drawing of a released question looks like its key."""
+    """State whether the drawing of a released question looks like its key."""
     described = describe(item.question)
     key = {"_": "−"}.get(item.answer, item.answer)
     if described.drawings is None or key not in alphabet():

@@ -71,7 +71,7 @@ def _font(style: str) -> Any:
 
 
 def has_glyph(symbol: str, style: str) -> bool:
-    """Say whether a font draws a symbol."""
+    """Return whether a font draws a symbol."""
     return len(symbol) == 1 and ord(symbol) in _font(style).getBestCmap()
 
 

@@ -549,7 +549,7 @@ def reproduce(
 
 
 def _lacking(trials: pd.DataFrame, tables: Mapping[str, pd.DataFrame], *, has_dream: bool) -> Iterator[str]:
-    """Say of each table that is not made which responses it needs, and of the others what is left empty."""
+    """State of each table that is not made which responses it needs, and of the others what is left empty."""
     for number, where in DATA["holders"].items():
         if number not in tables:
             yield f"Table {number}: its responses are not in the folder; they would be in {where}."

@@ -155,7 +155,7 @@ def _in_words(probed: Probed) -> dict[str, Any]:
 
 
 def _cautions(probed: Probed) -> tuple[Markup, ...]:
-    """Say what a reader must know of a model's probes."""
+    """State what a reader must know of a model's probes."""
     own = probed.probing
     return LAYOUT.paragraphs(
         "cautions",

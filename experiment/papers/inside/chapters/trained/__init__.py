@@ -64,7 +64,7 @@ def write(material: Material) -> Chapter | None:
 
 
 def _trainings(material: Material, found: list[inside.ModelFamily]) -> list[Block]:
-    """Say what was trained and draw how losses fell."""
+    """State what was trained and draw how losses fell."""
     models = [(family, model) for family in found for model in family.models]
     rows = [
         {"family": family, "one": one, "record": one.record, "many": _records(one).get("trained_on")}
