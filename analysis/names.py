@@ -14,7 +14,7 @@ def plain(*names: str) -> str:
 
 def in_words(name: str) -> str:
     """Return a name as running text writes it: blanks in the place of underscores."""
-    return name.replace("_", " ")
+    return name.replace("_", " ").rstrip()
 
 
 def upper_first(text: str) -> str:
