@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from analysis import load
+from analysis.reproductions import scrambled_bench_tables
 from experiment.cli.study_store import opened_study
 from experiment.exporting.export import hand_over
 from experiment.papers.scrambled_bench.chapter.reproduction import (
@@ -18,7 +19,6 @@ from experiment.papers.scrambled_bench.chapter.reproduction import (
     imported_trials,
     printed_cells,
     released_trials,
-    scrambled_bench_tables,
 )
 from stimuli.errors import UserError
 from tests.experiment.models.running import invoke

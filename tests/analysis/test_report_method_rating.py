@@ -50,7 +50,7 @@ def test_statements_of_rules_are_no_fillers_and_their_raters_are_told(tmp_path: 
     said = said_of(tables)
     assert "statements of rules, analyzed separately (8 trials)" in said["Participants"]
     assert "filler" not in said["Participants"]
-    assert "consisted of full screen and block" in said["Procedure"]
+    assert "consisted of full screen and a block of trials" in said["Procedure"]
     assert "In 2 of these trials readers were asked to state the rule of the set" in said["Procedure"]
     told = said["Rating"]
     assert told.startswith(
