@@ -624,7 +624,7 @@ MOST_ANSWERS = 20_000
 
 
 @dataclass(frozen=True)
-class Asked:
+class PromptComparison:
     """Variation of each model's answers with prompts, labels, orders, sessions and items."""
 
     table: pd.DataFrame  # a row for each model and source
@@ -632,7 +632,7 @@ class Asked:
     remarks: tuple[str, ...]  # what was drawn, in sentences
 
 
-def asked_otherwise(tables: Tables, factor: str, *, permutations: int = 500) -> Asked:
+def asked_otherwise(tables: Tables, factor: str, *, permutations: int = 500) -> PromptComparison:
     """Split the variation of each model's correct responses by its sources; beyond 20,000 answers whole items are drawn."""
     if factor not in tables.factors:
         raise unknown_name("factor:", factor, tables.factors)
@@ -658,7 +658,7 @@ def asked_otherwise(tables: Tables, factor: str, *, permutations: int = 500) -> 
         found += told
         if climbed is not None:
             models[group] = climbed
-    return Asked(pd.DataFrame(found, columns=_COLUMNS), models, tuple(remarks))
+    return PromptComparison(pd.DataFrame(found, columns=_COLUMNS), models, tuple(remarks))
 
 
 _COLUMNS = [

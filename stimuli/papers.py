@@ -38,7 +38,7 @@ class Paper:
     practice : str
         Function that makes practice items of a rule: of a study, the settings of the screen, and the name of the item set.
     prompt : str
-        Function that names the prompt of what is asked (:class:`experiment.models.prompts.published.Asked`); None if it has none.
+        Function that names the prompt of a task (:class:`experiment.models.prompts.published.PromptedTask`); None if it has none.
     parsers : mapping
         The paper's parsers and scorers, by the name that ``wrods score --parser`` takes, which begins the names of its prompts: of a
         planned trial and a raw reply, :class:`experiment.scoring.scores.Score`.

@@ -11,7 +11,7 @@ from experiment.models.api.limiter import CONCURRENCY
 from experiment.models.engines import check_use
 from experiment.models.judges.embeddings import KINDS as EMBEDDING_KINDS
 from experiment.models.planning import read_prompting_settings
-from experiment.models.prompts.published import Asked, name_of, paper_prompts
+from experiment.models.prompts.published import PromptedTask, name_of, paper_prompts
 from experiment.models.settings import ModelSettings
 from experiment.study import Study, read_study
 from experiment.study.faults import Faults
@@ -42,7 +42,9 @@ def papers_prompt(study: Study) -> str | None:
     }
     if kind in material_keywords():
         is_choice = answering == {"choose"}
-        return name_of(Asked(kind, (), has_options=is_choice, has_exemplars=False, is_choice=is_choice))
+        return name_of(
+            PromptedTask(kind, (), has_options=is_choice, has_exemplars=False, is_choice=is_choice)
+        )
     given = study.get("materials", "task", default="recover")
     task, options = next(iter(given.items())) if isinstance(given, Mapping) else (given, {})
     task = "recover" if kind == "realtimeqa" else str(task)
@@ -63,7 +65,7 @@ def papers_prompt(study: Study) -> str | None:
     has_options = corpus.name not in ("gsm8k", "squad", "mbpp")
     field = str((options or {}).get("field", corpus.reading_field))
     has_exemplars = bool((options or {}).get("exemplars"))
-    name = name_of(Asked(task, (field,), has_options=has_options, has_exemplars=has_exemplars))
+    name = name_of(PromptedTask(task, (field,), has_options=has_options, has_exemplars=has_exemplars))
     if name is None:
         return None
     shows_options = any(mark in paper_prompts()[name]["item"] for mark in ("{choices}", "{choice_list}"))

@@ -151,9 +151,7 @@ class Task:
     """What a task asks of a record."""
 
     name: str  # as a study names it
-    ask: Callable[
-        [Record, str, Mapping[str, Any]], TaskRecord
-    ]  # (record, field, options of the task) → Asked
+    ask: Callable[[Record, str, Mapping[str, Any]], TaskRecord]  # (record, field, options of the task)
     options: tuple[str, ...] = ()  # names of the options that it takes beside those of every task
     # whether records with the same text make one item: the task does not look at the question
     one_per_text: bool = False

@@ -16,7 +16,7 @@ _OPTION = re.compile(r"\((?P<letter>[A-Z])\) (?P<text>.*)", re.DOTALL)
 
 
 @dataclass(frozen=True)
-class Asked:
+class PromptedTask:
     """What a trial asks, by which a paper tells whether it asked so.
 
     ``task``: the set of the item, such as a task on a corpus; before there are items, the keyword of the material; ``fields``: what
@@ -42,10 +42,10 @@ def options_of(step: Mapping[str, Any]) -> list[str]:
     return list(step.get("options") or step.get("responses") or ())
 
 
-def asked_of(trial: Mapping[str, Any]) -> Asked:
+def asked_of(trial: Mapping[str, Any]) -> PromptedTask:
     """Return what a planned trial asks, as papers tell their prompts by it."""
     step = trial["steps"][-1]
-    return Asked(
+    return PromptedTask(
         trial["set"],
         tuple(trial["shown"]),
         has_options=bool(options_of(step)),
@@ -83,7 +83,7 @@ def paper_prompts() -> Mapping[str, Mapping[str, Any]]:
     }
 
 
-def name_of(asked: Asked) -> str | None:
+def name_of(asked: PromptedTask) -> str | None:
     """Return the name of the prompt that a paper used for what is asked; papers that packages add are asked before ours."""
     for paper in reversed(list(papers().values())):
         name: str | None = paper.part(paper.prompt)(asked) if paper.prompt else None

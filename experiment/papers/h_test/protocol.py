@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from experiment.models.prompts.published import Asked
+from experiment.models.prompts.published import PromptedTask
 from experiment.scoring.published import VERSION, published_choice
 from experiment.scoring.scores import Score
 from stimuli.recipes.tasks import TASKS
 
 
-def prompt_name(asked: Asked) -> str | None:
+def prompt_name(asked: PromptedTask) -> str | None:
     """Name the prompt of letter geometry, or of a choice that is no task on a corpus: the label of a rule."""
     if asked.task == "letter_geometry":
         return "letter_geometry"

@@ -7,7 +7,7 @@ import string
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from experiment.models.prompts.published import Asked, asked_of
+from experiment.models.prompts.published import PromptedTask, asked_of
 from experiment.scoring.published import VERSION
 from experiment.scoring.scores import Score
 
@@ -29,7 +29,7 @@ _BY_READING_FIELD = {
 """Prompt by task and by the field whose text changes."""
 
 
-def prompt_name(asked: Asked) -> str | None:
+def prompt_name(asked: PromptedTask) -> str | None:
     """Name the prompt of a task on one of the paper's corpora."""
     if asked.task == "complete" and asked.reading == "question":
         return "typobench_csqa" if asked.has_options else "typobench_gsm8k"

@@ -7,7 +7,7 @@ import string
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from experiment.models.prompts.published import Asked, options_of
+from experiment.models.prompts.published import PromptedTask, options_of
 from experiment.scoring.published import VERSION, published_choice
 from experiment.scoring.scores import Score, recovery
 
@@ -15,7 +15,7 @@ _CUTS = ("Answer: ", "Question: ", "Choices: ", "Evidence: ")
 _DIALOGUE_CUTS = ("Answer: ", "Question: ", "Choices: ", "Dialogue: ")
 
 
-def prompt_name(asked: Asked) -> str | None:
+def prompt_name(asked: PromptedTask) -> str | None:
     """Name the prompt of a recovery, of a question about evidence or a dialogue, or of a problem with options."""
     if asked.task in ("recover", "recovery"):
         return "scrambled_bench_recovery_few_shot" if asked.has_exemplars else "scrambled_bench_recovery"

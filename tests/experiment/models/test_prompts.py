@@ -11,7 +11,13 @@ from experiment.building import make_items
 from experiment.checking import load_study
 from experiment.languages import wording
 from experiment.models.prompts import Prompter
-from experiment.models.prompts.published import Asked, judge_prompt, name_of, paper_prompt, paper_prompts
+from experiment.models.prompts.published import (
+    PromptedTask,
+    judge_prompt,
+    name_of,
+    paper_prompt,
+    paper_prompts,
+)
 from experiment.procedure import plan_session, trials_of
 
 LANGUAGES = ("en", "de", "es")
@@ -139,7 +145,7 @@ def test_h_tests_thoughts_and_their_judge_are_asked_as_in_the_paper():
 
 
 def test_what_no_paper_asked_has_no_prompt():
-    assert name_of(Asked("translate", ("sentence",), has_options=False, has_exemplars=False)) is None
+    assert name_of(PromptedTask("translate", ("sentence",), has_options=False, has_exemplars=False)) is None
     with pytest.raises(ValueError, match="no paper's prompt"):
         paper_prompt(trial("summarise", {"sentence": "x"}))
 
