@@ -50,7 +50,20 @@ SAID = ("flagged_reason", "rt_excluded", "reading_time_excluded")
 MAY_BE_EMPTY = {"correct", "excluded_reason", "item_id", "response_status", *OPTIONAL}
 CALCULATED = {
     *("accuracy", "cost", "distance", "group", "high", "item", "kind", "letters", "level", "low", "mean"),
-    *("measure", "missing", "model", "place", "prompt", "sd", "trials", "valid", "value", "verdict", "zone"),
+    *(
+        "measure",
+        "missing",
+        "model",
+        "people",
+        "place",
+        "prompt",
+        "sd",
+        "trials",
+        "valid",
+        "value",
+        "verdict",
+        "zone",
+    ),
 }
 """Columns that analyses add to rows of trials; a factor of such a name is read as ``name_``."""
 READER_KINDS = ("human", "model", "simulated", "baseline")

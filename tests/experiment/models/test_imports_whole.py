@@ -227,7 +227,7 @@ def test_the_documented_route_takes_every_row_of_124_people_in_order_and_models_
 ):
     table = shared / "data" / "tl_lexical_decision" / "trials.csv"
     told = run_printed(tmp_path, table, monkeypatch)
-    assert "124 sessions and 19840 trials taken" in told[0] and "unparsed" not in told[0]
+    assert "124 sessions and 19,840 trials taken" in told[0] and "unparsed" not in told[0]
     expected: dict[str, list[tuple[object, ...]]] = {}
     lists: dict[str, int] = {}
     with table.open(encoding="utf-8", newline="") as opened:
