@@ -56,14 +56,14 @@ def score(study: Path, **options: Any) -> None:
     """Rescore stored responses, and report which verdicts change in the tables and which are only stored alongside.
 
     Scores are only added. Tables take the newest verdict by the scorer that the study names: a model's judge, the papers'
-    where published holds scoring, else wrods' own. Verdicts of another scorer are stored but enter no table, so that a
+    with published scoring, otherwise wrods' own. Verdicts of another scorer are stored but enter no table, so that a
     paper's parser can be compared with ours. People's ratings are not changed.
 
     With --similarity the cosine of text vectors is computed (models: embeddings: {use: hf:FOLDER}): of each condition's text
     and the intact text, compared with that of different items; and of each free answer and the correct answer, or else the
-    same reader's answer about the intact text (of a program, the reference program). It is stored separately and is no measure of
+    same reader's answer about the intact text (of a program, the reference program). It is stored separately and is not a measure of
     correctness; --json prints each. Texts can be compared before any answers exist. The similarities of the texts shown are
-    kept in the study's folder (similarity.json), from where reports take it, their vectors in vectors.db; vectors of answers are
+    kept in the study's folder (similarity.json), from where reports take them, their vectors in vectors.db; vectors of answers are
     not kept.
 
     With --execute programs run against their tests, each in a process without network, environment or other processes, with

@@ -139,7 +139,7 @@ export type ExposureRecord = {
 
 /** What a step of answer records. */
 export type AnswerRecord = ExposureRecord & {
-  /** The text typed, also where time ran out; null where it ran out with nothing typed. */
+  /** The typed text, even if time ran out; null if time ran out before anything was typed. */
   response_raw: string | null;
   /** Onset to first key of a typed answer, ms. */
   first_key_ms: number | null;
@@ -155,7 +155,7 @@ export type AnswerRecord = ExposureRecord & {
   early_responses: number;
   /** Every key stroke before the minimum time as [ms from the onset, key]. */
   early_keys: [ms: number, key: string][];
-  /** Onset to the moment a hint was asked for; null where none was, ms. */
+  /** Onset to the request for a hint; null without a request, ms. */
   hint_ms: number | null;
   /** Every key stroke as [ms from the onset, key]. */
   key_log: [ms: number, key: string][];
@@ -173,9 +173,9 @@ export type ChooseRecord = ExposureRecord & {
 
 /** What a step of prime records. */
 export type PrimeRecord = ExposureRecord & {
-  /** Frames for which the prime stood on the screen. */
+  /** Frames for which the prime was on the screen. */
   prime_frames: number | null;
-  /** Time for which the prime stood on the screen, ms. */
+  /** Time for which the prime was on the screen, ms. */
   prime_ms: number | null;
 };
 
@@ -191,7 +191,7 @@ export type ReadRecord = ExposureRecord & {
 
 /** What a step of recover records. */
 export type RecoverRecord = ExposureRecord & {
-  /** The text typed, also where time ran out; null where it ran out with nothing typed. */
+  /** The typed text, even if time ran out; null if time ran out before anything was typed. */
   response_raw: string | null;
   /** Onset to first key of a typed answer, ms. */
   first_key_ms: number | null;
@@ -277,7 +277,7 @@ export const answerParameters = <const>{
 /** What wrods-answer records. */
 export const answerFields = <const>{
   ...exposureFields,
-  /** The text typed, also where time ran out; null where it ran out with nothing typed. */
+  /** The typed text, even if time ran out; null if time ran out before anything was typed. */
   response_raw: { type: ParameterType.STRING },
   /** Onset to first key of a typed answer, ms. */
   first_key_ms: { type: ParameterType.FLOAT },
@@ -293,7 +293,7 @@ export const answerFields = <const>{
   early_responses: { type: ParameterType.INT },
   /** Every key stroke before the minimum time as [ms from the onset, key]. */
   early_keys: { type: ParameterType.COMPLEX, array: true },
-  /** Onset to the moment a hint was asked for; null where none was, ms. */
+  /** Onset to the request for a hint; null without a request, ms. */
   hint_ms: { type: ParameterType.FLOAT },
   /** Every key stroke as [ms from the onset, key]. */
   key_log: { type: ParameterType.COMPLEX, array: true },
@@ -353,9 +353,9 @@ export const primeParameters = <const>{
 /** What wrods-prime records. */
 export const primeFields = <const>{
   ...exposureFields,
-  /** Frames for which the prime stood on the screen. */
+  /** Frames for which the prime was on the screen. */
   prime_frames: { type: ParameterType.INT },
-  /** Time for which the prime stood on the screen, ms. */
+  /** Time for which the prime was on the screen, ms. */
   prime_ms: { type: ParameterType.FLOAT },
 };
 
@@ -405,7 +405,7 @@ export const recoverParameters = <const>{
 /** What wrods-recover records. */
 export const recoverFields = <const>{
   ...exposureFields,
-  /** The text typed, also where time ran out; null where it ran out with nothing typed. */
+  /** The typed text, even if time ran out; null if time ran out before anything was typed. */
   response_raw: { type: ParameterType.STRING },
   /** Onset to first key of a typed answer, ms. */
   first_key_ms: { type: ParameterType.FLOAT },
