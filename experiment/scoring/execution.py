@@ -17,7 +17,7 @@ from typing import Any
 
 from experiment.scoring.rescoring import EXECUTED, StoredResponse, responses, write_scores
 from experiment.scoring.sandbox import LIMITS, Ran, SandboxLimits, require_sandbox, run_program
-from experiment.scoring.trial import Score, score_trial
+from experiment.scoring.trial import Score
 from experiment.store import Store
 from experiment.study import Study
 from stimuli.errors import UserError
@@ -111,13 +111,7 @@ def _judged(response: StoredResponse, tested: Mapping[str, Item], limits: Sandbo
     """Return the verdict on one response; None where it is no program."""
     if response.trial["steps"][-1].get("read_as") != "code" or response.trial.get("is_practice"):
         return None
-    read = score_trial(
-        response.trial,
-        response.raw,
-        timed_out=response.timed_out,
-        reply_status=response.status,
-        thinks=response.thinks,
-    )
+    read = response.scored()
     named = replace(read, scorer=f"{EXECUTED}-{VERSION}", version=VERSION)
     if read.response_status != "valid" or read.response is None:
         return _Verdict(named, None)

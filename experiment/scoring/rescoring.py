@@ -55,6 +55,17 @@ class StoredResponse:
         """Whether the reply was to think aloud before its answer."""
         return self.plan.get("strategy") == "chain_of_thought"
 
+    def scored(self, parser: str | None = None) -> Score:
+        """Return the score of the stored reply by wrods' own parser, or by a paper's (:func:`score_trial`)."""
+        return score_trial(
+            self.trial,
+            self.raw,
+            timed_out=self.timed_out,
+            reply_status=self.status,
+            thinks=self.thinks,
+            parser=parser,
+        )
+
 
 @dataclass
 class Rescored:
@@ -155,14 +166,7 @@ def score_again(
     def verdict(response: StoredResponse) -> Score | None:
         if of_paper is not None and response.reader_kind not in MODEL_KINDS:
             return None
-        return score_trial(
-            response.trial,
-            response.raw,
-            timed_out=response.timed_out,
-            reply_status=response.status,
-            thinks=response.thinks,
-            parser=of_paper,
-        )
+        return response.scored(of_paper)
 
     waiting: list[tuple[StoredResponse, Score]] = []
     with store.read() as connection:

@@ -36,7 +36,6 @@ from experiment.scoring.similarities import (
     STORED_AS,
     compared_with,
 )
-from experiment.scoring.trial import score_trial
 from experiment.store import Store
 from experiment.study import Study
 from stimuli.errors import UserError
@@ -465,14 +464,7 @@ def _about_intact_texts(
 
 def _text(response: StoredResponse, parser: str | None) -> str:
     """Return what was answered, read from the reply or the field that the paper's parser finds; empty where nothing is valid."""
-    score = score_trial(
-        response.trial,
-        response.raw,
-        timed_out=response.timed_out,
-        reply_status=response.status,
-        thinks=response.thinks,
-        parser=parser if response.reader_kind in MODEL_KINDS else None,
-    )
+    score = response.scored(parser if response.reader_kind in MODEL_KINDS else None)
     if score.response_status != "valid":
         return ""
     return compared_text(response.trial, (score.response or "").strip())

@@ -1,6 +1,6 @@
-"""What H-TEST's published parser makes of a study's replies, beside wrods' own: both verdicts on every reply of a model.
+"""Scores of a study's replies by H-TEST's published parser and by wrods': both for every reply of a model.
 
-Thoughts are left out: the paper had them read by a second model (``wrods score --judge``), not by its parser.
+Chain-of-thought replies are left out: in the paper, a second model read them (``wrods score --judge``), not the parser.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from experiment.columns import Column
 from experiment.exporting.tables import ExportTable
 from experiment.scoring.published import paper_of
 from experiment.scoring.rescoring import MODEL_KINDS, responses
-from experiment.scoring.trial import Score, score_trial
+from experiment.scoring.trial import Score
 from experiment.study import Study
 from experiment.study.semantic_checks import kind_of_material
 
@@ -54,22 +54,12 @@ def parsed_rows(study: Study, connection: Connection) -> Iterator[dict[str, Any]
         paper = paper_of(response.trial)
         if paper not in MATERIALS:
             continue
-        published, corrected = (
-            score_trial(
-                response.trial,
-                response.raw,
-                timed_out=response.timed_out,
-                reply_status=response.status,
-                parser=parser,
-            )
-            for parser in (paper, None)
-        )
         yield {
             "session_id": response.session_id,
             "trial_index": response.trial["trial_index"],
             "attempt": response.attempt,
-            "published": _value(published),
-            "corrected": _value(corrected),
+            "published": _value(response.scored(paper)),
+            "corrected": _value(response.scored()),
         }
 
 

@@ -1,4 +1,4 @@
-"""How much each error of Mind Scramble's scorers changes the score: stored replies as released, without one error, and corrected.
+"""The effect of each error in Mind Scramble's scorers: stored replies scored as released, without one error, and corrected.
 
 The released rule is that of :mod:`experiment.papers.mind_scramble.protocol`; a rule without an error differs from it in that
 alone, so that the difference of the means is what the error changes. The corrected rule is wrods' own parser and scorer. All are
@@ -27,7 +27,6 @@ from experiment.parsing.free_answers import number_of
 from experiment.scoring.published import paper_of
 from experiment.scoring.rescoring import EXECUTED, MODEL_KINDS, StoredResponse, responses
 from experiment.scoring.similarities import stored_cosines
-from experiment.scoring.trial import score_trial
 from experiment.study import Study
 from stimuli.recipes.tasks import TYPOBENCH
 
@@ -106,10 +105,10 @@ def _released_words(one: ReplyParts) -> float | None:
 
 @dataclass(frozen=True)
 class ReleasedScorer:
-    """The released rule of a data set, and the same without each of its faults.
+    """The released rule of a data set, and the same rule without each of its errors.
 
-    ``fields``: names that the released parser marks, the one that is scored first; ``without``: fault in words to the rule that
-    lacks it.
+    ``fields``: names that the released parser marks, the one that is scored first; ``without``: each error in words, and the rule
+    without it.
     """
 
     fields: tuple[str, ...]
@@ -202,8 +201,8 @@ def fault_rows(study: Study, connection: Connection) -> Iterator[dict[str, Any]]
     """Iterate over every model's reply to a task that Mind Scramble scored, under each rule.
 
     Replies to prompts that are not the paper's are left out: they were not asked for the field that the released rules read. A
-    program is worth its cosine with the reference program as released, and whether it passes its tests without that fault; it is
-    told of where ``wrods score`` has done both (``--similarity``, ``--execute``).
+    program's score is its cosine with the reference program as released, and without that error whether it passes its tests; it has
+    rows if ``wrods score`` has computed both (``--similarity``, ``--execute``).
 
     ``session_id, trial_index, attempt, data_set, rule, value``.
     """
@@ -245,13 +244,7 @@ def _program_rows(
 
 def _corrected(response: StoredResponse, kind: str) -> float | None:
     """Return wrods' own verdict: right or wrong, and of restored texts their nearness; a failed answer is worth 0."""
-    score = score_trial(
-        response.trial,
-        response.raw,
-        timed_out=response.timed_out,
-        reply_status=response.status,
-        thinks=response.thinks,
-    )
+    score = response.scored()
     if score.response_status != "valid":
         return 0.0
     return score.score if kind == "rectify" else float(bool(score.correct))
