@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from stimuli.audit.findings import counted
 from stimuli.errors import UserError
 from stimuli.papers import Paper, papers
 
@@ -200,6 +199,8 @@ def _print(imported: Imported, *, as_json: bool) -> None:
         told: dict[str, Any] = asdict(imported)
         click.echo(json.dumps(told, ensure_ascii=False))
         return
+    from stimuli.audit.findings import counted
+
     click.echo(
         f"{imported.source}: {counted(imported.sessions, 'session')} and {counted(imported.trials, 'trial')} taken, "
         f"{counted(imported.same, 'trial')} {'was' if imported.same == 1 else 'were'} here already"
