@@ -1,7 +1,6 @@
-"""Papers: each is a folder with what belongs to it alone, from recipe to chapter; five are ours, packages add others.
+"""Papers: each is a folder with all that belongs to it alone, from recipe to chapter; five are ours, and packages add others.
 
-A package names its papers under the entry point ``wrods.papers``. A paper says where its parts are, and each part is imported
-when it is used.
+A package names its papers under the entry point ``wrods.papers``. A paper names its parts, and each part is imported when it is used.
 """
 
 from __future__ import annotations
@@ -19,54 +18,62 @@ from stimuli.errors import UserError
 
 OURS = ("h_test", "mind_scramble", "scrambled_bench", "letter_position", "inside")
 HOME = f"{__name__.removesuffix('stimuli.papers')}experiment.papers"
-"""Where our own papers are: found by name as those of other packages are, so that making items imports no experiment."""
+"""The package of wrods' papers, found by name as those of other packages are: ``stimuli`` imports no ``experiment``."""
 
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper's folder, and where in it its functions are: ``module:name``, below the paper's package.
+    """A paper's folder and the functions in it, each as ``module:name`` below the paper's package.
 
     Parameters
     ----------
     name : str
-        As commands take it, such as ``h-test``.
+        Name in commands, such as ``h-test``.
     package : str
-        ``__name__`` of the package. In its folder, ``templates`` holds a template of ``wrods new`` in each folder, ``prompts.json``
-        the prompts by name, ``materials.json`` the JSON Schema of what ``study.yaml`` says under each keyword of ``materials``.
+        ``__name__`` of the package. In its folder, each folder in ``templates`` is a template of ``wrods new``; ``prompts.json`` has
+        the prompts by name; ``materials.json`` has the JSON Schema of each keyword of ``materials``.
     materials : mapping
-        Functions that make the items, by keyword: of a study, :class:`experiment.building.material_context.Made`.
-    practice : str
-        Function that makes practice items of a rule: of a study, the settings of the screen, and the name of the item set.
+        Functions that make a study's items, by keyword under ``materials`` in ``study.yaml``: from a study to
+        :class:`experiment.building.material_context.Made`.
+    practice : mapping
+        Functions that make practice items of a rule, by keyword of ``materials``: from a study, the settings of the screen, and the
+        name of the item set to a list of items.
     prompt : str
-        Function that names the prompt of a task (:class:`experiment.models.prompts.published.PromptedTask`); None if it has none.
+        Function that names the prompt of a task (:class:`experiment.models.prompts.published.PromptedTask`); None if there is none.
     parsers : mapping
-        The paper's parsers and scorers, by the name that ``wrods score --parser`` takes, which begins the names of its prompts: of a
-        planned trial and a raw reply, :class:`experiment.scoring.scores.Score`.
+        Functions that score a reply, by the name that ``wrods score --parser`` takes: from a planned trial and a raw reply to
+        :class:`experiment.scoring.scores.Score`. The names of the prompts begin with that of their parser.
     reply_form : str
-        Function that writes a right answer as the paper's parser reads one: of a planned trial and the answer.
+        Function that writes a correct answer in the form that the parser reads: from a planned trial and the answer to a text.
     compared : str
-        Function that takes out of an answer the text that is compared by its vector: of a planned trial and the answer.
+        Function that returns the part of an answer to embed: from a planned trial and the answer to a text.
     judged : str
-        Function that reads the label from the reply of a judge, whose prompt has a name in ``_judge``.
+        Function that reads the label from a judge's reply; None if there is none. The name of the judge's prompt ends in ``_judge``.
     verdicts : str
-        Function that gives tables of an export beside trials: of a study and a connection.
+        Function that returns further tables of an export: from a study and a connection to a list of
+        :class:`experiment.exporting.tables.ExportTable`.
     released : str
-        Function that reads the paper's released outputs for ``wrods import --from``; ``released.yaml`` is the study of them.
+        Function that reads the paper's released outputs for ``wrods import --from``: from a study, its store (or None), and a folder
+        to :class:`experiment.models.imports.writing.Import`. ``released.yaml`` is the study that is made for them.
     chapters : mapping
-        Functions that write chapters of a report, by name: of :class:`analysis.report.blocks.Material`,
-        :class:`analysis.report.blocks.Chapter` or None where the chapter does not apply.
+        Functions that write chapters of a report, by name: from :class:`analysis.report.blocks.Material` to
+        :class:`analysis.report.blocks.Chapter`, or None if the chapter does not apply.
     figure_tables : mapping
-        Patterns of the names of tables that hold a figure's numbers, by a pattern of the figure's name; elsewhere the names are equal.
+        Patterns of the names of tables that have a figure's numbers, by a pattern of the figure's name; without one, the names are
+        the same.
     reproduction : str
-        Function that makes the paper's tables again from its released outputs, for ``wrods reproduce``.
+        Function that recomputes the paper's tables from its released outputs, for ``wrods reproduce``: from the arguments of
+        :func:`analysis.reproductions.reproductions.reproduce_paper` without the paper to
+        :class:`analysis.reproductions.reproductions.Reproduction`.
     together : str
-        Module whose ``together`` lays out tables of several studies, for ``wrods reproduce``; its ``ABOUT`` is the head of the page.
+        Module with a function ``together``, which returns tables and figures of several studies for ``wrods reproduce``, and the
+        head of their page, ``ABOUT``.
     """
 
     name: str
     package: str
     materials: Mapping[str, str] = field(default_factory=dict)
-    practice: str = ""
+    practice: Mapping[str, str] = field(default_factory=dict)
     prompt: str = ""
     parsers: Mapping[str, str] = field(default_factory=dict)
     reply_form: str = ""
@@ -85,7 +92,7 @@ class Paper:
         return Path(str(import_module(self.package).__file__)).parent
 
     def data(self, file: str) -> Mapping[str, Any]:
-        """Return what a JSON file of the folder holds; nothing where it is not there."""
+        """Return the contents of a JSON file of the folder; nothing if there is no such file."""
         path = self.folder / file
         return dict(json.loads(path.read_text("utf-8"))) if path.is_file() else {}
 

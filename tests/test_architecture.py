@@ -94,16 +94,12 @@ def test_chapters_of_papers_import_nothing_of_experiment_but_each_other() -> Non
 
 def test_every_paper_names_parts_that_are_there() -> None:
     for paper in papers().values():
-        places = [
-            paper.practice,
-            paper.prompt,
-            paper.reply_form,
-            paper.compared,
-            paper.judged,
-            paper.verdicts,
-        ]
-        places += [paper.released, paper.reproduction, *paper.materials.values(), *paper.parsers.values()]
-        places += [*paper.chapters.values(), *([f"{paper.together}:together"] if paper.together else ())]
+        places = [paper.prompt, paper.reply_form, paper.compared, paper.judged, paper.verdicts]
+        places += [paper.released, paper.reproduction]
+        for parts in (paper.materials, paper.practice, paper.parsers, paper.chapters):
+            places += parts.values()
+        if paper.together:
+            places.append(f"{paper.together}:together")
         assert all(callable(paper.part(place)) for place in places if place), paper.name
         assert set(paper.data("materials.json")) == set(paper.materials), paper.name
 

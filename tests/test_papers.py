@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -113,6 +114,31 @@ def test_a_paper_of_another_package_goes_from_template_to_report(site: Path, tmp
     assert "How many anagrams did each reader solve?" in text
     (table,) = page.parent.glob("tables/*anagrams_solved.csv")
     assert "100.0" in table.read_text("utf-8-sig")
+
+
+PRACTICE = """
+
+def practice(study, settings, name):
+    design = replace(item_design(study), set_name=name, role="practice", source="Author (2026)")
+    made = word_items([settings["rule"]], design, foils={settings["rule"]: "mirror"}).items
+    return [replace(item, condition={}) for item in made if item.condition["moved"] == "all"]
+"""
+
+
+def test_a_paper_of_another_package_makes_practice_items_of_a_rule(site: Path, tmp_path: Path) -> None:
+    shutil.copytree(site, tmp_path / "site")
+    for name, old, new in (
+        ("__init__.py", "    prompt=", '    practice={"anagrams": "items:practice"},\n    prompt='),
+        ("items.py", "\n\ndef items", f"{PRACTICE}\n\ndef items"),
+        ("templates/anagrams/study.yaml", "  - block:", "  - practice: {rule: candle}\n  - block:"),
+    ):
+        file = tmp_path / "site/anagrams" / name
+        file.write_text(file.read_text("utf-8").replace(old, new, 1), "utf-8")
+    study = tmp_path / "practised"
+    wrods(tmp_path / "site", "new", study, "--from", "anagrams")
+    wrods(tmp_path / "site", "build", study)
+    items = [json.loads(line) for line in (study / "items.jsonl").read_text("utf-8").splitlines()]
+    assert [item["answer"] for item in items if item["role"] == "practice"] == ["candle"]
 
 
 @pytest.mark.parametrize(

@@ -89,9 +89,10 @@ def _fault_of_level(study: Study, factor: str, level: Any, *, is_optional: bool)
 
 def _of_rule(study: Study, settings: Mapping[str, Any], set_name: str, place: str) -> list[Item]:
     """Make practice items of a rule that the study does not test, as the paper of its material makes them."""
-    paper = material_keywords()[kind_of_material(study)]
+    kind = kind_of_material(study)
+    paper = material_keywords()[kind]
     try:
-        made: list[Item] = paper.part(paper.practice)(study, settings, set_name)
+        made: list[Item] = paper.part(paper.practice[kind])(study, settings, set_name)
     except UserError as error:
         raise UserError(f"{place}: {error.message}", mend=error.mend) from None
     return made

@@ -1,7 +1,7 @@
-"""The papers' own parsers and scorers, fault for fault, to be put beside wrods'.
+"""The papers' own parsers and scorers, errors included, for comparison with wrods'.
 
-Each reads a raw reply as its released code did. They are in the folders of the papers, written anew from what the code does, and
-tested against what the papers released; what is wrong with them is said in each, for that is what they are here to show.
+They are in the folders of the papers, rewritten from what the released code does and tested against what the papers released. Each
+docstring names the errors.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from experiment.models.prompts.published import asked_of, name_of
+from experiment.models.prompts.published import asked_of, name_of, paper_prompts
 from experiment.scoring.scores import Score
 from experiment.study import Study
 from stimuli.errors import unknown_name
@@ -41,8 +41,8 @@ def published_choice(response: str | None, trial: Mapping[str, Any], parser: str
 
 def paper_of(trial: Mapping[str, Any]) -> str | None:
     """Return the parser that fits a trial; None where no paper read such answers."""
-    name = str(name_of(asked_of(trial)))
-    return next((parser for parser in parsers() if name.startswith(parser)), None)
+    name = name_of(asked_of(trial)) or ""
+    return max(filter(name.startswith, parsers()), key=len, default=None)
 
 
 def published_score(parser: str, trial: Mapping[str, Any], reply: str) -> Score:
@@ -76,8 +76,10 @@ def compared_text(trial: Mapping[str, Any], answer: str) -> str:
 def judge_of(trial: Mapping[str, Any]) -> str | None:
     """Return the name of the prompt by which the paper of a trial had thoughts read; None where it had none."""
     paper = _paper(trial)
-    names = () if paper is None else paper.data("prompts.json")
-    return next((name for name in names if name.endswith("_judge")), None)
+    if paper is None or not paper.judged:
+        return None
+    own = tuple(paper.parsers)
+    return next((name for name in paper_prompts() if name.startswith(own) and name.endswith("_judge")), None)
 
 
 def judged_label(trial: Mapping[str, Any], reply: str) -> str | None:

@@ -12,6 +12,7 @@ from experiment.study.keys import key_name
 from experiment.study.yaml_source import KeyPath
 from experiment.trials import ANSWERED, LASTING
 from stimuli.errors import UserError
+from stimuli.papers import papers
 
 if TYPE_CHECKING:
     from experiment.study.study import Study
@@ -186,9 +187,10 @@ def _check_practice(study: Study, i: int) -> None:
         raise UserError(
             f"{study.place('procedure', i, 'practice', 'pass')} is {share!r}; it lies between 0% and 100%"
         )
-    if "rule" in settings and study.get("materials", "htest") is None:
+    with_rules = [keyword for paper in papers().values() for keyword in paper.practice]
+    if "rule" in settings and all(study.get("materials", keyword) is None for keyword in with_rules):
         raise UserError(
-            f"{study.place('procedure', i, 'practice', 'rule')}: only H-TEST studies practise a rule",
+            f"{study.place('procedure', i, 'practice', 'rule')}: only studies of {', '.join(with_rules)} practise a rule",
             mend="Give a file of practice items under `items:`.",
         )
     if settings.get("rule") in study.factors.get("task", {}):

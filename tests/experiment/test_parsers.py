@@ -26,8 +26,10 @@ from experiment.parsing.replies import (
     parse_recovered,
     without_thought,
 )
+from experiment.scoring import published
 from experiment.scoring.published import in_its_form, paper_of, parsers, published_score
 from experiment.scoring.trial import score_trial
+from stimuli.papers import papers
 
 JUNK = st.text(
     st.characters(exclude_categories=[])
@@ -217,6 +219,13 @@ def test_an_answer_in_its_papers_form_is_read_and_right():
         assert published_score("published", one, in_its_form(one, str(one["answer"]))).correct is True
     program = trial("answer", set="complete", answer="x", shown={"text": "?"}, of_step={"read_as": "code"})
     assert in_its_form(program, "x") == ">code: x" and in_its_form(trial(**boolq), "") == ""
+
+
+def test_a_prompt_belongs_to_the_parser_with_the_longest_name_that_begins_it(monkeypatch: pytest.MonkeyPatch):
+    known = {**parsers(), "scrambled_bench_recovery": papers()["scrambled-bench"]}
+    monkeypatch.setattr(published, "parsers", lambda: known)
+    assert paper_of(trial("recover", set="recovery")) == "scrambled_bench_recovery"
+    assert paper_of(trial(set="question", shown={"evidence": "?"})) == "scrambled_bench"
 
 
 COLLECTED = json.loads((Path(__file__).parent / "replies.json").read_text("utf-8"))

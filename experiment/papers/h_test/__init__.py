@@ -6,7 +6,7 @@ PAPER = Paper(
     "h-test",
     __name__,
     materials={"htest": "items:items_from_htest", "letter_geometry": "items:items_from_letter_geometry"},
-    practice="items:practice_of_rule",
+    practice={"htest": "items:practice_of_rule"},
     prompt="protocol:prompt_name",
     parsers={"htest": "protocol:score_htest", "letter_geometry": "protocol:score_letter_geometry"},
     judged="protocol:htest_label",

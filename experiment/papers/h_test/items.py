@@ -128,7 +128,7 @@ def _known(folder: Path, tasks: Sequence[str], fresh: Sequence[Item]) -> list[st
 
 
 def _faults(folder: Path, tasks: Sequence[str]) -> list[str]:
-    """Count the known faults of the released items in the tasks that a study uses."""
+    """Count the known errors in the released items of the tasks that a study uses."""
     counted = Counter(fault.task for fault in released_faults(folder, tasks))
     return [
         f"released {task}: {number} items with a known fault (labels, duplicates, texts of exemplars)"

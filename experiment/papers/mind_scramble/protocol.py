@@ -40,7 +40,7 @@ def prompt_name(asked: PromptedTask) -> str | None:
 
 
 def named_fields(reply: str, names: Sequence[str]) -> dict[str, str]:
-    """Read Mind Scramble's fields (``>answer: …``): a bare name anywhere is taken for a mark, later doubles overwrite."""
+    """Read Mind Scramble's fields (``>answer: …``): a bare name anywhere is treated as a mark, and later fields overwrite."""
     for name in names:
         if f">{name}" not in reply:
             reply = reply.replace(name, f">{name}", 1)

@@ -29,7 +29,7 @@ def prompt_name(asked: PromptedTask) -> str | None:
 
 
 def choice_letter(reply: str, options: Sequence[str], *, is_dialogue: bool = False) -> str:
-    """Read Scrambled Bench's choice: an option in its own words, else the first capital letter, also inside a word."""
+    """Read Scrambled Bench's choice: an option in its own words, else the first capital letter, even one inside a word."""
     if not options:
         return ""
     letters = string.ascii_uppercase[: len(options)]
@@ -71,7 +71,7 @@ def aqua_letter(reply: str) -> str:
 
 
 def recovered_sentence(reply: str) -> str:
-    """Read Scrambled Bench's recovered sentence: what stands before "Scrambled sentence:" (with a small s)."""
+    """Read Scrambled Bench's recovered sentence: the text before "Scrambled sentence:" (with a small s)."""
     return reply.split("Scrambled sentence:")[0].strip()
 
 

@@ -1,7 +1,7 @@
 """The released outputs of Scrambled Bench (Cao et al., 2023) as sessions of their models.
 
 Seven models answered 408 scrambled sentences to recover and 346 questions in up to seven conditions; each model, task, method
-and condition is a session. Their own parser reads each output anew and is compared with the prediction that they stored.
+and condition is a session. The paper's parser reads each output again, and the result is compared with the stored prediction.
 """
 
 from __future__ import annotations

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +62,7 @@ def panels_figure(
         cells["value"].notna() & cells["place"].isin([at for panel in panels for at in panel.places])
     ]
     look = shown_of(kinds, set(shown[GROUP]))
-    foot = LEGEND_ROW * ceil(len(look) / 2) + 0.35
+    foot = LEGEND_ROW * math.ceil(len(look) / 2) + 0.35
     depth = deepest(panel.places for panel in panels)
     row = min(ROW, (TALLEST - foot) / len(panels) - 0.55 - depth)
     room = stacked(row, 0.1 * WIDTH, depth, foot, above=0.4, right=0.03 * WIDTH)
@@ -89,7 +88,7 @@ def sizes_figure(name: str, title: str, cells: pd.DataFrame, label: str, kinds: 
     """Draw a value against the number of parameters, on a logarithmic scale."""
     look = shown_of(kinds, set(cells[GROUP]))
     room = Room(
-        2.1, left=0.1 * WIDTH, right=0.03 * WIDTH, top=0, above=0.4, below=0.5 + LEGEND_ROW * ceil(len(look) / 2)
+        2.1, left=0.1 * WIDTH, right=0.03 * WIDTH, top=0, above=0.4, below=0.5 + LEGEND_ROW * math.ceil(len(look) / 2)
     )  # fmt: skip
     with styled():
         figure, (axes,) = room.panels(1)
