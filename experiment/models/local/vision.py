@@ -222,7 +222,7 @@ class VisionBackend:
         """Return what the model takes, on its device, numbers in its format."""
         import torch
 
-        given, kind = self.images.inputs(texts, pictures), next(self.model.model.parameters()).dtype
+        given, kind = self.images.inputs(texts, pictures), self.model.model.dtype
         return {
             name: value.to(self.model.device, kind)
             if torch.is_floating_point(value)

@@ -9,6 +9,7 @@ import pytest
 from experiment.models import Message, ModelSettings, Request
 from experiment.models.engines import open_engine
 from experiment.models.local import VisionEngine
+from experiment.models.local.rows import Row, RowOutcome
 from experiment.models.local.vision import VisionBackend
 from experiment.models.pictures import MARK, Picture
 from stimuli.errors import UserError
@@ -93,6 +94,21 @@ def test_where_memory_runs_out_a_batch_is_halved(folder, monkeypatch):
     monkeypatch.setattr(VisionBackend, "_score", tight)
     found = answers(opened, [look(number, text) for number, text in enumerate(WORDS)])
     assert {reply.status for reply in found.values()} == {"answered"}
+
+
+def test_the_check_at_the_start_pads_short_prompts_in_a_batch_of_longer_ones(folder, monkeypatch):
+    opened, score = engine(folder), VisionBackend._score
+
+    def faulty(self: VisionBackend, rows: list[tuple[Row, RowOutcome]]) -> None:
+        score(self, rows)
+        most = max(len(row.ids) for row, _ in rows)
+        for row, found in rows:
+            found.logprobs = {at: value - (len(row.ids) < most) for at, value in found.logprobs.items()}
+
+    monkeypatch.setattr(VisionBackend, "_score", faulty)
+    found = answers(opened, [look(number, "noon", examples=1 + number // 4) for number in range(6)])
+    assert {reply.path for reply in found.values()} == {"plain+pictures"}
+    assert "differs from plain passes by 1 nats" in opened.describe()["parity"]["refused"]["batched"]
 
 
 def test_a_model_of_texts_alone_is_refused(chat_model):

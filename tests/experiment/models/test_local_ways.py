@@ -161,6 +161,12 @@ def test_the_check_takes_the_fastest_way_that_is_right(name, path):
     assert model.forwarded == 0 < model.check_tokens
 
 
+def test_tokens_of_the_check_for_tokens_behind_are_counted_apart():
+    model = model_of("Llama")
+    parity.require_causal(model, some_rows()[0].ids, "float32", "m")
+    assert (model.forwarded, model.calls, model.check_tokens) == (0, 0, 2 * 16)
+
+
 def test_a_small_fault_is_not_taken_for_rounding(monkeypatch):
     from experiment.models.local.causal_model import OutputSelection
 
