@@ -65,12 +65,12 @@ Parser = Callable[[str | None, Mapping[str, Any]], Parsed]
 PARSERS: dict[str, Parser] = {
     "label": lambda reply, step: parse_label(reply, step["labels"], step.get("options")),
     "recovered_text": lambda reply, step: parse_recovered(
-        reply, multiline=step["multiline"], shown=step.get("text")
+        reply, multiline=step.get("multiline", False), shown=step.get("text")
     ),
     "free_answer": lambda reply, step: parse_free(
         reply,
         step["read_as"],
-        multiline=step["multiline"],
+        multiline=step.get("multiline", False),
         decimal=step.get("decimal", "."),
         options=step.get("options"),
     ),

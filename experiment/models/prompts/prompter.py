@@ -19,6 +19,7 @@ from experiment.models.pictures import MARK, Picture
 from experiment.models.prompts.published import paper_prompt, text_and_options
 from experiment.procedure.feedback import feedback_text
 from experiment.trials import TYPED
+from stimuli.errors import UserError
 
 Presentation = Literal["text", "image"]
 
@@ -248,7 +249,14 @@ class Prompter:
         if step["step"] == "answer" and step["multiline"] and step["read_as"] == "text":
             return []  # how long an answer is wanted, only the study's question says
         name = f"answer_{step['read_as']}" if step["step"] == "answer" else step["step"]
-        return [words[name][self.variant], answer] if step["step"] in TYPED else []
+        if step["step"] not in TYPED:
+            return []
+        if name not in words:
+            raise UserError(
+                f"no prompt {name!r} tells models how to answer the step {step['step']!r}; each typed trial type needs one",
+                mend=f"Add {name!r} with five variants to every language in experiment/languages/wording.json.",
+            )
+        return [words[name][self.variant], answer]
 
     def _room(self, step: Mapping[str, Any], labels: tuple[str, ...] | None) -> int:
         """Return room for the text again, at a token a character for byte-level models, and some to spare."""

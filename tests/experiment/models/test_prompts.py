@@ -19,6 +19,7 @@ from experiment.models.prompts.published import (
     paper_prompts,
 )
 from experiment.procedure import plan_session, trials_of
+from stimuli.errors import UserError
 
 LANGUAGES = ("en", "de", "es")
 
@@ -199,6 +200,14 @@ def test_a_typed_step_without_a_setting_for_several_lines_is_answered_in_one():
     del one["steps"][0]["multiline"]
     turn = Prompter({"language": "en", "prompt_variant": 1}).turn(one)
     assert turn.stop == ("\n",) and turn.text.endswith("Answer:")
+
+
+def test_a_typed_step_that_no_prompt_says_how_to_answer_is_named_with_the_remedy(monkeypatch):
+    monkeypatch.setattr("experiment.models.prompts.prompter.TYPED", ("recover", "count"))
+    one = trial("any", {"sentence": "The dog barks."}, "count")
+    with pytest.raises(UserError, match=r"no prompt 'count' .* typed trial type needs one") as caught:
+        Prompter({"language": "en", "prompt_variant": 1}).turn(one)
+    assert "wording.json" in str(caught.value)
 
 
 def test_the_rule_is_asked_for_behind_the_examples_and_no_item_is_announced():
