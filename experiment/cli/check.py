@@ -400,7 +400,7 @@ def _probe_all(study: Study) -> dict[str, UserError]:
 
 
 def probing_lines(study: Study, models: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """State of each model whose states are probed about how long that takes; nothing where nothing is probed or sizes are unknown.
+    """Return about how long probing takes, a line for each model; nothing where nothing is probed or sizes are unknown.
 
     ``models``: what check knows of each model, in numbers: ``trials`` and ``states`` (``positions``, ``files``, ``width``).
     """

@@ -299,7 +299,7 @@ Examples:
 @click.option(
     "--self-test",
     is_flag=True,
-    help="Ask fifty trials alone, together, shuffled and resumed; say how far answers differ.",
+    help="Ask fifty trials alone, together, shuffled and resumed; report how far answers differ.",
 )
 @click.option(
     "--batch",
@@ -309,7 +309,7 @@ Examples:
 @click.option(
     "--cancel-batches",
     is_flag=True,
-    help="Give up the batches that are out: cancel them at the provider, collect what is done, ask nothing.",
+    help="Cancel pending batches at the provider, collect finished requests, and send nothing.",
 )
 @click.option(
     "--engine",

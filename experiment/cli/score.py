@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 @click.option(
     "--execute",
     is_flag=True,
-    help="Run programs that were answered (MBPP) against their tests, locked in (Linux only).",
+    help="Run programs that were answered (MBPP) against their tests, in isolation (Linux only).",
 )
 @click.option("--model", "reader", metavar="NAME", help="Only this reader's responses.")
 @click.option("--dry-run", is_flag=True, help="Report what would change; write and send nothing.")

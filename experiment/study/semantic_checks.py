@@ -248,7 +248,7 @@ def _check_makings(study: Study, htest: Mapping[str, Any]) -> None:
     made = [level.get("items") for level in levels.values()]
     if None in made or len(set(made)) < len(made):
         raise UserError(
-            f"{place}: each of its levels shows items made in one way, but this one has {made}",
+            f"{place}: each of its levels must name a different making of items, but they name {made}",
             mend="Write it like {released: {items: released}, fresh: {items: fresh}, matched: {items: matched}}.",
         )
     if "from" not in htest or htest.get("fresh") or "order" in htest:

@@ -189,10 +189,10 @@ def test_plans_of_every_part_stand_with_people_alone_and_with_models_named(tmp_p
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (("fresh: {items: fresh}", "fresh: {items: released}"), "shows items made in one way"),
+        (("fresh: {items: fresh}", "fresh: {items: released}"), "must name a different making of items"),
         (
             ("fresh: {items: fresh}", "fresh: {texts: {texts/task.md: texts/keys.md}}"),
-            "shows items made in one way",
+            "must name a different making of items",
         ),
         (("k4: {exemplars: 4}", "k4: {exemplars: 4, items: fresh}"), "only one factor can"),
         (("    from: ", "    fresh: true\n    from: "), "need the folder of the released ones"),

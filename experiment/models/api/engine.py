@@ -57,9 +57,8 @@ class ApiEngine:
         # hears of requests that were refused, which bill nothing
         self.release: Callable[[Request], None] | None = None
         self.has_answered = False  # whether this model is known to answer, as where a study has answers of it
-        self.billing: Billing | None = (
-            None  # pays for :meth:`probe`, and for tiny questions to a server that fails
-        )
+        # pays for :meth:`probe`, and for tiny questions to a server that fails
+        self.billing: Billing | None = None
         is_openai, is_azure = self.server.is_openai, self.server.is_azure
         self._key = find_key(options, is_openai=is_openai, is_azure=is_azure) if settings.sends else None
         start = min(int(cast(int, options.get("concurrency_start", START))), self.concurrency)
