@@ -45,6 +45,8 @@ from experiment.store.erasure import asks_for_consent
 
 BEGIN_ANEW = ("declined", "interrupted")
 """Ends after which the same person may begin another session."""
+RESTARTED = "interrupted, and begun again as a new session"
+"""Why a session has ended whose person begins the next one; a session that an experimenter ended frees its number."""
 RESUMED = "resumed"
 """The event of a session that continues in another browser."""
 ALWAYS_RESUMES: Mapping[str, Any] = {"then": "resume", "within_ms": None}
@@ -142,9 +144,11 @@ def open_session(
         earlier = [row for row in theirs if not row["is_pilot"]]
         unfinished = next((row for row in earlier if row["state"] == "started"), None)
         ended = next((row for row in earlier if row["state"] not in ("started", *BEGIN_ANEW)), None)
-        # a personal link shows whose its own session is, and no other
+        # a personal link shows whose its own session is, a browser whose the session that it left is
         own = {row["session_id"] for row in (earlier if arrival.is_shown or arrival.is_signed else invited)}
-        if any(row["state"] not in BEGIN_ANEW and row["session_id"] not in own for row in earlier):
+        left = {row["person_key"] for row in earlier if row["client_uuid"] == body.get("previous")}
+        others = [row for row in earlier if row["session_id"] not in own and row["person_key"] not in left]
+        if any(row["state"] not in BEGIN_ANEW or row["ended_reason"] == RESTARTED for row in others):
             # nobody else is told how it stands with the session
             raise Problem(
                 403,
@@ -241,7 +245,7 @@ def _check_policy(connection: Connection, row: Mapping[str, Any], policy: Mappin
     if policy["then"] == "block" and session_activity.has_met_a_trial(connection, session_id):
         raise NotResumed(session_id, "blocked", "interrupted, and the study allows no second try")
     if policy["then"] == "restart":
-        raise NotResumed(session_id, "interrupted", "interrupted, and begun again as a new session")
+        raise NotResumed(session_id, "interrupted", RESTARTED)
 
 
 def _begin(

@@ -36,6 +36,8 @@ interface Ticket {
   /** The number that was typed in. */
   participant?: string | null;
   ended?: Ended;
+  /** The client_uuid of the session that this browser left, which shows that the next one is of the same person. */
+  previous?: string | null;
   /** The session is being erased, and what its reader is to be told once it is. */
   leaving?: { ending: "declined" | "deleted"; parting: Parting };
 }
@@ -238,7 +240,7 @@ export class Visit {
       } else if (status === 409) {
         this.parting = this.partingFrom(body);
         if (body.state !== "interrupted") return this.barred(body);
-        this.forget();
+        this.keep({ client_uuid: uuid(), opened_for: this.openedFor(), participant: ticket.participant ?? null, previous: ticket.client_uuid });
         await this.start.anew(body.error ?? "");
         this.known = ticket.participant ?? null;
         return null;
@@ -300,7 +302,8 @@ export class Visit {
       const { platform, pass } = this.config;
       const ticket = this.newTicket(participant);
       for (let take: boolean = entry.take; ; ) {
-        const asked: object = { client_uuid: ticket.client_uuid, participant, station, pin, platform, pass, client, take };
+        const { client_uuid, previous } = ticket;
+        const asked: object = { client_uuid, previous, participant, station, pin, platform, pass, client, take };
         const { status, body } = await this.insist(() => this.api.open(asked));
         if (status === 423) {
           take = await this.start.elsewhere(body);
@@ -318,7 +321,7 @@ export class Visit {
         if (this.parting !== NO_PARTING) return { ...this.barred(body), heading: body.title ?? this.messages.ended_title };
         const text = body.state === "pin" ? [this.messages.pin_wrong] : refusalText(status, body, this.messages);
         trouble = { heading: body.title ?? null, text };
-        this.forget();
+        if (!previous) this.forget();
         break;
       }
     }
@@ -329,7 +332,7 @@ export class Visit {
     const kept = this.ticket();
     const opened_for = this.openedFor();
     const again = kept && !kept.token && !kept.ended && (kept.participant ?? null) === participant;
-    const ticket: Ticket = { client_uuid: again ? kept.client_uuid : uuid(), opened_for, participant };
+    const ticket: Ticket = again ? kept : { client_uuid: uuid(), opened_for, participant };
     this.keep(ticket);
     return ticket;
   }

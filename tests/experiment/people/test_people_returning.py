@@ -129,6 +129,24 @@ def test_restart_begins_a_new_session_and_keeps_the_old_one(make_study, serve_st
     assert come_back(again).body["state"] == "interrupted", "a reload counts as an interruption"
 
 
+def test_only_the_browser_that_left_a_session_begins_the_next_one(make_study, serve_study):
+    """Whoever knows an id could begin its next session, and have the earlier answers deleted from there."""
+    site = serve_study(make_study(interrupted("restart")))
+    tokens = [str(uuid.uuid4()) for _ in range(4)]
+    person = site.begin(participant="1", client_uuid=tokens[0])
+    person.answer(0)
+    for round_ in (1, 2):
+        assert come_back(person).body["state"] == "interrupted"
+        for stranger in ({}, {"previous": tokens[3]}):
+            told = site.opening(participant="1", **stranger)
+            assert told.status == 403 and "token" not in told.body
+        person = site.begin(participant="1", client_uuid=tokens[round_], previous=tokens[round_ - 1])
+        person.answer(0)
+    assert person.event("stop", {"then": "delete"}).status in (200, 201)
+    with site.store.read() as connection:
+        assert not list(q.trials_with_scores(connection)), "the person's earlier answers are deleted too"
+
+
 def test_block_refuses_with_an_explanation(make_study, serve_study):
     site = serve_study(make_study(interrupted("block")))
     person = site.begin(participant="1")
