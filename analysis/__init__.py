@@ -9,7 +9,7 @@ __all__ = ["Tables", "load"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import the tables, and pandas with them, only when they are asked for: a plan is read without them."""
+    """Import the tables, and pandas with them, only when they are used: reading a plan does not need them."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from analysis import tables

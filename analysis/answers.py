@@ -1,4 +1,4 @@
-"""Which trials were answered, which can be right or wrong, and which are right: one rule for all analyses."""
+"""The one rule by which all analyses decide whether a trial was answered, can be right or wrong, and is right."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ _REACH = 2.0 ** np.arange(-3, 24)
 
 @dataclass(frozen=True)
 class Posterior:
-    """What the data say of a difference under the declared prior."""
+    """The posterior distribution of a difference under the declared prior."""
 
     factor: float
     median: float  # with the central 95% interval; on the side of the direction

@@ -17,7 +17,7 @@ from stimuli.seeds import stable_seed
 
 @dataclass(frozen=True)
 class Drawn:
-    """Which rows stay."""
+    """The rows that remain after sampling."""
 
     kept: NDArray[np.bool_]  # shape (rows,)
     units: dict[str, tuple[int, int]]  # drawn and available units of each reader group
@@ -40,7 +40,7 @@ def units_of(rows: pd.DataFrame) -> pd.Series[str]:
 
 
 def place_in_order(unit: str) -> float:
-    """Return where a participant or session stands in the order in which they are drawn, from 0 to 1."""
+    """Return the place of a participant or session in the sampling order, from 0 to 1."""
     return stable_seed("drawn readers", unit) / 2.0**64
 
 

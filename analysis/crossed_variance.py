@@ -92,7 +92,7 @@ def _places(known: Sequence[Any], given: Units) -> Codes:
 
 @dataclass(frozen=True)
 class ErrorSums:
-    """What each participant, item and answer adds to the error of each condition's mean."""
+    """The error that each participant, item and answer adds to each condition's mean."""
 
     layout: EstimateLayout
     mean: Floats  # shape (C,): mean of each condition over items; nan where nobody answered
@@ -266,7 +266,7 @@ def _least(y: Floats, span: tuple[float, float] | None) -> float:
 
 @dataclass(frozen=True)
 class VarianceParts:
-    """What the variance of an estimate consists of."""
+    """The components of the variance of an estimate."""
 
     participants: float  # contributions of the two samples, and of single answers, which both contain
     items: float
@@ -327,7 +327,7 @@ class CrossedEstimate:
 def estimate(
     sums: ErrorSums, weights: Mapping[Any, float], *, fixed_items: bool = False
 ) -> CrossedEstimate | None:
-    """Estimate a contrast of conditions; None where a condition has no answer, or a model by itself only one item."""
+    """Estimate a contrast of conditions; None if a condition has no answer, or a model by itself has only one item."""
     layout = sums.layout
     weights = {name: float(w) for name, w in weights.items() if w != 0}
     if not weights or not set(weights) <= set(layout.conditions):
@@ -381,7 +381,7 @@ def _over_units(u: Floats, blocks: NDArray[np.int64]) -> tuple[float, float]:
 
 @lru_cache(maxsize=16)
 def _parted(blocks: bytes, conditions: int) -> tuple[tuple[NDArray[np.bool_], float], ...]:
-    """Return the groups of units with variances of their own (:func:`_over_units`), each with its degrees of freedom."""
+    """Return the groups of units with separate variances (:func:`_over_units`), each with its degrees of freedom."""
     table = np.frombuffer(blocks, dtype=np.int64).reshape(-1, conditions)
     seen = (table >= 0).any(axis=1)
     if not seen.any():

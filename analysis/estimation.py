@@ -248,7 +248,7 @@ def _degenerate(term: VarianceComponent) -> bool:
 
 @dataclass(frozen=True)
 class SimplificationResult:
-    """Where a ladder of models ended."""
+    """The model at which stepwise simplification ended."""
 
     fit: Fit | None  # None where not even the last model could be fitted
     formula: str  # of the fit; of the last attempt where there is none

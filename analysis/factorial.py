@@ -89,7 +89,7 @@ def cells_shown(rows: pd.DataFrame, factors: tuple[str, str]) -> pd.Series[str]:
 
 @dataclass(frozen=True)
 class EstimableSlopes:
-    """Which slopes the data of participants or items can carry."""
+    """The random slopes that the data of participants or items can estimate."""
 
     text: str  # as a formula has them while correlations are estimated (``item_type * font``); empty for none
     columns: tuple[str, ...]  # the centred columns that stand for them

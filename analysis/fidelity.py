@@ -1,4 +1,4 @@
-"""How faithful a model is to people: in effects, in single items as far as scores are reliable, and in the order of conditions."""
+"""Fidelity of a model to people: in effects, in single items as far as scores are reliable, and in the order of conditions."""
 
 from __future__ import annotations
 
@@ -290,7 +290,7 @@ def _averaged(values: Array, share: Array) -> Array:
 
 
 def _told(r: Array, people: Array, model: Array) -> dict[str, object]:
-    """Put a correlation beside its ceiling; all shapes (1 + resamples,), the estimate first."""
+    """Return a correlation and its ceiling; all shapes (1 + resamples,), the estimate first."""
     alone = not np.isfinite(model[0])
     product = people if alone else people * model
     sound = (people > 0) & (alone | (model > 0))
@@ -410,7 +410,7 @@ _NAN = float("nan")
 
 
 def effects(analysis: Analysis, people: Analysis | None = None) -> pd.DataFrame:
-    """Return every contrast of the first reader group beside each other group's."""
+    """Return every contrast of the first reader group, paired with that of each other group."""
     first = people or analysis
     own_groups, groups = (one.plan.groups if one.plan.planned else one.groups for one in (first, analysis))
     models = groups[1:] if people is None else groups

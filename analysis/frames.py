@@ -100,7 +100,7 @@ def _only(rows: pd.DataFrame, kept: pd.Series[bool]) -> pd.DataFrame:
 
 
 def _each_prompt_once(rows: pd.DataFrame, plan: Plan, told: list[str]) -> tuple[pd.DataFrame, list[str]]:
-    """Keep one of a deterministic model's equal answers to the same prompt in a condition of the plan, and say so."""
+    """Keep one of a deterministic model's equal answers to the same prompt in a condition of the plan, and note this."""
     if "same_prompt" not in rows or plan.measure.name == "latency_ms":
         return rows, told
     written = f"{plan.formula or ''} {plan.fallback or ''}"
@@ -363,7 +363,7 @@ def quantity_data(trials: pd.DataFrame, plan: Plan) -> ModelData:
 
 
 def lead_data(tables: Tables, plan: Plan) -> ModelData:
-    """Return the data of a model of how far the correct label leads: the margin of a right choice, minus that of a wrong one."""
+    """Return the data of a model of the lead of the correct label: the margin of a right choice, minus that of a wrong one."""
     rows, remarks = analysed_as_planned(tables.trials, plan)
     has = rows["margin"].notna() & rows["correct"].notna()
     why = "trials without the probabilities of labels, or neither right nor wrong"

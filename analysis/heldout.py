@@ -1,4 +1,4 @@
-"""Which predictors explain a response best: models compared by AIC and by how well they predict held-out items.
+"""Compare models with different predictors by AIC and by their predictions for held-out items.
 
 All are fitted by maximum likelihood, since likelihoods under REML do not compare across fixed effects.
 """

@@ -27,7 +27,7 @@ SIMULATED = "simulated"
 
 @dataclass(frozen=True)
 class Recovered:
-    """One effect that was put in, beside its estimate."""
+    """A simulated effect and its estimate."""
 
     measure: str  # the measure's column and its heading
     title: str
@@ -43,7 +43,7 @@ class Recovered:
 
     @property
     def covered(self) -> bool | None:
-        """Whether the interval holds what the effect that was put in leads to."""
+        """Whether the interval contains the value that the simulated effect implies."""
         return None if self.low is None or self.high is None else self.low <= self.truth <= self.high
 
 

@@ -1,4 +1,4 @@
-"""How a plan stands: when it was frozen and where registered, and every departure from it that can be seen."""
+"""The state of a plan: when it was frozen, where it was registered, and every visible deviation from it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from analysis.tables import Tables
 
 @dataclass(frozen=True)
 class PlanStatus:
-    """What can be said of a plan as a whole."""
+    """The state of a plan as a whole."""
 
     told: tuple[str, ...] = ()  # when it was frozen and where it was registered, in sentences
     plans: tuple[tuple[str, str], ...] = ()  # name and wording of each planned analysis

@@ -48,7 +48,7 @@ def carry_out(plan: Plan, tables: Tables, *, companion: bool = True) -> Analysis
 def carry_out_all(
     plans: Iterable[Plan], tables: Tables, told: Callable[[str], None] = lambda _: None
 ) -> list[Analysis]:
-    """Carry out every plan of a study: readers with measures of their own are compared, families span analyses."""
+    """Carry out every plan of a study: readers with separate measures are compared, and families span analyses."""
     found = []
     for plan in plans:
         told(plan.name)
@@ -211,7 +211,7 @@ Kind = Literal["models in general", "label probabilities"]
 
 @dataclass(frozen=True)
 class SupplementaryModel:
-    """An analysis beside another."""
+    """A supplementary analysis of a planned one."""
 
     kind: Kind  # one of 'models in general', 'label probabilities'
     beside: Plan  # the plan of the analysis that it stands beside
@@ -221,7 +221,7 @@ class SupplementaryModel:
 def companions(
     analyses: Iterable[Analysis], tables: Tables, told: Callable[[str], None] = lambda _: None
 ) -> list[SupplementaryModel]:
-    """Carry out what belongs beside each analysis of accuracy."""
+    """Carry out the supplementary analyses of each analysis of accuracy."""
     makers: dict[Kind, Callable[[Plan, Tables], Analysis | None]]
     makers = {"models in general": in_general, "label probabilities": by_label_probabilities}
     asked: dict[tuple[object, ...], tuple[Kind, Plan]] = {}
@@ -294,7 +294,7 @@ def in_general(plan: Plan, tables: Tables) -> Analysis | None:
 
 
 def by_label_probabilities(plan: Plan, tables: Tables) -> Analysis | None:
-    """Compare conditions by how far the correct label leads in models; None where no model told label probabilities."""
+    """Compare conditions by the lead of the correct label in models; None if no model returned label probabilities."""
     trials = tables.trials
     telling = trials["margin"].notna() & (trials["reader_kind"] == "model")
     groups = tuple(group for group in plan.groups if (telling & (trials["reader_group"] == group)).any())

@@ -151,7 +151,7 @@ def has_ratings(tables: Tables) -> bool:
 
 
 def _unplanned(tables: Tables) -> Iterator[tuple[str, list[str], CrossedFactors | None]]:
-    """Yield what is compared where nothing is planned, with its levels: each factor, then each two factors that cross."""
+    """Yield the default comparisons, with their levels, of a study without a plan: each factor, then each two crossed factors."""
     factors = tables.factors
     for name, levels in factors.items():
         if len(levels) > 1:

@@ -1,4 +1,4 @@
-"""How readers compare: robustness by size, recovery order, error patterns and error consistency (Geirhos et al., 2020)."""
+"""Comparisons of readers: robustness by size, recovery order, error patterns and error consistency (Geirhos et al., 2020)."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ class _Kappas:
 
 
 def _sums(share: Array, present: Array, levels: Places, many: int) -> list[Array]:
-    """Return shared cells, agreements, and right answers of either side in them, shape (levels, units, units) each."""
+    """Return shared cells, agreements, and right answers of either reader in them, shape (levels, units, units) each."""
     sums = [np.zeros((many, len(share), len(share))) for _ in range(4)]
     for level in range(many):
         own = levels == level
@@ -202,7 +202,7 @@ PROFILE, SHAPE = "accuracy and pattern", "pattern alone"
 
 @dataclass(frozen=True)
 class Matching:
-    """How well halves find their own reader."""
+    """How often halves match the other half of the same reader."""
 
     readers: int
     features: str
@@ -338,7 +338,7 @@ _DRAWN = 20_000
 
 @dataclass(frozen=True)
 class RankCorrelation:
-    """How far two orders of the same readers agree."""
+    """The agreement of two rank orders of the same readers."""
 
     readers: int
     tau: float  # Kendall's tau-b and Spearman's rho; nan where a side does not vary
@@ -441,7 +441,7 @@ MEASURES = ("lost", "retention")
 
 @dataclass(frozen=True)
 class ModelSize:
-    """What is known of a model's size."""
+    """The known size of a model."""
 
     family: str | None
     parameters: float  # nan where nobody said or counted it
@@ -478,7 +478,7 @@ def sizes(readers: Mapping[str, Mapping[str, Any]]) -> dict[str, ModelSize]:
 
 @dataclass(frozen=True, eq=False)
 class Robustness:
-    """What scrambling leaves of each model's accuracy, under the same resamples of items for all of them."""
+    """Each model's accuracy retained under scrambling, with the same resamples of items for all models."""
 
     models: tuple[str, ...]
     intact: Array
@@ -522,7 +522,7 @@ def robustness(tables: Tables, factor: str, *, resamples: int = RESAMPLES) -> Ro
 
 
 def robustness_table(found: Robustness, known: Mapping[str, ModelSize]) -> pd.DataFrame:
-    """Lay out each model's robustness beside its family and size."""
+    """Lay out each model's robustness with its family and size."""
     rows = []
     for place, model in enumerate(found.models):
         size = known.get(model, ModelSize(None, float("nan"), False))

@@ -1,4 +1,4 @@
-"""Who reads: how reader groups are ordered, what a report calls them, and which of them are data at all."""
+"""Readers: the order of reader groups, their names in a report, and which of them count as data."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def headed_as(group: str, kinds: dict[str, str]) -> str:
 
 
 def theirs(noun: str, groups: Sequence[str], kinds: dict[str, str]) -> str:
-    """Say whose something is: ``people's accuracy``, ``the accuracy of models a and b``."""
+    """Name the owners of something: ``people's accuracy``, ``the accuracy of models a and b``."""
     what = noun.removeprefix("the ")
     if len(groups) == 1 and groups[0] != MODELS_IN_GENERAL and is_several(groups[0], kinds):
         who = f"{spoken(groups[0])}'s".replace("s's", "s'")

@@ -1,4 +1,4 @@
-"""What an analysis found, as frozen records that the report, its tables and its sentences read."""
+"""The results of an analysis, as frozen records from which the report takes its tables and sentences."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class FittedModelResult:
 
     @property
     def rows(self) -> int:
-        """How many rows were used."""
+        """Number of rows used."""
         return self.source.nobs
 
     @cached_property
@@ -303,7 +303,7 @@ class Contrast:
 
     @property
     def orders(self) -> int:
-        """How many differences are taken: 1, 2 of an interaction of two (or between two readers), 3 of both."""
+        """Number of nested differences: 1; 2 for a two-way interaction (or between two readers); 3 for both."""
         return 1 + self.interaction + self.between
 
 
@@ -337,7 +337,7 @@ def estimated_of(
 
 @dataclass(frozen=True)
 class Analysis:
-    """One plan carried out: its model, contrasts and all that must be said about them."""
+    """A plan that was carried out: its model, contrasts, and every note on them."""
 
     plan: Plan
     model: FittedModelResult | None  # None where nothing could be fitted; ``remarks`` then say why
@@ -367,7 +367,7 @@ class Analysis:
         return found
 
     def test_of(self, contrast: Contrast) -> tuple[object, ...]:
-        """What is tested of whom in which trials, with its result: two planned analyses may share a test."""
+        """Identity of a test (contrast, readers, trials) with its result: two planned analyses may share a test."""
         plan = self.plan
         # sums over readers in another order differ in their last digits
         result = (

@@ -47,7 +47,7 @@ def _reader_names(rows: pd.DataFrame) -> pd.Series[str]:
 
 
 class ReaderSums:
-    """The sums of each reader group of a plan, and of each pair of them that is compared; made when they are asked for."""
+    """The sums of each reader group of a plan, and of each compared pair of groups; computed on first use."""
 
     def __init__(self, plan: Plan, rows: pd.DataFrame, tables: Tables) -> None:
         value = plan.measure.value

@@ -1,4 +1,4 @@
-"""Finds and reads the tables that a study hands over or exports, column by column and batch by batch."""
+"""Finds and reads the tables of a study's analysis export or data export, column by column and batch by batch."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _LAG_S = 5.0
 
 @dataclass(frozen=True)
 class TableSource:
-    """Where one study's tables lie."""
+    """The location of one study's tables."""
 
     folder: Path  # the folder with the tables
     trials: Path  # the file of trials, Parquet or CSV
@@ -46,7 +46,7 @@ class TableSource:
 
 
 def find_tables(folder: Path) -> TableSource:
-    """Find the tables in a study's folder, a handover, or an export."""
+    """Find the tables in a study's folder, an analysis export, or a data export."""
     if (folder / "study.yaml").is_file() and not (folder / TRIALS).is_file():
         return _of_study(folder)
     if (folder / DICTIONARY).is_file():
@@ -76,7 +76,7 @@ def _of_study(folder: Path) -> TableSource:
 
 
 def _is_older(handed_over: object, store: Path) -> bool:
-    """Whether the study's store holds trials from after the handover, without a lock; False where nothing can be said."""
+    """Return whether the study's store holds trials newer than the analysis export, without a lock; False if unknown."""
     try:
         moment = datetime.fromisoformat(str(handed_over))
         log = store.with_name(f"{store.name}-wal")
@@ -138,7 +138,7 @@ def _table_file(folder: Path, name: str) -> Path | None:
 
 
 def table_beside(folder: Path, name: str) -> pd.DataFrame | None:
-    """Read a table that stands beside the trials of some studies, from a handover or an export; None where it is not there."""
+    """Read a table that accompanies the trials of some studies, from either export; None if it is absent."""
     file = _table_file(folder, name)
     if file is None:
         return None
@@ -154,7 +154,7 @@ def found_above(folder: Path, place: str) -> Path | None:
 
 
 def joined_beside(trials: pd.DataFrame, folder: Path, name: str) -> pd.DataFrame | None:
-    """Return the trials of which a table beside them has rows, with these; None where there is no such table."""
+    """Return the trials with rows in an accompanying table, joined with these; None if there is no such table."""
     told = table_beside(folder, name)
     if told is None:
         return None

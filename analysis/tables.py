@@ -72,7 +72,7 @@ _PLACE = ["session_id", "trial_index", "attempt"]
 
 @dataclass(frozen=True)
 class Tables:
-    """What a study hands over."""
+    """The tables of a study."""
 
     trials: pd.DataFrame  # one row per trial and attempt; see :func:`load` for its columns
     items: pd.DataFrame  # one row per item and condition; may be empty
@@ -81,12 +81,12 @@ class Tables:
 
     @property
     def folder(self) -> Path:
-        """Where the files lie."""
+        """The folder of the files."""
         return self.source.folder
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What must be said of the tables: that they are older than the store, that an export has no plan."""
+        """Notes on the tables: that they are older than the store, or that an export has no plan."""
         return self.source.remarks
 
     @property
@@ -108,7 +108,7 @@ class Tables:
 
     @property
     def design_changed(self) -> bool:
-        """Whether the study's design now is another one than that of the newest sessions."""
+        """Whether the study's current design differs from that of the newest sessions."""
         now = self.dictionary["design_hash"]
         collected = newest_design(self.trials, self.dictionary["collected_design_hash"])
         return now is not None and collected is not None and now != collected
@@ -233,7 +233,7 @@ def load(folder: str | Path, also: Collection[str] = ()) -> Tables:
 
 
 def write_trials_csv(tables: Tables, path: Path) -> None:
-    """Write every trial as CSV with the handed-over types, ``reader_group``, :data:`SAID` and crossed cells, batch by batch."""
+    """Write every trial as CSV with the exported types, ``reader_group``, :data:`SAID` and crossed cells, batch by batch."""
     types = tables.source.types.get("trials")
     writer: csv.CSVWriter | None = None
     start = 0
@@ -289,7 +289,7 @@ _REGION_COLUMNS = [
 
 
 def _told(regions: pd.DataFrame, of_trial: pd.DataFrame) -> pd.DataFrame:
-    """Put the trial's reader, item, condition and reason beside each region."""
+    """Add the trial's reader, item, condition and reason to each region."""
     on = [name for name in _PLACE if name in regions]
     regions = regions.assign(**{name: regions[name].astype(float) for name in on if name != "session_id"})
     regions["session_id"] = regions["session_id"].astype(object)

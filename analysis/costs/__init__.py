@@ -1,4 +1,4 @@
-"""What reading costs: people's times on two scales and word by word, models' tokens, times and surprisal, and both together."""
+"""Reading costs: people's times on two scales and word by word, models' tokens, times and surprisal, and both compared."""
 
 from analysis.costs.ratios import cost_profiles, log_ratios, profiles, unit_costs
 from analysis.costs.times import time_scales

@@ -32,7 +32,7 @@ MOST_TRIALS = 20_000
 
 
 def fewer_participants(tables: Tables, most: int = MOST_TRIALS) -> tuple[Tables, tuple[str, ...]]:
-    """Keep as many whole participants of each group as have at most so many analysed trials together."""
+    """Keep as many whole participants of each group as have together at most this many analysed trials."""
     trials = tables.trials
     people = trials["reader_kind"].isin(PARTICIPANT_KINDS)
     used = people & trials["excluded_reason"].isna()
@@ -58,7 +58,7 @@ _CELLS = 2_000_000
 
 @dataclass(frozen=True, eq=False)
 class Profile:
-    """What each level costs against the first one."""
+    """The cost of each level compared with the first one."""
 
     intact: str  # the level against which costs are measured
     levels: tuple[str, ...]  # without the intact level
@@ -296,7 +296,7 @@ class CostProfile:
 
     @property
     def names(self) -> dict[str, str]:
-        """What rows of tables call it by."""
+        """Its name in the rows of tables."""
         return {"measure": self.measure, "reader_group": self.group, "reader_kind": self.kind}
 
     @property
@@ -325,7 +325,7 @@ def cost_profiles(costs: UnitCosts, *, study: str = "", resamples: int = RESAMPL
 
 @dataclass(frozen=True)
 class LevelCost:
-    """What one level costs one reader group."""
+    """The cost of one level for one reader group."""
 
     group: str
     kind: str
@@ -378,7 +378,7 @@ def log_ratios(found: list[CostProfile], factor: str) -> pd.DataFrame:
 
 
 def profiles(found: list[CostProfile], factor: str, reference: tuple[str, str] | None = None) -> pd.DataFrame:
-    """Return profiles scaled to their own mean, each beside the reference reader's."""
+    """Return profiles scaled to their own mean, each paired with that of the reference reader."""
     usual = [
         profile for profile in found if profile.kind in PARTICIPANT_KINDS and len(profile.profile.levels) > 1
     ]
@@ -437,7 +437,7 @@ def shown_profiles(found: Sequence[CostProfile]) -> list[CostProfile]:
 def cost_and_accuracy(
     shown: Sequence[CostProfile], cells: Sequence[ConditionMean], factor: str
 ) -> pd.DataFrame:
-    """Put each reader's log ratio of cost beside the share of right answers, condition by condition."""
+    """Pair each reader's log ratio of cost with the proportion correct, condition by condition."""
     right = {(cell.group, cell.level): cell for cell in cells}
     nan = float("nan")
     rows = []

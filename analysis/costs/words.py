@@ -204,7 +204,7 @@ def reading_profile(tables: Tables, factor: str, table: WordTable | None = None)
 
 
 def places(table: WordTable) -> Array:
-    """Return each word's place around a changed one, nan where none is near; shape (words,)."""
+    """Return each word's distance from a changed one, nan if none is near; shape (words,)."""
     words = table.words
     by = words.groupby(["set", "item_id", *table.factors], dropna=False, sort=False).ngroup()
     changed = words["region"].where(words["zone"] == TARGET)

@@ -1,1 +1,1 @@
-"""What goes on inside models: hidden states that a study has kept, what can be read out of them, and how alike they are."""
+"""Analyses of stored hidden states: probes, similarity of representations, and profiles over layers."""

@@ -37,7 +37,7 @@ class Profiles:
 
 @dataclass(frozen=True, eq=False)
 class PeopleTold:
-    """What profiles say."""
+    """What the profiles show about people."""
 
     identified: Identified
     whole: float  # reliability of whole profiles' shape, by Spearman and Brown's formula
@@ -126,7 +126,7 @@ def told_of(found: Profiles, study: str) -> PeopleTold:
 
 
 def plane(found: Profiles) -> Plane:
-    """Lay people's profiles out by the first two principal components of what is between them, and models beside them."""
+    """Place people's profiles on the first two principal components of the differences between people, and add models."""
     centre = found.whole.mean(axis=0)
     _, sizes, axes = np.linalg.svd(found.whole - centre, full_matrices=False)
     total = float((sizes**2).sum()) or 1.0

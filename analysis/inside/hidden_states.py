@@ -66,7 +66,7 @@ _AT_ONCE = 8192
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """What one folder holds of some trials."""
+    """The states of some trials that one folder holds."""
 
     folder: Path
     trial: NDArray[np.intp]  # shape (m,): places in ``StoredStates.rows``, in order
@@ -74,7 +74,7 @@ class _Part:
 
     @property
     def most(self) -> int:
-        """How many rows the memory maps must have."""
+        """Largest number of rows that the memory maps need."""
         return int(self.row.max()) + 1
 
     def rows_of(self, wanted: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
@@ -235,14 +235,14 @@ def write_arrays(file: Path, found: Arrays) -> bool:
 
 
 class LayersDone(str):
-    """How many layers are done (``done`` of ``of``) of what is done to which model (``what``)."""
+    """Progress: ``done`` of ``of`` layers of one step for one model (``what``)."""
 
     what: str
     done: int
     of: int
 
     def __new__(cls, what: str, done: int, of: int) -> Self:
-        """Return what is told before a layer."""
+        """Return the progress message that precedes a layer."""
         told = super().__new__(cls, f"{what}: layer {done} of {of - 1}")
         told.what, told.done, told.of = what, done, of
         return told

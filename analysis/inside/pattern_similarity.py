@@ -1,4 +1,4 @@
-"""How alike condition × layer maps are, between halves of items, data sets and models, and whether readers can be identified.
+"""Similarity of condition × layer maps between halves of items, data sets and models; identification of readers from them.
 
 Identification follows Finn et al. (2015), correction for reliability Spearman (1904); p comes from permuted conditions.
 """
@@ -40,7 +40,7 @@ FLAT = 1e-9
 
 @dataclass(frozen=True)
 class MapSimilarity:
-    """How alike two maps are."""
+    """The similarity of two maps."""
 
     conditions: int  # cells that both have
     layers: int
@@ -181,7 +181,7 @@ ASSIGNMENTS = 9999
 
 @dataclass(frozen=True, eq=False)
 class Between:
-    """How alike the maps of several readers are, each half of the items against the other."""
+    """The similarity of the maps of several readers, each half of the items compared with the other."""
 
     r: Array
     corrected: Array
@@ -191,7 +191,7 @@ class Between:
 
 @dataclass(frozen=True)
 class Identified:
-    """How many halves are most like the other half of their own reader."""
+    """Number of halves that are most similar to the other half of the same reader."""
 
     readers: int  # readers, and halves that were assigned: two a reader
     halves: int
@@ -377,7 +377,7 @@ def with_accuracy(represented: Represented, accuracy: Array, study: str) -> tupl
 
 
 def reliability(represented: Represented, study: str) -> tuple[MapReliability, MapReliability]:
-    """Return how alike the maps of halves of a model's items are, by both centrings."""
+    """Return the similarity of the maps from two halves of a model's items, for both ways of centring."""
     seed = stable_seed(study, "halves of items", represented.group, represented.part)
     return halves(represented.pattern.cosine, seed), halves(represented.pattern.cosine, seed, centring="both")
 

@@ -1,4 +1,4 @@
-"""What hidden states predict, layer by layer and condition by condition (Cao et al., 2023, appendix A.3)."""
+"""Linear probes of hidden states, layer by layer and condition by condition (Cao et al., 2023, appendix A.3)."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ GEOMETRY = "geometry:"
 
 @dataclass(frozen=True, eq=False)
 class Dealt:
-    """Rows dealt to training and test."""
+    """Rows assigned to training and test."""
 
     splits: tuple[Split, ...]
     test_splits: tuple[str, ...]  # the data set's splits that test; empty where items are dealt to folds
@@ -204,7 +204,7 @@ def splits_of(rows: pd.DataFrame, items: pd.DataFrame) -> list[str | None]:
 
 
 def deal(rows: pd.DataFrame, settings: Settings, study: str, most: int) -> Dealt:
-    """Deal rows (``name``, ``label``, ``family``, ``split``) to training and test, at most so many to training."""
+    """Assign rows (``name``, ``label``, ``family``, ``split``) to training and test, at most ``most`` to training."""
     families = rows["family"].to_numpy()
 
     def split(train: Codes, test: Codes) -> Split:
@@ -339,7 +339,7 @@ def keep_layer(file: Path, found: ProbedLayer) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Probing:
-    """What the probes of one model gave for one target."""
+    """The results of one model's probes for one target."""
 
     group: str  # the model
     target: str  # ``answer``, ``response`` or ``condition``
@@ -359,7 +359,7 @@ class Probing:
 
     @property
     def tested(self) -> NDArray[np.bool_]:
-        """Which rows were held out once, shape (rows,)."""
+        """Whether each row was held out once, shape (rows,)."""
         return np.asarray(self.layers[0].predicted != UNTESTED)
 
     @property

@@ -26,7 +26,7 @@ FOLDS, INNER_FOLDS, CONTROLS = 5, 3, 5
 
 @dataclass(frozen=True)
 class Settings:
-    """How states are probed."""
+    """Settings of the probes."""
 
     predict: tuple[str, ...] = ("answer",)  # of `TARGETS`
     folds: int | None = None
@@ -82,7 +82,7 @@ _LARGEST = float(np.finfo(np.float16).max)
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Which rows train and which test."""
+    """Training and test rows."""
 
     train: Codes  # places of rows
     test: Codes
@@ -91,7 +91,7 @@ class Split:
 
 @dataclass(frozen=True, eq=False)
 class ProbedLayer:
-    """What the probe of one layer gave."""
+    """The result of one layer's probe."""
 
     predicted: NDArray[np.int16]
     controls: NDArray[np.int16]

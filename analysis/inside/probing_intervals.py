@@ -1,4 +1,4 @@
-"""Accuracies of probes with intervals: items are drawn again, the same ones for every layer and condition.
+"""Intervals for the accuracy of probes: items are resampled, the same ones for every layer and condition.
 
 Intervals over folds are widened (:func:`widening`) after Nadeau and Bengio (2003), since folds share training items.
 """
@@ -39,7 +39,7 @@ class ProbeEstimates:
 
 @dataclass(frozen=True, eq=False)
 class Accuracies:
-    """What the probes of one model get right, in shares of 1."""
+    """Proportions correct of one model's probes."""
 
     names: tuple[str, ...]  # the conditions, and all of them together behind them where there are several
     trials: Index  # shape (conditions,): held-out trials
@@ -54,7 +54,7 @@ class Accuracies:
 
     @property
     def intervals(self) -> str:
-        """How a single interval was made, in words."""
+        """The method of a single interval, in words."""
         wider = (
             f", {self.widened:.2f} times as wide since folds share training items" if self.widened > 1 else ""
         )

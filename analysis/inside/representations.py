@@ -38,7 +38,7 @@ WORDING = ("prompt_variant", "label_map", "choice_order")
 
 @dataclass(frozen=True, eq=False)
 class StatePairs:
-    """Which states are compared with which."""
+    """The pairs of states that are compared."""
 
     items: tuple[str, ...]
     conditions: tuple[str, ...]  # without the intact one
@@ -51,7 +51,7 @@ class StatePairs:
 
 @dataclass(frozen=True, eq=False)
 class LayerCosines:
-    """What one layer says."""
+    """The results of one layer."""
 
     cosine: NDArray[np.float32]
     centred: NDArray[np.float32]  # shape (items, conditions)
@@ -72,7 +72,7 @@ class ConditionMap:
 
     @property
     def layers(self) -> int:
-        """How many layers there are, the embedding's output among them."""
+        """Number of layers, including the embedding's output."""
         return int(self.cosine.shape[2])
 
     def map(self, *, centred: bool = False) -> Array:
@@ -226,7 +226,7 @@ def _of_model(
 def _pattern(
     kept: StoredStates, places: Places, pairs: StatePairs, what: str, told: Callable[[str], None]
 ) -> ConditionMap:
-    """Compute a model's map layer by layer, each kept as it is done; each that was not kept before is told."""
+    """Compute a model's map layer by layer, storing each layer; progress is reported for layers that were not stored before."""
     keys = kept.rows["work_key"].astype(str).to_numpy()[places]
     made_of = {
         "version": VERSION,

@@ -1,4 +1,4 @@
-"""Which letters of a word matter, and what explains it: places, kinds of change, distance, match scores and tokens."""
+"""Effects of changed letters and their explanations: positions, kinds of change, distance, match scores and tokens."""
 
 from analysis.letters.changes import letter_changes
 from analysis.letters.letter_costs import letter_contrast, letter_costs

@@ -1,4 +1,4 @@
-"""What was done to which letters of each word, read from the items: places, kind of change and distance."""
+"""The changes to the letters of each word, read from the items: positions, kind of change and distance."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _told(field: str, word: int, intact: str, shown: str, aligned: Sequence[int 
 
 
 def _in_place(before: Sequence[str], after: Sequence[str]) -> list[int | None] | None:
-    """Let letters stay where they can; None where letters both moved and came anew, which an alignment tells better."""
+    """Keep letters in place where possible; None if letters both moved and are new, which an alignment resolves better."""
     stays = [one == other for one, other in zip(before, after, strict=True)]
     free: dict[str, list[int]] = {}
     for place, letter in enumerate(before):

@@ -1,4 +1,4 @@
-"""What changed letters cost: values by place and kind of change, contrasts, surprisal of parts, and people and models together."""
+"""The cost of changed letters: values by position and kind, contrasts, surprisal of parts, people compared with models."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def letter_rows(tables: Tables, measure: str) -> LetterRows:
 
 
 def _why_none(rows: pd.DataFrame) -> str:
-    """State why no item can be held against its intact form: none was met so, it asks for another answer, or nobody met both."""
+    """State why no item can be compared with its intact form: none was shown so, its answer differs, or no reader saw both."""
     intact = rows["zone"] == INTACT
     if not intact.any():
         return "No item was met intact"
@@ -160,7 +160,7 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class GroupCosts:
-    """What levels of changed letters cost one reader group."""
+    """The cost of each level of changed letters for one reader group."""
 
     group: str
     kind: str
@@ -311,7 +311,7 @@ def group_costs(
 
 
 def _with_levels(given: LetterRows, names: Sequence[str]) -> pd.DataFrame:
-    """Name the level of every row; rows whose changed words do not agree in what is asked for are left out."""
+    """Name the level of every row; rows whose changed words disagree in the properties compared are left out."""
     rows = given.rows.copy()
     intact = rows["zone"] == INTACT
     agreed = pd.Series(True, index=rows.index)
@@ -405,7 +405,7 @@ class CostInterval:
 
 @dataclass(frozen=True)
 class HumanModelCost:
-    """What one kind of change at one place costs people and a model."""
+    """The cost of one kind of change at one position for people and a model."""
 
     kind: str  # as `analysis.letters.letter_changes` names them
     place: str
@@ -430,7 +430,7 @@ class HumanModelPair:
 
     @property
     def apart(self) -> tuple[HumanModelCost, ...]:
-        """Rows of single distances, and of places that have no distances of their own."""
+        """Rows of single distances, and of positions without distances."""
         split = {(row.kind, row.place) for row in self.rows if row.distance}
         return tuple(row for row in self.rows if row.distance or (row.kind, row.place) not in split)
 
@@ -442,7 +442,7 @@ def beside(
     kinds: Sequence[str],
     places: Sequence[str],
 ) -> list[HumanModelPair]:
-    """Put people's costs beside those of each model."""
+    """Pair people's costs with those of each model."""
     timed = sorted(times, key=lambda time: time.kind != "human")
     bits = of_models.get(BITS, ())
     if not timed or not bits:

@@ -1,1 +1,1 @@
-"""What is computed from trials, a module for each kind of measure; :mod:`analysis.plan` declares what a plan may name."""
+"""Measures computed from trials, one module for each kind; :mod:`analysis.plan` declares what a plan may name."""

@@ -40,7 +40,7 @@ def asked(trials: pd.DataFrame) -> pd.DataFrame:
 def with_chance(
     trials: pd.DataFrame, items: pd.DataFrame, factors: Mapping[str, Sequence[str]]
 ) -> pd.DataFrame:
-    """Add ``chance``: 1 / number of choices where a choice is asked for, 0 for typed answers."""
+    """Add ``chance``: 1 / number of choices for choices, 0 for typed answers."""
     chance = pd.Series(0.0, index=trials.index)
     choosing = trials["trial_type"] == "choose"
     if choosing.any():
@@ -203,6 +203,6 @@ def against_chance(trials: pd.DataFrame, by: Sequence[str] | str, *, study: str 
 
 
 def _over_items(rows: pd.DataFrame) -> tuple[float, float]:
-    """Return the interval of one reader's share of right answers in a cell, by its items."""
+    """Return the interval of one reader's proportion correct in a cell, over its items."""
     shares = rows.groupby(["set", "item_id"], dropna=False)["_right"].agg(["mean", "size"])
     return share_over_items(shares["mean"].to_numpy(dtype=float), shares["size"].to_numpy(dtype=float))

@@ -1,4 +1,4 @@
-"""What each level of a factor does to a text, as the items record it: nothing, a change, other letters throughout, no text."""
+"""The effect of each level of a factor on a text, as recorded in the items: nothing, a change, other letters, no text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NOTHING = "none"
 
 @dataclass(frozen=True)
 class LevelMeanings:
-    """What the levels of one factor do."""
+    """The meanings of the levels of one factor."""
 
     factor: str
     intact: str | None

@@ -83,7 +83,7 @@ SIGNS = ("corrected", "printed")
 
 @dataclass(frozen=True)
 class RecoveredWords:
-    """What an answer did with the words of a text."""
+    """Counts of the words of a text by what an answer did with them."""
 
     changed: int  # words that were shown in another form than the intact one (case aside)
     recovered: int

@@ -41,7 +41,7 @@ def where_it_varies(ends: BootstrapInterval) -> BootstrapInterval:
 
 
 def means(values: NDArray[np.floating]) -> Array:
-    """Average over the first axis what is there, shape (units, …) to (…); nan where nothing is."""
+    """Average over the first axis, ignoring nan, shape (units, …) to (…); nan if there is no value."""
     known = np.isfinite(values)
     many = known.sum(axis=0)
     total = np.where(known, values, 0.0).sum(axis=0, dtype=float)
@@ -117,7 +117,7 @@ def bootstrap(
 
 
 def mean_of(values: Array) -> float:
-    """Return the mean of the values that are there; nan where none is."""
+    """Return the mean, ignoring nan; nan if there is no value."""
     return float(means(values.ravel()))
 
 

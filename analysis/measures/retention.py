@@ -55,7 +55,7 @@ def retention(intact: float, scrambled: Sequence[float]) -> Retention:
 
 
 def item_accuracies(trials: pd.DataFrame, factor: str, levels: Sequence[str]) -> dict[str, Array]:
-    """Return the share correct of each item in each level by reader group, failures counted as wrong."""
+    """Return the proportion correct of each item in each level by reader group; failures count as wrong."""
     if factor not in trials.columns:
         raise unknown_name("factor:", factor, list(trials.columns))
     rows = asked(trials)
@@ -137,7 +137,7 @@ _READ = tuple(name for name in COSTS if name != "total_tokens")
 
 @dataclass(frozen=True)
 class Ratio:
-    """How much more something costs."""
+    """A ratio of costs."""
 
     corrected: float  # geometric mean of the items' ratios; 1 is no change
     published: float

@@ -453,7 +453,7 @@ def _written(terms: Sequence[str], grouped: Sequence[str]) -> list[str]:
 
 
 def _without_variance(found: Fit, terms: Sequence[str], grouped: Sequence[str]) -> list[str]:
-    """Name what goes next: all components at zero; where none is and the fit fails, the last one. One term stays."""
+    """Name the terms to drop next: all components at zero; if none is and the fit fails, the last one. One term remains."""
     at_zero = [
         name if name in terms else one.group
         for one in found.variance

@@ -1,4 +1,4 @@
-"""What a fit notes: a code and its values, and the words that are made from them."""
+"""Notes of a fit: a code with its values, and the sentence made from them."""
 
 from __future__ import annotations
 

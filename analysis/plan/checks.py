@@ -234,7 +234,7 @@ def _bound(spec: Spec, design: PlanContext) -> Iterator[PlanFault]:
 
 
 def _caught(read: Callable[[], object], *keys: Key) -> Iterator[PlanFault]:
-    """Yield the fault of a setting under these keys, if reading it finds one."""
+    """Yield the error of the setting under these keys, if reading it raises one."""
     try:
         read()
     except PlanFault as fault:
@@ -316,7 +316,7 @@ _CHECKS: tuple[tuple[Callable[[Spec, PlanContext], Iterator[PlanFault]], frozens
 
 
 def faults_of_families(planned: Mapping[str, Spec]) -> Iterator[PlanFault]:
-    """Yield the analyses whose level differs from that of their family; each fault is at the analysis."""
+    """Yield an error at each analysis whose level differs from that of its family."""
     level_of: dict[str, tuple[str, float]] = {}
     for name, spec in planned.items():
         family, alpha = spec.get("family"), spec.get("alpha", ALPHA)

@@ -51,12 +51,12 @@ class PlanFault(Exception):
         return "".join(f"[{key + 1}]" if isinstance(key, int) else f".{key}" for key in self.at)
 
     def below(self, *keys: Key) -> PlanFault:
-        """Return the same fault of a setting under these keys."""
+        """Return the same error for a setting under these keys."""
         return replace(self, at=(*keys, *self.at))
 
 
 def unknown(kind: str, name: str, known: Iterable[str], *at: Key) -> PlanFault:
-    """Return the fault of a name that is not among the known ones."""
+    """Return the error for a name that is not among the known ones."""
     names = sorted(known)
     return PlanFault(
         f": {kind} {name!r} is not known", f"Known: {', '.join(names) or 'none'}.", at, name, names

@@ -1,4 +1,4 @@
-"""What can be measured in a trial, on which scale it is modelled, and in which words plans and reports describe it."""
+"""The measures of a trial, the scale on which each is modelled, and the words in which plans and reports describe it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Measure:
 
     @property
     def subject(self) -> str:
-        """What a sentence says of readers that they differ in: ``accuracy``, ``the mean rating``, ``the share of recovered words``."""
+        """The noun for a difference between readers: ``accuracy``, ``the mean rating``, ``the share of recovered words``."""
         if self.family == "binomial" and self.name != "correct":
             return f"the share of {self.noun}"
         if self.name == "rating":

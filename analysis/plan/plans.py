@@ -21,7 +21,7 @@ _PARTICIPANTS = re.compile(r"(?:at )?([0-9]+) participants?")
 
 @dataclass(frozen=True, kw_only=True)
 class Rules:
-    """How an analysis is carried out, as its plan says or by default."""
+    """The rules of an analysis, from its plan or by default."""
 
     alpha: float = ALPHA  # level of its tests
     family: str | None = None  # adjusted together; None where all planned contrasts of a measure are one
@@ -191,6 +191,6 @@ class Plan(Rules):
 
     @property
     def participants_at_stop(self) -> int | None:
-        """How many participants its own stopping rule names; None where it has none or says it otherwise."""
+        """Number of participants in its own stopping rule; None if it has none or states it otherwise."""
         found = _PARTICIPANTS.fullmatch(self.stop.strip()) if self.stop else None
         return int(found[1]) if found else None

@@ -1,4 +1,4 @@
-"""What a power simulation takes to be true: means and spreads, given by hand or read from an effects file."""
+"""The assumptions of a power simulation: means and spreads, given by hand or read from an effects file."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Assumptions:
         )
 
     def mean(self, plan: Plan, group: str, level: str) -> float:
-        """Mean of a cell as people speak of it: percent correct averaged over everything, or the geometric mean in ms."""
+        """Mean of a cell in familiar units: percent correct averaged over everything, or the geometric mean in ms."""
         eta = self.cells[group, level]
         if plan.measure.family == "binomial":
             return 100.0 * float(averaged_probability(eta, self.variance_in(plan, group, level)))
@@ -182,7 +182,7 @@ class EffectStatement:
 
 @dataclass(frozen=True)
 class Units:
-    """Units in which means, effects and spreads of a measure can be given; the first is taken where none is said."""
+    """The units in which means, effects and spreads of a measure can be given; the first is the default."""
 
     mean: tuple[str, ...]
     effect: tuple[str, ...]
@@ -199,7 +199,7 @@ def units_of(measure: Measure) -> Units:
 
 
 def default_spreads(measure: Measure) -> dict[str, dict[str, Any]]:
-    """Return the spreads taken where none is given: component → value (None where one has to be given) and note on its source."""
+    """Return the default spreads: component → value (None if it must be given) and a note on its source."""
     name = "log_odds" if measure.family == "binomial" else "log" if measure.logged else "raw"
     return dict(_USUAL[f"{name}_of_models" if measure.of == "models" else name])
 

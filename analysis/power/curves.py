@@ -59,7 +59,7 @@ def tests_of(plan: Plan) -> list[Test]:
 
 
 def power_table(plan: Plan, assumptions: Assumptions, outcomes: Sequence[SimulatedStudy]) -> pd.DataFrame:
-    """Count what simulated studies found.
+    """Count the effects that simulated studies detected.
 
     Parameters
     ----------
@@ -208,7 +208,7 @@ def _needed(own: pd.DataFrame, axis: str, wanted: float) -> dict[str, object]:
 
 
 def _crossing(sizes: Array, power: Array, studies: Array, wanted: float) -> float:
-    """Where a monotone curve through the powers crosses the wanted one; the smallest size, or infinity beyond the largest."""
+    """Return where a monotone curve through the powers crosses the wanted one; the smallest size, or infinity beyond the largest."""
     rising = np.asarray(optimize.isotonic_regression(power, weights=studies).x)
     above = np.flatnonzero(rising >= wanted)
     if not len(above):

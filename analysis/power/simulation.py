@@ -46,7 +46,7 @@ MOST_TRIALS = 5_000_000
 
 @dataclass(frozen=True, order=True)
 class Sizes:
-    """How large a study is."""
+    """The size of a study."""
 
     participants: int  # 0 in a plan of models alone (`sizes_of`)
     items: int  # items that a participant sees; with a Latin square each in one condition
@@ -93,7 +93,7 @@ def layout_named(name: str) -> Layout:
 
 
 def layout_of(plan: Plan, layouts: Mapping[str, str]) -> Layout:
-    """Return the layout of what a plan compares, from that of each factor; a Latin square where nothing is known."""
+    """Return the layout of a plan's comparison, from that of each factor; a Latin square if nothing is known."""
     factors = (plan.factor,) if plan.crossing is None else plan.crossing.factors
     found = [layouts.get(name, "latin_square") for name in factors]
     return found[0] if len(set(found)) == 1 else "+".join(found)

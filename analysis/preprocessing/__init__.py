@@ -1,4 +1,4 @@
-"""From handed-over rows to those that an analysis uses: reasons, bounds, declared signs, and the tables that count them."""
+"""From exported rows to the analysed ones: reasons, bounds, declared flags, and the tables that count them."""
 
 from analysis.preprocessing.participant_flow import flow_steps
 

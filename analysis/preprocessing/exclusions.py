@@ -1,4 +1,4 @@
-"""Which trials an analysis uses: reasons to exclude, time rules, session rules, identical answers and a plan's own exclusions."""
+"""The trials that an analysis uses: reasons to exclude, time rules, session rules, identical answers, a plan's exclusions."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def timed_beside_others(trials: pd.DataFrame) -> pd.Series[bool]:
 
 
 def is_deterministic(trials: pd.DataFrame) -> pd.Series[bool]:
-    """Mark the trials of models that answer the same prompt alike: nothing was drawn, and nothing stood before the trial."""
+    """Mark the trials of models with identical answers to identical prompts: no sampling, and no context before the trial."""
     greedy = (trials["temperature"] == 0) | (trials["temperature"].isna() & trials["margin"].notna())
     alone = trials["context"].isna() | (trials["context"] == "independent")
     return (trials["reader_kind"] == "model") & greedy & alone
@@ -92,11 +92,11 @@ MAD_TO_SD = 1.4826
 
 
 class TimeRule(Protocol):
-    """Says which times count."""
+    """A rule that decides which times count."""
 
     @property
     def said(self) -> str:
-        """What is wrong with a time that does not count, in words."""
+        """Why a time does not count, in words."""
 
     def keeps(self, rows: pd.DataFrame, measure: str) -> pd.Series[bool]:
         """Return which rows have a time that counts."""
@@ -119,7 +119,7 @@ class Bounds:
 
     @property
     def said(self) -> str:
-        """What is wrong with a time that does not count, in words."""
+        """Why a time does not count, in words."""
         return f"outside the study's bounds ({self.low:,.10g} to {self.high:,.10g} ms)"
 
     def within(self, other: Bounds | None) -> Bounds:
@@ -137,7 +137,7 @@ class EveryTime:
 
     @property
     def said(self) -> str:
-        """What is wrong with a time that does not count, in words."""
+        """Why a time does not count, in words."""
         return "no rule"
 
     def keeps(self, rows: pd.DataFrame, measure: str) -> pd.Series[bool]:
@@ -165,7 +165,7 @@ class SpreadTrimming:
 
     @property
     def said(self) -> str:
-        """What is wrong with a time that does not count, in words."""
+        """Why a time does not count, in words."""
         spread, centre = ("SD", "mean") if self.kind == "sd" else ("MAD", "median")
         logs = " of log times" if self.logged else ""
         return f"more than {self.k:g} {spread} from the participant's {centre} in the condition{logs}"
@@ -252,7 +252,7 @@ def sessions_against_rules(trials: pd.DataFrame, exclude: Mapping[str, Any]) -> 
 def _by_session(
     rows: pd.DataFrame, column: str, is_sign: Callable[[Any], Any] = lambda values: values
 ) -> Any:
-    """Group what is known of a column, or whether it is a sign, by session; nothing where there is no such column."""
+    """Group the values of a column, or whether each is a flag, by session; nothing if the column is absent."""
     known = rows[rows[column].notna()] if column in rows else rows.iloc[:0].assign(**{column: np.nan})
     return is_sign(known[column].astype(float)).groupby(known["session_id"])
 
@@ -429,7 +429,7 @@ def of_flagged_sessions(
     back: bool = True,
     out: Collection[str] = (),
 ) -> pd.DataFrame:
-    """Flag a trials table anew with the sessions that the study excluded put back, and others taken out."""
+    """Flag a trials table again, with the sessions that the study excluded put back and others taken out."""
     changed = trials.copy()
     given = trials["flagged_reason"].where(pd.Series(not back, index=trials.index), None)
     reason = given.mask(given.isna() & trials["session_id"].isin(set(out)), "left out for comparison")

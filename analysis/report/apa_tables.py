@@ -35,7 +35,7 @@ class Head(tuple[str, ...]):
 
 @dataclass(frozen=True)
 class Origin:
-    """Where the numbers of a table come from."""
+    """The source of a table's numbers."""
 
     fits: tuple[Fit, ...] = ()
     columns: tuple[str, ...] = ()
@@ -72,7 +72,7 @@ class ApaTable:
         return len(self.columns) > MOST_COLUMNS or sum(min(one, LONG_CELL) + 2 for one in taken) > WIDEST
 
     def widths(self, cut: Cut) -> list[float]:
-        """Return what each column takes, in letters of usual width; parts of a table may have heads of their own."""
+        """Return the width of each column, in letters of average width; parts of a table may have separate heads."""
         rows, found = [row for row in self.rows if len(row) > 1], []
         for place, column in enumerate(self.columns):
             pieces = [*cut(place, True, column)]

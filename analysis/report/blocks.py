@@ -1,4 +1,4 @@
-"""What a chapter of a report is made of, before tables and figures have numbers."""
+"""The parts of a chapter of a report, before tables and figures have numbers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REFERENCE = re.compile(r"\[\[(table|figure):([^\]]+)\]\]")
 
 @dataclass(frozen=True)
 class ReportedFit:
-    """A model whose numbers stand in a chapter; its rows and an R program that refits it go into the report's folder."""
+    """A model whose numbers are in a chapter; its rows and an R program that refits it are written to the report's folder."""
 
     title: str
     fit: Fit
@@ -29,7 +29,7 @@ class ReportedFit:
 
 @dataclass(frozen=True)
 class Chapter:
-    """A part of a report under a heading of its own.
+    """A part of a report with its heading.
 
     Paragraphs among its blocks have no ``<p>``; ``<h3>`` alone makes a heading, and ``[[table:NAME]]`` or ``[[figure:NAME]]`` refers
     to a table or figure of the same chapter.
@@ -48,7 +48,7 @@ class Chapter:
 
 @dataclass
 class Draft:
-    """What is written of a chapter so far."""
+    """The parts of a chapter written so far."""
 
     blocks: list[Block] = field(default_factory=list)
     methods: list[Markup] = field(default_factory=list)
@@ -67,7 +67,7 @@ class Draft:
 
 @dataclass(frozen=True)
 class Material:
-    """What a chapter is written from."""
+    """The data from which a chapter is written."""
 
     tables: Tables
     analyses: tuple[Analysis, ...] = ()

@@ -1,4 +1,4 @@
-"""Says what holds of many conditions or differences so that it can be read: a few by name, of more their number or the range."""
+"""Sentences about many conditions or differences: a few by name, more by their number or range."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_DIFFERENCES_NAMED = 4
 
 
 def by_level(levels: Sequence[str], told: Sequence[str], sizes: Sequence[float]) -> str:
-    """Return what stands before "condition" in a sentence."""
+    """Return the words before "condition" in a sentence."""
     each = [f"{value} in the {level}" for value, level in zip(told, levels, strict=True)]
     if len(set(told)) == 1 < len(told):
         return f"{told[0]} in each"

@@ -1,4 +1,4 @@
-"""Gathers what a report says: analyses, figures and tables in the order in which they are read, and numbers them."""
+"""Gathers the content of a report: analyses, figures and tables in reading order, with numbers."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ FEWEST = 5
 def gather(
     tables: Tables, told: Callable[[str], None] = lambda _: None, wanted: Collection[str] = ()
 ) -> ReportContent:
-    """Run every analysis of a study and lay out what the report says, with tables and figures numbered as they are read.
+    """Run every analysis of a study and lay out the report, with tables and figures numbered in reading order.
 
     The Answer is told as text (:func:`analysis.report.answer.as_text`) before anything that only the rest of the report needs.
     """
@@ -240,7 +240,7 @@ def _recovery_remarks(means: Sequence[Description]) -> Iterator[Markup]:
 
 
 def _cautions(used: pd.DataFrame) -> Iterator[Markup]:
-    """State where fewer participants have answered than anything general can be said from."""
+    """Note where too few participants have answered for general conclusions."""
     names = {"human": ("person", "people"), "simulated": ("simulated reader", "simulated readers")}
     for group, (one, several) in names.items():
         many = int(used.loc[used["reader_group"] == group, "reader"].nunique())
@@ -262,7 +262,7 @@ def _at_an_end(analyses: Sequence[Analysis], kinds: dict[str, str]) -> Iterator[
 
 @dataclass
 class Already:
-    """What the sections so far have told: means, the name of the analysis that reports a test, and the table of a model."""
+    """What earlier sections have reported: means, the analysis that reports a test, and the table of a model."""
 
     means: set[Markup] = field(default_factory=set)
     tests: dict[tuple[object, ...], str] = field(default_factory=dict)
@@ -294,7 +294,7 @@ def _section(
     *,
     is_part: bool = False,
 ) -> Section:
-    """Lay out one analysis; what an earlier one has told is not told again, nor what is told of all its parts together."""
+    """Lay out one analysis; what an earlier one or the whole of its parts has reported is not repeated."""
     analysis = bare.analysis
     plan, stem = analysis.plan, plain(analysis.plan.name)
     shown: list[Numbered] = []

@@ -46,7 +46,7 @@ class ResponseScaleEffect:
 
     @property
     def range(self) -> str:
-        """The least and the greatest effect with their unit."""
+        """The smallest and the largest effect with their unit."""
         least, most = min(self.values), max(self.values)
         if self.scale == ODDS:
             return f"odds ratios {apa.ratio(least)} to {apa.ratio(most)}"

@@ -1,4 +1,4 @@
-"""Which tables hold the numbers of a figure, and where those of the few figures come from that no table beside them holds."""
+"""The tables that hold the numbers of each figure, and the sources of the few figures without such a table."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OF_THE_SAME_NAME = (r"(.+)", ("{}",))
 
 @dataclass(frozen=True)
 class FigureSource:
-    """Where the numbers of a figure come from."""
+    """The source of a figure's numbers."""
 
     tables: tuple[str, ...] = ()
     origin: Origin | None = None

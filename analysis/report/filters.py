@@ -1,4 +1,4 @@
-"""Which rows of a table that lies beside the report a number is made of: conditions that people read and programs apply."""
+"""The rows of an exported table from which a number is computed: conditions that people can read and programs apply."""
 
 from __future__ import annotations
 

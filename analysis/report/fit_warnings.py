@@ -1,4 +1,4 @@
-"""Says in words what a fit warns of: its own notes name columns and grouping factors as formulas do."""
+"""Words the warnings of a fit, whose own notes name columns and grouping factors as formulas do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How certain the answer to a planned question is: the worst of its checks decides."""
+"""The certainty of the answer to a planned question: its worst check decides."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def head_markup(column: str, is_symbol: bool) -> Markup:
 
 
 def with_symbols(markup: str) -> Markup:
-    """Set the statistical symbols of a paragraph in italics where it says their values, as far as they are not yet."""
+    """Set the statistical symbols of a paragraph in italics where they precede values, unless they already are."""
     parts = _TAGS.split(str(markup))
     return Markup(
         "".join(part if _TAGS.fullmatch(part) else _SYMBOLS.sub(r"<i>\g<0></i>", part) for part in parts)

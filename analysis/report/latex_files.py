@@ -1,4 +1,4 @@
-"""Writes a report for LaTeX: a file a table (booktabs), ``report.tex`` that holds them all, and the references that it cites.
+"""Writes a report for LaTeX: one file per table (booktabs), ``report.tex`` with all of them, and the references cited.
 
 A table's file can go into any document that loads booktabs, caption and longtable; ``report.tex`` compiles with pdflatex and xelatex.
 """

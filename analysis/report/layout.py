@@ -140,7 +140,7 @@ class ChapterLayout:
 
     @cached_property
     def names(self) -> dict[str, str]:
-        """What ``tables.yaml`` calls things that rows have in code, under ``_names``, in its order."""
+        """Names in ``tables.yaml`` (under ``_names``, in its order) of things that rows name as in code."""
         return dict(self._tables["_names"])
 
     @cached_property

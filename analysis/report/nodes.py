@@ -14,7 +14,7 @@ SUPPLEMENT = "supplement"
 
 @dataclass(frozen=True)
 class Heading:
-    """A heading of level 2 (a part), 3 (a section) or 4 (within one), with marks that say what in it is no data."""
+    """A heading of level 2 (a part), 3 (a section) or 4 (within one), with marks for what in it is not data."""
 
     level: int
     text: Markup
@@ -44,14 +44,14 @@ class Bullets:
 
 @dataclass(frozen=True)
 class Facts:
-    """Terms with what is said of each."""
+    """Terms with their descriptions."""
 
     pairs: tuple[tuple[str, str | Markup], ...]
 
 
 @dataclass(frozen=True)
 class PlannedFinding:
-    """What one planned question came to."""
+    """The outcome of one planned question."""
 
     question: Markup
     text: Markup

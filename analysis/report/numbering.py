@@ -1,4 +1,4 @@
-"""What a report says once tables and figures have numbers: sections, chapters, and all of it together."""
+"""The content of a report with numbered tables and figures: sections, chapters, and the whole."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class NumberedChapter:
 
 @dataclass(frozen=True)
 class ReportContent:
-    """All that a report says, numbered."""
+    """The whole content of a report, numbered."""
 
     tables: Tables
     flow: Numbered

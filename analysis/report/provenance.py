@@ -1,4 +1,4 @@
-"""Says of every table and paragraph where its numbers come from: model, rows, R lines, columns, unrounded CSV."""
+"""The sources of the numbers in every table and paragraph: model, rows, R lines, columns, unrounded CSV."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LARGE = 5_000_000
 
 @dataclass(frozen=True)
 class ModelFiles:
-    """Where one model of the report lies."""
+    """The files of one model of the report."""
 
     number: int
     title: str
@@ -113,7 +113,7 @@ class RowCounter:
 
 
 def files_named(content: ReportContent) -> set[str]:
-    """Return which files beside the report its tables name, beyond the trials and models."""
+    """Return the files of the report that its tables name, beyond the trials and models."""
     origins = [table.table.origin for table in content.all_tables() if table.table.origin is not None]
     return {name for origin in origins for name in (origin.file, *origin.beside)} & {REGIONS, ITEMS}
 
@@ -171,7 +171,7 @@ def _rows_said(origin: Origin, counts: RowCounter) -> list[str]:
 
 
 def _rows_told(origin: Origin, counts: RowCounter) -> dict[str, Any]:
-    """Say the same as ``numbers.json`` does."""
+    """Return the rows as ``numbers.json`` gives them."""
     counted = counts.of(origin)
     return {
         "columns": counts.columns(origin),

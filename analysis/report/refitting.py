@@ -243,7 +243,7 @@ def _report(fit: Fit, tested: Analysis | None) -> Iterator[str]:
 
 
 def _differences(analysis: Analysis | None) -> Iterator[str]:
-    """Write the tested differences as weights of the fixed effects, with what the report says of each."""
+    """Write the tested differences as weights of the fixed effects, with the report's wording of each."""
     tested = [one for one in analysis.estimable if one.weights] if analysis else []
     if not tested:
         return

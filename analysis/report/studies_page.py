@@ -1,4 +1,4 @@
-"""A public page of tables and figures made from several studies of one paper: what ``wrods reproduce`` writes of one's own runs."""
+"""A public page of tables and figures from several studies of one paper, as ``wrods reproduce`` writes it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WIDE = (
 
 @dataclass(frozen=True)
 class Page:
-    """What a page says before its tables."""
+    """The text before the tables of a page."""
 
     title: str
     citation: str
@@ -30,7 +30,7 @@ class Page:
 
 
 def write_studies_page(page: Page, found: Sequence[ApaTable | Drawing], folder: Path, version: str) -> Path:
-    """Write tables and figures as one page that needs no network, and each as CSV (figures as SVG and PNG) beside it."""
+    """Write tables and figures as one page that needs no network, and each separately as CSV (figures as SVG and PNG)."""
     folder.mkdir(parents=True, exist_ok=True)
     for one in found:
         one.save(folder)

@@ -1,4 +1,4 @@
-"""Parts of a study that are told apart: by task and way of asking, since means over several are of no one thing.
+"""Parts of a study by task and prompt method, reported separately because means over several describe none of them.
 
 What is written of one part's trials (:meth:`TrialPart.of`) is the same as of all trials; :func:`of_part` then gives its tables and
 figures names of their own and says in titles and sources of which trials they are.
@@ -107,7 +107,7 @@ def parts_by(factor: str, used: pd.DataFrame, tables: Tables) -> list[TrialPart]
 
 
 def of_part(blocks: Iterable[Block], part: TrialPart) -> list[Block]:
-    """Give what was written of a part's trials names of its own, and say in titles, headings and sources which they are."""
+    """Give the text about a part's trials its own table and figure names, and name the part in titles, headings and sources."""
     if part.whole:
         return list(blocks)
     ending = plain(part.stem.removeprefix(stem_of(part.factor, None, ())))
@@ -131,7 +131,7 @@ def draft_of_part(draft: Draft, part: TrialPart) -> Draft:
 
 
 def table_of_part(table: ApaTable, part: TrialPart, name: str) -> ApaTable:
-    """Return a table of a part under a name, with its trials in the title and in what is told of its rows."""
+    """Return a table of a part under a name, with its trials in the title and in the description of its rows."""
     only = [where("trial_type", part.trials)] if part.trials else []
     only += [where(factor, level) for factor, level in part.within]
     origin = table.origin

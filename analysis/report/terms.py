@@ -100,7 +100,7 @@ def _level_of(term: str, analysis: Analysis) -> str:
 
 
 def _reference_of(column: str, analysis: Analysis) -> str:
-    """Name the level of a factor that has no term of its own."""
+    """Name the level of a factor that has no term."""
     model = analysis.model
     terms = {coefficient.term for coefficient in model.coefficients} if model is not None else set()
     levels = [str(level) for level in analysis.rows[column].dropna().unique()]

@@ -1,4 +1,4 @@
-"""Which tables and figures are worth printing: those with something in them that varies and that no other table shows.
+"""Decides which tables and figures are printed: those that contain variation and that no other table shows.
 
 A refused table or figure keeps its number and its file; the report lists it with the reason under "Tables and figures in files".
 """

@@ -1,4 +1,4 @@
-"""Published tables made again from released outputs, cell for cell."""
+"""Published tables recomputed from released outputs, cell by cell."""
 
 from pathlib import Path
 

@@ -33,7 +33,7 @@ class PublishedTable:
 
 @dataclass(frozen=True)
 class ScoringError:
-    """A fault of the published scoring and what it is worth."""
+    """An error in the published scoring and its effect."""
 
     name: str  # letters, digits and underscores; the CSV's name
     title: str
@@ -49,7 +49,7 @@ class ScoringError:
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What a page shows."""
+    """The content of a reproduction page."""
 
     paper: str  # ``source`` says what the outputs are and how many
     citation: str
@@ -61,7 +61,7 @@ class Reproduction:
 
     @property
     def unexplained(self) -> int:
-        """How many cells differ from print that are not known to."""
+        """Number of cells that differ from print for an unknown reason."""
         return int((~self.cells["same"] & ~self.cells["known"]).sum())
 
 
@@ -72,7 +72,7 @@ def reproduce_paper(
     told: Callable[[str], None] = lambda _: None,
     data: Mapping[str, Path] = MappingProxyType({}),
 ) -> Reproduction:
-    """Make a paper's tables again and price its faults."""
+    """Recompute a paper's tables and the effect of its scoring errors."""
     known = {name: one for name, one in papers().items() if one.reproduction}
     if paper not in known:
         raise unknown_name("paper", paper, known)
@@ -96,7 +96,7 @@ def public_page(title: str, byline: str, body: Iterable[Markup], style: str = ""
 
 
 def write_page(made: Reproduction, folder: Path, version: str) -> Path:
-    """Write ``index.html`` and a CSV for each table, the cells and the price of each fault."""
+    """Write ``index.html``, and a CSV for each table, the cells and the effect of each error."""
     folder.mkdir(parents=True, exist_ok=True)
     priced = {f"table_{table.number}": table.cells for table in made.tables}
     for name, frame in (priced | {fault.name: fault.price for fault in made.faults}).items():

@@ -309,7 +309,7 @@ def detectable(contrast: Contrast, analysis: Analysis) -> str:
 
 
 def _supports(content: ReportContent, sections: Sequence[Section]) -> dict[str, Any]:
-    """Count the contrasts with which all checks agree, and name the others; those of which the same is said share a sentence.
+    """Count the contrasts on which all checks agree, and name the others; contrasts with the same outcome share a sentence.
 
     If that takes more than :data:`MOST_SUPPORTS` sentences, the others are counted by what any check finds.
     """

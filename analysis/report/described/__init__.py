@@ -197,7 +197,7 @@ def within_bounds(trials: pd.DataFrame, measure: Measure, tables: Tables) -> pd.
 
 
 def _pilot(tables: Tables) -> pd.DataFrame:
-    """Return the trials of the one visitor who looks for a mark of their own; none where several sessions were pilots."""
+    """Return the trials of the only pilot session, whose visitor looks for their own result; none if there are several."""
     trials = tables.trials
     extra = trials["is_practice"] | trials["is_filler"] | trials["is_attention_check"]
     found = trials[trials["is_pilot"] & ~extra]

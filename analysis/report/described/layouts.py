@@ -1,4 +1,4 @@
-"""Tables that describe: who and what is analysed, means by condition, failed answers, effects put in and recovered."""
+"""Descriptive tables: readers and items analysed, means by condition, failed answers, simulated effects and their recovery."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def accuracy_and_recovery_table(
 
 
 def recovery_table(recovered: Sequence[Recovered], fits: tuple[Fit, ...] = ()) -> ApaTable:
-    """Lay out effects put in beside effects recovered by the models of simulated readers."""
+    """Lay out simulated effects and their estimates from the models of simulated readers."""
     rows = [{**asdict(one), "covered": one.covered} for one in recovered]
     has_words = any(one.measure == "time_changed" for one in recovered)
     return LAYOUT.table("recovery", rows, fits=fits, has_words=has_words)

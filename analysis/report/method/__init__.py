@@ -1,4 +1,4 @@
-"""The Method section: who took part, which models were asked, materials, procedure, how the answers were analysed, with what.
+"""The Method section: participants, models, materials, procedure, analyses and software.
 
 ``text.md.j2`` holds every sentence; this module gathers what they say.
 """
@@ -152,7 +152,7 @@ def _models(tables: Tables, table: str | None) -> dict[str, Any]:
 
 
 def _shared(told: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """Return what several models did and had in common, to be told once, if each sentence of a model keeps a verb."""
+    """Return what several models have in common, to be stated once, if each model's sentence keeps a verb."""
     common = {
         key: [said for said in told[0][key] if all(said in one[key] for one in told)] if len(told) > 1 else []
         for key in ("done", "settings")
@@ -214,7 +214,7 @@ def _imported(known: Mapping[str, Any]) -> bool:
 
 
 def _settings(known: Mapping[str, Any], own: pd.DataFrame) -> list[str]:
-    """Name what the study set, number format, temperature, context, and prompt wordings of a model."""
+    """Name a model's settings in the study: number format, temperature, context and prompt wordings."""
     apart = {"use", "base_url", "trained", "base", "price", "family", "parameters"}
     apart |= {"dtype"} if known.get("dtype") else set()
     settings = {key: value for key, value in (known.get("settings") or {}).items() if key not in apart}
@@ -306,7 +306,7 @@ def _rating(tables: Tables) -> dict[str, Any]:
 
 
 def agreement_said(rating: Mapping[str, Any]) -> Markup:
-    """Report how many answers have all ratings, how far each two raters agree, and how many differences are decided."""
+    """Report the number of fully rated answers, the agreement of each two raters, and the number of resolved differences."""
     return LAYOUT.sentences("agreement", rating=rating)
 
 

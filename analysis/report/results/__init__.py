@@ -1,4 +1,4 @@
-"""The Results: means, the model, and each difference between conditions, of a reader and between readers.
+"""The Results: means, the model, and each difference between conditions, within a reader and between readers.
 
 ``text.md.j2`` holds every sentence. Of many models, and of many conditions, a sentence tells what they have in common.
 """
@@ -133,7 +133,7 @@ def _descriptive(cells: Sequence[ConditionMean], analysis: Analysis) -> Markup:
 
 
 def _model(analysis: Analysis, table: str | None) -> Markup:
-    """State how differences were estimated: which model, with what, or as shares beside which model of people."""
+    """State how differences were estimated: the model, its program, or as shares with the model of people."""
     model, plan = analysis.model, analysis.plan
     compared = [plan.factor] if plan.crossing is None else [*plan.crossing.factors]
     return _said(
@@ -213,7 +213,7 @@ def runs(found: Sequence[Contrast], kinds: Kinds, alpha: float) -> list[list[Con
 
 
 def outcome(contrast: Contrast, alpha: float) -> str:
-    """State in a word what a comparison came to; of an interaction, how the difference at the first level compares with the other."""
+    """Name the outcome of a comparison in a word; for an interaction, how the first level's difference compares with the other."""
     if not contrast.estimable:
         return NOT_ESTIMABLE
     if contrast.p_adjusted >= alpha:
@@ -225,7 +225,7 @@ def outcome(contrast: Contrast, alpha: float) -> str:
 
 
 def verdict(found: Sequence[Contrast], analysis: Analysis, kinds: Kinds) -> Markup:
-    """Write what comparisons of one difference and one outcome came to, without the full stop."""
+    """Write the outcome of comparisons that share one difference and one outcome, without the full stop."""
     return _said("verdict", analysis, kinds, **_compared(found, analysis, kinds))
 
 
@@ -283,7 +283,7 @@ def statistics(contrast: Contrast, analysis: Analysis) -> Markup:
 
 
 def _bound(contrast: Contrast, analysis: Analysis) -> tuple[str, str]:
-    """Return the bound of an equivalence test, and the interval that was held against it; empty without one."""
+    """Return the bound of an equivalence test and the interval compared with it; empty without one."""
     test, bound = contrast.equivalence, analysis.plan.equivalence
     if test is None or bound is None:
         return "", ""
@@ -328,7 +328,7 @@ def adjustment(analyses: Sequence[Analysis], kinds: Kinds, table: str | None, *,
 
 
 def family_in_words(analysis: Analysis, *others: Analysis) -> str:
-    """Say over which tests an analysis is adjusted; ``others`` are of parts of a study, each adjusted alone."""
+    """State over which tests p values are adjusted; ``others`` are analyses of other parts of a study, each adjusted separately."""
     plan = analysis.plan
     if others:
         return "over the tests of each analysis"
@@ -356,7 +356,7 @@ def reverses(contrast: Contrast) -> bool:
 def of_many_conditions(
     found: Sequence[Contrast], analysis: Analysis, kinds: Kinds, *, brief: bool = False
 ) -> Markup:
-    """Write what differences of many conditions from one reference come to; ``brief``: with estimate, interval and *p* alone."""
+    """Write the differences of many conditions from one reference; ``brief``: only estimate, interval and *p*."""
     said: list[Markup] = []
     for between in (False, True):
         readers: dict[tuple[str, ...], list[Contrast]] = {}

@@ -94,7 +94,7 @@ def _unit_head(measure: Measure) -> str:
 
 
 def _outcome(analysis: Analysis) -> str:
-    """Say on which scale the outcome of a model is."""
+    """Name the scale of a model's outcome."""
     measure = analysis.plan.measure
     if measure.family == "binomial":
         return f"log odds of {'a correct answer' if measure.response == 'correct' else measure.noun}"

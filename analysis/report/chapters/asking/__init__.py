@@ -1,4 +1,4 @@
-"""How much models' answers depend on how they were asked."""
+"""How much models' answers depend on the wording of prompts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Accuracy, analyzed otherwise: with models as a sample of models, and by label probabilities.
+"""Alternative analyses of accuracy: with models as a sample of models, and by label probabilities.
 
 Each stands beside an analysis of the report and is exploratory; where none applies there is no such chapter.
 """

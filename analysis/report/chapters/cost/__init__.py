@@ -150,7 +150,7 @@ def _words(by: By) -> tuple[WordTable | None, list[Block]]:
 
 
 def side_by_side(by: By, costs: item_costs.UnitCosts) -> CostPart:
-    """Write what each condition costs each reader, as log ratios against its own baseline, beside accuracy, and as a shape."""
+    """Write the cost of each condition for each reader: log ratios to the reader's baseline, with accuracy, and as a shape."""
     part, tables = CostPart(), by.material.tables
     factor, base = costs.factor, costs.levels[0]
     recorded = set(costs.rows.loc[costs.rows["reader_kind"] == "model", "measure"])
@@ -415,7 +415,7 @@ def timed_by(material: Material, factor: str) -> list[Analysis]:
 
 
 def _exploratory_plans(tables: Tables, factor: str) -> list[Plan]:
-    """Return the comparison of times that stands in where no analysis has one: of the first time that people have."""
+    """Return the comparison of times used if no analysis has one: of the first kind of time that people have."""
     trials = tables.trials
     analysed = trials["excluded_reason"].isna() & trials[factor].notna()
     used = trials.loc[analysed, ["reader_group", "reader_kind", *TIMES]]

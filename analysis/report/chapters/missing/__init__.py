@@ -1,4 +1,4 @@
-"""Who was left out and why, and what becomes of accuracy where answers are missing."""
+"""Exclusions and their reasons, and accuracy under different treatments of missing answers."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def _missing(material: Material) -> Draft:
 
 @dataclass(frozen=True)
 class _Part:
-    """What is missing in one part of a study."""
+    """Missing answers of one part of a study."""
 
     part: TrialPart
     counts: pd.DataFrame

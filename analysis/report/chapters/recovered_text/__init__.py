@@ -1,4 +1,4 @@
-"""Restored texts: words recovered of words changed, with a mixed model, beside edit distance and recovery rate."""
+"""Restored texts: the proportion of changed words recovered, with a mixed model, edit distance and recovery rate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One matrix in place of many tables: every planned contrast under every check, and what each check that differs found."""
+"""One matrix instead of many tables: every planned contrast under every check, and the result of each check that differs."""
 
 from __future__ import annotations
 
