@@ -1,8 +1,7 @@
-"""What crosses between the planner of a run and whatever answers it: requests, replies and the engine protocol.
+"""Requests, replies and the engine protocol: the interface between the planner of a run and whatever answers it.
 
-A request is one trial made ready for a model; a reply is what came back, with every count that the store keeps.
-Engines know nothing of studies or stores, so a new one (another server, a farm of GPUs) is one class with three
-methods.
+A request is one trial prepared for a model; a reply is the answer with every count that the store records. Engines know nothing
+of studies or stores, so a new one (another server, a GPU cluster) is one class with three methods.
 """
 
 from __future__ import annotations
@@ -23,24 +22,24 @@ UNFINISHED: frozenset[ReplyStatus] = frozenset({"timeout", "error"})
 """Statuses that say nothing about the reader: the next run requests the trial again."""
 
 ANSWERS = ("answer", "read")
-"""Purposes of the requests that answer a trial, one a trial; others (``unscramble``) go before."""
+"""Purposes of the requests that answer a trial, one per trial; others (``unscramble``) come before."""
 
 STATES = ("last", "regions", "mean")
-"""Positions of a prompt at which hidden states can be kept."""
+"""Positions of a prompt whose hidden states can be stored."""
 
 Role = Literal["system", "user", "assistant"]
 
 
 @dataclass(frozen=True)
 class Message:
-    """One turn of what a model reads.
+    """One turn of a model's input.
 
     Attributes
     ----------
     content : str
-        Where a picture stands, it holds :data:`experiment.models.pictures.MARK`.
+        Text, with :data:`experiment.models.pictures.MARK` at the place of each picture.
     pictures : tuple of Picture
-        As many as there are marks, in their order; of a message without pictures a mark is a letter like others.
+        One per mark, in order; in a message without pictures a mark is an ordinary character.
     """
 
     role: Role
@@ -55,12 +54,12 @@ class Message:
 
     @property
     def picture_tokens(self) -> int:
-        """About the most tokens that a server counts for the pictures of the message."""
+        """Approximate upper limit of the tokens that a server counts for the message's pictures."""
         return sum(picture.tokens for picture in self.pictures)
 
     @property
     def parts(self) -> tuple[str | Picture, ...]:
-        """The texts and pictures of the message, in order; texts that are empty are left out."""
+        """The texts and pictures of the message, in order, without empty texts."""
         if not self.pictures:
             return (self.content,)
         texts = self.content.split(MARK)
@@ -72,14 +71,14 @@ class Message:
 
 @dataclass(frozen=True)
 class Span:
-    """A stretch of one message, in characters: a region whose surprisal is asked.
+    """A region of one message whose surprisal is requested.
 
     Attributes
     ----------
     message : int
-        Which of the request's messages.
+        Index of the message in the request.
     start, end : int
-        From its first character to before its last, blanks around it left out.
+        Start and end (exclusive) in characters, without surrounding blanks.
     """
 
     message: int
@@ -89,39 +88,39 @@ class Span:
 
 @dataclass(frozen=True)
 class Request:
-    """One trial, or one step of it, as a model gets it.
+    """One trial, or one step of it, as a model receives it.
 
     Attributes
     ----------
     work_key : str
-        Name of this piece of work, unique within a run; the reply carries it back.
+        Identifier of the trial, unique within a run; repeated in the reply.
     messages : tuple of Message
-        What the model reads, in order.
+        The prompt, in order.
     labels : tuple of str or None
-        Choices to score; None where text is to be generated.
+        Choices to score; None if text is to be generated.
     max_tokens : int
         Most tokens to generate.
     temperature : float
         0 takes the most probable token each time.
     seed : int
-        Seed of this request alone, so that an answer does not depend on what was asked beside it.
+        Seed of this request alone, so that an answer does not depend on the other requests.
     stop : tuple of str
         Texts that end a generation; they are not part of the answer.
     also_text : bool
-        Beside scored labels, generate what the model would answer by itself.
+        Generate the model's free answer as well as scoring the labels.
     regions : tuple of Span
-        Regions whose surprisal is asked.
+        Regions whose surprisal is requested.
     states : tuple of str
-        Where hidden states are kept: ``last`` (the prompt's last token), ``regions`` (the last token of each), ``mean`` (the mean
+        Hidden states to store: ``last`` (the prompt's last token), ``regions`` (the last token of each), ``mean`` (the mean
         over all tokens of the prompt as the model reads it, template and special tokens included).
     top_p : float
-        Draws come from the most probable tokens that together reach this probability.
+        Sample from the most probable tokens that together reach this probability.
     top_k : int or None
-        Draws come from this many most probable tokens.
+        Sample from this many most probable tokens.
     purpose : str
-        What this call does for its trial: ``answer``, ``reason``, ``unscramble``, ``judge``, ``read``.
+        Role of this call in its trial: ``answer``, ``reason``, ``unscramble``, ``judge``, ``read``.
     replicate : int
-        Which repetition of its session it belongs to; two replicates never share a cached answer.
+        Repetition of the session; two replicates never share a cached answer.
     """
 
     work_key: str
@@ -142,15 +141,15 @@ class Request:
 
 @dataclass(frozen=True)
 class RegionScore:
-    """What a model's reading of one region cost.
+    """A model's reading cost of one region.
 
     Attributes
     ----------
     surprisal : float or None
-        Minus natural-log probability of the region after all before it, corrected for where words begin; None for the
-        first token of all, which nothing precedes.
+        Negative natural-log probability of the region given all before it, corrected for where words begin; None for the
+        very first token, which nothing precedes.
     tokens : int
-        Tokens that begin in the region.
+        Number of tokens that begin in the region.
     """
 
     surprisal: float | None
@@ -174,40 +173,40 @@ class State:
 
 @dataclass(frozen=True)
 class Reply:
-    """What came back for one request.
+    """The reply to one request.
 
     Attributes
     ----------
     text : str or None
-        The label with the highest probability, or the generated text; of a server that tells first tokens the label where its reply
-        gives it too, else the reply.
+        The label with the highest probability, or the generated text. If a server reports first tokens, the label if its reply
+        states the same one, or else the reply.
     status : ReplyStatus
-        How the answer ended; ``error`` and ``timeout`` are faults of the way, not answers.
+        How the answer ended; ``error`` and ``timeout`` are transmission faults, not answers.
     label_logprobs : dict of str to float or None
-        Natural-log probability of each label where the engine can tell.
+        Natural-log probability of each label, if the engine knows it.
     prompt_tokens, cached_tokens, completion_tokens, reasoning_tokens : int or None
         Unpadded counts; ``cached_tokens`` is the part of ``prompt_tokens`` that was not computed for this request.
     latency_ms, ttft_ms : float or None
-        Milliseconds; null unless this request ran alone.
+        Milliseconds; None unless this request ran alone.
     path : str or None
-        Which of an engine's ways of computing was taken.
+        How the engine computed the reply.
     attempts : int
         How often the request was sent or computed.
     generated : str or None
-        The model's own answer, where it was asked beside scored labels.
+        The model's free answer, if it was requested as well as scored labels.
     reasoning : str or None
-        What the model thought before its answer, kept apart from it.
+        The model's reasoning before its answer.
     regions : tuple of RegionScore
-        As many as were asked, or none where the engine cannot tell.
+        One per requested region, or none if the engine cannot score them.
     states : tuple of State
     cost_usd : float or None
-        What the call cost, by the price list of the run.
+        Cost of the call in US dollars, by the run's price list.
     from_cache : bool
         Whether the reply is that of an earlier, identical call; such a reply has no times.
     unsettled_tries : int
-        Tries that brought no answer and may have been worked on, and billed, by the server all the same.
+        Tries without an answer that the server may have processed and billed.
     label_bounds : dict of str to float or None
-        Of each label whose log-probability the server did not tell, what it cannot exceed.
+        Upper bound of the log-probability of each label that the server did not report.
     """
 
     work_key: str
@@ -238,7 +237,7 @@ class Reply:
 
     @property
     def margin(self) -> float | None:
-        """Log-probability of the best label minus that of the second best, in nats; None where an untold one may be either."""
+        """Log-probability of the best label minus that of the second best, in nats; None if an unreported one may be either."""
         if self.label_logprobs is None or len(self.label_logprobs) < 2:
             return None
         best, second = sorted(self.label_logprobs.values(), reverse=True)[:2]
@@ -246,28 +245,28 @@ class Reply:
 
     @property
     def surprisal(self) -> float | None:
-        """Surprisal of all regions together, in nats; None where none was asked, or one with tokens of its own has none."""
+        """Surprisal of all regions together, in nats; None if none was requested, or one that has tokens lacks a score."""
         if not self.regions or any(region.surprisal is None and region.tokens for region in self.regions):
             return None
         return sum(region.surprisal or 0.0 for region in self.regions)
 
 
 Follow = Callable[[Reply], Sequence[Request]]
-"""Gives the requests that a reply makes possible: the next trial of a conversation, the answer after a thought."""
+"""Returns the requests that a reply makes possible: the next trial of a conversation, the answer after reasoning."""
 
 
 @runtime_checkable
 class Engine(Protocol):
-    """Whatever answers requests."""
+    """Answers requests."""
 
     def describe(self) -> dict[str, object]:
-        """Return what was run and how, as JSON; its ``identity`` part names all that may change an answer."""
+        """Return what was run and how, as JSON; its ``identity`` part includes everything that can change an answer."""
 
     def answer(self, requests: Sequence[Request], follow: Follow | None = None) -> Iterator[Reply]:
         """Yield one reply for each request and for each that follows from a reply, in any order."""
 
     def close(self) -> None:
-        """Begin no further work; a running :meth:`answer` yields what is finished and ends."""
+        """Start no further work; a running :meth:`answer` yields what is finished and ends."""
 
 
 @runtime_checkable
@@ -275,4 +274,4 @@ class Previews(Protocol):
     """An engine that can show a request exactly as it would send it."""
 
     def preview(self, request: Request) -> dict[str, object]:
-        """Return ``text`` or ``body`` as sent, and ``tokens`` where known; sends nothing."""
+        """Return ``text`` or ``body`` as they would be sent, and ``tokens`` if known; nothing is sent."""

@@ -1,7 +1,7 @@
-"""What a label that begins another one is worth: the answers that begin with it and do not go on to the longer label.
+"""The probability of a label that begins another one, without the answers that continue to the longer label.
 
-The probability of "agree" holds that of "agree strongly", so compared as they are the longer label could never win. What is
-compared is disjoint: of the shorter label's probability, that of the labels which go on from it is taken away.
+The probability of "agree" includes that of "agree strongly", so the longer label could never have the higher one. The
+comparison uses disjoint answers: the probability of the longer labels is subtracted from that of the shorter.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 
 LEAST_LEFT = 1e-9
-"""Share of a label's probability that is left to it at least: less than this is rounding."""
+"""Least share of a label's probability that remains after the subtraction; less than this is rounding."""
 
 
 def begins_another(label: str, labels: Sequence[str]) -> bool:
@@ -21,12 +21,20 @@ def begins_another(label: str, labels: Sequence[str]) -> bool:
 def disjoint_logprobs(
     logprobs: Mapping[str, float], tokens: Mapping[str, Sequence[Hashable]]
 ) -> dict[str, float]:
-    """Return log-probabilities of labels as answers that exclude each other.
+    """Return log-probabilities of labels as mutually exclusive answers.
 
-    ``logprobs``: natural-log probability that an answer begins with a label's tokens.
-    ``tokens``: each label's tokens. Only a label whose tokens begin another's is changed: where tokens differ, no
-    answer begins with both.
-    In nats; the shorter of two labels keeps log(p(short) - p(long)).
+    Parameters
+    ----------
+    logprobs : mapping of str to float
+        Natural-log probability that an answer begins with each label's tokens.
+    tokens : mapping of str to sequence
+        Tokens of each label. Only a label whose tokens begin another's is changed: no answer begins with both of two labels
+        whose tokens differ.
+
+    Returns
+    -------
+    dict of str to float
+        In nats; the shorter of two labels gets log(p(short) - p(long)).
     """
     paths = {label: tuple(tokens[label]) for label in logprobs}
     found = {}

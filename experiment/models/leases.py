@@ -1,8 +1,8 @@
-"""One run of a model of a study at a time, so that nothing is asked and paid for twice; a lease ends with its process.
+"""Leases that allow one run of a study's model at a time, so that no trial is sent and paid for twice.
 
-Beside an SQLite store a lease is a locked file, which the operating system frees however the process ends; in
-PostgreSQL it is an advisory lock that lives as long as a connection of its own. Where that connection breaks (the network was
-away, the laptop slept), the lock is taken anew, unless another run has it by then.
+A lease ends with its process. With an SQLite store it is a locked file, which the operating system frees however the process
+ends; in PostgreSQL it is an advisory lock with its own connection. If that connection breaks (network down, laptop asleep), the
+lock is taken again, unless another run holds it by then.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from stimuli.errors import UserError
 LEASE_FILES = "*.db.*.lock"
 
 LOOK_S = 10.0
-"""How often a lease in PostgreSQL is looked after."""
+"""Seconds between checks of a lease in PostgreSQL."""
 
 ATTEMPTS = 20
-"""Tries, a tenth of a second apart, of a lock whose former connection the server is still letting go."""
+"""Tries, a tenth of a second apart, for a lock that the server is still freeing from its former connection."""
 
 Lost = Callable[[str], None]
 
@@ -36,7 +36,7 @@ Lost = Callable[[str], None]
 def leased(
     target: Path | str, study: str, reader: str, *, lost: Lost = lambda why: None, look_s: float = LOOK_S
 ) -> Iterator[None]:
-    """Hold the right to run a model of a study; let it go at the end."""
+    """Hold the right to run a model of a study, and release it at the end."""
     address = address_of(target)
     name = hashlib.sha256(f"{study}\0{reader}".encode())
     if address.get_backend_name() == "sqlite":
@@ -53,7 +53,7 @@ def leased(
 
 @contextmanager
 def file_lock(file: Path, taken: UserError) -> Iterator[None]:
-    """Hold a locked file, which the operating system frees however the process ends; where another has it, ``taken`` is raised."""
+    """Hold a locked file, which the operating system frees however the process ends; raise ``taken`` if another process holds it."""
     from filelock import FileLock, Timeout
 
     lock = FileLock(file, timeout=0)
@@ -74,7 +74,7 @@ _END_HOLDER = text(
 
 
 class _AdvisoryLock:
-    """A lock of PostgreSQL and the connection that it belongs to."""
+    """A PostgreSQL advisory lock and its connection."""
 
     def __init__(self, address: URL, key: int) -> None:
         self._engine: Engine = make_engine(address)
@@ -84,11 +84,11 @@ class _AdvisoryLock:
         self._backend = 0
 
     def take(self) -> bool:
-        """Take the lock on a new connection; say whether it was free."""
+        """Take the lock on a new connection; return whether it was free."""
         before, self._backend = self._backend, 0
         self._connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
         if before:
-            # the server may not have noticed yet that our own connection before this one is gone
+            # the server may not have noticed yet that our previous connection is gone
             self._connection.execute(_END_HOLDER, {"pid": before, "high": self._high, "low": self._low})
         for attempt in range(ATTEMPTS if before else 1):
             if attempt:
@@ -101,7 +101,7 @@ class _AdvisoryLock:
         return False
 
     def is_held(self) -> bool:
-        """Return whether nobody else has the lock: where its connection broke it is taken anew, once the server is back."""
+        """Return whether the lock is still ours; if its connection broke, take it again once the server is back."""
         try:
             if self._connection is not None:
                 self._connection.execute(text("SELECT 1"))
@@ -124,7 +124,7 @@ class _AdvisoryLock:
         self._engine.dispose()
 
     def close(self) -> None:
-        """Let the lock go: it belongs to the connection, so that closing it for good frees it."""
+        """Release the lock by closing its connection."""
         self._drop()
 
 

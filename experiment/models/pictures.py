@@ -1,9 +1,9 @@
-"""A text as a picture: what a participant sees of an item, for models that look instead of reading.
+"""Items as pictures, as a participant sees them, for models with vision.
 
-The letters are those of the font that the pages serve (Source Code Pro), in its size, colours, line distance and grid of
-cells, as ``static/src/style.css`` sets them; letters that it lacks come from DejaVu Sans Mono, as in the pages' list of
-fonts. Lines break where the plan breaks them. Every letter stands in a cell of its own, so that nothing of a picture hangs on
-how a system lays out text; the hash is over size and pixels, so that it does not hang on how a PNG is packed.
+The font (Source Code Pro), size, colours, line spacing and grid of cells are those of the participants' pages, set in
+``static/src/style.css``; missing letters come from DejaVu Sans Mono, as on the pages. Lines break where the plan breaks them.
+Each letter is drawn in its own cell, so that a picture does not depend on the system's text layout; the hash covers size and
+pixels, so that it does not depend on PNG compression.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from experiment.procedure.lines import break_lines
 from stimuli.errors import UserError
 
 MARK = "\ufffc"
-"""Marks the place of a picture in a message: Unicode's object replacement character."""
+"""Stands for a picture in a message: Unicode's object replacement character."""
 
 FAMILY = "Source Code Pro"
 FALLBACK = "DejaVuSansMono.ttf"
@@ -34,53 +34,53 @@ _FILE = "source-code-pro-{}-wght-normal.woff2"
 _WEIGHT = 400
 
 SIZE = 28.8
-"""Size of the letters in pixels: 1.6 rem of 112.5% of 16 pixels."""
+"""Letter size in pixels: 1.6 rem of 112.5% of 16 pixels."""
 ADVANCE = 0.6
-"""Width of a cell, in sizes."""
+"""Width of a cell, relative to the letter size."""
 LINE = 1.6
-"""Distance of lines, in sizes."""
+"""Line spacing, relative to the letter size."""
 INK, PAPER = "#1d1d1f", "#fbfaf7"
 MARGIN = 24
 """Empty pixels on each side."""
 LOOK: Mapping[str, object] = {
     "font": f"{FAMILY} {_WEIGHT}", "size_px": SIZE, "line_px": round(LINE * SIZE, 2), "margin_px": MARGIN, "ink": INK, "paper": PAPER,
 }  # fmt: skip
-"""How every picture looks; work keys hold it."""
+"""Appearance of every picture; part of the work keys."""
 MOST_COLUMNS, MOST_LINES = 116, 44
-"""Cells of a line and lines of a picture: 2,048 pixels each, beyond which models that look shrink what they are given."""
+"""Most cells per line and lines per picture: 2,048 pixels each; vision models shrink larger pictures."""
 
 
 @dataclass(frozen=True)
 class Picture:
     """A text that is shown as a picture."""
 
-    lines: tuple[str, ...]  # as they stand below each other
+    lines: tuple[str, ...]  # from top to bottom
 
     @classmethod
     def of(cls, text: str, lines: Sequence[str] = ()) -> Picture:
-        """Return the picture of a text, in its planned lines where there are any."""
+        """Return the picture of a text, in its planned lines if there are any."""
         found = tuple(unicodedata.normalize("NFC", line) for line in lines or break_lines(text))
         _check(text, found)
         return cls(found)
 
     @property
     def text(self) -> str:
-        """What it shows."""
+        """The text in the picture."""
         return "\n".join(self.lines)
 
     @property
     def width(self) -> int:
-        """Pixels."""
+        """Width in pixels."""
         return math.ceil(max(map(len, self.lines)) * ADVANCE * SIZE) + 2 * MARGIN
 
     @property
     def height(self) -> int:
-        """Pixels."""
+        """Height in pixels."""
         return math.ceil(len(self.lines) * LINE * SIZE) + 2 * MARGIN
 
     @property
     def tokens(self) -> int:
-        """About the most tokens that servers count: OpenAI 85 and 170 a tile of 512², or 2.46 a patch of 32² (its guide)."""
+        """Approximate upper limit of the tokens that servers count: OpenAI 85 and 170 per tile of 512², or 2.46 per patch of 32²."""
         tiles = math.ceil(self.width / 512) * math.ceil(self.height / 512)
         patches = math.ceil(self.width / 32) * math.ceil(self.height / 32)
         return max(85 + 170 * tiles, math.ceil(2.46 * patches))
@@ -92,12 +92,12 @@ class Picture:
 
     @property
     def png(self) -> bytes:
-        """The picture as a file."""
+        """The picture as a PNG file."""
         return _drawn(self)[0]
 
     @property
     def data_url(self) -> str:
-        """The file as servers take it within a request."""
+        """The PNG file as a data URL within a request."""
         return f"data:image/png;base64,{base64.b64encode(self.png).decode()}"
 
     def image(self) -> Any:
@@ -107,13 +107,13 @@ class Picture:
         return Image.open(io.BytesIO(self.png)).convert("RGB")
 
     def to_json(self) -> dict[str, object]:
-        """Return what it shows and by what it is known and drawn again (:func:`picture_of`)."""
+        """Return the picture's text, hash, size and appearance, from which :func:`picture_of` redraws it."""
         size = {"width": self.width, "height": self.height}
         return {"text": self.text, "sha256": self.sha256, **size, **LOOK}
 
 
 def picture_of(told: Mapping[str, Any]) -> Picture:
-    """Draw a picture again from what the store or an export holds of it."""
+    """Return the picture that the store or an export describes."""
     text = str(told["text"])
     picture = Picture.of(text, text.split("\n"))
     if picture.sha256 != told["sha256"]:
@@ -127,7 +127,7 @@ def picture_of(told: Mapping[str, Any]) -> Picture:
 
 @functools.cache
 def drawn_with() -> dict[str, str]:
-    """Return what may move a pixel: font files with their hashes, and the versions of what draws them."""
+    """Return everything that can change a pixel: font files with their hashes, and versions of the drawing libraries."""
     from PIL import features
 
     files = {path.name: hashlib.sha256(path.read_bytes()).hexdigest()[:16] for path in _files()}
@@ -183,7 +183,7 @@ def _drawn(picture: Picture) -> tuple[bytes, str]:
 
 @functools.cache
 def _font_of(letter: str) -> Any:
-    """Return the first font that draws a letter; None where none does, or it has no place of its own (a mark)."""
+    """Return the first font that draws a letter; None if no font does, or it has no width (a combining mark)."""
     if unicodedata.category(letter) in ("Mn", "Me", "Cf", "Cc", "Co", "Cs", "Cn"):
         return None
     if letter.isspace():
@@ -193,7 +193,7 @@ def _font_of(letter: str) -> Any:
 
 @functools.cache
 def _missing(font: Any) -> bytes:
-    """Return what a font draws in place of a letter that it lacks."""
+    """Return the glyph that a font draws for a missing letter."""
     return bytes(font.getmask("\U0010ffff"))
 
 

@@ -1,4 +1,4 @@
-"""Reads which server a model's settings mean."""
+"""The server and key that a model's settings name."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ class ApiServer:
 
     base_url: str
     is_openai: bool  # whether it is OpenAI itself
-    # whether it is Azure with its own form of addresses: deployments, and a version in each
+    # whether it is Azure with its own URL format: deployments, and a version in each
     is_azure: bool = False
-    api_version: str | None = None  # azure's version
+    api_version: str | None = None  # Azure's version
 
     @property
     def has_openai_models(self) -> bool:
-        """Whether OpenAI's own models answer there, with OpenAI's own set of parameters: OpenAI itself, or Azure."""
+        """Whether it hosts OpenAI's own models with OpenAI's parameters: OpenAI itself, or Azure."""
         return self.is_openai or self.is_azure or is_azure_host(self.base_url)
 
     @property
     def is_own(self) -> bool:
-        """Whether it is on this machine or in this network, where requests cost nothing and no one else waits."""
+        """Whether it is on this machine or network, where requests cost nothing and no one else waits."""
         host = urlsplit(self.base_url).hostname or ""
         if host == "localhost" or host.endswith((".localhost", ".local")):
             return True
@@ -73,7 +73,7 @@ def server_of(options: Mapping[str, object]) -> ApiServer:
 
 
 def is_azure_host(base_url: str) -> bool:
-    """Whether an address is one of Azure's own."""
+    """Return whether an address is one of Azure's own."""
     return (urlsplit(base_url).hostname or "").endswith(_AZURE_HOSTS)
 
 
@@ -83,10 +83,10 @@ _KEY_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*_API_KEY")
 
 
 def find_key(options: Mapping[str, object], *, is_openai: bool, is_azure: bool = False) -> str | None:
-    """Return the key for a model's server, or None where the server is the user's own and no key is named.
+    """Return the key for a model's server, or None if the server is the user's own and no key is named.
 
-    A key in ``OPENAI_API_KEY`` goes to OpenAI alone, one in ``AZURE_OPENAI_API_KEY`` to Azure's own hosts; another server gets
-    one only when the model names it with ``key_env``, so that no study can send a key to a server of its choice unseen.
+    A key in ``OPENAI_API_KEY`` is sent to OpenAI only, one in ``AZURE_OPENAI_API_KEY`` to Azure's hosts only; another server
+    gets a key only if the model names it with ``key_env``, so that no study can send a key to a server of its choice unnoticed.
     """
     named = options.get("key_env")
     is_azures = not is_openai and is_azure_host(server_of(options).base_url)

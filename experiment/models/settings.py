@@ -1,4 +1,4 @@
-"""What a study says of one model, as engines take it."""
+"""Settings of one model of a study, for its engine."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from stimuli.errors import UserError
 
 
 class NotThereYet(UserError):
-    """A model is well named, and something that it needs is not on this machine: a folder, a package, a key."""
+    """A model is named correctly, but something that it needs is missing on this machine: a folder, a package, a key."""
 
 
 @dataclass(frozen=True)
 class ModelSettings:
-    """One model of a study as its engine needs it."""
+    """One model of a study, for its engine."""
 
     use: str  # `kind:name`, as written in the study
     # the other settings of the model (`temperature`, `base_url`, `dtype` …)
     options: Mapping[str, object] = field(default_factory=dict)
-    folder: Path = Path()  # folder against which a relative model path is read
-    # work key to right answer; only the oracle reads it
+    folder: Path = Path()  # folder to which a relative model path refers
+    # work key to correct answer; only the oracle uses it
     answers: Mapping[str, str] = field(default_factory=dict)
-    # work key to the answers that can be chosen, also where a prompt asks for them as text; only baselines read it
+    # work key to the possible answers, even if a prompt asks for them as text; only baselines use it
     choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    sends: bool = True  # whether requests will be sent; what only shows them needs no key
+    sends: bool = True  # whether requests will be sent; a preview needs no key
 
     @classmethod
     def of(cls, given: Mapping[str, Any], folder: Path) -> ModelSettings:
-        """Return a model as a study in a folder names it: ``use`` and its other settings."""
+        """Return the settings of a model from its entry in a study: ``use`` and other settings."""
         return cls(str(given["use"]), {name: value for name, value in given.items() if name != "use"}, folder)
 
     @property

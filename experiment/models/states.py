@@ -1,8 +1,8 @@
-"""Hidden states on disk: a 16-bit memory map a layer, and an index that says whose each row is.
+"""Hidden states on disk: one 16-bit memory map per layer, and an index with the work key and position of each row.
 
-Rows are written to the layers first and made durable; then the headers of the files say the new length, and last the index
-names the new rows. The index is the truth: what lies behind its rows was being written when the process died, and the next
-writer writes over it.
+Rows are first written to the layer files and made durable; then the file headers get the new length, and last the index names
+the new rows. Only indexed rows are valid: rows beyond them were being written when the process died, and the next writer
+overwrites them.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ HEADER_BYTES = 128
 _MOST_WAITING = 512
 _GROWTH = 8
 _MOST_BYTES = 2**28
-"""Rows wait until there are so many, or an eighth of those on disk (the index is written whole each time), or so many bytes."""
+"""Rows wait until there are this many, or an eighth of those on disk (the index is rewritten each time), or this many bytes."""
 
 
 class StateWriter:
-    """Writes the hidden states of one run into ``states/<run>``; nothing is begun where ``expected`` rows do not fit on the disk."""
+    """Writes the hidden states of one run into ``states/<run>``, unless the disk has no space for ``expected`` rows."""
 
     def __init__(self, folder: Path, expected: int = 0) -> None:
         self.folder = folder
@@ -56,11 +56,11 @@ class StateWriter:
 
     @property
     def rows(self) -> int:
-        """How many rows are on disk and named by the index."""
+        """Number of rows on disk and in the index."""
         return len(self._index)
 
     def add(self, work_key: str, states: Iterable[State]) -> None:
-        """Take the states of one reply, of shape (layers + 1, width); what is there already is not written again."""
+        """Queue the states of one reply, of shape (layers + 1, width); those already stored are skipped."""
         for state in states:
             if (work_key, state.position) in self._known:
                 continue
@@ -83,7 +83,7 @@ class StateWriter:
         return self._shape is not None and rows * self._shape[0] * self._shape[1] * 2 >= _MOST_BYTES
 
     def flush(self) -> None:
-        """Make everything so far durable, and then name it in the index."""
+        """Make all queued rows durable, and then add them to the index."""
         if not self._waiting or self._shape is None:
             return
         try:
@@ -146,7 +146,7 @@ class StateWriter:
 
 
 def layer_path(folder: Path, layer: int) -> Path:
-    """Return the file of one layer; 0 is the embedding output, the last one the last block before the final norm."""
+    """Return the file of one layer; 0 is the embedding output, the last is the last block before the final norm."""
     return folder / f"layer_{layer:02d}.npy"
 
 
@@ -158,7 +158,7 @@ def read_layer(folder: Path, layer: int) -> NDArray[np.float16]:
 
 
 def read_index(folder: Path) -> list[tuple[str, int, str]]:
-    """Return work key, row and position of every row, in order; empty where nothing is written yet."""
+    """Return work key, row and position of every row, in order; empty if nothing is written yet."""
     import pyarrow.parquet as parquet
 
     path = folder / INDEX
@@ -170,7 +170,7 @@ def read_index(folder: Path) -> list[tuple[str, int, str]]:
 
 
 def write_index(folder: Path, rows: Sequence[tuple[str, int, str]]) -> None:
-    """Replace the index, durably and in one step."""
+    """Replace the index durably and atomically."""
     import pyarrow
     import pyarrow.parquet as parquet
 
@@ -187,7 +187,7 @@ def write_index(folder: Path, rows: Sequence[tuple[str, int, str]]) -> None:
 
 
 def _shape_of(folder: Path, rows: int) -> tuple[int, int]:
-    """Return number of layers and width of what is there, or say what is wrong with it."""
+    """Return the number of layers and their width on disk, or raise an error that states what is damaged."""
     layers = 0
     widths: set[int] = set()
     while (path := layer_path(folder, layers)).is_file():
@@ -211,7 +211,7 @@ def _broken(folder: Path, what: str) -> UserError:
 
 
 def _header(rows: int, width: int) -> bytes:
-    """Return the head of a NumPy file (format 1.0) of always the same length, so that the file can grow."""
+    """Return a NumPy header (format 1.0) of constant length, so that the file can grow."""
     said = f"{{'descr': '<f2', 'fortran_order': False, 'shape': ({rows}, {width}), }}"
     room = HEADER_BYTES - 10
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", room) + said.ljust(room - 1).encode("latin1") + b"\n"

@@ -1,8 +1,8 @@
-"""A budget that holds across commands, days and runs at the same time: money is set aside before a request is sent.
+"""A budget that holds across commands, days and concurrent runs: money is reserved before a request is sent.
 
-A run sets some money aside in the store, pays requests from it at the most that each can cost, and keeps the rest for the next
-ones as replies say what they cost; reply and cost are one transaction. What a killed run had set aside stays counted, since
-the provider may have billed what no reply tells.
+A run reserves some money in the store, charges each request the most that it can cost, and reuses the difference once the reply
+reports its cost; reply and cost are stored in one transaction. The reservation of a killed run still counts, because the
+provider may have billed requests whose replies are missing.
 """
 
 from __future__ import annotations
@@ -28,34 +28,34 @@ from experiment.store.records import now
 from experiment.store.tables import calls, reservations, sessions
 
 BOOKED = "booked"
-"""State of a row that holds what was spent and no stored call tells: finding out about a server, answers no trial takes."""
+"""State of a row for money spent outside the stored calls: probes, and answers that no trial takes."""
 
 CHUNKS = 50
-"""A run sets aside a fiftieth of the budget at a time, or what the next requests need."""
+"""A run reserves a fiftieth of the budget at a time, or what the next requests need."""
 
 LOOK_S = 0.01
-"""How often a request that waits for money looks whether a reply has given some back."""
+"""Seconds between checks of a request that waits for money to be returned."""
 
 ASK_S = 1.0
-"""How often it asks the store at the latest, where other commands give money back."""
+"""Longest interval between its queries to the store, where other commands return money."""
 
 
 @dataclass(frozen=True)
 class Spending:
-    """Where a study's money is, in US dollars."""
+    """A study's spending, in US dollars."""
 
-    spent: float  # stored calls, finding out what servers can give, and answers that no trial takes
-    set_aside: float  # held by runs for requests under way, and for batches that are not collected
-    unknown: float  # of runs that ended without giving it back, and of requests that may be billed without an answer
+    spent: float  # stored calls, probes of servers, and answers that no trial takes
+    set_aside: float  # reserved by runs for requests in flight, and for batches that are not collected
+    unknown: float  # not returned by runs that ended, and requests that may be billed without an answer
 
     @property
     def total(self) -> float:
-        """The most that may have been spent by now."""
+        """The most that may have been spent so far."""
         return self.spent + self.set_aside + self.unknown
 
 
 def spending(connection: Connection, study: str, dead: Collection[str] = ()) -> Spending:
-    """Return what a study has spent and set aside; what ``dead`` runs, those that were killed, hold is unknown."""
+    """Return what a study has spent and reserved; what killed (``dead``) runs had reserved is unknown."""
     of_study = select(sessions.c.session_id).where(sessions.c.study == study)
     spent = connection.scalar(
         select(func.coalesce(func.sum(calls.c.cost_usd), 0.0)).where(calls.c.session_id.in_(of_study))
@@ -74,14 +74,14 @@ def spending(connection: Connection, study: str, dead: Collection[str] = ()) -> 
 
 @dataclass(frozen=True)
 class Payer:
-    """What money is spent for: one model (``reader``) in one run of a study."""
+    """One model (``reader``) in one run of a study, for which money is spent."""
 
     study: str
     run_id: str
     reader: str
 
     def set_aside(self, connection: Connection, name: str, usd: float, state: str) -> None:
-        """Write a new row of the table of reservations."""
+        """Insert a reservation."""
         row = {
             "name": name, "study": self.study, "run_id": self.run_id, "reader": self.reader, "open_usd": usd,
             "state": state, "created_at": now(),
@@ -89,7 +89,7 @@ class Payer:
         connection.execute(insert(reservations), row)
 
     def book(self, connection: Connection, name: str, cost: float, *, adds: bool = False) -> None:
-        """Record what was spent in US dollars and no stored call tells: under a name, once or added up."""
+        """Record US dollars spent outside the stored calls under a name, once or added to its total."""
         total = reservations.c.open_usd + cost if adds else cost
         booked = update(reservations).where(reservations.c.name == name).values(open_usd=total)
         if connection.execute(booked).rowcount == 0 and cost:
@@ -97,9 +97,9 @@ class Payer:
 
 
 def close_abandoned(store: Store, study: str, reader: str) -> float:
-    """Mark what earlier runs of a model left set aside as lost; return how much that is in US dollars.
+    """Mark the reservations that earlier runs of a model left as lost; return the sum in US dollars.
 
-    Only the run that holds the model's lease may call it: then no other run of the model is alive.
+    Only the run that holds the model's lease may call this: then no other run of the model is active.
     """
     return store.write(
         lambda connection: _end_reservations(connection, study, "open", "lost", reader=reader)
@@ -107,7 +107,7 @@ def close_abandoned(store: Store, study: str, reader: str) -> float:
 
 
 def release(connection: Connection, study: str) -> float:
-    """Count as not billed what runs that ended left set aside; return how much that was in US dollars."""
+    """Count the reservations of ended runs as not billed; return the sum in US dollars."""
     return _end_reservations(connection, study, "lost", "closed", open_usd=0.0)
 
 
@@ -123,7 +123,7 @@ def _end_reservations(
 
 
 class CommandLimit:
-    """What all models of one command may use together: dollars, or tokens."""
+    """A limit in dollars or tokens that all models of one command share."""
 
     def __init__(self, most: float) -> None:
         self.most = most
@@ -133,16 +133,16 @@ class CommandLimit:
 
     @property
     def left(self) -> float:
-        """What is not used."""
+        """The amount that is not used."""
         return self.most - self.used
 
     @property
     def is_awaited(self) -> bool:
-        """Whether requests under way may still give something back."""
+        """Whether requests in flight may still return something."""
         return self._under_way > 1e-12
 
     def take(self, most: float) -> bool:
-        """Set aside what a request can use at most; say whether there is that much."""
+        """Reserve the most that a request can use; return whether that much was available."""
         with self._lock:
             if self.used + self._under_way + most > self.most:
                 return False
@@ -150,7 +150,7 @@ class CommandLimit:
             return True
 
     def settle(self, most: float, used: float) -> None:
-        """Note what a request that :meth:`take` allowed did use."""
+        """Record the use of a request that :meth:`take` allowed."""
         with self._lock:
             self._under_way -= most
             self.used += used
@@ -158,9 +158,9 @@ class CommandLimit:
 
 @dataclass(frozen=True, slots=True)
 class SpendingLimits:
-    """What a model may spend; None sets no limit. Those of the command are shared by all of its models."""
+    """A model's spending limits; None is no limit. A command's limits are shared by all of its models."""
 
-    budget: float | None = None  # US dollars that the study may cost in all
+    budget: float | None = None  # total budget of the study in US dollars
     cost: CommandLimit | None = None
     tokens: CommandLimit | None = None
 
@@ -168,27 +168,27 @@ class SpendingLimits:
 class Budget:
     """The money and tokens of one model in one run.
 
-    Of each amount that was taken, :meth:`settle` or :meth:`lose` says what became of it.
+    Each amount that was taken ends with :meth:`settle` or :meth:`lose`.
     """
 
     def __init__(self, store: Store, payer: Payer, limits: SpendingLimits | None = None) -> None:
         self.payer, self.limits = payer, limits or SpendingLimits()
         self.why: str | None = None
         self.lost = 0.0  # US dollars that requests without an answer may have cost
-        self.returned = 0  # how often something came back
+        self.returned = 0  # number of amounts returned
         self._store = store
         self._name = f"{payer.run_id}-{secrets.token_hex(4)}"
         self._lock = threading.Lock()
         self._filling = threading.Lock()
-        self._held = 0.0  # set aside in the store, and for no request
+        self._held = 0.0  # reserved in the store but for no request
         self._under_way = 0.0
         self._chunk = 0.0
         self._begun = False
 
     def take(self, usd: float, tokens: int = 0) -> bool:
-        """Set aside what a request can cost and use at most; say whether there is that much.
+        """Reserve the most that a request can cost and use; return whether that much was available.
 
-        It returns after the money is set aside in the store, so that no other run can spend it.
+        The money is reserved in the store before this returns, so that no other run can spend it.
         """
         limits = self.limits
         if limits.cost is not None and not limits.cost.take(usd):
@@ -202,7 +202,7 @@ class Budget:
         if self._take_held(usd):
             return True
         with self._filling:
-            # replies are not held up meanwhile, and another request may have taken what came
+            # replies are not blocked meanwhile, and another request may have taken what was returned
             while not self._take_held(usd):
                 if not self._fill(usd):
                     self.why = "the study's budget is reached"
@@ -211,11 +211,11 @@ class Budget:
         return True
 
     def has(self, usd: float) -> bool:
-        """Return whether :meth:`take` would answer without asking the store."""
+        """Return whether :meth:`take` would succeed without a query to the store."""
         return self.limits.budget is None or usd <= 0 or self._held >= usd
 
     def settle(self, usd: float, tokens: int, *, cost: float = 0.0, used: int = 0) -> None:
-        """Note what a request that :meth:`take` paid for did cost and use; nothing where it was not sent."""
+        """Record the cost and use of a request that :meth:`take` paid for; zero if it was not sent."""
         with self._lock:
             self._under_way -= usd
             self._held += usd - cost
@@ -223,7 +223,7 @@ class Budget:
         self._settle_limits(usd, tokens, cost, used)
 
     def lose(self, usd: float, tokens: int) -> None:
-        """Know that nobody will ever say what a request did cost: it stays counted as the most it can have cost."""
+        """Count a request as the most that it can have cost, because its cost will never be known."""
         with self._lock:
             self._under_way -= usd
             self.lost += usd
@@ -231,9 +231,9 @@ class Budget:
         self._settle_limits(usd, tokens, usd, tokens)
 
     def spent(self, connection: Connection, cost: float) -> None:
-        """Know in the store, in the transaction that stores a cost, that this much is set aside no more.
+        """Reduce the reservation by a cost, in the transaction that stores the cost.
 
-        So is what is held beyond the next requests, so that other models can have it.
+        What is held beyond the next requests is returned too, so that other models can use it.
         """
         with self._lock:
             if not self._begun:
@@ -243,7 +243,7 @@ class Budget:
         self._give_back(connection, cost + surplus)
 
     def book(self, cost: float) -> None:
-        """Note in the store what a call did cost that belongs to no trial."""
+        """Store the cost of a call that belongs to no trial."""
 
         def write(connection: Connection) -> None:
             self.payer.book(connection, f"{self._name}-{BOOKED}", cost, adds=True)
@@ -253,14 +253,14 @@ class Budget:
             self._store.write(write).result()
 
     def rest(self) -> None:
-        """Give back in the store what is held for no request, so that other models can have it."""
+        """Return to the store what is held for no request, so that other models can use it."""
         with self._lock:
             surplus, self._held = self._held, 0.0
         if surplus > 0 and self._begun:
             self._store.write(lambda connection: self._give_back(connection, surplus)).result()
 
     def close(self) -> None:
-        """Give back what is left; requests that were never settled stay counted."""
+        """Return the remaining reservation; requests that were never settled still count."""
         if not self._begun:
             return
         unsettled = self._under_way + self.lost
@@ -288,7 +288,7 @@ class Budget:
         connection.execute(mine.values(open_usd=reservations.c.open_usd - usd))
 
     def _fill(self, usd: float) -> bool:
-        """Set more aside in the store; say whether the budget has that much."""
+        """Reserve more in the store; return whether the budget had enough."""
         budget = self.limits.budget
         assert budget is not None
         wanted = usd - self._held
@@ -299,7 +299,7 @@ class Budget:
         def fill(connection: Connection) -> float:
             lock_for_change(connection)
             left = budget - spending(connection, self.payer.study).total
-            # near the end half of what is left, so that the store is asked seldom and others find some
+            # near the end reserve half of the rest: few queries to the store, and something left for other models
             amount = max(wanted, min(self._chunk, left / 2)) if wanted <= left else 0.0
             if not self._begun:
                 self.payer.set_aside(connection, self._name, amount, "open")
@@ -315,7 +315,7 @@ class Budget:
 
 
 class ProbeBilling:
-    """Pays the calls that find out what a server can give, one after the other, from the money of a run's trials."""
+    """Pays the calls of a probe, one after another, from the budget of the run."""
 
     def __init__(self, price: Price, budget: Budget) -> None:
         self.price, self.budget = price, budget
@@ -325,14 +325,14 @@ class ProbeBilling:
         self._tokens = 0
 
     def take(self, read: int, written: int) -> bool:
-        """Set aside what a call can cost that reads and writes so many tokens at most; ``why`` says why there is no money."""
+        """Reserve the most that a call with these token counts can cost; otherwise set ``why`` to the reason."""
         self._most, self._tokens = self.price.most_of(read, written), read + written
         is_paid = self.budget.take(self._most, self._tokens)
         self.why = None if is_paid else self.budget.why
         return is_paid
 
     def settle(self, usage: Usage | None) -> None:
-        """Note what the call did cost; the most it can have cost where its server did not count, or brought no answer (None)."""
+        """Record the cost of the call; the most that it can have cost if its server counted no tokens or did not answer (None)."""
         if usage is None:
             self.budget.lose(self._most, self._tokens)
             return
@@ -346,7 +346,7 @@ class ProbeBilling:
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
-    """What was set aside for one try: US dollars, and tokens; ``told`` is the most by its length and ``max_tokens``."""
+    """Reserved US dollars and tokens of one try; ``told`` is the most by its length and ``max_tokens``."""
 
     usd: float
     tokens: int
@@ -354,7 +354,7 @@ class _Taken:
 
 
 class Payments:
-    """Pays the requests of one model."""
+    """Payments for the requests of one model."""
 
     def __init__(
         self,
@@ -365,8 +365,8 @@ class Payments:
     ) -> None:
         self.price, self.budget = price, budget
         self.full: str | None = None
-        # how many times the most that a request can cost, by its length and max_tokens, a reply did cost: a server that adds to
-        # prompts or counts otherwise. So much is set aside for the requests after it.
+        # Largest ratio of a reply's cost to the most that its length and max_tokens allow: some servers add to prompts or count
+        # differently. Later reservations are multiplied by it.
         self.dearest = 1.0
         self._is_stopped, self._patiently = is_stopped, patiently
         self._taken: dict[str, _Taken] = {}
@@ -376,11 +376,11 @@ class Payments:
 
     @property
     def is_needed(self) -> bool:
-        """Whether requests cost anything, or are bound by a number of tokens."""
+        """Whether requests cost anything, or tokens are limited."""
         return not self.price.is_free or self.budget.limits.tokens is not None
 
     def take(self, request: Request) -> bool:
-        """Set aside what one try of a request can cost and use at most."""
+        """Reserve the most that one try of a request can cost and use."""
         told = self.price.most(request)
         usd = told * self.dearest
         tokens = 0 if self.budget.limits.tokens is None else sum(self.price.most_tokens(request))
@@ -390,20 +390,20 @@ class Payments:
         return True
 
     def untake(self, request: Request) -> None:
-        """Take back what was set aside last for a request, which is not sent."""
+        """Return the last reservation for a request that is not sent."""
         taken = self._taken.pop(request.work_key, None)
         if taken is not None:
             self.budget.settle(taken.usd, taken.tokens)
 
     def refuse(self) -> None:
-        """Send nothing more."""
+        """Stop sending, for the budget's reason."""
         self.full = self.budget.why
 
     async def allow(self, request: Request) -> bool:
-        """Wait until there is money for a request: what is under way gives back what it did not cost.
+        """Wait until there is money for a request, which requests in flight may return.
 
-        One request at a time asks the store, the others stand behind it. Where an earlier try of the request is still to be
-        settled, the server may bill it without ever saying so: what was set aside for it stays counted.
+        One request at a time queries the store; the others wait for it. If an earlier try of the request is not settled, the
+        server may bill it without reporting it, so its reservation still counts.
         """
         earlier = self._taken.pop(request.work_key, None)
         if earlier is not None:
@@ -417,7 +417,7 @@ class Payments:
         async with self._turn[1]:
             returned, asked = -1, 0.0
             while not self._is_stopped() and self.full is None:
-                # what comes back after this moment is seen by the next look
+                # money returned after this moment is found by the next check
                 is_awaited, now = self._is_awaited, self.budget.returned
                 is_held = self._is_held(request)
                 if is_held or now != returned or time.monotonic() - asked > ASK_S:
@@ -434,7 +434,7 @@ class Payments:
         return self.budget.has(self.price.most(request) * self.dearest)
 
     async def _take_aside(self, request: Request) -> bool:
-        """Take in a thread of its own; where nobody waits for the answer any more, it is taken back."""
+        """Reserve in a separate thread; return the money if the caller was cancelled."""
         future = self._asking.submit(self.take, request)
         try:
             return await asyncio.shield(asyncio.wrap_future(future))
@@ -444,15 +444,15 @@ class Payments:
 
     @property
     def _is_awaited(self) -> bool:
-        """Whether anything under way may still give something back."""
+        """Whether requests in flight may still return something."""
         shared = (self.budget.limits.cost, self.budget.limits.tokens)
         return bool(self._taken) or any(one is not None and one.is_awaited for one in shared)
 
     def settle(self, reply: Reply) -> float | None:
-        """Return what a reply cost in US dollars, None where nobody knows; what it did not cost is there for the next.
+        """Return the cost of a reply in US dollars, or None if it is unknown; the rest of its reservation becomes available.
 
-        What was set aside for tries that the server may bill, and never said what for, stays counted. Call :meth:`forget` once
-        the write of the reply is under way.
+        Reservations for tries that the server may bill without reporting them still count. Call :meth:`forget` once the reply
+        is being written.
         """
         taken = self._taken.get(reply.work_key, _Taken(0.0, 0))
         before = self._lost_tries[reply.work_key]
@@ -466,19 +466,19 @@ class Payments:
         return None if before and reply.status == "error" and not self.price.is_free else cost
 
     def forget(self, reply: Reply) -> None:
-        """Know that what was set aside for a request is settled."""
+        """Drop a settled request."""
         self._taken.pop(reply.work_key, None)
         self._lost_tries.pop(reply.work_key, None)
 
     def end(self) -> None:
-        """Know that nothing is under way: what was set aside for requests that never came back stays counted."""
+        """Count the reservations of requests that never returned as spent; nothing is in flight."""
         for taken in list(self._taken.values()):
             self.budget.lose(taken.usd, taken.tokens)
         self._taken.clear()
         self._lost_tries.clear()
 
     def _cost(self, reply: Reply, most: float) -> float:
-        """Return what a reply cost; the most it can have cost where the server did not count."""
+        """Return the cost of a reply; the most that it can have cost if the server counted no tokens."""
         if self.price.is_free or reply.from_cache or reply.status == "error":
             return 0.0
         known = reply.cost_usd if reply.cost_usd is not None else self.price.of(reply)

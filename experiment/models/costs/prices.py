@@ -1,7 +1,7 @@
-"""The price of a model's tokens: from the study, from the user's config, from a dated list; never guessed.
+"""The price of a model's tokens: from the study, the user's config or a dated list, but never guessed.
 
-Models on the user's own machine or network cost nothing. A model of a provider without a known price is refused until one
-is given, for no budget could hold with it.
+Models on the user's own machine or network cost nothing. A provider's model without a known price is refused until the user
+gives one, because no budget could be enforced.
 """
 
 from __future__ import annotations
@@ -27,37 +27,39 @@ from stimuli.errors import UserError
 _SNAPSHOT = re.compile(r"-\d{4}-\d{2}-\d{2}$|-\d{4}$")
 _PARTS = ("input", "cached_input", "output")
 MESSAGE_TOKENS = 16
-"""Most tokens that a chat template puts around one message."""
+"""Most tokens that a chat template adds around one message."""
 
 FORM_TOKENS = 256
-"""Most tokens that a schema of the labels adds to what is read."""
+"""Most tokens that a schema of the labels adds to the prompt."""
 
 DEAR_PICTURES = 34
-"""gpt-4o-mini counts 2,833 tokens a picture and 5,667 a tile where others count 85 and 170 (OpenAI's guide to images and vision)."""
+"""Factor for gpt-4o-mini, which counts 2,833 tokens per picture and 5,667 per tile; others count 85 and 170 (OpenAI's images
+guide).
+"""
 
 
 @dataclass(frozen=True)
 class Price:
-    """What a model's tokens cost."""
+    """The price of a model's tokens."""
 
-    # US dollars for a million tokens read, read from the provider's cache, and written (thoughts are written)
+    # US dollars per million tokens read, read from the provider's cache, and written (reasoning included)
     input: float
     cached_input: float
     output: float
-    batch: float  # by what a batch's prices are multiplied
-    source: str  # where the price comes from, with its date where it is from a list
+    batch: float  # factor for prices in a batch
+    source: str  # source of the price, with the date of a list
     room: int = 0
     form: int = 0
-    picture: int = 1  # by what the model counts the tokens of a picture more often than most do
-    calls_for_labels: bool = False  # whether each label is a call of its own (`label_scoring: whole`)
+    picture: int = 1  # factor for the tokens of a picture, relative to most models
+    calls_for_labels: bool = False  # whether each label is scored in a separate call (`label_scoring: whole`)
 
     @property
     def is_free(self) -> bool:
-        """Whether nothing is ever to be paid."""
+        """Whether the model costs nothing."""
         return self.input == self.cached_input == self.output == 0
 
     def of(self, reply: Reply) -> float | None:
-        """Return what a reply cost in US dollars, thoughts and cached tokens included; None where the server did not count."""
+        """Return the cost of a reply in US dollars, reasoning and cached tokens included; None if the server counted no tokens."""
         if reply.from_cache or self.is_free:
             return 0.0
         if reply.prompt_tokens is None or reply.completion_tokens is None:
@@ -66,22 +68,22 @@ class Price:
         return self.of_usage(usage)
 
     def of_usage(self, usage: Usage) -> float:
-        """Return what so many tokens cost in US dollars; what was not told counts as 0."""
+        """Return the cost of token counts in US dollars; missing counts are 0."""
         read = usage.prompt or 0
         cached = min(usage.cached or 0, read)
         written = (usage.completion or 0) * self.output
         return ((read - cached) * self.input + cached * self.cached_input + written) / 1e6
 
     def most(self, request: Request) -> float:
-        """Return the most that one request can cost in US dollars: a token for each byte read, and ``max_tokens`` written."""
+        """Return the most that one request can cost in US dollars: one token per byte read, and ``max_tokens`` written."""
         return self.most_of(*self.most_tokens(request))
 
     def most_of(self, read: int, written: int) -> float:
-        """Return the most that so many tokens read and written can cost in US dollars."""
+        """Return the most that these numbers of tokens read and written can cost in US dollars."""
         return (read * max(self.input, self.cached_input) + written * self.output) / 1e6
 
     def most_tokens(self, request: Request) -> tuple[int, int]:
-        """Return the most tokens that one request can read and write, all its calls together."""
+        """Return the most tokens that one request can read and write in all its calls."""
         messages = (len(message.content.encode("utf-8")) + MESSAGE_TOKENS for message in request.messages)
         seen = self.picture * sum(message.picture_tokens for message in request.messages)
         prompt = sum(messages) + seen + self.form
@@ -92,7 +94,7 @@ class Price:
         return prompt * (1 + len(request.labels)) + labels, written + len(request.labels)
 
     def describe(self) -> dict[str, object]:
-        """Return the price as the record of a run keeps it."""
+        """Return the price as JSON for the record of a run."""
         return asdict(self)
 
 
@@ -100,7 +102,7 @@ FREE = Price(0.0, 0.0, 0.0, 1.0, "own machine")
 
 
 def price_of(settings: ModelSettings) -> Price:
-    """Return a model's price: ``price`` in the study, ``[prices]`` in config.toml, the list of OpenAI's prices, or nothing."""
+    """Return a model's price: ``price`` in the study, ``[prices]`` in config.toml, OpenAI's price list, or free."""
     price = _known(settings)
     if settings.kind != "openai":
         return price
@@ -138,7 +140,7 @@ def _known(settings: ModelSettings) -> Price:
 
 
 def _given(given: object, place: str) -> Price:
-    """Read a price that the user wrote."""
+    """Return the price that the user wrote."""
     if given == "free":
         return Price(0.0, 0.0, 0.0, 1.0, place)
     if not isinstance(given, Mapping) or not {"input", "output"} <= set(given):
@@ -176,7 +178,7 @@ def _list() -> dict[str, Any]:
 
 
 def _listed(name: str) -> Price | None:
-    """Return the listed price of a model or of the model that a dated snapshot is of."""
+    """Return the listed price of a model, or of the model behind a dated snapshot."""
     listed = _list()
     found = listed["models"].get(name) or listed["models"].get(_SNAPSHOT.sub("", name))
     if found is None:
@@ -193,7 +195,7 @@ _DOLLARS = frozenset({"USD", "$", "US$"})
 
 
 def parse_usd(given: object, place: str) -> float:
-    """Read an amount in US dollars."""
+    """Return an amount in US dollars."""
     text = str(given).strip()
     found = _AMOUNT.fullmatch(text)
     if isinstance(given, bool) or found is None:
@@ -220,7 +222,7 @@ def parse_usd(given: object, place: str) -> float:
 
 
 def format_usd(amount: float) -> str:
-    """Return an amount for people: cents, or three significant digits where it is below a dollar."""
+    """Return an amount as text: cents, or three significant digits below a dollar."""
     if amount == 0 or abs(amount) >= 1:
         return f"{amount:,.2f} USD"
     return f"{Decimal(f'{amount:.3g}'):f} USD"
