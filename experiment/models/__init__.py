@@ -1,4 +1,4 @@
-"""Runs a study's sessions with language models: local checkpoints, OpenAI-compatible servers, baselines."""
+"""Language models in a study's sessions: local checkpoints, OpenAI-compatible servers, baselines."""
 
 from experiment.models.engine import Engine, Message, Reply, ReplyStatus, Request
 from experiment.models.settings import ModelSettings

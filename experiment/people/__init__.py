@@ -1,1 +1,1 @@
-"""People: the participants' pages and their interface, the experimenter's dashboard, and the preview."""
+"""The participant interface and its API, the experimenter dashboard, and the preview."""

@@ -1,4 +1,4 @@
-"""The interface that participants' browsers speak (docs/contracts.md): answers come only after the commit."""
+"""The API for participants' browsers (docs/contracts.md): each reply follows the commit."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ PATIENCE = "the study's computer is busy or its disk is full; the answer is safe
 
 @api.before_request
 def only_our_pages() -> None:
-    """Refuse writes without our header, which another site's page cannot send unasked."""
+    """Raise an error for writes without our header, which another site's page cannot send."""
     if request.method == "POST" and "HTTP_X_WRODS" not in request.environ:
         raise Problem(
             403, "the request did not come from a study page", rule="POSTs carry the header X-Wrods"
@@ -97,7 +97,7 @@ def _session(service: StudyService, session_id: str) -> LiveSession:
 
 
 def _lease() -> str | None:
-    """Return the tab that asks, None where it does not say so (simulated readers do not)."""
+    """Return the requesting tab's lease; None if it sends none (simulated readers)."""
     given = request.headers.get("X-Wrods-Lease")
     if given is not None and LEASE_NAME.fullmatch(given) is None:
         raise Problem(
@@ -107,7 +107,7 @@ def _lease() -> str | None:
 
 
 def _committed(service: StudyService, operation: Callable[[Connection], T], session_id: str = "") -> T:
-    """Run a write and wait for its commit; ask for patience when the database cannot take it now."""
+    """Return the result of a committed write; ask the browser to wait if the database cannot take it now."""
     try:
         return service.store.write(operation).result(timeout=this_site().settings.patience_s)
     except (NotInTime, StoreError) as error:
@@ -118,7 +118,7 @@ def _committed(service: StudyService, operation: Callable[[Connection], T], sess
 
 
 def not_stored() -> Problem:
-    """Ask for patience while the database takes nothing."""
+    """Return the problem for a database that cannot store anything now."""
     return Problem(
         503,
         PATIENCE,
@@ -130,7 +130,7 @@ def not_stored() -> Problem:
 
 @api.post("/sessions")
 def begin(study: str) -> tuple[Response, int]:
-    """Begin a session, or find the participant's own."""
+    """Begin a session, or return the participant's existing one."""
     service = _service(study)
     site = this_site()
     body = read_body(request, "session")
@@ -156,7 +156,7 @@ def _network() -> dict[str, str | None]:
 
 
 def _arrival(service: StudyService, body: Mapping[str, Any]) -> Arrival:
-    """Return who asks for a session, by their link, their pass, and what was typed in a laboratory."""
+    """Return who asks for a session: link parameters, pass, and what was typed in a laboratory."""
     link: dict[str, str] = dict(body.get("platform") or {})
     foreign = sorted(set(link) - {*parameters_of_links(service), RESUME_LINK})
     if foreign:
@@ -196,7 +196,7 @@ def _arrival(service: StudyService, body: Mapping[str, Any]) -> Arrival:
 
 
 def _pass(service: StudyService, given: str | None) -> AccessPass | None:
-    """Return what a pass says, None where none was given."""
+    """Return the contents of a pass, or None without one."""
     if given is None:
         return None
     known = this_site().passes.read(given, service.study)
@@ -228,7 +228,7 @@ def _opening(
 
 
 def _parting(service: StudyService, session_id: str = "") -> dict[str, Any]:
-    """Return what somebody whose session is over is still told: the debriefing, and to its own page what was agreed to."""
+    """Return what a reader sees after the session's end: the debriefing, and on its own page the consent text."""
     row = None
     if session_id:
         with service.store.read() as connection:
@@ -265,7 +265,7 @@ def _told(service: StudyService, opened: OpenedSession) -> dict[str, Any]:
 
 @api.get("/sessions/<session_id>")
 def look(study: str, session_id: str) -> Response:
-    """Return a session's plan and what is done of it."""
+    """Return a session's plan and its completed parts."""
     service = _service(study)
     live = _session(service, session_id)
     with service.store.read() as connection:
@@ -283,7 +283,7 @@ def look(study: str, session_id: str) -> Response:
 
 @api.post("/sessions/<session_id>/resume")
 def resume(study: str, session_id: str) -> Response:
-    """Let a page that was opened again go on with its session, where the study and other tabs allow it."""
+    """Resume a session on a reopened page, if the study and other tabs allow it."""
     service = _service(study)
     live = _session(service, session_id)
     take = bool(read_body(request, "resume").get("take"))
@@ -300,7 +300,7 @@ def resume(study: str, session_id: str) -> Response:
 
 @api.post("/sessions/<session_id>/lease")
 def hold(study: str, session_id: str) -> Response:
-    """Hold a session in the tab that asks, take it over, or let go of it."""
+    """Hold a session in the requesting tab, take it over, or release it."""
     service = _service(study)
     live = _session(service, session_id)
     body = read_body(request, "lease")
@@ -344,7 +344,7 @@ def take_trial(study: str, session_id: str) -> tuple[Response, int]:
 
 @api.post("/sessions/<session_id>/events")
 def take_event(study: str, session_id: str) -> tuple[Response, int]:
-    """Store something that happened beside the trials."""
+    """Store an event outside the trials."""
     service = _service(study)
     live = _session(service, session_id)
     body = read_body(request, "event")
@@ -358,7 +358,7 @@ def take_event(study: str, session_id: str) -> tuple[Response, int]:
 
 @api.post("/sessions/<session_id>/answers")
 def take_answers(study: str, session_id: str) -> tuple[Response, int]:
-    """Store a screen's answers and say whether they let their reader go on."""
+    """Store a screen's answers, and return whether the reader may continue."""
     service = _service(study)
     live = _session(service, session_id)
     body = read_body(request, "answers")
@@ -379,7 +379,7 @@ def _taken(service: StudyService, operation: Take, session_id: str) -> tuple[Res
     except SessionEnded:
         raise Problem(409, "the session has ended", rule="trials come before the end") from None
     except NotAgreed:
-        # not refused for good: the agreement may still be on its way
+        # not a final refusal: the consent may still arrive
         raise Problem(
             425,
             "the reader has not agreed to take part",
@@ -412,7 +412,7 @@ def _taken(service: StudyService, operation: Take, session_id: str) -> tuple[Res
 
 @api.post("/sessions/<session_id>/finish")
 def finish(study: str, session_id: str) -> tuple[Response, int] | Response:
-    """Hand out the completion code once every trial is here; hold a session for review that was too fast or skipped a screen."""
+    """Return the completion code once every trial is stored; hold a session that was too fast or skipped a screen."""
     service = _service(study)
     live = _session(service, session_id)
     body = read_body(request, "finish")
@@ -433,7 +433,7 @@ def finish(study: str, session_id: str) -> tuple[Response, int] | Response:
             return len(done), state, row["completion_code"]
         code = code_at_end(connection, service, live.session_id)
         held = row["held_reason"]
-        if not was_completed:  # what completes a session looks at it, once
+        if not was_completed:  # only the request that completes a session checks it
             answered = {index for index, _ in done}
             held = hold_if_doubtful(connection, row, answered, service.recruitment, service.clock())
         code = records.finish_session(connection, live.session_id, completion_code=code, held_reason=held)

@@ -1,8 +1,8 @@
-"""The web application: participants' pages, their interface, and the dashboard.
+"""The web application: the participant interface, its API, and the dashboard.
 
-Requests from another site's page are refused: an origin is ours if its host is one that this server knows. The Host header alone
-proves nothing. A stranger's name may point to this computer for a moment, and then names itself as host and as origin (DNS
-rebinding). An address cannot: a page read from an address is sent back to that address.
+Requests from another site's page are refused: an origin is ours if its host is one that this server knows. The Host header
+alone is not sufficient: a foreign name may briefly point to this computer and then appear as both host and origin (DNS
+rebinding). An address cannot, because a page loaded from an address is sent back to that address.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ REFUSALS = {
     405: ("This was not done", "This address takes no such request."),
     413: ("The file is too large", "A file may have at most 20 MB."),
 }
-"""Heading and text of pages that refuse something to an experimenter, where nothing more is known."""
+"""Default heading and text of error pages for experimenters."""
 TAKEN_NAMES = frozenset({"admin", "api", "assets", "health", "static"}) | PAGE_NAMES
 
 
 def create_app(services: Mapping[str, StudyService], *, config: PeopleSettings) -> Flask:
-    """Build the web application for some studies."""
+    """Return the web application for some studies."""
     taken = sorted(TAKEN_NAMES & set(services))
     if taken:
         raise UserError(
@@ -89,7 +89,7 @@ def create_app(services: Mapping[str, StudyService], *, config: PeopleSettings) 
 
 
 class _MessageCookie(SecureCookieSessionInterface):
-    """Flask's signed cookie, which carries a message to the dashboard's next page and nothing else; participants have none."""
+    """Flask's signed cookie, only for messages to the dashboard's next page; participants have none."""
 
     def get_cookie_name(self, app: Flask) -> str:
         return cookie_name("wrods_told")
@@ -108,13 +108,13 @@ class _MessageCookie(SecureCookieSessionInterface):
 
 
 def _refuse_zero_bytes() -> None:
-    """Find nothing at an address with a zero byte, which no page sends and PostgreSQL cannot compare."""
+    """Return 404 for an address with a zero byte, which no page sends and PostgreSQL cannot compare."""
     if "\0" in request.path:
         abort(404)
 
 
 def _health() -> tuple[Response, int]:
-    """State whether answers can be stored: 503 where they cannot."""
+    """Report whether answers can be stored: 503 if they cannot."""
     status, told = this_site().health.report()
     return jsonify(told), status
 
@@ -151,7 +151,7 @@ def _tell_errors(app: Flask) -> None:
 
 
 def _moment(stored: str) -> Markup:
-    """Return a stored time as the dashboard shows it: in UTC, until ``times.js`` writes it in the browser's time zone."""
+    """Return a stored time in UTC for the dashboard, until ``times.js`` converts it to the browser's time zone."""
     return Markup('<time datetime="{}">{} UTC</time>').format(stored, stored[:16].replace("T", " "))
 
 
@@ -160,14 +160,14 @@ def _page(heading: str, text: str, **speaks: Any) -> str:
 
 
 def _participants_page(said: str) -> str:
-    """Return a page that tells participants of a problem in the words of their study."""
+    """Return an error page for participants in their study's language."""
     speaks = speaking(this_site().services.get(str((request.view_args or {}).get("study"))))
     words = speaks["words"]
     return _page(words.get(f"{said}_title", words.get(said)), words[f"{said}_text"], **speaks)
 
 
 def _for_experimenters(error: StoreError) -> str:
-    """Return the whole of an error for those who are signed in; paths are no business of strangers."""
+    """Return the full text of an error for signed-in users, and a text without paths for others."""
     with suppress(StoreError):
         if signed_in():
             return str(error)
@@ -178,7 +178,7 @@ SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 def refuse_other_origins(app: Flask, settings: PeopleSettings) -> None:
-    """Let an application refuse every request that writes and comes from another site's page."""
+    """Make an application refuse every write request from another site's page."""
     public = None if settings.public_url is None else origin_of(settings.public_url)
     known = frozenset(own_names()) | {name.lower() for name in settings.hosts}
 
@@ -220,12 +220,12 @@ def is_known(host: str, names: Iterable[str]) -> bool:
 
 HOST = "127.0.0.1"
 ENTRIES = 1_000_000
-"""Sessions a minute: all readers of a local server come from one address."""
+"""Sessions per minute: all readers of a local server come from one address."""
 
 
 @dataclass(frozen=True)
 class Links:
-    """Where a visitor goes: the dashboard (once), the participants' page, that of one more reader (a pilot).
+    """Links for visitors: the dashboard (once), the study's page, and that of a pilot.
 
     ``simulated`` is the pass with which simulated readers begin.
     """
@@ -238,7 +238,7 @@ class Links:
 
 
 class LocalServer:
-    """The study's own server on this computer, running while the context is open."""
+    """The study's own server on this computer, which runs inside the context."""
 
     def __init__(self, study: Study, store: Store) -> None:
         # entered by links only: no password is accepted
@@ -253,7 +253,7 @@ class LocalServer:
 
     @property
     def links(self) -> Links:
-        """Make the links; the one to the dashboard is good for one visit."""
+        """Links to this server; the one to the dashboard works for one visit."""
         base = f"http://{HOST}:{self._server.port}"
         return Links(
             sessions=f"{base}/admin/enter/{self._site.make_link()}",

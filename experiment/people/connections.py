@@ -1,7 +1,7 @@
-"""Connections to one server: how many may come from one place, and how long each may take.
+"""Connections to one server, with limits on their number per address and on their duration.
 
-An address that opens more connections than it may loses the ones that it has left idle for longest; other callers are
-not affected. Connections that send or read too slowly are cut by :meth:`Connections.cut_overdue`, called once a second.
+An address that opens too many connections loses those that were idle longest; other callers are not affected. Connections that
+send or read too slowly are cut by :meth:`Connections.cut_overdue`, called once a second.
 """
 
 from __future__ import annotations
@@ -47,18 +47,18 @@ class CallerLimits:
 
 
 BEHIND_PROXY = CallerLimits(idle_s=300.0)
-"""A proxy keeps its connections for longer than a browser, and closes them itself."""
+"""A proxy keeps its connections longer than a browser, and closes them itself."""
 
 
 def raise_file_limit() -> int:
-    """Let this process open as many files as the system allows it; return how many."""
+    """Raise this process's limit on open files to the system's maximum; return it."""
     try:
         import resource
-    except ModuleNotFoundError:  # Windows, where sockets are no files and their number has no such limit
+    except ModuleNotFoundError:  # Windows, where sockets are not files and their number has no such limit
         return MOST_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
-    # macOS calls its limit infinite and refuses more than 10,240
+    # macOS reports an infinite limit but refuses more than 10,240
     for number in (wanted, min(wanted, 10_240)):
         if soft == resource.RLIM_INFINITY or soft >= number:
             break
@@ -71,7 +71,7 @@ def raise_file_limit() -> int:
 
 
 def within_files(limits: CallerLimits, files: int) -> CallerLimits:
-    """Return limits whose total a number of open files allows, of which no address has more than half."""
+    """Return limits whose total fits a number of open files, with at most half for one address."""
     total = max(16, min(limits.total, (files - KEPT_FILES) // FILES_A_CONNECTION))
     return replace(
         limits,
@@ -83,13 +83,13 @@ def within_files(limits: CallerLimits, files: int) -> CallerLimits:
 
 @lru_cache(maxsize=4096)
 def caller_of(address: str) -> str:
-    """Return what counts as one caller: an address, of IPv6 the /64 that a household or a laboratory has."""
+    """Return the caller of an address: the address itself, or the /64 of IPv6, usually one household or laboratory."""
     return _within(address, 32, 64)
 
 
 @lru_cache(maxsize=4096)
 def network_of(address: str) -> str:
-    """Return the network of an address: its /24, of IPv6 its /48."""
+    """Return the network of an address: its /24, or the /48 of IPv6."""
     return _within(address, 24, 48)
 
 
@@ -104,14 +104,14 @@ def _within(address: str, bits: int, bits_of_six: int) -> str:
 
 
 class InProgress:
-    """Counts the requests in progress behind a proxy, by the address and the network that they come from."""
+    """Counts the requests in progress behind a proxy, by their address and network."""
 
     def __init__(self, limits: CallerLimits) -> None:
         self._limits = limits
         self._counts: dict[str, int] = {}
 
     def begin(self, address: str) -> bool:
-        """Count a request; return whether there may be one more, else it is not counted."""
+        """Count a request; return False, without counting it, if there are too many."""
         caller, network = f"address {caller_of(address)}", f"network {network_of(address)}"
         of_caller, of_network = self._counts.get(caller, 0), self._counts.get(network, 0)
         if of_caller >= self._limits.per_address or of_network >= self._limits.per_network:
@@ -121,7 +121,7 @@ class InProgress:
         return True
 
     def end(self, address: str) -> None:
-        """Count a request no more that :meth:`begin` counted."""
+        """Remove a request that :meth:`begin` counted."""
         for key in (f"address {caller_of(address)}", f"network {network_of(address)}"):
             left = self._counts.pop(key) - 1
             if left:
@@ -138,7 +138,7 @@ class Phase(Enum):
 
 
 class _Place:
-    """The connections of an address, of a network, or of all: how many, and those that wait, the longest first."""
+    """The connections of an address, of a network, or of all: their number, and the idle ones, longest first."""
 
     __slots__ = ("most", "open", "waiting")
 
@@ -173,22 +173,22 @@ class Connection:
 
     @property
     def is_waiting(self) -> bool:
-        """It has asked for nothing that is not answered."""
+        """Whether all of its requests were answered."""
         return self._phase is Phase.HEAD
 
     @property
     def is_forgotten(self) -> bool:
-        """It is counted no more."""
+        """Whether it is no longer counted."""
         return not self._places
 
     def heard(self, size: int) -> None:
-        """Note that bytes came."""
+        """Record that bytes arrived."""
         self._received += size
         if self._phase is Phase.HEAD and self._head_since is None:
             self._head_since = self._table.now()
 
     def turn_to(self, phase: Phase) -> None:
-        """Note what the connection is at now."""
+        """Record the connection's new phase."""
         was_waiting = self._phase is Phase.HEAD
         self._phase = phase
         self._since = self._table.now()
@@ -203,7 +203,7 @@ class Connection:
                 place.waiting.pop(self, None)
 
     def moved(self) -> None:
-        """Note that its caller has read a part of the answer."""
+        """Record that its caller has read a part of the answer."""
         self._since = self._table.now()
 
     def is_overdue(self, now: float, limits: CallerLimits) -> bool:
@@ -223,24 +223,24 @@ class Connection:
         return waited > (limits.idle_s if self._was_answered else limits.silent_s)
 
     def end(self) -> None:
-        """Let it end once what it was answered has been read."""
+        """Close it once its answer has been read."""
         if self.transport is None:
             self.forget()
         else:
             self.transport.close()
 
     def cut(self) -> None:
-        """End it now, and forget it."""
+        """Close it now, and stop counting it."""
         if self.transport is not None:
             if self._phase is Phase.ANSWER or self.transport.get_write_buffer_size() > 0:
-                # else the system would keep for minutes what nobody reads
+                # otherwise the system keeps unread data for minutes
                 socket_of = self.transport.get_extra_info("socket")
                 socket_of.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
             self.transport.abort()
         self.forget()
 
     def forget(self) -> None:
-        """Count it no more; may be called twice."""
+        """Stop counting it; may be called twice."""
         places, self._places = self._places, ()
         for place in places:
             place.open -= 1
@@ -249,7 +249,7 @@ class Connection:
 
 
 class Connections:
-    """All connections of a server, counted by where they come from."""
+    """All connections of a server, counted by address and network."""
 
     def __init__(self, limits: CallerLimits) -> None:
         self.limits = limits
@@ -265,7 +265,7 @@ class Connections:
         return iter(list(self._open))
 
     def admit(self, address: str) -> Connection | None:
-        """Return a new connection, after room was made for it; None where its place is full of busy ones."""
+        """Return a new connection, after room was made for it; None if all others are busy."""
         keys = (("address", caller_of(address)), ("network", network_of(address)))
         mosts = (self.limits.per_address, self.limits.per_network)
         for key, most in zip(keys, mosts, strict=True):
@@ -274,14 +274,14 @@ class Connections:
                 return None
         if self._all.open >= self._all.most and not self._make_room(self._all):
             return None
-        # looked up again: making room may have forgotten a place that was left empty
+        # looked up again: making room may have removed an empty place
         places = [self._places.setdefault(key, _Place(most)) for key, most in zip(keys, mosts, strict=True)]
         connection = Connection(self, address, (*places, self._all))
         self._open[connection] = keys
         return connection
 
     def make_room(self) -> bool:
-        """End the connection that has waited for the longest; return whether there was one."""
+        """Close the connection that was idle longest; return whether there was one."""
         return self._make_room(self._all)
 
     def _make_room(self, place: _Place) -> bool:
@@ -298,7 +298,7 @@ class Connections:
                 del self._places[key]
 
     def cut_overdue(self) -> int:
-        """End the connections whose callers take longer than allowed; return how many."""
+        """Close the connections whose callers take longer than allowed; return their number."""
         now = self.now()
         overdue = [one for one in self._open if one.is_overdue(now, self.limits)]
         for connection in overdue:
@@ -310,7 +310,7 @@ BACKLOG = 1024
 
 
 def listen(host: str, port: int) -> list[socket.socket]:
-    """Return sockets that listen at every address of a host, all at one port; port 0 is any free one."""
+    """Return sockets that listen at every address of a host on one port; 0 is any free port."""
     found: list[socket.socket] = []
     try:
         for family, kind, protocol, _, address in socket.getaddrinfo(
@@ -321,7 +321,7 @@ def listen(host: str, port: int) -> list[socket.socket]:
             try:
                 found.append(_bound(socket.socket(family, kind, protocol), address))
             except OSError as error:
-                # a name such as localhost may stand for an address that this computer does not have
+                # a name such as localhost may resolve to an address that this computer lacks
                 if not found or error.errno == errno.EADDRINUSE:
                     raise
     except OSError as error:
@@ -351,7 +351,7 @@ def _bound(listening: socket.socket, address: tuple[object, ...]) -> socket.sock
 
 
 def cannot_listen(error: OSError, host: str, port: int) -> UserError:
-    """Return what to tell a user whose port cannot be listened at."""
+    """Return the error for a port that the server cannot listen on."""
     if error.errno == errno.EADDRINUSE:
         return UserError(
             f"port {port} is in use, perhaps by another wrods",
@@ -368,7 +368,7 @@ def lan_addresses() -> list[str]:
     """Return the addresses at which other computers of the network may reach this one, likeliest first."""
     found: list[str] = []
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe, suppress(OSError):
-        # connecting a datagram socket sends nothing; it only chooses the outward address
+        # connecting a datagram socket sends nothing; it only selects the outgoing address
         probe.connect(("192.0.2.1", 9))
         found.append(probe.getsockname()[0])
     with suppress(OSError):

@@ -1,4 +1,4 @@
-"""Headers that every answer carries: what a page may load, who may frame it, what may be kept."""
+"""HTTP headers of every answer: what a page may load, who may frame it, what may be cached."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CONTENT_POLICY = (
 )
 HEADERS = {
     "Content-Security-Policy": CONTENT_POLICY,
-    # cross-origin isolation also gives the browser its finest clock
+    # cross-origin isolation also gives the browser its most precise clock
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Embedder-Policy": "require-corp",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -37,8 +37,8 @@ LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 def headers_for(*, is_secure: bool, host: str, is_public: bool) -> Mapping[str, str]:
     """Return the headers of an answer, given the scheme and host of its request.
 
-    Over TLS browsers are told to stay with it: for a year at a public address, for a day in a laboratory, where the next study
-    may be served to the same name over plain http (``--kiosk``), and never for this computer's own names, which other
+    Over TLS, browsers are told to use only TLS: for a year at a public address, for a day in a laboratory, where the next study
+    may be served under the same name over plain http (``--kiosk``), and never for this computer's own names, which other
     programs share.
     """
     name = re.sub(r":\d*$", "", host)
@@ -48,7 +48,7 @@ def headers_for(*, is_secure: bool, host: str, is_public: bool) -> Mapping[str, 
 
 
 def _with_headers(answer: WSGIApplication, is_public: bool) -> WSGIApplication:
-    """Add the headers that an answer lacks as it goes out, where that costs least."""
+    """Add missing headers to outgoing answers in WSGI, where this is cheapest."""
 
     def wrapped(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         wanted = headers_for(
@@ -68,7 +68,7 @@ def _with_headers(answer: WSGIApplication, is_public: bool) -> WSGIApplication:
 
 
 def add_headers(app: Flask, *, is_public: bool = False) -> None:
-    """Give every answer of an application these headers; only versioned static files may be kept for long."""
+    """Add these headers to every answer of an application; only versioned static files may be cached for long."""
     app.wsgi_app = _with_headers(app.wsgi_app, is_public)  # type: ignore[method-assign,assignment]
 
     @app.after_request
@@ -81,6 +81,6 @@ def add_headers(app: Flask, *, is_public: bool = False) -> None:
         elif response.status_code != 304:
             response.headers["Cache-Control"] = "no-store"
         if response.location is not None and response.location.startswith(request.host_url):
-            # a name in the Host header that somebody made up is not repeated
+            # a made-up name in the Host header is not repeated
             response.location = "/" + response.location.removeprefix(request.host_url).lstrip("/")
         return response

@@ -1,4 +1,4 @@
-"""The pages that participants open, and the static files of every page."""
+"""The pages that participants open, and the static files of all pages."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ LONGEST_STATION = 40
 
 
 def digest(file: Path) -> str:
-    """Return a short name of a file's present contents, for addresses that may be cached for long."""
+    """Return a short hash of a file's current contents, for addresses that may be cached for long."""
     return hashlib.sha256(file.read_bytes()).hexdigest()[:12] if file.is_file() else "none"
 
 
 def bundle_version() -> str:
-    """Return the version of the built browser side, ``none`` where it is not built."""
+    """Return the version of the built front end, ``none`` if it is not built."""
     from experiment.bundle import bundle_folder
     from stimuli.errors import UserError
 
@@ -52,13 +52,13 @@ def bundle_version() -> str:
 
 
 def script_json(value: object) -> str:
-    """Write JSON that may stand in a ``<script>`` block: nothing in it can close the block."""
+    """Return JSON for a ``<script>`` block, in which nothing can close the block."""
     text = json.dumps(value, ensure_ascii=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def speaking(service: StudyService | None = None) -> dict[str, Any]:
-    """Return the language, direction and words of a page for participants: of a study, else of the first one served."""
+    """Return language, direction and texts for participants: of a study, or else of the first one served."""
     known = service or next(iter(this_site().services.values()), None)
     pack = known.pack if known else pack_for("en")
     return {"language": known.language if known else "en", "direction": pack.direction, "words": pack.texts}
@@ -66,7 +66,7 @@ def speaking(service: StudyService | None = None) -> dict[str, Any]:
 
 @pages.get("/")
 def index() -> AnyResponse | str:
-    """Lead to the study, or list the studies where there are several."""
+    """Redirect to the study, or list the studies if there are several."""
     services = list(this_site().services.values())
     if len(services) == 1:
         address = url_for("pages.participant", study=services[0].study)
@@ -77,7 +77,7 @@ def index() -> AnyResponse | str:
 
 @pages.get("/<study>/")
 def participant(study: str) -> str | tuple[str, int]:
-    """Show a study's page to a participant, or tell them why they cannot begin."""
+    """Show a study's page to a participant, or explain why they cannot begin."""
     service = this_site().services.get(study)
     if service is None:
         abort(404)
@@ -107,7 +107,7 @@ def participant(study: str) -> str | tuple[str, int]:
 
 
 def _signed(service: StudyService) -> Signed:
-    """Return what became of the signature of the link by which somebody comes."""
+    """Return the result of checking the signature of a participant's link."""
     platform = platform_of(service)
     if platform is None or platform.signing is None:
         return ABSENT
@@ -127,7 +127,7 @@ def _refusal(service: StudyService, given: dict[str, str], signed: Signed) -> En
 
 
 def _consent(service: StudyService) -> str | None:
-    """Return the consent text as everybody will see it; no session is needed to read it."""
+    """Return the consent text as all participants see it; reading it needs no session."""
     plan = service.plan_session(service.list_ids[0], "preview", 0)
     screens = service.participant_view(plan)["screens"]
     return next((str(screen["html"]) for screen in screens if screen["kind"] == "consent"), None)
@@ -174,7 +174,7 @@ def _config(service: StudyService, signed: Signed) -> dict[str, Any]:
 
 
 def _from_link(name: str) -> str | None:
-    """Return a parameter of the address; what no platform sends, such as control characters, counts as not sent."""
+    """Return a parameter of the address; values that no platform sends, such as control characters, are ignored."""
     value = request.args.get(name, "")[:LONGEST_ID]
     return value if value and value.isprintable() else None
 
@@ -193,7 +193,7 @@ def _station_help() -> str | None:
 
 @pages.get("/static/<path:name>")
 def bundle(name: str) -> Response:
-    """Send a file of the built browser side."""
+    """Send a file of the built front end."""
     from experiment.bundle import bundle_folder
     from stimuli.errors import UserError
 
@@ -218,5 +218,5 @@ def icon() -> Response:
 
 @pages.get("/robots.txt")
 def robots() -> Response:
-    """Keep search engines away: a study is for those who were invited."""
+    """Exclude search engines: a study is for invited participants."""
     return Response("User-agent: *\nDisallow: /\n", mimetype="text/plain")

@@ -1,4 +1,4 @@
-"""The preview: every screen as a participant meets it, beside the exact prompt that a model gets. Stores nothing."""
+"""The preview: every screen as a participant sees it, next to the exact prompt for a model. Stores nothing."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ Plan = Mapping[str, Any]
 Trial = Mapping[str, Any]
 ADDRESSES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 NOT_DESIGN = ("reports", "backups", "states", "handover")
-"""Folders of what is collected or computed from a study."""
+"""Folders of data collected in or computed from a study."""
 
 
 class PreviewStudy:
-    """A study with its items built in memory, so that the preview shows what ``study.yaml`` says now."""
+    """A study with its items built in memory, so that the preview shows the current ``study.yaml``."""
 
     def __init__(self, path: Path) -> None:
         from experiment.building import make_items
@@ -39,7 +39,7 @@ class PreviewStudy:
         self._plans: dict[tuple[int, int], dict[str, Any]] = {}
 
     def plan(self, list_id: int, variant: int) -> dict[str, Any]:
-        """Return the whole plan of a list, with a wording of the prompt."""
+        """Return the whole plan of a list, with one prompt variant."""
         from experiment.procedure import plan_session
 
         if (list_id, variant) not in self._plans:
@@ -49,7 +49,7 @@ class PreviewStudy:
         return self._plans[list_id, variant]
 
     def choices(self) -> dict[str, Any]:
-        """Return what the choosers offer: by list, the screens and the trials with item and condition."""
+        """Return the options of the selectors: by list, the screens and the trials with item and condition."""
         screens: dict[str, list[dict[str, Any]]] = {}
         for list_id in self.list_ids:
             rows = screens.setdefault(str(list_id), [])
@@ -69,7 +69,7 @@ class PreviewStudy:
 
 
 class _Source:
-    """The study as it is on disk now; read again when one of its files changes."""
+    """The study as it is on disk, reloaded when one of its files changes."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -90,7 +90,7 @@ class _Source:
         return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
     def now(self) -> tuple[str, PreviewStudy | None, UserError | None]:
-        """Return the stamp, and the study or what is wrong with it."""
+        """Return the stamp, and the study or its error."""
         stamp = self.stamp()
         with self._lock:
             if self._known[0] != stamp:
@@ -102,7 +102,7 @@ class _Source:
 
 
 def create_preview_app(study: Study, model: str | None = None) -> Flask:
-    """Build the preview's web application; prompts have tokens where a local model is named."""
+    """Return the preview's web application; prompts show tokens if a local model is named."""
     app = Flask(__name__, static_folder=None)
     app.config["SECRET_KEY"] = secrets.token_bytes(32)
     app.jinja_env.globals["asset_version"] = lambda name: digest(ASSETS / name)
@@ -110,7 +110,7 @@ def create_preview_app(study: Study, model: str | None = None) -> Flask:
     make_prompt = prompt_maker(study, model)
 
     def present() -> tuple[PreviewStudy, dict[str, Any]]:
-        """Return the study as it is now, and the plan of the list and variant that are asked for."""
+        """Return the current study, and the plan of the requested list and variant."""
         _, now, _ = source.now()
         if now is None:
             abort(409)
@@ -121,7 +121,7 @@ def create_preview_app(study: Study, model: str | None = None) -> Flask:
 
     @app.before_request
     def only_from_here() -> None:
-        # a page of another site must not reach the preview under a name of its own
+        # a page of another site must not reach the preview under its own name
         host = request.host.rsplit(":", 1)[0] if not request.host.endswith("]") else request.host
         if host not in ADDRESSES:
             abort(403)
@@ -182,7 +182,7 @@ def _number(name: str) -> int | None:
 
 
 def _only(screens: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Keep the screen that is asked for, or all where none is; of a block only the trial that is asked for."""
+    """Return the requested screen, or all; of a block only the requested trial."""
     place, wanted = _number("screen"), _number("trial")
     if wanted is None:
         return list(screens if place is None else screens[place : place + 1])
@@ -194,7 +194,7 @@ def _only(screens: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def prompt_maker(study: Study, model: str | None) -> Callable[[Plan, Trial], dict[str, Any]]:
-    """Return the function that makes a trial's prompt, with tokens where a local model is named."""
+    """Return the function that makes a trial's prompt, with tokens if a local model is named."""
     from experiment.models.planning import prompt_in_context
     from experiment.models.prompts import render
     from experiment.models.settings import ModelSettings
@@ -242,7 +242,7 @@ def _cutter(study: Study, model: str) -> Callable[[Any], list[str]]:
 
 
 def token_pieces(tokenizer: Any, text: str) -> list[str]:
-    """Cut a text where a tokenizer cuts it; tokens that share one character stay together."""
+    """Return a text split at a tokenizer's token boundaries; tokens that share a character stay together."""
     if not getattr(tokenizer, "is_fast", False):
         ids = tokenizer(text, add_special_tokens=False)["input_ids"]
         return [str(piece) for piece in tokenizer.convert_ids_to_tokens(ids)]

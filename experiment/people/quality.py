@@ -1,6 +1,7 @@
-"""Flags with their evidence, from a session's stored rows: numbers to look at, which exclude nobody by themselves.
+"""Quality flags with their evidence, from a session's stored rows: values for review, which never exclude a session automatically.
 
-Nothing here reads a condition, and correctness counts only for attention checks, whose answer everybody is told.
+Nothing here uses a condition, and correctness is used only for attention checks, whose answer is announced to every
+participant.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from experiment.store.tables import scores, sessions, trials
 
 Row = Mapping[str, Any]
 MAD_TO_SD = 1.4826
-"""What makes the median absolute deviation of a normal distribution its standard deviation."""
+"""Factor that makes the median absolute deviation of a normal distribution its standard deviation."""
 SEALED = frozenset({RIGHT_SHARE})
-"""Signs of correctness: until the study is closed the dashboard says whether they meet their rule, and no number."""
+"""Signs of correctness: until the study is closed, the dashboard shows only whether they meet their rule, without values."""
 
 
 UNREADABLE = "could not be summarized"
@@ -44,30 +45,30 @@ class QualitySign:
 
     @property
     def label(self) -> str:
-        """Return its name on pages."""
+        """The sign's name on pages."""
         return UNREADABLE if self.kind == UNREADABLE else str(signs()[self.kind]["label"])
 
     @property
     def is_sealed(self) -> bool:
-        """Return whether its numbers are kept back while the study is open."""
+        """Whether its values are hidden while the study is open."""
         return self.kind in SEALED
 
     @property
     def is_flagged(self) -> bool:
-        """Return whether the value is above its bound."""
+        """Whether the value is above its bound."""
         return self.value > self.bound
 
 
 @cache
 def signs() -> Mapping[str, Mapping[str, Any]]:
-    """Return what is measured: kind → bound, unit, label, measure in words, and further constants."""
+    """Return the definitions of signs: kind → bound, unit, label, description, and constants."""
     text = resources.files(__package__).joinpath("quality.json").read_text("utf-8")
     found: Mapping[str, Mapping[str, Any]] = json.loads(text)["bounds"]
     return found
 
 
 def said(kind: str, value: float) -> str:
-    """Return a value or bound of a flag as pages show it: shares in per cent, times in seconds, probabilities as *p*."""
+    """Return a value or bound of a flag as text: proportions in per cent, times in seconds, probabilities as *p*."""
     if kind == UNREADABLE:
         return "–"
     if value == math.inf:
@@ -83,7 +84,7 @@ def said(kind: str, value: float) -> str:
 def measures(
     trials: Iterable[Row], planned: Mapping[int, Row], bounds: Mapping[str, float] | None = None
 ) -> list[QualitySign]:
-    """Measure a session's trials; signs for which there is nothing to measure are left out."""
+    """Return the signs of a session's trials; those that cannot be measured are left out."""
     rows = [row for row in trials if not row["is_practice"]]
     found = {
         "too_fast": _too_fast(rows),
@@ -150,9 +151,9 @@ def longest_run(values: Sequence[object]) -> int:
 
 
 def chance_of_run(longest: int, answers: int, keys: int) -> float:
-    """Return the probability that ``answers`` random presses of ``keys`` keys hold a run of at least ``longest``.
+    """Return the probability that ``answers`` random presses of ``keys`` keys contain a run of at least ``longest``.
 
-    A chain over the length of the present run, absorbed where it reaches ``longest``.
+    Computed as a Markov chain over the length of the current run, absorbed at ``longest``.
     """
     if longest <= 1:
         return 1.0
@@ -198,20 +199,20 @@ def _total(rows: Sequence[Row], column: str, what: str) -> Found:
 
 
 def _between_keys(rows: Sequence[Row]) -> list[float]:
-    """Return the times between key strokes in ms, none where they are too few to say anything."""
+    """Return the times between key strokes in ms; empty if there are too few."""
     sign = signs()["regular_typing"]
     between = [
         max(0.0, later[0] - earlier[0])
         for row in rows
         for earlier, later in pairwise(row["key_log"] or [])
-        # a key held down, or struck twice, keeps its own time
+        # a key held down, or pressed twice, keeps its own time
         if later[0] - earlier[0] <= sign["longest_ms"] and later[1] != earlier[1]
     ]
     return between if len(between) >= sign["fewest_intervals"] else []
 
 
 def _regular_typing(rows: Sequence[Row]) -> Found:
-    """State how alike the times are. The median's own deviation is not hidden by a pause here and there, as a mean's is."""
+    """Return the regularity of key intervals, by the median absolute deviation, which single pauses do not affect."""
     between = _between_keys(rows)
     if not between:
         return None
@@ -232,7 +233,7 @@ def _fast_typing(rows: Sequence[Row]) -> Found:
 
 
 def _wrong(rows: Sequence[Row]) -> Found:
-    """Return the share of wrong answers over all conditions; what nobody judged does not count."""
+    """Return the proportion of wrong answers over all conditions, without unjudged ones."""
     tested = [row for row in rows if not row["is_attention_check"] and not row.get("is_filler")]
     judged = [row for row in tested if row["correct"] is not None or row.get("timed_out")]
     if not judged:
@@ -265,7 +266,7 @@ class _Kept:
 
 
 class SessionMetrics:
-    """Measures by session, for all studies of a server."""
+    """Metrics by session, for all studies of a server."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -281,7 +282,7 @@ class SessionMetrics:
         *,
         within_s: float | None = None,
     ) -> dict[str, list[QualitySign]]:
-        """Return the measures of people's (and simulated readers') sessions."""
+        """Return the signs of participants' (and simulated readers') sessions."""
         found = {}
         until = None if within_s is None else self._clock() + within_s
         has_measured = False
@@ -289,7 +290,7 @@ class SessionMetrics:
             if row["reader_kind"] not in MEASURED_KINDS or not row["n_trials"]:
                 continue
             kept, is_current = self._known(row)
-            # at least one each time, so that all are measured in the end however little time there is
+            # at least one each time, so that all are eventually measured however little time there is
             if is_current or (has_measured and until is not None and self._clock() > until):
                 found[row["session_id"]] = [] if kept is None else kept.found
             else:
@@ -298,13 +299,13 @@ class SessionMetrics:
         return found
 
     def forget(self, session_id: str) -> None:
-        """Drop what is known of a session that is gone."""
+        """Remove a session that is gone."""
         with self._lock:
             self._kept.pop(session_id, None)
             self._keys.pop(session_id, None)
 
     def _known(self, row: Mapping[str, Any]) -> tuple[_Kept | None, bool]:
-        """Return what is known of a session, and whether it still holds."""
+        """Return a session's cached metrics, and whether they are current."""
         with self._lock:
             kept = self._kept.get(row["session_id"])
         if kept is None:
@@ -325,7 +326,7 @@ class SessionMetrics:
         try:
             found = measures(rows, keys, bounds)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-            # one session's rows keep nobody from seeing the others
+            # one session's rows must not hide the others
             why = f"its rows cannot be measured ({type(error).__name__})"
             found = [QualitySign(UNREADABLE, 1.0, 0.0, why)]
         with self._lock:
@@ -337,9 +338,9 @@ class SessionMetrics:
 def trials_to_measure(
     connection: Connection, session_id: str, *, answers: bool = False
 ) -> list[dict[str, Any]]:
-    """Return what :func:`experiment.people.quality.measures` reads of a session's trials, without condition and item.
+    """Return the columns of a session's trials for :func:`experiment.people.quality.measures`, without condition and item.
 
-    ``correct`` is filled for attention checks, and for other answers only where a declared rule asks for their share.
+    ``correct`` is set for attention checks, and for other answers only if a declared rule needs their proportion.
     """
     query = (
         select(*MEASURED)
@@ -358,7 +359,7 @@ def trials_to_measure(
 
 
 def keys_of_plan(connection: Connection, session_id: str) -> Keys:
-    """Return of a session's planned trials the answering step's labels and keys, by ``trial_index``."""
+    """Return labels and keys of the answering step of a session's planned trials, by ``trial_index``."""
     plan = connection.scalar(select(sessions.c.plan).where(sessions.c.session_id == session_id)) or {}
     return {
         trial["trial_index"]: {"steps": [{name: trial["steps"][-1].get(name) for name in ("labels", "keys")}]}

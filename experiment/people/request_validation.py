@@ -1,4 +1,4 @@
-"""Reads what browsers send: bounded in size and depth, plain JSON, checked by a schema built once."""
+"""Validation of what browsers send: limited size and depth, plain JSON, checked by a schema that is built once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from stimuli.schemas.acceptance import Accepts, acceptor, is_moment
 
 
 class Problem(Exception):
-    """A request that is not answered as asked."""
+    """An error response to a request."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class Problem(Exception):
 
 
 def no_such_session() -> Problem:
-    """Answer alike to an unknown session and to a wrong token, so that neither can be guessed at."""
+    """Return the same problem for an unknown session and a wrong token, so that neither can be guessed."""
     return Problem(
         404,
         "there is no such session for this token",
@@ -51,14 +51,14 @@ LARGEST_EVENT = 32 * 1024
 DEEPEST = 12
 LONGEST_RULE = 300
 LARGEST_WHOLE = 2.0**53
-"""Up to here a float is exactly the whole number that it says."""
+"""Up to this value, a float represents every whole number exactly."""
 _FORMATS = FormatChecker(formats=())
 _FORMATS.checks("date-time")(is_moment)
 _BRACKET = re.compile(r"[\[\]{}]")
-# possessive, with a closing mark that may be missing: what is matched once is never gone through again
+# possessive, with an optional closing mark: matched text is never scanned again
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 _SURROGATE_OR_NUL = re.compile("[\0\ud800-\udfff]")
-# only an escape can write a half character or a zero byte, only a long or exponential number can be infinite
+# only an escape can encode a surrogate or a zero byte, only a long or exponential number can be infinite
 _PERHAPS_NOT_STORABLE = re.compile(r"\\u|(?:^|[:,\[\s])-?\d[\d.]*[eE]\+?\d{3}|\d{200}")
 
 
@@ -73,14 +73,14 @@ def validator(name: str) -> Draft202012Validator:
 
 @cache
 def acceptance(name: str) -> Accepts:
-    """Return what tells at once whether a body fits, for those that come with every trial."""
+    """Return a fast check of whether a body is valid, for those sent with every trial."""
     schema = validator(name).schema
     assert isinstance(schema, dict)
     return acceptor(schema)
 
 
 def read_body(request: Request, name: str) -> dict[str, Any]:
-    """Return the JSON body of a request after checking it."""
+    """Return the validated JSON body of a request."""
     if request.mimetype != "application/json":
         raise Problem(415, "the body is not JSON", rule="send application/json")
     data = request.get_data(cache=False)
@@ -96,10 +96,10 @@ def read_body(request: Request, name: str) -> dict[str, Any]:
 
 
 def parse(data: bytes, deepest: int = DEEPEST) -> object:
-    """Parse JSON that a database can hold: not too deep, no NaN, no infinity; 1.0 is the whole number 1, as in a browser.
+    """Return JSON that a database can store: limited depth, no NaN, no infinity; 1.0 becomes 1, as in a browser.
 
-    Halves of a character and zero bytes, which a browser can send and a database cannot keep, become U+FFFD: an odd
-    character is no reason to lose an answer.
+    Surrogates and zero bytes, which a browser can send and a database cannot store, become U+FFFD: an odd character is no
+    reason to lose an answer.
     """
     try:
         text = data.decode("utf-8")

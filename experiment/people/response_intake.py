@@ -1,17 +1,15 @@
-"""Takes what a session's page sends, whether over the wire or from a downloaded copy: the operations that store it.
+"""Storage of what a session's page sends, over the network or in a downloaded copy.
 
-Each is a function of the writer's connection, safe to repeat: the same again is stored once and answered alike. A trial
-or event is stored whichever tab sends it and however late: only what is shown next depends on who holds the session.
+Each operation is a function of the writer's connection and safe to repeat: a repeated request is stored once and gets the same
+answer. A trial or event is stored whichever tab sends it and however late: only the next screen depends on which tab holds the
+session.
 
-Takes the copy of answers that a participant downloaded when the server did not confirm them.
+The copy of answers that a participant downloaded when the server did not confirm them passes the same checks and operations, so
+an answer that had arrived after all counts as the same, and importing a copy twice changes nothing.
 
-Each answer goes through the same checks and operations as one that came over the wire, so an answer that had arrived
-after all is counted as the same, and taking a copy twice changes nothing.
-
-People who decline, or have their answers deleted: what is erased at once, and what is cleaned in the background.
-
-The rows go in the transaction of the request. Bytes in the database's files and in backups follow in a thread of their
-own, one study at a time; a cleaning that was cut off is made good when the study is served again.
+If a participant declines or has their answers deleted, the rows are erased in the transaction of the request. Bytes in database
+files and backups follow in a separate thread, one study at a time; an interrupted cleaning is completed when the study is
+served again.
 """
 
 from __future__ import annotations
@@ -54,10 +52,10 @@ TOLERANCE_MS = 1.0
 
 
 def response_time(body: Mapping[str, Any]) -> tuple[float | None, str | None]:
-    """Return a trial's response time in milliseconds, and why its times are to be doubted, if they are.
+    """Return a trial's response time in milliseconds, and why its times are doubtful, if they are.
 
-    The stamps are the page's raw clock; where they deny the response time that was sent, it is computed from them. A
-    trial with doubtful times is still a trial: nothing is refused.
+    The timestamps are those of the page's clock; if they contradict the response time that was sent, it is computed from them.
+    A trial with doubtful times is still stored.
     """
     rt, onset, response = (body.get(name) for name in ("rt", "onset_ts", "response_ts"))
     reasons = []
@@ -76,13 +74,13 @@ def response_time(body: Mapping[str, Any]) -> tuple[float | None, str | None]:
 
 ACTOR = "participant"
 LATER_S = 600.0
-"""How long the cleaning after somebody declined waits for others that it can cover."""
+"""Seconds that cleaning after a decline waits for others that it can include."""
 
 Wish = Literal["decline", "delete"]
 
 
 class TooLate(Exception):
-    """The session has ended, and the day until which its answers can be deleted is over."""
+    """The session has ended, and the last day for deleting its answers is over."""
 
     def __init__(self, until: str) -> None:
         super().__init__(until)
@@ -98,14 +96,14 @@ class Departed:
 
 
 def wish_of(kind: str, detail: Mapping[str, Any]) -> Wish | None:
-    """Return what an event asks for, None where it erases nothing."""
+    """Return what an event requests, None if it erases nothing."""
     if kind == "consent" and detail.get("agreed") is False:
         return "decline"
     return "delete" if kind == "stop" and detail.get("then") == "delete" else None
 
 
 def depart(connection: Connection, session_id: str, wish: Wish, withdraw_until: str | None) -> Departed:
-    """Erase what is stored of a session's reader: all of it, or all but the tombstone of somebody who had agreed."""
+    """Erase a reader's stored session: all of it, or all but the tombstone of a reader who had consented."""
     row = queries.session(connection, session_id)
     if row is None:
         raise SessionGone(session_id)
@@ -130,7 +128,7 @@ def depart(connection: Connection, session_id: str, wish: Wish, withdraw_until: 
 
 
 def leave_unagreed(connection: Connection, session_id: str) -> Departed | None:
-    """Erase and count a person's session that was ended before its reader agreed; None where it is kept."""
+    """Erase and count a participant's session that ended before consent; return None if it is kept."""
     row = queries.session(connection, session_id)
     if row is None or row["reader_kind"] != "human" or not asks_for_consent(row["plan"]):
         return None
@@ -141,7 +139,7 @@ def leave_unagreed(connection: Connection, session_id: str) -> Departed | None:
 
 
 class Cleaning:
-    """Cleans files of erased sessions in a thread of its own, so that nobody's answer waits for it."""
+    """Cleans files of erased sessions in a separate thread, so that no answer waits for it."""
 
     def __init__(self, tell: Callable[[str], None] = lambda line: print(line, file=sys.stderr)) -> None:
         self._tell = tell
@@ -152,7 +150,7 @@ class Cleaning:
         self._is_closing = False
 
     def after(self, service: StudyService, departed: Departed) -> None:
-        """Note sessions that are gone beside the backups, so that none brings them back, and have the study's files cleaned."""
+        """Record erased sessions next to the backups, so that none restores them, and clean the study's files."""
         from experiment.integrity.withdrawal import remember
 
         if service.folder is None:
@@ -193,7 +191,7 @@ class Cleaning:
         try:
             left = clean_up(service.store, service.study, service.folder)
         except Exception as error:
-            # whatever it is, people are answering: say it and go on
+            # whatever the error, participants are answering: report it and continue
             left = [f"{service.study}: files were not cleaned of deleted answers: {error}"]
         for line in left:
             self._tell(line)
@@ -210,16 +208,16 @@ OF_THE_SERVER = frozenset(
 
 
 class SessionEnded(Exception):
-    """A new trial came after the completion code was handed out."""
+    """A new trial arrived after the completion code was issued."""
 
 
 class NotAgreed(Exception):
-    """A trial or answers came before their reader's agreement to take part."""
+    """A trial or answers arrived before their reader's consent."""
 
 
 @dataclass(frozen=True)
 class IntakeResult:
-    """What became of something sent."""
+    """Result of storing something that was sent."""
 
     told: Literal["stored", "same", "erased"]
     is_elsewhere: bool = False
@@ -231,9 +229,9 @@ class IntakeResult:
 
 Take = Callable[[Connection], IntakeResult]
 KeepNetwork = Callable[[Connection, str], None]
-"""Keeps what a study keeps of a session's network, once its reader has agreed."""
+"""Stores a study's network data of a session after its reader has consented."""
 HoldEarlyEnd = Callable[[Connection, str, str | None], None]
-"""Holds a session for review whose early end is doubtful; gets the screen whose answers ended it, None for practice."""
+"""Holds a session whose early end is doubtful; receives the screen whose answers ended it, None for practice."""
 
 
 def trial_operation(
@@ -259,7 +257,7 @@ def trial_operation(
     row |= {"session_id": live.session_id, "payload_hash": records.payload_hash(body)}
 
     def store(connection: Connection) -> IntakeResult:
-        # the session's row comes before its chain everywhere, so that no two operations wait for each other
+        # the session's row precedes its chain everywhere, so that no two operations deadlock
         heard = session_activity.hear(connection, live.session_id, lease)
         with chain.gathering(connection, live.session_id):
             return store_all(connection, heard)
@@ -291,7 +289,7 @@ def _require_agreement(connection: Connection, live: LiveSession, screen: str | 
 
 
 def _regions(planned: Mapping[str, Any], given: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Put the words that the plan showed beside the times that the browser measured."""
+    """Return region rows: the words of the plan with the times that the browser measured."""
     if not given:
         return []
     read = next((step for step in planned["steps"] if step["step"] == "read"), planned["steps"][-1])
@@ -317,7 +315,7 @@ def event_operation(
     lease: str | None = None,
     keep_network: KeepNetwork = lambda _, __: None,
 ) -> Take:
-    """Return the operation that stores something that happened beside the trials; some events end or erase a session."""
+    """Return the operation that stores an event outside the trials; some events end or erase a session."""
     kind, detail = body["kind"], body.get("detail") or {}
     if kind in OF_THE_SERVER:
         raise Problem(
@@ -344,7 +342,7 @@ def event_operation(
             has_ended = session_activity.end_session(connection, live.session_id, *ending)
             if has_ended and kind == "practice":
                 hold_early_end(connection, live.session_id, None)
-            # whoever was screened out is still told how to return the place, and is erased within a day
+            # a participant who was screened out is still told how to return the place, and is erased within a day
             left = leave_unagreed(connection, live.session_id) if kind == "stop" else None
             if left is not None:
                 return IntakeResult("erased", departed=left)
@@ -356,7 +354,7 @@ def event_operation(
 
 
 def _check_agreement(live: LiveSession, detail: Mapping[str, Any]) -> None:
-    """Refuse an agreement that does not say to which text, where its reader was shown one."""
+    """Raise an error for consent without the version of the text, if its reader was shown one."""
     agreed, version = detail.get("agreed"), detail.get("version")
     if agreed is not True:
         raise Problem(400, f"agreed is {agreed!r}", rule="agreed is true or false")
@@ -371,7 +369,7 @@ def _check_agreement(live: LiveSession, detail: Mapping[str, Any]) -> None:
 
 
 def _ending(kind: str, detail: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return the state in which an event leaves its session for good, with the reason, or None."""
+    """Return the final state of a session after an event, with the reason, or None."""
     if kind == "stop" and detail.get("then") == "keep":
         return STOPPED, "by the participant"
     if kind == "practice" and detail.get("then") == "end":
@@ -386,7 +384,7 @@ def _ending(kind: str, detail: Mapping[str, Any]) -> tuple[str, str] | None:
 def answers_operation(
     live: LiveSession, body: Mapping[str, Any], hold_early_end: HoldEarlyEnd, lease: str | None = None
 ) -> Take:
-    """Return the operation that stores a screen's answers, and ends the session where they do not let its reader in."""
+    """Return the operation that stores a screen's answers, and ends the session if they do not admit its reader."""
     screen = body["screen"]
     questions = live.questions.get(screen)
     if questions is None:
@@ -416,7 +414,7 @@ def answers_operation(
         if criterion is None:
             if not lets_in:
                 end(SCREENED_OUT, f"eligibility: {', '.join(missed)}")
-            # who was turned away is not let in by other answers to the same questions
+            # a reader who was turned away is not admitted by other answers to the same questions
             return IntakeResult(told, heard.is_elsewhere, lets_in and heard.state != SCREENED_OUT)
         right, needed, rounds = (
             right_answers(questions, body["answers"]),
@@ -443,13 +441,13 @@ def answers_operation(
 
 LARGEST_COPY = 64 * 1024 * 1024
 WRAPPING = 3
-"""How much deeper an answer lies in a copy than in a request."""
+"""Additional depth of an answer in a copy, compared with a request."""
 _SCHEMAS = {"trials": "trial", "events": "event", "answers": "answers"}
 
 
 @dataclass(frozen=True)
 class CopyResult:
-    """What became of a copy."""
+    """Result of importing a copy."""
 
     new: int
     same: int
@@ -463,7 +461,7 @@ class CopyResult:
 
 
 def read_copy(data: bytes) -> dict[str, Any]:
-    """Read a copy of answers.
+    """Return a copy of answers.
 
     Raises
     ------
@@ -490,7 +488,7 @@ def take_copy(
     score: ScoreTrial = score_trial,
     clock: Callable[[], datetime] = present,
 ) -> CopyResult:
-    """Store what a copy of answers holds and the store lacks; end the session where that completes it, as its page would.
+    """Store the missing answers in a copy; end the session if that completes it, as its page would.
 
     Parameters
     ----------
@@ -501,16 +499,16 @@ def take_copy(
     copy : Mapping
         ``{"wrods": 1, "kind": "answers", "study", "session_id", "token", "items": [{kind, body}]}``.
     recruitment : Recruitment, optional
-        The study's, where participants are paid by code: sessions that were too fast are held.
+        The study's, if participants are paid by code: sessions that were too fast are held.
     score : callable
-        Judges a trial.
+        Scores a trial.
     clock : callable
-        The time of day.
+        Returns the current time.
 
     Raises
     ------
     UserError
-        It is not a copy of answers, is of another study, or its session is not here.
+        It is not a copy of answers, is of a different study, or its session is not stored here.
     """
     given = _checked(copy)
     if given["study"] != study:
@@ -578,7 +576,7 @@ def _no_copy(why: str) -> UserError:
 def _queue(
     store: Store, live: LiveSession, score: ScoreTrial, hold: HoldEarlyEnd, item: Mapping[str, Any]
 ) -> Future[IntakeResult] | str:
-    """Queue an answer for the writer, or say why it cannot be taken."""
+    """Queue an answer for the writer, or return why it cannot be stored."""
     kind, body = item["kind"], item["body"]
     error = best_match(validator(_SCHEMAS[kind]).iter_errors(body))
     if error is not None:

@@ -1,11 +1,8 @@
-"""The server: one process, one event loop for all connections, threads that answer.
+"""The server: one process, one event loop for all connections, worker threads for answers.
 
-Only accounts that may upload can send large files: this is decided from the head, before the body is read.
-
-Between aiohttp's requests and the Flask application: WSGI, with bodies and answers kept whole.
-
-A body is read before a thread has to do with it, and an answer is whole before it is sent, so that neither a slow sender nor
-a slow reader holds a thread. What is large waits in a temporary file.
+Requests pass from aiohttp to the Flask application through WSGI. A body is read before a thread handles it, and an answer is
+complete before it is sent, so that neither a slow sender nor a slow reader blocks a thread. Large bodies are kept in temporary
+files. Only accounts that may upload can send large files: this is decided from the headers, before the body is read.
 """
 
 from __future__ import annotations
@@ -94,12 +91,12 @@ class HttpAnswer:
 
 
 def head_of(request: BaseRequest, *, address: str, is_secure: bool, believes_proxy: bool) -> WSGIEnvironment:
-    """Return what a request says before its body, as WSGI has it; of headers that a proxy sets only what may be believed.
+    """Return a request's head in WSGI's format, with only trusted headers of a proxy.
 
     ``REMOTE_ADDR`` is the caller's address: what the proxy added last to ``X-Forwarded-For``, else the connection's.
     """
     path, _, query = request.raw_path.partition("?")
-    if not path.startswith("/"):  # the whole address, as one writes to a proxy
+    if not path.startswith("/"):  # an absolute address, as sent to a proxy
         path = "/" + path.partition("://")[2].partition("/")[2]
     socket_name = request.transport.get_extra_info("sockname") if request.transport is not None else None
     host, port = (socket_name or ("", 0))[:2]
@@ -139,10 +136,10 @@ def head_of(request: BaseRequest, *, address: str, is_secure: bool, believes_pro
 
 
 async def read_body(request: BaseRequest, most: int) -> tuple[IO[bytes], int]:
-    """Return a request's body and its size; of one that is larger than ``most`` as much as shows that it is."""
+    """Return a request's body and its size; if it is larger than ``most``, only enough to detect that."""
     if request.headers.get("Expect", "").lower() == "100-continue":
         await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        # what is written here is no part of the answer
+        # what is written here is not part of the answer
         request.writer.output_size = 0
     body: IO[bytes] = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115
     size = 0
@@ -154,7 +151,7 @@ async def read_body(request: BaseRequest, most: int) -> tuple[IO[bytes], int]:
 
 
 def call(application: WSGIApplication, environ: WSGIEnvironment) -> HttpAnswer:
-    """Call the application; this can take long, and runs in a worker's thread."""
+    """Return the application's answer; this can take long, and runs in a worker's thread."""
     started: list[Any] = []
 
     def start_response(
@@ -208,7 +205,7 @@ def _whole(parts: Iterable[bytes]) -> bytes | IO[bytes]:
 async def send(
     request: BaseRequest, answer: HttpAnswer, moved: Callable[[], None], *, closes: bool
 ) -> StreamResponse:
-    """Send an answer, in parts that wait for their reader; ``moved`` is called as each has been taken."""
+    """Send an answer in parts, each after the reader has taken the previous one and ``moved`` was called."""
     headers = [*answer.headers, ("Server", SERVER_NAME)]
     response: StreamResponse
     if isinstance(answer.body, bytes) and len(answer.body) <= IN_MEMORY:
@@ -245,7 +242,7 @@ class TooManyWaiting(Exception):
 
 
 class Workers:
-    """The threads that work for one event loop.
+    """The worker threads of one event loop.
 
     All but :meth:`_work` runs in the loop's thread, so that nothing here needs a lock.
     """
@@ -264,7 +261,7 @@ class Workers:
             thread.start()
 
     async def run(self, caller: str, work: Callable[[], T]) -> T:
-        """Run a piece of work for a caller in one of the threads."""
+        """Return the result of a caller's work, run in one of the threads."""
         future: asyncio.Future[T] = self._loop.create_future()
         waiting = self._waiting.get(caller)
         if waiting is None:
@@ -276,7 +273,7 @@ class Workers:
         return await future
 
     def close(self) -> None:
-        """End the threads, each after what it is at; nobody waits for those that take long."""
+        """End each thread after its current work, without waiting for long ones."""
         for _ in self._threads:
             self._taken.put(None)
 
@@ -301,7 +298,7 @@ class Workers:
             work, future, caller = job
             try:
                 told: tuple[Any, BaseException | None] = work(), None
-            except BaseException as error:  # whatever it is, it belongs to whoever waits
+            except BaseException as error:  # every error is passed to the caller that waits
                 told = None, error
             try:
                 self._loop.call_soon_threadsafe(self._done, future, caller, *told)
@@ -335,7 +332,7 @@ OUT_OF_FILES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOME
 
 
 class StudyServer:
-    """A bound server; :meth:`run` answers until it is told to stop."""
+    """A bound server; :meth:`run` answers until it is stopped."""
 
     def __init__(
         self,
@@ -361,7 +358,7 @@ class StudyServer:
 
     def run(self) -> None:
         """Answer requests; on Ctrl-C or SIGTERM finish the requests in progress and return."""
-        # what was imported stays: no collection of garbage goes through it again while participants wait
+        # imported modules stay alive: garbage collection skips them while participants wait
         gc.collect()
         gc.freeze()
         try:
@@ -372,7 +369,7 @@ class StudyServer:
             self._stop_listening()
 
     def close(self) -> None:
-        """Stop, from another thread: finish the requests in progress, and return when that is done."""
+        """Stop from another thread: finish the requests in progress, and return afterwards."""
         if self._ask_to_stop():
             self._ended.wait(timeout=LAST_ANSWERS_S + 5)
         self._stop_listening()
@@ -404,7 +401,7 @@ class StudyServer:
 
 
 class _Site:
-    """The connections of a running server and what answers them; all of it runs in the loop's thread."""
+    """The connections of a running server and their handlers; everything runs in the loop's thread."""
 
     def __init__(
         self,
@@ -443,9 +440,9 @@ class _Site:
             self._workers.close()
 
     def begin(self, work: Any) -> None:
-        """Run a task for which nobody waits."""
+        """Run a task without waiting for it."""
         task: asyncio.Task[None] = asyncio.get_running_loop().create_task(work)
-        # a loop keeps no hold of its tasks
+        # a loop holds only weak references to its tasks
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
 
@@ -462,7 +459,7 @@ class _Site:
             await asyncio.sleep(0.02)
         for connection in self._connections:
             connection.cut()
-        # transports close in the loop's next rounds
+        # transports close in the loop's next iterations
         await asyncio.sleep(0.05)
 
     async def _look_after(self) -> None:
@@ -527,7 +524,7 @@ class _Site:
     async def _answer_to(
         self, request: web.BaseRequest, connection: Connection, head: WSGIEnvironment
     ) -> tuple[HttpAnswer, bool]:
-        """Return the answer to a request, and whether the connection ends with it."""
+        """Return the answer to a request, and whether the connection closes after it."""
         caller = caller_of(str(head["REMOTE_ADDR"]))
         wait = self._requests.wait(caller)
         if wait:
@@ -548,7 +545,7 @@ class _Site:
                 body, size = io.BytesIO(), size or 0
             connection.turn_to(Phase.WORK)
             with body:
-                # of what is too large nothing reaches the application but its size, which it refuses in its own words
+                # for an oversized body, the application receives only its size, and refuses it with its own message
                 environ = head | {"wsgi.input": body, "CONTENT_LENGTH": str(size)}
                 return await self._workers.run(caller, partial(call, self._app, environ)), is_too_large
         except TooManyWaiting:
@@ -556,7 +553,7 @@ class _Site:
 
 
 class _Door(asyncio.Protocol):
-    """Waits for a connection's first bytes: they tell whether its caller speaks TLS."""
+    """Waits for a connection's first bytes, which show whether its caller uses TLS."""
 
     def __init__(self, site: _Site, connection: Connection) -> None:
         self._site = site
@@ -567,7 +564,7 @@ class _Door(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._connection.transport = transport
-        if self._connection.is_forgotten:  # it had to make room before it was made
+        if self._connection.is_forgotten:  # it had to make room before it was created
             transport.abort()
 
     def connection_lost(self, problem: Exception | None) -> None:
@@ -575,7 +572,7 @@ class _Door(asyncio.Protocol):
         self._connection.forget()
 
     def data_received(self, data: bytes) -> None:
-        if self._connection.is_secure:  # what came in the handshake's last packet
+        if self._connection.is_secure:  # data from the handshake's last packet
             self._early.append(data)
             return
         transport = self._connection.transport
@@ -597,7 +594,10 @@ class _Door(asyncio.Protocol):
             secure = await loop.start_tls(
                 plain, self, tls, server_side=True, ssl_handshake_timeout=HANDSHAKE_WITHIN_S
             )
-        except (OSError, TimeoutError):  # also what TLS has to complain of, such as a caller without trust
+        except (
+            OSError,
+            TimeoutError,
+        ):  # also TLS errors, such as a caller that does not trust the certificate
             self._connection.cut()
             return
         if secure is not None and not self._is_lost:
@@ -612,7 +612,7 @@ class _Door(asyncio.Protocol):
 
 
 def _feed(plain: asyncio.Transport, data: bytes) -> None:
-    """Give a handshake the bytes that came before it."""
+    """Pass to a handshake the bytes that arrived before it."""
     handshake = plain.get_protocol()
     if isinstance(handshake, asyncio.BufferedProtocol) and not plain.is_closing():
         buffer = memoryview(handshake.get_buffer(len(data)))
@@ -621,7 +621,7 @@ def _feed(plain: asyncio.Transport, data: bytes) -> None:
 
 
 class _Handler(web.RequestHandler):
-    """aiohttp's reader of requests, whose connection is watched."""
+    """aiohttp's request handler with a monitored connection."""
 
     def __init__(self, manager: web.Server, connection: Connection) -> None:
         super().__init__(
@@ -667,7 +667,7 @@ class _Handler(web.RequestHandler):
 
 
 def _refusal(status: HTTPStatus, request: web.BaseRequest, retry_after_s: int | None = None) -> HttpAnswer:
-    """Return what is answered before the application has to do with it."""
+    """Return an answer made before the application is called."""
     connection: Connection = request.protocol.connection  # type: ignore[attr-defined]
     host = request.headers.get("Host", "localhost")
     protecting = headers_for(is_secure=connection.is_secure, host=host, is_public=False)
@@ -683,7 +683,7 @@ def _refusal(status: HTTPStatus, request: web.BaseRequest, retry_after_s: int | 
 
 @contextmanager
 def _told_by_signals(stop: Callable[[], object]) -> Iterator[None]:
-    """Call a function on Ctrl-C and SIGTERM; a second one interrupts at once."""
+    """Call a function on Ctrl-C and SIGTERM; a second signal interrupts at once."""
     was_told = False
 
     def tell(number: int, frame: FrameType | None) -> None:
@@ -695,7 +695,7 @@ def _told_by_signals(stop: Callable[[], object]) -> Iterator[None]:
 
     if (
         threading.current_thread() is not threading.main_thread()
-    ):  # whoever started the thread has the signals
+    ):  # the caller of this thread handles the signals
         yield
         return
     before = {number: signal.signal(number, tell) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -707,9 +707,9 @@ def _told_by_signals(stop: Callable[[], object]) -> Iterator[None]:
 
 
 def _quietly(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Log nothing about callers that hang up, do not trust the certificate, or come as the server stops: it happens all day.
+    """Suppress log messages about callers that hang up, distrust the certificate, or connect during shutdown: these are routine.
 
-    A connection that arrives in the loop's round in which accepting is cancelled is an ``InvalidStateError`` of asyncio.
+    A connection that arrives in the loop's iteration in which accepting is cancelled is an ``InvalidStateError`` of asyncio.
     """
     if not isinstance(context.get("exception"), OSError | asyncio.InvalidStateError | None):
         loop.default_exception_handler(context)
@@ -720,12 +720,12 @@ ROOM_OF_A_FORM = 64 * 1024
 
 
 def largest_body(app: Flask, path: str, cookie: str) -> int:
-    """Return how many bytes may be sent to an address by whoever holds a cookie."""
+    """Return the number of bytes that the holder of a cookie may send to an address."""
     if "wrods" not in app.extensions:  # the preview, to which nothing is sent
         return LARGEST_BODY
-    # behind a proxy the head does not say yet that the browser uses TLS, but its cookie does
+    # behind a proxy the headers do not show yet that the browser uses TLS, but its cookie does
     base = "https://localhost" if SECURE in cookie else "http://localhost"
-    # as an environment, not as an address: what callers send as a path need not be one
+    # as an environment, not as an address: a caller's path need not be a valid one
     environ = EnvironBuilder(base_url=base, method="POST", headers=[("Cookie", cookie)]).get_environ()
     environ["PATH_INFO"] = path
     with app.request_context(environ):

@@ -1,7 +1,7 @@
-"""Whether a server can do its work: what is wrong now with its databases, backups and disk.
+"""Health of a server: current problems with its databases, backups and disk.
 
-``/health``, the dashboard's banner and the console read the same facts (:meth:`ServerHealth.concerns`). Strangers may ask
-``/health``, so each concern has words without paths beside the full ones.
+``/health``, the dashboard's banner and the console use the same facts (:meth:`ServerHealth.concerns`). Strangers can read
+``/health``, so each concern has a text without paths as well as the full one.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from experiment.store.database import prove_writable
 from stimuli.errors import reason_of
 
 BACKUP_EVERY = timedelta(hours=2)
-"""A study whose newest backup is older has missed one; they are made every hour."""
+"""Age of the newest backup from which one was missed; backups are made every hour."""
 LEAST_FREE = 200_000_000
-"""Bytes that have to be free on a study's disk, besides room for two copies of its database (the next backup, and one more)."""
+"""Bytes that must be free on a study's disk, in addition to two copies of its database (the next backup, and one more)."""
 LOOK_EVERY_S = 5.0
 PROVE_EVERY_S = 10.0
 PROVE_WITHIN_S = 5.0
@@ -37,7 +37,7 @@ PROVE_WITHIN_S = 5.0
 
 @dataclass(frozen=True)
 class Concern:
-    """Something that is wrong with a server."""
+    """A problem of a server."""
 
     kind: str
     study: str
@@ -47,7 +47,7 @@ class Concern:
 
 
 class ServerHealth:
-    """Facts about the studies that a server process serves."""
+    """Health of the studies that a server process serves."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class ServerHealth:
         self._unanswered: set[str] = set()
 
     def backed_up(self, study: str, failure: Exception | None) -> None:
-        """Note the result of an hourly backup; from the first on, their absence is a concern too."""
+        """Record the result of an hourly backup; after the first, missing backups are a concern too."""
         self._backs_up = True
         with self._lock:
             if failure is None:
@@ -77,7 +77,7 @@ class ServerHealth:
                 self._failed[study] = reason_of(failure)
 
     def concerns(self) -> list[Concern]:
-        """Return what is wrong now, what stops answers first."""
+        """Return the current concerns, those that stop answers first."""
         found = [one for service in self._services.values() for one in self._of(service)]
         return sorted(found, key=lambda one: not one.stops_answers)
 
@@ -91,7 +91,7 @@ class ServerHealth:
         return 503 if stops else 200, {"status": status, "concerns": told}
 
     def _prove(self) -> None:
-        """Let each store write something, at most every few seconds however often it is asked; failures are its trouble."""
+        """Have each store write something, at most every few seconds; failures become the store's trouble."""
         with self._proving:
             if self._proven_at is not None and self._clock() - self._proven_at < PROVE_EVERY_S:
                 return
@@ -130,7 +130,7 @@ class ServerHealth:
             free = self._disk_usage(folder)[2]
             needed = LEAST_FREE + (0 if file is None else 2 * file.stat().st_size)
         except OSError:
-            return None  # what cannot be read is reported by whoever needs it
+            return None  # unreadable files are reported where they are needed
         if free >= needed:
             return None
         words = (
@@ -153,10 +153,10 @@ class ServerHealth:
             return Concern("backup failed", service.study, False, "the latest backup failed", words)
         now = datetime.now(UTC)
         made = [kept.made_at for kept in backups_in(folder) if kept.made_at is not None]
-        times = [one for one in made if one <= now]  # later ones are of a clock that was set back
+        times = [one for one in made if one <= now]  # later ones come from a clock that was set back
         age = now - max(times) if times else None
         is_old = age is None or age > BACKUP_EVERY
-        # by the server's own time as well, so that a clock set forward makes no old backup of a new one
+        # by the server's own time as well, so that a clock set forward does not make an old backup look new
         if not is_old or self._clock() - self._since < BACKUP_EVERY.total_seconds():
             return None
         when = (
@@ -169,7 +169,7 @@ class ServerHealth:
 
 
 class HealthWatch:
-    """The thread that tells the console what went wrong, and what is over, once each; a context manager."""
+    """The thread that reports each new and each resolved problem to the console once; a context manager."""
 
     def __init__(
         self,
@@ -205,7 +205,7 @@ class HealthWatch:
                 return
 
     def look(self) -> None:
-        """Report what is new and what is over."""
+        """Report new and resolved problems."""
         now = {(concern.study, concern.kind): concern for concern in self._health.concerns()}
         for key, concern in now.items():
             if key not in self._told:
@@ -221,7 +221,7 @@ def _megabytes(size: int) -> str:
 
 
 def public_address_problems(public_url: str) -> list[str]:
-    """Return what is wrong with the way from a public address through its proxy to this server, a sentence each."""
+    """Return the problems on the route from a public address through its proxy to this server, one sentence each."""
     try:
         with urllib.request.urlopen(f"{public_url}/health", timeout=PROVE_EVERY_S) as reply:
             status, headers, body, address = reply.status, reply.headers, reply.read(), reply.geturl()

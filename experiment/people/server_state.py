@@ -1,4 +1,4 @@
-"""What the parts of one server share."""
+"""Shared state of one server's parts."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from experiment.people.session_cache import LiveSessions, Passes, Throttle
 
 SENDINGS_PER_MINUTE = 1200
 KILOBYTES_PER_HOUR = 64 * 1024
-"""How much a session may send: one of a thousand typed answers with their key strokes sends some 10 MB."""
-"""What one session may ask of the interface: far above a reader's pace, enough for a long stay offline sent at once."""
+"""Limit on a session's uploads: one of a thousand typed answers with their key strokes sends some 10 MB."""
+"""Limit on one session's requests: far above a reader's pace, and enough to send the answers of a long offline period."""
 
 
 @dataclass(frozen=True)
 class Site:
-    """Studies, settings, and the short-lived state of one server process."""
+    """Studies, settings, and temporary state of one server process."""
 
     services: Mapping[str, StudyService]
     settings: PeopleSettings
@@ -49,7 +49,7 @@ class Site:
         return self.sign_ins.begin(LINK, owner.name, owner.stamp())
 
     def let_go(self, service: StudyService, departed: Departed) -> None:
-        """Drop erased sessions from memory, and have the study's files cleaned of them."""
+        """Drop erased sessions from memory, and clean the study's files."""
         for gone in departed.sessions:
             self.live.forget(gone)
             self.findings.forget(gone)
@@ -57,7 +57,7 @@ class Site:
 
 
 def make_site(services: Mapping[str, StudyService], settings: PeopleSettings) -> Site:
-    """Put a server's parts together."""
+    """Return the state of a new server."""
     return Site(
         services=dict(services),
         settings=settings,

@@ -1,4 +1,4 @@
-"""What the pages need of a study, bundled, so that they know neither its file nor its items; and the server's settings."""
+"""A study as the pages need it, independent of its file and items; and the server's settings."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SHORTEST_PASSWORD = 10
 
 
 def require_length(password: str, name: str = "the password") -> None:
-    """Refuse a password that is soon guessed."""
+    """Raise an error for a password that is too short."""
     if len(password) < SHORTEST_PASSWORD:
         raise UserError(
             f"{name} is too short", mend=f"Take at least {SHORTEST_PASSWORD} characters, such as four words."
@@ -49,10 +49,10 @@ def require_length(password: str, name: str = "the password") -> None:
 def read_settings(
     config: Mapping[str, Any], *, public_url: str | None = None
 ) -> tuple[PeopleSettings, str | None]:
-    """Put settings together from the environment and the user's configuration.
+    """Return settings from the environment and the user's configuration, and the generated password if there was none.
 
-    The password is ``WRODS_PASSWORD``, or ``password`` or ``password_hash`` (Argon2) under ``[serve]``; the signing
-    key is ``WRODS_SECRET`` or ``secret`` there, else a new one each start; ``entries_per_minute`` and ``hosts`` are there too.
+    The password is ``WRODS_PASSWORD``, or ``password`` or ``password_hash`` (Argon2) under ``[serve]``; the signing key is
+    ``WRODS_SECRET`` or ``secret`` there, else a new one each start; ``entries_per_minute`` and ``hosts`` are there too.
     """
     serve: Mapping[str, Any] = config.get("serve", {})
     password = os.environ.get("WRODS_PASSWORD") or serve.get("password")
@@ -98,12 +98,12 @@ Plan = dict[str, Any]
 
 
 def present() -> datetime:
-    """Return the present, in UTC."""
+    """Return the current time in UTC."""
     return datetime.now(UTC)
 
 
 class ScoreTrial(Protocol):
-    """Judges a response to a planned trial (``experiment.scoring.trial.score_trial``)."""
+    """Scores a response to a planned trial (``experiment.scoring.trial.score_trial``)."""
 
     def __call__(  # noqa: D102
         self, trial: Mapping[str, Any], response_raw: str | None, *, timed_out: bool = False
@@ -150,7 +150,7 @@ def service_for(
     new_version: bool = False,
     config: Mapping[str, Any] | None = None,
 ) -> StudyService:
-    """Bundle a study with its store, noting its design as a version; codes of recruitment come from the user's config."""
+    """Return a study with its store, recording its design as a version; recruitment codes come from the user's config."""
     from experiment.integrity.build_provenance import note_design, require_current_items
     from experiment.integrity.freezing import refuse_if_changed
     from experiment.lists import list_ids
@@ -164,7 +164,7 @@ def service_for(
     items = study.items
     version = store.write(lambda connection: note_design(connection, study, new_version=new_version)).result()
     lists = tuple(list_ids(study, items))
-    # what plans draw once (words of a vocabulary test …) takes seconds; nobody's answers shall wait for it
+    # one-time draws of plans (words of a vocabulary test …) take seconds; no participant should wait for them
     plan_session(study, items, list_id=lists[0], session_key="", order_row=0, version=version)
     code = study.get("participants", "completion_code")
     within = study.get("participants", "if_interrupted", "within")

@@ -1,9 +1,9 @@
-"""One server for a study: a second ``wrods serve`` is refused and told who serves it.
+"""One server per study: a second ``wrods serve`` is refused with the details of the first.
 
-Beside an SQLite store the claim is a locked file, which the operating system frees however the process ends. Two servers
-on one file would each keep a memory of their own of who holds which session. With PostgreSQL several servers may share a
-study, on one computer or many, if all have the same signing key: what one signs, the others accept. There the claim is an
-advisory lock per study and key, shared by those who have the same key, and it lives as long as a connection of its own.
+With an SQLite store the claim is a locked file, which the operating system frees however the process ends; two servers on one
+file would each have a separate memory of which tab holds which session. With PostgreSQL several servers may share a study, on
+one or more computers, if all have the same signing key, so that they accept each other's signatures. There the claim is an
+advisory lock per study and key, shared by servers with the same key, and it has its own connection.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _locked_file(store: Path, study: str) -> Iterator[Announce]:
 
 
 def _read(about: Path) -> dict[str, Any]:
-    """Return what the server that holds the lock says of itself; nothing while it is just starting."""
+    """Return the details of the server that holds the lock; empty while it is starting."""
     try:
         found = json.loads(about.read_text("utf-8"))
     except (OSError, ValueError):
@@ -102,7 +102,7 @@ def _shared_lock(address: URL, study: str, secret: bytes) -> Iterator[None]:
 
 
 class _SharedClaim:
-    """A shared advisory lock and the connection that it lives on."""
+    """A shared advisory lock and its connection."""
 
     def __init__(self, address: URL, study: str, secret: bytes) -> None:
         name = f"wrods serve on {socket.gethostname()[:24]}, process {os.getpid()}"
@@ -117,7 +117,7 @@ class _SharedClaim:
         }
 
     def take(self) -> None:
-        """Take the lock, unless a server with another key has the study; one that has just ended is waited for."""
+        """Take the lock, unless a server with another key has the study; wait briefly for one that has just ended."""
         patience = time.monotonic() + ENDING_S
         while time.monotonic() < patience:
             try:
@@ -148,7 +148,7 @@ class _SharedClaim:
         self._connection = connection
 
     def renew(self) -> None:
-        """Take the lock again where its connection broke; who serves meanwhile is not interrupted."""
+        """Take the lock again if its connection broke; other servers continue meanwhile."""
         try:
             if self._connection is not None:
                 with self._connection.begin():
@@ -162,7 +162,7 @@ class _SharedClaim:
             return
 
     def close(self) -> None:
-        """Let go of the lock: it ends with its connection."""
+        """Release the lock: it ends with its connection."""
         if self._connection is not None:
             self._connection.invalidate()
             self._connection.close()
@@ -171,7 +171,7 @@ class _SharedClaim:
 
 
 def _number(of: bytes) -> int:
-    """Return a number of 31 bits that stands for something: as a key of a lock it looks the same signed and unsigned."""
+    """Return a 31-bit number for a lock's key, which is the same signed and unsigned."""
     return int.from_bytes(hashlib.sha256(of).digest()[:4]) & 0x7FFFFFFF
 
 

@@ -1,8 +1,7 @@
-"""Sessions that are going on, kept at hand so that a trial does not read its whole plan from disk each time.
+"""Cache of active sessions, so that a trial does not load its whole plan from disk, and access control.
 
-Who may do what: session tokens, passes, and limits on how often something is tried.
-
-Tokens are compared in constant time and kept as digests only; network addresses are kept as keyed digests in memory.
+Access control comprises session tokens, passes, and rate limits. Tokens are compared in constant time and stored only as
+digests; network addresses are kept in memory as keyed digests.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ TIMES_DIFFER_S = 1e-9
 
 
 def session_token(secret: bytes, session_id: str) -> str:
-    """Return the token (256 bits) with which a browser speaks for a session.
+    """Return the token (256 bits) of a browser for a session.
 
     It is derived, so that a browser that lost the reply to its first request gets the same token again.
     """
@@ -47,18 +46,18 @@ def session_token(secret: bytes, session_id: str) -> str:
 
 
 def token_hash(token: str) -> str:
-    """Return what is stored of a token."""
+    """Return the stored hash of a token."""
     return hashlib.sha256(token.encode("utf-8", errors="replace")).hexdigest()
 
 
 def is_token(token: str, stored_hash: str | None) -> bool:
-    """Say, in constant time, whether a token is one of those whose digests are stored, a blank between them."""
+    """Return, in constant time, whether a token is one of those whose digests are stored, separated by blanks."""
     given = token_hash(token)
     return any(hmac.compare_digest(given, one) for one in (stored_hash or "").split())
 
 
 def with_token(stored_hash: str | None, token: str) -> str:
-    """Return stored digests with one more token's: a page that was given an earlier one still sends what it holds."""
+    """Return stored digests with one more token's: a page with an earlier token can still send its answers."""
     known = (stored_hash or "").split()
     given = token_hash(token)
     return " ".join([*(one for one in known if one != given), given][-MOST_TOKENS:])
@@ -66,14 +65,14 @@ def with_token(stored_hash: str | None, token: str) -> str:
 
 @dataclass(frozen=True)
 class AccessPass:
-    """What a genuine pass says."""
+    """The contents of a valid pass."""
 
     kind: PassKind
     told: Mapping[str, str]
 
 
 class Passes:
-    """Signed passes for one study, each good for a while: from experimenters, or for an arrival that was checked."""
+    """Signed passes for one study with limited validity: from experimenters, or for an arrival that was checked."""
 
     def __init__(self, secret: bytes) -> None:
         self._signer = URLSafeTimedSerializer(secret, salt="wrods pass")
@@ -83,7 +82,7 @@ class Passes:
         return self._signer.dumps([study, kind, told])
 
     def read(self, given: str, study: str) -> AccessPass | None:
-        """Return what a pass says; None where it is not genuine, not fresh or of another study."""
+        """Return the contents of a pass; None if it is invalid, expired or of a different study."""
         try:
             (of_study, kind, told), made = self._signer.loads(given, return_timestamp=True)
         except (BadSignature, ValueError, TypeError):
@@ -93,11 +92,11 @@ class Passes:
 
 
 class Throttle:
-    """Count tries per caller and say how long one has to wait.
+    """Counts tries per caller and returns the time to wait.
 
-    ``most`` tries are free at once, and another every ``window_s / most`` seconds. Of each caller one number is kept: when its
-    next try would be free. It is found by a keyed digest of the caller's name, and so many numbers are kept that two callers
-    seldom share one; however many callers there are, they take no more memory.
+    ``most`` tries are allowed at once, and another every ``window_s / most`` seconds. Each caller has one number, the time of
+    its next allowed try, at a keyed digest of the caller's name. There are so many numbers that two callers seldom share one;
+    their memory does not grow with the number of callers.
     """
 
     CALLERS = 65_536
@@ -110,12 +109,12 @@ class Throttle:
         self._free_from = array("d", bytes(8 * self.CALLERS))
 
     def wait(self, caller: str | None, tries: int = 1) -> float:
-        """Count a try (or several) and return 0, or the seconds to wait when there were too many."""
+        """Count a try (or several); return 0, or the seconds to wait if there were too many."""
         name = (caller or "").encode("utf-8", errors="replace")
         digest = hashlib.blake2b(name, digest_size=4, key=self._salt).digest()
         place = int.from_bytes(digest) % self.CALLERS
         moment = self._clock()
-        # two threads at once may count one try less, which no limit here depends on
+        # two simultaneous threads may miss one try, which no limit here depends on
         free_from = max(self._free_from[place], moment)
         wait = free_from - moment - self._ahead_s
         if wait > TIMES_DIFFER_S:
@@ -125,14 +124,14 @@ class Throttle:
 
 
 MOST_TRIALS = 100_000
-"""Largest number of planned trials in the cache, over all sessions: about 100 MB where each shows a sentence."""
+"""Largest number of planned trials in the cache, over all sessions: about 100 MB if each shows a sentence."""
 
 
 class PlannedTrials(Mapping[int, Mapping[str, Any]]):
-    """The planned trials of a session by their index, each kept as JSON until it is wanted.
+    """The planned trials of a session by their index, each stored as JSON until it is needed.
 
-    As objects, those of a few hundred sessions would be millions, which Python's collection of garbage goes through time and
-    again while everybody waits.
+    As objects, those of a few hundred sessions would be millions, which Python's garbage collection would scan repeatedly while
+    everyone waits.
     """
 
     def __init__(self, trials: Iterable[Mapping[str, Any]]) -> None:
@@ -157,7 +156,7 @@ class PlannedTrials(Mapping[int, Mapping[str, Any]]):
 
 @dataclass(frozen=True)
 class LiveSession:
-    """What answering needs of a session: its planned trials, its questions and criteria by screen, who may speak for it."""
+    """The parts of a session needed for answers: its planned trials, questions and criteria by screen, and tokens."""
 
     session_id: str
     study: str
@@ -174,7 +173,7 @@ class LiveSession:
 
 
 def live_session(row: Mapping[str, Any]) -> LiveSession:
-    """Return what answering needs of a stored session with a plan."""
+    """Return the cached form of a stored session with a plan."""
     plan = row["plan"]
     screens = plan["screens"]
     asked = [screen for screen in screens if screen["kind"] == "questions"]
@@ -215,7 +214,7 @@ class LiveSessions:
         self._lock = threading.Lock()
 
     def find(self, store: Store, study: str, session_id: str, token: str) -> LiveSession | None:
-        """Return the session for which a token speaks, or None."""
+        """Return the session that a token is for, or None."""
         with self._lock:
             known = self._known.get(session_id)
             if known is not None:
@@ -227,7 +226,7 @@ class LiveSessions:
         return known
 
     def forget(self, session_id: str) -> None:
-        """Drop a session that is gone."""
+        """Remove a session that is gone."""
         with self._lock:
             self._drop(session_id)
 

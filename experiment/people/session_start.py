@@ -1,9 +1,9 @@
-"""Begins sessions, or finds the one that a person has begun already; all of it in one transaction of the writer.
+"""Start of sessions, or the return of a person's existing one, in one transaction of the writer.
 
-A browser that lost the reply asks again under the same ``client_uuid`` and gets the same session. In another browser a
-person goes on with an unfinished session only by a signed or personal link, an experimenter's PIN or an experimenter's
-link, as far as the study's ``if_interrupted`` lets it; a number or platform id alone gets nothing. Nobody begins a second
-session after a finished one.
+A browser that lost the reply repeats its request with the same ``client_uuid`` and gets the same session. In another browser, a
+person continues an unfinished session only by a signed or personal link, an experimenter's PIN or an experimenter's link, if
+the study's ``if_interrupted`` allows it; a number or platform id alone is not sufficient. Nobody begins a second session after
+a finished one.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ from experiment.store.database import RefusedOperation, lock_for_change
 from experiment.store.erasure import asks_for_consent
 
 BEGIN_ANEW = ("declined", "interrupted")
-"""Ends after which the same person may begin another session."""
+"""Final states after which the same person may begin another session."""
 RESTARTED = "interrupted, and begun again as a new session"
-"""Why a session has ended whose person begins the next one; a session that an experimenter ended frees its number."""
+"""Reason of a session whose person began another one; a session that an experimenter ended frees its number."""
 RESUMED = "resumed"
 """The event of a session that continues in another browser."""
 ALWAYS_RESUMES: Mapping[str, Any] = {"then": "resume", "within_ms": None}
@@ -54,34 +54,34 @@ ALWAYS_RESUMES: Mapping[str, Any] = {"then": "resume", "within_ms": None}
 
 @dataclass(eq=False)
 class AlreadyTookPart(Exception):
-    """The participant's session has ended; there is no second one."""
+    """The participant's session has ended, and a second one is not allowed."""
 
     state: str
 
 
 @dataclass(eq=False)
 class OpenElsewhere(Exception):
-    """Another tab or computer holds the session; ``may_take`` says whether it can be taken over from there."""
+    """Another tab or computer holds the session; ``may_take`` is whether it can be taken over from there."""
 
     may_take: bool
 
 
 @dataclass(eq=False)
 class NotResumed(RefusedOperation):
-    """The study does not let the session go on; it ends in ``state`` for ``reason``."""
+    """The study does not allow the session to continue; it ends in ``state`` for ``reason``."""
 
     session_id: str
     state: str
     reason: str
 
     def leave_trace(self, connection: Connection) -> None:
-        """End the session, which keeps all that it has."""
+        """End the session and keep all of its data."""
         session_activity.end_session(connection, self.session_id, self.state, self.reason)
 
 
 @dataclass(frozen=True)
 class OpenedSession:
-    """A session as its browser may have it."""
+    """An opened session for its browser."""
 
     session_id: str
     token: str
@@ -95,7 +95,7 @@ class OpenedSession:
 
 @dataclass(frozen=True)
 class Arrival:
-    """Who asks for a session, from where, and what shows it."""
+    """The person who asks for a session, with the evidence for their identity."""
 
     link: Mapping[str, str] = field(default_factory=dict)
     number: str | None = None
@@ -109,7 +109,7 @@ class Arrival:
 
 
 def resume_link_spent(service: StudyService) -> Problem:
-    """Return what becomes of a link to continue that was used, is too old, or whose session is gone."""
+    """Return the problem for a resume link that was used or expired, or whose session is gone."""
     words = service.pack.texts
     title, text = words["resume_link_spent_title"], words["resume_link_spent"]
     return Problem(403, text, rule="a link to continue works once, for a day", title=title)
@@ -118,7 +118,7 @@ def resume_link_spent(service: StudyService) -> Problem:
 def open_session(
     connection: Connection, service: StudyService, body: Mapping[str, Any], arrival: Arrival, *, secret: bytes
 ) -> OpenedSession:
-    """Begin or find the session that a browser asks for."""
+    """Begin or return the session that a browser asks for."""
     lock_for_change(connection)
     lease, take = arrival.lease, bool(body.get("take"))
     known = queries.session_by_client(connection, body["client_uuid"])
@@ -144,12 +144,12 @@ def open_session(
         earlier = [row for row in theirs if not row["is_pilot"]]
         unfinished = next((row for row in earlier if row["state"] == "started"), None)
         ended = next((row for row in earlier if row["state"] not in ("started", *BEGIN_ANEW)), None)
-        # a personal link shows whose its own session is, a browser whose the session that it left is
+        # a personal link identifies the owner of its session, a browser that of the session it left
         own = {row["session_id"] for row in (earlier if arrival.is_shown or arrival.is_signed else invited)}
         left = {row["person_key"] for row in earlier if row["client_uuid"] == body.get("previous")}
         others = [row for row in earlier if row["session_id"] not in own and row["person_key"] not in left]
         if any(row["state"] not in BEGIN_ANEW or row["ended_reason"] == RESTARTED for row in others):
-            # nobody else is told how it stands with the session
+            # nobody else learns the session's state
             raise Problem(
                 403,
                 words["begun_elsewhere"],
@@ -178,7 +178,7 @@ def open_session(
 
 
 def resume_pass(row: Mapping[str, Any]) -> dict[str, str]:
-    """Return what the pass of a link to continue a session says; whoever uses it gives the session another token."""
+    """Return the contents of the pass in a session's resume link; using it gives the session another token."""
     return {"session": str(row["session_id"]), "spent_with": token_hash(str(row["token_hash"]))[:16]}
 
 
@@ -193,7 +193,7 @@ def _continue(
     if row is None or row["study"] != service.study or resume_pass(row) != told:
         raise resume_link_spent(service)
     opened = come_back(connection, row, token=secrets.token_urlsafe(32), lease=lease, take=True)
-    # a browser that lost the reply asks again under its client_uuid
+    # a browser that lost the reply repeats its request with its client_uuid
     session_activity.change_session(connection, opened.session_id, client_uuid=body["client_uuid"])
     records.add_event(connection, opened.session_id, RESUMED, {"by": ["resume link"], "station": None})
     return opened
@@ -207,7 +207,7 @@ def come_back(
     lease: str | None = None,
     take: bool = False,
 ) -> OpenedSession:
-    """Let a page go on with a stored session, if it is not open elsewhere and the study lets it go on."""
+    """Continue a stored session on a page, if it is not open elsewhere and the study allows it."""
     session_id = str(row["session_id"])
     policy = row["plan"].get("if_interrupted") or ALWAYS_RESUMES
     may_take = policy["then"] == "resume"
@@ -235,7 +235,7 @@ def come_back(
 
 
 def _check_policy(connection: Connection, row: Mapping[str, Any], policy: Mapping[str, Any]) -> None:
-    """Refuse a session that was left for longer than its study allows, or that may not go on at all."""
+    """Raise an error for a session that was left for longer than its study allows, or that may not continue at all."""
     session_id = str(row["session_id"])
     within_ms = policy.get("within_ms")
     if within_ms is not None:
@@ -257,7 +257,7 @@ def _begin(
     person: Mapping[str, Any] | None,
     secret: bytes,
 ) -> OpenedSession:
-    """Begin a session: of ``person`` where an earlier session of theirs is known, else of somebody new."""
+    """Begin a session: of ``person`` if an earlier session of theirs is known, else of a new person."""
     kind = "simulated" if arrival.is_simulated else "human"
     is_real = not (arrival.is_pilot or arrival.is_simulated)
     recently = STARTED_RECENTLY
@@ -297,7 +297,7 @@ def _begin(
             spend_invitation(connection, service.study, invitation, session_id)
         if not asks_for_consent(plan):
             note_network(connection, service, session_id, arrival.network)
-    # what of a link may be stored beside a platform id: no tokens
+    # the link parameters that may be stored with a platform id: no tokens
     details = {name: value for name, value in arrival.link.items() if name not in (RESUME, INVITATION)}
     for source, external_id in identities.items():
         records.add_person(connection, service.study, session_id, source, external_id, details)

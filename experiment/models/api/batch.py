@@ -1,9 +1,9 @@
-"""Batch API: hand over many requests, leave, come back and collect, at a lower price.
+"""Submit many requests to a provider's batch API, and collect the replies later at a lower price.
 
-What was handed over is written down in ``batches/`` of the study's folder: the names of batches and of the pieces of
-work in them, nothing of what was asked. Every batch carries a token of ours among its own data, written down before it
-is made; a command that died between making a batch and writing down its name finds it again by that token and never
-makes it twice. A request's ``custom_id`` is its work key.
+The ledger in the study's ``batches/`` folder records the names of batches and the work keys in them, not the prompts. Each
+batch carries a token in its metadata, which is recorded before the batch is created: if the command dies before it records the
+batch's name, the next command finds the batch by its token and does not create it twice. A request's ``custom_id`` is its work
+key.
 """
 
 from __future__ import annotations
@@ -29,45 +29,45 @@ from stimuli.files import replace_file
 
 FOLDER = "batches"
 GONE = "gone"
-"""Our word for a batch that its provider does not know any more."""
+"""Status of a batch that its provider no longer knows."""
 
 ENDED = frozenset({"completed", "failed", "expired", "cancelled", GONE})
 
 
 def moment() -> str:
-    """Return the time of day as it is written down."""
+    """Return the current UTC time as the ledger writes it."""
     return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 @dataclass
 class Batch:
-    """One batch as it was last seen."""
+    """A batch, as last reported by the API."""
 
-    token: str  # ours, among the batch's own data
+    token: str  # from the batch's metadata
     requests: int
-    batch_id: str | None = None  # the API's name; None while it is not known whether the batch was made
-    status: str = "preparing"  # the API's word; `preparing` before there is one
+    batch_id: str | None = None  # the API's name; None until the batch is known to exist
+    status: str = "preparing"  # the API's word; `preparing` before it reports one
     completed: int = 0
     failed: int = 0
     output_file: str | None = None
     error_file: str | None = None
-    error: str | None = None  # why the API refused the whole batch
+    error: str | None = None  # why the API rejected the whole batch
     submitted_at: str = ""
     is_collected: bool = False  # whether its answers were fetched
-    reader: str = ""  # the model's name in the study, and the run that handed it over
+    reader: str = ""  # the model's name in the study, and the run that submitted the batch
     run_id: str = ""
     most_usd: float = 0.0  # the most that it can cost
-    seen_at: str = ""  # when the API was last asked about it
-    is_decided: bool = False  # whether somebody said what becomes of it after its plan changed
+    seen_at: str = ""  # when the API last reported on it
+    is_decided: bool = False  # whether the user decided what happens to it after its plan changed
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing more happens to it."""
+        """Whether the batch has reached a final status."""
         return self.status in ENDED
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """The batch's name in messages."""
         return self.batch_id or "a batch that is not made yet"
 
     def __str__(self) -> str:
@@ -89,12 +89,12 @@ class BatchState:
 
     @property
     def open(self) -> list[Batch]:
-        """Batches that still run."""
+        """Batches that are still running."""
         return [batch for batch in self.batches if not batch.has_ended]
 
     @property
     def to_collect(self) -> list[Batch]:
-        """Batches that have ended and whose answers were not fetched."""
+        """Batches that have ended and were not fetched."""
         return [batch for batch in self.batches if batch.has_ended and not batch.is_collected]
 
     def __str__(self) -> str:
@@ -104,7 +104,7 @@ class BatchState:
 
 
 class Ledger:
-    """What is written down about one model's batches."""
+    """The record of one model's batches in the study's folder."""
 
     def __init__(self, settings: ModelSettings, server: ApiServer) -> None:
         name = hashlib.sha256(f"{server.base_url.rstrip('/')} {settings.use}".encode()).hexdigest()[:16]
@@ -115,7 +115,7 @@ class Ledger:
             self.state.batches = _batches_in(self.file)
 
     def keys_file(self, batch: Batch) -> Path:
-        """Return where the work keys of a batch stand, one a line."""
+        """Return the file with a batch's work keys, one per line."""
         return self.folder / f"{batch.token}.keys"
 
     def keys(self, batch: Batch) -> list[str]:
@@ -123,21 +123,21 @@ class Ledger:
         return self.keys_file(batch).read_text("utf-8").split("\n")
 
     def answers_file(self, batch: Batch) -> Path:
-        """Return where answers lie that no trial has taken, one a line as the API gave them."""
+        """Return the file with the answers that no trial has taken, one per line, as the API sent them."""
         return self.folder / f"{batch.token}.answers"
 
     def answers(self, batch: Batch) -> Iterator[dict[str, Any]]:
-        """Iterate over the answers of a fetched batch that no trial has taken."""
+        """Yield the answers of a fetched batch that no trial has taken."""
         if self.answers_file(batch).exists():
             for line in self.answers_file(batch).read_text("utf-8").split("\n"):
                 yield json.loads(line)
 
     def keep_unread(self, file_id: str, number: int, line: str) -> None:
-        """Keep a line of results that is no JSON, for people to look at."""
+        """Save a line of results that is not JSON for inspection."""
         (self.folder / f"{file_id}-{number}.unread").write_text(line, "utf-8")
 
     def keep_answers(self, batch: Batch, lines: Iterable[Mapping[str, Any]]) -> None:
-        """Write down which answers of a batch no trial has taken."""
+        """Save the answers of a batch that no trial has taken."""
         said = "\n".join(json.dumps(line) for line in lines)
         if said:
             replace_file(self.answers_file(batch), said)
@@ -145,12 +145,12 @@ class Ledger:
             self.answers_file(batch).unlink(missing_ok=True)
 
     def save(self) -> None:
-        """Write all down, at once and whole."""
+        """Save the ledger atomically."""
         replace_file(self.file, json.dumps({**asdict(self.state), "wrods": 1}, indent=1))
 
 
 def known_batches(folder: Path) -> list[dict[str, Any]]:
-    """Return all batches of a study as last seen, with ``model`` and ``waiting``: answers that no trial has taken."""
+    """Return all batches of a study as last reported, with ``model`` and ``waiting`` (number of answers no trial has taken)."""
     found = []
     for file in sorted((folder / FOLDER).glob("*.json")):
         kept = json.loads(file.read_text("utf-8"))
@@ -163,7 +163,7 @@ def known_batches(folder: Path) -> list[dict[str, Any]]:
 
 
 def is_answered(line: Mapping[str, Any]) -> bool:
-    """Return whether a line of results holds an answer."""
+    """Return whether a line of results has an answer."""
     response = line.get("response")
     return isinstance(response, dict) and response.get("status_code") == 200
 
@@ -176,15 +176,15 @@ def _batches_in(file: Path) -> list[Batch]:
 
 MOST_REQUESTS = 50_000
 MOST_BYTES = 190_000_000
-"""What one file may hold; the API's own bound is 200 MB."""
+"""Limits of one file; the API accepts 200 MB."""
 
 
 class NoBatch(RunStopped):
-    """The server does not know a batch, or has none at all."""
+    """The server does not know a batch, or has no batch API."""
 
 
 class _Batches(Provider):
-    """Talks to the API about one model's batches."""
+    """Client of the batch API for one model."""
 
     def __init__(self, settings: ModelSettings, dialect: Dialect | None = None) -> None:
         super().__init__(settings.options)
@@ -197,7 +197,7 @@ class _Batches(Provider):
         self.endpoint = path if self.server.is_azure else f"/v1{path}"
 
     def ask(self, call: Any) -> Any:
-        """Call the client; what stops a run is raised as such."""
+        """Call the client; raise RunStopped for errors that end a run."""
         import openai
 
         def known() -> Any:
@@ -215,7 +215,7 @@ class _Batches(Provider):
         return self.answer(known, "the Batch API failed")
 
     def look(self, *, gives_up: bool = False) -> None:
-        """See what became of open batches; where it ``gives_up``, one that the server does not know any more counts as gone."""
+        """Update open batches from the API; with ``gives_up``, a batch that the server no longer knows is marked as gone."""
         lost = {batch.token: batch for batch in self.state.batches if batch.batch_id is None}
         if lost:
             for found in self.ask(lambda: list(self.client.batches.list(limit=100))):
@@ -239,7 +239,7 @@ class _Batches(Provider):
                 self.ledger.save()
 
     def fetch(self) -> None:
-        """Look, and fetch the answers of batches that have ended; they lie beside the ledger until trials take them."""
+        """Update the batches, and save the answers of those that have ended next to the ledger until trials take them."""
         self.look()
         for batch in self.state.to_collect:
             left = dict.fromkeys(self.ledger.keys(batch))
@@ -259,7 +259,7 @@ class _Batches(Provider):
             self.ledger.keys_file(batch).unlink(missing_ok=True)
 
     def hand_over(self, lines: list[bytes], batch: Batch, keys: list[str]) -> None:
-        """Make one batch: write down that it is to be, upload, make it, write down its name."""
+        """Create one batch: record it, upload its requests, create it, record its name."""
         replace_file(self.ledger.keys_file(batch), "\n".join(keys))
         self.state.batches.append(batch)
         self.ledger.save()
@@ -278,7 +278,7 @@ class _Batches(Provider):
 
     def _lines_of(self, file_id: str) -> Iterator[Mapping[str, Any]]:
         content = self.ask(lambda: self.client.files.content(file_id).text)
-        # JSON may hold other line ends than this one inside its texts
+        # texts inside the JSON may contain other line separators
         for number, line in enumerate(content.split("\n")):
             if not line.strip():
                 continue
@@ -297,7 +297,7 @@ def submit(
     run_id: str = "",
     most: Callable[[Request], float] = lambda request: 0.0,
 ) -> BatchState:
-    """Hand over all requests that are in no open or uncollected batch; ``most`` is the most that one can cost in US dollars."""
+    """Submit all requests that are in no open or uncollected batch; ``most`` is the most that one can cost in US dollars."""
     api = _Batches(settings, dialect)
     if api.options.whole_labels:
         raise UserError(
@@ -338,14 +338,14 @@ def submit(
 
 
 def state(settings: ModelSettings) -> BatchState:
-    """Ask the API what became of this model's batches."""
+    """Return the state of this model's batches as the API reports it."""
     api = _Batches(settings)
     api.look()
     return api.state
 
 
 def cancel(settings: ModelSettings, *, reader: str = "") -> BatchState:
-    """Cancel all batches that still run (of one reader); one that the server does not know any more counts as gone."""
+    """Cancel all batches that are still running (of one reader); mark those that the server no longer knows as gone."""
     api = _Batches(settings)
     api.look(gives_up=True)
     for one in api.state.open:
@@ -356,17 +356,17 @@ def cancel(settings: ModelSettings, *, reader: str = "") -> BatchState:
 
 
 def fetch(settings: ModelSettings) -> None:
-    """See what became of this model's batches, and fetch the answers of those that have ended."""
+    """Update this model's batches, and fetch the answers of those that have ended."""
     _Batches(settings).fetch()
 
 
 def ledger_of(settings: ModelSettings) -> Ledger:
-    """Return what is written down about a model's batches; nobody is asked."""
+    """Return the ledger of a model's batches without a request to the API."""
     return Ledger(settings, server_of(settings.options))
 
 
 def owed(ledger: Ledger, cost_of: Callable[[Usage], float]) -> dict[str, float]:
-    """Return US dollars by token of a batch: what its answers that no trial has taken cost; uncounted ones a share of its most."""
+    """Return US dollars of answers that no trial has taken by their batch's token; estimated if the server counted no tokens."""
     found = {}
     for batch in (batch for batch in ledger.state.batches if batch.is_collected):
         total = 0.0
@@ -385,9 +385,10 @@ def collect(
     dialect: Dialect | None = None,
     settle: Callable[[], None] = lambda: None,
 ) -> Iterator[Reply]:
-    """Yield a reply to each given request that stands in a batch that has ended; what a batch did not come to is an error.
+    """Yield a reply to each given request in a batch that has ended; a request without an answer gets an error.
 
-    Answers are forgotten once all replies of their batch were taken and ``settle`` returned: a command that dies collects again.
+    Answers are removed after all replies of their batch were taken and ``settle`` returned, so an interrupted command collects
+    them again.
     """
     api = _Batches(settings, dialect)
     api.fetch()
@@ -407,7 +408,7 @@ def collect(
 
 
 def _reply(line: Mapping[str, Any], request: Request, form: ApiFormat, key: str | None) -> Reply:
-    """Read one line of results."""
+    """Return the reply in one line of results."""
     response = line.get("response")
     if not isinstance(response, dict):
         error = line.get("error")
@@ -440,7 +441,7 @@ def _usage(response: Mapping[str, Any]) -> Usage:
 
 
 def _billed(reply: Reply, response: Mapping[str, Any]) -> Reply:
-    """Return an answer that cannot be read with what the provider counted of it, for it is billed all the same."""
+    """Return an unreadable answer with the provider's token counts, because it is billed."""
     return replace(reply, **_usage(response).of_reply, unsettled_tries=1)
 
 
@@ -450,7 +451,7 @@ def _error(request: Request, form: ApiFormat, reason: str) -> Reply:
 
 
 def _update(batch: Batch, seen: Any) -> None:
-    """Take over what the API says of a batch."""
+    """Copy what the API reports about a batch."""
     batch.batch_id = str(seen.id)
     batch.status = str(seen.status)
     batch.seen_at = moment()

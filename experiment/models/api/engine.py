@@ -1,6 +1,6 @@
-"""The API engine: any OpenAI-compatible server, many requests at once, every request answered or recorded.
+"""The API engine: sends many requests at once to any OpenAI-compatible server and returns a reply to each.
 
-A cache that cannot be used is reported once; then nothing is read from it or kept.
+A cache that cannot be used is reported once; after that it is neither read nor written.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from stimuli.errors import UserError
 
 TIMEOUT_S = 120.0
 AHEAD = 64
-"""Requests taken from the caller beyond twice what may be under way."""
+"""Requests taken from the caller beyond twice the number in flight."""
 
 _DONE = object()
 
 
 class ApiEngine:
-    """Answers over the network; tests pass ``pace`` 0, the share of each wait that is truly waited."""
+    """Engine for an OpenAI-compatible server; tests pass ``pace`` 0 to skip the waits."""
 
     def __init__(self, settings: ModelSettings, *, limiter: Limiter | None = None, pace: float = 1.0) -> None:
         options = settings.options
@@ -52,12 +52,14 @@ class ApiEngine:
             raise UserError(f"concurrency is {self.concurrency}; at least one request must run at a time")
         self.timeout = float(cast(float, options.get("timeout", TIMEOUT_S)))
         self.price: Callable[[Reply], float | None] | None = None  # fills ``cost_usd`` of replies
-        # awaited before a request is sent, and again after a try that may be billed; False or a RunStopped ends the run
+        # awaited before a request is sent, and again after a try that may be billed; False or RunStopped ends the run
         self.allow: Allow | None = None
-        # hears of requests that were refused, which bill nothing
+        # called with requests that were refused, which are not billed
         self.release: Callable[[Request], None] | None = None
-        self.has_answered = False  # whether this model is known to answer, as where a study has answers of it
-        # pays for :meth:`probe`, and for tiny questions to a server that fails
+        self.has_answered = (
+            False  # whether this model has answered before, for example in the study's stored trials
+        )
+        # pays for :meth:`probe` and for tiny test requests to a server that fails
         self.billing: Billing | None = None
         is_openai, is_azure = self.server.is_openai, self.server.is_azure
         self._key = find_key(options, is_openai=is_openai, is_azure=is_azure) if settings.sends else None
@@ -79,8 +81,8 @@ class ApiEngine:
         self._sent = 0
 
     def describe(self) -> dict[str, object]:
-        """Return server, model, dialect, probe, versions and how often which failure came; never the key."""
-        # where a server of one's own listens says nothing of what answers: that is the name that it reports
+        """Return server, model, dialect, probe, versions and the number of failures by kind; never the key."""
+        # the address of the user's own server does not identify the model: the name that it reports does
         where = {"server": "own"} if self.server.is_own else {"base_url": self.base_url}
         identity = {
             "kind": "openai",
@@ -107,16 +109,16 @@ class ApiEngine:
         }
 
     def preview(self, request: Request) -> dict[str, object]:
-        """Return address and JSON as they would be sent; the bytes of pictures are left out, and told apart by ``pictures``."""
+        """Return address and JSON as they would be sent; pictures are listed in ``pictures`` and their bytes left out."""
         path, body = self._format.body(request)
         shown: dict[str, object] = {"url": self.base_url.rstrip("/") + path, "body": without_bytes(body)}
         pictures = [picture.to_json() for message in request.messages for picture in message.pictures]
         return shown | ({"pictures": pictures} if pictures else {})
 
     def probe(self) -> Capabilities:
-        """Find out by a few tiny requests what the endpoint gives, once; RunStopped where server, key or model are not there."""
+        """Return the endpoint's capabilities, found with a few tiny requests; RunStopped if server, key or model is missing."""
         if self._capabilities is None:
-            # in a thread of its own: the caller's may have a loop already, as in a notebook
+            # in a separate thread, because the caller's may already run a loop, as in a notebook
             with ThreadPoolExecutor(1, "wrods-probe") as thread:
                 self._capabilities = thread.submit(asyncio.run, self._probe()).result()
         return self._capabilities
@@ -129,17 +131,17 @@ class ApiEngine:
         return Transport(self.server, self._key, self.settings.name, self.timeout)
 
     def status(self) -> Status:
-        """Return what the progress bar says; from any thread."""
+        """Return the state for the progress bar; safe from any thread."""
         sending = self._sending
         return Status(limit=self._limiter.limit) if sending is None else sending.status()
 
     def close(self) -> None:
-        """Send nothing more; requests under way have a few seconds to come in."""
+        """Stop sending; requests in flight have a few seconds to finish."""
         self._closed.set()
         self._call("end")
 
     def answer(self, requests: Iterable[Request], follow: Follow | None = None) -> Iterator[Reply]:
-        """Yield replies as they come; requests that follow from a reply go first, and RunStopped is raised after all others."""
+        """Yield replies as they arrive; follow-up requests go first, and RunStopped is raised after all other replies."""
         if self.settings.options.get("probe", True) and not self._closed.is_set():
             self.probe()
         self.cache.open()
@@ -162,7 +164,7 @@ class ApiEngine:
     def _exchange(
         self, source: Iterator[Request], follow: Follow | None, replies: queue.Queue[object]
     ) -> Iterator[Reply]:
-        """Keep the window fed, and yield what comes back."""
+        """Keep the window of requests full, and yield the replies."""
         most = 2 * self.concurrency + AHEAD
         outstanding = 0
         exhausted = False
@@ -214,7 +216,7 @@ class ApiEngine:
                 yield reply
 
     def _finished(self, reply: Reply) -> Reply:
-        """Price a reply and keep it."""
+        """Add the cost to a reply and cache it."""
         if reply.from_cache:
             return replace(reply, cost_usd=0.0)
         if self.price is not None and reply.prompt_tokens is not None:
@@ -260,13 +262,13 @@ class ApiEngine:
                 replies.put(sending.stopped)
 
     def _call(self, name: str, *arguments: Sequence[Request], front: bool = False) -> None:
-        """Have the window do something, in its own thread."""
+        """Call a method of the sending window in its own thread."""
         sending = self._sending
         if sending is not None:
             sending.call(name, *arguments, front=front)
 
     def _take_counts(self) -> None:
-        """Take over the window's counts."""
+        """Add the counts of the sending window to the engine's."""
         sending, self._sending = self._sending, None
         if sending is None:
             return
@@ -277,14 +279,14 @@ class ApiEngine:
 
 
 def _next(replies: queue.Queue[object]) -> object:
-    """Wait for a reply in short steps, so that a signal is seen on every system (a ``SimpleQueue`` would not do)."""
+    """Wait for a reply in short steps, so that signals are handled on every system (a ``SimpleQueue`` blocks them)."""
     while True:
         with contextlib.suppress(queue.Empty):
             return replies.get(timeout=0.5)
 
 
 def capabilities(settings: ModelSettings, billing: Billing | None = None) -> Capabilities:
-    """Ask a model's endpoint what it can give, by a few tiny requests that are paid for."""
+    """Return the capabilities of a model's endpoint, found with a few tiny requests that ``billing`` pays for."""
     engine = ApiEngine(settings)
     engine.billing = billing
     return engine.probe()

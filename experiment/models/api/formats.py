@@ -1,8 +1,8 @@
-"""What goes over the wire for one request in each of the API's three forms, and how what comes back is read.
+"""Bodies of requests and readers of responses for the three forms of the API.
 
-A request is a conversation with the server: a generator that yields calls, is sent the response of each, and returns
-the reply. Most take one call; labels scored whole take one a label. The generator knows nothing of networks, retries or
-time.
+A request is a conversation with the server: a generator that yields calls, receives the response to each, and returns the
+reply. Most requests take one call; scoring whole labels takes one call per label. The generator does no networking, retrying or
+timing.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ SURFACES: tuple[Surface, ...] = ("chat", "completions", "responses")
 
 Structure = Literal["structured_outputs", "guided_choice", "grammar", "regex", "json_schema", "none"]
 STRUCTURES: tuple[Structure, ...] = get_args(Structure)[:-1]
-"""Ways of holding an answer to labels, the plainest first: vLLM, older vLLM, llama.cpp, SGLang, and most of all."""
+"""Ways to restrict an answer to labels, most direct first: vLLM, older vLLM, llama.cpp, SGLang, and most other servers."""
 
 PATHS: dict[Surface, str] = {
     "chat": "/chat/completions",
@@ -58,19 +58,19 @@ STRUCTURE_ROOM = 16
 """Tokens for the JSON around the label in an answer restricted to labels by a JSON schema."""
 
 LEAST_OUTPUT_OF_RESPONSES = 16
-"""The fewest tokens that the responses form lets a request allow."""
+"""The smallest output limit that the responses API accepts."""
 
 UNFILTERED: Mapping[str, float] = {
     "top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0, "repeat_penalty": 1.0,
 }  # fmt: skip
-"""What switches off a server's own sampling: without it llama.cpp draws from 40 tokens, and vLLM takes what the model's makers like.
+"""Parameters that switch off a server's default sampling filters (llama.cpp: top 40 tokens; vLLM: the model's generation config).
 
-The last two are one penalty under the names that vLLM and llama.cpp give it. Servers that know none of these ignore them or
-refuse them by name. ``top_k`` of -1 is all tokens; a server that refuses it gets 0, which means the same elsewhere.
+The last two are the same penalty under the names that vLLM and llama.cpp use. Servers that know none of these ignore them or
+refuse them by name. ``top_k`` of -1 means all tokens; a server that refuses it gets 0, which means the same elsewhere.
 """
 
 PENALTIES = ("repetition_penalty", "repeat_penalty")
-"""Of these, what changes the most probable token too."""
+"""Those that also change the most probable token."""
 
 _OWN_FIELDS = frozenset(
     {
@@ -79,43 +79,43 @@ _OWN_FIELDS = frozenset(
         "stop", "reasoning_effort",
     }
 )  # fmt: skip
-"""What wrods sets by itself, so that records and budgets hold."""
+"""Parameters that wrods sets itself, so that records and budgets are correct."""
 
 _TOP_LOGPROBS = (20, 5, 0)
 
 
 @dataclass(frozen=True)
 class RequestOptions:
-    """What a study says of one model that shapes every request; read once from its settings."""
+    """Settings of one model that shape every request, read once from the study."""
 
-    # which of the API's forms is used (`api:`; `template: plain` means completions)
+    # the form of the API (`api:`; `template: plain` means completions)
     surface: Surface = "chat"
     revision: str | None = None
     reasoning_effort: str | None = None
-    thinking_tokens: int = 0  # room for thoughts, added to what an answer may take
-    label_only: bool = False  # let the answer be one of the labels and nothing else (`label_only: true`)
-    # score labels of any length by the prompt's log-probabilities (`label_scoring: whole`) and not by the first token (`first`)
+    thinking_tokens: int = 0  # tokens for reasoning, in addition to the answer's limit
+    label_only: bool = False  # restrict the answer to one of the labels (`label_only: true`)
+    # score labels of any length by the prompt's log-probabilities (`label_scoring: whole`), not by the first token (`first`)
     whole_labels: bool = False
-    leading_space: bool = True  # whether a space stands before a label in plain text
-    system_role: bool | None = None  # none takes it where the server does
+    leading_space: bool = True  # whether a space precedes a label in plain text
+    system_role: bool | None = None  # None: use a system message if the server accepts one
     temperature_given: bool = False
-    extra_body: Mapping[str, Any] = field(default_factory=dict)  # added to every request as it is
-    pictures: bool = False  # items are shown as pictures
+    extra_body: Mapping[str, Any] = field(default_factory=dict)  # added unchanged to every request
+    pictures: bool = False  # whether items are shown as pictures
 
     @property
     def room(self) -> int:
-        """Most tokens that any request may write beyond its own ``max_tokens``."""
+        """The most tokens that any request may write beyond its own ``max_tokens``."""
         form = STRUCTURE_ROOM if self.label_only else 0
         return self.thinking_tokens + form + (LEAST_OUTPUT_OF_RESPONSES if self.surface == "responses" else 0)
 
     def describe(self) -> dict[str, object]:
-        """Return what may change an answer, as JSON."""
+        """Return the options that can change an answer, as JSON."""
         said = {**asdict(self), "extra_body": dict(self.extra_body)}
         return said if self.pictures else {name: value for name, value in said.items() if name != "pictures"}
 
 
 def parse_request_options(settings: ModelSettings) -> RequestOptions:
-    """Read a model's settings."""
+    """Return the request options in a model's settings."""
     options = settings.options
     template = options.get("template")
     surface = str(options.get("api") or ("completions" if template == "plain" else "chat"))
@@ -186,27 +186,27 @@ def _extra_body(given: object, surface: str) -> Mapping[str, Any]:
 
 @dataclass
 class Dialect:
-    """Which parameters a server takes."""
+    """The parameters that a server accepts."""
 
     limit_name: str  # `max_completion_tokens` or the older `max_tokens`
-    # how many alternatives are asked for at each token of a choice; 0 after the server refused
+    # alternatives requested for each token of a choice; 0 after the server refused
     top_logprobs: int = _TOP_LOGPROBS[0]
     seed: bool = True  # whether these are sent
     stop: bool = True
     temperature: bool = True
     top_p: bool = True
     system: bool = True
-    structure: Structure = "json_schema"  # how an answer is held to the labels
-    prompt_logprobs: bool = True  # whether log-probabilities of the prompt may be asked for
-    stream: bool = True  # whether a timed answer may be streamed, and its counts asked for at the end
+    structure: Structure = "json_schema"  # how an answer is restricted to the labels
+    prompt_logprobs: bool = True  # whether log-probabilities of the prompt may be requested
+    stream: bool = True  # whether a timed answer may be streamed, with its token counts at the end
     stream_options: bool = True
-    store: bool = True  # whether the responses form is told to keep nothing
-    # what is sent to switch off the server's own sampling (UNFILTERED)
+    store: bool = True  # whether the responses API is asked not to store the request
+    # sent to switch off the server's default sampling filters (UNFILTERED)
     unfiltered: dict[str, float] = field(default_factory=dict)
 
     @classmethod
     def usual(cls, server: ApiServer, options: RequestOptions) -> Dialect:
-        """Return what servers of this kind usually take."""
+        """Return the parameters that servers of this kind usually accept."""
         is_openais = server.has_openai_models
         return cls(
             limit_name="max_completion_tokens" if options.surface == "chat" and is_openais else "max_tokens",
@@ -219,7 +219,7 @@ class Dialect:
         )
 
     def learn(self, refusal: str, sent: Mapping[str, Any], options: RequestOptions) -> bool:
-        """Change by what a refusal names; say whether the request is worth asking again."""
+        """Change the parameter that a refusal names; return whether the request should be sent again."""
         words = refusal.lower()
         if self._learn_logprobs(words, sent, options) or self._learn_limit(words, sent):
             return True
@@ -304,7 +304,7 @@ class Dialect:
         return False
 
     def next_structure(self) -> None:
-        """Try another way of holding answers to labels, or none when all were tried."""
+        """Switch to the next way to restrict answers to labels, or to none after the last."""
         place = STRUCTURES.index(self.structure)
         self.structure = STRUCTURES[place + 1] if place + 1 < len(STRUCTURES) else "none"
 
@@ -314,7 +314,7 @@ class Dialect:
 
 
 def _names(words: str, *names: str) -> bool:
-    """Whether a refusal names a parameter as a word of its own: ``upstream`` is not ``stream``."""
+    """Return whether a refusal names a parameter as a separate word (``upstream`` does not name ``stream``)."""
     return any(
         re.search(rf"(?<![a-z0-9_]){re.escape(name).replace('_', '[_ ]')}(?![a-z0-9_])", words) is not None
         for name in names
@@ -330,12 +330,12 @@ def _refused(name: str, value: object, refusal: str) -> RunStopped:
 
 SEED_MASK = 0x7FFFFFFF
 MARKS: Mapping[Standing, str] = {"agrees": "", "unsettled": "+unsettled", "disagrees": "+disagrees"}
-"""What the path of a choice says where its first token does not settle it, or where the reply gives another label or none."""
+"""Suffix of a choice's path if its first token is inconclusive, or the reply has a different label or none."""
 
 
 @dataclass(frozen=True)
 class ApiCall:
-    """One thing to send: ``body()`` is made anew at each try, since the dialect may have changed meanwhile."""
+    """One call to send; ``body()`` is rebuilt for each try, because the dialect may have changed."""
 
     path: str
     body: Callable[[], dict[str, Any]]
@@ -346,7 +346,7 @@ Conversation = Generator[ApiCall, Mapping[str, Any], Reply]
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a response holds, whatever the form of the API."""
+    """The content of a response, in whichever form of the API it came."""
 
     answer: str | None
     finish: object
@@ -358,14 +358,14 @@ class Content:
 
 @dataclass(frozen=True)
 class ApiFormat:
-    """Speaks one form of the API for one model."""
+    """One form of the API, for one model."""
 
     model: str
     dialect: Dialect
     options: RequestOptions
 
     def ask(self, request: Request) -> Conversation:
-        """Return the conversation about a request."""
+        """Return the conversation for a request."""
         whole = self.options.whole_labels and request.labels is not None and self.dialect.prompt_logprobs
         if whole and self.options.surface != "responses":
             return self._score_whole(request)
@@ -376,7 +376,7 @@ class ApiFormat:
     # chat completions
 
     def chat_body(self, request: Request) -> dict[str, Any]:
-        """Return a request as chat completions take it."""
+        """Return the body of a chat completion."""
         dialect = self.dialect
         sent: dict[str, Any] = {
             "model": self.model,
@@ -417,7 +417,7 @@ class ApiFormat:
     # completions
 
     def completion_body(self, request: Request) -> dict[str, Any]:
-        """Return a request as (legacy) completions take it: one text."""
+        """Return the body of a (legacy) completion, with the messages as one text."""
         dialect = self.dialect
         sent: dict[str, Any] = {
             "model": self.model,
@@ -454,7 +454,7 @@ class ApiFormat:
     # responses
 
     def response_body(self, request: Request) -> dict[str, Any]:
-        """Return a request as the responses API takes it; nothing is kept by the server."""
+        """Return the body of a responses call; the server stores nothing."""
         dialect = self.dialect
         sent: dict[str, Any] = {
             "model": self.model,
@@ -506,7 +506,7 @@ class ApiFormat:
     # labels of any length
 
     def _score_whole(self, request: Request) -> Conversation:
-        """Score each label as the end of the prompt; the model's own answer beside it when it is asked."""
+        """Score each label as the end of the prompt, next to the model's free answer if it is requested."""
         assert request.labels is not None
         known = plain_text(request.messages)
         logprobs: dict[str, float] = {}
@@ -553,7 +553,7 @@ class ApiFormat:
     def read_ending(
         self, request: Request, ending: str
     ) -> Generator[ApiCall, Mapping[str, Any], tuple[Sequence[scoring.ScoredToken], Mapping[str, Any]]]:
-        """Have the prompt read with a text at its end; return its tokens and the response."""
+        """Send the prompt with a text at its end; return the prompt's tokens and the response."""
         payload = yield ApiCall(PATHS[self.options.surface], self._whole_body(request, ending))
         if self.options.surface == "chat":
             return up_to_last(scoring.prompt_tokens(payload), ending), payload
@@ -569,7 +569,7 @@ class ApiFormat:
     def first_token(
         self, request: Request
     ) -> Generator[ApiCall, Mapping[str, Any], scoring.ScoredToken | None]:
-        """Ask for a choice and return the first token of the answer with its alternatives."""
+        """Request a choice; return the first token of the answer with its alternatives."""
         path, _ = self.body(request)
         choice = first_choice((yield ApiCall(path, lambda: self.body(request)[1])))
         is_chat = self.options.surface == "chat"
@@ -592,7 +592,7 @@ class ApiFormat:
     def _label_text(self, prompt: str, label: str) -> str:
         return (" " if self.options.leading_space and not prompt[-1:].isspace() else "") + label
 
-    # what the three have in common
+    # shared by the three forms
 
     def body(self, request: Request) -> tuple[str, dict[str, Any]]:
         """Return path and body of a request's first call."""
@@ -600,13 +600,13 @@ class ApiFormat:
         return call.path, call.body()
 
     def _regions(self, request: Request, prompt: Sequence[scoring.ScoredToken]) -> tuple[RegionScore, ...]:
-        """Return what reading the regions cost, where the prompt's tokens are told."""
+        """Return the surprisal of the regions, if the prompt's tokens are reported."""
         texts = [message.content for message in request.messages]
         spans = [(span.message, span.start, span.end) for span in request.regions]
         return scoring.score_regions(prompt, texts, spans) if prompt and spans else ()
 
     def _limit(self, request: Request) -> int:
-        """Return how many tokens a request may write: its answer, the form of one held to labels, and a thought."""
+        """Return the output limit of a request: its answer, the JSON around a label, and reasoning."""
         is_formed = self.options.label_only and self.dialect.structure == "json_schema"
         form = STRUCTURE_ROOM if is_formed and request.labels is not None else 0
         return request.max_tokens + form + self.options.thinking_tokens
@@ -629,7 +629,7 @@ class ApiFormat:
         return sent
 
     def _structure(self, labels: Sequence[str], *, is_chat: bool = True) -> dict[str, Any]:
-        """Return the parameters that hold an answer to the labels, where the study wants that."""
+        """Return the parameters that restrict an answer to the labels, if the study sets label_only."""
         if not self.options.label_only:
             return {}
         structure = self.dialect.structure
@@ -646,7 +646,7 @@ class ApiFormat:
         return {}
 
     def _reply(self, request: Request, payload: Mapping[str, Any], content: Content) -> Reply:
-        """Put together what all forms tell."""
+        """Build a reply from the content of any form."""
         said = str(content.refusal) if content.refusal else None
         read = label_in_json(content.answer, request.labels)
         answer, is_stopped = up_to_stop(read if read is not None else content.answer, request.stop)

@@ -1,8 +1,8 @@
-"""Log-probabilities of tokens as servers tell them; nothing is filled in that they do not tell.
+"""Log-probabilities of tokens as servers report them; missing values stay missing.
 
-Two sources. The alternatives of the first answer token give labels of one token (:mod:`experiment.models.api.labels`). The
-log-probabilities of the prompt's own tokens (where a server echoes them) give labels of any length and the surprisal of
-regions.
+There are two sources. The alternatives of the first answer token score labels of one token
+(:mod:`experiment.models.api.labels`). The log-probabilities of the prompt's tokens (if a server echoes them) score labels of
+any length and the surprisal of regions.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LEAST_LOGPROB = -9999.0
 
 @dataclass(frozen=True)
 class ScoredToken:
-    """One token of an answer or a prompt: its text, its log-probability, and the alternatives told in its place."""
+    """One token of an answer or a prompt: its text, its log-probability, and the alternatives reported at its position."""
 
     text: str
     logprob: float | None
@@ -40,7 +40,7 @@ def chat_tokens(choice: Mapping[str, Any]) -> list[ScoredToken]:
 
 
 def content_tokens(content: object) -> list[ScoredToken]:
-    """Return the tokens of a list of ``{token, logprob, top_logprobs}``, as chat and responses write them."""
+    """Return the tokens of a list of ``{token, logprob, top_logprobs}``, the format of chat and responses."""
     if not isinstance(content, list):
         return []
     tokens = []
@@ -53,7 +53,7 @@ def content_tokens(content: object) -> list[ScoredToken]:
 
 
 def _alternatives(top: object) -> tuple[tuple[str, float], ...]:
-    """Read alternatives in the chat form (list of objects) or the older one (text to log-probability)."""
+    """Return alternatives from the chat format (list of objects) or the older one (text to log-probability)."""
     if isinstance(top, dict):
         return tuple(
             (str(text), number) for text, value in top.items() if (number := _number(value)) is not None
@@ -68,7 +68,7 @@ def _alternatives(top: object) -> tuple[tuple[str, float], ...]:
 
 
 def _number(value: object) -> float | None:
-    """Return a log-probability; None for what cannot be one. Rounding may have taken one a little above 0."""
+    """Return a valid log-probability, or None; one that rounding put slightly above 0 becomes 0."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not value <= MOST_ROUNDING:
         return None
     return min(0.0, float(value)) if value > LEAST_LOGPROB else None
@@ -92,7 +92,7 @@ def completion_tokens(choice: Mapping[str, Any]) -> list[ScoredToken]:
 
 
 def prompt_tokens(payload: Mapping[str, Any]) -> list[ScoredToken]:
-    """Return the prompt's tokens from vLLM's ``prompt_logprobs``; the prompt's own token stands first in each entry."""
+    """Return the prompt's tokens from vLLM's ``prompt_logprobs``; the actual token comes first in each entry."""
     choices = payload.get("choices")
     entries = payload.get("prompt_logprobs")
     if entries is None and isinstance(choices, list) and choices and isinstance(choices[0], dict):
@@ -112,7 +112,7 @@ def prompt_tokens(payload: Mapping[str, Any]) -> list[ScoredToken]:
 
 
 def tokens_of_end(tokens: Sequence[ScoredToken], ending: str) -> tuple[str, ...]:
-    """Return the texts of the tokens that hold the end of a prompt."""
+    """Return the texts of the tokens that make up the end of a prompt."""
     left, place = len(ending), len(tokens)
     while left > 0 and place > 0:
         place -= 1
@@ -121,7 +121,7 @@ def tokens_of_end(tokens: Sequence[ScoredToken], ending: str) -> tuple[str, ...]
 
 
 def score_of_end(tokens: Sequence[ScoredToken], ending: str) -> float | None:
-    """Return the log-probability of the text at the end of a prompt; None where its tokens are not all told."""
+    """Return the log-probability of the text at the end of a prompt; None if a token of it has none."""
     left, total = len(ending), 0.0
     for token in reversed(tokens):
         if left <= 0:
@@ -136,7 +136,7 @@ def score_of_end(tokens: Sequence[ScoredToken], ending: str) -> float | None:
 def score_regions(
     tokens: Sequence[ScoredToken], texts: Sequence[str], spans: Sequence[tuple[int, int, int]]
 ) -> tuple[RegionScore, ...]:
-    """Sum the surprisal of regions over the prompt's tokens, uncorrected; a token belongs to its first character that is no blank."""
+    """Return the summed surprisal of regions, uncorrected; a token belongs to the region of its first non-blank character."""
     whole = "".join(token.text for token in tokens)
     begins: list[int] = []
     at = 0
@@ -168,10 +168,9 @@ def _first_characters(tokens: Sequence[ScoredToken]) -> list[int]:
 
 
 LEAST_MASS = 0.5
-"""Share of the first token that labels hold together at least, so that its most probable one may be called the choice: with
-less an answer more probably begins with something else."""
+"""Least total probability of the labels at the first token for the best to be the choice: below it, other text is likelier."""
 MOST_TOLD = 1.05
-"""What told probabilities add up to at most; more, and they are none. Some servers round to two digits."""
+"""Largest valid sum of reported probabilities, since some servers round to two digits."""
 LEAST_UNTOLD = 1e-6
 """Smallest probability that counts as unreported, since reported ones are rounded."""
 
@@ -179,22 +178,22 @@ Standing = Literal["agrees", "unsettled", "disagrees"]
 
 _THOUGHT_ENDS = ("</think>", "</thinking>", "</thought>", "[/THINK]")
 _PIECES = {"▁": " ", "Ġ": " ", "Ċ": "\n"}
-"""How vocabularies write blanks; some servers pass it on."""
+"""How vocabularies write blanks; some servers do not convert them."""
 _HYPHENS = re.compile(r"(?<=\w)[- ](?=\w)")
 
 
 @dataclass(frozen=True)
 class LabelScores:
-    """What is known of the labels' probabilities."""
+    """Known log-probabilities of the labels, with bounds of the others."""
 
-    # natural-log probability of each label that was told, all its forms (` yes`, `Yes`, `"Yes`) added up
+    # natural-log probability of each reported label, summed over its forms (` yes`, `Yes`, `"Yes`)
     logprobs: dict[str, float]
-    bounds: dict[str, float]  # of each other label, what its log-probability cannot exceed
+    bounds: dict[str, float]  # upper bound of the log-probability of each other label
     best: str | None
 
     @property
     def mass(self) -> float:
-        """Probability that the first token is one of the labels that were told."""
+        """Probability that the first token is one of the reported labels."""
         return math.fsum(math.exp(value) for value in self.logprobs.values())
 
 
@@ -206,7 +205,7 @@ def first_token_scores(
     part: str | None = None,
     thinks: bool = False,
 ) -> LabelScores | None:
-    """Read labels off the alternatives of an answer's first token, adding up the forms that the study's parser reads alike."""
+    """Return label scores from the alternatives of an answer's first token, summed over the forms that the study's parser equates."""
     keys = _Keys(labels)
     token = _first_of_answer(tokens, content, keys, part=part, thinks=thinks)
     if token is None or not token.alternatives:
@@ -229,7 +228,7 @@ def first_token_scores(
             logprobs[label] = _summed(forms)
             most[label] = math.exp(logprobs[label]) + begun
         else:
-            # the same token may go on to a longer label, or none was told
+            # the same token may begin a longer label, or no alternatives were reported
             most[label] = math.fsum(map(math.exp, forms)) + begun + untold
             bounds[label] = min(0.0, math.log(most[label]))
     return LabelScores(logprobs, bounds, _best(logprobs, most))
@@ -244,7 +243,7 @@ def _best(logprobs: Mapping[str, float], most: Mapping[str, float]) -> str | Non
 
 
 def label_given(reply: str | None, labels: Sequence[str], best: str | None, *, is_cut: bool) -> str | None:
-    """Return the label that a reply gives by itself, as the study's own parser reads it."""
+    """Return the label that a reply states, as the study's parser reads it."""
     said = (reply or "").strip()
     if said in labels:
         return said
@@ -258,19 +257,19 @@ def label_given(reply: str | None, labels: Sequence[str], best: str | None, *, i
 
 
 def mark_of(path: str | None) -> str | None:
-    """Return what the path of a reply says of its first token: ``unsettled``, ``disagrees``, or None."""
+    """Return the mark in a reply's path about its first token: ``unsettled``, ``disagrees``, or None."""
     return next((one for one in (path or "").split("+") if one in ("unsettled", "disagrees")), None)
 
 
 def standing(best: str | None, given: str | None) -> Standing:
-    """State how the label that a reply gives stands to what its first token tells."""
+    """Return whether the label that a reply states agrees with its first token."""
     if best is None:
         return "unsettled"
     return "agrees" if given == best else "disagrees"
 
 
 class _Keys:
-    """Tells tokens that are forms of a label: as the parser folds a whole reply, as far as labels stay distinct."""
+    """Matches tokens to forms of labels, folded as the parser folds a whole reply if the labels stay distinct."""
 
     def __init__(self, labels: Sequence[str]) -> None:
         self.is_pieces = not any(sign in label for sign in _PIECES for label in labels)
@@ -281,14 +280,14 @@ class _Keys:
         self._own = frozenset(self.of.values())
 
     def spelt(self, text: str) -> str:
-        """Return a token's text with blanks as blanks."""
+        """Return a token's text with the vocabulary's blank signs replaced."""
         if self.is_pieces:
             for sign, blank in _PIECES.items():
                 text = text.replace(sign, blank)
         return text
 
     def key(self, text: str) -> str:
-        """Return what a token is compared by; empty where it holds nothing but marks, and anything may follow."""
+        """Return the key by which a token is compared; empty if it is only punctuation, which any text may follow."""
         text = self.spelt(text)
         whole = self._norm(text.strip())
         return whole if whole in self._own else self._norm(text.strip(WRAPPING))
@@ -311,13 +310,13 @@ def _begins(key: str, other: str) -> bool:
 
 
 def _summed(values: Sequence[float]) -> float:
-    """Return the log of the sum of probabilities given as logs, also of those that no float holds."""
+    """Return the log of a sum of probabilities given as logs, without underflow."""
     top = max(values)
     return min(0.0, top + math.log(math.fsum(math.exp(value - top) for value in values)))
 
 
 def _told(token: ScoredToken) -> list[tuple[str, float]]:
-    """Return the alternatives, each once, and the token itself where it was drawn from below them."""
+    """Return the distinct alternatives, and the token itself if it is not among them."""
     told = list(dict.fromkeys(token.alternatives))
     if token.logprob is not None and all(text != token.text for text, _ in told):
         told.append((token.text, token.logprob))
@@ -327,7 +326,7 @@ def _told(token: ScoredToken) -> list[tuple[str, float]]:
 def _first_of_answer(
     tokens: Sequence[ScoredToken], content: str | None, keys: _Keys, *, part: str | None, thinks: bool
 ) -> ScoredToken | None:
-    """Return the first token of an answer that is more than blanks, quotes and braces of structured output."""
+    """Return the first token of an answer after blanks, quotes and the braces of structured output."""
     answer = (content or "").strip()
     if not answer:
         return None
@@ -354,7 +353,7 @@ def _first_of_answer(
 
 
 def _place(whole: str, ends: Sequence[int], texts: Sequence[str], wanted: str) -> int | None:
-    """Return where a text stands last in the output at the beginning of a token, marks before it aside; else where it stands last."""
+    """Return the last position of a text that starts a token (after punctuation), or else its last position."""
     last = found = whole.rfind(wanted)
     while found >= 0:
         token = bisect_right(ends, found)

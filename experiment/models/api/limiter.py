@@ -1,14 +1,14 @@
-"""How many requests are under way at a server at once: more while all is well, fewer when it says that it is too much.
+"""Limit on the number of requests in flight at a server, which grows while requests succeed and shrinks after a 429.
 
-Why: a number set by hand is too low all night or too high in the first minute, and a crowd of retries makes a limit
-worse. Additive increase, multiplicative decrease, as in TCP.
+A fixed number is too low all night or too high in the first minute, and many retries at once prolong a rate limit. The limiter
+uses additive increase and multiplicative decrease, as in TCP.
 
-- A round is as many answers as there are places. While places are taken, each good round doubles them until the first
-  429; from then on it adds a tenth, at least one.
-- An episode of 429s shrinks the places once: those that come back from requests sent before the cut say the same thing
-  again. No growth until the cooldown is over, which lasts as long as the server asked to wait.
-- A request that waits holds no place. When nothing but 429s comes back, nothing is sent until the wait is over.
-- One limiter serves all models of a run at the same address with the same key, from whatever thread.
+- A round is as many answers as the limit. While the limit is used, each successful round doubles it until the first
+  429; after that, each adds a tenth, at least one.
+- A burst of 429s shrinks the limit once: later ones to requests sent before the cut carry no new information. The limit
+  does not grow until the cooldown ends, which lasts as long as the server asked to wait.
+- A waiting request does not count as in flight. If every response is a 429, nothing is sent until the wait is over.
+- All models of a run that use the same address and key share one limiter, across threads.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from collections.abc import Callable
 
 START = 20
 CONCURRENCY = 100
-"""Most requests at once, unless a study says otherwise."""
+"""Most requests at once, unless the study sets another number."""
 COOLDOWN_S = 5.0
 CUT = 0.8
 SATURATED = 0.8
-"""Share of the places that must be in use for an answer to justify more of them."""
+"""Share of the limit that must be in use for an answer to raise it."""
 
 
 class Limiter:
-    """Places at one server; safe from any thread."""
+    """The limit on requests in flight at one server; thread-safe."""
 
     def __init__(
         self, *, start: int = START, cap: int = CONCURRENCY, clock: Callable[[], float] = time.monotonic
@@ -49,7 +49,7 @@ class Limiter:
         self._listeners: set[Callable[[], None]] = set()
 
     def take(self) -> bool:
-        """Take a place if one is free and nothing holds all back."""
+        """Count a request as in flight if the limit allows it and no pause is in force."""
         with self._lock:
             if self.in_flight >= self.limit or self._clock() < self._held_until:
                 return False
@@ -58,7 +58,7 @@ class Limiter:
             return True
 
     def leave(self) -> None:
-        """Give a place back, and wake those of other models that wait for one."""
+        """Count a request as finished, and notify other models that wait."""
         with self._lock:
             self.in_flight -= 1
             listeners = tuple(self._listeners) if len(self._listeners) > 1 else ()
@@ -66,7 +66,7 @@ class Limiter:
             listener()
 
     def succeeded(self) -> None:
-        """Note an answer; call it while its place is still taken."""
+        """Record an answer, before :meth:`leave` is called for it."""
         with self._lock:
             self._only_limits = 0
             if self.limit >= self.cap or self._clock() < self._calm_from:
@@ -81,7 +81,7 @@ class Limiter:
             self.limit = min(self.cap, self.limit + more)
 
     def limited(self, sent_at: float, after: float | None) -> None:
-        """Note a 429 to a request sent at ``sent_at`` (by the same clock); ``after`` is what the server asks to wait."""
+        """Record a 429 to a request sent at ``sent_at`` (by the same clock); ``after`` is the wait that the server asks for."""
         with self._lock:
             now = self._clock()
             self._good = 0
@@ -99,16 +99,16 @@ class Limiter:
             self.limit = max(1, min(int(self.limit * CUT), self.limit - 1))
 
     def held_for(self) -> float:
-        """Return how many seconds nothing is to be sent."""
+        """Return the seconds until requests may be sent again."""
         return max(0.0, self._held_until - self._clock())
 
     def listen(self, listener: Callable[[], None]) -> None:
-        """Have a function called whenever a place may have become free."""
+        """Register a function to call whenever a request may be sent."""
         with self._lock:
             self._listeners.add(listener)
 
     def forget(self, listener: Callable[[], None]) -> None:
-        """Call a function no more."""
+        """Unregister a function."""
         with self._lock:
             self._listeners.discard(listener)
 
@@ -118,7 +118,7 @@ _shared_lock = threading.Lock()
 
 
 def limiter_of(base_url: str, key: str | None, *, start: int, cap: int) -> Limiter:
-    """Return the limiter that all models of this run share at one address with one key; what it learned stays."""
+    """Return the limiter that all models of this run share at one address with one key."""
     name = (base_url.rstrip("/"), hashlib.sha256((key or "").encode()).hexdigest())
     with _shared_lock:
         found = _shared.get(name)

@@ -1,13 +1,13 @@
-"""A few tiny requests that find out what an endpoint has, before money is spent on what it lacks.
+"""A few tiny requests that find an endpoint's capabilities before money is spent on unsupported ones.
 
-1. A choice with everything that is usual: what the server refuses by name is dropped and noted, what it takes and does
-   not give (log-probabilities that do not come) is seen from the answer, and so is whether its first token is a label at all.
-2. The same asked for a word, held to labels: a server that only seems to heed it writes the word.
-3. A prompt whose own log-probabilities are asked for, twice: they differ where a server caches prefixes. What is told of the
-   first tokens of an answer is held against what is told of them as the end of a prompt: some servers are off by a token.
-4. A word in a picture, where the study shows pictures: a server that refuses it ends the run before money is spent.
-5. Letters drawn at temperature 1, twice with one seed and once with another: a seed that is heeded gives the same twice, a server
-   that draws at all gives another text.
+1. A choice with all usual parameters: those that the server refuses by name are dropped and recorded; those that it accepts
+   but ignores (log-probabilities that are missing) show in the answer, as does whether its first token is a label at all.
+2. A prompt that asks for another word, restricted to the labels: a server that ignores the restriction writes the word.
+3. The log-probabilities of a prompt, requested twice: they differ if a server caches prefixes. Those of the first answer
+   tokens are compared with those of the same tokens at the end of the prompt: some servers are off by one token.
+4. A word in a picture, if the study shows pictures: a server that refuses it ends the run before money is spent.
+5. Letters sampled at temperature 1, twice with one seed and once with another: a server that uses the seed gives the same
+   text twice; a server that samples at all gives a different text for the other seed.
 """
 
 from __future__ import annotations
@@ -48,9 +48,10 @@ Need = Literal[
     "pictures",
 ]  # fmt: skip
 NEEDS: tuple[Need, ...] = get_args(Need)
-"""What an analysis may ask of a model: answers to choices, their probabilities (labels of one token, or longer), how likely
-a person's answers are to it, surprisal of regions, hidden states, samples that differ from replicate to replicate, a system
-message, thoughts, a look at pictures."""
+"""What an analysis may need from a model: answers to choices, their probabilities (labels of one token, or longer), the
+likelihood of a participant's answers, surprisal of regions, hidden states, samples that differ between replicates, a system
+message, reasoning, pictures.
+"""
 
 
 UNTRIED = "not tried"
@@ -58,42 +59,42 @@ UNTRIED = "not tried"
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What a probe found out."""
+    """The capabilities of an endpoint that a probe found."""
 
-    model: str  # what was asked, and in which form
+    model: str  # model, server and form of the API that were probed
     base_url: str
     api: str
-    resolved_model: str | None = None  # what the server says it is
-    top_logprobs: int = 0  # alternatives told at each answer token; 0 where none are
-    prompt_logprobs: bool = False  # whether log-probabilities of the prompt's tokens are told
-    # whether the same prompt had the same ones twice; None where none are told
+    resolved_model: str | None = None  # the model's name as the server reports it
+    top_logprobs: int = 0  # alternatives reported at each answer token; 0 for none
+    prompt_logprobs: bool = False  # whether log-probabilities of the prompt's tokens are reported
+    # whether they were the same for the same prompt twice; None if none are reported
     stable_prompt_logprobs: bool | None = None
-    seed: bool = False  # whether the server takes them
-    # whether one seed gave the same text twice and another gave another; None where this was not seen
+    seed: bool = False  # whether the server accepts these
+    # whether the same seed gave the same text and another seed a different one; None if not tested
     heeds_seed: bool | None = None
-    # whether draws at temperature 1 differed at all; None where nothing was drawn
+    # whether samples at temperature 1 differed; None if not tested
     draws_differ: bool | None = None
-    # fields that it takes and that switch off its own sampling: `top_k`, `min_p`, penalties
+    # accepted fields that switch off its default sampling filters: `top_k`, `min_p`, penalties
     unfiltered: tuple[str, ...] = ()
     temperature: bool = False
     system_role: bool = False
-    structure: str = "none"  # how answers can be held to labels: one of STRUCTURES, `none`, or UNTRIED
-    thinks: bool = False  # whether it thinks before it answers, as asked
-    reasoning_counts: bool = False  # whether the tokens of thoughts are counted apart
-    cached_counts: bool = False  # whether tokens from the provider's own cache are counted apart
-    pictures: bool | None = None  # whether it read a word from a picture; None where the study shows it none
+    structure: str = "none"  # how answers can be restricted to labels: one of STRUCTURES, `none`, or UNTRIED
+    thinks: bool = False  # whether it reasons before it answers, with the study's settings
+    reasoning_counts: bool = False  # whether reasoning tokens are counted separately
+    cached_counts: bool = False  # whether tokens from the provider's cache are counted separately
+    pictures: bool | None = None  # whether it read a word from a picture; None if the study shows no pictures
     limit_name: str = "max_tokens"
-    requests: int = 0  # requests that the probe took
+    requests: int = 0  # number of requests that the probe sent
     answered: bool = False  # whether any of them was answered
-    remarks: tuple[str, ...] = ()  # what else was seen
+    remarks: tuple[str, ...] = ()  # other observations
 
     def describe(self) -> dict[str, object]:
-        """Return everything as JSON, with the sentences."""
+        """Return everything as JSON, including the sentences."""
         lists = {"remarks": list(self.remarks), "unfiltered": list(self.unfiltered)}
         return {**asdict(self), **lists, "sentences": self.sentences()}
 
     def sentences(self) -> list[str]:
-        """State in plain words what the model can and cannot give."""
+        """Describe in sentences what the model supports."""
         return [
             self._of_labels(),
             "It tells log-probabilities of the prompt: surprisal of regions, and labels of any length (label_scoring: whole)."
@@ -156,7 +157,7 @@ class Capabilities:
         return f"It thinks before it answers; the tokens of thoughts are {counted}. Leave room for them: thinking_tokens."
 
     def gaps(self, needs: Collection[Need]) -> list[str]:
-        """State which of an analysis's needs this model does not meet; empty where it meets all."""
+        """Return a message for each need of an analysis that this model does not meet."""
         missing = {
             "label_logprobs": (
                 bool(self.top_logprobs or self.prompt_logprobs),
@@ -201,7 +202,7 @@ class Capabilities:
 MOST_REWORDED = 12
 
 NOTHING = Usage(prompt=0, completion=0)
-"""What a server bills for a call that it refused."""
+"""Status codes of refusals that a server may bill."""
 
 T = TypeVar("T")
 
@@ -220,11 +221,11 @@ class ProbeUnanswered(Exception):
 
 
 class RequestRefused(ProbeUnanswered):
-    """The endpoint refuses this request, and may answer others."""
+    """The endpoint refuses this request, but may answer others."""
 
 
 class Questions:
-    """Sends tiny questions one after the other, and pays for them."""
+    """Sends tiny requests one after another, and pays for them."""
 
     def __init__(self, transport: Transport, form: ApiFormat, billing: Billing | None, pace: float) -> None:
         self.transport, self.form, self.billing, self.pace = transport, form, billing, pace
@@ -239,14 +240,14 @@ class Questions:
         learns: bool = True,
         tries: int = FIRST_TRIES,
     ) -> Reply:
-        """Return the reply to a request, or raise Unanswered."""
+        """Return the reply to a request, or raise ProbeUnanswered."""
         form = form or self.form
         return await self.hold(form.ask(request), form if learns else None, tries)
 
     async def hold(
         self, talk: Generator[ApiCall, Mapping[str, Any], T], form: ApiFormat | None, tries: int = FIRST_TRIES
     ) -> T:
-        """Return what a conversation with the server comes to, or raise Unanswered; learn refusals where a form is given."""
+        """Return the result of a conversation with the server, or raise ProbeUnanswered; adapt to refusals if a form is given."""
         call = next(talk)
         while True:
             payload = await self._send(call.path, call.body, form, tries)
@@ -259,7 +260,7 @@ class Questions:
                 raise ProbeUnanswered(str(fault)) from fault
 
     async def ask_plainly(self) -> str | None:
-        """Return why the tiny question in the run's own form has no answer; None where it has one, or money is missing."""
+        """Return why a tiny question in the run's own form gets no answer; None if it gets one, or money is missing."""
         text = probe_texts()["structure"]["user"]
         options = replace(self.form.options, label_only=False, whole_labels=False, thinking_tokens=0)
         plain = Questions(self.transport, replace(self.form, options=options), self.billing, 0.0)
@@ -336,7 +337,7 @@ class Questions:
 
     @staticmethod
     def _pay(billing: Billing, sent: Mapping[str, Any]) -> None:
-        """Set aside the most that a call can cost: a token for each byte that is sent, and what it may write."""
+        """Set aside the most that a call can cost: one token per byte sent, and its output limit."""
         limits = (sent.get(name) for name in ("max_tokens", "max_completion_tokens", "max_output_tokens"))
         written = next(limit for limit in limits if limit is not None)
         if not billing.take(len(json.dumps(sent, ensure_ascii=False).encode()), int(written)):
@@ -350,7 +351,7 @@ class Questions:
 DRAWN_TOKENS = 12
 MOST_COMPARED = 4
 MOST_DIFFERENT = 0.1
-"""Nats between two tellings of one log-probability, on average; half precision differs by a tenth of that."""
+"""Mean difference in nats between two reports of one log-probability; half precision differs by a tenth of that."""
 _TOLERANCE = 1e-6
 
 _LEAVABLE: Mapping[str, Mapping[str, Any]] = {
@@ -362,16 +363,16 @@ _LEAVABLE: Mapping[str, Mapping[str, Any]] = {
     "a temperature": {"temperature": False},
     "a system message": {"system": False},
 }
-"""What a request can do without, where a server fails and does not say at what."""
+"""Parts of a request that can be left out if a server fails without naming the cause."""
 
 
 def probe_texts() -> dict[str, Any]:
-    """Return what a server is asked to find out what it can give, and whether it answers at all."""
+    """Return the texts of the probe's requests."""
     return dict(json.loads((files(__package__) / "probe.json").read_text("utf-8")))
 
 
 async def probe(questions: Questions) -> Capabilities:
-    """Find out what an endpoint has and set the dialect of its form right."""
+    """Return an endpoint's capabilities, and adapt the dialect of the form to it."""
     form = questions.form
     dialect, options = form.dialect, form.options
     texts = probe_texts()
@@ -385,13 +386,13 @@ async def probe(questions: Questions) -> Capabilities:
     thinks = reply is not None and bool(reply.reasoning or reply.reasoning_tokens)
     if reply is not None and top and (remark := _of_labels(reply)):
         remarks.append(remark)
-    # what takes no answer needs no room for thoughts
+    # a request without an answer needs no tokens for reasoning
     short = replace(plain, options=replace(plain.options, thinking_tokens=0))
     is_stable = await _find_prompt_logprobs(questions, short, texts["prompt"], remarks)
     if options.whole_labels and not dialect.prompt_logprobs:
         raise no_whole_labels(remarks)
     pictures = await _find_pictures(questions, plain, texts["picture"], remarks) if options.pictures else None
-    # each answer with room for thoughts may cost thousands of tokens: what the study does not ask for is not tried
+    # each answer with reasoning may cost thousands of tokens: capabilities that the study does not use are not tested
     is_dear = thinks and options.thinking_tokens > 0
     is_held = options.label_only or not is_dear
     if is_held:
@@ -439,7 +440,7 @@ def _choice(texts: Mapping[str, Any]) -> Request:
 
 
 async def _first(questions: Questions, form: ApiFormat, request: Request, remarks: list[str]) -> Reply | None:
-    """Ask the choice as sampling sends it, so that a seed is tried too, then at the study's own temperature 0."""
+    """Send the choice as sampling does, to test the seed too, then at the study's own temperature 0."""
     drawn = replace(request, temperature=1.0) if form.dialect.seed else request
     try:
         return await questions.ask(drawn, form)
@@ -450,7 +451,7 @@ async def _first(questions: Questions, form: ApiFormat, request: Request, remark
 async def _without(
     questions: Questions, form: ApiFormat, request: Request, fault: str, remarks: list[str]
 ) -> Reply | None:
-    """Find what a server cannot do with where it does not name it: ask without one thing, then without all."""
+    """Find the part of a request that a server cannot handle: leave out one part at a time, then all."""
     dialect, options = form.dialect, form.options
     needed = {"a temperature": options.temperature_given, "a system message": bool(options.system_role)}
     ways = {name: given for name, given in _LEAVABLE.items() if not needed.get(name)}
@@ -474,7 +475,7 @@ async def _without(
 
 
 def _of_labels(reply: Reply) -> str | None:
-    """State where the choice was answered with other words first, so that a first token tells little of labels."""
+    """Return a remark if the choice was answered with other words first, so that a first token says little about the labels."""
     if reply.label_logprobs is None and reply.label_bounds is None:
         return None
     mass = math.fsum(math.exp(value) for value in (reply.label_logprobs or {}).values())
@@ -490,7 +491,7 @@ def _of_labels(reply: Reply) -> str | None:
 async def _find_pictures(
     questions: Questions, form: ApiFormat, texts: Mapping[str, Any], remarks: list[str]
 ) -> bool:
-    """Find out whether the model reads a word from a picture; False where it takes the picture and reads another."""
+    """Return whether the model reads a word from a picture; False if it accepts the picture but reads another word."""
     message = Message("user", f"{texts['user']}\n\n{MARK}", (Picture.of(str(texts["word"])),))
     try:
         reply = await questions.ask(Request("probe", (message,), None, 16, 0.0, 0), form)
@@ -511,7 +512,7 @@ async def _find_pictures(
 async def _find_draws(
     questions: Questions, form: ApiFormat, texts: Mapping[str, Any]
 ) -> tuple[bool | None, bool | None]:
-    """Find out whether a seed gives the same text twice, and whether another gives another."""
+    """Return whether a seed repeats a text, and whether another seed changes it."""
     if not form.dialect.temperature:
         return None, None
     request = Request("probe", (Message("user", texts["user"]),), None, DRAWN_TOKENS, 1.0, 0)
@@ -532,7 +533,7 @@ async def _find_draws(
 async def _find_prompt_logprobs(
     questions: Questions, form: ApiFormat, texts: Mapping[str, Any], remarks: list[str]
 ) -> bool | None:
-    """Find out whether the prompt's log-probabilities are told, right, and the same twice."""
+    """Return whether the prompt's log-probabilities are reported, correct, and repeatable."""
     dialect = form.dialect
     if form.options.surface == "responses" or not dialect.prompt_logprobs:
         dialect.prompt_logprobs = False
@@ -565,7 +566,7 @@ async def _find_prompt_logprobs(
 
 
 async def _differences(questions: Questions, form: ApiFormat, request: Request) -> list[float]:
-    """Compare what is told of some first tokens of an answer with what is told of them as the end of the prompt."""
+    """Return differences between log-probabilities of answer tokens and of the same tokens at the end of the prompt."""
     if not form.dialect.top_logprobs:
         return []
     drawn = replace(request, labels=("A", "B"), temperature=1.0)
@@ -586,7 +587,7 @@ async def _differences(questions: Questions, form: ApiFormat, request: Request) 
 
 
 def _ways(form: ApiFormat, has_openai_models: bool) -> tuple[Structure, ...]:
-    """Return the ways of holding answers to labels that a server of this kind may know."""
+    """Return the ways to restrict answers to labels that a server of this kind may support."""
     if has_openai_models:
         return ("json_schema",)
     if form.options.surface == "completions":
@@ -597,7 +598,7 @@ def _ways(form: ApiFormat, has_openai_models: bool) -> tuple[Structure, ...]:
 async def _find_structure(
     questions: Questions, form: ApiFormat, texts: Mapping[str, Any], remarks: list[str]
 ) -> None:
-    """Find the first way of holding answers to labels that the server heeds."""
+    """Set the first way to restrict answers to labels that the server obeys."""
     dialect = form.dialect
     labels = tuple(texts["labels"])
     held = replace(form, options=replace(form.options, label_only=True, whole_labels=False))

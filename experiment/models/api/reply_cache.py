@@ -1,9 +1,8 @@
-"""Answers that were paid for once: a SQLite file in the study's folder, keyed by everything that makes a request.
+"""A cache of paid replies: a SQLite file in the study's folder, keyed by everything that makes up a request.
 
-It lies in the study's folder, as the store does, because it holds what was sent and received: it goes where the study
-goes, and a withdrawal finds it. The key names server, model, revision, form, every field of the request, replicate
-included, and what is known of the server's dialect; anything that changes one of them is another request. What failed
-on the way is never kept, and a hit carries no times.
+The cache is in the study's folder, as the store is, because it contains requests and replies: it is copied with the study, and
+a withdrawal finds it. The key includes server, model, revision, form, every field of the request, replicate included, and the
+server's dialect; if any of them changes, the key changes. Failures are not cached, and a reply from the cache has no times.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from stimuli.files import replace_file
 FILE = "answers-cache.db"
 SCHEMA = 1
 READING = 2
-"""Goes up where a server's answer is read otherwise: kept replies hold what was read."""
+"""Increase this when responses are parsed differently: the cache stores parsed replies."""
 COMMIT_EVERY = 200
 COMMIT_EVERY_S = 0.5
 
@@ -53,7 +52,7 @@ _NOT_KEPT = frozenset(
 
 
 def cache_key(about: Mapping[str, object], request: Request) -> str:
-    """Return the name of a request: SHA-256 of canonical JSON."""
+    """Return the key of a request: SHA-256 of canonical JSON."""
     said = {name: value for name, value in asdict(request).items() if name not in _NOT_OF_THE_REQUEST}
     said["messages"] = [_said(message) for message in request.messages]
     text = json.dumps(
@@ -66,25 +65,25 @@ def cache_key(about: Mapping[str, object], request: Request) -> str:
 
 
 def _said(message: Message) -> dict[str, object]:
-    """Return what a message says; pictures by their pixels, which what draws them may change."""
+    """Return a message as JSON, with pictures identified by their pixels, which a new renderer may change."""
     pictures = [picture.sha256 for picture in message.pictures]
     said: dict[str, object] = {"role": message.role, "content": message.content}
     return said | ({"pictures": pictures} if pictures else {})
 
 
 def is_worth_keeping(reply: Reply) -> bool:
-    """Whether a reply is an answer: faults, empty and cut answers are asked again."""
+    """Return whether a reply is final: errors, empty and truncated answers are requested again."""
     if reply.from_cache or reply.states:
         return False
     return reply.status in ("answered", "refused")
 
 
 class NoCache(Exception):
-    """A file is no cache of answers, or one of another form; it was left as it is."""
+    """A file is not a reply cache, or has another format; it was left unchanged."""
 
 
 class Cache:
-    """The file; to be used from one thread."""
+    """The SQLite file; used from one thread."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
@@ -107,7 +106,7 @@ class Cache:
         self._since = time.monotonic()
 
     def find(self, key: str, request: Request) -> Reply | None:
-        """Return the answer to an identical request, marked as such."""
+        """Return the answer to an identical request, marked as cached."""
         written = self._new.get(key)
         if written is None:
             row = self._connection.execute("SELECT reply FROM answers WHERE key = ?", (key,)).fetchone()
@@ -120,7 +119,7 @@ class Cache:
         return _read(text, request)
 
     def keep(self, key: str, reply: Reply) -> None:
-        """Keep an answer; it is on disk after the next :meth:`commit`, which comes by itself twice a second."""
+        """Store an answer; it is on disk after the next :meth:`commit`, which happens about twice a second."""
         if not is_worth_keeping(reply):
             return
         self._new[key] = (reply.work_key, _write(reply))
@@ -128,7 +127,7 @@ class Cache:
             self.commit()
 
     def commit(self) -> None:
-        """Write what is new."""
+        """Write new answers to the file."""
         self._since = time.monotonic()
         if not self._new:
             return
@@ -139,7 +138,7 @@ class Cache:
         self._new.clear()
 
     def forget(self, work_keys: Iterable[str]) -> int:
-        """Erase the answers to pieces of work and to the calls made before them, as a withdrawal does; return how many."""
+        """Erase the answers to trials and to the calls made before them, for a withdrawal; return how many."""
         self.commit()
         count = 0
         for work_key in work_keys:
@@ -156,17 +155,17 @@ class Cache:
         return count
 
     def close(self) -> None:
-        """Write what is new and close the file."""
+        """Write new answers and close the file."""
         self.commit()
         self._connection.close()
 
     def abandon(self) -> None:
-        """Close the file and write nothing."""
+        """Close the file without writing."""
         self._connection.close()
 
 
 def forget_answers(folder: Path, work_keys: Iterable[str]) -> int:
-    """Erase the answers to pieces of work from a study's cache, if it has one; return how many there were."""
+    """Erase the answers to trials from a study's cache, if it has one; return how many there were."""
     file = folder / FILE
     if not file.exists():
         return 0
@@ -184,7 +183,7 @@ def forget_answers(folder: Path, work_keys: Iterable[str]) -> int:
 
 
 def _check(connection: sqlite3.Connection) -> None:
-    """Refuse what is no cache of this form, before anything is written into it; an empty file is a new one."""
+    """Raise NoCache for a file of another format before anything is written to it; an empty file is a new cache."""
     (form,) = connection.execute("PRAGMA user_version").fetchone()
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if not tables and form in (0, SCHEMA):
@@ -192,7 +191,7 @@ def _check(connection: sqlite3.Connection) -> None:
     if "answers" not in tables:
         raise NoCache("it is another database, and was left as it is")
     columns = tuple(row[1] for row in connection.execute("PRAGMA table_info(answers)"))
-    # the first caches of this form had no number
+    # the first caches of this format had no version number
     if form not in (0, SCHEMA) or columns != _COLUMNS:
         raise NoCache(f"it was written by another version of wrods (form {form}; this one reads {SCHEMA})")
 
@@ -214,7 +213,7 @@ def _read(text: str, request: Request) -> Reply:
 
 
 def forget_replies(folder: Path, work_keys: Iterable[str]) -> tuple[int, list[str]]:
-    """Erase the replies to pieces of work, and to the calls made before them, from a study's folder."""
+    """Erase the replies to trials, and to the calls made before them, from a study's folder."""
     keys, left, count = set(work_keys), [], 0
     if not keys:
         return 0, []
@@ -229,7 +228,7 @@ def forget_replies(folder: Path, work_keys: Iterable[str]) -> tuple[int, list[st
         if len(kept) == len(lines):
             continue
         count += len(lines) - len(kept)
-        # what was paid for and stays is on the disk before the old bytes go, which the open file still holds
+        # replies that remain are on disk before the old bytes are erased, which the open file still holds
         with file.open("r+b") as opened:
             size = file.stat().st_size
             if kept:
@@ -248,7 +247,7 @@ _UNREADABLE = (sqlite3.Error, NoCache, ValueError, TypeError, KeyError, Attribut
 
 
 class ReplyCache:
-    """Answers that were paid for before, as far as the study's file gives them."""
+    """Replies that were paid for before, if the study's cache can be read."""
 
     def __init__(self, folder: Path | None, about: Callable[[], Mapping[str, object]]) -> None:
         self.hits = 0
@@ -259,11 +258,11 @@ class ReplyCache:
         self._keys: dict[str, str] = {}
 
     def describe(self) -> dict[str, object]:
-        """Return hits, fault and whether a cache is used at all."""
+        """Return the number of hits, the fault, and whether a cache is used."""
         return {"hits": self.hits, "fault": self.fault, "used": self._folder is not None}
 
     def open(self) -> None:
-        """Open the file; from the thread that uses it."""
+        """Open the file in the thread that uses it."""
         self._keys.clear()
         if self._folder is None or self.fault is not None:
             return
@@ -273,7 +272,7 @@ class ReplyCache:
             self._give_up(error)
 
     def find(self, request: Request) -> Reply | None:
-        """Return the answer to an identical request; None where there is none."""
+        """Return the answer to an identical request, or None."""
         if self._cache is None:
             return None
         key = cache_key(self._about(), request)
@@ -284,13 +283,13 @@ class ReplyCache:
         return hit
 
     def keep(self, reply: Reply) -> None:
-        """Keep the answer to a request that was looked for."""
+        """Store the answer to a request that :meth:`find` did not have."""
         key = self._keys.pop(reply.work_key, None)
         if key is not None:
             self._try(lambda cache: cache.keep(key, reply))
 
     def close(self) -> None:
-        """Write what is new and close the file."""
+        """Write new answers and close the file."""
         self._try(lambda cache: cache.close())
         self._cache = None
 

@@ -1,4 +1,4 @@
-"""Small readings of requests and responses that all forms of the API share."""
+"""Small readers of requests and responses that all forms of the API share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from experiment.models.api.retrying import NoAnswer, parsed
 from experiment.models.engine import Message, ReplyStatus
 
 MOST_TOKENS = 2**31 - 1
-"""More no store takes and no server reads: such a count is none."""
+"""The largest valid token count; stores and servers accept no larger one."""
 
 
 _FIELDS = ("prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens")
@@ -20,11 +20,11 @@ _FIELDS = ("prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tok
 
 @dataclass(frozen=True)
 class Usage:
-    """Counts of one response."""
+    """Token counts of one response."""
 
-    prompt: int | None = None  # all tokens read, and how many of them came from the provider's cache
+    prompt: int | None = None  # all tokens read, and those of them from the provider's cache
     cached: int | None = None
-    completion: int | None = None  # all tokens written, and how many of them were thoughts
+    completion: int | None = None  # all tokens written, and those of them for reasoning
     reasoning: int | None = None
 
     def __add__(self, other: Usage) -> Usage:
@@ -43,7 +43,7 @@ class Usage:
 
 
 def read_usage(payload: Mapping[str, Any]) -> Usage:
-    """Return the counts of a response body in any of the forms seen."""
+    """Return the token counts of a response body in any known format."""
     found = payload.get("usage")
     usage: Mapping[str, Any] = found if isinstance(found, dict) else {}
     prompt = _count(usage, "prompt_tokens", "input_tokens")
@@ -89,13 +89,13 @@ def _part(usage: Mapping[str, Any], holders: tuple[str, ...], name: str) -> int 
 
 PictureForm = Literal["chat", "responses"]
 DETAIL = "high"
-"""Servers that shrink pictures (OpenAI's "low") must not: a letter is some pixels wide."""
+"""Servers that shrink pictures (OpenAI's "low") must not: a letter is only some pixels wide."""
 
 _THOUGHT = ("<think>", "</think>")
 
 
 def read_json(text: str) -> Mapping[str, Any]:
-    """Return the body of a response."""
+    """Return the JSON object in a response's body."""
     try:
         payload = parsed(text)
     except ValueError as error:
@@ -116,7 +116,7 @@ def first_choice(payload: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def turns(messages: Sequence[Message], *, system: bool, form: PictureForm = "chat") -> list[dict[str, Any]]:
-    """Return messages as a server takes them; without a system role its text opens the first message of the user."""
+    """Return messages in the server's format; without a system role, its text begins the user's first message."""
     given = list(messages)
     if not system and given and given[0].role == "system":
         first, *rest = given
@@ -129,7 +129,7 @@ def turns(messages: Sequence[Message], *, system: bool, form: PictureForm = "cha
 
 
 def content_of(message: Message, form: PictureForm) -> str | list[dict[str, Any]]:
-    """Return a message's text, or its texts and pictures in parts, pictures whole within the request (data URLs)."""
+    """Return a message's text, or its texts and pictures in parts, with pictures as data URLs."""
     if not message.pictures:
         return message.content
     is_chat = form == "chat"
@@ -145,7 +145,7 @@ def content_of(message: Message, form: PictureForm) -> str | list[dict[str, Any]
 
 
 def without_bytes(body: Any) -> Any:
-    """Return a request's JSON with the bytes of its pictures left out, for people to read."""
+    """Return a request's JSON without the bytes of its pictures, for display."""
     if isinstance(body, dict):
         return {name: without_bytes(value) for name, value in body.items()}
     if isinstance(body, list):
@@ -156,7 +156,7 @@ def without_bytes(body: Any) -> Any:
 
 
 def plain_text(messages: Sequence[Message]) -> str:
-    """Return messages as one text, as the local engine gives them to models without a chat template."""
+    """Return messages as one text, as the local engine formats them for models without a chat template."""
     return "\n\n".join(message.content for message in messages)
 
 
@@ -168,7 +168,7 @@ def joined(content: object) -> str | None:
 
 
 def without_thought(text: str | None) -> tuple[str | None, str | None]:
-    """Part an answer from the thought that stands before it in the same text, if any."""
+    """Return the answer and the reasoning that precedes it in the same text, if any."""
     opening, closing = _THOUGHT
     if text is None or (opening not in text and closing not in text):
         return text, None
@@ -187,7 +187,7 @@ def status_of(answer: str | None, finish: object, refusal: str | None) -> ReplyS
 
 
 def label_schema(labels: Sequence[str]) -> dict[str, Any]:
-    """Return the schema of an answer that is one of the labels."""
+    """Return the JSON schema of an answer that is one of the labels."""
     return {
         "name": "answer",
         "strict": True,
@@ -206,7 +206,7 @@ def label_grammar(labels: Sequence[str]) -> str:
 
 
 def label_in_json(answer: str | None, labels: Sequence[str] | None) -> str | None:
-    """Return the label of an answer held to :func:`label_schema`, or None where it is not one."""
+    """Return the label in an answer that follows :func:`label_schema`, or None."""
     if answer is None or labels is None or not answer.lstrip().startswith("{"):
         return None
     try:
@@ -219,7 +219,7 @@ def label_in_json(answer: str | None, labels: Sequence[str] | None) -> str | Non
 def divided(
     tokens: Sequence[scoring.ScoredToken], prompt: str
 ) -> tuple[Sequence[scoring.ScoredToken], Sequence[scoring.ScoredToken]]:
-    """Part echoed tokens into those of the prompt and those behind it; special tokens before the prompt belong to it."""
+    """Split echoed tokens into the prompt's (special tokens before it included) and those after it."""
     whole = "".join(token.text for token in tokens)
     start = whole.find(prompt)
     at = 0
@@ -231,13 +231,13 @@ def divided(
 
 
 def up_to_stop(text: str | None, stops: Sequence[str]) -> tuple[str | None, bool]:
-    """Cut a text before the first of the stop texts, which some servers keep and some never look for; say whether one was there."""
+    """Return a text up to the first stop text, which some servers include or ignore, and whether there was one."""
     places = [place for stop in stops if text and stop and (place := text.find(stop)) >= 0]
     return (text[: min(places)], True) if text and places else (text, False)
 
 
 def up_to_last(tokens: Sequence[scoring.ScoredToken], label: str) -> Sequence[scoring.ScoredToken]:
-    """Leave out what a chat template puts behind the last turn."""
+    """Return the tokens without those that a chat template adds after the last turn."""
     for end in range(len(tokens), max(0, len(tokens) - 8), -1):
         if "".join(token.text for token in tokens[:end]).rstrip().endswith(label):
             return tokens[:end]
@@ -245,5 +245,5 @@ def up_to_last(tokens: Sequence[scoring.ScoredToken], label: str) -> Sequence[sc
 
 
 def name_in(value: object) -> str | None:
-    """Return the model's name as the server gives it."""
+    """Return the model's name as the server reports it."""
     return str(value) if value else None

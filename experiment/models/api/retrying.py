@@ -1,7 +1,7 @@
-"""What to do about a request that failed: ask again after a while, give it up, or stop the run.
+"""Decision after a failed request: retry it, give it up, or stop the run.
 
-Why → so that no run hangs and none is lost: tries are finite, waits are bounded, and what no repetition can mend (a
-wrong key, a model that is not there) stops the run at once with what to do about it.
+No run hangs or is lost: the number of tries is finite, waits are bounded, and what a retry cannot fix (a wrong key, a missing
+model) stops the run at once with a remedy.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from stimuli.errors import UserError
 from stimuli.seeds import generator
 
 TRIES = 8
-"""Tries of one request, those that met a rate limit or found no network left out."""
+"""Tries of one request, not counting those that met a rate limit or found no network."""
 
 ALIKE_TRIES = 5
-"""Tries of one request that may fail in the very same way, one after the other."""
+"""Consecutive tries of one request that may fail in exactly the same way."""
 
 FIRST_TRIES = 4
 """Tries of a server that has never answered in this run."""
@@ -43,66 +43,66 @@ Kind = Literal["rate_limit", "transient", "timeout", "unreachable", "reworded", 
 
 
 class RunStopped(UserError):
-    """No further request can succeed: the run ends here, and what was answered is stored."""
+    """No further request can succeed: the run ends here, and its answers so far are stored."""
 
     def __init__(self, message: str, *, mend: str) -> None:
         super().__init__(message, mend=mend, exit_code=1)
 
 
 class NoAnswer(Exception):
-    """A response came, and it holds no answer (broken JSON, no choices); says what was wrong with it."""
+    """A response has no answer (broken JSON, no choices); the message says why."""
 
 
 @dataclass(frozen=True)
 class Retry:
-    """A verdict on one failure; made by its named constructors."""
+    """The decision about one failure; use the named constructors."""
 
-    again: bool  # whether to ask again
+    again: bool  # whether to retry
     kind: Kind
     reason: str
     after: float | None = None  # seconds that the server asks to wait
-    refusal: str = ""  # the server's own words where it refused the request, or failed with it
-    filtered: bool = False  # whether the server's content filter refused it, which is an answer of a kind
-    # whether a first such failure calls for no wait: the server had closed a connection that was kept open
+    refusal: str = ""  # the server's own message if it refused the request or failed on it
+    filtered: bool = False  # whether the server's content filter refused it, which counts as a kind of answer
+    # whether the first such failure needs no wait: the server closed a connection that was kept open
     at_once: bool = False
 
     @classmethod
     def rate_limit(cls, after: float | None = None, status: int = 429) -> Retry:
-        """Ask again, as late as the server says: there were too many requests."""
+        """Retry after the wait that the server asks for: there were too many requests."""
         return cls(True, "rate_limit", f"the server limits the rate ({status})", after)
 
     @classmethod
     def transient(cls, reason: str, after: float | None = None, refusal: str = "") -> Retry:
-        """Ask again: the fault may pass."""
+        """Retry: the fault may be temporary."""
         return cls(True, "transient", reason, after, refusal=refusal)
 
     @classmethod
     def cut(cls, reason: str) -> Retry:
-        """Ask again: the connection was closed, as servers do with those that were kept open between requests."""
+        """Retry at once: the server closed a connection that was kept open between requests."""
         return cls(True, "transient", reason, at_once=True)
 
     @classmethod
     def timeout(cls, seconds: float) -> Retry:
-        """Ask again: no answer came within the time of one try."""
+        """Retry: no answer arrived within the time limit of one try."""
         return cls(True, "timeout", f"no answer within {seconds:g} s")
 
     @classmethod
     def unreachable(cls, reason: str) -> Retry:
-        """Ask again: there was no connection to the server."""
+        """Retry: the server could not be reached."""
         return cls(True, "unreachable", reason)
 
     @classmethod
     def reworded(cls, reason: str) -> Retry:
-        """Ask again at once, without the parameter that the server refused."""
+        """Retry at once without the parameter that the server refused."""
         return cls(True, "reworded", reason)
 
     @classmethod
     def no(cls, reason: str, refusal: str = "", *, filtered: bool = False) -> Retry:
-        """Give up: asking again cannot help this request."""
+        """Give up: a retry cannot help this request."""
         return cls(False, "no", reason, refusal=refusal, filtered=filtered)
 
     def wait(self, tries: int, key: str) -> float:
-        """Return the seconds to wait before the next try: doubled each time, jittered, or as the server says."""
+        """Return the seconds to wait before the next try: doubled each time, jittered, or as the server asks."""
         if self.kind == "reworded":
             return 0.0
         draw = generator("retry", key, tries).random()
@@ -113,7 +113,7 @@ class Retry:
 
 
 def judge_failure(error: BaseException, *, seconds: float) -> Retry:
-    """Judge a try that brought no response."""
+    """Return the decision about a try that brought no response."""
     import aiohttp
 
     if isinstance(error, NoAnswer):
@@ -133,14 +133,14 @@ def judge_failure(error: BaseException, *, seconds: float) -> Retry:
         return Retry.timeout(seconds)
     if isinstance(error, aiohttp.ClientError | OSError):
         return Retry.cut(f"the connection was cut: {type(error).__name__} {error}".strip())
-    # what no fault of the network explains concerns this one request: the others go on
+    # a fault that the network does not explain concerns this request only: the others continue
     return Retry.no(f"what came back could not be read: {type(error).__name__} {error}"[:500].strip())
 
 
 def judge_status(
     status: int, body: str, headers: Mapping[str, str], *, secret: str | None = None, answered: bool = False
 ) -> Retry:
-    """Judge a response that is a refusal."""
+    """Return the decision about a response that is a refusal."""
     words = said(body, secret)
     message = words[:500]
     if status == 401 or (status == 403 and not answered):
@@ -178,13 +178,13 @@ def _is_spent(body: str, message: str) -> bool:
     error = refusal_of(body)
     if "insufficient_quota" in (error.get("code"), error.get("type")):
         return True
-    # Gemini says the same of a limit by the minute, with a status of its own and when to ask again
+    # Gemini reports a per-minute limit the same way, with its own status and a retry time
     is_for_now = error.get("status") == "RESOURCE_EXHAUSTED" or _wait_said(message) is not None
     return "exceeded your current quota" in message.lower() and not is_for_now
 
 
 def _wait_said(words: str) -> float | None:
-    """Return the seconds after which a message says to ask again: "Please retry in 38.9s", "try again in 20 ms"."""
+    """Return the seconds to wait that a message states: "Please retry in 38.9s", "try again in 20 ms"."""
     found = re.search(
         r"(?:retry|try again) (?:in|after) (\d{1,6}(?:\.\d{1,6})?) ?(ms|s)", words, re.IGNORECASE
     )
@@ -208,7 +208,7 @@ def _key_refused(status: int, message: str, *, with_key: bool) -> RunStopped:
 
 
 def no_whole_labels(remarks: Sequence[str]) -> RunStopped:
-    """Return the stop of a run whose labels are to be scored whole where the server cannot tell that."""
+    """Return the error for whole-label scoring on a server that does not report log-probabilities of the prompt."""
     return RunStopped(
         "label_scoring: whole is set, and the model's server tells no log-probabilities of the prompt"
         + "".join(f". {remark.removesuffix('.')}" for remark in remarks),
@@ -219,7 +219,7 @@ def no_whole_labels(remarks: Sequence[str]) -> RunStopped:
 
 
 def unreached(base_url: str, reason: str) -> RunStopped:
-    """Return the stop of a run that finds no server."""
+    """Return the error for a run that cannot reach its server."""
     return RunStopped(
         f"no server answers at {base_url}: {reason}",
         mend="Start it or correct base_url, then run the same command again to resume.",
@@ -227,7 +227,7 @@ def unreached(base_url: str, reason: str) -> RunStopped:
 
 
 def sent_elsewhere(status: int, headers: Mapping[str, str], base_url: str, path: str) -> RunStopped:
-    """Return the stop of a run whose server answers with another address; a key never follows it there."""
+    """Return the error for a server that redirects to another address, to which the key is never sent."""
     asked = f"{base_url.rstrip('/')}{path}"
     location = headers.get("location", "")
     to = urllib.parse.urljoin(asked, location).removesuffix(path) if location else ""
@@ -238,19 +238,19 @@ def sent_elsewhere(status: int, headers: Mapping[str, str], base_url: str, path:
 
 
 def said(body: str, secret: str | None = None) -> str:
-    """Return the server's own words in the body of a refusal, with the key taken out."""
+    """Return the server's own message in the body of a refusal, with the key removed."""
     error = refusal_of(body)
     text = str(error.get("message") or _details(error.get("detail")) or body) if error else body
     return whole_characters(text.replace(secret, "[key]") if secret else text)
 
 
 def without_marks(reason: str) -> str:
-    """Return a reason without what differs from request to request: ids of letters and digits, as servers add them."""
+    """Return a reason without request-specific ids, as servers add them."""
     return _MARK.sub("…", reason)
 
 
 def whole_characters(text: str) -> str:
-    """Return a text that every store takes: halves of characters (an emoji cut in two) and NUL become U+FFFD."""
+    """Return a text that every store accepts: unpaired surrogates (an emoji cut in two) and NUL become U+FFFD."""
     return _BROKEN.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
@@ -265,7 +265,7 @@ def _whole(value: Any) -> Any:
 
 
 def parsed(text: str) -> Any:
-    """Return the value that a JSON text of a server holds, with whole characters in all its texts."""
+    """Return the value of a server's JSON text, with valid characters in all its strings."""
     text = text.removeprefix("\N{BYTE ORDER MARK}")
     try:
         value = json.loads(text)
@@ -277,7 +277,7 @@ def parsed(text: str) -> Any:
 
 
 def _details(detail: object) -> str:
-    """Return the words of a detail, which FastAPI gives as a list that repeats the request."""
+    """Return the text of an error's detail, which FastAPI gives as a list that repeats the request."""
     if not isinstance(detail, list):
         return str(detail or "")
     told = []
@@ -290,7 +290,7 @@ def _details(detail: object) -> str:
 
 
 def refusal_of(body: str) -> Mapping[str, Any]:
-    """Return what the body of a refusal tells of the error, in whatever place; empty where it is no JSON object."""
+    """Return the error object in the body of a refusal, in whatever place; empty if it is not a JSON object."""
     try:
         payload = parsed(body)
     except ValueError:
@@ -325,24 +325,24 @@ OF_PROMPTS = frozenset(
         *("string_above_max_length", "string_too_long"),
     }
 )
-"""Codes of refusals because of the content, whatever their wording."""
+"""Error codes of refusals because of the content, in any wording."""
 
 _OWN = frozenset({"messages", "prompt", "input", "model", "seed", "max_tokens", "max_completion_tokens"})
-"""Fields that differ from request to request."""
+"""Fields that differ between requests."""
 
 _QUOTED = re.compile(r"'([^'\n]+)'|\"([^\"\n]+)\"|`([^`\n]+)`|“([^”\n]+)”|‘([^’\n]+)’|«([^»\n]+)»")
 _LEAST = 8
-"""Letters from which on a line of a prompt is taken out of a refusal that holds it."""
+"""Shortest line of a prompt, in letters, that is removed from a refusal that quotes it."""
 
 
 class Answered:
-    """Under which parameters a server has answered: a refusal of the same ones is about the prompt."""
+    """The parameters with which a server has answered: a refusal with the same ones is about the prompt."""
 
     def __init__(self) -> None:
         self._seen: set[frozenset[tuple[str, object]]] = set()
 
     def note(self, sent: Mapping[str, Any]) -> None:
-        """Know that a request was answered."""
+        """Record that a request was answered."""
         self._seen.add(_shape(sent))
 
     def has(self, sent: Mapping[str, Any]) -> bool:
@@ -351,7 +351,7 @@ class Answered:
 
 
 def words_about_parameters(body: str, sent: Mapping[str, Any], secret: str | None = None) -> str:
-    """Return what a refusal says without what the request said itself; empty where it concerns the prompt."""
+    """Return a refusal's message without quotes of the request; empty if it concerns the prompt."""
     error = refusal_of(body)
     field = str(error.get("param") or "")
     if str(error.get("code") or "") in OF_PROMPTS or field in ("prompt", "input") or ".content" in field:
@@ -360,7 +360,7 @@ def words_about_parameters(body: str, sent: Mapping[str, Any], secret: str | Non
 
 
 def without_texts(words: str, texts: Iterable[str]) -> str:
-    """Return what a server says without the lines of some texts, and without what it quotes of them."""
+    """Return a server's message without lines of the given texts and without quotes from them."""
     own = [text.lower() for text in texts]
     for text in sorted({line.strip() for one in own for line in one.split("\n")}, key=len, reverse=True):
         if len(text) >= _LEAST:
@@ -374,7 +374,7 @@ def without_texts(words: str, texts: Iterable[str]) -> str:
 
 
 def _texts(sent: Mapping[str, Any]) -> Iterator[str]:
-    """Iterate over what a request says."""
+    """Yield the texts in a request."""
     for name in ("prompt", "input", "instructions"):
         if isinstance(sent.get(name), str):
             yield str(sent[name])

@@ -1,8 +1,8 @@
-"""Requests under way on one event loop: each is sent when a place is free, and returns answered or recorded as failed.
+"""Requests in flight on one event loop: each is sent when the limiter allows it, and returns answered or recorded as failed.
 
-A run ends when request after request fails for the same reason, since something of its set-up is then wrong. A server known to
-answer this model refuses prompts, not the set-up: however many it refuses in a row, those behind them are asked. A failure that
-may be billed is not repeated.
+A run ends when many requests in a row fail for the same reason, since its set-up is then wrong. If a server is known to answer
+this model, its refusals concern the prompts, not the set-up: the remaining requests are still sent. A failure that may be
+billed is not retried.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from experiment.models.engine import Reply, ReplyStatus, Request
 
 
 class InFlightRequest:
-    """One request on its way."""
+    """A request in flight."""
 
     __slots__ = (
         "alike", "call", "failed_at", "fault", "has_answers", "is_owing", "limited", "lost", "request", "rounds", "talk", "tries",
@@ -63,22 +63,22 @@ class InFlightRequest:
 
     @property
     def counted(self) -> int:
-        """Tries that count against it: the server took them, and was not down."""
+        """Tries that the server received while it was up."""
         return self.tries - self.limited - self.lost
 
     def begin_anew(self) -> None:
-        """Know that the server was down, so that its tries so far say nothing of it."""
+        """Record that the server was down, so that earlier tries do not count against the request."""
         self.lost += self.counted
         self.alike, self.fault = 0, ""
         self.rounds += 1
 
     def owe(self) -> None:
-        """Know that the server may bill a try that brought no answer."""
+        """Record that the server may bill a try that brought no answer."""
         self.unsettled += 1
         self.is_owing = True
 
     def failed(self, reason: str, status: ReplyStatus, *, model: str, path: str) -> Reply:
-        """Return the reply that says why there is no answer."""
+        """Return the reply that reports why the request failed."""
         return Reply(
             self.request.work_key, None, status, error=reason, attempts=self.tries, requested_model=model, path=path,
             unsettled_tries=self.unsettled,
@@ -87,17 +87,17 @@ class InFlightRequest:
 
 @dataclass(frozen=True)
 class Status:
-    """What the progress bar says."""
+    """State for the progress bar."""
 
-    in_flight: int = 0  # requests under way, and places at the server now
+    in_flight: int = 0  # requests in flight, and the current limit
     limit: int = 0
-    queued: int = 0  # requests ready to go, and those that wait for their next try
+    queued: int = 0  # requests ready to send, and those that wait to be retried
     waiting: int = 0
-    # when the next of these goes, in seconds since the epoch; None where nothing waits
+    # time of the next retry in seconds since the epoch; None if nothing waits
     waiting_until: float | None = None
     why: str | None = None  # why it waits
-    last_error: str | None = None  # the last failure of all
-    retries: int = 0  # tries after the first, all tries, and requests that came to an end
+    last_error: str | None = None  # the latest failure
+    retries: int = 0  # tries after the first, all tries, and finished requests
     sent: int = 0
     answered: int = 0
 
@@ -110,19 +110,19 @@ class Status:
 
 
 DOWN_S = 600.0
-"""How long a server may fail with everything before the run ends."""
+"""Seconds for which a server may fail on everything before the run ends."""
 
 LONGEST_WAIT_S = 15.0
 
 MOST_ROUNDS = 3
-"""Rounds of tries of one request that met a server which was down, as one that brings the server down would forever."""
+"""Rounds of retries of one request that met a server which was down; a request that crashes the server would be retried forever."""
 
 Doubtful = tuple[InFlightRequest, Retry]
 Ask = Callable[[], Awaitable[str | None]]
 
 
 class UnattributedFailures:
-    """Requests of which it is not known yet whether they or their server are at fault."""
+    """Failed requests for which it is not yet known whether they or their server are at fault."""
 
     def __init__(
         self,
@@ -144,16 +144,16 @@ class UnattributedFailures:
         return len(self._held)
 
     def add(self, request: InFlightRequest, verdict: Retry) -> bool:
-        """Hold a request; say whether it is the first, for which the server is to be asked."""
+        """Hold a request; return whether it is the first, so that the server must be tested."""
         self._held.append((request, verdict))
         return len(self._held) == 1
 
     def clear(self) -> None:
-        """Hold nothing more."""
+        """Drop all held requests."""
         self._held.clear()
 
     async def find_out(self) -> None:
-        """Ask until the server answers."""
+        """Test the server until it answers."""
         loop = asyncio.get_running_loop()
         began, count = time.monotonic(), 0
         while not self._is_over():
@@ -176,35 +176,35 @@ class UnattributedFailures:
 
 
 GRACE_S = 5.0
-"""How long pending requests may still take when a run is ended."""
+"""Seconds that requests in flight may take after a run is ended."""
 
 LOST_S = 600.0
-"""How long a network may be away, after the server was reached, before the run ends."""
+"""Seconds without a network, after the server was reached, before the run ends."""
 
 LONGEST_LOST_WAIT_S = 15.0
 
 REST_S = 0.02
-"""Before a timed request: long enough to notice that the server has closed the connection, so that no timed request fails on it."""
+"""Pause before a timed request, long enough to notice that the server closed the connection, so that no timed request fails on it."""
 
 Allow = Callable[[Request], Awaitable[bool]]
 
 
 @dataclass(frozen=True)
 class SendingOptions:
-    """How the requests of one engine are sent."""
+    """Settings of one engine's sending window."""
 
-    cap: int  # most requests of this engine at once, whatever the limiter allows
-    # asked before a request is sent, and again after a try that the server may bill without having answered; False ends the run
+    cap: int  # most requests of this engine in flight, whatever the limiter allows
+    # awaited before a request is sent, and again after a try that may be billed without an answer; False ends the run
     allow: Allow | None = None
     release: Callable[[Request], None] | None = None
     has_answered: bool = False
     was_probed: bool = False
-    pace: float = 1.0  # share of each wait that is truly waited; tests take 0
-    is_timed: bool = False  # whether a request's time is a measure, since it runs alone
+    pace: float = 1.0  # share of each wait that is actually waited; tests use 0
+    is_timed: bool = False  # whether response times are measured, since each request runs alone
 
 
 class Sending:
-    """The window of one engine; ``deliver`` takes the replies that came in together."""
+    """The sending window of one engine; ``deliver`` receives replies in groups."""
 
     def __init__(
         self,
@@ -243,13 +243,13 @@ class Sending:
         self.last_error: str | None = None
 
     def call(self, name: str, *arguments: Sequence[Request], front: bool = False) -> None:
-        """Have ``add``, ``finish`` or ``end`` run in the loop's thread; nothing once the loop is over."""
+        """Run ``add``, ``finish`` or ``end`` in the loop's thread; nothing happens after the loop has ended."""
         given = {"front": True} if front else {}
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(functools.partial(getattr(self, name), *arguments, **given))
 
     def add(self, requests: Sequence[Request], *, front: bool = False) -> None:
-        """Queue requests; those that follow from a reply go to the front. None is taken once the run ends."""
+        """Queue requests; follow-up requests go to the front, and none is accepted once the run is ending."""
         if self._is_ending:
             return
         if front:
@@ -259,12 +259,12 @@ class Sending:
         self._fill()
 
     def finish(self) -> None:
-        """Know that no more requests come."""
+        """Mark that no more requests will be added."""
         self._no_more = True
         self._fill()
 
     def end(self) -> None:
-        """Begin nothing more; what is under way has a few seconds."""
+        """Send nothing more; requests in flight have a few seconds to finish."""
         if self._is_ending:
             return
         self._is_ending = True
@@ -275,7 +275,7 @@ class Sending:
         self._fill()
 
     async def run(self) -> None:
-        """Work until all is answered or the run ends."""
+        """Send until all requests are answered or the run ends."""
 
         def wake() -> None:
             if not self._loop.is_closed():
@@ -294,7 +294,7 @@ class Sending:
                 self._timer.cancel()
 
     def status(self) -> Status:
-        """Return what is going on; from any thread."""
+        """Return the current state; safe from any thread."""
         now = self._loop.time()
         due, why = None, None
         held = self._limiter.held_for()
@@ -319,7 +319,7 @@ class Sending:
         )
 
     def _fill(self) -> None:
-        """Begin what has a place; decide whether all is over."""
+        """Start requests up to the limit; end the loop when none remain."""
         now = self._loop.time()
         while self._waiting and self._waiting[0][0] <= now:
             self._ready.appendleft(heapq.heappop(self._waiting)[2])
@@ -363,7 +363,7 @@ class Sending:
     # one try
 
     async def _attempt(self, one: InFlightRequest | Request) -> None:
-        """Send one call of one request; the place is given back when it has come to something."""
+        """Send one call of one request, and release its slot afterwards."""
         try:
             if isinstance(one, Request):
                 if self._options.allow is not None and not await self._options.allow(one):
@@ -388,7 +388,7 @@ class Sending:
             self._ready.appendleft(one)
 
     async def _try(self, request: InFlightRequest) -> Reply | Retry | None:
-        """Send the call under way; return the reply, a verdict on a failure, or None where a further call follows."""
+        """Send the current call; return the reply, a decision about the failure, or None if another call follows."""
         assert request.call is not None
         request.tries += 1
         self.sent += 1
@@ -419,7 +419,7 @@ class Sending:
             request.call = next(request.talk)
             return judge_failure(error, seconds=self._transport.timeout)
         except RunStopped:
-            # a refusal bills nothing
+            # a refusal is not billed
             if not request.has_answers and self._options.release is not None:
                 self._options.release(request.request)
             raise
@@ -440,7 +440,7 @@ class Sending:
         return replace(reply, attempts=1, latency_ms=took, ttft_ms=first)
 
     def _timed(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Have a timed answer streamed, so that the time to its first token is seen."""
+        """Return the body with streaming on, so that the time to the first token can be measured."""
         dialect = self._form.dialect
         if not dialect.stream or not can_be_streamed(body):
             return body
@@ -494,7 +494,7 @@ class Sending:
                 return
         if not verdict.again or self._is_given_up(request, verdict):
             is_own = verdict.kind == "no" and not request.is_owing
-            # a server that has answered before fails, without billing it
+            # a server that has answered before fails without billing
             if verdict.again and verdict.kind == "transient" and not request.is_owing and self._has_answered:
                 is_own = self._answered_at > request.failed_at
                 if not is_own and request.rounds < MOST_ROUNDS:
@@ -518,14 +518,14 @@ class Sending:
         heapq.heappush(self._waiting, (self._loop.time() + wait * self._pace, next(self._order), request))
 
     def _set_aside(self, request: InFlightRequest, verdict: Retry, *, is_own: bool) -> None:
-        """Record a request without an answer; end the run where too many came to nothing alike."""
+        """Record a request without an answer; end the run after too many identical failures."""
         if (end := self._alike.failed(request.fault, verdict.reason, is_own=is_own)) is not None:
             self._stop(end)
         status: ReplyStatus = "timeout" if verdict.kind == "timeout" else "error"
         self._finish_one(self._failed(request, verdict, status))
 
     def _settle(self, held: list[Doubtful], was_down: bool) -> None:
-        """Send requests again that met a server which was down; set aside those at which it fails while it answers others."""
+        """Resend requests that met a server which was down; record those on which it fails while it answers others."""
         for one, verdict in held:
             if was_down:
                 one.begin_anew()
@@ -542,7 +542,7 @@ class Sending:
         return request.counted >= TRIES or (verdict.kind == "transient" and request.alike >= ALIKE_TRIES)
 
     def _wait_for_network(self, request: InFlightRequest, verdict: Retry) -> bool:
-        """Hold everything while there is no way to the server; end the run when it stays away."""
+        """Hold all requests while the network is away; end the run if it stays away."""
         now = time.monotonic()
         self._lost_since = self._lost_since or now
         self._lost_tries += 1
@@ -565,21 +565,21 @@ class Sending:
             self._loop.call_soon(self._hand_on)
 
     def _hand_on(self) -> None:
-        """Hand on what came in together: waking the caller's thread costs more than a reply."""
+        """Deliver replies in groups: waking the caller's thread costs more than a reply."""
         if self._came_in:
             self._deliver(self._came_in)
             self._came_in = []
 
 
 MOST_ALIKE = 20
-"""Requests in a row that may fail for the same reason while none was answered."""
+"""Consecutive requests that may fail for the same reason before any was answered."""
 
 MOST_ALIKE_LATER = 100
-"""The same once there were answers; what a server refuses does not count then."""
+"""The same after there were answers; refusals then do not count."""
 
 
 class IdenticalFailures:
-    """Counts failures in a row that are alike."""
+    """Counts consecutive identical failures."""
 
     def __init__(self, *, has_answered: bool, was_probed: bool = False) -> None:
         self._has_answered = has_answered
@@ -588,12 +588,12 @@ class IdenticalFailures:
         self._in_a_row = 0
 
     def answered(self) -> None:
-        """Know that a request was answered."""
+        """Record that a request was answered."""
         self._has_answered = True
         self._in_a_row = 0
 
     def failed(self, fault: str, reason: str, *, is_own: bool) -> RunStopped | None:
-        """Note a request that came to nothing; return the end of the run where too many were alike."""
+        """Record a failed request; return the error that ends the run after too many identical failures."""
         if is_own and (self._has_answered or self._was_probed):
             self._in_a_row = 0
             return None

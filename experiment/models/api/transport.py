@@ -1,8 +1,8 @@
-"""How bytes get to a server: ``openai`` makes addresses and headers, one aiohttp session carries the requests.
+"""Transport to a server: ``openai`` makes addresses and headers, and one aiohttp session sends the requests.
 
-``openai`` knows keys, organisations, Azure's deployments and versions. Its typed responses, however, cost several times
-the processor time of the whole rest of a request, so it drafts each kind of request once, and every request of that
-kind then goes out with the drafted address and headers.
+``openai`` knows keys, organisations, Azure's deployments and versions. Its typed responses, however, take several times the CPU
+time of everything else, so it drafts one request of each kind, and all requests of that kind are sent with the drafted address
+and headers.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _ENDS = frozenset({"response.completed", "response.incomplete", "response.failed
 
 
 def can_be_streamed(body: dict[str, Any]) -> bool:
-    """Whether a request may be streamed: the prompt's own log-probabilities come in no stream."""
+    """Return whether a request may be streamed: log-probabilities of the prompt are not in streams."""
     return "prompt_logprobs" not in body and "echo" not in body
 
 
 async def lines_of(content: Any) -> AsyncIterator[bytes]:
-    """Yield the lines of a response that comes in pieces, however long a line is."""
+    """Yield the lines, of any length, of a response that arrives in pieces."""
     rest = b""
     async for piece in content.iter_any():
         *lines, rest = (rest + piece).split(b"\n")
@@ -43,7 +43,7 @@ async def lines_of(content: Any) -> AsyncIterator[bytes]:
 
 
 async def put_together(lines: AsyncIterable[bytes]) -> tuple[dict[str, Any], float | None]:
-    """Return a streamed answer as if it had come whole, and when its first text came."""
+    """Return a streamed answer as a whole response, and the time of its first text."""
     whole: dict[str, Any] = {}
     choice: dict[str, Any] = {}
     response: dict[str, Any] | None = None
@@ -84,7 +84,7 @@ async def put_together(lines: AsyncIterable[bytes]) -> tuple[dict[str, Any], flo
 
 
 def _add(choice: dict[str, Any], part: dict[str, Any]) -> bool:
-    """Add one chunk to what came before it; say whether it brought text."""
+    """Add one chunk to a choice; return whether it contained text."""
     brought = False
     delta = part.get("delta")
     if isinstance(delta, dict):
@@ -108,7 +108,7 @@ def _add(choice: dict[str, Any], part: dict[str, Any]) -> bool:
 
 
 DRAFT_LIFE_S = 300.0
-"""Seconds after which headers are rebuilt, since some hold tokens that expire."""
+"""Seconds after which headers are rebuilt, since some contain tokens that expire."""
 
 _written = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
@@ -119,7 +119,7 @@ _OWN_HEADERS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ServerResponse:
-    """What a server sent back: status, headers, body as text; and when its first token came, where it was streamed."""
+    """A server's response: status, headers, body as text, and the time of its first token if it was streamed."""
 
     status: int
     headers: Mapping[str, str]
@@ -129,7 +129,7 @@ class ServerResponse:
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """Where requests of one kind go, by which proxy, and with which headers."""
+    """Address, proxy and headers of one kind of request."""
 
     made: float
     url: Any
@@ -138,7 +138,7 @@ class _Draft:
 
 
 class _Drafted(BaseException):
-    """Carries a request that ``openai`` has made out of its client before it is sent."""
+    """Carries a request that ``openai`` has built out of its client before it is sent."""
 
     def __init__(self, request: Any) -> None:
         self.request = request
@@ -165,7 +165,7 @@ def _openai_client(server: ApiServer, key: str | None, *, drafts: bool = False) 
 
 
 class Transport:
-    """One server, one session; to be used as an async context manager."""
+    """A session with one server; used as an async context manager."""
 
     def __init__(self, server: ApiServer, key: str | None, model: str, timeout: float) -> None:
         self.key, self.timeout = key, timeout  # seconds of one try
@@ -182,7 +182,7 @@ class Transport:
 
     @property
     def has_openai_models(self) -> bool:
-        """Whether OpenAI's own models answer there."""
+        """Whether the server hosts OpenAI's own models."""
         return self._server.has_openai_models
 
     async def __aenter__(self) -> Transport:
@@ -204,7 +204,7 @@ class Transport:
         await self._client.close()
 
     async def address(self, path: str) -> tuple[str, dict[str, str]]:
-        """Return where requests of a kind go, and their headers, the key among them."""
+        """Return the address and headers of a kind of request, key included."""
         draft = await self._draft(path)
         return str(draft.url), dict(draft.headers)
 
@@ -235,7 +235,7 @@ class Transport:
         return _Draft(time.monotonic(), URL(url, encoded=True), headers, _proxy_of(url))
 
     async def post(self, path: str, payload: Mapping[str, Any]) -> ServerResponse:
-        """Send JSON and read the whole response."""
+        """Send JSON and return the whole response."""
         draft = await self._draft(path)
         content = _written(payload).encode("utf-8", "surrogatepass")
         async with (
@@ -251,7 +251,7 @@ class Transport:
             return ServerResponse(response.status, response.headers, body.decode("utf-8", "replace"))
 
     async def connect(self) -> None:
-        """Open the connection that the next request takes, so that no timed one pays for it; whatever the server says."""
+        """Open the connection for the next request, so that a timed one does not include it; failures are ignored."""
         draft = await self._draft("/models")
         with contextlib.suppress(Exception):
             async with (
@@ -264,7 +264,7 @@ class Transport:
 
 
 def _proxy_of(url: str) -> str | None:
-    """Return the proxy that the environment names for an address; looked up once, not for each request."""
+    """Return the proxy that the environment names for an address, looked up once."""
     address = urlsplit(url)
     if urllib.request.proxy_bypass(address.netloc):
         return None
@@ -272,7 +272,7 @@ def _proxy_of(url: str) -> str | None:
 
 
 def _trusted() -> ssl.SSLContext:
-    """Return what this system trusts, and the certificates that come with Python's web packages where it has none."""
+    """Return the system's trusted certificates, or those that come with Python's web packages if it has none."""
     context = ssl.create_default_context()
     if not context.cert_store_stats()["x509_ca"]:
         with contextlib.suppress(ImportError):

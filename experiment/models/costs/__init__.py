@@ -1,1 +1,1 @@
-"""What calls to a provider cost: prices, and a budget that holds across runs."""
+"""Cost of calls to a provider: prices, and a budget that holds across runs."""

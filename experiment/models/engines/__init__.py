@@ -1,4 +1,4 @@
-"""Turns ``use: hf:…`` of a study into a running engine; packages add kinds under the entry point ``wrods.engines``."""
+"""Engines for the ``use`` setting of a study's models; packages add kinds under the entry point ``wrods.engines``."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ LAPSE_RATE = 0.1
 class BaselineEngine:
     """Answers by rule.
 
-    ``random`` draws a label from each request's own seed, ``always_a`` takes the first, ``oracle`` looks the right
-    answer up, and ``oracle_with_lapses`` does so but in a share ``lapse_rate`` of trials, in which it answers like
-    ``random``. Labels are what can be chosen, also where a model is to write it: a paper's prompt that asks for the symbol
-    itself. Where an answer must be typed, only the oracles have one; the others, and lapses, answer nothing (status ``empty``).
+    ``random`` draws a label with each request's own seed, ``always_a`` takes the first, ``oracle`` gives the correct answer,
+    and ``oracle_with_lapses`` does so except in a proportion ``lapse_rate`` of trials, which it answers like ``random``. Labels
+    are all possible choices, even if a model must write the choice: a paper's prompt that asks for the symbol itself. If an
+    answer must be typed, only the oracles have one; the others, and lapses, return status ``empty``.
     """
 
     def __init__(self, settings: ModelSettings) -> None:
@@ -39,22 +39,22 @@ class BaselineEngine:
         self._closed = False
 
     def describe(self) -> dict[str, object]:
-        """Return the baseline's name, and its lapse rate where it has lapses."""
+        """Return the baseline's name, and its lapse rate if it has lapses."""
         identity: dict[str, object] = {"kind": "baseline", "model": self.settings.name}
         if self.settings.name == "oracle_with_lapses":
             identity["lapse_rate"] = self.lapse_rate
         return {**identity, "identity": identity}
 
     def preview(self, request: Request) -> dict[str, object]:
-        """Return the text that a model would read here."""
+        """Return the text that a model would read."""
         return {"text": "\n\n".join(message.content for message in request.messages)}
 
     def close(self) -> None:
-        """Answer nothing more."""
+        """Stop answering."""
         self._closed = True
 
     def answer(self, requests: Sequence[Request], follow: Follow | None = None) -> Iterator[Reply]:
-        """Yield one reply for each request, and for each that follows from a reply."""
+        """Yield one reply for each request and each follow-up request."""
         waiting = deque(requests)
         while waiting and not self._closed:
             request = waiting.popleft()
@@ -103,12 +103,12 @@ BUILT_IN: dict[str, Opener] = {"hf": _open_local, "openai": _open_api, "baseline
 
 
 def known_kinds() -> tuple[str, ...]:
-    """Return what may stand before the colon of ``use``: what wrods has, then what installed packages add."""
+    """Return the valid kinds before the colon of ``use``: those of wrods, then those of installed packages."""
     return (*BUILT_IN, *(name for name in _added() if name not in BUILT_IN))
 
 
 def check_use(use: str) -> None:
-    """Check that a model's ``use`` can mean something, without opening it."""
+    """Raise an error if a model's ``use`` is not valid, without opening it."""
     settings = ModelSettings(use)
     if not settings.name:
         raise UserError(
@@ -122,7 +122,7 @@ def check_use(use: str) -> None:
 
 
 def use_remark(use: str, folder: Path, options: Mapping[str, object] | None = None) -> str | None:
-    """Describe what a model still lacks on this machine (its folder, PyTorch, its key); None where nothing is missing."""
+    """Describe what a model still lacks on this machine (its folder, PyTorch, its key); None if nothing is missing."""
     check_use(use)
     settings = ModelSettings(use, options or {}, folder)
     try:
@@ -142,7 +142,7 @@ def use_remark(use: str, folder: Path, options: Mapping[str, object] | None = No
 
 
 def open_engine(settings: ModelSettings) -> Engine:
-    """Open the engine that a model's ``use`` names."""
+    """Return the engine that a model's ``use`` names."""
     check_use(settings.use)
     _require_trained(settings)
     if settings.kind in BUILT_IN:
@@ -152,7 +152,7 @@ def open_engine(settings: ModelSettings) -> Engine:
 
 
 def unfinished_training(settings: ModelSettings) -> str | None:
-    """Return the training that a model still waits for; None where it is done, and of a model that no training makes."""
+    """Return the name of the unfinished training run that a model needs; None if it is finished or the model needs none."""
     name = settings.options.get("trained")
     if name is None:
         return None
@@ -165,7 +165,7 @@ def unfinished_training(settings: ModelSettings) -> str | None:
 
 
 def _require_trained(settings: ModelSettings) -> None:
-    """Refuse with what to do where the study trains a model and the training is not done yet."""
+    """Raise an error with a remedy if the study trains this model and the training is not finished."""
     name = unfinished_training(settings)
     if name is not None:
         raise NotThereYet(

@@ -1,8 +1,8 @@
-"""Local models on a Ray cluster: one engine a GPU, replies stream to the run, and what a killed worker had is done by another.
+"""Local models on a Ray cluster, with one engine per GPU; if a worker is killed, others take over its requests.
 
-Workers never open the store. Each computes small bundles of requests and streams replies back; a reply that came counts,
-whatever becomes of its worker, and only requests without a reply are given to another. So every trial is done once. The next
-turn of a conversation goes to the worker that computed the turn before it.
+Workers never open the store. Each computes small bundles of requests and streams its replies to the run; a received reply
+counts, whatever happens to its worker, and only requests without a reply are given to another worker, so each trial is answered
+once. The next turn of a conversation goes to the worker that computed the previous one.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from experiment.models.settings import ModelSettings
 from stimuli.errors import UserError
 
 BUNDLE = 256
-"""Requests that a worker is given at a time."""
+"""Requests per worker at a time."""
 
 MOST_LOSSES = 3
-"""Workers that a request may lose before it is set aside as an error: it may be what kills them."""
+"""Workers that a request may lose before it is recorded as an error: it may be what kills them."""
 
 TALKS = 32
-"""The same where replies may lead on: so many conversations a worker keeps in memory for their next turns."""
+"""The same if replies have follow-up requests: a worker keeps this many conversations in memory for their next turns."""
 
 LOOK_S = 0.5
 
 GRACE_S = 5.0
-"""How long workers may still take for what they compute when the run is ended."""
+"""Seconds that workers may take to finish after the run is ended."""
 
 
 @dataclass(eq=False)
 class _Worker:
-    """One actor, what it was given, its stream of replies, and the turns that go on from what it has in memory."""
+    """One actor, its requests, its stream of replies, and the turns that continue from what it has in memory."""
 
     actor: Any
     pid: Any
@@ -48,7 +48,7 @@ class _Worker:
 
 
 class _Cluster:
-    """The connection to Ray that all engines of a process share; the last one to leave ends it, where we began it."""
+    """The connection to Ray that all engines of a process share; the last one to leave closes it if this process opened it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -75,12 +75,12 @@ _cluster = _Cluster()
 
 
 def open_on_ray(settings: ModelSettings) -> Engine:
-    """Open a local model on a Ray cluster; other models as usual."""
+    """Return the engine for a local model on a Ray cluster; other models open as usual."""
     return RayEngine(settings) if settings.kind == "hf" else open_engine(settings)
 
 
 class RayEngine:
-    """Answers with a local model on each GPU of a Ray cluster, or with workers on processors; one alone where times are taken."""
+    """Engine for a local model on each GPU of a Ray cluster, or on CPU workers; one worker alone if times are measured."""
 
     def __init__(self, settings: ModelSettings) -> None:
         try:
@@ -119,7 +119,7 @@ class RayEngine:
         self._is_answering = self._closed = False
 
     def describe(self) -> dict[str, object]:
-        """Return what the local engine says of itself, from a worker once one has computed, and how many workers there are."""
+        """Return the local engine's description, from a worker once one has computed, and the number of workers."""
         own = self._local.describe()
         return {
             **own, **self._described, "identity": own["identity"],
@@ -127,11 +127,11 @@ class RayEngine:
         }  # fmt: skip
 
     def preview(self, request: Request) -> dict[str, object]:
-        """Return the text that the model reads and its number of tokens; loads no weights."""
+        """Return the text that the model reads and its number of tokens, without loading weights."""
         return self._local.preview(request)
 
     def close(self) -> None:
-        """Give out no further work; a running :meth:`answer` yields what workers have and lets them go."""
+        """Give out no further work; a running :meth:`answer` yields what workers have and stops them."""
         self._closed = True
         if self._is_answering:
             for worker in tuple(self._workers):
@@ -140,7 +140,7 @@ class RayEngine:
             self._leave()
 
     def rest(self) -> None:
-        """Let the workers go, so that another model has their GPUs; the next :meth:`answer` begins new ones."""
+        """Stop the workers to free their GPUs for another model; the next :meth:`answer` starts new ones."""
         workers, self._workers = self._workers, []
         for worker in workers:
             self._ray.kill(worker.actor)
@@ -156,7 +156,7 @@ class RayEngine:
         return [int(self._ray.get(worker.pid)) for worker in self._workers]
 
     def answer(self, requests: Sequence[Request], follow: Follow | None = None) -> Iterator[Reply]:
-        """Yield replies as workers bring them; what follows from a reply goes to the worker that has the conversation in memory."""
+        """Yield replies as workers finish them; follow-up requests go to the worker that has the conversation in memory."""
         waiting = deque(requests)
         lost: dict[str, int] = {}
         until: float | None = None
@@ -183,7 +183,7 @@ class RayEngine:
                 self._leave()
 
     def _give_out(self, waiting: deque[Request], *, leads_on: bool) -> None:
-        """Give every idle worker something to do; begin workers as long as there is work for them."""
+        """Give work to every idle worker; start workers while there is work for them."""
         at_once = TALKS if leads_on else BUNDLE
         for worker in [worker for worker in self._workers if worker.stream is None and worker.turns]:
             self._give(worker, worker.turns, at_once, leads_on)
@@ -206,17 +206,17 @@ class RayEngine:
         worker.stream = worker.actor.answer.options(num_returns="streaming").remote(some, leads_on)
 
     def _begin(self) -> _Worker:
-        """Begin a worker."""
+        """Return a new worker."""
         ray = self._ray
         share = {"num_gpus": 1, "num_cpus": 1} if self._gpus else {"num_cpus": 1}
-        # the second thread hears that the run is to end
+        # the second thread receives the stop call
         actor = ray.remote(**share, max_restarts=0, max_concurrency=2)(_Work).remote(self.settings)
         worker = _Worker(actor, actor.pid.remote())
         self._workers.append(worker)
         return worker
 
     def _taken(self, worker: _Worker, waiting: deque[Request], lost: dict[str, int]) -> list[Reply]:
-        """Take the next reply of a worker; where the worker is gone, give what it had to others."""
+        """Return the next reply of a worker; if the worker is gone, requeue its requests."""
         ray = self._ray
         try:
             reply = ray.get(next(worker.stream))
@@ -255,7 +255,7 @@ class RayEngine:
 
 
 class _Work:
-    """One local engine in a process of its own."""
+    """A local engine in a separate process."""
 
     def __init__(self, settings: ModelSettings) -> None:
         from experiment.models.local import LocalEngine
@@ -263,15 +263,15 @@ class _Work:
         self._engine = LocalEngine(settings)
 
     def answer(self, requests: Sequence[Request], leads_on: bool) -> Iterator[Reply]:
-        """Yield replies as they are computed; what they may lead on from stays in memory."""
+        """Yield replies as they are computed; conversations that may continue stay in memory."""
         from experiment.models.local.causal_model import Closed
 
         with suppress(Closed):
-            # the run gives what follows later
+            # the run sends follow-up requests later
             yield from self._engine.answer(requests, (lambda reply: ()) if leads_on else None)
 
     def stop(self) -> None:
-        """Begin no further pass."""
+        """Start no further pass."""
         self._engine.close()
 
     def describe(self) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Answers given elsewhere become sessions: released model outputs, any table of responses, people's too."""
+"""Import of responses collected elsewhere as sessions: released model outputs, and any table of responses."""
 
 from experiment.models.imports.mapping import Columns, ResponseFile, read_mapping
 from experiment.models.imports.responses import read_responses

@@ -27,28 +27,28 @@ from stimuli.errors import UserError, did_you_mean, missing_column
 
 Row = Mapping[str, Any]
 _LONGEST_CELL = 2**31 - 1
-"""Characters; Python's own limit of 131,072 is less than a long reply of a model has."""
+"""Longest cell in characters; Python's own limit of 131,072 is too small for long replies of models."""
 
 
 @dataclass(frozen=True)
 class Columns:
-    """A mapping of columns, checked."""
+    """A validated mapping of columns."""
 
-    file: Path  # where it was read
+    file: Path  # the mapping's file
     given: Mapping[str, Any]  # as written
 
     @property
     def reader_kind(self) -> str:
-        """Who answered: human or model."""
+        """The kind of reader: human or model."""
         return str(self.given.get("reader_kind", "human"))
 
     def text(self, name: str, row: TableRow) -> str | None:
-        """Return what a row says of one part; None where the mapping does not name it, or the row leaves it empty."""
+        """Return a row's value for one field; None if the mapping does not include it, or the cell is empty."""
         given = self.given.get(name)
         return None if given is None else self._value(given, row)
 
     def texts(self, name: str, row: TableRow) -> dict[str, str]:
-        """Return what a row says of a part that has several fields."""
+        """Return a row's values for a field with several parts."""
         found = {field: self._value(given, row) for field, given in self.given.get(name, {}).items()}
         return {field: value for field, value in found.items() if value is not None}
 
@@ -70,7 +70,7 @@ class Columns:
 
 @dataclass(frozen=True)
 class TableRow:
-    """One row of a table, with its place, and the mark of its decimals."""
+    """One row of a table, with its position and the table's decimal separator."""
 
     file: Path
     number: int
@@ -83,7 +83,7 @@ class TableRow:
         return f"{self.file.name}, line {self.number}"
 
     def value(self, column: str) -> str | None:
-        """Return a cell as text; None where it is empty."""
+        """Return a cell as text; None if it is empty."""
         if column not in self.values:
             raise missing_column(self.where, column, map(str, self.values))
         value = self.values[column]
@@ -108,7 +108,7 @@ class TableRow:
 
 
 def read_mapping(file: Path) -> Columns:
-    """Read a mapping of columns; numbers, true and false in it are text, as they are written."""
+    """Return a mapping of columns; its numbers, true and false are text, as written."""
     source = read_yaml(
         file, as_text=True, begin="Say what the columns of the table are: reader, item, response and more."
     )
@@ -118,7 +118,7 @@ def read_mapping(file: Path) -> Columns:
 
 @dataclass
 class ResponseFile:
-    """A file of responses: its rows, one at a time, and its digest."""
+    """A file of responses: an iterator over its rows, and its digest."""
 
     file: Path
     sha256: str = field(init=False)
@@ -131,7 +131,7 @@ class ResponseFile:
         self.sha256 = digest.hexdigest()
 
     def rows(self) -> Iterator[TableRow]:
-        """Iterate over rows of a CSV, TSV or JSONL file, gzipped or not; a ``.csv`` may have semicolons and decimal commas."""
+        """Yield the rows of a CSV, TSV or JSONL file, gzipped or not; a ``.csv`` may have semicolons and decimal commas."""
         name = self.file.name.removesuffix(".gz")
         opener: Any = gzip.open if self.file.suffix == ".gz" else open
         with opener(self.file, "rb") as raw, io.TextIOWrapper(raw, "utf-8-sig", newline="") as text:
@@ -187,7 +187,7 @@ class ResponseFile:
             yield TableRow(self.file, reader.line_num, row, "," if mark == ";" else ".")
 
     def _refuse_doubles(self, names: Sequence[str]) -> None:
-        """Refuse a header that names two columns alike: nothing tells which of them is meant."""
+        """Raise an error if a header has two columns with the same name."""
         first: dict[str, int] = {}
         for place, name in enumerate(names, 1):
             if name in first and name:
@@ -199,7 +199,7 @@ class ResponseFile:
 
 
 def _once(where: str, pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """Make an object of its names and values, refusing a name that stands twice."""
+    """Return an object from names and values; raise an error for duplicate names."""
     values: dict[str, Any] = {}
     for name, value in pairs:
         if name in values:

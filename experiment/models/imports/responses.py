@@ -1,8 +1,8 @@
-"""A table of responses as sessions of a study: lists and row order as they were, items made from the table or found.
+"""Import a table of responses as sessions of a study, with its lists and row order; items come from the study or the table.
 
-Each reader's rows become one session with a plan of its own, so that models can take the same strings in the same order
-(``models: yoke: human``). A session is named by study and reader: importing a table again adds nothing, and another answer
-under the same place is refused. Every row is read before the first is stored, and all are stored or none.
+Each reader's rows become one session with its own plan, so that models can take the same strings in the same order (``models:
+yoke: human``). A session is named by study and reader: importing a table again adds nothing, and a different answer in the same
+place is refused. Every row is read before the first is stored, and all are stored or none.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from stimuli.item import Item
 SET = "imported"
 DEFAULT_SESSION = "1"
 SHORT_MS, LONG_MS = 20.0, 120_000.0
-"""Medians of response times beyond these are remarked upon: nobody answers in 20 ms, and two minutes are much for one trial."""
+"""Median response times in ms beyond these give a warning: nobody answers in 20 ms, and two minutes are long for one trial."""
 _Key = tuple[str, str, tuple[tuple[str, str], ...]]
 _Known = dict[str, list[Item]]
-"""The items of a study by id."""
+"""The items of a study, by id."""
 
 
 def read_responses(
     study: Study, store: Store | None, sources: Sequence[ResponseFile], columns: Columns
 ) -> Import:
-    """Read tables of responses with the same columns; where the study has no items, they are made from all; nothing is written yet."""
+    """Return an import of tables with the same columns; a study without items gets them from all tables. Nothing is written."""
     tables = [_Table(study, source, columns) for source in sources]
     items = items_for(study, store, [source.file for source in sources], lambda: _items_of(tables))
     known: _Known = {}
@@ -62,7 +62,7 @@ def read_responses(
 
 
 def _items_of(tables: Sequence[_Table]) -> list[Item]:
-    """Return the items that tables show, in the order in which they first come."""
+    """Return the items in the tables, in the order of their first appearance."""
     found: dict[_Key, Item] = {}
     for table in tables:
         if "show" not in table.columns.given:
@@ -84,7 +84,7 @@ def _items_of(tables: Sequence[_Table]) -> list[Item]:
 
 
 class _Table:
-    """One table, read once."""
+    """A table that is read once."""
 
     def __init__(self, study: Study, source: ResponseFile, columns: Columns) -> None:
         self.study, self.source, self.columns = study, source, columns
@@ -95,7 +95,7 @@ class _Table:
             )
 
     def sessions(self, known: _Known) -> list[GivenSession]:
-        """Return the readers' sessions in the order in which they first come."""
+        """Return the readers' sessions in the order of their first appearance."""
         by_session: dict[tuple[str, str], list[TableRow]] = {}
         for row in self.rows:
             name = (
@@ -133,7 +133,7 @@ class _Table:
         return found
 
     def remarks(self, given: Sequence[GivenSession]) -> list[str]:
-        """Return remarks where response times would be of another size than people's are: their unit may be the other one."""
+        """Return warnings if response times have an implausible magnitude, since their unit may be wrong."""
         if "rt" not in self.columns.given:
             return []
         times = [
@@ -248,7 +248,7 @@ def _response(study: Study, columns: Columns, row: TableRow, item: Item) -> str 
 
 
 def _labels(study: Study, set_name: str) -> tuple[str, ...] | None:
-    """Return the labels that a set's trials have keys for; None where they come with the item or nothing is chosen."""
+    """Return the labels of a set's trials; None if they come with the item or nothing is chosen."""
     blocks = [screen["block"] for screen in study.get("procedure") if "block" in screen]
     showing = blocks_showing(study, set_name)
     keys = blocks[showing[0]]["trial"][-1].get("choose", {}).get("keys") if showing else None
@@ -285,7 +285,7 @@ def _whole(columns: Columns, name: str, row: TableRow) -> int | None:
 
 
 def _counted(text: str) -> int | None:
-    """Return a whole number that is not negative, also as spreadsheets write it (3.0); None where a text is none."""
+    """Return a non-negative whole number, also as spreadsheets write it (3.0); None for other text."""
     found = re.fullmatch(r"([0-9]{1,15})(?:\.0+)?", text)
     return None if found is None else int(found[1])
 

@@ -1,4 +1,4 @@
-"""Store the sessions of an import, as the study's procedure would have shown them: all in one transaction, or none."""
+"""Store the sessions of an import as if the study's procedure had run them, in one transaction."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ from stimuli.errors import UserError
 from stimuli.item import Item, build_meta, items_content, meta_path, write_items
 
 SHOWN = 20
-"""How many different values or predictions are told one by one."""
+"""Different values or predictions that are listed one by one."""
 
 
 @dataclass(frozen=True)
 class ImportedResponse:
-    """One response, as a table or a released file gives it."""
+    """One response from a table or a released file."""
 
     where: str  # file and line
     item: Item
     response: str | None
     rt: float | None = None  # milliseconds
-    more: Mapping[str, Any] = field(default_factory=dict)  # further columns of the trials table
+    more: Mapping[str, Any] = field(default_factory=dict)  # additional columns of the trials table
     prompt: str | None = None
-    prediction: str | None = None  # what somebody read from it before
+    prediction: str | None = None  # an earlier reading of it by others
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class GivenSession:
 
 @dataclass(frozen=True)
 class GivenSource:
-    """A file's sessions, what each of them keeps of where it is from, and what is to be told of the file."""
+    """A file's sessions, the origin that is stored with each, and messages about the file."""
 
     name: str
     sha256: str
@@ -70,14 +70,14 @@ class GivenSource:
     remarks: Sequence[str] = ()
 
     def responses(self) -> Iterator[ImportedResponse]:
-        """Iterate over the responses of all sessions."""
+        """Yield the responses of all sessions."""
         for session in self.sessions:
             yield from session.responses
 
 
 @dataclass
 class Unread:
-    """A person's answer that means nothing in the study: how often, where first, and what could have been meant."""
+    """A participant's answer that is not valid in the study: how often, where first, and what may have been meant."""
 
     count: int
     where: str
@@ -90,20 +90,20 @@ class Imported:
 
     source: str
     sha256: str
-    # sessions, trials: stored now
+    # sessions and trials that were stored now
     sessions: int = 0
     trials: int = 0
-    same: int = 0  # trials that were here already
+    same: int = 0  # trials that were already stored
     statuses: dict[str, int] = field(default_factory=dict)  # trials of the source by response status
-    # People's answers that are none of the study's labels, by what was answered
+    # Participants' answers that are not labels of the study, by answer
     unread: dict[str, Unread] = field(default_factory=dict)
-    repeated: int = 0  # trials that show a reader an item again in the same condition of the same session
-    first_repeated: str | None = None  # where the first of them stands
-    # predictions, agreeing: stored predictions, and how many of them wrods reads from the same response
+    repeated: int = 0  # trials that repeat an item for a reader in the same condition and session
+    first_repeated: str | None = None  # place of the first of them
+    # stored predictions, and how many of them equal wrods' reading of the same response
     predictions: int = 0
     agreeing: int = 0
     differing: list[str] = field(default_factory=list)  # the first that differ
-    remarks: list[str] = field(default_factory=list)  # what looks as if it was not meant
+    remarks: list[str] = field(default_factory=list)  # warnings
 
 
 OPERATION = IMPORTED
@@ -114,19 +114,19 @@ class Items:
     """A study with the items of an import."""
 
     study: Study  # with these items, whether or not they are on disk yet
-    content: bytes | None = None  # the file that is to be written; None where the study has its items
+    content: bytes | None = None  # the file to be written; None if the study has its items
     meta: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # the file's sidecar
 
     @property
     def sha256(self) -> str | None:
-        """Digest of the file that is to be written."""
+        """Digest of the file to be written."""
         return None if self.content is None else hashlib.sha256(self.content).hexdigest()
 
 
 def items_for(
     study: Study, store: Store | None, sources: Iterable[Path], make: Callable[[], Sequence[Item]]
 ) -> Items:
-    """Return the study's own items, or such as are made where it has none or those of an import that came to nothing."""
+    """Return the study's items, or new ones if it has none or only those of a failed import."""
     if (study.folder / ITEMS).exists() and not _is_left_over(study, store):
         return Items(study)
     made = make()
@@ -134,7 +134,7 @@ def items_for(
     _check_blocks(study, made)
     _check_lists(study, made)
     with_items = dataclasses.replace(study)
-    # what is not on disk yet stands where the study would keep what it read
+    # new items are placed where the study stores the items that it has loaded
     vars(with_items)["items"] = tuple(made)
     vars(with_items)["design"] = {**study.design, "items": hashlib.sha256(content).hexdigest()}
     return Items(with_items, content, build_meta(study.seed, sources))
@@ -142,7 +142,7 @@ def items_for(
 
 @contextmanager
 def written(items: Items) -> Iterator[None]:
-    """Write new items, and put back what was there where what is done with them fails."""
+    """Write new items; restore the previous file if an error follows."""
     if items.content is None:
         yield
         return
@@ -185,7 +185,7 @@ def _check_blocks(study: Study, items: Sequence[Item]) -> None:
 
 
 def _check_lists(study: Study, items: Sequence[Item]) -> None:
-    """Refuse a Latin square of items that do not all come in every condition, which no other build can mend."""
+    """Raise an error for a Latin square whose items do not all have every condition, which no rebuild can fix."""
     if study.get("design", "lists") == "one":
         return
     counts: dict[tuple[str, str], int] = {}
@@ -207,7 +207,7 @@ TOKENS = ("prompt_tokens", "completion_tokens")
 
 @dataclass(frozen=True)
 class Import:
-    """All that is to be stored, read and checked."""
+    """Everything that is to be stored, read and checked."""
 
     items: Items  # the study with its items
     sources: Sequence[GivenSource]
@@ -216,7 +216,7 @@ class Import:
 
 
 def write_import(given: Import, store: Store, *, actor: str, new_version: bool = False) -> list[Imported]:
-    """Store sessions, trials, scores, calls of models and items, all in one transaction or none; return what became of each source."""
+    """Store sessions, trials, scores, model calls and items in one transaction; return the result for each source."""
     items, study = given.items, given.items.study
     if items.content is None:
         require_current_items(study, store)
@@ -240,14 +240,14 @@ def write_import(given: Import, store: Store, *, actor: str, new_version: bool =
             found.append(made)
         return found
 
-    # a signal that raised in here could fall between the hand-over to the writer and its future: the sessions would come
-    # without their items
+    # a signal raised here could fall between the submission to the writer and its future: the sessions would be stored without
+    # their items
     try:
         with interruptible(stop), written(items):
             future = store.write(write)
             try:
                 return future.result()
-            except KeyboardInterrupt:  # asked twice
+            except KeyboardInterrupt:  # second interrupt
                 if future.exception() is None:
                     return future.result()
                 raise
@@ -285,7 +285,7 @@ class _Writing:
         there = {} if is_new else self._there(name)
         seen: set[int] = set()
         for trial, response in rows:
-            # items of a study are one object each
+            # each item of a study is one object
             if id(response.item) in seen:
                 self.made.repeated += 1
                 self.made.first_repeated = (
@@ -387,7 +387,7 @@ def _store_call(
 
 
 class _AsGiven(PlanBuilder):
-    """A procedure whose blocks show given items in their order; nothing is drawn, and practice is left out."""
+    """A procedure whose blocks show the given items in order, without randomisation or practice."""
 
     def __init__(self, study: Study, items: Sequence[Item], list_id: int) -> None:
         super().__init__(

@@ -1,1 +1,1 @@
-"""Models that say something of answers already stored: a judge that is asked about each, vectors that are compared."""
+"""Models that evaluate stored answers: a judge that reads each, and embeddings for similarity."""

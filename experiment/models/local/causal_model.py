@@ -1,4 +1,4 @@
-"""A loaded causal model as the passes use it: tokens and positions in, logits and hidden states where asked out."""
+"""A loaded causal model for the backends: takes tokens and positions, returns logits and hidden states at requested places."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LOGITS_AT_ONCE = 2**27
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error says that memory ran out, on a GPU or on the machine."""
+    """Return whether an error means that memory ran out, on a GPU or on the machine."""
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return True
     said = str(error).lower()
@@ -39,7 +39,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def give_back() -> None:
-    """Give memory back that nothing holds any more."""
+    """Free memory that nothing refers to."""
     import gc
 
     import torch
@@ -50,7 +50,7 @@ def give_back() -> None:
 
 
 class Closed(Exception):
-    """The engine was closed while a pass was to be made."""
+    """The engine was closed before a pass."""
 
 
 class CausalModel:
@@ -62,17 +62,17 @@ class CausalModel:
         self.model = model
         self.device = device
         self.ends = ends  # tokens that end a generation
-        self.forwarded = self.calls = 0  # tokens sent through the model, padding left out, and passes
-        self.check_tokens = 0  # those sent to check a way of computing, which are not among ``forwarded``
+        self.forwarded = self.calls = 0  # tokens sent through the model without padding, and number of passes
+        self.check_tokens = 0  # tokens sent to check a backend, which are not in ``forwarded``
         self.is_closed = False
-        self.beyond_16_bits = 0  # numbers of hidden states that are larger than 16 bits hold
+        self.beyond_16_bits = 0  # number of hidden-state values outside the range of 16 bits
         self._begins_word = begins_word
         self._mask: Any = None
         self._taken = inspect.signature(model.forward).parameters
 
     @contextmanager
     def as_check(self) -> Iterator[None]:
-        """Count what is sent through the model meanwhile apart."""
+        """Count tokens sent through the model meanwhile separately."""
         forwarded, calls = self.forwarded, self.calls
         try:
             yield
@@ -82,18 +82,18 @@ class CausalModel:
 
     @property
     def cache_name(self) -> str | None:
-        """Under which name the model takes a cache; None where it takes none."""
+        """Name of the model's cache argument; None if it takes no cache."""
         return next((name for name in ("past_key_values", "cache_params") if name in self._taken), None)
 
     def going_on(self, cache: Any) -> dict[str, Any]:
-        """Return what :meth:`logits` is given to go on from a cache, or from nothing where it is None."""
+        """Return the arguments of :meth:`logits` to continue from a cache, or from nothing if it is None."""
         if cache is None or self.cache_name is None:
             return {"use_cache": False}
         return {self.cache_name: cache, "use_cache": True}
 
     @property
     def vocabulary(self) -> int:
-        """Size of the vocabulary, as the model's output has it."""
+        """Size of the vocabulary in the model's output."""
         head = self.model.get_output_embeddings()
         weight = getattr(head, "weight", None)
         if weight is not None and getattr(head, "out_features", weight.shape[0]) == weight.shape[0]:
@@ -102,7 +102,7 @@ class CausalModel:
 
     @property
     def window(self) -> int | None:
-        """How many tokens back the attention of some layer reaches, where not all."""
+        """Attention window in tokens of a layer with sliding attention, or None."""
         config = self.model.config.get_text_config()
         names = ("sliding_window", "attention_window_size", "attention_chunk_size")
         found = [one for name in names if isinstance(one := getattr(config, name, None), int) and one > 0]
@@ -110,14 +110,14 @@ class CausalModel:
 
     @property
     def positions_by_length(self) -> bool:
-        """Whether what a model makes of a position hangs on how long the text is."""
+        """Whether a position's encoding depends on the length of the text."""
         config = self.model.config.get_text_config()
         given = getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or {}
         return "dynamic" in str(given) or "longrope" in str(given)
 
     @property
     def bytes_a_token(self) -> int:
-        """Bytes of keys and values that one token takes."""
+        """Bytes of keys and values per token."""
         config = self.model.config.get_text_config()
         layers = getattr(config, "per_layer_config", None) or [config] * config.num_hidden_layers
         numbers = 0
@@ -130,11 +130,11 @@ class CausalModel:
 
     @property
     def most_positions(self) -> int:
-        """At how many positions logits may be held at once."""
+        """Number of positions whose logits may be held at once."""
         return max(1, LOGITS_AT_ONCE // self.vocabulary)
 
     def logits(self, tokens: Any, keep: Sequence[int], **given: Any) -> Any:
-        """Run one pass and return logits at the positions ``keep``, shape (rows, len(keep), vocabulary), float32."""
+        """Return logits of one pass at the positions ``keep``, shape (rows, len(keep), vocabulary), float32."""
         import torch
 
         if self.is_closed:
@@ -151,7 +151,7 @@ class CausalModel:
 
         count = self.model.config.get_text_config().num_hidden_layers
         decoder = self.model.get_decoder() if hasattr(self.model, "get_decoder") else self.model
-        for part in (decoder, self.model):  # a model that also sees has blocks of other kinds beside these
+        for part in (decoder, self.model):  # a vision model has other kinds of blocks as well
             for module in part.modules():
                 if isinstance(module, torch.nn.ModuleList) and len(module) == count:
                     return list(module)
@@ -161,7 +161,7 @@ class CausalModel:
     def watched(
         self, places: Sequence[tuple[int, int]], sums: Sequence[tuple[int, Sequence[int]]] = ()
     ) -> Iterator[Hidden]:
-        """Yield what one pass meanwhile fills with hidden states at line and token of ``places``, and summed over tokens."""
+        """Yield an object that one pass fills with hidden states at the (line, token) ``places`` and with sums over tokens."""
         import torch
 
         found = Hidden()
@@ -195,7 +195,7 @@ class CausalModel:
                 hook.remove()
 
     def in_16_bits(self, states: NDArray[np.float32]) -> NDArray[np.float16]:
-        """Return hidden states as they are kept, and count those that 16 bits do not hold."""
+        """Return hidden states as float16, and count the values outside its range."""
         self.beyond_16_bits += int((np.abs(states) > LARGEST).sum())
         return states.clip(-LARGEST, LARGEST).astype(np.float16)
 
@@ -213,7 +213,7 @@ class CausalModel:
 
 
 def choose(logits: Any, how: Sequence[Decoding], draws: Sequence[random.Random]) -> list[int]:
-    """Return each row's next token by logits (rows, vocabulary): the best at temperature 0, else by inverse distribution."""
+    """Return each row's next token from logits (rows, vocabulary): the best at temperature 0, else by inverse transform sampling."""
     import torch
 
     best: list[int] = logits.argmax(dim=-1).tolist()
@@ -226,7 +226,7 @@ def choose(logits: Any, how: Sequence[Decoding], draws: Sequence[random.Random])
         if how[line].top_k is not None or how[line].top_p < 1:
             weights[row] = _nucleus(weights[row], how[line])
     if weights.device.type == "mps":
-        weights = weights.cpu()  # it has no double precision
+        weights = weights.cpu()  # MPS has no double precision
     cumulated = weights.double().cumsum(dim=-1)
     drawn = torch.tensor(
         [[draws[line].random()] for line in sampled], dtype=torch.float64, device=weights.device
@@ -243,7 +243,7 @@ def continue_rows(
     ends: set[int],
     advance: Callable[[list[int] | None, list[int]], Any],
 ) -> Iterator[tuple[int, int, Continuation]]:
-    """Continue rows side by side, each from its own draws; yield each with its place in the batch as it leaves it."""
+    """Continue rows in parallel, each with its own random numbers; yield each with its place in the batch when it ends."""
     import torch
 
     draws = [generator("sampling", decoding.seed) for decoding in how]
@@ -267,7 +267,7 @@ def continue_rows(
 
 
 def append_token(decoded: Continuation, token: int, how: Decoding, ends: set[int]) -> bool:
-    """Add a token to a row and return whether the row goes on."""
+    """Add a token to a row; return whether the row continues."""
     decoded.first_at = decoded.first_at or time.perf_counter()
     decoded.ids.append(token)
     if token in ends:
@@ -302,14 +302,14 @@ _FORKABLE = _STATES | {"DynamicLayer", "DynamicSlidingWindowLayer", "DynamicInde
 
 
 def new_cache(model: CausalModel) -> Any:
-    """Return an empty cache of the kind that a model uses."""
+    """Return an empty cache of the model's kind."""
     from transformers import DynamicCache
 
     return DynamicCache(config=model.model.config)
 
 
 def fork(cache: Any, count: int, device: str) -> Any:
-    """Return a cache of its own for ``count`` rows that go on from a cache of one row."""
+    """Return a separate cache for ``count`` rows that continue a cache of one row."""
     import torch
 
     forked = copy.deepcopy(cache)
@@ -318,18 +318,18 @@ def fork(cache: Any, count: int, device: str) -> Any:
 
 
 def is_forkable(model: CausalModel) -> bool:
-    """Return whether every layer's cache is one that forks."""
+    """Return whether the cache of every layer can be forked."""
     found = _layer_kinds(model)
     return bool(found) and found <= _FORKABLE
 
 
 def has_states(model: CausalModel) -> bool:
-    """Return whether some layer keeps a state of fixed size."""
+    """Return whether a layer has a state of fixed size."""
     return bool(_layer_kinds(model) & _STATES)
 
 
 def _layer_kinds(model: CausalModel) -> frozenset[str]:
-    """Return the kinds of layers of a model's cache; none where it has no such cache."""
+    """Return the kinds of layers of a model's cache; empty if it has no such cache."""
     if model.cache_name is None:
         return frozenset()
     try:
@@ -339,11 +339,11 @@ def _layer_kinds(model: CausalModel) -> frozenset[str]:
 
 
 Wanting = list[tuple[int, int]]
-"""Rows, by their place, and the position at which each asks."""
+"""Places of rows, with the position whose output each requests."""
 
 
 class OutputSelection:
-    """What is asked of one batch; sums over tokens of a line are known by the line and the last of them."""
+    """The outputs requested of one batch; sums over tokens are identified by line and last token."""
 
     def __init__(self) -> None:
         self.states: dict[tuple[int, int], Wanting] = {}  # by line and token
@@ -364,7 +364,7 @@ class OutputSelection:
         ends: bool = True,
         before: Sums | None = None,
     ) -> None:
-        """Take what a row asks of its tokens from position ``start`` on, which stand in the line at ``index``, shape (n,)."""
+        """Add the requests of a row from position ``start`` on, whose tokens are in the line at ``index``, shape (n,)."""
         end = start + len(index)
         for position, token in row.targets:
             if start < position <= end:
@@ -385,25 +385,25 @@ class OutputSelection:
             self._means.append((self.sum(index, line=line), place, len(row.ids), before))
 
     def sum(self, index: Sequence[int] | NDArray[np.int64], *, line: int = 0) -> tuple[int, int]:
-        """Ask for the sum of hidden states over all tokens of a row in the batch up to some place; return its name."""
+        """Request the sum of hidden states over a row's tokens in the batch up to some place; return its name."""
         name = (line, int(index[-1]))
         self.sums.setdefault(name, index)
         return name
 
     def watched(self) -> tuple[list[tuple[int, int]], list[tuple[int, Any]]]:
-        """Return places and sums as the model's :meth:`~CausalModel.watched` takes them."""
+        """Return places and sums as arguments of :meth:`~CausalModel.watched`."""
         return list(self.states), [(line, index) for (line, _), index in self.sums.items()]
 
     def summed(self, hidden: Hidden) -> dict[tuple[int, int], Sums]:
-        """Return the sums that were asked for, by name."""
+        """Return the requested sums by name."""
         return {name: hidden.of_sum(number) for number, name in enumerate(self.sums)}
 
     def columns(self) -> dict[int, int]:
-        """Return the tokens of a line after which a distribution is needed, each with its column; never none."""
+        """Return the columns of a line's tokens whose next-token distribution is needed; at least one."""
         return {at: column for column, at in enumerate(sorted(self._after) or [0])}
 
     def note(self, model: CausalModel, found: Sequence[RowOutcome], logits: Any, hidden: Hidden) -> None:
-        """Write what the batch tells of its rows; ``logits`` of shape (lines, columns, vocabulary)."""
+        """Store the batch's outputs in its rows' outcomes; ``logits`` of shape (lines, columns, vocabulary)."""
         import torch
 
         column = self.columns()
@@ -439,7 +439,7 @@ class OutputSelection:
 
 
 def asked_of(rows: Sequence[Row], start: int = 0, before: Sums | None = None) -> OutputSelection:
-    """Return what rows ask of a batch in which each stands on its own line from position ``start`` on."""
+    """Return the outputs that rows request of a batch, with each row on its own line from position ``start`` on."""
     asked = OutputSelection()
     for number, row in enumerate(rows):
         asked.add(number, row, range(len(row.ids) - start), start=start, line=number, before=before)

@@ -1,4 +1,4 @@
-"""Finds and loads a local checkpoint, and says what to do where there is none to load."""
+"""Find and load local checkpoints, with a remedy if there is none to load."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DTYPES = ("float32", "bfloat16", "float16")
 
 
 def choose_device(asked: object) -> str:
-    """Return ``cuda``, ``mps`` or ``cpu``: the one asked for, else the fastest that is there."""
+    """Return ``cuda``, ``mps`` or ``cpu``: the requested device, or else the fastest available."""
     import torch
 
     there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
@@ -41,7 +41,7 @@ def choose_device(asked: object) -> str:
 
 
 def choose_dtype(asked: object, device: str) -> str:
-    """Return the number format: float32 on a CPU, bfloat16 elsewhere, unless one is asked for."""
+    """Return the requested number format, or else float32 on a CPU and bfloat16 elsewhere."""
     if asked is None:
         return "float32" if device == "cpu" else "bfloat16"
     if asked not in DTYPES:
@@ -50,7 +50,7 @@ def choose_dtype(asked: object, device: str) -> str:
 
 
 def name_processor(device: str = "cpu") -> str:
-    """Return the name of what computes."""
+    """Return the name of the processor."""
     if device.startswith("cuda"):
         import torch
 
@@ -65,7 +65,7 @@ def name_processor(device: str = "cpu") -> str:
 
 
 def printed(*command: str) -> str | None:
-    """Return what a program of the system prints, or None where there is none."""
+    """Return the output of a system program, or None if it is missing."""
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout.strip()
     except (OSError, subprocess.SubprocessError):
@@ -76,7 +76,7 @@ _GROUP = Path("/sys/fs/cgroup")
 
 
 def free_memory(device: str) -> float | None:
-    """Return the bytes that are free on the GPU, or on the machine, its file cache counted as free; None where nobody can tell."""
+    """Return the free bytes on the GPU or machine, counting the file cache as free; None if unknown."""
     if device.startswith("cuda"):
         import torch
 
@@ -86,7 +86,7 @@ def free_memory(device: str) -> float | None:
         available = 1024.0 * int(told["MemAvailable"].split()[0])
     except (OSError, ValueError, KeyError):
         try:
-            # systems that do not say what is free: half of what there is
+            # systems that do not report free memory: half of the total
             available = 0.5 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         except (AttributeError, ValueError, OSError):
             return None
@@ -103,7 +103,7 @@ QUANTISATIONS = ("4bit", "8bit")
 
 
 def choose_quantisation(asked: object, device: str, dtype: str) -> str | None:
-    """Return ``4bit`` or ``8bit`` where one is asked for and a package can do it here."""
+    """Return ``4bit`` or ``8bit`` if requested and supported here by a package, else None."""
     if asked is None:
         return None
     if asked not in QUANTISATIONS:
@@ -115,7 +115,7 @@ def choose_quantisation(asked: object, device: str, dtype: str) -> str | None:
 def quantised(bits: str, device: str, dtype: str) -> Any:
     """Return transformers' configuration for weights of 4 or 8 bits.
 
-    bitsandbytes' 8 bits round what is computed too, with all that stands in the batch: taken only where torchao is missing.
+    bitsandbytes' 8 bits also round activations, together with the rest of the batch: used only if torchao is missing.
     """
     import torch
 
@@ -143,7 +143,7 @@ def quantised(bits: str, device: str, dtype: str) -> Any:
 
 
 def quantisation_package(bits: str | None, device: str, dtype: str) -> str | None:
-    """Return name and version of the package that quantises, for the record of a run."""
+    """Return name and version of the quantisation package, for the record of a run."""
     if bits is None:
         return None
     name = type(quantised(bits, device, dtype)).__name__
@@ -152,7 +152,7 @@ def quantisation_package(bits: str | None, device: str, dtype: str) -> str | Non
 
 
 def how_to_get_it() -> str:
-    """Describe how torchvision is installed with the installed PyTorch: both come out together, 0.15.x with 2.0.x and so on."""
+    """Describe how to install the torchvision that matches the installed PyTorch: 0.15.x with 2.0.x and so on."""
     torch = importlib.metadata.version("torch")
     released = re.fullmatch(r"2\.(\d+)\.(\d+)(?:\+(.*))?", torch)
     if released is None:
@@ -164,7 +164,7 @@ def how_to_get_it() -> str:
 
 
 def not_loading() -> NotThereYet | None:
-    """Return what is wrong with the torchvision that is installed; None where it loads, or where there is none."""
+    """Return the error of an installed torchvision that does not load; None if it loads or is not installed."""
     if importlib.util.find_spec("torchvision") is None:
         return None
     try:
@@ -180,12 +180,12 @@ def not_loading() -> NotThereYet | None:
 
 
 HUB_S = 5.0
-"""How long the Hugging Face hub may take to say whether it has a model."""
+"""Seconds that the Hugging Face hub may take to report whether it has a model."""
 
 
 @dataclass(frozen=True)
 class CheckpointSource:
-    """Where a checkpoint is read from: a folder on this machine or a name on the Hugging Face hub."""
+    """The source of a checkpoint: a folder on this machine or a name on the Hugging Face hub."""
 
     place: str
     is_folder: bool
@@ -193,7 +193,7 @@ class CheckpointSource:
 
 
 def require_torch(use: str) -> None:
-    """Refuse with how to get PyTorch where a local model needs it and it is missing."""
+    """Raise an error with installation advice if a local model needs PyTorch and it is missing."""
     if importlib.util.find_spec("torch") is None:
         raise NotThereYet(
             f"{use} is a local model, and PyTorch is not installed",
@@ -202,7 +202,7 @@ def require_torch(use: str) -> None:
 
 
 def find_source(settings: ModelSettings) -> CheckpointSource:
-    """Find what a model's ``use: hf:…`` names."""
+    """Return the source that a model's ``use: hf:…`` names."""
     require_torch(settings.use)
     name = settings.name
     given = Path(name).expanduser()
@@ -229,7 +229,7 @@ def find_source(settings: ModelSettings) -> CheckpointSource:
 
 
 def require_on_hub(source: CheckpointSource) -> None:
-    """Ask the hub once whether it has a model: loading tries a mistyped name again and again, and prints each try."""
+    """Raise an error if the hub lacks the model, after one query: loading retries a mistyped name and prints each try."""
     if source.is_folder:
         return
     from huggingface_hub import HfApi, try_to_load_from_cache
@@ -255,12 +255,12 @@ def load_tokenizer(source: CheckpointSource) -> tuple[Any, Any]:
 
 
 def decoder_beginning(source: CheckpointSource, config: Any) -> tuple[int, ...]:
-    """Return the tokens with which an encoder–decoder's answers begin: its start, and what it is made to say first."""
+    """Return the tokens with which an encoder–decoder's answers begin: its start token and any forced ones."""
     from transformers import GenerationConfig
 
     try:
         generation: Any = GenerationConfig.from_pretrained(source.place, revision=source.revision)
-    except OSError:  # a checkpoint need not have one
+    except OSError:  # a checkpoint may lack one
         generation = None
 
     def said(name: str) -> int | None:
@@ -278,7 +278,7 @@ def decoder_beginning(source: CheckpointSource, config: Any) -> tuple[int, ...]:
 def load_model(
     source: CheckpointSource, device: str, dtype: str, quantisation: str | None = None, *, sees: bool = False
 ) -> Any:
-    """Load the weights, cast to ``dtype``, on ``device``; encoder–decoders as such, with the part that ``sees`` where it is asked."""
+    """Load the weights as ``dtype`` on ``device``: encoder–decoders as such, and with the vision part if ``sees``."""
     import torch
     from transformers import AutoConfig, AutoModelForImageTextToText
     from transformers.utils import logging
@@ -304,7 +304,7 @@ def load_model(
 
 
 def stored_quantisation(config: Any) -> str | None:
-    """Return by which method the weights of a checkpoint are quantised already, or None."""
+    """Return the method by which a checkpoint's weights are already quantised, or None."""
     said = getattr(config, "quantization_config", None)
     if said is None:
         return None
@@ -313,7 +313,7 @@ def stored_quantisation(config: Any) -> str | None:
 
 
 def kind_of(config: Any) -> Any:
-    """Return the class of transformers that loads a model with the head that writes text."""
+    """Return the transformers class that loads a model with its language-modelling head."""
     import transformers
 
     if config.is_encoder_decoder:
@@ -327,7 +327,7 @@ def kind_of(config: Any) -> Any:
 
 
 def load_encoder(source: CheckpointSource, device: str) -> Any:
-    """Load a model without a head, in 32 bits, for embedding texts; of an encoder–decoder the encoder."""
+    """Load a model without its head, in 32 bits, to embed texts; for an encoder–decoder, its encoder."""
     import torch
     from transformers import AutoModel
 
@@ -341,7 +341,7 @@ def load_encoder(source: CheckpointSource, device: str) -> Any:
 
 
 def _load_fault(source: CheckpointSource, error: Exception) -> UserError:
-    """Return the error for one of the many ways of not loading."""
+    """Return the error message for a failure to load."""
     causes = []
     cause: BaseException | None = error
     while cause is not None:
@@ -409,7 +409,7 @@ MODEL_FILES = frozenset(
 
 
 def name_revision(source: CheckpointSource, config: Any) -> str:
-    """Return the hub's commit, or a hash over the files that make a model what it is (over 1 GiB: 256 MiB of each)."""
+    """Return the hub's commit, or a hash over the files that define the model (over 1 GiB: 256 MiB of each)."""
     if not source.is_folder:
         return str(getattr(config, "_commit_hash", None) or source.revision or "main")
     total = hashlib.sha256()

@@ -1,8 +1,7 @@
-"""The way through models that read with an encoder and answer with a decoder (T5, UL2, ByT5).
+"""Backend for encoder–decoder models (T5, UL2, ByT5).
 
-Every text is encoded once, texts of like length in one batch; labels are scored by teacher forcing in the decoder, and
-rows that generate leave the batch as they are done. There is no causal prefix to share: an encoder's every token sees all
-others.
+Each text is encoded once, in batches of similar length; labels are scored by teacher forcing in the decoder, and generating
+rows leave the batch when they end. There is no causal prefix to share: every token of an encoder attends to all others.
 """
 
 from __future__ import annotations
@@ -24,16 +23,16 @@ class EncoderDecoderBackend:
         self.name = "plain" if alone else "batched"
 
     def together(self) -> EncoderDecoderBackend:
-        """Return the same in batches."""
+        """Return the same backend with batches."""
         return EncoderDecoderBackend(self.model)
 
     def forget(self) -> None:
-        """Give up what is remembered: nothing."""
+        """Do nothing: this backend has no cache."""
 
     def compute(
         self, rows: Sequence[Row], budget: MemoryBudget, hold: Set[int] = frozenset()
     ) -> Iterator[tuple[int, RowOutcome]]:
-        """Yield the place of each row and what was found of it, as soon as it is complete."""
+        """Yield the place and outcome of each row as soon as it is complete."""
         of_source: dict[bytes, list[int]] = {}
         for place, row in enumerate(rows):
             key = _source(row).tobytes()
@@ -53,7 +52,7 @@ class EncoderDecoderBackend:
     def _batch(
         self, rows: Sequence[Row], batch: Sequence[Sequence[int]], budget: MemoryBudget
     ) -> Iterator[tuple[int, RowOutcome]]:
-        """Encode each text of a batch once, then decode all rows that go on from it."""
+        """Encode each text of a batch once, then decode all rows that continue from it."""
         import torch
 
         started = time.perf_counter()
@@ -91,7 +90,7 @@ class EncoderDecoderBackend:
     def _decode(
         self, rows: Sequence[Row], lines: Sequence[tuple[int, int]], read: Any, seen: Any
     ) -> Iterator[tuple[int, RowOutcome]]:
-        """Score or continue rows, each given as its line of what the encoder ``read`` and its place; ``seen`` marks texts' tokens."""
+        """Score or continue rows, given as (line of the encoder's output ``read``, place); ``seen`` masks the texts' padding."""
         import torch
 
         some = [rows[place] for _, place in lines]
@@ -141,7 +140,7 @@ class EncoderDecoderBackend:
 
 
 def _of_lines(read: Any, lines: Any) -> Any:
-    """Return what an encoder gave for some lines of its batch, one for each row of the decoder."""
+    """Return the encoder's output with one line per decoder row."""
     return type(read)(last_hidden_state=read.last_hidden_state[lines])
 
 

@@ -1,7 +1,7 @@
-"""The local engine: choices by the log-probability of every label, text by decoding, regions by surprisal; nothing twice.
+"""The local engine: scores every label of a choice, generates text, and computes surprisal of regions, without repetition.
 
-Models that see later tokens are refused: transformers loads BERT, XLNet and similar models under the same name as language
-models, but they would see a label before it is scored.
+Models that attend to later tokens are refused: transformers loads BERT, XLNet and similar models under the same name as
+language models, but they would see a label before it is scored.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ from stimuli.seeds import generator
 
 DETERMINISM = ("fast", "exact")
 FORMER_DETERMINISM = {"stable": "exact"}
-"""Settings of earlier versions and what replaces them, which is at least as strict."""
+"""Settings of earlier versions and their replacements, which are at least as strict."""
 
 WARM_UP = 3
-"""Requests that are computed and thrown away before times are taken."""
+"""Requests that are computed and discarded before times are measured."""
 
 _HELD = {"cpu": 65_536, "mps": 65_536, "cuda": 524_288}
 
 
 class LocalEngine:
-    """Answers with a checkpoint on this machine, whose weights are loaded when they are first needed."""
+    """Engine for a checkpoint on this machine, whose weights are loaded when first needed."""
 
     budgets: Mapping[str, int] = {"cpu": 384, "mps": 4096, "cuda": 8192}
-    """Most tokens of one pass by device, unless the study says otherwise."""
+    """Most tokens per pass by device, unless the study sets another number."""
     window = WINDOW
 
     def __init__(self, settings: ModelSettings) -> None:
@@ -109,7 +109,7 @@ class LocalEngine:
         return asked
 
     def _ordered(self, requests: Sequence[Request]) -> list[Request]:
-        """Return requests in their order, or in a random one where times are taken."""
+        """Return requests in their order, or in random order if times are measured."""
         ordered = list(requests)
         if self.timing:
             generator("order of timed trials", self.order_seed).shuffle(ordered)
@@ -123,14 +123,14 @@ class LocalEngine:
 
     @property
     def parity(self) -> dict[str, object]:
-        """Which way is taken, what the check at the start saw, and every change of way since."""
+        """The chosen backend, the result of the check at the start, and every later change of backend."""
         return self._computing.record if self._computing is not None else {"path": None, "checked": 0}
 
     def describe(self) -> dict[str, object]:
-        """Return model, revision, numbers, wording, versions and the outcome of the parity check."""
+        """Return model, revision, number formats, prompt template, versions and the outcome of the parity check."""
         model = self._model
         quantisation = self.quantisation or self.stored_quantisation
-        # all that names an answer's origin
+        # everything that identifies an answer's origin
         identity: dict[str, object] = {
             "kind": "hf",
             "model": self.settings.name,
@@ -168,31 +168,31 @@ class LocalEngine:
         return self.wording.describe()
 
     def preview(self, request: Request) -> dict[str, object]:
-        """Return the text that the model reads and its number of tokens; loads no weights."""
+        """Return the text that the model reads and its number of tokens, without loading weights."""
         tokens = self.wording.tokens(request)
         labels = {label.label: len(label.targets) for label in tokens.labels}
         count = len(tokens.ids if tokens.source is None else tokens.source)
         return {"text": tokens.text, "tokens": count, "label_tokens": labels or None}
 
     def close(self) -> None:
-        """Begin no further pass."""
+        """Start no further pass."""
         self._closed = True
         if self._model is not None:
             self._model.is_closed = True
 
     def forget_memory(self) -> None:
-        """Give up what is remembered of earlier requests; model and way stay."""
+        """Clear the cache of earlier requests; model and backend stay."""
         if self._computing is not None:
             self._computing.forget()
 
     def borrow(self, other: LocalEngine) -> None:
-        """Take over the loaded model of another engine that was opened with the same checkpoint and numbers."""
+        """Use the loaded model of another engine with the same checkpoint and number formats."""
         mine = (self.source, self.device, self.dtype, self.quantisation)
         if mine == (other.source, other.device, other.dtype, other.quantisation):
             self._model, self.budget = other._load(), other.budget
 
     def answer(self, requests: Sequence[Request], follow: Follow | None = None) -> Iterator[Reply]:
-        """Yield a reply for each request as soon as its rows are computed; what follows from replies comes after."""
+        """Yield a reply for each request as soon as its rows are computed; follow-up requests come after."""
         windows = Windows(self._ordered(requests), leads_on=follow is not None, size=self.window)
         while windows and not self._closed:
             window, holds = windows.next(self._most_talks)
@@ -206,7 +206,7 @@ class LocalEngine:
                     return
 
     def _warm_up(self, request: Request) -> None:
-        """Compute a request some times before times are taken."""
+        """Compute a request a few times before times are measured."""
         model = self._load()
         forwarded, calls = model.forwarded, model.calls
         for _ in range(WARM_UP):
@@ -237,7 +237,7 @@ class LocalEngine:
             yield self._reply(job, path)
 
     def _jobs(self, jobs: Sequence[Job], *, holds: bool) -> Iterator[tuple[Job, str]]:
-        """Yield jobs as they are done, and the way that was taken."""
+        """Yield finished jobs and the backend that computed them."""
         yield from ((job, "none") for job in jobs if not job.rows)
         work = merged(jobs, apart=self.timing)
         if not work:
@@ -255,7 +255,7 @@ class LocalEngine:
                     yield job, path
 
     def _begun(self, rows: Sequence[Row]) -> Computing:
-        """Return what computes, its way found out with the first rows."""
+        """Return the row computer, with a backend chosen by the first rows."""
         if self._computing is None:
             model = self._load()
             plain = self._plain(model, rows)
@@ -268,7 +268,7 @@ class LocalEngine:
         return self._computing
 
     def _plain(self, model: CausalModel, rows: Sequence[Row]) -> Plain:
-        """Return the way that others are checked against."""
+        """Return the backend that others are checked against."""
         if self.has_encoder:
             return EncoderDecoderBackend(model, alone=True)
         longest = max(rows, key=lambda row: len(row.ids))
@@ -276,7 +276,7 @@ class LocalEngine:
         return PlainBackend(model, keeps_memory=is_forkable(model))
 
     def _job(self, request: Request) -> Job:
-        """Return a request in rows of tokens, or say that it is longer than the model takes."""
+        """Return a job with the request's rows of tokens; raise an error if it is longer than the model's context."""
         tokens = self.wording.tokens(request)
         thinks = self.wording.thinking and self.wording.thoughts.marks is not None
         require_fitting(tokens, request, self._context_length, thinks=thinks)
@@ -302,7 +302,7 @@ class LocalEngine:
         return self._signed(reply_of(job, self.wording, path))
 
     def _signed(self, reply: Reply) -> Reply:
-        """Return a reply with what answered it; without times where none are taken."""
+        """Return a reply with the model's identity, and without times if none are measured."""
         if not self.timing:
             reply = replace(reply, latency_ms=None, ttft_ms=None)
         return replace(
@@ -317,21 +317,21 @@ class LocalEngine:
 
 
 class VisionEngine(LocalEngine):
-    """Answers with a checkpoint on this machine that takes pictures."""
+    """Engine for a checkpoint on this machine that takes pictures."""
 
     budgets: Mapping[str, int] = {"cpu": 2048, "mps": 8192, "cuda": 32_768}
     window = 64
 
     def _wording(self) -> Wording:
         leading_space = bool(self.settings.options.get("leading_space", False))
-        self.stored_quantisation = None  # it never was part of the name of what looks at pictures
+        self.stored_quantisation = None  # it was never part of the identity of vision models
         self.images = ImageProcessor(
             self.source, self.config, self.settings.name, leading_space=leading_space
         )
         return Wording(self.images.tokenizer, template="plain", leading_space=leading_space)
 
     def describe(self) -> dict[str, object]:
-        """Return model, revision, numbers, processor, versions and the outcome of the check of batches."""
+        """Return model, revision, number formats, processor, versions and the outcome of the check of batches."""
         surprisal = "not defined: words in a picture are no tokens"
         return {**super().describe(), "encoder": False, "surprisal": surprisal, "pictures": drawn_with()}
 
@@ -344,7 +344,7 @@ class VisionEngine(LocalEngine):
         }
 
     def preview(self, request: Request) -> dict[str, object]:
-        """Return the text that the model reads, the pictures in it and the number of tokens; loads no weights."""
+        """Return the text that the model reads, its pictures and number of tokens, without loading weights."""
         look = self.images.look(request)
         labels = {label.label: len(label.targets) for label in look.tokens.labels}
         told = [picture.to_json() for picture in look.pictures]

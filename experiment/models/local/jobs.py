@@ -1,7 +1,7 @@
-"""From a request to rows of tokens, and from what was found of them to its reply.
+"""Jobs: requests as rows of tokens, and outcomes of rows as replies.
 
-A request for labels from a model that thinks takes two jobs: the first generates the thought, and in the second the labels
-are scored behind it. Everything else is one job.
+A request for labels from a reasoning model takes two jobs: the first generates the reasoning, the second scores the labels
+after it. Everything else is one job.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from stimuli.seeds import stable_seed
 
 @dataclass
 class Job:
-    """One request under way."""
+    """A request that is being computed."""
 
     request: Request
     tokens: Tokens
-    # The prompt's own row first where it has one; further ones for labels of several tokens
+    # The prompt's own row first, if it has one; then those of labels of several tokens
     rows: list[Row] = field(default_factory=list)
     found: dict[int, RowOutcome] = field(default_factory=dict)  # by place in ``rows``
     attempts: int = 1
     error: str | None = None
-    thought_only: bool = False  # whether the labels are still to be scored, behind what this job generates
-    before: Job | None = None  # the job that generated the thought
+    thought_only: bool = False  # whether labels are still to be scored after what this job generates
+    before: Job | None = None  # the job that generated the reasoning
 
     @property
     def is_done(self) -> bool:
@@ -48,14 +48,14 @@ class Job:
 
     @property
     def thought(self) -> Continuation:
-        """What the job of a thought has generated."""
+        """The reasoning that this job generated."""
         decoded = self.found[0].decoded
         assert decoded is not None
         return decoded
 
 
 def job_of(request: Request, tokens: Tokens, wording: Wording) -> Job:
-    """Return a job with its rows: labels that go on from the same tokens share one."""
+    """Return a job with its rows; labels that continue from the same tokens share one."""
     thinks = wording.thinking and wording.thoughts.marks is not None and tokens.source is None
     thought_only = bool(request.labels) and thinks and request.max_tokens > 0
     opened = wording.thoughts.is_opened_by(tokens.text)
@@ -76,7 +76,7 @@ def job_of(request: Request, tokens: Tokens, wording: Wording) -> Job:
 
 
 def answer_job(thought: Job, wording: Wording) -> Job:
-    """Return the job that scores a request's labels behind its thought, and generates what else is asked for."""
+    """Return the job that scores a request's labels after its reasoning, and generates free text if requested."""
     request, decoded = thought.request, thought.thought
     apart = wording.thoughts.apart(decoded.ids, opened=wording.thoughts.is_opened_by(thought.tokens.text))
     ids = decoded.ids[: apart.tokens] if apart.reasoning is not None or apart.tokens else []
@@ -85,7 +85,7 @@ def answer_job(thought: Job, wording: Wording) -> Job:
     decoding = None
     if request.also_text and left > 0:
         stops = Stops(request.stop, wording.thoughts, wording.decode, opened=False)
-        # the thought has used the draws of the request's own seed
+        # the reasoning has used the random numbers of the request's own seed
         seed = stable_seed("answer after thought", request.seed)
         decoding = replace(_decoding(request, left, stops), seed=seed)
     job = Job(request, tokens, _rows(Row(_ids(tokens.ids), decoding=decoding), tokens), before=thought)
@@ -98,7 +98,7 @@ def _decoding(request: Request, most: int, stops: Stops) -> Decoding:
 
 
 def _rows(prompt: Row, tokens: Tokens) -> list[Row]:
-    """Return the prompt's row with what is asked of it, and one for every other beginning of labels."""
+    """Return the prompt's row with its requested outputs, and one row for each other beginning of labels."""
     asked: dict[bytes, list[tuple[int, int]]] = {}
     ids = {prompt.ids.tobytes(): prompt.ids}
     for label in tokens.labels:
@@ -120,7 +120,7 @@ def _ids(ids: Sequence[int]) -> Ids:
 
 
 def _state_positions(request: Request, tokens: Tokens) -> dict[str, int]:
-    """Return the positions whose hidden states are kept, by name."""
+    """Return the positions whose hidden states are stored, by name."""
     found: dict[str, int] = {}
     if tokens.source is not None:
         return found
@@ -140,7 +140,7 @@ def _wants_mean(request: Request, tokens: Tokens) -> bool:
 
 
 def label_logprobs(job: Job) -> dict[str, float]:
-    """Return the log-probability of each label as an answer that excludes the others, in the order of the request."""
+    """Return log-probabilities of the labels as mutually exclusive answers, in the order of the request."""
     values: dict[tuple[bytes, int, int], float] = {}
     for place, found in job.found.items():
         key = job.rows[place].ids.tobytes()
@@ -245,11 +245,11 @@ WINDOW = 8192
 """Requests that are planned together."""
 
 FIRST = 32
-"""Requests of the first window where replies may lead to further requests."""
+"""Requests of the first window if replies may have follow-up requests."""
 
 
 class Windows:
-    """The order of requests, of which ``size`` are planned together."""
+    """Orders requests in windows of ``size``, which are planned together."""
 
     def __init__(self, requests: Iterable[Request], *, leads_on: bool, size: int = WINDOW) -> None:
         self._size = size
@@ -263,12 +263,12 @@ class Windows:
         return bool(self._planned or self._turns or self._news)
 
     def follow(self, requests: Sequence[Request]) -> None:
-        """Take what a reply has made possible; it comes before all that waits."""
+        """Queue follow-up requests before all others."""
         self._news += requests
         self.conversations |= bool(requests)
 
     def next(self, most: int) -> tuple[list[Request], bool]:
-        """Return the next window, of ``most`` conversations, and whether what it leaves in memory is likely to be gone on from."""
+        """Return the next window, of ``most`` conversations, and whether what it leaves in memory will probably be continued."""
         self._turns.extendleft(reversed(self._news))
         self._news = []
         waiting = self._turns or self._planned
@@ -281,7 +281,7 @@ class Windows:
 
 
 def conversations_held(rows: Sequence[Row], budget: MemoryBudget, *, share: bool) -> int:
-    """Return how many conversations as long as these memory holds, what all begin with once where they ``share`` it."""
+    """Return how many conversations of this length fit in memory; a common beginning counts once if they ``share`` it."""
     longest = max(len(row.ids) for row in rows)
     common = min(common_length(rows[0].ids, row.ids) for row in rows) if share and len(rows) > 1 else 0
     return max(1, (budget.held - common) // max(1, longest - common))
@@ -289,14 +289,14 @@ def conversations_held(rows: Sequence[Row], budget: MemoryBudget, *, share: bool
 
 @dataclass(eq=False)
 class Work:
-    """One row to compute and all jobs that wait for it, each with the row's place in it."""
+    """One row to compute, and all jobs that wait for it with the row's place in each."""
 
     row: Row
     waiting: list[tuple[Job, int]]
 
 
 def merged(jobs: Sequence[Job], *, apart: bool = False) -> list[Work]:
-    """Return the rows of all jobs, those that say the same once; ``apart`` keeps those of different jobs apart."""
+    """Return the rows of all jobs without duplicates; ``apart`` keeps equal rows of different jobs."""
     found: dict[tuple[object, ...], Work] = {}
     for job in jobs:
         for place, row in enumerate(job.rows):
@@ -323,7 +323,7 @@ def merged(jobs: Sequence[Job], *, apart: bool = False) -> list[Work]:
 
 
 def going_on_from(work: Sequence[Work]) -> set[int]:
-    """Return the places of rows that a next turn goes on from: of each request its prompt, or what is scored behind it."""
+    """Return the places of rows that a next turn continues: each request's prompt, or the longer row scored after it."""
     shortest: dict[int, int] = {}
     for place, one in enumerate(work):
         for job, _ in one.waiting:

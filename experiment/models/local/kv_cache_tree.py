@@ -1,8 +1,8 @@
-"""Keys and values of conversations that will go on, in a tree: what several have in common is held once.
+"""Keys and values of conversations that will continue, in a tree that stores common beginnings once.
 
-A *stretch* holds tokens that lie behind one another; stretches behind it go on from its last token, each with another
-token first. A conversation is the way from the root to a leaf. What exceeds the budget is given up leaf by leaf, the
-longest unused first, so that a beginning which others need stays.
+A *span* contains consecutive tokens; the spans after it continue from its last token, each with a different first token. A
+conversation is the path from the root to a leaf. Beyond the budget, leaves are removed, the least recently used first, so that
+shared beginnings remain.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import numpy as np
 from experiment.models.local.rows import Ids, Marks, Row, Sums, common_length, deepest, up_to
 
 Layers = dict[int, Any]
-"""A tensor a layer, shape (kv heads, tokens, width)."""
+"""One tensor per layer, shape (kv heads, tokens, width)."""
 
 SLACK = 16
-"""Tokens at a conversation's end that its next turn may not have in common with it (a template's opening of an answer)."""
+"""Tokens at a conversation's end that its next turn may not share (a template's opening of an answer)."""
 
 _MARKS = 4
 """Number of latest running sums over tokens to keep for a continuing conversation."""
@@ -27,7 +27,7 @@ _MARKS = 4
 
 @dataclass(eq=False)
 class TokenSpan:
-    """Tokens that lie behind one another."""
+    """Consecutive tokens."""
 
     ids: Ids  # shape (n,)
     # keys, values: shape (kv heads, n, width)
@@ -35,19 +35,18 @@ class TokenSpan:
     values: Layers
     before: TokenSpan | None = None
     after: dict[int, TokenSpan] = field(default_factory=dict)  # by their first token
-    used: int = 0  # when it was last needed
-    # Sums of hidden states over all tokens up to places of this stretch, counted from the beginning of the
-    # conversation
+    used: int = 0  # time of last use
+    # Sums of hidden states over all tokens up to places in this span, counted from the beginning of the conversation
     marks: Marks = field(default_factory=dict)
 
     def follow(self, other: TokenSpan) -> None:
-        """Let another stretch stand behind this one."""
+        """Append this span to another one."""
         other.before = self
         self.after[int(other.ids[0])] = other
 
 
 class KVCacheTree:
-    """All conversations that are kept."""
+    """All stored conversations."""
 
     def __init__(self) -> None:
         self._root = TokenSpan(np.empty(0, dtype=np.int32), {}, {})
@@ -55,12 +54,12 @@ class KVCacheTree:
         self.tokens = 0
 
     def find(self, ids: Ids) -> tuple[TokenSpan, int]:
-        """Return the stretch in which the longest known beginning of a row ends, and the length of that beginning."""
+        """Return the span in which the longest stored beginning of a row ends, and the length of that beginning."""
         way = list(self._way(ids))
         return way[-1][0] if way else self._root, sum(taken for _, taken in way)
 
     def marks(self, ids: Ids) -> Marks:
-        """Return the sums that are known of what a row and the conversations have in common."""
+        """Return the stored sums over the part that a row shares with the conversations."""
         found: Marks = {}
         depth = 0
         for stretch, taken in self._way(ids):
@@ -69,7 +68,7 @@ class KVCacheTree:
         return found
 
     def load(self, ids: Ids, start: int) -> Iterator[tuple[int, Layers, Layers]]:
-        """Yield place, keys and values of everything that is known of a row from ``start`` on, in order."""
+        """Yield place, keys and values of everything stored for a row from ``start`` on, in order."""
         self._clock += 1
         depth = 0
         for stretch, taken in self._way(ids):
@@ -85,7 +84,7 @@ class KVCacheTree:
         rest: Callable[[int], tuple[Layers, Layers]],
         marks: Mapping[int, Sums] | None = None,
     ) -> None:
-        """Keep a row with ``marks``, sums over its first so many tokens; ``rest`` gives keys and values from a position on."""
+        """Store a row with ``marks``, sums by number of leading tokens; ``rest`` gives keys and values from a position on."""
         self._keep(ids, rest)
         depth = 0
         for stretch, taken in self._way(ids) if marks else ():
@@ -113,7 +112,7 @@ class KVCacheTree:
         last.keys, last.values = _joined(last.keys, keys), _joined(last.values, values)
 
     def shrink(self, most: int) -> None:
-        """Give up what has not been used for longest, until no more than ``most`` tokens are held."""
+        """Remove the least recently used leaves until no more than ``most`` tokens are stored."""
         while self.tokens > most:
             leaf = min(
                 (stretch for stretch in self._stretches() if not stretch.after),
@@ -122,7 +121,7 @@ class KVCacheTree:
             self._give_up(leaf)
 
     def _way(self, ids: Ids) -> Iterator[tuple[TokenSpan, int]]:
-        """Yield the stretches that a row runs through, and how many tokens it has in common with each."""
+        """Yield the spans along a row, and how many tokens it shares with each."""
         stretch, depth = self._root, 0
         while depth < len(ids):
             following = stretch.after.get(int(ids[depth]))
@@ -135,7 +134,7 @@ class KVCacheTree:
             stretch, depth = following, depth + taken
 
     def _split(self, stretch: TokenSpan, at: int, depth: int) -> None:
-        """Make two of a stretch ``at`` its token, at ``depth`` of the conversation; a short end with nothing behind it is given up."""
+        """Split a span ``at`` a token, ``depth`` tokens into the conversation; a short end with nothing after it is removed."""
         count = len(stretch.ids)
         end = TokenSpan(
             stretch.ids[at:].copy(), _cut(stretch.keys, at, count, own=True), _cut(stretch.values, at, count, own=True),
@@ -169,7 +168,7 @@ class KVCacheTree:
 
 
 def _cut(layers: Layers, first: int, last: int, *, own: bool = False) -> Layers:
-    """Return tokens ``first`` to before ``last``; ``own`` in tensors of their own, so that the rest can be freed."""
+    """Return tokens ``first`` to ``last`` (exclusive), with ``own`` as copies, so that the rest can be freed."""
     parts = {layer: tensor[:, first:last] for layer, tensor in layers.items()}
     return {layer: part.clone() for layer, part in parts.items()} if own else parts
 
@@ -189,20 +188,20 @@ _ROOM = 256
 
 @dataclass
 class Memory:
-    """Keys and values of the path, one buffer a layer of shape (kv heads, room, width)."""
+    """Keys and values of the current path, one buffer per layer of shape (kv heads, room, width)."""
 
     keys: Layers = field(default_factory=dict)
     values: Layers = field(default_factory=dict)
-    ids: Ids = field(default_factory=lambda: np.empty(0, dtype=np.int32))  # the tokens that lie in it
-    # Sums of hidden states over the first so many of them, at the places from which passes went on
+    ids: Ids = field(default_factory=lambda: np.empty(0, dtype=np.int32))  # the tokens in it
+    # Sums of hidden states over leading tokens, at the places from which passes continued
     marks: Marks = field(default_factory=dict)
 
     def cut(self, length: int) -> None:
-        """Give up what lies behind the first ``length`` tokens."""
+        """Drop everything after the first ``length`` tokens."""
         self.ids, self.marks = self.ids[:length], up_to(self.marks, length)
 
     def write(self, layer: int, start: int, keys: Any, values: Any) -> tuple[Any, Any]:
-        """Write keys and values, shape (kv heads, n, width), behind the first ``start`` and return all up to the new ones."""
+        """Write keys and values, shape (kv heads, n, width), after the first ``start``; return all up to the new ones."""
         end = start + keys.shape[1]
         for buffers, news in ((self.keys, keys), (self.values, values)):
             buffer = buffers.get(layer)
@@ -228,7 +227,7 @@ class Memory:
 
 @dataclass(frozen=True)
 class Walk:
-    """Rows that go on from the same tokens; ``known`` of these are remembered, with their ``sums`` where a row wants a mean."""
+    """Rows that continue from the same tokens; ``known`` of these are stored, with their ``sums`` if a row needs a mean."""
 
     known: int
     places: tuple[int, ...]
@@ -236,18 +235,18 @@ class Walk:
 
 
 class CacheMemory:
-    """The path, and the conversations that are kept."""
+    """The current path and the stored conversations."""
 
     def __init__(self) -> None:
         self.path = Memory()
         self.kept = KVCacheTree()
 
     def forget(self) -> None:
-        """Give up everything."""
+        """Clear everything."""
         self.path, self.kept = Memory(), KVCacheTree()
 
     def walks(self, rows: Sequence[Row]) -> list[Walk]:
-        """Share rows out over what they go on from: first the path, deepest first, then one conversation after the other."""
+        """Return rows grouped by what they continue: first the path, deepest first, then one conversation after another."""
         of_source: dict[TokenSpan | None, list[tuple[int, int]]] = {}
         for place, row in enumerate(rows):
             lying = min(common_length(row.ids, self.path.ids), row.shareable)
@@ -264,7 +263,7 @@ class CacheMemory:
         return [*on_path, *talks]
 
     def begin(self, walk: Walk, row: Row) -> int:
-        """Bring what a walk's first row goes on from onto the path, and return how many tokens of it are there."""
+        """Load what a walk's first row continues onto the path; return how many of its tokens are there."""
         ids = row.ids[: walk.known]
         lying = common_length(self.path.ids, ids)
         if lying < len(ids):
@@ -278,7 +277,7 @@ class CacheMemory:
         return deepest(self.path.marks, lying) if walk.sums else lying
 
     def keep(self, ids: Ids, start: int, keys: Layers, values: Layers, marks: Mapping[int, Sums]) -> None:
-        """Keep a row: the first ``start`` tokens as they lie on the path, then those given."""
+        """Store a row: the first ``start`` tokens from the path, then the given keys and values."""
         import torch
 
         def rest(depth: int) -> tuple[Layers, Layers]:
@@ -296,7 +295,7 @@ class CacheMemory:
 def _clusters(
     some: Iterable[tuple[int, int]], rows: Sequence[Row], marks: Callable[[Ids], Marks]
 ) -> list[Walk]:
-    """Return walks of rows (known tokens, place) that know about as much as each other, those that know most first."""
+    """Return walks of rows (stored tokens, place) with similar numbers of stored tokens, the largest first."""
     clusters: list[list[tuple[int, int]]] = []
     for known, place in sorted(some, key=lambda one: (-one[0], one[1])):
         if not clusters or known < clusters[-1][0][0] - WORTH_KEEPING:

@@ -1,7 +1,7 @@
-"""The fastest way through a model: the trie of all rows, with branches side by side in each pass.
+"""The fastest backend: a trie of all rows, with its branches packed into each pass.
 
-Rows are continued together, one token each a pass, behind a path that all share. What follows the shared path is each row's own,
-in buffers with room for all that it may still generate. A row leaves when it is finished.
+Rows are continued together, one token each per pass, after a path that all share. Each row's own tokens after the shared path
+are in buffers with room for all that it may still generate. A row leaves when it is finished.
 """
 
 from __future__ import annotations
@@ -37,18 +37,17 @@ _WITHOUT_MEANING = frozenset(
 
 
 class NotUnderstood(ValueError):
-    """A model's attention needs something that this implementation does not do."""
+    """A model's attention needs a feature that this backend lacks."""
 
 
 @dataclass
 class Branches:
-    """A pass over branches that go on from the path."""
+    """A pass over branches that continue from the path."""
 
     memory: Memory
     start: int  # length of the path
     positions: Any  # shape (n,); position of each token
-    # shape (n, n); which tokens of the pass each token sees; None where each sees all before it and there is
-    # no path
+    # shape (n, n); which tokens of the pass each token attends to; None for plain causal attention without a path
     seen: Any
     _masks: dict[int | None, Any] = field(default_factory=dict)
 
@@ -70,7 +69,7 @@ class Branches:
         return output.transpose(1, 2).contiguous()
 
     def _mask(self, window: int | None) -> Any:
-        """Return which keys each token sees, shape (n, start + n)."""
+        """Return the keys that each token attends to, shape (n, start + n)."""
         import torch
 
         if window not in self._masks:
@@ -89,13 +88,13 @@ class Branches:
 
 @dataclass
 class Continuations:
-    """A pass over one new token a row, for rows that share a path and have tokens of their own behind it."""
+    """A pass over one new token per row, for rows that share a path and have their own tokens after it."""
 
     memory: Memory
     start: int  # length of the path
-    lengths: Any  # shape (rows,); how many tokens of its own each row has, the new one left out
-    longest: int  # the largest of them
-    # keys, values: shape (rows, kv heads, room, width); of the rows' own tokens, by layer
+    lengths: Any  # shape (rows,); number of each row's own tokens, without the new one
+    longest: int  # the largest of these lengths
+    # keys, values: shape (rows, kv heads, room, width); the rows' own tokens, by layer
     keys: dict[int, Any]
     values: dict[int, Any]
 
@@ -154,13 +153,13 @@ class Continuations:
         return keys, values
 
     def goes_on(self) -> None:
-        """Count the new token among the rows' own."""
+        """Count the new token as one of each row's own."""
         self.lengths = self.lengths + 1
         self.longest += 1
 
 
 class _CurrentPass(threading.local):
-    """The pass that a thread is making."""
+    """The current pass of a thread."""
 
     one: Branches | Continuations | None = None
 
@@ -170,7 +169,7 @@ _current = _CurrentPass()
 
 @contextmanager
 def passing(model: Any, one: Branches | Continuations) -> Iterator[None]:
-    """Let the model's attention work on this pass while entered."""
+    """Make the model's attention compute this pass inside the context."""
     before = model.config._attn_implementation
     if before != NAME:
         register()
@@ -187,7 +186,7 @@ def passing(model: Any, one: Branches | Continuations) -> Iterator[None]:
 
 
 def register() -> None:
-    """Make the implementation known to transformers under :data:`NAME`."""
+    """Register this implementation with transformers under :data:`NAME`."""
     from transformers import AttentionInterface
 
     AttentionInterface.register(NAME, _attention)
@@ -196,7 +195,7 @@ def register() -> None:
 def _attention(
     module: Any, query: Any, key: Any, value: Any, attention_mask: Any, **how: Any
 ) -> tuple[Any, None]:
-    """Answer transformers' call: query (1, heads, n, width), key and value (1, kv heads, n, width)."""
+    """Compute attention for transformers: query (1, heads, n, width), key and value (1, kv heads, n, width)."""
     strange = {
         name
         for name, given in how.items()
@@ -210,7 +209,7 @@ def _attention(
 
 
 def _weights(scores: Any, how: Mapping[str, Any]) -> Any:
-    """Return the softmax of scores, shape (rows, kv heads, groups, …, keys), with a model's sinks where it has them."""
+    """Return the softmax of scores, shape (rows, kv heads, groups, …, keys), with the model's attention sinks if any."""
     import torch
 
     sinks = how.get("s_aux")
@@ -222,7 +221,7 @@ def _weights(scores: Any, how: Mapping[str, Any]) -> Any:
 
 
 def _stepwise(query: Any, keys: Any, values: Any, mask: Any, groups: int, how: Mapping[str, Any]) -> Any:
-    """Return attention with scores bent towards a limit, or with sinks, shape (1, n, heads, value width)."""
+    """Return attention with soft-capped scores or sinks, shape (1, n, heads, value width)."""
     import torch
 
     heads, count = keys.shape[0], query.shape[2]
@@ -238,23 +237,23 @@ def _stepwise(query: Any, keys: Any, values: Any, mask: Any, groups: int, how: M
 
 @dataclass(frozen=True)
 class _WaitingRow:
-    """A row that is to be continued behind a path that it shares with others."""
+    """A row to be continued after a path that it shares with others."""
 
     place: int
     decoding: Decoding
-    # keys, values: shape (kv heads, own tokens, width); what lies behind the path, by layer
+    # keys, values: shape (kv heads, own tokens, width); what follows the path, by layer
     keys: Layers
     values: Layers
     logits: Any  # shape (vocabulary,)
 
     @property
     def own(self) -> int:
-        """How many tokens lie behind the path."""
+        """Number of tokens after the path."""
         return int(self.keys[min(self.keys)].shape[1])
 
     @property
     def tokens(self) -> int:
-        """Most tokens that the row will hold, the path left out."""
+        """Most tokens that the row will have after the path."""
         return self.own + self.decoding.max_tokens
 
 
@@ -264,21 +263,21 @@ class _UnderWay:
 
     rows: Sequence[Row]
     found: Sequence[RowOutcome]
-    hold: Set[int]  # rows whose keys and values are kept
-    floor: int  # length of the path that no walk writes over
-    # Rows to be continued, by the length of the path that they share
+    hold: Set[int]  # rows whose keys and values are stored
+    floor: int  # length of the path that no walk overwrites
+    # Rows to be continued, by the length of their shared path
     waiting: dict[int, list[_WaitingRow]] = field(default_factory=dict)
-    # Of rows whose keys and values are kept: sums of hidden states over their first so many tokens
+    # Sums of hidden states over leading tokens, for rows whose keys and values are stored
     marks: dict[int, Marks] = field(default_factory=dict)
 
     @property
     def held(self) -> int:
-        """How many tokens the rows that wait will hold."""
+        """Number of tokens that the waiting rows will hold."""
         return sum(row.tokens for group in self.waiting.values() for row in group)
 
 
 class PackedBackend:
-    """Computes rows along their trie; a window of rows goes on from what the window before has left in memory."""
+    """Computes rows along their trie; a window of rows continues from what the previous one left in memory."""
 
     name = "packed"
 
@@ -287,13 +286,13 @@ class PackedBackend:
         self.memory = CacheMemory()
 
     def forget(self) -> None:
-        """Give up what is remembered."""
+        """Clear the cache."""
         self.memory.forget()
 
     def compute(
         self, rows: Sequence[Row], budget: MemoryBudget, hold: Set[int] = frozenset()
     ) -> Iterator[tuple[int, RowOutcome]]:
-        """Yield the place of each row and its outcome as soon as it is complete; later rows will go on from those in ``hold``."""
+        """Yield the place of each row and its outcome as soon as it is complete; later rows will continue from those in ``hold``."""
         import torch
 
         if not hold:
@@ -319,7 +318,7 @@ class PackedBackend:
     def _walk(
         self, under_way: _UnderWay, places: Sequence[int], known: int, budget: MemoryBudget
     ) -> Iterator[int]:
-        """Yield the rows of a walk as they are complete; what waits at the floor may stay for the next walk."""
+        """Yield the rows of a walk as they are completed; those that wait at the floor may stay for the next walk."""
         waiting = under_way.waiting
         trie = Trie([under_way.rows[place] for place in places])
         for pass_ in trie.passes(budget, known):
@@ -333,7 +332,7 @@ class PackedBackend:
         yield from self._continue(under_way, [length for length in waiting if length != under_way.floor])
 
     def _pass(self, under_way: _UnderWay, places: Sequence[int], one: ForwardPass) -> list[int]:
-        """Compute one pass, note what was asked of it, and return the rows that are complete."""
+        """Compute one pass, store its outputs, and return the rows that are complete."""
         import torch
 
         asked = OutputSelection()
@@ -398,7 +397,7 @@ class PackedBackend:
     def _wait(
         self, under_way: _UnderWay, place: int, one: ForwardPass, line: TrieRow, logits: Any, *, alone: bool
     ) -> None:
-        """Let a row wait to be continued with others that share a path; one alone in its walk shares no more than all do."""
+        """Queue a row to be continued with others that share a path; a row alone in its walk shares only the common path."""
         decoding = under_way.rows[place].decoding
         assert decoding is not None
         length = one.start + len(one.tokens) if one.extends else one.start
@@ -408,7 +407,7 @@ class PackedBackend:
         under_way.waiting.setdefault(length, []).append(_WaitingRow(place, decoding, *own, logits))
 
     def _places(self, one: ForwardPass, line: TrieRow, first: int) -> Any:
-        """Return where a row's tokens from position ``first`` on lie in the path's buffers during a pass."""
+        """Return the places of a row's tokens from position ``first`` on in the path's buffers during a pass."""
         import torch
 
         places: NDArray[np.int64] = np.concatenate([np.arange(one.start), one.start + line.index])[first:]
@@ -417,7 +416,7 @@ class PackedBackend:
     def _continue(
         self, under_way: _UnderWay, lengths: Sequence[int] | dict[int, list[_WaitingRow]]
     ) -> Iterator[int]:
-        """Continue the rows that wait behind paths of these lengths, the longest path first."""
+        """Continue the waiting rows after paths of these lengths, the longest path first."""
         import torch
 
         for length in sorted(lengths, reverse=True):
@@ -443,7 +442,7 @@ class PackedBackend:
             for line, number, decoded in continue_rows(logits, how, self.model.ends, advance):
                 place = group[number].place
                 under_way.found[place].decoded = decoded
-                if place in under_way.hold:  # all but the last token, which was chosen and not computed
+                if place in under_way.hold:  # all but the last token, which was chosen but not computed
                     news = np.asarray(decoded.ids[:-1], dtype=np.int32)
                     with torch.inference_mode():
                         ids = np.concatenate([under_way.rows[place].ids, news])
@@ -452,7 +451,7 @@ class PackedBackend:
 
 
 def _continuations(memory: Memory, start: int, group: Sequence[_WaitingRow]) -> Continuations:
-    """Return rows side by side, each with room for all that it may still generate."""
+    """Return rows in parallel, each with room for all that it may still generate."""
     import torch
 
     own = [row.own for row in group]
@@ -474,7 +473,7 @@ def _continuations(memory: Memory, start: int, group: Sequence[_WaitingRow]) -> 
 def _marks(
     under_way: _UnderWay, places: Sequence[int], one: ForwardPass, asked: OutputSelection
 ) -> dict[int | None, dict[int, tuple[int, int]]]:
-    """Ask for the sums from which later passes and turns go on, by length, for the path (None) and each row that is kept."""
+    """Request the sums from which later passes and turns continue, by length, for the path (None) and each stored row."""
     if not any(under_way.rows[place].mean for place in places):
         return {}
     first = one.lines[0].index
@@ -497,7 +496,7 @@ def _common(rows: Sequence[NDArray[np.int32]]) -> int:
 
 
 def _seen(one: ForwardPass) -> NDArray[np.bool_]:
-    """Return which tokens of a pass each token sees: itself and its ancestors, shape (n, n)."""
+    """Return the tokens of a pass that each token attends to: itself and its ancestors, shape (n, n)."""
     count = len(one.tokens)
     if one.extends:
         return np.tri(count, dtype=bool)
@@ -510,7 +509,7 @@ def _seen(one: ForwardPass) -> NDArray[np.bool_]:
 
 
 WORTH_SHARING = 16
-"""A common stretch of so many tokens is computed before what follows when rows are to be continued from it."""
+"""Least length of a common stretch that is computed before what follows when rows are to be continued from it."""
 
 
 @dataclass(frozen=True)
@@ -518,9 +517,9 @@ class TrieRow:
     """One row within a pass."""
 
     place: int  # place of the row in the sequence that was planned
-    # shape (n,); where in the pass the row's tokens stand, from the start of the pass on
+    # shape (n,); indices in the pass of the row's tokens
     index: NDArray[np.int64]
-    new: int  # how many tokens of the pass were added for this row
+    new: int  # number of tokens of the pass that were added for this row
     ends: bool  # whether the row's last token is among them
 
 
@@ -528,15 +527,15 @@ class TrieRow:
 class ForwardPass:
     """Tokens to compute at once."""
 
-    start: int  # length of the path that all of them follow; what lay beyond it on the path is given up
+    start: int  # length of the path that precedes all of them; anything beyond it on the path is dropped
     tokens: Ids  # shape (n,)
     depths: NDArray[np.int64]  # shape (n,); position of each token in its rows
-    lines: tuple[TrieRow, ...]  # the rows that run through this pass
-    extends: bool  # whether the tokens are one stretch that lengthens the path
+    lines: tuple[TrieRow, ...]  # the rows in this pass
+    extends: bool  # whether the tokens are one stretch that extends the path
 
 
 class Trie:
-    """Rows in the order of their tokens; ``size`` is the least number of tokens to compute."""
+    """Rows sorted by their tokens; ``size`` is the least number of tokens to compute."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
         self.rows = rows
@@ -563,7 +562,7 @@ class Trie:
         self.size = int(self._added[-1])
 
     def passes(self, budget: MemoryBudget, known: int = 0) -> Iterator[ForwardPass]:
-        """Yield passes in the order of a walk behind ``known`` tokens that lie on the path; the budget is read anew for each."""
+        """Yield passes in the order of a walk after ``known`` tokens on the path, within the budget at the time of each."""
         if not self.order:
             return
         waiting = [(0, len(self.order), known)]
@@ -578,7 +577,7 @@ class Trie:
                 reach = min(fork, depth + step)
                 yield self._stretch(low, high, depth, reach)
                 while low < high and self._lengths[low] == reach:
-                    low += 1  # a row that ends here stands before those that go on
+                    low += 1  # a row that ends here precedes those that continue
                 if low < high:
                     waiting.append((low, high, reach))
                 continue
@@ -592,12 +591,12 @@ class Trie:
         )
 
     def _is_worth_sharing(self, low: int, high: int, depth: int) -> bool:
-        """Whether rows that are to be continued have a stretch in common that each would else keep for itself."""
+        """Return whether rows to be continued share a stretch that each would otherwise store separately."""
         first, last = np.searchsorted(self._continued, (low, high))
         return bool((self._common[first : max(first, last - 1)] >= depth + WORTH_SHARING).any())
 
     def _count(self, low: int, high: int, depth: int) -> int:
-        """Return the tokens of rows low … high-1 beyond ``depth``, which all of them share."""
+        """Return the number of tokens of rows low … high-1 beyond their common ``depth``."""
         return int(self._lengths[low] - depth + self._added[high] - self._added[low + 1])
 
     def _bins(self, low: int, high: int, depth: int, budget: MemoryBudget) -> Iterator[tuple[int, int, int]]:
@@ -629,7 +628,7 @@ class Trie:
         return ForwardPass(depth, np.concatenate(pieces), np.concatenate(depths), tuple(lines), extends=False)
 
     def _stretch(self, low: int, high: int, depth: int, reach: int) -> ForwardPass:
-        """Return the pass that lengthens the path from ``depth`` to ``reach``, which rows low … high-1 share."""
+        """Return the pass that extends the path from ``depth`` to ``reach``, which rows low … high-1 share."""
         tokens = self.rows[self.order[low]].ids[depth:reach]
         index = np.arange(reach - depth)
         lines = [

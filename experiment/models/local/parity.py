@@ -1,4 +1,4 @@
-"""The check at the start of a run: which way through the model gives the numbers of plain passes."""
+"""The check at the start of a run: the fastest backend whose numbers equal those of plain passes."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _PARTS = (1, 4, 16, 64)
 
 @dataclass
 class BackendChoice:
-    """Ways through a model, the fastest that is right first, and what the check saw."""
+    """The backends that are correct, the fastest first, and the results of the check."""
 
     ways: list[Way]
     record: dict[str, object]
@@ -63,21 +63,21 @@ class BackendChoice:
 
 @dataclass(frozen=True)
 class ParityDeviation:
-    """Deviation of a way from plain passes."""
+    """Deviation of a backend from plain passes."""
 
     nats: float  # largest difference in a log-probability
-    # Largest difference of a layer's hidden states, as a share of their length; None where no row keeps any
+    # Largest difference between a layer's hidden states, relative to their norm; None if no row stores any
     states: float | None = None
 
 
 def choose_way(model: CausalModel, rows: Sequence[Row], dtype: str, plain: Plain) -> BackendChoice:
-    """Find the ways whose log-probabilities, and hidden states where rows keep some, are those of plain passes."""
+    """Return the backends whose log-probabilities, and hidden states if stored, equal those of plain passes."""
     with model.as_check():
         return _with_less(rows, lambda some, budget: _choice(model, some, dtype, plain, budget))
 
 
 def apart_from_plain(model: CausalModel, way: Way, rows: Sequence[Row], plain: Way) -> float | str:
-    """Return by how much a way differs from plain passes, in nats, or why it computes nothing; its tokens are counted apart."""
+    """Return a backend's deviation from plain passes in nats, or why it computes nothing; its tokens are counted separately."""
 
     def apart(some: Sequence[Row], budget: int) -> ParityDeviation | str:
         sample = _sample(model, some) if isinstance(plain, PlainBackend) else some[:4]
@@ -89,7 +89,7 @@ def apart_from_plain(model: CausalModel, way: Way, rows: Sequence[Row], plain: W
 
 
 def _with_less(rows: Sequence[Row], check: Callable[[Sequence[Row], int], Seen]) -> Seen:
-    """Return what a check of rows within a budget sees; where memory runs out, of the beginnings of rows."""
+    """Return the result of a check of rows within a budget; if memory runs out, of shorter beginnings of rows."""
     longest = max(len(row.ids if row.source is None else row.source) for row in rows)
     for part in _PARTS[:-1]:
         some = rows if part == 1 else [_begun(row, longest // part) for row in rows]
@@ -102,7 +102,7 @@ def _with_less(rows: Sequence[Row], check: Callable[[Sequence[Row], int], Seen])
 
 
 def _begun(row: Row, most: int) -> Row:
-    """Return the beginning of a row, with nothing asked of it; of pictures all."""
+    """Return the beginning of a row without requested outputs; rows with pictures stay whole."""
     if row.seen is not None:
         return row
     if row.source is not None:
@@ -159,7 +159,7 @@ def _choice(
 
 
 def _too_far(model: CausalModel, apart: ParityDeviation, tolerance: float) -> str:
-    """Return in what a way differs from plain passes by more than rounding; nothing where it does not."""
+    """Return how a backend deviates from plain passes by more than rounding; empty if it does not."""
     if not apart.nats <= tolerance:
         return f"differs from plain passes by {apart.nats:.3g} nats; at most {tolerance:g} is rounding"
     most = STATES_TOLERANCE.get(next(model.model.parameters()).element_size(), STATES_TOLERANCE_16_BIT)
@@ -187,7 +187,7 @@ def _checked(
 
 
 def _sample(model: CausalModel, rows: Sequence[Row]) -> list[Row]:
-    """Return the longest row or its beginning, one that branches off late where attention slides, and short ones."""
+    """Return the longest row or its beginning, one that branches late if attention is sliding, and short ones."""
     window = model.window
     longest = max(rows[:: max(1, len(rows) // _CANDIDATES)], key=lambda row: len(row.ids))
     if window is None or len(longest.ids) <= window:
@@ -221,7 +221,7 @@ _SHORT = Decoding(_CHECKED_TOKENS, 0.0, 0, lambda _: False)
 
 
 def _difference(model: CausalModel, way: Way, rows: Sequence[Row], tokens: int) -> ParityDeviation:
-    """Return how far a way is from plain passes; it may choose another token only where the two are that close."""
+    """Return a backend's deviation from plain passes; it may choose another token only if the two are this close."""
     asked = [replace(row, targets=_targets(row)) for row in rows]
     found = dict(way.compute(asked, MemoryBudget(tokens, 16 * tokens)))
     apart = [_apart_from_plain(model, row, found[place]) for place, row in enumerate(asked)]
@@ -230,7 +230,7 @@ def _difference(model: CausalModel, way: Way, rows: Sequence[Row], tokens: int) 
 
 
 def _between(way: Way, plain: Way, rows: Sequence[Row], tokens: int) -> float:
-    """Return the largest difference in a log-probability between two ways, in nats."""
+    """Return the largest difference in a log-probability between two backends, in nats."""
     asked = [
         replace(
             row, targets=(*row.targets, *((len(row.ids), token) for token in range(_COMPARED))), decoding=None
@@ -247,7 +247,7 @@ def _between(way: Way, plain: Way, rows: Sequence[Row], tokens: int) -> float:
 
 
 def _targets(row: Row) -> tuple[tuple[int, int], ...]:
-    """Return what is compared of a row: what it asks, its own last tokens, and its first ones as candidates behind it."""
+    """Return the targets to compare for a row: its requests, its own last tokens, and its first ones as candidates after it."""
     length = len(row.ids)
     own = [(position, int(row.ids[position])) for position in range(max(1, length - _COMPARED), length)]
     candidates = [(length, token) for token in dict.fromkeys(row.ids[:_COMPARED].tolist())]
@@ -281,7 +281,7 @@ def _apart_from_plain(model: CausalModel, row: Row, found: RowOutcome) -> Parity
 
 
 def _share_apart(one: NDArray[np.float16], other: NDArray[np.float16]) -> float:
-    """Return the largest distance of two layers' states, shape (layers + 1, width), as a share of the second's length."""
+    """Return the largest distance between two layers' states, shape (layers + 1, width), relative to the second's norm."""
     left, right = one.astype(float), other.astype(float)
     lengths = np.linalg.norm(right, axis=1)
     distances = np.linalg.norm(left - right, axis=1)
@@ -290,11 +290,11 @@ def _share_apart(one: NDArray[np.float16], other: NDArray[np.float16]) -> float:
 
 
 LEAST_TOKENS = 32
-"""A budget of fewer tokens is not tried before the longest row is tried alone."""
+"""Smallest budget in tokens before the longest row is tried alone."""
 
 
 class Computing:
-    """Computes rows on the fastest way that works, the plain one last; every change of way is added to ``record``."""
+    """Computes rows with the fastest working backend, the plain one last; each change of backend is added to ``record``."""
 
     def __init__(self, model: CausalModel, ways: Sequence[Way], record: dict[str, object]) -> None:
         self.model = model
@@ -306,7 +306,7 @@ class Computing:
     def compute(
         self, work: Sequence[Work], budget: MemoryBudget, hold: Set[int]
     ) -> Iterator[tuple[Work, RowOutcome | str, str]]:
-        """Yield each row with its outcome (or why there is none) and the way taken; later rows go on from those in ``hold``."""
+        """Yield each row with its outcome (or an error message) and the backend; later rows continue from those in ``hold``."""
         left = list(enumerate(work))
         alone = False
         before = budget.tokens, budget.held, budget.positions
@@ -323,7 +323,7 @@ class Computing:
             except Closed:
                 return
             except Exception as error:
-                # nothing may hold on to the error's frames, or their tensors stay in memory
+                # nothing may refer to the error's frames, or their tensors stay in memory
                 fault = (is_out_of_memory(error), f"{type(error).__name__}: {error}".splitlines()[0][:300])
             if fault is None:
                 alone = False
@@ -351,12 +351,12 @@ class Computing:
             left = [one for number, one in enumerate(left) if number not in done]
 
     def forget(self) -> None:
-        """Give up what the ways remember."""
+        """Clear the backends' caches."""
         for way in self._ways:
             way.forget()
 
     def _slower(self, said: str, rows: Sequence[Row]) -> bool:
-        """Take the next way that is right from now on, and note why; False where there is none."""
+        """Switch to the next correct backend and record why; return False if there is none."""
         if len(self._ways) < 2:
             return False
         change: dict[str, object] = {"from": self._ways.pop(0).name, "why": said}
@@ -383,7 +383,7 @@ _MUCH = 10
 
 
 def require_causal(model: CausalModel, ids: Ids, dtype: str, name: str) -> None:
-    """Refuse a model whose log-probabilities of a text's beginning change with its last tokens."""
+    """Raise an error if a model's log-probabilities of a text's beginning change with its last tokens."""
     import torch
 
     begun = ids[:_CAUSAL_TOKENS].tolist()

@@ -1,8 +1,8 @@
-"""The plain way through a model: full passes, nothing shared but a common beginning; what other ways are checked against.
+"""The plain backend, against which others are checked: full passes that share nothing but a common beginning.
 
-Row by row it is the way of timed trials and of ``determinism: exact``. Models whose attention cannot take branches side by
-side take it in batches, padded on the right, where what comes before cannot see it: behind a common beginning that is
-computed once (``expanded``) where the model's cache can be gone on from by several rows, else each row whole (``batched``).
+Row by row, it serves timed trials and ``determinism: exact``. Models whose attention does not support packed branches use it in
+batches padded on the right, which earlier tokens cannot see: after a common beginning that is computed once (``expanded``) if
+several rows can continue the model's cache, otherwise with each row whole (``batched``).
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from experiment.models.local.causal_model import CausalModel, asked_of, continue
 from experiment.models.local.rows import Ids, MemoryBudget, Row, RowOutcome, Sums, common_length, padded
 
 GROUP_COST = 32
-"""What one more group costs, in tokens: a pass for its prefix and a batch that is less full."""
+"""Cost of one more group in tokens: a pass for its prefix and a less full batch."""
 
 _DEEPEST = 64
 
 
 @dataclass(frozen=True, eq=False)
 class _Prefix:
-    """A computed beginning: its tokens, the cache to fork, and the sums of hidden states where a row wants a mean."""
+    """A computed beginning: its tokens, the cache to fork, and the sums of hidden states if a row needs a mean."""
 
     ids: Ids
     cache: Any = None
@@ -32,9 +32,9 @@ class _Prefix:
 
 
 class PlainBackend:
-    """Computes rows in full, each ``alone`` or in batches; ``shares`` computes what rows begin with once.
+    """Computes rows in full, each ``alone`` or in batches; ``shares`` computes a common beginning once.
 
-    Where it ``keeps_memory``, a row is continued from what its prompt left in the model's cache, else by full passes.
+    With ``keeps_memory``, a row is continued from its prompt's cache, otherwise by full passes.
     """
 
     def __init__(
@@ -47,12 +47,12 @@ class PlainBackend:
         self.name = "plain" if alone else "expanded" if shares else "batched"
 
     def forget(self) -> None:
-        """Give up what is remembered: nothing."""
+        """Do nothing: this backend has no cache."""
 
     def compute(
         self, rows: Sequence[Row], budget: MemoryBudget, hold: Set[int] = frozenset()
     ) -> Iterator[tuple[int, RowOutcome]]:
-        """Yield the place of each row and what was found of it; rows alone have ``milliseconds`` and ``first_ms``."""
+        """Yield the place and outcome of each row; rows computed alone have ``milliseconds`` and ``first_ms``."""
         for group in plan_groups(rows) if self.shares else [Group(0, tuple(range(len(rows))))]:
             members = [rows[place] for place in group.members]
             prefix = self._prefix(members[0].ids[: group.prefix], budget, any(row.mean for row in members))
@@ -138,12 +138,12 @@ class PlainBackend:
 class Group:
     """Rows computed from one common prefix."""
 
-    prefix: int  # tokens that all members have in common and that are computed once; 0 shares nothing
-    members: tuple[int, ...]  # places of the rows in the sequence that was planned
+    prefix: int  # tokens that all members share and that are computed once; 0 shares nothing
+    members: tuple[int, ...]  # places of the rows in the planned sequence
 
 
 def plan_groups(rows: Sequence[Row]) -> list[Group]:
-    """Cut rows into groups with a common prefix each: the cut through the tree of their tokens with the fewest to compute."""
+    """Return groups of rows with a common prefix each, cut through the tree of their tokens so that the fewest are computed."""
     order = sorted(range(len(rows)), key=lambda place: rows[place].ids.astype(">u4").tobytes())
     most = [row.shareable for row in rows]
     shared = [min(common_length(rows[a].ids, rows[b].ids), most[a], most[b]) for a, b in pairwise(order)]
@@ -175,7 +175,7 @@ def plan_groups(rows: Sequence[Row]) -> list[Group]:
 
 
 def batches(group: Group, rows: Sequence[Row], budget: MemoryBudget) -> Iterator[tuple[int, ...]]:
-    """Yield batches of a group's members within the budget as it stands; rows to be continued only with their own length."""
+    """Yield batches of a group's members within the current budget; rows to be continued only with others of their length."""
     waiting = sorted(
         group.members, key=lambda place: (rows[place].decoding is None, -len(rows[place].ids), place)
     )

@@ -1,4 +1,4 @@
-"""What is computed of a model: rows of tokens, what is asked of each, and what was found."""
+"""Rows: sequences of tokens for a model to compute, the outputs requested of each, and their outcomes."""
 
 from __future__ import annotations
 
@@ -17,40 +17,39 @@ Ids = NDArray[np.int32]
 
 @dataclass(frozen=True)
 class Decoding:
-    """Settings by which one row is continued."""
+    """Settings for the continuation of one row."""
 
     max_tokens: int
     temperature: float  # 0 takes the most probable token each time
-    seed: int  # of this row's own draws
-    stopped: Callable[[Sequence[int]], bool]  # says of the tokens so far whether a stop text has been reached
-    top_p: float = 1.0  # draws come from the most probable tokens that together reach this probability
-    top_k: int | None = None  # draws come from this many most probable tokens
+    seed: int  # seed of this row's own random numbers
+    stopped: Callable[[Sequence[int]], bool]  # returns whether the tokens so far complete a stop text
+    top_p: float = 1.0  # sample from the most probable tokens that together reach this probability
+    top_k: int | None = None  # sample from this many most probable tokens
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What a model that looks at pictures is shown, with its processor's marks in the text for each."""
+    """Input of a vision model, with its processor's marks in the text for each picture."""
 
     text: str
-    scored: str  # the text with a label behind it that goes on from the row's tokens
+    scored: str  # the text followed by a label that continues the row's tokens
     pictures: tuple[Picture, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """One sequence of tokens to compute and what is asked of it."""
+    """One sequence of tokens to compute and its requested outputs."""
 
     ids: Ids  # shape (length,); at least one token
-    # Position and token: the log-probability of the token at that position after all before it, 1 ≤ position
-    # ≤ length
+    # Position and token: the log-probability of the token at that position given all before it, 1 ≤ position ≤ length
     targets: tuple[tuple[int, int], ...] = ()
-    # Positions at which the log-probability that a new word begins is asked, 1 ≤ position ≤ length
+    # Positions at which the log-probability that a new word begins is requested, 1 ≤ position ≤ length
     borders: tuple[int, ...] = ()
-    states: tuple[int, ...] = ()  # positions whose hidden states are kept, 0 ≤ position < length
+    states: tuple[int, ...] = ()  # positions whose hidden states are stored, 0 ≤ position < length
     decoding: Decoding | None = None  # how the row is to be continued
-    # What an encoder reads, where the model has one; ``ids`` is then what its decoder begins with
+    # Input of the encoder, if the model has one; ``ids`` is then the beginning of its decoder's text
     source: Ids | None = None
-    mean: bool = False  # whether the mean of the hidden states over all its tokens is kept
+    mean: bool = False  # whether the mean of the hidden states over all its tokens is stored
     seen: Seen | None = None
 
     def asked_at(self) -> set[int]:
@@ -62,40 +61,39 @@ class Row:
 
     @property
     def shareable(self) -> int:
-        """How many leading tokens may come from an earlier computation: nothing is asked of them."""
+        """Number of leading tokens that may come from an earlier computation, because no output of them is requested."""
         return min({*self.asked_at(), *self.states, len(self.ids) - 1})
 
 
 @dataclass
 class Continuation:
-    """What a row was continued with; ``finish`` is ``eos``, ``stop`` or ``length``."""
+    """The continuation of a row; ``finish`` is ``eos``, ``stop`` or ``length``."""
 
     ids: list[int] = field(default_factory=list)
     finish: str = "length"
-    first_at: float | None = None  # when the first token was chosen, by the performance counter
+    first_at: float | None = None  # time at which the first token was chosen, by the performance counter
 
 
 @dataclass
 class RowOutcome:
-    """What was found of a row."""
+    """Outcome of a row."""
 
     # Natural log-probability of each of the row's targets
     logprobs: dict[tuple[int, int], float] = field(default_factory=dict)
-    # Natural log-probability at each position asked that the next token begins a word
+    # Natural log-probability at each requested position that the next token begins a word
     borders: dict[int, float] = field(default_factory=dict)
     # Position to an array, shape (layers + 1, width), float16
     states: dict[int, NDArray[np.float16]] = field(default_factory=dict)
     # Mean of the hidden states over all tokens of the row, shape (layers + 1, width)
     mean: NDArray[np.float16] | None = None
-    computed: int = 0  # tokens of the row that were computed for it; the others came with earlier rows
+    computed: int = 0  # tokens that were computed for this row; the others came from earlier rows
     decoded: Continuation | None = None
-    # milliseconds, first_ms: time from beginning to end and to the first token chosen; only where a row ran
-    # alone
+    # milliseconds, first_ms: time from start to end and to the first chosen token; only if the row ran alone
     milliseconds: float | None = None
     first_ms: float | None = None
 
     def time_since(self, started: float) -> None:
-        """Take the times of a row that ran alone, by the performance counter."""
+        """Set the times of a row that ran alone, by the performance counter."""
         self.milliseconds = (time.perf_counter() - started) * 1000
         if self.decoded is not None and self.decoded.first_at is not None:
             self.first_ms = (self.decoded.first_at - started) * 1000
@@ -103,14 +101,14 @@ class RowOutcome:
 
 @dataclass
 class MemoryBudget:
-    """How much is computed at once; halved when memory runs out, for the rest of the run."""
+    """Limits of what is computed at once; halved when memory runs out, for the rest of the run."""
 
-    tokens: int  # most tokens in one pass, padding counted
-    held: int  # most tokens whose keys and values are held for rows under way
+    tokens: int  # most tokens in one pass, padding included
+    held: int  # most tokens whose keys and values are held for rows being computed
     positions: int = 2**31  # most positions whose logits are held at once
 
     def halve(self) -> None:
-        """Take half of everything from now on."""
+        """Halve all limits."""
         self.tokens = max(1, self.tokens // 2)
         self.held = max(1, self.held // 2)
         self.positions = max(1, self.positions // 2)
@@ -127,15 +125,15 @@ Sums = NDArray[np.float32]
 """Sums over tokens, shape (layers + 1, width)."""
 
 Marks = dict[int, Sums]
-"""Sums over the first so many tokens."""
+"""Sums by number of leading tokens."""
 
 LARGEST = float(np.finfo(np.float16).max)
-"""What is larger is kept as this number: 65,504."""
+"""Largest stored value, 65,504; larger ones are clipped to it."""
 
 
 @dataclass
 class Hidden:
-    """What was seen of the hidden states in passes, a layer each."""
+    """Hidden states collected in passes, by layer."""
 
     at: list[NDArray[np.float32]] = field(default_factory=list)  # shape (places, width)
     sums: list[NDArray[np.float32]] = field(default_factory=list)  # shape (sums, width)
@@ -150,17 +148,17 @@ class Hidden:
 
 
 def deepest(marks: Iterable[int], most: int) -> int:
-    """Return the deepest mark that lies no deeper than ``most``; 0 where there is none."""
+    """Return the deepest mark up to ``most``; 0 if there is none."""
     return max((depth for depth in marks if depth <= most), default=0)
 
 
 def up_to(marks: Mapping[int, Sums], most: int) -> Marks:
-    """Return the marks that lie no deeper than ``most``."""
+    """Return the marks up to ``most``."""
     return {depth: sums for depth, sums in marks.items() if depth <= most}
 
 
 def weights_of(sums: Sequence[tuple[int, Sequence[int]]], lines: int, tokens: int, device: Any) -> Any:
-    """Return ones and zeros of shape (lines, most sums of a line, tokens), and line and place there of each sum."""
+    """Return ones and zeros of shape (lines, most sums of a line, tokens), and each sum's line and index there."""
     import torch
 
     of_line = [0] * lines
@@ -175,7 +173,7 @@ def weights_of(sums: Sequence[tuple[int, Sequence[int]]], lines: int, tokens: in
 
 
 def padded(rows: Sequence[Ids | Sequence[int]], device: str) -> Any:
-    """Return tokens, shape (rows, longest); what is padded is token 0."""
+    """Return tokens, shape (rows, longest), padded with token 0."""
     import torch
 
     longest = max(map(len, rows))

@@ -1,7 +1,7 @@
-"""What company and order do to a model's numbers: the same trials alone, batched, shuffled and resumed.
+"""Self-test of a model's numerical reproducibility: the same trials alone, batched, shuffled and resumed.
 
-Batches of other shapes round otherwise, so that log-probabilities differ in their last digits and a near-tie may turn. The
-self-test says by how much, on this machine and for this model, for each level of ``determinism``.
+Batches of other shapes round differently, so log-probabilities differ in their last digits and a near-tie may flip. The
+self-test measures by how much, on this machine and for this model, for each level of ``determinism``.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ _TEXT_TOKENS = 16
 
 @dataclass(frozen=True)
 class ComputationDifference:
-    """How far two computations of the same trials are apart."""
+    """Difference between two computations of the same trials."""
 
     determinism: str
     # left, right: ``alone``, ``batched``, ``shuffled`` or ``resumed``
     left: str
     right: str
     trials: int
-    # Of a label's log-probability or a region's surprisal, in nats; None where neither was asked
+    # Of a label's log-probability or a region's surprisal, in nats; None if neither was requested
     largest_difference: float | None
-    changed_answers: int  # trials whose text (label or generated) is another one
+    changed_answers: int  # trials whose text (label or generated) differs
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class SelfTest:
 
     model: str
     comparisons: tuple[ComputationDifference, ...]
-    holds: bool  # whether ``exact`` gave the same numbers throughout
+    holds: bool  # whether ``exact`` gave the same numbers each time
 
 
 def self_test(
@@ -51,7 +51,7 @@ def self_test(
     trials: int = TRIALS,
     seed: int = 1,
 ) -> SelfTest:
-    """Compute the first trials of a run alone, batched, shuffled and resumed, with a short text each, on each level of determinism."""
+    """Compare the first trials of a run, computed alone, batched, shuffled and resumed, on each level of determinism."""
     some = [
         replace(
             request,
@@ -80,7 +80,7 @@ def self_test(
 
 
 def _computed(engine: LocalEngine, requests: Sequence[Request], seed: int) -> dict[str, dict[str, Reply]]:
-    """Return the replies of each way of asking; what was remembered is given up in between, as by another process."""
+    """Return the replies of each computation, with the cache cleared between them, as in a new process."""
     shuffled = list(requests)
     generator("self-test", seed).shuffle(shuffled)
     cut = int(len(requests) * _CUT)

@@ -1,10 +1,10 @@
-"""Messages to text and token ids, always as one whole string; what texts share is tokenized once.
+"""Messages as text and token ids, always tokenized as one whole string; shared beginnings are tokenized once.
 
-A tokenizer first splits a text into pieces and then turns each piece into tokens by itself. Where a piece begins, two
-texts that are equal up to the end of that piece therefore have the same tokens before it, and the rest has the tokens that it
-would have alone. Such a *border* is sought between texts that begin alike, and is used only if the tokens before it and
-those of the rest together were those of the whole. A tokenizer that does not split (see :meth:`word_ids`) has no borders, and
-each of its texts is tokenized whole.
+A tokenizer first splits a text into pieces and then tokenizes each piece separately. Two texts that are equal up to the end of
+a piece therefore have the same tokens before that piece, and the rest has the tokens that it would have alone. Such a *border*
+is sought between texts with a common beginning, and is used only if the tokens before it and those of the rest together equal
+those of the whole. A tokenizer that does not split (see :meth:`word_ids`) has no borders, and each of its texts is tokenized
+whole.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from experiment.models.local.rows import common_length
 from stimuli.errors import UserError
 
 _BLANKS = frozenset({"Ġ", "▁", "Ċ", "ĉ", "č", "ċ", "Č", " ", "\n", "\t", "\r"})
-"""How tokenizers of bytes, of pieces of sentences, and of characters write blanks and line ends."""
+"""Signs for blanks and line ends in byte-level, SentencePiece and character tokenizers."""
 
 _BLANK_BYTES = frozenset({"<0x20>", "<0x0A>", "<0x09>", "<0x0D>"})
 
@@ -30,15 +30,15 @@ _BLANK_BYTES = frozenset({"<0x20>", "<0x0A>", "<0x09>", "<0x0D>"})
 class RegionTokens:
     """Tokens of one region in a row."""
 
-    # first, last: positions of its first token and behind its last
+    # first, last: positions of its first token and after its last
     first: int
     last: int
-    begins_word: bool  # whether its first token can begin a word: it holds the blank before it
+    begins_word: bool  # whether its first token can begin a word, that is, includes the blank before it
     ends_word: bool  # whether the next token can begin a word, or there is none
 
     @property
     def is_scored(self) -> bool:
-        """Whether it has tokens, and something stands before them."""
+        """Whether it has tokens and is not at the very beginning."""
         return 1 <= self.first < self.last
 
 
@@ -49,10 +49,10 @@ def find_regions(
     begins: Sequence[bool],
     special_before: int = 0,
 ) -> list[RegionTokens]:
-    """Return the tokens of each stretch of a text; ``offsets`` and ``begins`` are of its tokens, ``special_before`` stand before it.
+    """Return the tokens of each span of a text; ``offsets`` and ``begins`` describe its tokens, which ``special_before`` precede.
 
-    A token belongs to the region of its first character that is no blank, so that the blank before a word goes with it
-    and a single blank right before a region with the region. A token over a border between two regions is the first one's.
+    A token belongs to the region of its first non-blank character, so that the blank before a word goes with the word, and a
+    single blank right before a region with the region. A token across the border of two regions belongs to the first.
     """
     offsets = _without_gaps(text, offsets)
     starts: list[int] = []
@@ -80,7 +80,7 @@ def find_regions(
 def region_targets(
     regions: Sequence[RegionTokens], ids: Sequence[int]
 ) -> tuple[list[tuple[int, int]], list[int]]:
-    """Return targets and borders that a row is asked for these regions."""
+    """Return the targets and borders that score these regions in a row."""
     targets, borders = [], []
     for region in regions:
         if region.is_scored:
@@ -100,7 +100,7 @@ def score_regions(
     *,
     marks_beginnings: bool,
 ) -> tuple[RegionScore, ...]:
-    """Return what each region cost, in nats; uncorrected where no token ``marks_beginnings`` of words by a blank."""
+    """Return the surprisal of each region in nats; uncorrected without ``marks_beginnings`` (blanks that mark words)."""
     scores = []
     for region in regions:
         count = region.last - region.first
@@ -118,7 +118,7 @@ def score_regions(
 
 
 def word_beginnings(tokenizer: Any, vocabulary: int) -> list[bool]:
-    """Return for every token of the model's output whether a new word can begin with it: it opens with a blank, or is special."""
+    """Return for every token of the model's output whether it can begin a word: it starts with a blank, or is special."""
     special = set(tokenizer.all_special_ids)
     begins = [False] * vocabulary
     for piece, number in tokenizer.get_vocab().items():
@@ -128,7 +128,7 @@ def word_beginnings(tokenizer: Any, vocabulary: int) -> list[bool]:
 
 
 def _without_gaps(text: str, offsets: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return offsets in which a token holds the blanks before it, also where the tokenizer reports it without."""
+    """Return offsets in which a token includes the blanks before it, even if the tokenizer reports it without them."""
     found: list[tuple[int, int]] = []
     before = 0
     for start, end in offsets:
@@ -139,18 +139,18 @@ def _without_gaps(text: str, offsets: Sequence[tuple[int, int]]) -> list[tuple[i
 
 
 def _is_blank(text: str, offset: tuple[int, int], before: int) -> bool:
-    """Whether a token is blanks alone and ends before a region begins."""
+    """Return whether a token is only blanks and ends before a region begins."""
     return text[offset[0] : offset[1]].isspace() and offset[1] <= before
 
 
 def _is_leading(text: str, offset: tuple[int, int], start: int) -> bool:
-    """Whether a token is the one blank right before a region."""
+    """Return whether a token is the one blank right before a region."""
     return offset[1] == start and offset[1] - offset[0] == 1 and text[offset[0] : offset[1]] == " "
 
 
 @dataclass(frozen=True)
 class ReasoningMarks:
-    """What stands around a thought in one family's template; ``between`` is what stands before the answer."""
+    """The marks around reasoning in one family's template; ``between`` precedes the answer."""
 
     opens: str
     ends: str
@@ -170,16 +170,16 @@ _TURN = "<|end|><|start|>assistant"
 
 @dataclass(frozen=True)
 class ReasoningSplit:
-    """A generated text, taken apart."""
+    """A generated text, split into reasoning and answer."""
 
     reasoning: str | None
-    tokens: int  # how many leading tokens are thought, its marks among them
+    tokens: int  # number of leading tokens that are reasoning, its marks included
     answer: str
-    is_ended: bool  # whether no thought is open at the end
+    is_ended: bool  # whether no reasoning is open at the end
 
 
 class Thoughts:
-    """Finds the thoughts in what a model generates, by the marks that its vocabulary and chat template know."""
+    """Finds the reasoning in generated text, by the marks in the vocabulary and chat template."""
 
     def __init__(self, tokenizer: Any, decode: Callable[[Sequence[int]], str]) -> None:
         known = {*tokenizer.get_added_vocab(), *tokenizer.all_special_tokens}
@@ -191,11 +191,11 @@ class Thoughts:
         self._decode = decode
 
     def is_opened_by(self, prompt: str) -> bool:
-        """Whether a prompt ends with an open thought."""
+        """Return whether a prompt ends with open reasoning."""
         return self.marks is not None and prompt.rstrip().endswith(self.marks.opens)
 
     def apart(self, ids: Sequence[int], *, opened: bool) -> ReasoningSplit:
-        """Take generated tokens apart, whose thought the prompt may have ``opened``; a thought that never ends is all there is."""
+        """Split generated tokens, whose reasoning the prompt may have ``opened``; unended reasoning leaves no answer."""
         if self.marks is None:
             return ReasoningSplit(None, 0, self._decode(ids), True)
         raw = self.raw(ids)
@@ -217,7 +217,7 @@ class Thoughts:
         return ReasoningSplit(thought or None, low, answer.lstrip("\n"), True)
 
     def raw(self, ids: Sequence[int]) -> str:
-        """Return tokens as text, special ones too."""
+        """Return tokens as text, including special ones."""
         text: str = self._tokenizer.decode(
             list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False
         )
@@ -229,7 +229,7 @@ class Thoughts:
 
 
 class Stops:
-    """Says of the tokens so far whether a generation has come to its end: by a stop text behind the thought, or with the thought."""
+    """Decides whether a generation has ended: by a stop text after the reasoning, or with the reasoning."""
 
     def __init__(
         self,
@@ -250,7 +250,7 @@ class Stops:
         self._after: int | None = None
 
     def __call__(self, ids: Sequence[int]) -> bool:
-        """Return whether the last of these tokens completes a stop text, or the thought."""
+        """Return whether the last of these tokens completes a stop text or the reasoning."""
         if not self._texts and not self._thought_only:
             return False
         if len(ids) <= self._seen:
@@ -266,7 +266,7 @@ class Stops:
         return any(text in tail for text in self._texts)
 
     def _begin(self, ids: Sequence[int]) -> int | None:
-        """Return how many tokens stand before the answer, or None while a thought is open or may yet begin."""
+        """Return the number of tokens before the answer, or None while reasoning is open or may still begin."""
         marks = self._thoughts.marks
         if marks is None:
             return 0
@@ -281,12 +281,12 @@ class Stops:
 
 Template = Literal["chat", "plain"]
 _PLACEHOLDER = "\ue0f5{}\ue0f6"
-"""Stands for a message where a template is rendered to see what it puts around messages; of Unicode's private use."""
+"""Placeholder for a message when a template is rendered to find what it adds around messages; Unicode private use."""
 
 
 @dataclass(frozen=True)
 class LabelTokens:
-    """A label in its place after a prompt."""
+    """A label after a prompt."""
 
     label: str
     ids: tuple[int, ...]  # tokens of prompt and label as one string
@@ -300,18 +300,18 @@ class LabelTokens:
 
 @dataclass(frozen=True)
 class Tokens:
-    """A request in tokens; ``labels`` is empty where text is generated, ``regions`` where none is asked."""
+    """A request as tokens; ``labels`` is empty if text is generated, ``regions`` if none is requested."""
 
     text: str
     ids: tuple[int, ...]
     labels: tuple[LabelTokens, ...]
     regions: tuple[RegionTokens, ...] = ()
-    # What an encoder reads, where the model has one; ``ids`` is then what its decoder begins with
+    # Input of the encoder, if the model has one; ``ids`` is then the beginning of its decoder's text
     source: tuple[int, ...] | None = None
 
 
 class Wording:
-    """How one tokenizer turns messages into text and ids, and with which tokens a decoder behind an encoder begins."""
+    """Converts messages to text and token ids for one tokenizer, with the tokens that begin a decoder's text."""
 
     def __init__(
         self,
@@ -359,12 +359,12 @@ class Wording:
             raise _template_fault(error) from error
 
     def ids(self, text: str) -> tuple[int, ...]:
-        """Return the tokens of a whole text; a template's text already holds its special tokens."""
+        """Return the tokens of a whole text; text from a template already includes its special tokens."""
         found = self.encoder.ids(text)
         return found if self.template == "chat" else (*self._before, *found)
 
     def tokens(self, request: Request) -> Tokens:
-        """Return a request in tokens, with every label in its place."""
+        """Return a request as tokens, with every label after the prompt."""
         text = self.text(request.messages)
         if self.decoder_start is not None:
             return self._of_two_texts(text, request.labels or ())
@@ -381,7 +381,7 @@ class Wording:
         return Tokens(text, ids, labels_behind(ids, request.labels, whole), regions)
 
     def after_thought(self, tokens: Tokens, thought: Sequence[int], labels: Sequence[str]) -> Tokens:
-        """Return a request's tokens with labels behind a thought as it was generated; an end mark that is missing is put in."""
+        """Return a request's tokens with labels after the generated reasoning; a missing end mark is added."""
         marks = self.thoughts.marks
         assert marks is not None
         raw = self.thoughts.raw(thought)
@@ -398,7 +398,7 @@ class Wording:
         return Tokens(tokens.text + raw + end, ids, found)
 
     def _of_two_texts(self, text: str, labels: Sequence[str]) -> Tokens:
-        """Return what the encoder reads and what the decoder is to say, each a text of its own."""
+        """Return the encoder's text and the decoder's text as separate tokens."""
         assert self.decoder_start is not None
         source = tuple(self.tokenizer(text)["input_ids"])
         if not source:
@@ -420,7 +420,7 @@ class Wording:
         return (*before, *whole.ids), tuple(find_regions(text, whole.offsets, spans, mask, len(before)))
 
     def _places(self, text: str, request: Request) -> list[tuple[int, int]]:
-        """Return where in a rendered text the spans of messages stand; templates may strip a message's ends."""
+        """Return the positions of messages' spans in a rendered text; templates may strip a message's ends."""
         marked = [Message(message.role, _PLACEHOLDER.format(n)) for n, message in enumerate(request.messages)]
         between = re.split(_PLACEHOLDER.format(r"\d+"), self.text(marked))
         starts: list[int] = []
@@ -448,19 +448,19 @@ class Wording:
 
     @property
     def beginnings(self) -> list[bool]:
-        """Whether a new word can begin with each token of the tokenizer."""
+        """Whether each token of the tokenizer can begin a word."""
         if self._begins is None:
             self._begins = word_beginnings(self.tokenizer, self._last + 1)
         return self._begins
 
     @property
     def marks_beginnings(self) -> bool:
-        """Whether this tokenizer's tokens hold the blank before a word, as far as one word tells."""
+        """Whether this tokenizer's tokens include the blank before a word, judged by one word."""
         begins = self.beginnings
         return any(begins[one] for one in self.encoder.ids("a a")[1:])
 
     def begins_word(self, vocabulary: int) -> list[bool]:
-        """Return for every token whether a new word can begin with it; ids beyond the tokenizer's own begin nothing."""
+        """Return for every token whether it can begin a word; ids beyond the tokenizer's own cannot."""
         known = self.beginnings[:vocabulary]
         return known + [False] * (vocabulary - len(known))
 
@@ -474,7 +474,7 @@ class Wording:
         return text
 
     def describe(self) -> dict[str, object]:
-        """Return what may change a prompt: hashes of tokenizer and template, and the settings."""
+        """Return everything that can change a prompt: hashes of tokenizer and template, and the settings."""
         template = self.tokenizer.chat_template if self.template == "chat" else None
         return {
             "tokenizer_hash": self._hash,
@@ -494,7 +494,7 @@ class Wording:
 def labels_behind(
     ids: Sequence[int], labels: Sequence[str], whole: Sequence[tuple[int, ...]]
 ) -> tuple[LabelTokens, ...]:
-    """Return labels in their place after a prompt; ``whole`` are the tokens of prompt and label, a label each."""
+    """Return labels after a prompt; ``whole`` has the tokens of prompt and label for each label."""
     start = min(common_length(ids, one) for one in whole)
     for label, one in zip(labels, whole, strict=True):
         if start < 1 or len(one) <= start:
@@ -503,7 +503,7 @@ def labels_behind(
 
 
 def _without_system(turns: Sequence[dict[str, str]]) -> list[dict[str, str]]:
-    """Join system messages to the first user message, for templates that know no system role."""
+    """Return turns with system messages joined to the first user message, for templates without a system role."""
     said = [turn["content"] for turn in turns if turn["role"] == "system"]
     rest = [dict(turn) for turn in turns if turn["role"] != "system"]
     if rest:
@@ -519,7 +519,7 @@ def _template_fault(error: Exception) -> UserError:
 
 
 def _special_before(tokenizer: Any) -> tuple[int, ...]:
-    """Return the special tokens that the tokenizer puts before a text (a BOS token, usually)."""
+    """Return the special tokens that the tokenizer adds before a text (usually a BOS token)."""
     plain: list[int] = tokenizer("a", add_special_tokens=False)["input_ids"]
     whole: list[int] = tokenizer("a")["input_ids"]
     for start in range(len(whole) - len(plain) + 1):
@@ -536,13 +536,12 @@ def _tokenizer_hash(tokenizer: Any) -> str:
 
 
 def digest_of(text: str) -> str:
-    """Return what names a text."""
+    """Return a short hash of a text."""
     return hashlib.sha256(text.encode("utf-8")).hexdigest()[:16]
 
 
 WORTH_BORDER = 256
-"""Characters that texts must have in common before a border is looked for; also how much a rest may have before a
-deeper one is."""
+"""Least number of common characters before a border is sought; also the length of a rest before a deeper one is sought."""
 
 _LOOKAHEAD = 2
 _TRIES = 6
@@ -552,24 +551,24 @@ _MOST = 32
 
 @dataclass(frozen=True)
 class Encoded:
-    """A whole text in tokens."""
+    """A whole text as tokens."""
 
     ids: tuple[int, ...]
-    offsets: list[tuple[int, int]]  # first character of each token and the one behind its last
-    words: list[int | None]  # which piece of the text each token is part of
+    offsets: list[tuple[int, int]]  # first character of each token, and the one after its last
+    words: list[int | None]  # the piece of the text to which each token belongs
 
 
 @dataclass(frozen=True)
 class _Border:
     """A place in a text before which its tokens are known."""
 
-    text: str  # up to the end of the piece that begins at the border; texts that begin so have these tokens
+    text: str  # up to the end of the piece that begins at the border; texts with this beginning have these tokens
     cut: int
     ids: tuple[int, ...]
 
 
 class TextEncoder:
-    """Turns texts into tokens without special ones; ``characters`` counts those tokenised so far."""
+    """Converts texts to tokens without special ones; ``characters`` counts those tokenised so far."""
 
     def __init__(self, tokenizer: Any) -> None:
         self.tokenizer = tokenizer
@@ -593,7 +592,7 @@ class TextEncoder:
         return whole.ids
 
     def whole(self, text: str) -> Encoded:
-        """Return the tokens of a whole text and where they stand."""
+        """Return the tokens of a whole text with their positions."""
         if not getattr(self.tokenizer, "is_fast", False):
             raise ValueError("this tokenizer does not say which characters its tokens stand for")
         self.characters += len(text)
@@ -605,7 +604,7 @@ class TextEncoder:
         return tuple(self.tokenizer(text, add_special_tokens=False)["input_ids"])
 
     def _learn(self, text: str, whole: Encoded, known: int) -> None:
-        """Look for a border between this text and those before it, deeper than the one that was known."""
+        """Find a border between this text and earlier ones, deeper than the known one."""
         common = max((_common(text, other) for other in self._recent), default=0)
         self._recent = [*self._recent[1 - _RECENT :], text]
         if common < known + WORTH_BORDER:
@@ -641,19 +640,19 @@ def _common(left: str, right: str) -> int:
 
 
 _NAMES = ("max_position_embeddings", "n_positions", "max_seq_len")
-"""What configurations of transformers call the number of positions; MPT the last."""
+"""Names of the number of positions in configurations of transformers; the last is MPT's."""
 
 
 @dataclass(frozen=True)
 class ContextLength:
-    """The most tokens that a model takes; None where its configuration sets no end."""
+    """The most tokens that a model takes; None if its configuration sets no limit."""
 
-    text: int | None  # of what a decoder reads and writes
-    source: int | None = None  # of what an encoder reads, where the model has one
+    text: int | None  # of a decoder's input and output
+    source: int | None = None  # of an encoder's input, if the model has one
 
 
 def context_length_of(config: Any) -> ContextLength:
-    """Return how many tokens a model takes, by its configuration; of an encoder–decoder both numbers (T5Gemma, LED)."""
+    """Return a model's context length from its configuration; for an encoder–decoder both limits (T5Gemma, LED)."""
     if not getattr(config, "is_encoder_decoder", False):
         return ContextLength(_positions(config.get_text_config(), _NAMES))
     encoder, decoder = (getattr(config, name, None) or config for name in ("encoder", "decoder"))
@@ -664,7 +663,7 @@ def context_length_of(config: Any) -> ContextLength:
 
 
 def require_fitting(tokens: Tokens, request: Request, reach: ContextLength, *, thinks: bool) -> None:
-    """Refuse a request that is longer than the model takes; one that ``thinks`` generates though only labels are asked for."""
+    """Raise an error for a request that exceeds the context; one that ``thinks`` generates even if only labels are requested."""
     if tokens.source is not None and reach.source is not None and len(tokens.source) > reach.source:
         raise ValueError(
             f"the prompt takes {len(tokens.source)} tokens, and the model reads at most {reach.source}"
@@ -684,7 +683,7 @@ def require_fitting(tokens: Tokens, request: Request, reach: ContextLength, *, t
 
 
 def _positions(config: Any, names: tuple[str, ...]) -> int | None:
-    """Return the first number that a configuration gives under one of the names."""
+    """Return the first number in a configuration under one of the names."""
     for name in names:
         most = getattr(config, name, None)
         if isinstance(most, int) and most > 0:

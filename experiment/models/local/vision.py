@@ -1,6 +1,6 @@
-"""Models that look at pictures (transformers' image-text-to-text models): their processor, and the way through them.
+"""Vision models (transformers' image-text-to-text models): their processor and backend.
 
-Nothing is shared between rows, for what a picture makes of a text's beginning differs from item to item.
+Rows share nothing, because pictures make the beginnings of texts differ between items.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from stimuli.seeds import generator
 
 @dataclass(frozen=True)
 class ProcessorInput:
-    """A request as the processor takes it."""
+    """A request as input of the processor."""
 
-    tokens: Tokens  # of the prompt and of prompt and labels, those that stand for pictures among them
+    tokens: Tokens  # of the prompt and of prompt and labels, those for pictures included
     pictures: tuple[Picture, ...]  # in order
-    texts: tuple[str, ...]  # prompt and label as one text, a label each
+    texts: tuple[str, ...]  # prompt and label as one text, for each label
 
     def seen(self, row: Row) -> Seen:
-        """Return what is shown for one of the request's rows."""
+        """Return the model's input for one of the request's rows."""
         own = row.ids.tobytes()
         scored = (
             text
@@ -43,7 +43,7 @@ class ProcessorInput:
 
 
 class ImageProcessor:
-    """The processor of a checkpoint; ``name`` is what the study calls the model."""
+    """The processor of a checkpoint; ``name`` is the model's name in the study."""
 
     def __init__(
         self, source: CheckpointSource, config: Any, name: str, *, leading_space: bool = False
@@ -79,11 +79,11 @@ class ImageProcessor:
         tokenizer.padding_side = "right"
 
     def text(self, messages: Sequence[Message]) -> str:
-        """Return the text that the template makes of messages, a processor's mark for each picture."""
+        """Return the templated text of messages, with a processor's mark for each picture."""
         turns = [{"role": message.role, "content": _content(message)} for message in messages]
         try:
             text: str = self.processor.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
-        except Exception as error:  # templates refuse what they like, as they like
+        except Exception as error:  # templates raise any exception with any message
             raise UserError(
                 f"the chat template of this model cannot render the messages: {error}",
                 mend="Leave `system: system` out, or name another model.",
@@ -104,7 +104,7 @@ class ImageProcessor:
         return ProcessorInput(tokens, pictures, texts)
 
     def inputs(self, texts: Sequence[str], pictures: Sequence[Sequence[Picture]]) -> Any:
-        """Return what the model takes for texts side by side, padded on the right."""
+        """Return the model's input for several texts, padded on the right."""
         images = [[_image(picture) for picture in of_text] for of_text in pictures]
         given = {"images": images} if any(images) else {}
         return self.processor(
@@ -137,23 +137,23 @@ def _content(message: Message) -> list[dict[str, str]]:
 
 
 class VisionBackend:
-    """Computes rows that a processor prepares, those that are scored in batches or each ``alone``; texts one at a time."""
+    """Computes rows that a processor prepares: scored ones in batches or each ``alone``, generated texts one at a time."""
 
     def __init__(self, model: CausalModel, images: ImageProcessor, *, alone: bool = False) -> None:
         self.model, self.images, self.alone = model, images, alone
         self.name = "plain" if alone else "batched"
 
     def together(self) -> VisionBackend:
-        """Return the same in batches."""
+        """Return the same backend with batches."""
         return VisionBackend(self.model, self.images)
 
     def forget(self) -> None:
-        """Give up what is remembered: nothing."""
+        """Do nothing: this backend has no cache."""
 
     def compute(
         self, rows: Sequence[Row], budget: MemoryBudget, hold: Set[int] = frozenset()
     ) -> Iterator[tuple[int, RowOutcome]]:
-        """Yield the place of each row and what was found of it, as soon as it is complete."""
+        """Yield the place and outcome of each row as soon as it is complete."""
         waiting = sorted(range(len(rows)), key=lambda place: 0 if self.alone else -len(rows[place].ids))
         while waiting:
             if self.model.is_closed:
@@ -171,7 +171,7 @@ class VisionBackend:
                 yield place, found[place]
 
     def _score(self, rows: Sequence[tuple[Row, RowOutcome]]) -> None:
-        """Fill in log-probabilities of labels."""
+        """Fill in the labels' log-probabilities."""
         import torch
 
         if not rows:
@@ -188,7 +188,7 @@ class VisionBackend:
             }
 
     def _continue(self, row: Row, how: Decoding) -> Continuation:
-        """Generate behind a prompt by transformers' own generation, each token drawn as the study asks."""
+        """Generate text after a prompt with transformers' generation, each token chosen as the study sets."""
         import torch
         from transformers import LogitsProcessor, LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
 
@@ -219,7 +219,7 @@ class VisionBackend:
         return decoded
 
     def _inputs(self, texts: Sequence[str], pictures: Sequence[Sequence[Picture]]) -> dict[str, Any]:
-        """Return what the model takes, on its device, numbers in its format."""
+        """Return the model's input on its device, in its number format."""
         import torch
 
         given, kind = self.images.inputs(texts, pictures), self.model.model.dtype

@@ -1,4 +1,4 @@
-"""What a run has to do: a study's model sessions, lazily, and the requests of each as they become possible."""
+"""Planned work of a run: a study's model sessions, generated lazily, and their requests as they become possible."""
 
 from experiment.models.planning.plans import People, calls_before, needs_people, plan_sessions, told_of
 from experiment.models.planning.prompt_preview import (

@@ -1,4 +1,4 @@
-"""All sessions that a study asks of one model: lists × prompt variants × replicates, or people × variants × replicates."""
+"""The sessions of one model: lists × prompt variants × replicates, or participants × variants × replicates."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from stimuli.errors import UserError
 
 
 def told_of(connection: Connection, session_id: str) -> dict[int, TrialFeedback]:
-    """Return a session's answers by trial index (the last attempt's), with the first verdict, by which feedback was given."""
+    """Return a session's last answers by trial index, with the first score, on which feedback was based."""
     first = (
         select(
             scores.c.session_id,
@@ -52,7 +52,7 @@ def told_of(connection: Connection, session_id: str) -> dict[int, TrialFeedback]
 
 
 def calls_before(connection: Connection, session_id: str) -> dict[str, str]:
-    """Return the texts of a session's finished calls before answers, by work key (``key:unscramble``); empty where cut or declined."""
+    """Return the texts of a session's calls before answers, by work key (``key:unscramble``); empty if truncated or refused."""
     query = select(calls.c.work_key, calls.c.purpose, calls.c.text, calls.c.status).where(
         calls.c.session_id == session_id,
         calls.c.purpose.in_((UNSCRAMBLE, "reason")),
@@ -63,7 +63,7 @@ def calls_before(connection: Connection, session_id: str) -> dict[str, str]:
 
 
 class People:
-    """The finished sessions of people, read one at a time; pilots and sessions of other versions are left out."""
+    """Participants' finished sessions, read one at a time, without pilots and sessions of other versions."""
 
     def __init__(self, store: Store, study: str, version: int) -> None:
         self.store = store
@@ -71,7 +71,7 @@ class People:
         self.version = version
 
     def ids(self) -> list[str]:
-        """Return the sessions' ids, in the order in which they began."""
+        """Return the sessions' ids in the order of their start."""
         query = (
             select(sessions.c.session_id)
             .where(
@@ -87,7 +87,7 @@ class People:
             return list(connection.scalars(query))
 
     def __iter__(self) -> Iterator[Person]:
-        """Read one session after the other."""
+        """Yield one session after another."""
         for session_id in self.ids():
             with self.store.read() as connection:
                 plan = connection.scalar(select(sessions.c.plan).where(sessions.c.session_id == session_id))
@@ -102,7 +102,7 @@ def _words() -> dict[str, list[str]]:
 
 
 def require_permission(study: Study, settings: ModelSettings) -> None:
-    """Check that a study lets people's answers be sent to a model on another machine."""
+    """Raise an error unless the study allows participants' answers to be sent to a model on another machine."""
     if study.get("participants", "privacy", "send_answers_to_apis", default=False) is not True:
         raise UserError(
             f"{study.place('participants', 'privacy', 'send_answers_to_apis')}: {_sends(settings)}; this study does not allow that",
@@ -115,7 +115,7 @@ def _sends(settings: ModelSettings) -> str:
 
 
 def require_consent(study: Study, settings: ModelSettings, person: Person) -> None:
-    """Check that a person's answers may be sent to a model on another machine."""
+    """Raise an error unless a participant's consent allows answers to be sent to a model on another machine."""
     require_permission(study, settings)
     place, sends = study.place("participants", "privacy", "send_answers_to_apis"), _sends(settings)
     agreed = [screen for screen in person.plan["screens"] if screen["kind"] == "consent"]
@@ -128,7 +128,7 @@ def require_consent(study: Study, settings: ModelSettings, person: Person) -> No
         )
     stems = _words().get(study.language.split("-")[0])
     text = "\n".join(screen["text"] for screen in agreed)
-    # in capitals: an abbreviation
+    # in capitals, as an abbreviation
     names = [(stem, 0 if stem.isupper() else re.IGNORECASE) for stem in stems or ()]
     if stems and not any(re.search(rf"(?<!\w){re.escape(stem)}", text, case) for stem, case in names):
         raise UserError(
@@ -147,10 +147,10 @@ def plan_sessions(
     version: int = 1,
     people: Iterable[Person] | None = None,
 ) -> Iterator[ModelSession]:
-    """Iterate over the sessions that a study asks of one model; a wider study holds the narrower one's.
+    """Yield the sessions of one model; those of a larger design include those of a smaller one.
 
-    Everything is a function of study and model alone, so the same command plans the same work on every machine. ``identity``
-    holds all that may change answers, as the engine describes itself; only yoked and teacher-forced sessions need ``people``.
+    They depend only on study and model, so the same command plans the same work on every machine. ``identity`` is the engine's
+    description of everything that can change answers; only yoked and teacher-forced sessions need ``people``.
     """
     manner = read_prompting_settings(study, settings)
     identity = dict(identity)
@@ -203,6 +203,6 @@ def plan_sessions(
 
 
 def needs_people(study: Study) -> bool:
-    """Return whether models of a study take people's sessions: their lists and orders, or their answers too."""
+    """Return whether a study's models use participants' sessions: their lists and orders, or their answers too."""
     yoke = study.get("models", "yoke", default="lists")
     return bool(study.get("models", "context") == "teacher_forced" or yoke == "human")

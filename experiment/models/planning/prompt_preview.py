@@ -1,6 +1,6 @@
-"""What a model would be sent, shown before anything is sent: the first prompt of each kind, and any trial's in its context.
+"""Preview of prompts before anything is sent: the first of each kind, and that of any trial in its context.
 
-Answers that stand earlier in a conversation are not there yet; right answers stand in for them, and it is said so.
+Earlier answers in a conversation do not exist yet; correct answers replace them, and the preview states this.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from experiment.study import Study
 
 CHARACTERS_PER_TOKEN = 4
 STAND_IN = "…"
-"""What stands for an answer of which nothing says what is right."""
+"""Placeholder for an answer without a known correct one."""
 
 
 @dataclass(frozen=True)
 class PromptKind:
-    """What tells one kind of prompt from another."""
+    """The properties that distinguish kinds of prompts."""
 
     block: str
     materials: str
@@ -48,7 +48,7 @@ class PromptKind:
 
 
 def cell_of(trial: Mapping[str, Any], purpose: str) -> PromptKind:
-    """Return the kind of prompt that a trial and the purpose of a call make."""
+    """Return the kind of prompt for a trial and the purpose of a call."""
     condition = tuple((str(factor), str(level)) for factor, level in (trial["condition"] or {}).items())
     return PromptKind(
         str(trial["block"] or ""), str(trial["set"]), str(trial["trial_type"]), condition, bool(trial["is_practice"]), purpose,
@@ -61,12 +61,12 @@ class PreviewedRequest:
 
     trial: PlannedTrial
     request: Request
-    turn: int  # which of the conversation's questions it is, from 1
-    stands_in: bool  # answers in it stand in for those that the model will give
+    turn: int  # number of the question in its conversation, from 1
+    stands_in: bool  # whether answers in it are placeholders for those of the model
 
     @property
     def kind(self) -> tuple[str, str, str, bool]:
-        """Materials, type of trial, purpose of the call, practice or not."""
+        """Materials, trial type, purpose of the call, and whether it is practice."""
         trial = self.trial
         return (trial["set"], trial["trial_type"], self.request.purpose, trial["is_practice"])
 
@@ -77,9 +77,9 @@ class PreviewedRequest:
 
 
 def first_prompts(session: ModelSession, *, by_cell: bool = False) -> list[PreviewedRequest]:
-    """Return the first request of each kind of a session that has nothing answered; in a conversation also its second turn.
+    """Return the first request of each kind in a session without answers, and in a conversation its second turn.
 
-    The session is used up.
+    This consumes the session.
     """
     found: dict[object, PreviewedRequest] = {}
     second: PreviewedRequest | None = None
@@ -89,9 +89,7 @@ def first_prompts(session: ModelSession, *, by_cell: bool = False) -> list[Previ
         for request in waiting:
             trial = session.trial_of(request.work_key)
             turn = sum(message.role == "user" for message in request.messages)
-            is_own = (
-                session.manner.context == "teacher_forced"
-            )  # what stands before is what the person answered
+            is_own = session.manner.context == "teacher_forced"  # the earlier answers are the participant's
             stands_in = (
                 not is_own
                 and request.purpose != UNSCRAMBLE
@@ -117,7 +115,7 @@ def prompt_in_context(
     *,
     reader: str = "model",
 ) -> PreviewedRequest | None:
-    """Return what a model would be sent for one trial, right answers standing in for earlier ones; None where it is not asked."""
+    """Return what a model would receive for one trial, with correct answers for earlier ones; None if nothing is sent."""
     script = SessionTemplate(dict(plan), read_prompting_settings(study, settings))
     session = ModelSession(
         script, [study.id], seed=study.seed, reader=reader, replicate=int(plan["replicate"])
@@ -137,7 +135,7 @@ def prompt_in_context(
 
 
 def longest_prompt(study: Study, settings: ModelSettings, plan: Mapping[str, Any]) -> Request | None:
-    """Return a plan's longest request, in a conversation its last turn with right answers; None where nothing is asked."""
+    """Return a plan's longest request, in a conversation its last turn with correct answers; None if nothing is sent."""
     script = SessionTemplate(dict(plan), read_prompting_settings(study, settings))
     if not script.places:
         return None
@@ -152,7 +150,7 @@ def longest_prompt(study: Study, settings: ModelSettings, plan: Mapping[str, Any
 
 
 def prompt_characters(study: Study, settings: ModelSettings, plan: Mapping[str, Any]) -> tuple[int, int, int]:
-    """Return a plan's trials, the characters that a model reads (turns again with those behind), and the most tokens answered."""
+    """Return a plan's number of trials, the characters read (earlier turns again each time), and the most output tokens."""
     script = SessionTemplate(dict(plan), read_prompting_settings(study, settings))
     trials = total = said = longest = 0
     for number, place in enumerate(script.places):
@@ -174,26 +172,26 @@ def _stand_in(trial: Mapping[str, Any], request: Request) -> Reply:
 
 
 MOST_SHOWN = 24
-"""Prompts that are shown whole; all kinds are counted."""
+"""Prompts that are shown in full; all kinds are counted."""
 
 LOOKED_AT = 64
-"""Sessions in which an example of a kind is looked for: they hold all lists of a prompt variant in any usual design."""
+"""Sessions that are searched for examples of a kind: in usual designs these include all lists of a prompt variant."""
 
 
 @dataclass
 class Kinds:
-    """What a plan asks."""
+    """The kinds of prompts in a plan."""
 
     sessions: int = 0
     trials: int = 0
-    # how many requests there are of each kind, all sessions together
+    # number of requests of each kind, over all sessions
     counts: Counter[PromptKind] = field(default_factory=Counter)
-    # the first prompt of kinds, those first that differ most; in conversations also one second turn
+    # the first prompt of each kind, the most different first; in conversations also one second turn
     examples: list[PreviewedRequest] = field(default_factory=list)
 
 
 def kinds_of(plan: Iterable[ModelSession], *, most: int = MOST_SHOWN) -> Kinds:
-    """Count the kinds of a plan's prompts and show the first of each, at most so many."""
+    """Return the number of prompts of each kind in a plan, and the first prompt of at most ``most`` kinds."""
     found = Kinds()
     known: dict[int, tuple[object, Counter[PromptKind]]] = {}
     shown: dict[tuple[PromptKind, bool], PreviewedRequest] = {}
@@ -228,7 +226,7 @@ def _cells(session: ModelSession) -> Counter[PromptKind]:
 
 
 def _varied(shown: list[PreviewedRequest], most: int) -> list[PreviewedRequest]:
-    """Choose at most so many, those first that have something which none before them has; keep their order."""
+    """Return at most ``most`` prompts, preferring those with a property that no earlier one has, in their order."""
     if len(shown) <= most:
         return shown
     chosen: list[int] = []
@@ -249,12 +247,12 @@ def _varied(shown: list[PreviewedRequest], most: int) -> list[PreviewedRequest]:
 
 
 def grows(session: ModelSession) -> bool:
-    """Return whether a session's prompts hold what was said before."""
+    """Return whether a session's prompts include earlier turns."""
     return session.manner.context != "independent"
 
 
 def turn_characters(session: ModelSession) -> list[int]:
-    """Return the characters that each turn of a conversation sends, right answers standing in for the model's."""
+    """Return the characters that each turn of a conversation sends, with correct answers for the model's."""
     calls = {}
     if session.manner.strategy == "unscramble_first":
         for key in session.keys:

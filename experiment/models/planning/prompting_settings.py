@@ -1,4 +1,4 @@
-"""How a study asks one model: in which context, after which practice, by which strategy, with which sampling."""
+"""Prompting of one model in a study: context, practice, strategy and sampling."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ Practice = Literal["none", "shown", "answered"]
 
 @dataclass(frozen=True)
 class PromptingSettings:
-    """How one model is asked."""
+    """Settings with which a study prompts one model."""
 
     context: Context
-    practice: Practice  # practice trials are left out, stand solved in the prompt, or are answered first
+    practice: Practice  # practice trials are left out, included as solved examples, or answered first
     strategy: Strategy
-    feedback: bool  # A conversation tells what a person would be told
-    system: bool  # instructions stand in a system message
-    also_text: bool  # beside scored labels, the model's own answer is generated
-    # surprisal of the words that are read is asked for; a server that cannot tell it leaves it out
+    feedback: bool  # whether a conversation includes the feedback that a participant would see
+    system: bool  # whether instructions are a system message
+    also_text: bool  # whether the model's free answer is generated as well as scored labels
+    # whether surprisal of the words that are read is requested; servers that cannot report it omit it
     reads: bool
     tells: bool
-    states: tuple[str, ...]  # where hidden states are kept, of STATES
-    is_local: bool  # the model runs here; stop texts are sent
+    states: tuple[str, ...]  # positions whose hidden states are stored, from STATES
+    is_local: bool  # whether the model runs here, so that stop texts are sent
     stops: bool
-    max_tokens: int | None  # as the study sets them; None where it does not
+    max_tokens: int | None  # as the study sets it, or None
     temperature: float | None
     top_p: float
     top_k: int | None
@@ -45,7 +45,7 @@ class PromptingSettings:
     of_examples: Presentation = "text"
 
     def to_json(self) -> dict[str, Any]:
-        """Return what work keys hash; parts that change nothing where they are not set are left out."""
+        """Return the settings that work keys hash; those added later are left out at their defaults."""
         usual: dict[str, Any] = {"also_text": False, "states": (), "top_p": 1.0, "top_k": None}
         usual |= {"presentation": "text", "of_examples": "text"}
         said = {
@@ -55,7 +55,7 @@ class PromptingSettings:
 
 
 def read_prompting_settings(study: Study, settings: ModelSettings) -> PromptingSettings:
-    """Return how a study asks a model."""
+    """Return how a study prompts a model."""
     options = settings.options
     is_baseline = settings.kind == "baseline"
     context = cast(Context, study.get("models", "context", default="independent"))
@@ -71,7 +71,7 @@ def read_prompting_settings(study: Study, settings: ModelSettings) -> PromptingS
         feedback=study.get("models", "feedback", default="as_people") != "none",
         system=options.get("system", "user") == "system",
         also_text=bool(options.get("also_text", False)),
-        # a picture has no words of which each has a surprisal, and no tokens with states of their own; servers tell no states
+        # words in a picture have no surprisal, and no tokens with hidden states; servers report no states
         reads=not is_baseline and not sees,
         tells=tells_of_prompts(settings.kind, options) and not sees,
         states=state_positions(study) if settings.kind == "hf" and not sees else (),
@@ -89,26 +89,26 @@ def read_prompting_settings(study: Study, settings: ModelSettings) -> PromptingS
 
 
 def state_positions(study: Study) -> tuple[str, ...]:
-    """Return where states are asked for, each once and in one order, so that another order in the file asks for nothing anew."""
+    """Return the requested positions of states without duplicates in a fixed order, so that reordering the file changes nothing."""
     asked: str | Sequence[str] = study.get("models", "states", default=())
     named = (asked,) if isinstance(asked, str) else asked
     return tuple(position for position in STATES if position in named)
 
 
 def presentation_of(options: Mapping[str, object]) -> tuple[Presentation, Presentation]:
-    """Return how a model is shown items and solved examples: as text, or as pictures; examples as items unless they are said."""
+    """Return how a model is shown items and solved examples, as text or pictures; examples follow the items by default."""
     of_items = cast(Presentation, options.get("presentation", "text"))
     given = options.get("examples_presentation", of_items) if of_items == "image" else "text"
     return of_items, cast(Presentation, given)
 
 
 def tells_of_prompts(kind: str, options: Mapping[str, object]) -> bool:
-    """Return whether a model is known to tell log-probabilities of what it reads: local ones, and servers that are said to."""
+    """Return whether a model reports log-probabilities of its prompt: local ones, and servers set to do so."""
     return kind == "hf" or (kind == "openai" and options.get("label_scoring") == "whole")
 
 
 def is_remote(settings: ModelSettings) -> bool:
-    """Return whether what a model reads leaves the user's own machine and network."""
+    """Return whether a model's prompts leave the user's own machine and network."""
     if settings.kind in ("hf", "package", "baseline"):
         return False
     return settings.kind != "openai" or not server_of(settings.options).is_own
@@ -150,7 +150,7 @@ def _check(study: Study, manner: PromptingSettings, settings: ModelSettings) -> 
 
 
 def _check_pictures(study: Study, manner: PromptingSettings, settings: ModelSettings) -> None:
-    """Check what pictures need: each trial by itself, nothing restored or thought apart, a model that could look."""
+    """Raise an error unless pictures are possible: independent trials, no restoration or separate reasoning, a model with vision."""
     place = study.place("models")
     if manner.presentation == "text":
         if "examples_presentation" in settings.options:

@@ -1,4 +1,4 @@
-"""One session of a model: its work keys, the requests that can be sent, what each reply makes possible, and its regions."""
+"""One session of a model: its work keys, its requests, follow-up requests after each reply, and regions."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from experiment.scoring.trial import Score, log_likelihood, score_trial, status_
 from stimuli.seeds import stable_seed
 
 UNSCRAMBLE = "unscramble"
-"""Purpose of the call that asks for the restored text."""
+"""Purpose of the call that requests the restored text."""
 
 
 def given_back(reply: str | None, status: str) -> str:
-    """Return what a finished call brought to go on from; nothing where it was cut short, declined or empty."""
+    """Return the text of a finished call from which to continue; empty if it was truncated, refused or empty."""
     return reply or "" if status == "answered" else ""
 
 
 def restored_text(shown: str, reply: str) -> str | None:
-    """Return a shown text as a reply restored it (a line by one line); None where it gives none, and the text stays as shown."""
+    """Return a shown text as restored in a reply (one line by one line); None if the reply has none, so the text stays as shown."""
     said = without_thought(reply)
     return parse_recovered(said, multiline="\n" in shown.strip(), shown=shown).value
 
 
 def is_restored(reply: str | None, status: str) -> bool:
-    """Return whether a reply gives a whole text back, or says that it was whole."""
+    """Return whether a reply restores a whole text, or states that it was intact."""
     said = without_thought(given_back(reply, status))
     return parse_recovered(said, multiline=True, shown="").status == "valid"
 
@@ -47,16 +47,16 @@ _SEED_BITS = 63
 
 @dataclass(frozen=True)
 class TrialFeedback:
-    """What was answered to a trial, and what its reader was told of it."""
+    """The answer to a trial, and the feedback its reader received."""
 
-    text: str | None  # the answer as it came; None where there was none
-    correct: bool | None = None  # the first verdict, by which feedback was given
-    timed_out: bool = False  # A person's time ran out
+    text: str | None  # the answer as received, or None
+    correct: bool | None = None  # the first score, on which feedback was based
+    timed_out: bool = False  # whether a participant's time ran out
 
 
 @dataclass(frozen=True)
 class Person:
-    """A person's session, as a model follows it."""
+    """A participant's session, as a model follows it."""
 
     session_id: str
     plan: Plan  # as it was shown
@@ -64,10 +64,10 @@ class Person:
 
 
 class ModelSession:
-    """One session that a model is to work through; ``name`` names it beside its script, ``person`` is whom it follows.
+    """One session for a model to complete; ``name`` and its script identify it, ``person`` is the participant it follows.
 
-    Work keys name trials: ``key`` is the answer's, ``key:unscramble`` that of the call before it. Replies of one session
-    come one after the other to :meth:`follow`; different sessions may be followed at once.
+    Work keys identify trials: ``key`` is the answer's, ``key:unscramble`` that of the call before it. Replies of one session
+    are passed to :meth:`follow` one after another; different sessions may be followed at once.
     """
 
     def __init__(
@@ -103,14 +103,14 @@ class ModelSession:
 
     @cached_property
     def numbers(self) -> Sequence[int]:
-        """The places of the script that are asked: all, or those whose human answer is to be scored."""
+        """The places in the script that are prompted: all, or those whose human answer is to be scored."""
         if self._person is None:
             return range(len(self.script.places))
         return [number for number in range(len(self.script.places)) if self._is_scored(number)]
 
     @property
     def keys(self) -> Iterator[str]:
-        """Iterate over the work key of each trial, in order."""
+        """The work key of each trial, in order."""
         return (self._key(number) for number in self.numbers)
 
     def __len__(self) -> int:
@@ -118,14 +118,14 @@ class ModelSession:
 
     @property
     def leads_on(self) -> bool:
-        """Whether a reply may make a further request possible."""
+        """Whether a reply may have follow-up requests."""
         manner = self.manner
         in_talk = manner.context != "independent" and self._person is None
         return in_talk or manner.practice == "answered" or manner.strategy == "unscramble_first"
 
     @property
     def trials(self) -> Iterator[PlannedTrial]:
-        """Iterate over the trials that are asked, in the order of :attr:`keys`."""
+        """The trials that are prompted, in the order of :attr:`keys`."""
         return (self.script.places[number].trial for number in self.numbers)
 
     def begin(
@@ -139,7 +139,7 @@ class ModelSession:
         return [self._first(number, calls or {}) for number in self._ready()]
 
     def follow(self, reply: Reply) -> list[Request]:
-        """Return the requests that a reply makes possible: an answer after a restored text, the next turn, or none."""
+        """Return the follow-up requests of a reply: an answer after a restored text, the next turn, or none."""
         key, _, purpose = reply.work_key.partition(":")
         number = self._number(key)
         if reply.status in UNFINISHED:
@@ -153,15 +153,15 @@ class ModelSession:
         return [self._first(one, {}) for one in self._ready()]
 
     def trial_of(self, work_key: str) -> PlannedTrial:
-        """Return the trial that a work key names."""
+        """Return the trial of a work key."""
         return self.script.places[self._number(work_key.partition(":")[0])].trial
 
     def mark_of(self, work_key: str) -> str:
-        """Return ``+as_shown`` where a text was to be restored and the reply gave none, else nothing."""
+        """Return ``+as_shown`` if a text was to be restored and the reply has none, else an empty text."""
         return "+as_shown" if work_key in self._as_shown else ""
 
     def verdict(self, reply: Reply) -> Score:
-        """Return what the scorer says of a reply; in a teacher-forced session the log-likelihood of the person's answer."""
+        """Return the score of a reply; in a teacher-forced session the log-likelihood of the participant's answer."""
         number = self._number(reply.work_key.partition(":")[0])
         trial = self.script.places[number].trial
         if self._person is not None:
@@ -171,21 +171,21 @@ class ModelSession:
         return score_trial(trial, reply.text, reply_status=status, thinks=thinks, parser=self._scorer)
 
     def response_raw(self, reply: Reply) -> str | None:
-        """Return what the trials table holds as the response: the reply, or the human answer whose likelihood was asked."""
+        """Return the response for the trials table: the reply, or the human answer whose likelihood was requested."""
         if self._person is not None:
             return self._told[self._number(reply.work_key.partition(":")[0])].text
         return reply.text
 
     def region_rows(self, reply: Reply) -> list[dict[str, Any]]:
-        """Return the rows of the regions table that a reply brings."""
+        """Return the rows of the regions table for a reply."""
         return region_rows(self.trial_of(reply.work_key), reply.regions) if reply.regions else []
 
     def surprisal(self, reply: Reply) -> float | None:
-        """Return the surprisal of what a trial shows to be read, in bits."""
+        """Return the surprisal of the text that a trial shows for reading, in bits."""
         return trial_surprisal(reply.regions)
 
     def right_answers(self) -> dict[str, str]:
-        """Return the right answer by work key, for readers that look it up."""
+        """Return the correct answer by work key, for readers that look it up."""
         found = {}
         for number, key in zip(self.numbers, self.keys, strict=True):
             trial = self.script.places[number].trial
@@ -198,7 +198,7 @@ class ModelSession:
         return found
 
     def choices(self) -> dict[str, tuple[str, ...]]:
-        """Return what can be chosen, by the work key of each trial that is a choice, whether or not its labels are scored."""
+        """Return the possible choices by work key of each choice trial, whether or not its labels are scored."""
         steps = ((key, trial["steps"][-1]) for key, trial in zip(self.keys, self.trials, strict=True))
         return {key: tuple(step["labels"]) for key, step in steps if step["step"] == "choose"}
 
@@ -226,7 +226,7 @@ class ModelSession:
         return step["step"] != "choose" or told.text in step["labels"]
 
     def _before(self, number: int) -> range:
-        """Return the places whose answers stand before a trial."""
+        """Return the places whose answers precede a trial."""
         if self.manner.context != "independent":
             return range(number)
         if self.manner.practice == "answered":
@@ -234,7 +234,7 @@ class ModelSession:
         return range(0)
 
     def _waits(self, number: int) -> bool:
-        """Return whether something waits for the answer at a place."""
+        """Return whether other requests depend on the answer at a place."""
         if self._person is not None:
             return False
         in_talk = self.manner.context != "independent"
@@ -246,7 +246,7 @@ class ModelSession:
             self._told[number] = told
 
     def _ready(self) -> list[int]:
-        """Return the places that can be asked now and are not answered."""
+        """Return the places that can be prompted now and are not answered."""
         missing = (number for number in self.numbers if number not in self._done)
         if self._person is not None:
             return list(missing)
@@ -258,7 +258,7 @@ class ModelSession:
         return [first, *missing]
 
     def _first(self, number: int, calls: Mapping[str, str]) -> Request:
-        """Return the first request of a trial: its answer, or the call before it where its text is not stored yet."""
+        """Return a trial's first request: its answer, or the call before it if its text is not stored yet."""
         if not self._restores(number):
             return self._answer(number)
         before = calls.get(f"{self._key(number)}:{UNSCRAMBLE}")
@@ -324,7 +324,7 @@ class ModelSession:
         seed = stable_seed(self._seed, what, trial["item_id"], *place, *more)
         limit = turn.max_tokens
         if purpose == UNSCRAMBLE:
-            # the model's own limit is meant for its answers
+            # the model's own limit applies to its answers
             limit = max(limit, manner.max_tokens or 0)
         elif purpose != "read":
             limit = manner.max_tokens or limit
@@ -346,7 +346,7 @@ class ModelSession:
         )
 
     def _messages(self, number: int, text: str) -> tuple[tuple[Message, ...], int]:
-        """Return all turns up to a trial, and where the trial's own text begins in the last of them."""
+        """Return all turns up to a trial, and the start of the trial's own text in the last of them."""
         before = len(self._before(number))
         self._say(before)
         said = self._said[: self._length_of(before)]
@@ -354,7 +354,7 @@ class ModelSession:
         return (*said, *own), shift
 
     def _say(self, places: int) -> None:
-        """Write the conversation of the first places, each with its answer."""
+        """Build the conversation of the first places, each with its answer."""
         while self._said_places < places:
             number = self._said_places
             turn = self.script.turn(number)
@@ -367,7 +367,7 @@ class ModelSession:
             self._said_places += 1
 
     def _length_of(self, places: int) -> int:
-        """Return how many messages the conversation of the first places has."""
+        """Return the number of messages in the conversation of the first places."""
         if places == 0:
             return 0
         has_system = self._said[0].role == "system"
@@ -383,7 +383,7 @@ class ModelSession:
         return [*own, Message("user", content)], len(content) - len(text)
 
     def _feedback(self, number: int) -> str:
-        """Return what is told of the trial before a place in the conversation; empty where nothing is."""
+        """Return the feedback on the trial before a place in the conversation; empty if there is none."""
         last = self._before(number)[-1]
         place, told = self.script.places[last], self._told.get(last)
         if not self.manner.feedback or told is None or place.feedback is None:
@@ -396,7 +396,7 @@ class ModelSession:
 
 
 def words_of(trial: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the words that a trial shows to be read, with the intact ones where both texts have as many."""
+    """Return the words that a trial shows for reading, with the intact ones if both texts have equally many."""
     step = read_step(trial)
     if step is None:
         return []
@@ -417,7 +417,7 @@ def words_of(trial: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def region_rows(trial: Mapping[str, Any], scores: Sequence[RegionScore]) -> list[dict[str, Any]]:
-    """Return a trial's rows of the regions table, with surprisal in bits; none where the engine told none."""
+    """Return a trial's rows of the regions table, with surprisal in bits; empty if the engine reported none."""
     words = words_of(trial)
     if len(scores) != len(words):
         return []
@@ -428,7 +428,7 @@ def region_rows(trial: Mapping[str, Any], scores: Sequence[RegionScore]) -> list
 
 
 def trial_surprisal(scores: Sequence[RegionScore]) -> float | None:
-    """Return the surprisal of all that was read, in bits; None where that of a word with tokens of its own is not known."""
+    """Return the surprisal of the whole text read, in bits; None if that of a word with tokens is unknown."""
     known = [score.surprisal for score in scores if score.surprisal is not None]
     if not known or any(score.surprisal is None and score.tokens for score in scores):
         return None
@@ -446,7 +446,7 @@ def canonical_hash(value: object) -> str:
 
 
 def request_json(request: Request) -> dict[str, Any]:
-    """Return what a request says, as the store keeps it; what a request does not use is left out."""
+    """Return a request as JSON for the store, without unused parts."""
     said: dict[str, Any] = {
         "messages": [_said(message) for message in request.messages],
         "labels": None if request.labels is None else list(request.labels),
@@ -476,5 +476,5 @@ def _said(message: Message) -> dict[str, Any]:
 
 
 def request_key(identity: Mapping[str, object], request: Request) -> str:
-    """Return the hash of what is sent to which model, wherever in a study it stands."""
+    """Return the hash of a request and its model, independent of its place in a study."""
     return canonical_hash({"model": dict(identity), "request": request_json(request)})

@@ -1,7 +1,7 @@
-"""What the sessions of one list and prompt variant have in common: their trials, what stands between them, digests.
+"""The common part of the sessions of one list and prompt variant: trials, texts between them, digests.
 
-A list is unfolded once and worded once a variant, however many replicates and models read it; of the wording only a
-digest a trial is kept, and a prompt is worded again when it is sent.
+The plan of a list is built once, and its prompts once per variant, however many replicates and models read it; only a digest
+per trial is stored, and a prompt is rendered again when it is sent.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from experiment.models.prompts.prompter import BLANK
 from experiment.procedure import Plan, PlannedTrial
 
 DIGEST = 32
-"""Bytes of a trial's digest."""
+"""Length of a trial's digest in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrialSlot:
-    """One trial in its place."""
+    """One trial at its place."""
 
     trial: PlannedTrial
-    lead: str  # instructions and other texts before it, since the trial before it where there is one
-    feedback: Mapping[str, Any] | None  # what its block tells its readers
-    # its solved examples are not those of the trial before it in the conversation
+    lead: str  # instructions and other texts since the previous trial
+    feedback: Mapping[str, Any] | None  # the feedback settings of its block
+    # whether its solved examples differ from those of the previous trial in the conversation
     shows_exemplars: bool = True
 
 
 class SessionTemplate:
-    """The turns of one plan, as one model is asked."""
+    """The turns of one plan for one model."""
 
     def __init__(self, plan: Plan, manner: PromptingSettings) -> None:
         self.plan = {
@@ -51,13 +51,13 @@ class SessionTemplate:
         self.practice = sum(1 for place in self.places if place.trial["is_practice"])
 
     def turn(self, number: int, *, text: str | None = None) -> Turn:
-        """Return the turn of the trial at a place; ``text`` stands where its changed text stood."""
+        """Return the turn of the trial at a place; ``text`` replaces its changed text."""
         place = self.places[number]
         return self.prompter.turn(place.trial, with_exemplars=place.shows_exemplars, text=text)
 
     @cached_property
     def digests(self) -> bytes:
-        """One digest a trial, :data:`DIGEST` bytes each: of all that is said in its turn and before it."""
+        """One digest per trial, :data:`DIGEST` bytes each, of everything in its turn and before it."""
         leads: dict[str, Any] = {}
         found = bytearray()
         for place in self.places:
@@ -65,7 +65,7 @@ class SessionTemplate:
                 leads[place.lead] = hashlib.sha256(place.lead.encode("utf-8", "surrogatepass"))
             trial = place.trial
             turn = self.prompter.turn(trial, with_exemplars=place.shows_exemplars, with_words=False)
-            # where words stand follows from text and trial
+            # word positions follow from text and trial
             said = (
                 turn.labels,
                 turn.max_tokens,
@@ -82,7 +82,7 @@ class SessionTemplate:
 
     @cached_property
     def state_rows(self) -> int:
-        """Rows of hidden states that its prompts leave: one a position, and one a word that is read where ``regions`` are kept."""
+        """Number of rows of hidden states for its prompts: one per position, and one per word read under ``regions``."""
         positions = self.manner.states
         found = len(self.places) * sum(position != "regions" for position in positions)
         if "regions" in positions and self.manner.reads:
@@ -91,11 +91,11 @@ class SessionTemplate:
 
     @property
     def talks(self) -> bool:
-        """Whether trials stand in a conversation."""
+        """Whether trials are part of a conversation."""
         return self.manner.context != "independent" or self.manner.practice == "answered"
 
     def _places(self, plan: Plan) -> list[TrialSlot]:
-        """Return the trials that are asked; a text that is only read joins the next one where it cannot be asked."""
+        """Return the trials that are prompted; a text that is only read joins the next one if it cannot be prompted."""
         manner = self.manner
         whole = manner.context != "independent"
         places: list[TrialSlot] = []
@@ -138,7 +138,7 @@ class SessionTemplate:
 
 
 def right_answer(trial: Mapping[str, Any]) -> str:
-    """Return the right answer of a trial as a reader would give it: the label, or the text; empty where there is none."""
+    """Return a trial's correct answer as a reader would give it: the label, or the text; empty if there is none."""
     step = trial["steps"][-1]
     if step["step"] == "choose":
         return str(step["labels"][step["responses"].index(trial["answer"])])
@@ -146,7 +146,7 @@ def right_answer(trial: Mapping[str, Any]) -> str:
 
 
 def _feedback_of(screen: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return what a screen tells its readers; plans of earlier versions, which people's sessions hold, had no words for it."""
+    """Return a screen's feedback settings; plans of earlier versions, as in participants' sessions, had no texts for it."""
     feedback = screen.get("feedback")
     return feedback if isinstance(feedback, Mapping) else None
 

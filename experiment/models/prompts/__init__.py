@@ -1,4 +1,4 @@
-"""Renders planned trials to text: the same plan that people's pages show; wordings and papers' prompts are data."""
+"""Prompts for planned trials, from the same plan that participants see; their texts and papers' prompts are data."""
 
 from experiment.models.prompts.prompter import (
     Prompter,

@@ -1,8 +1,8 @@
-"""From a session plan to text: the turns of a session, worded once a plan and prompt variant.
+"""Session plans as text: the turns of a session, rendered once per plan and prompt variant.
 
-A turn is what stands in front of a model for one trial: the text and question of the trial, solved examples before it
-where it has some, how to answer. What comes before (instructions, practice, breaks) is told apart from it, for all trials
-share it: in one prompt a trial, or in a conversation that grows.
+A turn is the prompt for one trial: its text and question, solved examples before it if any, and how to answer. What precedes it
+(instructions, practice, breaks) is separate, because all trials share it: in one prompt per trial, or in a growing
+conversation.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NUMBERED = re.compile(f"{MARK}([0-9]+){MARK}")
 
 
 def pictured(trial: Mapping[str, Any], *, of_examples: bool) -> tuple[dict[str, Any], list[Picture]]:
-    """Return a trial with numbered marks in place of its texts (and of its examples), and the pictures that they number."""
+    """Return a trial with numbered marks for its texts (and its examples'), and the pictures that they number."""
     pictures: list[Picture] = []
 
     def marked(text: str, lines: Sequence[str] = ()) -> str:
@@ -43,7 +43,7 @@ def pictured(trial: Mapping[str, Any], *, of_examples: bool) -> tuple[dict[str, 
         of_step = marked(text, step.get("lines") or ())
         steps.append({**step, "text": of_step})
         fields = [name for name, given in trial["shown"].items() if given and given in text]
-        for name in fields:  # papers' prompts take fields, each in a place of its own
+        for name in fields:  # papers' prompts use separate fields
             shown[name] = of_step if trial["shown"][name] == text else marked(trial["shown"][name])
     exemplars = trial["exemplars"]
     if of_examples and exemplars:
@@ -55,7 +55,7 @@ def pictured(trial: Mapping[str, Any], *, of_examples: bool) -> tuple[dict[str, 
 
 
 def in_order(content: str, pictures: Sequence[Picture]) -> tuple[str, tuple[Picture, ...]]:
-    """Return a worded text with one mark for each picture, and the pictures in the order of their marks."""
+    """Return a rendered text with one mark for each picture, and the pictures in the order of their marks."""
     places = [int(number) for number in _NUMBERED.findall(content)]
     return _NUMBERED.sub(MARK, content), tuple(pictures[place] for place in places)
 
@@ -69,21 +69,21 @@ _WORD = re.compile(r"\S+")
 
 @dataclass(frozen=True)
 class Turn:
-    """One trial as a model meets it, without what comes before it."""
+    """The prompt for one trial, without what precedes it."""
 
     text: str
-    labels: tuple[str, ...] | None  # what to score by log-probability; None asks for generated text
+    labels: tuple[str, ...] | None  # labels to score by log-probability; None requests generated text
     max_tokens: int  # most tokens to generate
-    # Where a local model stops generating; an API gets none (its first line is read instead)
+    # Texts at which a local model stops generating; an API gets none (its first line is read instead)
     stop: tuple[str, ...] = ()
-    # Where each word of the text that is read stands, in characters of ``text``; empty where nothing is read
+    # Positions of the words to read, in characters of ``text``; empty if nothing is read
     words: tuple[tuple[int, int], ...] = ()
-    temperature: float | None = None  # the paper's, in its own prompts
-    pictures: tuple[Picture, ...] = ()  # what stands where ``text`` has marks
+    temperature: float | None = None  # the paper's, for its own prompts
+    pictures: tuple[Picture, ...] = ()  # the pictures at the marks in ``text``
 
 
 def read_step(trial: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the step whose words a model's reading is measured on: what is read, or the target behind a prime."""
+    """Return the step whose reading is measured: the text that is read, or the target after a prime."""
     steps: Sequence[Mapping[str, Any]] = trial["steps"]
     read = next((step for step in steps if step["step"] == "read" and step["text"]), None)
     if read is None and any(step["step"] == "prime" for step in steps):
@@ -92,7 +92,7 @@ def read_step(trial: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 class Prompter:
-    """Words the turns of one plan, in its ``prompt_variant`` of its own ``wording`` or its ``language``, as text or pictures."""
+    """Renders the turns of one plan in its ``prompt_variant``, with its own ``wording`` or that of its ``language``."""
 
     def __init__(
         self,
@@ -119,14 +119,14 @@ class Prompter:
         text: str | None = None,
         with_words: bool = True,
     ) -> Turn:
-        """Return a trial's turn, with solved examples before it and ``text`` in place of what conditions change."""
+        """Return a trial's turn, with solved examples before it and ``text`` for the part that conditions change."""
         if self.presentation == "image":
             return self._pictured(trial, with_exemplars=with_exemplars)
         if text is not None:
             trial = _restored(trial, text)
         answering = trial["steps"][-1]
         labels = tuple(answering["labels"]) if answering["step"] == "choose" else None
-        # Papers had people alone state a rule: what shows nothing but examples has no prompt of theirs.
+        # only participants stated a rule in the papers: a trial that shows nothing but examples has no paper's prompt
         states_rule = answering["step"] == "answer" and not trial["shown"]
         if self.is_published and not states_rule:
             paper = paper_prompt(trial, thinks=self.thinks, is_local=self.is_local)
@@ -157,19 +157,19 @@ class Prompter:
         )
 
     def _pictured(self, trial: Mapping[str, Any], *, with_exemplars: bool) -> Turn:
-        """Return a trial's turn with pictures where its texts would stand, and all else as it would be."""
+        """Return a trial's turn with pictures instead of its texts."""
         shown, pictures = pictured(trial, of_examples=self.of_examples == "image")
         as_text = copy(self)
         as_text.presentation = "text"
         turn = as_text.turn(shown, with_exemplars=with_exemplars, with_words=False)
         content, found = in_order(turn.text, pictures)
         limit = turn.max_tokens
-        if not self.is_published:  # room for an answer goes by the text that is seen
+        if not self.is_published:  # room for an answer depends on the displayed text
             limit = as_text.turn(trial, with_exemplars=with_exemplars, with_words=False).max_tokens
         return replace(turn, text=content, pictures=found, max_tokens=limit)
 
     def solved(self, trial: Mapping[str, Any], answer: str, feedback: Mapping[str, Any] | None) -> str:
-        """Return a practice trial with its answer, as people saw it: text, question, answer, what was told."""
+        """Return a practice trial with its answer as participants saw it: text, question, answer, feedback."""
         lines = [text for step in trial["steps"] if (text := self._step_text(step))]
         if trial["steps"][-1]["step"] != "read":
             lines.append(f"{self.words['answer']} {answer}")
@@ -187,23 +187,23 @@ class Prompter:
         )
 
     def unscramble(self, text: str) -> Turn:
-        """Return the turn that asks for a text as it should read, and nothing about it."""
+        """Return the turn that requests the restored text."""
         content = BLANK.join([self.words["unscramble"][self.variant], text])
         return Turn(content, None, _room_for(text))
 
     def judge(self, reply: str, labels: Sequence[str]) -> Turn:
-        """Return the turn by which another model says which label a reply gives; the last label means none."""
+        """Return the turn in which a judge decides which label a reply gives; the last label means none."""
         none = self.words["none"]
         content = self.words["judge"][self.variant].format(labels=", ".join(labels), none=none, reply=reply)
         return Turn(content, (*labels, none), MAX_CHOICE_TOKENS)
 
     @property
     def no_answer(self) -> str:
-        """What stands in a conversation where no answer was given."""
+        """Text of a missing answer in a conversation."""
         return str(self.words["no_answer"])
 
     def _few_shot(self, trial: Mapping[str, Any], asked: Sequence[str]) -> list[str]:
-        """Put the question first, then solved trials and the trial itself; where nothing is shown beside them, the question last."""
+        """Return the parts of a few-shot prompt: question, solved trials, trial; the question comes last if nothing else is shown."""
         *before, answering = trial["steps"]
         how = list(asked)
         ending = how.pop() if how and how[-1] == self.words["answer"] else ""
@@ -235,7 +235,7 @@ class Prompter:
         return _with_options(step, step.get("ask") or "")
 
     def _asked(self, step: Mapping[str, Any]) -> list[str]:
-        """Return the lines that say how to answer; nothing where nothing is asked."""
+        """Return the lines that explain how to answer, if the trial needs an answer."""
         words, answer = self.words, self.words["answer"]
         if self.thinks and step["step"] == "choose":
             return [
@@ -247,7 +247,7 @@ class Prompter:
         if step["step"] == "choose":
             return [words["choose"][self.variant].format(labels=", ".join(step["labels"])), answer]
         if step["step"] == "answer" and step["multiline"] and step["read_as"] == "text":
-            return []  # how long an answer is wanted, only the study's question says
+            return []  # only the study's question states how long an answer should be
         name = f"answer_{step['read_as']}" if step["step"] == "answer" else step["step"]
         if step["step"] not in TYPED:
             return []
@@ -259,7 +259,7 @@ class Prompter:
         return [words[name][self.variant], answer]
 
     def _room(self, step: Mapping[str, Any], labels: tuple[str, ...] | None) -> int:
-        """Return room for the text again, at a token a character for byte-level models, and some to spare."""
+        """Return output tokens for repeating the text, one per character for byte-level models, with a margin."""
         if labels is not None:
             return MAX_CHOICE_TOKENS
         if step["step"] == "read":
@@ -269,7 +269,7 @@ class Prompter:
         return _room_for(step["text"] or "")
 
     def _places(self, trial: Mapping[str, Any], content: str) -> tuple[tuple[int, int], ...]:
-        """Return where the words that are read stand; the step's text stands behind exemplars and earlier steps."""
+        """Return the positions of the words to read; the step's text follows exemplars and earlier steps."""
         step = read_step(trial)
         if step is None:
             return ()
@@ -285,7 +285,7 @@ class Prompter:
 
 
 def changed_field(trial: Mapping[str, Any]) -> str | None:
-    """Return the field that conditions change and a step shows; None where there is none (a text withheld)."""
+    """Return the field that conditions change and a step shows; None if there is none (a withheld text)."""
     texts = [step["text"] for step in trial["steps"] if step["text"]]
     return next(
         (
@@ -298,7 +298,7 @@ def changed_field(trial: Mapping[str, Any]) -> str | None:
 
 
 def intact_text(trial: Mapping[str, Any], text: str) -> str:
-    """Return what a step's text would be were nothing changed."""
+    """Return a step's text in its intact form."""
     for name, intact in trial["intact"].items():
         shown = trial["shown"].get(name)
         text = text.replace(shown, intact) if shown else text
@@ -306,7 +306,7 @@ def intact_text(trial: Mapping[str, Any], text: str) -> str:
 
 
 def _restored(trial: Mapping[str, Any], text: str) -> dict[str, Any]:
-    """Return a trial whose changed text is replaced, also where a step shows other fields beside it."""
+    """Return a trial with its changed text replaced, even if a step also shows other fields."""
     name = changed_field(trial)
     if name is None:
         return dict(trial)
@@ -321,9 +321,9 @@ def _restored(trial: Mapping[str, Any], text: str) -> dict[str, Any]:
 
 
 def _with_options(step: Mapping[str, Any], asked: str = "") -> str:
-    """Return a step's text, what is asked about it, and its options where they have letters."""
+    """Return a step's text, its question, and its options if they have letters."""
     lines = [_captioned(step, step["text"] or ""), asked]
-    if step["step"] == "choose" and step.get("options"):  # an answer's stand in its text
+    if step["step"] == "choose" and step.get("options"):  # options of an answer are in its text
         lines += [
             f"({label}) {option}" for label, option in zip(step["labels"], step["options"], strict=True)
         ]
@@ -335,7 +335,7 @@ def _captioned(step: Mapping[str, Any], text: str) -> str:
 
 
 def _stop(step: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return where an answer of one line ends; numbers and programs may stand behind several lines of work."""
+    """Return the stop texts of a one-line answer; numbers and programs may follow several lines of work."""
     one_line = step["step"] in TYPED and not step.get("multiline") and step.get("read_as", "text") == "text"
     return ("\n",) if one_line else ()
 
@@ -345,7 +345,7 @@ def _room_for(text: str) -> int:
 
 
 def render(plan: Mapping[str, Any], trial: Mapping[str, Any]) -> Request:
-    """Render one trial of a plan by itself, directly and without practice; with `published: [prompts]` as the paper's code sent it."""
+    """Return the request for a single trial without practice; with `published: [prompts]`, as the paper's code sent it."""
     prompter = Prompter(plan)
     turn = prompter.turn(trial)
     before = "" if prompter.is_published else instructions_before(plan, trial)
@@ -357,7 +357,7 @@ def render(plan: Mapping[str, Any], trial: Mapping[str, Any]) -> Request:
 
 
 def instructions_before(plan: Mapping[str, Any], trial: Mapping[str, Any]) -> str:
-    """Return the instructions that a reader has read when a trial comes: every page above its screen."""
+    """Return the instructions that a reader has read before a trial: every page before its screen."""
     pages: list[str] = []
     for screen in plan["screens"]:
         if screen.get("block") == trial["block"] and "trials" in screen:

@@ -1,4 +1,4 @@
-"""The papers' prompts: which of them a trial has, and the trial in it, as the released code sent it."""
+"""The papers' prompts: the prompt that a paper used for a trial, filled in as the released code did."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _OPTION = re.compile(r"\((?P<letter>[A-Z])\) (?P<text>.*)", re.DOTALL)
 
 @dataclass(frozen=True)
 class PromptedTask:
-    """What a trial asks, by which a paper tells whether it asked so.
+    """The properties of a trial by which a paper selects its prompt.
 
-    ``task``: the set of the item, such as a task on a corpus; before there are items, the keyword of the material; ``fields``: what
-    the item shows, the text that changes first; ``is_choice``: answered by a label that stands for an option.
+    ``task``: the item's set, such as a task on a corpus, or, before there are items, the material's keyword; ``fields``: the
+    item's fields, the text that changes first; ``is_choice``: whether a label that stands for an option is the answer.
     """
 
     task: str
@@ -38,12 +38,12 @@ class PromptedTask:
 
 
 def options_of(step: Mapping[str, Any]) -> list[str]:
-    """Return what an answering screen lets choose from."""
+    """Return the options of an answering screen."""
     return list(step.get("options") or step.get("responses") or ())
 
 
 def asked_of(trial: Mapping[str, Any]) -> PromptedTask:
-    """Return what a planned trial asks, as papers tell their prompts by it."""
+    """Return the properties of a planned trial by which papers select their prompts."""
     step = trial["steps"][-1]
     return PromptedTask(
         trial["set"],
@@ -59,21 +59,24 @@ class PaperPrompt:
     """A trial in a paper's prompt."""
 
     text: str  # the one user message
-    is_scored: bool  # labels are scored where a model tells their probability; the other prompts ask for text
+    is_scored: (
+        bool  # whether labels are scored if a model reports their probability; the other prompts request text
+    )
     max_tokens: int
-    stop: tuple[str, ...]  # where the paper's local models stopped
-    temperature: float  # the paper's
+    stop: tuple[str, ...]  # stop texts of the paper's local models
+    temperature: float  # of the paper
 
 
 @cache
 def paper_prompts() -> Mapping[str, Mapping[str, Any]]:
     """Return every prompt of the papers by its name, from the ``prompts.json`` of each.
 
-    ``source``, ``item`` and, where there are examples, ``exemplar``. In these, ``{name}`` stands for a field of the item: ``{text}``
-    is its text that changes, ``{choices}`` its options as (A)one (B)two, ``{choice_list}`` as a Python list, ``{lines}`` one a
-    line, ``{letters}`` A through D, ``{label}`` its answer, ``{label_lines}`` and ``{label_list}`` the labels one a line. Other
-    braces are part of the prompt. ``stop``: where the paper's local models stopped; ``template``: ``plain`` where open chat
-    models were given the text without a chat template; ``scored``: labels are compared by their probability.
+    A prompt has ``source``, ``item`` and, if there are examples, ``exemplar``. In these, ``{name}`` is a field of the item:
+    ``{text}`` is its text that changes, ``{choices}`` its options as (A)one (B)two, ``{choice_list}`` as a Python list,
+    ``{lines}`` one per line, ``{letters}`` A through D, ``{label}`` its answer, ``{label_lines}`` and ``{label_list}`` the
+    labels one per line. Other braces are part of the prompt. ``stop``: stop texts of the paper's local models; ``template``:
+    ``plain`` if open chat models received the text without a chat template; ``scored``: whether labels are compared by
+    probability.
     """
     return {
         name: entry
@@ -84,7 +87,7 @@ def paper_prompts() -> Mapping[str, Mapping[str, Any]]:
 
 
 def name_of(asked: PromptedTask) -> str | None:
-    """Return the name of the prompt that a paper used for what is asked; papers that packages add are asked before ours."""
+    """Return the name of the paper's prompt for a task; papers from other packages take precedence over built-in ones."""
     for paper in reversed(list(papers().values())):
         name: str | None = paper.part(paper.prompt)(asked) if paper.prompt else None
         if name is not None:
@@ -120,14 +123,14 @@ def paper_prompt(trial: Mapping[str, Any], *, thinks: bool = False, is_local: bo
 
 
 def judge_prompt(name: str, reply: str, labels: Sequence[str]) -> PaperPrompt:
-    """Return the prompt of this name, by which a model reads another's thought."""
+    """Return a judge's prompt by its name, filled in with the reply to read."""
     prompt = paper_prompts()[name]
     text = _filled(prompt["item"], {"reply": reply, "label_list": "\n".join(labels)})
     return PaperPrompt(text, False, int(prompt["max_tokens"]), (), float(prompt["temperature"]))
 
 
 def text_and_options(text: str) -> tuple[str, list[str]]:
-    """Part a solved example's text from the lines of lettered options below it, from that of A on."""
+    """Return a solved example's text and the lettered options below it, from A on."""
     lines = text.split("\n")
     found = [_OPTION.fullmatch(line) for line in lines]
     first = next((place for place, match in enumerate(found) if match and match["letter"] == "A"), len(lines))
@@ -135,7 +138,7 @@ def text_and_options(text: str) -> tuple[str, list[str]]:
 
 
 def _filled(template: str, fields: Mapping[str, str]) -> str:
-    """Fill in what is known; other braces are the prompt's own."""
+    """Return a template with its known fields filled in; other braces are part of the prompt."""
     return _FIELD.sub(lambda match: fields.get(match[1], match[0]), template)
 
 
@@ -152,7 +155,7 @@ def _of_options(options: Sequence[str]) -> dict[str, str]:
 
 
 def _of_exemplar(exemplar: Mapping[str, Any]) -> dict[str, str]:
-    """Return a solved example's parts: plans hold its text with lettered options below it."""
+    """Return a solved example's parts: plans store its text with lettered options below it."""
     text, lines = text_and_options(str(exemplar["text"]))
     options = [match["text"] for line in lines if (match := _OPTION.fullmatch(line))]
     return {"text": text, "question": text, "label": str(exemplar["label"])} | _of_options(options)

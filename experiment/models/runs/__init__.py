@@ -1,8 +1,8 @@
-"""Runs a study's model sessions: what is planned minus what is stored, each trial on disk as it is answered.
+"""Runs of a study's model sessions: everything planned but not stored, each trial saved as it is answered.
 
-A reply becomes one transaction: call, trial, score and regions together, and the session's end with its last trial. Killing
-the process loses at most what was not yet answered or stood in the last quarter of a second; the same command then asks for
-that alone. A reply that is no answer (an error on the way) is kept as a call and its trial stays to be asked.
+A reply becomes one transaction: call, trial, score and regions together, and the session's end with its last trial. Killing the
+process loses only requests that were not answered or were answered in the last quarter of a second; the same command then sends
+only those. A reply without an answer (a transmission error) is stored as a call, and its trial is sent again.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ Progress = Callable[[int, int, Mapping[str, int]], None]
 
 
 def version_of(study: Study, store: Store, *, new_version: bool = False) -> int:
-    """Note a study's design in the store and return its version."""
+    """Record a study's design in the store and return its version."""
     require_current_items(study, store)
     refuse_if_changed(study)
     return store.write(lambda connection: note_design(connection, study, new_version=new_version)).result()
 
 
 def latest_version(study: Study, store: Store | None) -> int:
-    """Return a study's newest version in the store, without noting anything; 1 where there is none yet."""
+    """Return a study's newest version in the store without recording anything; 1 if there is none."""
     if store is None:
         return 1
     query = select(func.max(versions.c.version)).where(versions.c.study == study.id)
@@ -82,7 +82,7 @@ def run_model(
     opener: Any = open_engine,
     **given: Any,
 ) -> RunOutcome:
-    """Ask one model for everything that is planned and not stored."""
+    """Prompt one model for everything that is planned and not stored."""
     outcome: list[RunOutcome] = []
 
     def draw(figures: Any) -> None:
@@ -110,7 +110,7 @@ def self_test_of(
     *,
     store: Store | None = None,
 ) -> dict[str, Any]:
-    """Have a local model answer fifty trials of a study alone, together, shuffled and resumed, and say how far answers differ."""
+    """Compare a local model's answers to fifty trials of a study, computed alone, batched, shuffled and resumed."""
     from dataclasses import asdict
 
     from experiment.models.local.self_test import TRIALS, self_test

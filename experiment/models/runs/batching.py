@@ -1,8 +1,8 @@
-"""Batches: every run collects what came back and sends nothing that is out; ``--batch`` hands over what is missing.
+"""Batches: every run collects finished ones and skips pending requests; ``--batch`` submits what is missing.
 
-What is handed over is paid whether anybody collects it or not, so the most that it can cost is set aside in the store until all
-of it was fetched. From then on answers that no trial has taken (the plan changed, or their trial was answered otherwise)
-are in the books with what they cost.
+A submitted batch is billed whether or not it is collected, so the most that it can cost is reserved in the store until all of
+it was fetched. From then on, the cost of answers that no trial has taken (the plan changed, or the trial has another answer) is
+recorded.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def batch_price(price: Price) -> Price:
 
 
 class Batches:
-    """The batches of one model in one run: what is out, what came back, and the money for both."""
+    """The batches of one model in one run, with their money."""
 
     def __init__(self, settings: ModelSettings, store: Store, price: Price, payer: Payer, say: Say) -> None:
         self._settings, self._store, self._price = settings, store, batch_price(price)
@@ -67,7 +67,7 @@ class Batches:
         return batch.ledger_of(self._settings)
 
     def look(self, *, cancels: bool = False) -> None:
-        """Fetch what batches brought and put it in the books, whatever the study says by now; cancel first what is to be."""
+        """Fetch and record finished batches, whatever the study's current settings; cancel pending ones first if requested."""
         if not self.are_there:
             self._balance()
             return
@@ -84,7 +84,7 @@ class Batches:
         self._balance()
 
     def take(self, plan: Callable[[], Iterable[ModelSession]], recording: Recording, *, refuses: bool) -> int:
-        """Store what came back in the trials of a plan, and say what no trial takes."""
+        """Store fetched answers in a plan's trials, and report those that no trial takes."""
         if not self.are_there:
             return 0
         from experiment.models.api import batch
@@ -110,7 +110,7 @@ class Batches:
             if reply.status in UNFINISHED:
                 failed[(reply.error or reply.status).splitlines()[0][:WORDS]] += 1
             known = self._price.of(reply)
-            # what the provider never came to costs nothing; an answer without a count may have cost the most
+            # requests that the provider did not process cost nothing; an answer without token counts may have cost the most
             most = (
                 0.0 if reply.status in UNFINISHED and not reply.unsettled_tries else self._price.most(request)
             )
@@ -125,14 +125,14 @@ class Batches:
         return taken
 
     def out(self) -> set[str]:
-        """Return the work keys of what was handed over and has not come back."""
+        """Return the work keys of submitted requests that have no answer yet."""
         ledger = self._ledger
         return {key for batch in ledger.state.batches if not batch.is_collected for key in ledger.keys(batch)}
 
     def leave_out(
         self, plan: Callable[[], Iterable[ModelSession]], found: Survey, recording: Recording
     ) -> set[str]:
-        """Take what is out from what a run is to ask, and say so; return its work keys."""
+        """Subtract pending requests from a run's survey and report them; return their work keys."""
         out = self.out() if self.are_there else set()
         wanted = {key.partition(":")[0] for key in out}
         theirs: set[str] = set()
@@ -163,7 +163,7 @@ class Batches:
     def hand_over(
         self, requests: Iterable[Request], dialect: Any, *, budget: float | None, limit: float | None
     ) -> tuple[int, str]:
-        """Hand over what is missing as far as money allows, once earlier batches were collected; return how many, and all in words."""
+        """Submit the missing requests that the budget allows, after earlier batches; return their number and a message."""
         if self._settings.kind != "openai":
             raise UserError(
                 f"{self._settings.use} has no batches",
@@ -187,7 +187,7 @@ class Batches:
         return len(chosen), str(state)
 
     def _affordable(self, wanted: list[Request], budget: float | None, limit: float | None) -> list[Request]:
-        """Set aside the most that requests can cost, for as many of them as the money suffices."""
+        """Reserve the most that requests can cost, and return those that the money covers."""
 
         def take(connection: Connection) -> int:
             lock_for_change(connection)
@@ -217,7 +217,7 @@ class Batches:
         return [batch for batch in self._ledger.state.batches if batch.reader in ("", self._reader)]
 
     def _named(self) -> dict[str, list[str]]:
-        """Return the work keys of each batch that is out, or has answers that no trial has taken."""
+        """Return the work keys of each batch that is pending or has answers that no trial has taken."""
         ledger = self._ledger
         return {
             batch.token: [str(line.get("custom_id")) for line in ledger.answers(batch)]
@@ -227,7 +227,7 @@ class Batches:
         }
 
     def _begin(self, session: ModelSession, recording: Recording) -> tuple[list[Request], int]:
-        """Return the requests that can be answered now, and how many trials are missing."""
+        """Return the requests that can be answered now, and the number of missing trials."""
         stored = recording.read(lambda connection: told_of(connection, session.session_id))
         before = recording.read(lambda connection: calls_before(connection, session.session_id))
         never = recording.read(lambda connection: flagged(connection, [session.session_id]))
@@ -236,7 +236,7 @@ class Batches:
         )
 
     def _check(self, named: dict[str, list[str]], planned: set[str], *, refuses: bool) -> None:
-        """Report what was handed over that the plan does not have; stop where nobody decided what becomes of it."""
+        """Report submitted requests that the plan lacks; raise an error if the user has not decided what happens to them."""
         ledger = self._ledger
         strange: list[Batch] = []
         out = came = 0
@@ -281,7 +281,7 @@ class Batches:
         ledger.save()
 
     def _balance(self) -> None:
-        """Put into the books what answers cost that no trial has, and give back what batches did not use."""
+        """Record the cost of answers that no trial has, and return what batches did not use."""
         if self._settings.kind != "openai" or not self._ledger.file.exists():
             return
         ledger = self._ledger
@@ -302,7 +302,7 @@ class Batches:
                     .where(reservations.c.name == f"{BATCH}-{run_id}", reservations.c.study == self._study)
                     .values(state=state, open_usd=amount)
                 )
-            # of a run that died before its batch was made, as its provider says
+            # from a run that died before its batch was created, as its provider reports
             connection.execute(
                 update(reservations)
                 .where(
@@ -322,7 +322,7 @@ class Batches:
 
 
 def batch_costs(ledger: Ledger, price: Price) -> dict[str, float]:
-    """Return what answers cost that no trial has taken, in US dollars by token of their batch."""
+    """Return the cost in US dollars of answers that no trial has taken, by the token of their batch."""
     from experiment.models.api import batch
 
     return batch.owed(ledger, price.of_usage)

@@ -1,7 +1,7 @@
-"""What became of a model's stored sessions when a setting, a revision, a template or a prompt changed since.
+"""Stored sessions of a model whose settings, revision, template or prompt have changed since.
 
-A session is named by all that is said in it and by what answers. Where the plan has another session in the place of a
-stored one, its answers are another experiment: the run stops and says what differs and how many trials that concerns.
+A session's name depends on all of its texts and on the model. If the plan has a different session in the place of a stored one,
+the stored answers belong to another experiment: the run stops and reports what differs and how many trials are affected.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from experiment.store.tables import flags, sessions, trials
 from stimuli.errors import UserError
 
 Place = tuple[int | None, int | None, int | None, str | None]
-"""List, prompt variant, replicate, and the session followed."""
+"""List, prompt variant, replicate, and the followed session."""
 SHOWN = 12
 REASON = "superseded by sessions under other settings"
 BY = "wrods run"
@@ -31,13 +31,13 @@ BESIDE = "beside"
 
 @dataclass
 class ReplacedSessions:
-    """Stored sessions in whose place the plan has others."""
+    """Stored sessions whose places in the plan now have other sessions."""
 
     session_ids: list[str] = field(default_factory=list)
-    places: list[Place] = field(default_factory=list)  # where each of them stands
+    places: list[Place] = field(default_factory=list)  # place of each of them
     trials: int = 0  # their stored trials
     lines: list[str] = field(default_factory=list)  # what differs, such as `model.revision: "a" → "b"`
-    others: int = 0  # further stored sessions that are not planned now, in places that the plan does not have
+    others: int = 0  # other stored sessions that are no longer planned, in places that the plan lacks
 
 
 def changed_sessions(
@@ -47,7 +47,7 @@ def changed_sessions(
     about: Mapping[str, Any],
     planned: Sequence[ModelSession],
 ) -> ReplacedSessions:
-    """Compare the stored sessions of study, version and reader with the plan; ``about`` is what planned ones say of the model."""
+    """Compare the stored sessions of a study, version and reader with the plan; ``about`` describes the model in planned ones."""
     study, version, reader = whose
     changed = ReplacedSessions()
     known = set(found.places.values())
@@ -70,7 +70,7 @@ def changed_sessions(
             if row.session_id in known or "imported" in told:
                 continue
             if bool(told.get("timed")) != bool(about.get("timed")):
-                continue  # timed sessions stand beside the others
+                continue  # timed sessions are stored in addition to the others
             place = (row.list_id, row.prompt_variant, row.replicate, row.yoked_to)
             if place not in found.places:
                 changed.others += 1
@@ -85,7 +85,7 @@ def changed_sessions(
 
 
 def refuse(reader: str, changed: ReplacedSessions) -> UserError:
-    """Build the error that stops a run whose stored sessions are of something else."""
+    """Return the error for a run whose stored sessions have other settings."""
     more = [f"… and {len(changed.lines) - SHOWN} more"] if len(changed.lines) > SHOWN else []
     lines = "".join(f"\n    {line}" for line in (*changed.lines[:SHOWN], *more))
     return UserError(
@@ -100,13 +100,13 @@ def refuse(reader: str, changed: ReplacedSessions) -> UserError:
 
 @dataclass(frozen=True)
 class SettledSessions:
-    """What a run made of the sessions that are stored: which count again, and which no longer do."""
+    """Changes to stored sessions: those that count again, and those that no longer do."""
 
     restored: tuple[str, ...] = ()  # sessions that an earlier change had set aside and that are planned again
     set_aside: tuple[str, ...] = ()
 
     def told(self, reader: str) -> str | None:
-        """State it in a line; None where nothing became of any session."""
+        """Describe the changes in one line; None if there are none."""
         parts = [
             *(
                 [f"{_many(self.restored)} made before the change that was taken back count again"]
@@ -131,7 +131,7 @@ def settle(
     *,
     if_changed: str,
 ) -> SettledSessions:
-    """Decide about the sessions of a changed model, in one transaction; a change that is taken back restores what it set aside."""
+    """Set aside or restore the sessions of a changed model in one transaction; undoing a change restores what it set aside."""
     with store.read() as connection:
         marks = exclusions(connection, study)
     names = set(planned.values())
@@ -176,7 +176,7 @@ def _lines(
 def _said_otherwise(
     connection: Connection, session_id: str, found: Survey, planned: Sequence[ModelSession]
 ) -> list[str]:
-    """State where a stored session's trials and those planned in its place differ."""
+    """Return lines on the differences between a stored session's trials and those planned in its place."""
     row = connection.execute(select(sessions).where(sessions.c.session_id == session_id)).mappings().one()
     place = (row["list_id"], row["prompt_variant"], row["replicate"], row["yoked_to"])
     now = next((session for session in planned if session.session_id == found.places.get(place)), None)

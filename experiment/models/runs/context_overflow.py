@@ -1,8 +1,8 @@
-"""Prompts that are longer than a model reads: they can never be answered as the study stands, and are not asked again.
+"""Prompts that exceed a model's context: they can never be answered under the study's settings and are not sent again.
 
-A prompt that stands alone is one trial: a flag says that it cannot be answered, and why. Of a conversation every later turn
-would be longer still, so that it ends where it is; what was answered stays. Settings are part of a session's name, so that
-with other ones everything is asked; where only the server's own have changed, :func:`ask_again` takes all of it back.
+An independent prompt is one trial: a flag records that it cannot be answered, and why. In a conversation every later turn would
+be longer still, so the conversation ends; earlier answers stay. Settings are part of a session's name, so with other settings
+everything is sent again; if only the server's settings have changed, :func:`ask_again` removes the flags.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from experiment.store.session_activity import end_session
 from experiment.store.tables import flags, sessions, trials
 
 ENDED = "ended"
-"""State of a session that is over without all of its trials."""
+"""State of a session that ended without all of its trials."""
 BEGINS = "the conversation became longer than the model reads"
 REST = "the prompts that are left are longer than the model reads"
 TOO_LONG, ASKED_AGAIN = "too_long", "asked_again"
-"""Kinds of flags of trials; the newest decides."""
+"""Kinds of trial flags; the newest applies."""
 BY = "wrods run"
 _AT_ONCE = 400
 _SAID = re.compile(
@@ -39,14 +39,14 @@ _SAID = re.compile(
 
 
 def is_too_long(request: Request, reply: Reply) -> bool:
-    """Return whether a request was refused since it is longer than the model reads, by what is said of it."""
+    """Return whether a request was refused because it exceeds the model's context, by the error's text."""
     if reply.status != "error" or reply.error is None:
         return False
     return bool(_SAID.search(without_texts(reply.error, [message.content for message in request.messages])))
 
 
 def reason_of(session: ModelSession, request: Request, reply: Reply) -> str | None:
-    """Return why a conversation ends with a reply (its next turn is longer than the model reads); None where it goes on."""
+    """Return why a conversation ends with a reply (its next turn exceeds the context); None if it continues."""
     manner = session.manner
     in_talk = manner.context == "session" or (
         manner.practice == "answered" and bool(session.trial_of(reply.work_key)["is_practice"])
@@ -57,7 +57,7 @@ def reason_of(session: ModelSession, request: Request, reply: Reply) -> str | No
 
 
 def fault_of(session: ModelSession, request: Request, reply: Reply) -> str | None:
-    """Return which trial can never be answered, and why: its prompt is longer than the model reads; None where it may be."""
+    """Return why a trial can never be answered (its prompt exceeds the context); None if it can."""
     if session.manner.context == "session" or not is_too_long(request, reply):
         return None
     trial = session.trial_of(reply.work_key)
@@ -65,18 +65,18 @@ def fault_of(session: ModelSession, request: Request, reply: Reply) -> str | Non
 
 
 def end(connection: Connection, session_id: str, reason: str) -> None:
-    """Note that a conversation has ended, and why."""
+    """Record that a conversation has ended, and why."""
     end_session(connection, session_id, ENDED, reason)
 
 
 def flag(connection: Connection, session_id: str, trial_index: int, fault: str) -> None:
-    """Note that a trial can never be answered, and why; once."""
+    """Record once that a trial can never be answered, and why."""
     if trial_index not in flagged(connection, [session_id]).get(session_id, {}):
         records.add_flag(connection, session_id, TOO_LONG, fault, BY, trial_index=trial_index, attempt=1)
 
 
 def close(connection: Connection, session_id: str, planned: int) -> None:
-    """End a session of which nothing is left but trials that can never be answered."""
+    """End a session whose remaining trials can never be answered."""
     count = select(func.count()).select_from(trials).where(trials.c.session_id == session_id)
     never = flagged(connection, [session_id]).get(session_id, {})
     if never and int(connection.scalar(count) or 0) + len(never) >= planned:
@@ -94,7 +94,7 @@ def flagged(connection: Connection, session_ids: Sequence[str]) -> dict[str, dic
 
 
 def never_trials(where: ColumnElement[bool]) -> Any:
-    """Return the query of trials that can never be answered, in the order in which they were met."""
+    """Return the query for trials that can never be answered, in the order of their flags."""
     is_kind = flags.c.kind.in_((TOO_LONG, ASKED_AGAIN))
     newest = (
         select(func.max(flags.c.flag_id))
@@ -111,7 +111,7 @@ def never_trials(where: ColumnElement[bool]) -> Any:
 
 
 def ask_again(connection: Connection, study: str, reader: str) -> int:
-    """Have what was too long for a model asked again, as where its server reads more now; return how many sessions have some."""
+    """Allow prompts that were too long to be sent again, for example after a server's context grew; return the number of sessions."""
     of_reader = and_(sessions.c.study == study, sessions.c.reader == reader)
     mine = select(sessions.c.session_id).where(of_reader)
     named: set[str] = set()
@@ -137,7 +137,7 @@ def ask_again(connection: Connection, study: str, reader: str) -> int:
 
 
 def reasons_of(connection: Connection, session_ids: Iterable[str]) -> dict[str, int]:
-    """Return why conversations that have ended did so, and how many of them each time."""
+    """Return the number of ended conversations by reason."""
     found: dict[str, int] = {}
     for session_id in sorted(session_ids):
         query = select(sessions.c.ended_reason).where(sessions.c.session_id == session_id)
@@ -148,7 +148,7 @@ def reasons_of(connection: Connection, session_ids: Iterable[str]) -> dict[str, 
 
 
 def ended_of(connection: Connection, study: str) -> dict[str, dict[str, Any]]:
-    """Return what each reader can never be asked."""
+    """Return the sessions and trials that each reader can never answer."""
     found: dict[str, dict[str, Any]] = {}
 
     def of(reader: object) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Where and with what a run is made: commit, versions, hardware, room for weights; no names of folders, users or hosts."""
+"""The environment of a run: commit, versions, hardware, memory for weights; without names of folders, users or hosts."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from stimuli.errors import UserError
 PACKAGES = ("torch", "transformers", "tokenizers", "openai", "aiohttp", "ray", "numpy", "sqlalchemy")
 STORE_FILES = "study.db*"
 MADE = ("states", "tuning", "reports", "handover", "backups")
-"""Folders of a study that commands write: what is new in them changes nothing of how a run is made."""
+"""Folders of a study that commands write: new files in them do not change how a run is made."""
 
 
 def git_state(folder: Path) -> dict[str, object] | None:
-    """Return commit and whether files were changed, where the study lies in a git repository."""
+    """Return the commit and whether files were changed, if the study is in a git repository."""
 
     def git(*arguments: str) -> str:
         return subprocess.run(
@@ -55,7 +55,7 @@ def git_state(folder: Path) -> dict[str, object] | None:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of wrods, Python and the packages that may change an answer, where installed."""
+    """Return the versions of wrods, Python and the installed packages that can change an answer."""
     found = {"wrods": installed_version(), "python": platform.python_version()}
     for name in PACKAGES:
         try:
@@ -92,11 +92,11 @@ def _gpus() -> list[dict[str, str]]:
 
 
 SHARE = 0.6
-"""Of the free memory, how much weights may take; the rest is for what is computed."""
+"""Share of the free memory for weights; the rest is for computation."""
 
 
 def fit_together(models: Sequence[ModelSettings]) -> bool:
-    """Return whether the weights of models fit together, by the size of their files; False where that is not known."""
+    """Return whether the weights of models fit in memory together, by the size of their files; False if unknown."""
     try:
         sizes = [size_of(settings) for settings in models]
     except (UserError, OSError, ValueError):
@@ -106,7 +106,7 @@ def fit_together(models: Sequence[ModelSettings]) -> bool:
 
 
 def size_of(settings: ModelSettings) -> float | None:
-    """Return the bytes that a model's weights take once loaded (16-bit files twice, for 32); None where they are not here yet."""
+    """Return the bytes of a model's loaded weights (16-bit files twice for 32 bits); None if they are not downloaded."""
     folder = _folder_of(find_source(settings))
     if folder is None:
         return None
@@ -123,7 +123,7 @@ def size_of(settings: ModelSettings) -> float | None:
 
 
 def _folder_of(source: CheckpointSource) -> Path | None:
-    """Return where the files of a checkpoint lie; None where they have to be fetched first."""
+    """Return the folder of a checkpoint's files; None if they must be downloaded first."""
     if source.is_folder:
         return Path(source.place)
     from huggingface_hub import snapshot_download

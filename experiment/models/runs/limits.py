@@ -1,4 +1,4 @@
-"""What ends a run before everything is answered, and how that is decided before a request is sent."""
+"""Limits that end a run before everything is answered, checked before a request is sent."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class CommandLimits:
-    """What one command may use; None sets no limit."""
+    """Limits of one command; None is no limit."""
 
     cost: float | None = None  # US dollars, all models together
     tokens: int | None = None  # tokens read and written, all models together
-    minutes: float | None = None  # from the beginning of the command
-    trials: int | None = None  # trials of each model
+    minutes: float | None = None  # from the start of the command
+    trials: int | None = None  # trials per model
 
 
 class Deadline:
-    """Says when a command's time is over."""
+    """The time limit of a command."""
 
     def __init__(self, minutes: float | None) -> None:
         self.began = time.monotonic()
@@ -30,7 +30,7 @@ class Deadline:
 
     @property
     def left(self) -> float | None:
-        """Seconds that are left; None where there is no limit."""
+        """Seconds until the deadline; None if there is no limit."""
         return None if self._ends is None else max(0.0, self._ends - time.monotonic())
 
     @property
@@ -40,17 +40,17 @@ class Deadline:
 
 
 class Stop:
-    """That a run is to end, and why; the first reason stands."""
+    """A request to end a run, with its first reason."""
 
     def __init__(self) -> None:
-        # its lock may be taken again by the thread that has it: a signal may come while its own thread asks or waits
+        # the lock is reentrant: a signal may arrive while the same thread sets or waits
         self._change = threading.Condition(threading.RLock())
         self._is_asked = False
         self.reason: str | None = None
         self.interrupted = False
 
     def ask(self, reason: str, *, interrupted: bool = False) -> None:
-        """Ask for the end."""
+        """Request the end of the run."""
         with self._change:
             if self.reason is None:
                 self.reason, self.interrupted = reason, interrupted
@@ -59,18 +59,18 @@ class Stop:
 
     @property
     def is_asked(self) -> bool:
-        """Whether the end was asked for."""
+        """Whether the end was requested."""
         return self._is_asked
 
     def wait(self, seconds: float) -> bool:
-        """Wait until the end is asked for, at most so long; say whether it was."""
+        """Wait for a request to end, up to ``seconds``; return whether there was one."""
         with self._change:
             return self._change.wait_for(lambda: self._is_asked, seconds)
 
 
 @contextmanager
 def interruptible(stop: Stop) -> Iterator[None]:
-    """Have the first signal ask for the end and the second raise KeyboardInterrupt; other threads than the main one get none."""
+    """Handle signals: the first requests the end, the second raises KeyboardInterrupt; only in the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -89,13 +89,13 @@ def interruptible(stop: Stop) -> Iterator[None]:
 
 
 Affords = Callable[[int], str | None]
-"""Says why a round cannot be begun by anybody any more, or None where it can."""
+"""Returns why no model can start a round any more, or None if one can."""
 
 LOOK_S = 0.25
 
 
 class Gate:
-    """Decides which trials a model may ask."""
+    """Decides which trials a model may send, so that all models stay together."""
 
     def __init__(self, readers: Iterable[str], affords: Affords = lambda number: None) -> None:
         self._at = dict.fromkeys(readers, 0.0)
@@ -106,7 +106,7 @@ class Gate:
         self.why: str | None = None
 
     def may_ask(self, reader: str, place: float, *, ahead: float = 0.0) -> bool:
-        """Return whether a model may ask a trial now, and all that stand ``ahead`` (a share of a block) behind it."""
+        """Return whether a model may send a trial now, and all those ``ahead`` (a share of a block) of it."""
         with self._change:
             least = min(self._at.values(), default=math.inf)
             if place >= self.end or place >= least + 1.0:
@@ -123,19 +123,19 @@ class Gate:
             return True
 
     def advance(self, reader: str, place: float) -> None:
-        """Note that a model has answers to all trials before this place."""
+        """Record that a model has answers to all trials before this place."""
         with self._change:
             if self._at.get(reader, place) < place:
                 self._at[reader] = place
                 self._change.notify_all()
 
     def wait(self, reader: str, place: float, stop: Stop, *, ahead: float = 0.0) -> bool:
-        """Wait until a model may ask a trial; False where it never may."""
+        """Wait until a model may send a trial; return False if it never may."""
         while not stop.is_asked:
             with self._change:
                 if place >= self.end:
                     return False
-                # what is left before the end may be less than was hoped for
+                # the money left at the end may be less than expected
                 share = min(ahead, self.end - place)
                 if self.may_ask(reader, place, ahead=share):
                     return True
@@ -144,13 +144,13 @@ class Gate:
         return False
 
     def leave(self, reader: str) -> None:
-        """Take a model out that is done, or that the others do not wait for."""
+        """Remove a model that is finished, or for which the others do not wait."""
         with self._change:
             self._at.pop(reader, None)
             self._change.notify_all()
 
     def hold(self, reader: str, why: str) -> None:
-        """Have the others finish the round under way and begin none, since a model stays where it is."""
+        """Let the others finish the current round and start no other, since a model is stuck."""
         with self._change:
             at = self._at.pop(reader, None)
             if at is not None:
@@ -158,7 +158,7 @@ class Gate:
             self._close(why)
 
     def close(self, why: str) -> None:
-        """Let rounds that were begun be finished, and none be begun."""
+        """Let rounds that were started finish, and start no other."""
         with self._change:
             self._close(why)
 

@@ -1,4 +1,4 @@
-"""One model in a run: take its missing trials in order, round by round, have the engine answer them, and store the replies."""
+"""Worker for one model in a run: takes its missing trials in order, round by round, and stores the engine's replies."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ AHEAD_OF_SERVERS = 0.5
 """Share of a block that a waiting server model must be allowed before it continues, so that it does not stop after each trial."""
 
 _SUMMED = ("tokens_forwarded", "tokens_of_check")
-"""What an engine counts from its opening on."""
+"""Counts that an engine totals since it was opened."""
 
 
 @dataclass
 class PlannedModel:
-    """One model of a run, with what is planned for it."""
+    """One model of a run with its plan."""
 
     reader: str  # its name in the study
     settings: ModelSettings
     engine: Engine
-    plan: Callable[[], Iterable[ModelSession]]  # gives its sessions from the first; the same each time
+    plan: Callable[[], Iterable[ModelSession]]  # returns its sessions from the first; the same each time
     found: Survey
     price: Price
 
 
 class ModelWorker:
-    """Asks one model."""
+    """Prompts one model."""
 
     def __init__(
         self,
@@ -61,14 +61,12 @@ class ModelWorker:
         self.cost_usd, self.costed = (
             0.0,
             0,
-        )  # what trials did cost, and how many are known to have cost something
-        self.trial_seconds: float | None = (
-            None  # what a trial took, of a model on this machine, in its last block
-        )
+        )  # cost of trials, and number of trials with a known cost
+        self.trial_seconds: float | None = None  # seconds per trial of a local model in its last block
         self.asked_trials = 0
-        self.waits: str | None = None  # what of the run it waits for
-        self.out: set[str] = set()  # work keys of requests that are out in a batch, and are not sent
-        self.computed: Callable[[], None] = lambda: None  # called after each block of a model on this machine
+        self.waits: str | None = None  # the part of the run that it waits for
+        self.out: set[str] = set()  # work keys of requests that are pending in a batch and are not sent
+        self.computed: Callable[[], None] = lambda: None  # called after each block of a local model
         self._most_trials, self._seed = most_trials, seed
         self._enough: str | None = None
         self._streams = model.settings.kind == "openai"
@@ -84,16 +82,16 @@ class ModelWorker:
 
     @property
     def engine(self) -> Engine:
-        """What answers now."""
+        """The current engine."""
         return self.model.engine
 
     @property
     def full(self) -> str | None:
-        """Why no further trial is asked, though some are left."""
+        """Why no further trial is sent although some remain."""
         return self._enough or self.payments.full
 
     def _equip(self) -> None:
-        """Give an engine that pays by itself its price and its budget."""
+        """Give price and budget to an engine that pays by itself."""
         engine: Any = self.engine
         if self._allows:
             engine.price, engine.has_answered = self.model.price.of, self.found.stored > 0
@@ -102,13 +100,13 @@ class ModelWorker:
                 engine.allow, engine.release = self.payments.allow, self.payments.untake
 
     def replace_engine(self, engine: Engine) -> None:
-        """Go on with the same model opened anew."""
+        """Continue with the same model in a new engine."""
         self._earlier = self.describe()
         self.model.engine = engine
         self._equip()
 
     def describe(self) -> dict[str, object]:
-        """Return what the engine says of itself; of one that was opened anew and not used yet, what was used before."""
+        """Return the engine's description; for a new engine that was not used yet, that of the previous one."""
         now, earlier = self.engine.describe(), self._earlier
         if earlier is None:
             return now
@@ -116,7 +114,7 @@ class ModelWorker:
         return {**told, **{name: _number(now, name) + _number(earlier, name) for name in _SUMMED}}
 
     def ready(self, order: dict[Round, int]) -> Iterator[tuple[ModelSession, Request]]:
-        """Iterate over all requests that can be sent now, round by round."""
+        """Yield all requests that can be sent now, round by round."""
         pending = self._to_ask(order)
         while pending.peek() is not None:
             due = pending.pop()
@@ -131,7 +129,7 @@ class ModelWorker:
         *,
         keeps_going: bool = False,
     ) -> None:
-        """Ask for everything that is missing, as far as limits allow."""
+        """Prompt for everything that is missing, within the limits."""
         self._gate, self._pending = gate, self._to_ask(order)
         ahead = AHEAD_OF_SERVERS if turns is None and self._streams else 1.0
         try:
@@ -148,7 +146,7 @@ class ModelWorker:
             if self.full is not None:
                 gate.hold(self.reader, self.full)
         except BaseException:
-            # one that never answered has not begun; the others need not stay beside it
+            # a model that never answered has not begun; the others need not wait for it
             if self._has_answers and not keeps_going:
                 gate.hold(
                     self.reader,
@@ -163,7 +161,7 @@ class ModelWorker:
             self.recording.patiently(self.budget.rest)
 
     def _stream(self) -> Iterator[Request]:
-        """Yield requests as long as they may be asked without waiting."""
+        """Yield requests while they may be sent without waiting."""
         self._has_paused = False
         assert self._gate is not None
         while (due := self._pending.peek()) is not None and self._gate.may_ask(self.reader, due.place):
@@ -186,7 +184,7 @@ class ModelWorker:
         return asked
 
     def _turn(self, gate: Gate, turns: threading.Lock | None, release: Callable[[], None]) -> None:
-        """Do blocks as long as the others are not behind: the last in a round is the first in the next."""
+        """Complete blocks while the others are not behind: the last in a round is the first in the next."""
         if turns is not None:
             self.waits = "for its turn"
             while not turns.acquire(timeout=0.25):
@@ -222,12 +220,12 @@ class ModelWorker:
                 turns.release()
 
     def _advance(self) -> None:
-        """Tell the others how far this model is."""
+        """Record this model's progress for the others."""
         if self._gate is not None:
             self._gate.advance(self.reader, min(self._in_flight.first, self._pending.place))
 
     def _waves(self) -> Iterator[tuple[int, list[ModelSession]]]:
-        """Iterate over the waves that lack something, with their numbers."""
+        """Yield the incomplete waves with their numbers."""
         lacking = {wave for (wave, _), count in self.found.missing.items() if count > 0}
         if not lacking:
             return
@@ -239,7 +237,7 @@ class ModelWorker:
                 return
 
     def _to_ask(self, order: dict[Round, int]) -> Pending:
-        """Return what is still to be asked, in order."""
+        """Return the remaining requests in order."""
 
         def shuffle(number: Round, ready: list[Due]) -> None:
             generator(self._seed, "timing", self.reader, *number).shuffle(ready)
@@ -250,7 +248,7 @@ class ModelWorker:
         )  # fmt: skip
 
     def _begin(self, session: ModelSession) -> Sequence[Request]:
-        """Return the requests that a session's stored answers leave; none of a conversation that has ended."""
+        """Return the requests that follow from a session's stored answers; none if its conversation has ended."""
         if session.session_id in self.found.ended:
             return []
         stored = self.recording.read(lambda connection: told_of(connection, session.session_id))
@@ -274,7 +272,7 @@ class ModelWorker:
         return requests
 
     def _register(self, session: ModelSession, request: Request, place: float) -> bool:
-        """Note that a request is to be sent; False where it may not."""
+        """Register a request to be sent; return False if it may not be."""
         if self.stop.is_asked or self.full is not None:
             return False
         is_new = not self._in_flight.is_second(request)
@@ -289,14 +287,14 @@ class ModelWorker:
         return True
 
     def _answer(self, requests: Iterable[Request]) -> None:
-        """Have the engine answer requests and what follows from them, and write what comes."""
+        """Send requests and their follow-ups to the engine, and store the replies."""
         try:
             if self._streams:
                 for reply in self.engine.answer(requests, self._follow):  # type: ignore[arg-type]
                     self._keep(reply)
                 return
             given = list(requests)
-            # a local engine keeps in memory what replies may lead on from
+            # a local engine keeps conversations that may continue in memory
             leads_on = self._in_flight.lead_on
             follow = self._follow if leads_on else None
             for reply in self.engine.answer(given, follow):
@@ -321,7 +319,7 @@ class ModelWorker:
         return now
 
     def _turn_of(self, session: ModelSession, request: Request) -> list[Request]:
-        """Return the next turn of a conversation where it may be asked now; else it waits for its place."""
+        """Return the next turn of a conversation if it may be sent now; otherwise queue it."""
         own = self._pending.place_of(session, session.trial_of(request.work_key))
         if self._gate is not None and self._gate.may_ask(self.reader, own):
             return [request] if self._register(session, request, own) else []
@@ -358,21 +356,21 @@ def _number(told: Mapping[str, object], name: str) -> int:
 
 
 def _is_closing(fault: Exception) -> bool:
-    """Return whether a fault only says that a model on this machine was closed before its first pass."""
+    """Return whether a fault only means that a local model was closed before its first pass."""
     from experiment.models.local.causal_model import Closed
 
     return isinstance(fault, Closed)
 
 
 BEFORE = ("unscramble", "reason")
-"""Purposes of calls that come before a trial's answer."""
+"""Purposes of calls before a trial's answer."""
 
 Known = tuple[ModelSession, Request, float]
 """Session, request, and the place of its trial in the run."""
 
 
 class InFlightRequests:
-    """Requests by work key; a trial's earlier calls stay known until its answer is there."""
+    """Requests by work key; a trial's earlier calls are remembered until its answer arrives."""
 
     def __init__(self) -> None:
         self._known: dict[str, Known] = {}
@@ -386,7 +384,7 @@ class InFlightRequests:
         return self._known[work_key]
 
     def add(self, session: ModelSession, request: Request, place: float) -> None:
-        """Know that a request is to be sent."""
+        """Register a request that is to be sent."""
         self._known[request.work_key] = (session, request, place)
         if not self._open[place]:
             heapq.heappush(self._places, place)
@@ -399,29 +397,29 @@ class InFlightRequests:
         )
 
     def forget(self, work_key: str) -> None:
-        """Know that a reply came; with a trial's answer its earlier calls are forgotten, too."""
+        """Remove an answered request; with a trial's answer its earlier calls are removed, too."""
         if ":" not in work_key:
             for name in (work_key, *(f"{work_key}:{purpose}" for purpose in BEFORE)):
                 self._known.pop(name, None)
 
     def came(self, place: float) -> None:
-        """Know that a reply of a place was written."""
+        """Record that a reply at a place was stored."""
         self._open[place] -= 1
 
     @property
     def first(self) -> float:
-        """The first place of which a reply is awaited; infinite where none is."""
+        """The first place with an outstanding reply; infinite if there is none."""
         while self._places and not self._open[self._places[0]]:
             self._open.pop(heapq.heappop(self._places), None)
         return self._places[0] if self._places else math.inf
 
     @property
     def lead_on(self) -> bool:
-        """Whether a reply to any of them may make a further request possible."""
+        """Whether a reply to any of them may have follow-up requests."""
         return any(session.leads_on for session, _, _ in self._known.values())
 
     def clear(self) -> None:
-        """Know that none is under way."""
+        """Remove all requests."""
         self._known.clear()
         self._open.clear()
         self._places.clear()
@@ -431,7 +429,7 @@ class InFlightRequests:
 class Due:
     """A request that can be sent."""
 
-    place: float  # where its trial stands in the run (gate)
+    place: float  # place of its trial in the run (gate)
     session: ModelSession
     request: Request
 
@@ -458,7 +456,7 @@ class Pending:
         self._count = 0
 
     def place_of(self, session: ModelSession, trial: Mapping[str, Any]) -> float:
-        """Return where a trial of a session under way stands in the run."""
+        """Return the place of a trial of an active session in the run."""
         if session.session_id not in self._blocks:
             return 0.0
         index = int(trial["trial_index"])
@@ -467,14 +465,14 @@ class Pending:
         return float(number) if self._whole else number + blocks.share[index]
 
     def round_of(self, session: ModelSession, trial: Mapping[str, Any]) -> Round | None:
-        """Return the round of a trial of a session under way."""
+        """Return the round of a trial of an active session."""
         if session.session_id not in self._blocks:
             return None
         wave, blocks = self._blocks[session.session_id]
         return (wave, blocks.of_trial[int(trial["trial_index"])])
 
     def peek(self) -> Due | None:
-        """Return the next request; None where all were taken."""
+        """Return the next request; None if all were taken."""
         while not self._now and (some := next(self._rounds, None)) is not None:
             self._now.extend(some)
         if self._later and (not self._now or self._later[0][0] <= self._now[0].place):
@@ -492,13 +490,13 @@ class Pending:
         return due
 
     def put(self, due: Due) -> None:
-        """Keep a turn that a reply has made possible and whose place is not reached yet."""
+        """Queue a follow-up turn whose place is not reached yet."""
         self._count += 1
         heapq.heappush(self._later, (due.place, self._count, due))
 
     @property
     def place(self) -> float:
-        """The place of the next request; infinite where there is none."""
+        """The place of the next request; infinite if there is none."""
         due = self.peek()
         return math.inf if due is None else due.place
 
@@ -507,9 +505,9 @@ class Pending:
         self._rounds.close()
 
     def _unfolded(self, waves: Iterable[tuple[int, list[ModelSession]]]) -> Any:
-        """Iterate over the requests of rounds, lists taking turns trial by trial."""
+        """Yield the requests of rounds, alternating between lists trial by trial."""
         for number, wave in waves:
-            # of the wave before requests may still be under way
+            # requests of the previous wave may still be in flight
             self._blocks = {name: one for name, one in self._blocks.items() if one[0] >= self._before}
             self._before = number
             self._blocks |= {session.session_id: (number, Blocks(session)) for session in wave}

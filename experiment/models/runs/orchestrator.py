@@ -1,4 +1,4 @@
-"""Conduct one run: probe servers, open models that fit into memory, compare plan and store, run side by side."""
+"""Orchestration of one run: probe servers, open models that fit into memory, compare plan and store, run models in parallel."""
 
 from __future__ import annotations
 
@@ -59,11 +59,11 @@ LOOK_S = 0.5
 """Interval between checks of the limits and updates of the display."""
 
 KNOWN_TRIALS = 20
-"""Smallest number of stored trials from whose mean cost the remaining cost is estimated."""
+"""Least number of stored trials whose mean cost predicts the remaining cost."""
 
 
 def settings_of(study: Study, given: Mapping[str, Any]) -> ModelSettings:
-    """Return a model's settings (``use`` and others), with what the study says of all its models."""
+    """Return a model's settings (``use`` and others), with those that the study sets for all models."""
     determinism = study.get("models", "determinism")
     if determinism is not None and str(given["use"]).startswith("hf:"):
         given = {"determinism": determinism, **given}
@@ -73,28 +73,28 @@ def settings_of(study: Study, given: Mapping[str, Any]) -> ModelSettings:
 def sessions_of(
     study: Study, reader: str, settings: ModelSettings, engine: Engine, store: Store | None, version: int
 ) -> Callable[[], Iterable[ModelSession]]:
-    """Return what gives the sessions that a study asks of a model, from the first each time."""
+    """Return a function that yields a model's sessions in a study, from the first each time."""
     identity = dict(identity_of(engine, settings))
     people = People(store, study.id, version) if store is not None and needs_people(study) else None
     return lambda: plan_sessions(study, reader, settings, identity, version=version, people=people)
 
 
 def identity_of(engine: Engine, settings: ModelSettings) -> dict[str, object]:
-    """Return what names the sessions of a model beside the study; timed sessions stand beside the others."""
+    """Return the identity that a model's session names hash besides the study; timed sessions are separate."""
     identity = engine.describe()["identity"]
     assert isinstance(identity, Mapping)
     return {**identity, "timed": True} if settings.options.get("timing") else dict(identity)
 
 
 def budget_of(study: Study) -> float | None:
-    """Return what a study may cost in all, in US dollars; None where it sets no limit."""
+    """Return the total budget of a study in US dollars; None if it sets none."""
     given = study.get("models", "budget")
     return None if given is None else parse_usd(given, str(study.place("models", "budget")))
 
 
 @dataclass
 class ModelRun:
-    """One model of a run: who asks it, what it came to, and how far it is."""
+    """One model of a run: its worker, outcome and status."""
 
     worker: ModelWorker
     outcome: RunOutcome
@@ -107,7 +107,7 @@ class ModelRun:
 
     @property
     def engine(self) -> Any:
-        """What answers now."""
+        """The current engine."""
         return self.worker.engine
 
     @property
@@ -117,7 +117,7 @@ class ModelRun:
 
     @property
     def is_timed(self) -> bool:
-        """Whether times are taken, so that nothing runs beside it."""
+        """Whether times are measured, so that nothing runs in parallel."""
         return bool(self.worker.settings.options.get("timing"))
 
     @property
@@ -127,11 +127,11 @@ class ModelRun:
 
     @property
     def to_ask(self) -> int:
-        """Trials that can be asked."""
+        """Number of trials that can be sent."""
         return self.worker.found.to_ask
 
     def status_now(self) -> RunStatus:
-        """Return how far it is now."""
+        """Return the current status."""
         status, outcome, worker = self.status, self.outcome, self.worker
         same = (
             "planned", "stored_before", "answered", "failed", "given_up", "cached", "cost_usd", "error_kinds", "tokens",
@@ -142,7 +142,7 @@ class ModelRun:
         if worker.waits and not outcome.answered:
             self.speed = (
                 Speed()
-            )  # what a model waits for the others before it begins says nothing of its speed
+            )  # the time that a model waits for others before it begins does not count for its speed
         status.per_second = self.speed.of(outcome.answered)
         status.seconds_left = outcome.left / status.per_second if status.per_second else None
         told = self.engine.status() if callable(getattr(self.engine, "status", None)) else None
@@ -151,14 +151,14 @@ class ModelRun:
         return status
 
     def count_questions(self) -> None:
-        """Add to the cost what the engine's own small questions to the server did cost since that was last asked."""
+        """Add the cost of the engine's probes since the last call."""
         billing = self.worker.billing
         if billing is not None:
             self.outcome.cost_usd += billing.cost_usd
             billing.cost_usd = 0.0
 
     def summary(self) -> dict[str, Any]:
-        """Return what the record of a run says at its end."""
+        """Return the final entry of the run's record."""
         same = (
             "answered", "left", "error_kinds", "response_statuses", "given_up", "ended", "first_tokens", "statuses", "tokens",
             "cost_usd", "cached", "lost_usd", "unanswered_usd", "blocks", "interrupted", "stopped", "engine",
@@ -171,24 +171,22 @@ class ModelRun:
 
 @dataclass
 class RunOptions:
-    """How one command runs a study's models."""
+    """Options of one command that runs a study's models."""
 
     version: int = 1  # the study's version in the store
     limits: CommandLimits = field(default_factory=CommandLimits)
-    # the store's address, under which each model is leased; without it none is
+    # the store's address, for the lease of each model; without it there is none
     lease_at: Path | str | None = None
-    # what becomes of sessions of a model that is not what it was: `stop`, `set_aside` or `keep_both`
+    # treatment of sessions of a changed model: `stop`, `set_aside` or `keep_both`
     if_changed: str = "stop"
-    yes: bool = (
-        False  # the run goes on until the money is used, though the rest, or a block of it, will cost more
-    )
-    # the other models go on when one fails half-way; else they finish the block under way, so that all stay together
+    yes: bool = False  # continue until the money is used, even if the rest, or a block of it, costs more
+    # the other models continue when one fails midway; otherwise they finish the current block, so that all stay together
     keep_going: bool = False
-    is_batch: bool = False  # what is missing is handed over as batches
-    cancels: bool = False  # batches that are out are given up, and nothing is asked
-    asks_again: bool = False  # what was longer than a model reads is asked again
+    is_batch: bool = False  # missing requests are submitted as batches
+    cancels: bool = False  # pending batches are cancelled, and nothing is sent
+    asks_again: bool = False  # prompts that were too long are sent again
     opener: Callable[[ModelSettings], Engine] = open_engine
-    # take the figures of all models twice a second, and lines for people
+    # called with the status of all models twice a second, and with messages
     draw: Callable[[Sequence[RunStatus]], None] = lambda figures: None
     say: Callable[[str], None] = lambda line: None
 
@@ -214,7 +212,7 @@ class CommandRun:
         self._runs: list[ModelRun] = []
 
     def run(self, models: Mapping[str, Mapping[str, Any]]) -> list[RunOutcome]:
-        """Run models (name → settings with ``use``) and return what each came to; ``faults`` holds those that could not begin."""
+        """Run models (name → settings with ``use``) and return their outcomes; ``faults`` has those that could not start."""
         self._clock = Deadline(self.limits.minutes)
         with ExitStack() as stack:
             for name, given in models.items():
@@ -279,7 +277,7 @@ class CommandRun:
         recording.served = self._served(reader, engine, recording)
         stack.callback(recording.close)
         stack.callback(budget.close)
-        # timed sessions stand beside those that batches are for
+        # timed sessions are separate from those in batches
         refuses = options.if_changed == "stop" and not options.cancels
         if not is_timed and batches.take(plan, recording, refuses=refuses):
             found = survey(plan(), store)
@@ -292,7 +290,7 @@ class CommandRun:
         return run
 
     def _state_writer(self, run_id: str, session: ModelSession, left: int) -> Any:
-        """Return what keeps hidden states, where the study asks for them; ``left`` trials are to come at most."""
+        """Return the writer of hidden states, if the study stores them; ``left`` is the most trials to come."""
         if not session.manner.states or not session.manner.is_local:
             return None
         from experiment.models.states import StateWriter
@@ -302,7 +300,7 @@ class CommandRun:
         return StateWriter(self.study.folder / "states" / run_id, expected=expected)
 
     def _served(self, reader: str, engine: Any, recording: Recording) -> ServedModel | None:
-        """Return who watches which model answers: a server of one's own may serve any under one name."""
+        """Return a check that a user's own server keeps reporting the same model."""
         server = getattr(engine, "server", None)
         if server is None or not server.is_own or self.options.if_changed == "keep_both":
             return None
@@ -312,7 +310,7 @@ class CommandRun:
     def _settle_changes(
         self, reader: str, found: Survey, answerer: Answerer, first: Sequence[ModelSession]
     ) -> int:
-        """Stop, set aside or keep both where stored sessions were made otherwise; return how many others there are."""
+        """Stop, set aside or keep both if stored sessions have other settings; return the number of unplanned ones."""
         about = {"model": answerer.identity, "settings": first[0].manner.to_json(), **answerer.about}
         changed = changes.changed_sessions(
             self.store, (self.study.id, self.options.version, reader), found, about, first
@@ -324,10 +322,10 @@ class CommandRun:
             self._say(line)
         return changed.others + len(changed.session_ids) - len(settled.set_aside)
 
-    # what endpoints can give and trials cost, before anything is asked
+    # capabilities of endpoints and costs of trials, before anything is sent
 
     def _begin(self, runs: Sequence[ModelRun]) -> list[ModelRun]:
-        """Find out what the models' servers can give, say and record it; return the models that can be asked."""
+        """Probe the models' servers, report and record the result; return the models that can be prompted."""
         if not self.options.is_batch and not self.options.cancels:
             self._foresee([run for run in runs if run.to_ask and not run.is_free])
         probing = [
@@ -340,7 +338,7 @@ class CommandRun:
         ]
         for run in probing:
             run.status.state = "probe"
-        # probes cost money too: a run that is killed in its probe has to be known
+        # probes cost money too: a run that is killed while probing must be recorded
         for run in runs:
             self._table.begin(run.outcome.run_id, run.status_now())
         if probing and not self.stop.is_asked:
@@ -365,7 +363,7 @@ class CommandRun:
         return [run for run in able if run.to_ask]
 
     def _foresee(self, runs: Sequence[ModelRun]) -> None:
-        """Report what the rest will cost where stored trials tell; end the run before anything is paid where a block is too dear."""
+        """Report the remaining cost predicted from stored trials; end the run before any payment if a block is too expensive."""
         for run in runs:
             worker = run.worker
             query = partial(_stored_costs, study=self.study.id, reader=run.outcome.reader)
@@ -383,7 +381,7 @@ class CommandRun:
             self.stop.ask(why)
 
     def _probe(self, run: ModelRun) -> None:
-        """Have a model's server asked what it can give; RunStopped where it is not there, or has nothing for these sessions."""
+        """Probe a model's server; raise RunStopped if it is missing or lacks what these sessions need."""
         try:
             found = run.engine.probe()
         finally:
@@ -418,7 +416,7 @@ class CommandRun:
         }
 
     def _computed(self, run: ModelRun) -> None:
-        """Say and record by which way a model on this machine computes, once that was checked against plain passes."""
+        """Report and record the backend of a local model, once it was checked against plain passes."""
         parity = run.engine.describe().get("parity")
         if not run.is_checked and isinstance(parity, Mapping) and parity.get("path"):
             run.is_checked = True
@@ -430,7 +428,7 @@ class CommandRun:
     # the work
 
     def _hand_over(self, runs: Sequence[ModelRun]) -> None:
-        """Hand over the batches of each model, one after the other."""
+        """Submit the batches of each model, one after another."""
         for run in runs:
             order = {one: place for place, one in enumerate(sorted(run.worker.found.missing))}
             wanted = (request for _, request in run.worker.ready(order))
@@ -446,7 +444,7 @@ class CommandRun:
     def _work(self, runs: Sequence[ModelRun]) -> None:
         rounds = sorted({one for run in runs for one, left in run.worker.found.missing.items() if left})
         order = {one: place for place, one in enumerate(rounds)}
-        # of the round before some trials may still be under way
+        # trials of the previous round may still be in flight
         self._gate = Gate(
             (run.outcome.reader for run in runs),
             lambda number: self._shortfall(runs, rounds[max(0, number - 1) : number + 1]),
@@ -471,7 +469,7 @@ class CommandRun:
         self._in_threads(runs, work)
 
     def _shortfall(self, runs: Sequence[ModelRun], rounds: Sequence[Round]) -> str | None:
-        """State why the next block of all models cannot be finished, as far as what was asked so far tells; None where it can."""
+        """Return why the next block of all models cannot be finished, by the cost of earlier trials; None if it can."""
         block = "the next block" + (" of all models" if len(runs) > 1 else "")
         cost = tokens = seconds = 0.0
         for run in runs:
@@ -501,7 +499,7 @@ class CommandRun:
         return None
 
     def _make_room(self, run: ModelRun) -> None:
-        """Let go of a model's weights, so that the next one has room."""
+        """Free the memory of a model's weights for the next one."""
         rest = getattr(run.engine, "rest", None)
         if callable(rest):
             rest()
@@ -514,7 +512,7 @@ class CommandRun:
     def _in_threads(
         self, runs: Sequence[ModelRun], work: Callable[[ModelRun], None], *, leaves: bool = False
     ) -> None:
-        """Have each model work in a thread of its own, and look after limits; one that ``leaves`` nothing undone is not waited for."""
+        """Run each model in its own thread and check limits; with ``leaves``, failed models are not waited for."""
 
         def guarded(run: ModelRun) -> None:
             try:
@@ -565,7 +563,7 @@ class CommandRun:
         if outcome.stopped is None and left:
             outcome.interrupted = self.stop.interrupted
             why = self.stop.reason or worker.full or self._gate.why or ""
-            # an end that was asked for is no fault
+            # a requested end is not a fault
             if not outcome.interrupted and not why.endswith("(--max-trials)"):
                 outcome.stopped = why or None
         outcome.blocks = describe_blocks(worker.found, outcome.left + outcome.given_up)
@@ -595,7 +593,7 @@ class CommandRun:
 
 
 def _stored_costs(connection: Connection, study: str, reader: str) -> tuple[float, int]:
-    """Return what a reader's stored trials did cost together, in US dollars, and how many they are."""
+    """Return the total cost in US dollars and number of a reader's stored trials."""
     query = (
         select(func.coalesce(func.sum(trials.c.cost_usd), 0.0), func.count())
         .join(sessions, sessions.c.session_id == trials.c.session_id)

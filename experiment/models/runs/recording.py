@@ -1,4 +1,4 @@
-"""Writes what a run brings in: call, trial, score and regions of a reply in one transaction, and waits where the disk is full."""
+"""Storage of a run's replies: call, trial, score and regions in one transaction; waits while the disk is full."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Operation = Callable[[Connection], "records.Stored | None"]
-"""The write of one reply; it says whether a trial was new, there already, or not answered (None)."""
+"""The write of one reply; returns whether a trial was new, already stored, or not answered (None)."""
 
 MOST_WAITING = 2048
-"""Writes under way before the run waits for the disk."""
+"""Unfinished writes before the run waits for the disk."""
 
 PATIENCE_S = 600.0
-"""How long a run waits for a database that takes no writes, before it ends."""
+"""Seconds that a run waits for a database that accepts no writes, before it ends."""
 
 STATES_TOGETHER = 64
 STATES_EVERY_S = 1.0
@@ -65,15 +65,15 @@ class _Write:
 
 @dataclass(frozen=True)
 class Answerer:
-    """What is kept of whoever answers, with each session."""
+    """The description of a session's reader that is stored with it."""
 
     kind: str  # model or baseline
-    identity: Mapping[str, object]  # what the engine calls itself
+    identity: Mapping[str, object]  # the engine's identity
     about: Mapping[str, object] = field(default_factory=dict)
 
 
 class Recording:
-    """Writes the replies of one run of one model."""
+    """Stores the replies of one run of one model."""
 
     def __init__(
         self,
@@ -85,9 +85,9 @@ class Recording:
         states: StateWriter | None = None,
     ) -> None:
         self.store, self.outcome, self.budget = store, outcome, budget
-        self.served: ServedModel | None = None  # watches which model a server of one's own says it is
+        self.served: ServedModel | None = None  # checks which model a user's own server reports to be
         self.unanswered = UnansweredTrials(outcome)
-        self.waits_for: str | None = None  # where the database takes no writes
+        self.waits_for: str | None = None  # why the database accepts no writes
         self._answerer, self._stop, self._states = answerer, stop, states
         self._there: set[str] = set()
         self._left: dict[str, int] = {}
@@ -101,7 +101,7 @@ class Recording:
         self._tokens: Counter[str] = Counter()
 
     def expect(self, session_id: str, left: int) -> None:
-        """Note how many trials of a session are missing, so that its end is looked for with the last of them alone."""
+        """Set the number of missing trials of a session, so that its end is checked only with the last of them."""
         self._left[session_id] = left
 
     def keep(
@@ -113,7 +113,7 @@ class Recording:
         cost: float | None,
         in_batch: bool = False,
     ) -> None:
-        """Write one reply and what it cost in US dollars (None where nobody knows)."""
+        """Store one reply and its cost in US dollars (None if unknown)."""
         if self.served is not None and not reply.from_cache:
             self.served.require(reply.resolved_model)
         self._count(session, request, reply, cost)
@@ -137,7 +137,7 @@ class Recording:
         self._writes.append(_Write(operation, self.store.write(operation), session_id))
 
     def write_held(self) -> None:
-        """Put states on disk, then the trials that they belong to."""
+        """Flush states to disk, then store the trials that they belong to."""
         began = time.monotonic()
         if self._states is not None and self._held:
             self._states.flush()
@@ -148,7 +148,7 @@ class Recording:
             self._submit(operation, session_id)
 
     def settle(self, most: int) -> None:
-        """Wait for writes until at most so many are under way, and take their outcome."""
+        """Wait until at most ``most`` writes are unfinished, and record their results."""
         if most == 0:
             self.write_held()
         while len(self._writes) > most or (self._writes and self._writes[0].future.done()):
@@ -160,7 +160,7 @@ class Recording:
             self.outcome.stored_before += stored == "same"
 
     def close(self) -> None:
-        """Close what keeps hidden states."""
+        """Close the writer of hidden states."""
         if self._states is not None:
             states, self._states = self._states, None
             states.close()
@@ -171,7 +171,7 @@ class Recording:
             self.store.write(partial(records.finish_session, session_id=session_id)).result()
 
     def _done(self, write: _Write) -> records.Stored | None:
-        """Return what a write came to; where the database takes none, wait and try again."""
+        """Return the result of a write; while the database accepts none, wait and try again."""
 
         def again() -> records.Stored | None:
             if write.future.done() and isinstance(write.future.exception(), StoreError):
@@ -186,7 +186,7 @@ class Recording:
             raise _another_run(conflict) from conflict
 
     def read(self, query: Callable[[Connection], T]) -> T:
-        """Read from the store, waiting where it is out of reach."""
+        """Read from the store, waiting while it is unavailable."""
 
         def attempt() -> T:
             with self.store.read() as connection:
@@ -195,7 +195,7 @@ class Recording:
         return self.patiently(attempt)
 
     def patiently(self, attempt: Callable[[], T]) -> T:
-        """Return what asking the database came to; where it is full or out of reach, say so, wait and try again."""
+        """Return the result of a database operation; while it is full or unavailable, report it, wait and try again."""
         began, wait = time.monotonic(), 0.5
         while True:
             try:
@@ -287,7 +287,7 @@ class Recording:
 
         def write(connection: Connection) -> records.Stored | None:
             if next(runs) and _is_written(connection, call):
-                # it was committed, and the database could not say so any more
+                # it was committed, but the database could not confirm it
                 return None if row is None else "stored"
             if not known and not _is_there(connection, session.session_id):
                 records.create_session(
@@ -340,7 +340,7 @@ def _is_complete(connection: Connection, session_id: str, planned: int) -> bool:
 
 
 def _cost_before(connection: Connection, place: Mapping[str, Any]) -> float:
-    """Return what earlier calls for the same trial cost."""
+    """Return the cost of earlier calls for the same trial."""
     where = [calls.c[name] == value for name, value in place.items()]
     return float(
         connection.scalar(select(func.coalesce(func.sum(calls.c.cost_usd), 0.0)).where(*where)) or 0.0
@@ -348,7 +348,7 @@ def _cost_before(connection: Connection, place: Mapping[str, Any]) -> float:
 
 
 class ServedModel:
-    """Holds what a server reports to what it reported before, in the stored answers and in this run."""
+    """Compares the model name that a server reports with those in the stored answers and in this run."""
 
     def __init__(self, reader: str, address: str, stored: Callable[[], list[str]]) -> None:
         self._reader = reader
@@ -357,7 +357,7 @@ class ServedModel:
         self._names: set[str] = set()
 
     def require(self, name: str | None) -> None:
-        """Take a name that the server reports; None where it reports none."""
+        """Check a name that the server reports (None if it reports none)."""
         if name is None or name in self._names:
             return
         if self._stored is not None:
@@ -375,7 +375,7 @@ class ServedModel:
 
 
 def names_stored(connection: Connection, study: str, reader: str) -> list[str]:
-    """Return which models answered a reader's calls by their own account, judges and sessions set aside left out."""
+    """Return the names that the models of a reader's calls reported, without judges and sessions set aside."""
     query = (
         select(calls.c.resolved_model)
         .join(sessions, sessions.c.session_id == calls.c.session_id)
@@ -390,7 +390,7 @@ def names_stored(connection: Connection, study: str, reader: str) -> list[str]:
 KINDS = 20
 """Largest number of kinds of errors listed in a run's outcome."""
 WORDS = 120
-"""Characters of an error's first line by which errors are told apart."""
+"""Leading characters of an error's first line that distinguish kinds of errors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -400,7 +400,7 @@ class _Failed:
 
 
 class UnansweredTrials:
-    """Keeps what an outcome says of trials without an answer; a trial is asked by at most one thread at a time."""
+    """Updates an outcome's unanswered trials; each trial is sent by at most one thread at a time."""
 
     def __init__(self, outcome: RunOutcome) -> None:
         self._outcome = outcome
@@ -409,7 +409,7 @@ class UnansweredTrials:
         self._statuses: Counter[str] = Counter()
 
     def add(self, session_id: str, trial: Mapping[str, Any], request: Request, reply: Reply) -> None:
-        """Note that a call for a trial brought no answer."""
+        """Record that a call for a trial brought no answer."""
         key = _trial(reply.work_key)
         self._take_out(key)
         error = reply.error or reply.status
@@ -427,12 +427,12 @@ class UnansweredTrials:
         self._tell()
 
     def answered(self, work_key: str) -> None:
-        """Know that a trial has its answer."""
+        """Record that a trial has its answer."""
         if self._failed and self._take_out(_trial(work_key)):
             self._tell()
 
     def handed_over(self, work_keys: Container[str]) -> None:
-        """Know that what failed is out in a batch again."""
+        """Record that failed trials are pending in a batch again."""
         for key in [one for one in self._failed if one in work_keys]:
             self._take_out(key)
         self._tell()

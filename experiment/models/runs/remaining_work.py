@@ -1,8 +1,8 @@
-"""What is planned minus what is stored, a few sessions at a time: a million trials are never in memory together.
+"""Remaining work of a run, planned minus stored, computed a few sessions at a time to bound memory.
 
-Sessions come in waves (all lists of one prompt variant and replicate, or several of these where each session answers one
-trial after the other), and a wave in rounds: the first block of each of its sessions, then the second. Whatever ends a
-run between two trials leaves lists and conditions within one block of each other.
+Sessions come in waves (all lists of one prompt variant and replicate, or several of these if each session answers one trial
+after another), and a wave in rounds: the first block of each of its sessions, then the second. A run that ends between two
+trials leaves lists and conditions within one block of each other.
 """
 
 from __future__ import annotations
@@ -27,10 +27,12 @@ MOST_IN_WAVE = 64
 """Largest number of sessions run in parallel if trials are independent."""
 
 ENOUGH = 256
-"""Trials of one block, over all sessions of a wave, that keep a server or a GPU busy: then a wave ends where a prompt variant ends."""
+"""Trials of one block, over all sessions of a wave, that keep a server or GPU busy: then a wave ends at the end of a prompt
+variant.
+"""
 
 MOST_TALKS = 256
-"""The same where each session is one growing conversation, so that as many requests can be under way."""
+"""The same if each session is one growing conversation, so that equally many requests can be in flight."""
 
 Round = tuple[int, int]
 """Wave and block, from 0."""
@@ -38,20 +40,20 @@ Round = tuple[int, int]
 
 @dataclass
 class Survey:
-    """What the plan of one model comes to, beside the store."""
+    """A model's plan compared with the store."""
 
     sessions: int = 0
     planned: int = 0
     stored: int = 0
-    # trials that are longer than the model reads, or of conversations that became so (too_long)
+    # trials that exceed the context, or belong to conversations that did (too_long)
     given_up: int = 0
-    ended: set[str] = field(default_factory=set)  # sessions that ended so
-    # by session the indices of trials that can never be answered, with the reason
+    ended: set[str] = field(default_factory=set)  # sessions that ended for this reason
+    # by session, the indices of trials that can never be answered, with the reason
     never: dict[str, dict[int, str]] = field(default_factory=dict)
     missing: dict[Round, int] = field(default_factory=dict)  # trials without an answer, by round
-    # trials without an answer that are out in a batch, by round; they are not in `missing`
+    # trials without an answer that are pending in a batch, by round; not in `missing`
     out: Counter[Round] = field(default_factory=Counter)
-    # sessions whose trials are all stored and that are not marked as finished
+    # sessions whose trials are all stored but that are not marked as finished
     unfinished: list[str] = field(default_factory=list)
     # `(list, prompt variant, replicate, yoked to)` to session id
     places: dict[tuple[Any, ...], str] = field(default_factory=dict)
@@ -64,18 +66,18 @@ class Survey:
 
     @property
     def to_ask(self) -> int:
-        """Trials without an answer that are not out in a batch."""
+        """Number of trials without an answer that are not pending in a batch."""
         return self.left - sum(self.out.values())
 
 
 def place_of(session: ModelSession) -> tuple[Any, ...]:
-    """Return where a session stands in the design, whatever it says."""
+    """Return a session's place in the design, whatever its texts."""
     plan = session.plan
     return (plan["list_id"], plan["prompt_variant"], plan["replicate"], session.yoked_to)
 
 
 def waves(plan: Iterable[ModelSession]) -> Iterator[list[ModelSession]]:
-    """Iterate over the sessions of a plan in waves; a wave ends where a prompt variant or replicate ends, if it is large enough."""
+    """Yield the sessions of a plan in waves; a large enough wave ends with a prompt variant or replicate."""
     wave: list[ModelSession] = []
     last: tuple[Any, Any] | None = None
     at_once = 0
@@ -96,16 +98,16 @@ def waves(plan: Iterable[ModelSession]) -> Iterator[list[ModelSession]]:
 
 
 def is_talk(session: ModelSession) -> bool:
-    """Return whether a session's trials wait for each other's answers."""
+    """Return whether a session's trials depend on each other's answers."""
     return bool(session.script.talks) and session.manner.context != "teacher_forced"
 
 
 FINENESS = 1 << 20
-"""Shares of a block are whole parts of this many, so that sums of places are exact."""
+"""Shares of a block are multiples of 1 / this, so that sums of places are exact."""
 
 
 class Blocks:
-    """Which round of its wave each trial of a session belongs to (practice to the next), and what share of its block is before it."""
+    """The round in its wave of each trial of a session (practice joins the next), and the share of its block before it."""
 
     def __init__(self, session: ModelSession) -> None:
         self.of_trial: dict[int, int] = {}
@@ -125,13 +127,13 @@ class Blocks:
 
 
 class Shapes:
-    """Blocks of sessions, made once for all that share a script."""
+    """Blocks of sessions, computed once for all with the same script."""
 
     def __init__(self) -> None:
         self._found: dict[int, tuple[object, Blocks, Counter[int]]] = {}
 
     def of(self, session: ModelSession) -> tuple[Blocks, Counter[int]]:
-        """Return a session's blocks, and how many trials each of them has."""
+        """Return a session's blocks, and the number of trials in each."""
         known = self._found.get(id(session.script))
         if known is None or known[0] is not session.script:
             blocks = Blocks(session)
@@ -142,7 +144,7 @@ class Shapes:
 
 
 def survey(plan: Iterable[ModelSession], store: Store) -> Survey:
-    """Go through a plan once and say what the store has of it."""
+    """Compare a plan with the store in one pass."""
     found = Survey()
     shapes = Shapes()
     numbered = ((number, session) for number, wave in enumerate(waves(plan)) for session in wave)
@@ -191,7 +193,7 @@ def _count(
 
 
 def stored_counts(store: Store, session_ids: Sequence[str]) -> dict[str, tuple[int, str]]:
-    """Return by session how many trials are stored, and its state; an id hashes all that its trials say, so counting is enough."""
+    """Return the number of stored trials and the state by session; ids hash all trials, so counting suffices."""
     query = (
         select(sessions.c.session_id, sessions.c.state, func.count(trials.c.trial_index))
         .join(trials, trials.c.session_id == sessions.c.session_id, isouter=True)

@@ -1,4 +1,4 @@
-"""How far a run is and what it came to: figures for the terminal, rows in the store for whoever looks from elsewhere, words."""
+"""Progress and outcome of a run: status for the terminal, rows in the store for other viewers, and messages."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from experiment.store.tables import TRIAL_KEY, calls, runs, scores, trials
 from stimuli.errors import UserError
 
 EVERY_S = 3.0
-"""How often figures go to the store."""
+"""Seconds between updates of the status in the store."""
 
 SILENT_S = 30.0
 """Time without an update after which a run counts as ended."""
 
 WINDOW_S = 60.0
-"""Speed is that of the last minute."""
+"""Speed is measured over this window."""
 
 
 @dataclass
 class RunStatus:
-    """How far one model is."""
+    """Progress of one model."""
 
     reader: str
     # `waits` (for its turn), `probe`, `runs`, `finished`, `stopped`, `interrupted`, `failed`
@@ -51,31 +51,31 @@ class RunStatus:
     error_kinds: dict[str, int] = field(default_factory=dict)
     tokens: dict[str, int] = field(default_factory=dict)
     cost_usd: float = 0.0
-    per_second: float = 0.0  # trials answered a second in the last minute
+    per_second: float = 0.0  # trials per second in the last minute
     seconds_left: float | None = None  # at that speed
     engine: str | None = None
-    waits: str | None = None  # what the engine or the database waits for
+    waits: str | None = None  # why the engine or the database waits
     stopped: str | None = None
-    number: int = 0  # which run of the study it is, counted from 1: clocks may be set back
-    process: str | None = None  # what tells its process from another one that has the same number later
-    # how many of the answers of this run are `valid`, `unparsed`, …
+    number: int = 0  # number of the run in the study, from 1: clocks may be set back
+    process: str | None = None  # distinguishes its process from a later one with the same id
+    # number of this run's answers that are `valid`, `unparsed`, …
     response_statuses: dict[str, int] = field(default_factory=dict)
     given_up: int = 0  # trials that can never be answered (too_long)
 
     @property
     def done(self) -> int:
-        """Trials that are stored."""
+        """Number of stored trials."""
         return self.stored_before + self.answered
 
 
 class Speed:
-    """Trials a second over the last minute."""
+    """Trials per second over the last minute."""
 
     def __init__(self) -> None:
         self._seen: deque[tuple[float, int]] = deque()
 
     def of(self, answered: int) -> float:
-        """Note how many trials are answered now, and return how many there are a second."""
+        """Record the number of answered trials, and return the trials per second."""
         now = time.monotonic()
         self._seen.append((now, answered))
         while len(self._seen) > 2 and now - self._seen[0][0] > WINDOW_S:
@@ -85,7 +85,7 @@ class Speed:
 
 
 class RunStatusTable:
-    """Keeps the rows of one command's models in the table of runs; a database that takes no writes does not disturb it."""
+    """Updates the rows of one command's models in the table of runs; ignores a database that accepts no writes."""
 
     def __init__(self, store: Store, study: str, version: int) -> None:
         self._store, self._study, self._version = store, study, version
@@ -93,7 +93,7 @@ class RunStatusTable:
         self._lock = threading.Lock()
 
     def begin(self, run_id: str, figures: RunStatus) -> None:
-        """Note that a model's run begins."""
+        """Record the start of a model's run."""
         moment = records.now()
         with self._store.read() as connection:
             query = select(func.count()).select_from(runs).where(runs.c.study == self._study)
@@ -107,7 +107,7 @@ class RunStatusTable:
         self._store.write(lambda connection: connection.execute(insert(runs), row).rowcount).result()
 
     def tell(self, run_id: str, figures: RunStatus, *, is_last: bool = False) -> None:
-        """Write figures every few seconds, when the state changes, and the last ones always."""
+        """Store the status every few seconds, when the state changes, and at the end."""
         with self._lock:
             now = time.monotonic()
             last, state = self._last.get(run_id, (-EVERY_S, ""))
@@ -128,14 +128,14 @@ class RunStatusTable:
 
 
 def told(figures: RunStatus) -> dict[str, Any]:
-    """Return figures as JSON."""
+    """Return a status as JSON."""
     return {name: value for name, value in vars(figures).items() if name not in ("reader", "state")}
 
 
 def runs_of(connection: Connection, study: str, *, latest: bool = True) -> list[dict[str, Any]]:
-    """Return the runs of a study with ``alive`` beside each, newest first; of each reader the latest one.
+    """Return the runs of a study, each with ``alive``, newest first; with ``latest`` one per reader.
 
-    A run that did not end is dead when its process is gone (on this machine) or was silent for half a minute.
+    A run that did not end is dead if its process is gone (on this machine) or was silent for half a minute.
     """
     query = select(runs).where(runs.c.study == study).order_by(runs.c.began_at.desc(), runs.c.run_id.desc())
     found: list[dict[str, Any]] = []
@@ -155,7 +155,7 @@ def runs_of(connection: Connection, study: str, *, latest: bool = True) -> list[
 
 
 def _stored_of(connection: Connection, run_id: str) -> dict[str, Any]:
-    """Return what the store holds of a run: its answers, how they were read, its failed calls and what all of them cost."""
+    """Return a run's stored results: its answers by how they were read, its failed calls and the total cost."""
     of_run = calls.c.run_id == run_id
     same_trial = and_(*(trials.c[name] == calls.c[name] for name in TRIAL_KEY))
     answered = (
@@ -191,7 +191,7 @@ def _stored_of(connection: Connection, run_id: str) -> dict[str, Any]:
 
 
 def is_alive(row: Mapping[str, Any]) -> bool:
-    """Return whether a run goes on; on this machine its process tells, also one that sleeps."""
+    """Return whether a run is active; on this machine its process decides, even if it sleeps."""
     if row["ended_at"] is not None:
         return False
     if row["host"] != platform.node():
@@ -201,12 +201,12 @@ def is_alive(row: Mapping[str, Any]) -> bool:
 
 
 def silent_for(row: Mapping[str, Any]) -> float:
-    """Return the seconds since a run was last heard of."""
+    """Return the seconds since a run's last update."""
     return (datetime.now(UTC) - datetime.fromisoformat(row["seen_at"])).total_seconds()
 
 
 def process_mark(pid: int) -> str | None:
-    """Return when a process began, in the words of the system that runs now; None where it does not say."""
+    """Return when a process began, as this system reports it; None if it does not."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
         began = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()[19]
@@ -228,67 +228,67 @@ def _has_process(pid: int) -> bool:
 
 
 SHOWN_ERRORS = 100
-"""Trials without an answer that are listed one by one; all are counted."""
+"""Trials without an answer that are listed individually; all are counted."""
 
 
 @dataclass
 class RunOutcome:
-    """What one run of one model came to."""
+    """Outcome of one run of one model."""
 
     reader: str
     use: str
     run_id: str
-    sessions: int = 0  # sessions and trials of the plan
+    sessions: int = 0  # sessions and trials in the plan
     planned: int = 0
-    # trials that were stored without this run (when it began, or by another meanwhile), and those stored by it
+    # trials stored by other runs (before it or meanwhile), and by this one
     stored_before: int = 0
     answered: int = 0
-    # sessions of this reader in the store that are not planned now and count: of another setting or a wider plan
+    # valid stored sessions of this reader that are not planned now, from other settings or a larger plan
     other_sessions: int = 0
     errors: list[dict[str, Any]] = field(default_factory=list)
-    failed: int = 0  # how many trials were asked by this run and have no answer; the next run asks for them
-    unanswered: dict[str, int] = field(default_factory=dict)  # how many of these ended in which status
-    # by how many of these which error came last, in the words of its first line
+    failed: int = 0  # trials that this run sent without an answer; the next run sends them again
+    unanswered: dict[str, int] = field(default_factory=dict)  # number of these by final status
+    # number of these by the first line of the last error
     error_kinds: dict[str, int] = field(default_factory=dict)
-    statuses: dict[str, int] = field(default_factory=dict)  # how often which reply status came
-    # how the answers stored by this run were read: how many are `valid`, `unparsed`, `refused`, …
+    statuses: dict[str, int] = field(default_factory=dict)  # number of replies by status
+    # number of answers stored by this run that are `valid`, `unparsed`, `refused`, …
     response_statuses: dict[str, int] = field(default_factory=dict)
     tokens: dict[str, int] = field(default_factory=dict)
     first_tokens: dict[str, int] = field(default_factory=dict)
-    # texts that the model was to restore first and did not (it refused, or was cut off): it was asked about them as they were
+    # texts that the model was to restore first and did not (refused or truncated): it was prompted with them as they were
     unrestored: int = 0
-    cost_usd: float = 0.0  # what the calls of this run cost
-    # how many times the most that a request can cost, by its length and `max_tokens`, the dearest reply did cost
+    cost_usd: float = 0.0  # cost of this run's calls
+    # largest ratio of a reply's cost to the most that its request's length and `max_tokens` allow
     dearest: float = 1.0
-    cached: int = 0  # replies that came from the cache
-    lost_usd: float = 0.0  # what an earlier run that was killed had set aside: it may have been spent
-    unanswered_usd: float = 0.0  # what tries of this run that brought no answer may have cost
-    handed_over: int = 0  # requests that were handed over as batches
-    batches: str = ""  # what became of all batches, in words
-    # trials that can never be answered: longer than the model reads, or of conversations that became so before them
+    cached: int = 0  # replies from the cache
+    lost_usd: float = 0.0  # reservations of an earlier run that was killed: they may have been spent
+    unanswered_usd: float = 0.0  # possible cost of this run's tries without an answer
+    handed_over: int = 0  # requests submitted as batches
+    batches: str = ""  # result of all batches, as text
+    # trials that can never be answered: they exceed the context, or follow in conversations that did
     given_up: int = 0
-    # how many conversations of the plan ended so, in this run or before it, by reason
+    # number of the plan's conversations that ended for this reason, in this run or before it, by reason
     ended: dict[str, int] = field(default_factory=dict)
-    # those that are so by themselves, in this run or before it, with the reason
+    # individual trials of this kind, in this run or before it, with the reason
     too_long: list[str] = field(default_factory=list)
-    blocks: str = ""  # how far the model is, in words
+    blocks: str = ""  # progress of the model, as text
     engine: dict[str, object] = field(default_factory=dict)
     interrupted: bool = False
     stopped: str | None = None  # why the run ended early
 
     @property
     def left(self) -> int:
-        """Trials still to be asked, errors included."""
+        """Number of trials still to be sent, errors included."""
         return self.planned - self.stored_before - self.answered - self.given_up
 
     @property
     def is_whole(self) -> bool:
-        """Whether the same command would ask for nothing more that this one was to ask for."""
+        """Whether the same command would find nothing more to send."""
         return not (self.failed or self.interrupted or self.stopped)
 
 
 def describe_unread(response_statuses: Mapping[str, int]) -> str:
-    """State how many answers of a run are not valid, and as what they were read; empty where all are."""
+    """Describe how many answers of a run are not valid, and how they were read; empty if all are valid."""
     other = {status: count for status, count in response_statuses.items() if status != "valid" and count}
     if not other:
         return ""
@@ -297,7 +297,7 @@ def describe_unread(response_statuses: Mapping[str, int]) -> str:
 
 
 def describe_read_from_reply(first_tokens: Mapping[str, int], answered: int) -> str:
-    """State how many choices are read from the reply because their first token does not say the same."""
+    """Describe how many choices are read from the reply because their first token is inconclusive or differs."""
     why = {
         "unsettled": "leaves the label open",
         "disagrees": "makes another label most probable (as it may where answers are drawn)",
@@ -312,7 +312,7 @@ def describe_read_from_reply(first_tokens: Mapping[str, int], answered: int) -> 
 
 
 def describe_unanswerable(outcome: RunOutcome) -> list[str]:
-    """State which trials of a model can never be answered, why, and what lets them be asked; nothing where all can be."""
+    """Describe which trials of a model can never be answered, why, and the remedy; empty if all can be."""
     if not outcome.given_up:
         return []
     lines = [f"{count} sessions have ended: {reason}" for reason, count in outcome.ended.items()]
@@ -341,7 +341,7 @@ _COMPUTES = {
 
 
 def describe_blocks(found: Survey, left: int) -> str:
-    """State in words how far a model is that has so many trials left."""
+    """Describe the progress of a model with this many trials left."""
     total = len(found.rounds)
     begun = sum(found.missing.get(one, 0) + found.out[one] > 0 for one in found.rounds) if left > 0 else 0
     if not begun:
@@ -350,7 +350,7 @@ def describe_blocks(found: Survey, left: int) -> str:
 
 
 def describe_endpoint(reader: str, probe: object) -> list[str]:
-    """State what a model's server can give, as the probe found out; nothing where there was none."""
+    """Describe the capabilities of a model's server that the probe found; empty without a probe."""
     if not isinstance(probe, Mapping):
         return []
     labels, prompt = probe["top_logprobs"], probe["prompt_logprobs"]
@@ -383,7 +383,7 @@ def describe_endpoint(reader: str, probe: object) -> list[str]:
 
 
 def describe_parity(reader: str, parity: Mapping[str, object]) -> list[str]:
-    """State by which way a model on this machine computes and how far it is from plain passes; nothing where none was checked."""
+    """Describe the backend of a local model and its deviation from plain passes; empty without a check."""
     if not parity.get("checked"):
         return []
     how = _COMPUTES.get(str(parity["path"]), str(parity["path"]))
@@ -396,12 +396,12 @@ def describe_parity(reader: str, parity: Mapping[str, object]) -> list[str]:
 
 
 def new_run_id() -> str:
-    """Return the name of a run that begins now."""
+    """Return a name for a run that starts now."""
     return f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
 
 
 def dead_runs(connection: Connection, study: str) -> dict[str, str]:
-    """Return the readers of the runs that ended without saying so, as those that were killed, by run."""
+    """Return the readers by run of those that ended without recording it, for example killed ones."""
     found = runs_of(connection, study, latest=False)
     return {
         str(row["run_id"]): str(row["reader"])
@@ -411,11 +411,11 @@ def dead_runs(connection: Connection, study: str) -> dict[str, str]:
 
 
 def count_as_not_billed(store: Store, study: str, target: Path | str, *, actor: str) -> float:
-    """Give back what requests without an answer may have cost, and note who said so; what a live run has set aside stays."""
+    """Return money reserved for requests without an answer, and record who did so; reservations of active runs stay."""
     with store.read() as connection:
         readers = set(dead_runs(connection, study).values())
     for reader in sorted(readers):
-        # where another run of the model is under way, that run has done it
+        # an active run of the model has already done this
         with suppress(UserError), leased(target, study, reader):
             close_abandoned(store, study, reader)
 

@@ -1,1 +1,1 @@
-"""The experimenter's pages: who is where, what needs a look, what was done by whom, and the rating of statements."""
+"""The experimenter dashboard: active sessions, data quality, audit, and rating of statements."""

@@ -1,11 +1,10 @@
-"""Who may sign in: accounts in the user's ``config.toml``, and the owner's password of the server itself.
+"""Accounts that may sign in: those in the user's ``config.toml``, and the owner's, with the server's password.
 
-Passwords are kept as Argon2 hashes. With each sign-in a *stamp* of the account is stored; whoever changes the password, the
-role or the second factor, or removes the account, ends its sign-ins everywhere.
+Passwords are stored as Argon2 hashes. Each sign-in is stored with a *stamp* of its account; changing the password, role or
+second factor, or removing the account, ends its sign-ins everywhere.
 
-The second factor of an account: codes of an authenticator app (TOTP, RFC 6238), and recovery codes for a lost phone.
-
-A recovery code has 80 random bits, so a plain digest of it is safe to keep; each works once.
+The second factor is a code from an authenticator app (TOTP, RFC 6238) or a recovery code for a lost phone. A recovery code has
+80 random bits, so a plain digest is safe to store; each works once.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from stimuli.files import replace_file
 
 STEP_S = 30
 STEPS_APART = 1
-"""A code of the step before or after counts too: clocks differ, and typing takes time."""
+"""Number of earlier and later time steps whose code is accepted: clocks differ, and typing takes time."""
 RECOVERY_CODES = 8
 _ALPHABET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 _TOTP_CODE = re.compile(r"\d{6}")
@@ -44,13 +43,13 @@ _TOTP_CODE = re.compile(r"\d{6}")
 
 @dataclass(frozen=True)
 class SecondFactor:
-    """What is kept of an account's second factor."""
+    """The stored second factor of an account."""
 
     secret: str = field(repr=False)
     recovery_hashes: tuple[str, ...] = field(default=(), repr=False)
 
     def step_of(self, given: str, moment: float | None = None) -> int | None:
-        """Return the time step whose code was given, None where it is none of those that count now."""
+        """Return the time step of a given code, or None if it is not currently valid."""
         now = int((time.time() if moment is None else moment) // STEP_S)
         totp = pyotp.TOTP(self.secret)
         found = None
@@ -61,17 +60,17 @@ class SecondFactor:
 
 
 def looks_like_totp(given: str) -> bool:
-    """Return whether a code has the form of an authenticator app's, not of a recovery code."""
+    """Return whether a code has the format of an authenticator app, not of a recovery code."""
     return _TOTP_CODE.fullmatch(without_blanks(given)) is not None
 
 
 def without_blanks(given: str) -> str:
-    """Return a code as it is compared: people type it in groups."""
+    """Return a code without separators, in upper case, for comparison."""
     return re.sub(r"[\s-]", "", given).upper()
 
 
 def new_secret() -> str:
-    """Return a secret for an authenticator app."""
+    """Return a new secret for an authenticator app."""
     return pyotp.random_base32()
 
 
@@ -89,7 +88,7 @@ def new_recovery_codes() -> list[str]:
 
 
 def recovery_hash(name: str, code: str) -> str:
-    """Return what is kept of an account's recovery code."""
+    """Return the stored hash of an account's recovery code."""
     return hashlib.sha256(f"{name}\0{without_blanks(code)}".encode()).hexdigest()
 
 
@@ -105,12 +104,12 @@ PERMISSIONS: Mapping[Role, frozenset[str]] = {
     "assistant": _ASSISTANT,
     "rater": frozenset({"rate"}),
 }
-"""What each role may do. ``see`` is the pages of sessions; ``rate`` is the only thing that a rater may."""
+"""Permissions of each role. ``see`` is for the session pages; a rater may only ``rate``."""
 
 
 @dataclass(frozen=True)
 class Account:
-    """Somebody who may sign in."""
+    """A user who may sign in."""
 
     name: str
     role: Role
@@ -118,18 +117,18 @@ class Account:
     second_factor: SecondFactor | None = None
 
     def may(self, permission: str) -> bool:
-        """Return whether the account's role allows something of :data:`PERMISSIONS`."""
+        """Return whether the account's role has one of the :data:`PERMISSIONS`."""
         return permission in PERMISSIONS[self.role]
 
     def stamp(self) -> str:
-        """Return what is stored with a sign-in: it changes with password, role and second factor, and reveals none of them."""
+        """Return a digest for stored sign-ins that changes with password, role and second factor, and reveals none of them."""
         secret = "" if self.second_factor is None else self.second_factor.secret
         text = "\0".join(("account", self.name, self.role, self.password_hash, secret))
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 class Accounts:
-    """The accounts of a server: its owner's own, and those of ``config.toml`` as they are now."""
+    """The accounts of a server: its owner's, and those currently in ``config.toml``."""
 
     def __init__(self, owner: Account, file: Callable[[], Path] = config_file) -> None:
         self._owner = owner
@@ -144,13 +143,13 @@ class Accounts:
         return replace(self._owner, second_factor=second_factor) if name == OWNER else known.get(name)
 
     def accepts(self, name: str, password: str) -> Account | None:
-        """Return the account whose name and password these are, or None; an unknown name takes as long as a wrong one."""
+        """Return the account with this name and password, or None; an unknown name takes as long as a wrong password."""
         account = self.find(name)
         is_right = is_password(password, (account or self._owner).password_hash)
         return account if is_right else None
 
     def _kept(self) -> tuple[dict[str, Account], SecondFactor | None]:
-        """Return the accounts of ``config.toml`` and the owner's second factor, as they are now."""
+        """Return the accounts and the owner's second factor currently in ``config.toml``."""
         try:
             there = self._file().stat()
         except FileNotFoundError:
@@ -168,7 +167,7 @@ class Accounts:
 
 
 def is_password(password: str, password_hash: str) -> bool:
-    """Return whether a password is the one that an Argon2 hash was made of."""
+    """Return whether a password matches an Argon2 hash."""
     try:
         return PasswordHasher().verify(password_hash, password)
     except (VerificationError, InvalidHashError):
@@ -217,7 +216,7 @@ def add_account(name: str, role: str, password: str, *, file: Path | None = None
 
 
 def change_password(name: str, password: str, *, file: Path | None = None) -> None:
-    """Give an account another password, which signs it out everywhere."""
+    """Change an account's password, which signs it out everywhere."""
     with _accounts_of(file) as accounts:
         _known(accounts, name)["password_hash"] = hashed(password)
 
@@ -230,7 +229,7 @@ def remove_account(name: str, *, file: Path | None = None) -> None:
 
 
 def set_second_factor(name: str, factor: SecondFactor | None, *, file: Path | None = None) -> None:
-    """Give an account a second factor, or take it away with None; either signs it out everywhere."""
+    """Set or, with None, remove an account's second factor; either signs it out everywhere."""
     with _settings_of(name, file) as kept:
         for key in ("totp_secret", "recovery_codes"):
             kept.pop(key, None)
@@ -240,7 +239,7 @@ def set_second_factor(name: str, factor: SecondFactor | None, *, file: Path | No
 
 
 def use_recovery_code(name: str, code: str, *, file: Path | None = None) -> bool:
-    """Return whether a recovery code is one of an account's, and take it from the account: it works once."""
+    """Return whether a recovery code is one of an account's, and remove it: each works once."""
     given = recovery_hash(name, code)
     with _settings_of(name, file) as kept:
         known = list(kept.get("recovery_codes", ()))
@@ -281,7 +280,7 @@ def _settings_of(name: str, file: Path | None) -> Iterator[Any]:
 
 @contextmanager
 def _changing(file: Path | None) -> Iterator[Any]:
-    """Open ``config.toml`` for a change; the rest of the file stays as it is, to the letter."""
+    """Open ``config.toml`` for a change that leaves the rest of the file byte for byte."""
     path = file or config_file()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with FileLock(path.with_name(path.name + ".lock")):

@@ -1,8 +1,8 @@
-"""What every view asks first (who is there, what they may, whether a form is our own), and the pages to sign in and out.
+"""Authentication of dashboard requests (account, permission, form token), and the pages to sign in and out.
 
-The cookie holds a random token and nothing else; what it stands for is a row of :mod:`~experiment.people.dashboard.sign_ins`.
-It is sent along when somebody follows a link from a mail (SameSite=Lax), or a colleague's link to a session would ask for the
-password; whatever changes something is a POST that carries a second token.
+The cookie contains only a random token, which identifies a row of :mod:`~experiment.people.dashboard.sign_ins`. It is sent when
+a link in an email is followed (SameSite=Lax), so that a colleague's link to a session does not require the password again;
+every change is a POST with a second token.
 """
 
 from __future__ import annotations
@@ -52,21 +52,23 @@ admin = Blueprint("admin", __name__, url_prefix="/admin")
 P = ParamSpec("P")
 R = TypeVar("R")
 LARGEST_UPLOAD = 20 * 1024 * 1024
-"""Bytes of a form with a file, from accounts that may upload: a copy of answers with key logs, a platform's list of thousands."""
+"""Most bytes of a form with a file, from accounts that may upload: a copy of answers with key logs, a platform's list of
+thousands.
+"""
 
 UPLOADS = {"admin.upload_copy": "upload", "admin.upload_submissions": "reconcile"}
-"""Views that take a file, and the permission that each needs."""
+"""Views that accept a file, and the permission that each requires."""
 COOKIE = "wrods_admin"
 SECURE = "__Host-"
-"""How names of cookies begin that are sent over TLS alone."""
+"""Prefix of cookies that are sent over TLS only."""
 TOLD_ON_THE_FORM = frozenset({"admin.login", "admin.take_code"})
-"""Views that show their own form again where it was too old."""
+"""Views that show their own form again if it had expired."""
 
 
 def account() -> Account | None:
-    """Return who is signed in, or None; an account that changed or is gone since is nobody."""
+    """Return the signed-in account; None if nobody is signed in, or the account was changed or removed since."""
     if "account" not in g:
-        # the live page asks by itself; only what somebody opens keeps a sign-in from ending
+        # the live page's automatic requests do not extend a sign-in; only opened pages do
         row = this_site().sign_ins.find(SIGN_IN, token(), is_used=not request.path.endswith(".json"))
         g.account = None if row is None else account_of(row)
         g.sign_in = None if g.account is None else row
@@ -75,27 +77,27 @@ def account() -> Account | None:
 
 
 def this_sign_in() -> SignIn | None:
-    """Return the row of the sign-in that this request came with."""
+    """Return the row of this request's sign-in."""
     account()
     found: SignIn | None = g.sign_in
     return found
 
 
 def account_of(row: SignIn) -> Account | None:
-    """Return the account that a row was made for, None where it changed since or is gone."""
+    """Return the account of a row; None if it was changed or removed since."""
     found = this_site().accounts.find(row.account)
     return found if found is not None and hmac.compare_digest(found.stamp(), row.stamp) else None
 
 
 def token() -> str:
-    """Return the token of this browser's cookie, empty where it has none."""
+    """Return the token in this browser's cookie, or an empty text."""
     if "token" not in g:
         g.token = cookie(COOKIE)
     return str(g.token)
 
 
 def give_token(new: str) -> None:
-    """Send a browser another token with this answer, an empty one to forget it."""
+    """Set the browser's token with this answer; an empty one deletes it."""
     g.token = new
     g.is_new_token = True
 
@@ -108,7 +110,7 @@ def _send_token(response: Response) -> Response:
 
 
 def set_cookie(response: Response, name: str, value: str, max_age: int) -> None:
-    """Set one of the dashboard's cookies; an empty value forgets it. Over TLS it is sent over TLS alone."""
+    """Set one of the dashboard's cookies, for TLS only under TLS; an empty value deletes it."""
     response.set_cookie(
         cookie_name(name),
         value,
@@ -120,30 +122,30 @@ def set_cookie(response: Response, name: str, value: str, max_age: int) -> None:
 
 
 def cookie(name: str) -> str:
-    """Return what one of the dashboard's cookies holds, nothing where there is none."""
+    """Return the value of one of the dashboard's cookies, or an empty text."""
     return request.cookies.get(cookie_name(name), "")
 
 
 def cookie_name(name: str) -> str:
-    """Return how a cookie is called: over TLS otherwise than over plain http, where browsers protect secure cookies of one name."""
+    """Return a cookie's name, which differs over TLS, because browsers protect secure cookies of the same name."""
     return f"{SECURE}{name}" if request.is_secure else name
 
 
 def actor() -> str:
-    """Return the name under which the audit keeps what is done now."""
+    """Return the name of the current user for the audit."""
     found = account()
     assert found is not None, "only signed-in accounts act"
     return found.name
 
 
 def signed_in(permission: str = "see") -> bool:
-    """Return whether the caller is signed in and may do something."""
+    """Return whether the caller is signed in with a permission."""
     found = account()
     return found is not None and found.may(permission)
 
 
 def needs(permission: str | None = None) -> Callable[[Callable[P, R]], Callable[P, R | Any]]:
-    """Keep a view to those who are signed in and may do something; strangers are led to the sign-in page."""
+    """Restrict a view to signed-in users with a permission; others are redirected to the sign-in page."""
 
     def guard(view: Callable[P, R]) -> Callable[P, R | Any]:
         @wraps(view)
@@ -163,7 +165,7 @@ def needs(permission: str | None = None) -> Callable[[Callable[P, R]], Callable[
 
 
 def csrf() -> str:
-    """Return what every form of this browser carries: made from its cookie, which other sites cannot read."""
+    """Return the form token of this browser, derived from its cookie, which other sites cannot read."""
     if not token():
         give_token(secrets.token_urlsafe(32))
     return _form_token(token())
@@ -174,13 +176,13 @@ def _form_token(of: str) -> str:
 
 
 def is_our_form() -> bool:
-    """Return whether a form was sent from one of our own pages in this browser."""
+    """Return whether a form was sent from this server's own pages in this browser."""
     given = request.headers.get("X-Wrods-Csrf") or request.form.get("csrf", "")
     return bool(token()) and hmac.compare_digest(given.encode(), _form_token(token()).encode())
 
 
 def takes_a_file() -> bool:
-    """Return whether this request goes to a view that takes a file, from somebody who may send it one."""
+    """Return whether this request uploads a file to a view that accepts it, from a user who may."""
     permission = UPLOADS.get(request.endpoint or "")
     return permission is not None and signed_in(permission)
 
@@ -201,7 +203,7 @@ def _in_every_page() -> dict[str, Any]:
 
 
 def note(action: str, *, study: str | None = None, by: str | None = None, **rest: Any) -> None:
-    """Put what somebody does into the audit of a study, or of every study served."""
+    """Record an action in the audit of a study, or of every study served."""
     who = by or actor()
     site = this_site()
     for name in [study] if study is not None else list(site.services):
@@ -230,13 +232,13 @@ def _too_many(refusal: TooManyTries) -> str:
 
 @admin.get("/login")
 def login_form() -> Page:
-    """Ask for name and password."""
+    """Show the form for name and password."""
     return _form(None, 200)
 
 
 @admin.post("/login")
 def login() -> Page:
-    """Take name and password; wrong ones are limited in number."""
+    """Check name and password; failed tries are limited."""
     name = request.form.get("name", "").strip().lower()[:64] or OWNER
     if not is_our_form():
         return _form(TOO_OLD, 400, name)
@@ -260,13 +262,13 @@ def login() -> Page:
 
 @admin.get("/login/code")
 def code_form() -> Page:
-    """Ask for a code of the second factor, after the password."""
+    """Show the form for a code of the second factor, after the password."""
     return redirect(url_for("admin.login_form")) if _halfway() is None else _code_form(None, 200)
 
 
 @admin.post("/login/code")
 def take_code() -> Page:
-    """Take a code of the authenticator app, or a recovery code; each counts once."""
+    """Check a code of the authenticator app, or a recovery code; each works once."""
     found = _halfway()
     if found is None:
         return _form("That took too long. Please sign in again.", 400)
@@ -295,7 +297,7 @@ def take_code() -> Page:
 
 
 def _halfway() -> Account | None:
-    """Return the account whose password this browser gave a moment ago."""
+    """Return the account whose password this browser has just given."""
     row = this_site().sign_ins.find(SECOND_STEP, token())
     found = None if row is None else account_of(row)
     return found if found is not None and found.second_factor is not None else None
@@ -313,12 +315,12 @@ def _spend_recovery(found: Account, given: str) -> bool:
     try:
         return use_recovery_code(found.name, given)
     except (OSError, UserError) as error:
-        # a code that cannot be crossed out would work again
+        # a code that cannot be removed would work again
         abort(503, f"The recovery code cannot be used: config.toml cannot be changed ({error}).")
 
 
 def _known_browser(name: str) -> str | None:
-    """Return the row of this browser if the account signed in with it before and has not changed since."""
+    """Return this browser's row if the account signed in with it before and has not changed since."""
     given = cookie(BROWSER_COOKIE)
     row = this_site().sign_ins.find(BROWSER, given) if given else None
     return row.token_hash if row is not None and row.account == name and account_of(row) else None
@@ -340,7 +342,7 @@ def _sign_in(found: Account, how: str) -> AnyResponse:
 
 
 def _note_failure(name: str, why: str) -> None:
-    """Keep a failed try in the audit; whoever tries does not wait for it, so that nothing is told by how long it takes."""
+    """Record a failed try in the audit without delaying the answer, so that its duration reveals nothing."""
     site = this_site()
     known = name if site.accounts.find(name) is not None else None
     detail = site.failed_sign_ins.told(known, why)
@@ -352,7 +354,7 @@ def _note_failure(name: str, why: str) -> None:
 
 @admin.get("/enter/<link>")
 def enter(link: str) -> AnyResponse:
-    """Let in whoever holds a one-time link, once, as the owner."""
+    """Sign in as the owner with a one-time link."""
     row = this_site().sign_ins.use_once(LINK, link)
     owner = None if row is None else account_of(row)
     if owner is None:
@@ -362,7 +364,7 @@ def enter(link: str) -> AnyResponse:
 
 @admin.post("/logout")
 def logout() -> AnyResponse:
-    """End this browser's sign-in; its cookie opens nothing any more."""
+    """End this browser's sign-in and delete its cookie."""
     mine = this_sign_in()
     if mine is not None:
         this_site().sign_ins.end(mine.token_hash)
@@ -373,7 +375,7 @@ def logout() -> AnyResponse:
 @admin.get("/signed-in")
 @needs()
 def show_sign_ins() -> str:
-    """Show an account's open sign-ins; an owner sees everybody's."""
+    """Show an account's active sign-ins; an owner sees everyone's."""
     mine, me = this_sign_in(), account()
     assert mine is not None and me is not None
     rows = this_site().sign_ins.open_ones(None if me.may("audit") else me.name)
@@ -388,7 +390,7 @@ def show_sign_ins() -> str:
 @admin.post("/signed-in/end")
 @needs()
 def end_sign_in() -> AnyResponse:
-    """End one sign-in: one's own, or as an owner anybody's."""
+    """End one sign-in: the user's own, or as an owner anyone's."""
     me = account()
     assert me is not None
     rows = this_site().sign_ins.open_ones(None if me.may("audit") else me.name)
@@ -405,7 +407,7 @@ def end_sign_in() -> AnyResponse:
 @admin.post("/signed-in/end-all")
 @needs()
 def end_all_sign_ins() -> AnyResponse:
-    """Sign the account out everywhere, here too."""
+    """Sign the account out everywhere, including this browser."""
     note("signed out everywhere")
     this_site().sign_ins.end_all(actor())
     give_token("")

@@ -1,4 +1,4 @@
-"""The rating page: one answer at a time, by keyboard; agreement and decisions once somebody has rated all of theirs."""
+"""The rating page: one answer at a time, by keyboard; agreement and decisions after a rater has finished."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _named(answers: list[FreeAnswer], who: str) -> dict[str, FreeAnswer]:
 
 
 def _sees_agreement(answers: list[FreeAnswer], rating: Rating) -> bool:
-    """Return whether agreement may be seen: by those who do not rate, and by raters who are done with theirs."""
+    """Return whether agreement may be shown: to those who do not rate, and to raters who have finished."""
     who = account()
     if who is None:
         return False
@@ -53,7 +53,7 @@ def _sees_agreement(answers: list[FreeAnswer], rating: Rating) -> bool:
 @admin.get("/rating")
 @needs("rate")
 def rating_studies() -> AnyResponse | str:
-    """Lead a rater to the study to rate, or list the studies where there are several."""
+    """Redirect a rater to the study to rate, or list the studies if there are several."""
     services = [service for service in this_site().services.values() if service.rating is not None]
     if len(services) == 1:
         return redirect(url_for("admin.rating", study=services[0].study))
@@ -63,7 +63,7 @@ def rating_studies() -> AnyResponse | str:
 @admin.get("/<study>/rating")
 @needs("rate")
 def rating(study: str) -> str:
-    """Show the next answer to rate, or the one asked for."""
+    """Show the next answer to rate, or the requested one."""
     service, asked = _rated(study)
     who = actor()
     answers = _answers(service, asked)
@@ -97,7 +97,7 @@ def rating(study: str) -> str:
 @admin.post("/<study>/rating")
 @needs("rate")
 def take_rating(study: str) -> AnyResponse:
-    """Store a rating and go on to the next answer."""
+    """Store a rating and continue with the next answer."""
     service, asked = _rated(study)
     who = actor()
     answer = _named(_answers(service, asked), who).get(request.form.get("answer", ""))
@@ -145,7 +145,7 @@ def agreement(study: str) -> str:
 @admin.post("/<study>/rating/agreement")
 @needs("rate")
 def take_decision(study: str) -> AnyResponse:
-    """Store what was decided on an answer, by a third rater or by discussion."""
+    """Store the decision on an answer, by a third rater or by discussion."""
     service, asked = _rated(study)
     who = actor()
     answers = _answers(service, asked)

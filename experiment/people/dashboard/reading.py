@@ -1,4 +1,4 @@
-"""What the experimenter's pages read beside :mod:`experiment.store.queries`: plain rows, without conditions."""
+"""Queries of the dashboard in addition to :mod:`experiment.store.queries`: plain rows, without conditions."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from experiment.store.tables import audit, calls, flags, sessions, trials
 
 KEY_LENGTH = 12
 AT_ONCE = 100
-"""How many entries of the audit a page shows."""
+"""Audit entries per page."""
 SHORT = 160
-"""Characters of what an entry says that stand open; what is longer is folded."""
+"""Longest text of an audit entry that is shown in full; longer ones are folded."""
 NOTE, PILOT, REAL = "note", "pilot", "real"
 _QUIET = (NOTE, PILOT, REAL)
-"""Kinds of flags that are no suspicion."""
+"""Kinds of flags that are not suspicious."""
 
 
 def key_of(session_id: str) -> str:
-    """Return the short name by which pages call a session: neither its token nor its whole id."""
+    """Return the short name of a session on pages: neither its token nor its whole id."""
     return session_id[:KEY_LENGTH]
 
 
 def session_by_key(connection: Connection, study: str, key: str) -> Row | None:
-    """Return a session of a study by its short name, with client and without plan, or None."""
+    """Return a study's session by its short name, with client and without plan, or None."""
     query = select(*SESSION_COLUMNS, sessions.c.client).where(
         sessions.c.study == study, func.substr(sessions.c.session_id, 1, KEY_LENGTH) == key
     )
@@ -54,7 +54,7 @@ def latest_blocks(connection: Connection, study: str) -> dict[str, str | None]:
 
 
 def flag_counts(connection: Connection, study: str) -> dict[str, Counter[str]]:
-    """Return for each session how many flags of each kind it has, its trials' among them."""
+    """Return the number of flags by kind for each session, including those of its trials."""
     query = (
         select(flags.c.session_id, flags.c.kind, func.count())
         .join(sessions, sessions.c.session_id == flags.c.session_id)
@@ -68,7 +68,7 @@ def flag_counts(connection: Connection, study: str) -> dict[str, Counter[str]]:
 
 
 def suspicions(counts: Mapping[str, int]) -> int:
-    """Return how many flags of a session speak of something to look at."""
+    """Return the number of a session's flags that need review."""
     return sum(number for kind, number in counts.items() if kind not in (*_QUIET, "excluded", "restored"))
 
 
@@ -79,7 +79,7 @@ def flags_of_session(connection: Connection, session_id: str) -> list[Row]:
 
 
 def spent_by_model(connection: Connection, study: str) -> list[dict[str, Any]]:
-    """Return for each model what its calls used: sessions, calls, tokens, dollars (null where no price is known)."""
+    """Return each model's use: sessions, calls, tokens, dollars (None if no price is known)."""
     query = (
         select(
             sessions.c.reader,
@@ -105,7 +105,7 @@ def audit_of(
     before: int | None = None,
     most: int = AT_ONCE,
 ) -> list[Row]:
-    """Return who did what to a study, or to one of its sessions, newest first; ``before`` an entry's number."""
+    """Return the audit of a study or one of its sessions, newest first; ``before`` is an entry's number."""
     query = select(audit).where(audit.c.study == study)
     if before is not None:
         query = query.where(audit.c.audit_id < before)
@@ -116,7 +116,7 @@ def audit_of(
 
 
 def in_words(detail: Mapping[str, Any] | None) -> str:
-    """Return what an entry of the audit says beside who and what: the reason as it is, the rest by name."""
+    """Return the details of an audit entry as text: the reason unchanged, the rest by name."""
     return "; ".join(
         str(value) if name == "reason" else f"{name}: {_value(value)}"
         for name, value in (detail or {}).items()
@@ -133,7 +133,7 @@ def _value(value: Any) -> str:
 
 
 def looks(connection: Connection, study: str) -> int:
-    """Return how often somebody looked at the quality of a study's data."""
+    """Return how often the quality of a study's data was viewed."""
     query = select(func.count()).where(audit.c.study == study, audit.c.action.startswith("look"))
     return int(connection.scalar(query) or 0)
 

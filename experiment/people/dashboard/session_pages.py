@@ -1,4 +1,4 @@
-"""The page of one session, what can be done to it there, and withdrawal; it shows no condition, no item, no answer."""
+"""The page of one session, its actions, and withdrawal; it shows no condition, item or answer."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ PLOTS = "dashboard.js"
 SHOWN_OF_TRIALS = ("trial_index", "attempt", "block", "trial_type", "is_practice", "is_attention_check", "timed_out",
                    "rt", "reading_time", "hidden_ms", "blurred_ms", "dropped_frames", "paste_count",
                    "keyless_chars")  # fmt: skip
-"""What the page shows about a trial: times and circumstances; neither what was shown nor what was answered."""
+"""Columns about a trial that the page shows: times and circumstances, without content and answers."""
 
 Action = Callable[[Connection, Row, str, str], str | None]
-"""Does something to a session for a reason, in somebody's name; returns what the audit calls it, None where nothing changed.
+"""Applies an action to a session for a reason, in a user's name; returns its name for the audit, or None if nothing changed.
 
-Nothing is removed: flags are added, and the newest decides. The person who decides sees neither condition nor correctness.
+Nothing is removed: flags are added, and the newest applies. The user who decides sees neither condition nor correctness.
 """
 
 
@@ -93,11 +93,11 @@ ACTIONS: Mapping[str, tuple[str, Action]] = {
     ),
     "end": ("end", _end),
 }
-"""What can be done to a session: the permission that it needs, and the action."""
+"""The actions on a session: required permission, and function."""
 
 
 def measures_of(service: StudyService, row: Row) -> list[QualitySign]:
-    """Return the signs measured of a session."""
+    """Return a session's quality signs."""
     with service.store.read() as connection:
         rows = queries.sessions_overview(connection, service.study)
         mine = [one for one in rows if one["session_id"] == row["session_id"]]
@@ -106,10 +106,10 @@ def measures_of(service: StudyService, row: Row) -> list[QualitySign]:
 
 
 def broken_rules(service: StudyService, found: list[QualitySign]) -> dict[str, str]:
-    """Return the study's declared rules that a session breaks: kind → the reason for which it may be excluded."""
+    """Return the declared exclusion rules that a session meets: kind → reason for its exclusion."""
     return {
         sign.kind: f"declared rule: {sign.kind} {service.session_rules_said[sign.kind]}"
-        # the reason stays with the data, and is read while others are still decided on
+        # the reason is stored with the data, and is read while decisions on other sessions are pending
         + ("" if sign.is_sealed else f" ({sign.evidence})")
         for sign in found
         if sign.kind in service.session_rules and sign.is_flagged
@@ -119,7 +119,7 @@ def broken_rules(service: StudyService, found: list[QualitySign]) -> dict[str, s
 @admin.get("/<study>/sessions/<key>")
 @needs("see")
 def show_session(study: str, key: str) -> str:
-    """Show one session: where it is, what was noticed, what was done to it."""
+    """Show one session: progress, flags, history."""
     service = service_of(study)
     row = session_of(service, key)
     session_id = row["session_id"]
@@ -153,7 +153,7 @@ def show_session(study: str, key: str) -> str:
 
 
 def plots_version() -> str | None:
-    """Return the version of the built plots, None where they are not built: the page says the same without them."""
+    """Return the version of the built plots; None if they are not built, and the page works without them."""
     try:
         file = bundle_folder() / PLOTS
     except UserError:
@@ -164,7 +164,7 @@ def plots_version() -> str | None:
 @admin.post("/<study>/sessions/<key>/<action>")
 @needs("see")
 def do(study: str, key: str, action: str) -> AnyResponse:
-    """Do something to a session, for a reason, and show it again."""
+    """Apply an action to a session for a reason, and show it again."""
     service = service_of(study)
     row = session_of(service, key)
     if action not in ACTIONS:
@@ -211,7 +211,7 @@ def do(study: str, key: str, action: str) -> AnyResponse:
 @admin.post("/<study>/sessions/<key>/resume-link")
 @needs("run")
 def make_resume_link(study: str, key: str) -> AnyResponse:
-    """Make a link with which the participant continues the session in another browser; it works once, for a day."""
+    """Create a link with which the participant continues the session in another browser, once, within a day."""
     service = service_of(study)
     with service.store.read() as connection:
         row = queries.session(connection, session_of(service, key)["session_id"])
@@ -225,7 +225,7 @@ def make_resume_link(study: str, key: str) -> AnyResponse:
 
 
 def _reason(service: StudyService, row: Row) -> str:
-    """Return the reason given: a declared rule that the session really breaks, or words."""
+    """Return the given reason: a declared rule that the session meets, or the user's text."""
     rule = request.form.get("rule", "")
     if rule:
         broken = broken_rules(service, measures_of(service, row))
@@ -245,7 +245,7 @@ def _folder(service: StudyService) -> Path:
 
 
 def _found(service: StudyService, row: Row) -> list[PersonSession]:
-    """Return all sessions of the session's participant: a person withdraws, not a session."""
+    """Return all sessions of the session's participant: withdrawal covers the whole participant."""
     with service.store.read() as connection:
         return find_person(connection, service.study, session=row["session_id"])
 
@@ -253,7 +253,7 @@ def _found(service: StudyService, row: Row) -> list[PersonSession]:
 @admin.get("/<study>/sessions/<key>/withdrawal")
 @needs("withdraw")
 def ask_withdrawal(study: str, key: str) -> str:
-    """State what a withdrawal erases and what lies beyond its reach; change nothing."""
+    """Show what a withdrawal erases and what it cannot erase, without changing anything."""
     service = service_of(study)
     row = session_of(service, key)
     scope = scope_of(service.store, study, _folder(service), _found(service, row))
@@ -263,7 +263,7 @@ def ask_withdrawal(study: str, key: str) -> str:
 @admin.post("/<study>/sessions/<key>/withdrawal")
 @needs("withdraw")
 def withdraw_session(study: str, key: str) -> AnyResponse:
-    """Erase a participant's sessions, once their number is typed."""
+    """Erase a participant's sessions after their number was typed."""
     service = service_of(study)
     row = session_of(service, key)
     if request.form.get("typed", "").strip() != row["reader"]:

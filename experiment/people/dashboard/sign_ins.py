@@ -1,25 +1,21 @@
-"""Sign-ins to the dashboard, kept in the store: the cookie holds a random token, and the token's row says whose it is.
+"""Sign-ins to the dashboard, stored as rows: the cookie contains a random token, which identifies the row of its account.
 
-Deleting a row ends the sign-in at once and in every server process. The stamp of the account is kept with it, so that a
-changed password, role or second factor ends it too. (Flask-Login keeps who is signed in inside the cookie and has had no
-release since 2023; Flask-WTF would add two packages for the four lines that make and compare a form's token.)
+Deleting a row ends the sign-in at once in every server process. The account's stamp is stored with it, so that a changed
+password, role or second factor ends it too. (Flask-Login stores the user in the cookie and has had no release since 2023;
+Flask-WTF would add two packages for the four lines that make and compare a form's token.)
 
-How often somebody may try to sign in, so that guessing is slow and nobody can keep others out.
+Limits on sign-in tries make guessing slow without letting anyone lock others out. Failed tries are counted per address (IPv6:
+per /64) and per account in each network (IPv4 /24, IPv6 /48). A few are free; then each doubles the wait. An address waits only
+after its own failed tries, and its first try is always checked, so that guessers slow down only each other. No count covers a
+whole account or the server, so that no stranger can lock either. A browser in which the account signed in before has its own
+count, so its user can still sign in from a guesser's address.
 
-Failed tries are counted for each address (IPv6: each /64) and for each account in each network (IPv4 /24, IPv6 /48). A few
-are free, then each doubles the wait. An address waits from its own last failed try, and its first is looked at whatever
-its network did: guessers slow each other down, and nobody else. No count covers an account or the server as a whole, so
-that no stranger can lock either. A browser in which the account signed in before has a count of its own: whoever shares a
-guesser's address still gets in.
+Passwords are compared by few threads at once, since each comparison is costly by design. There are two lanes, one of them for
+known browsers, so that a flood of strangers cannot fill it. If a lane's short queue is full, the user is asked to try again.
 
-Passwords are compared by few threads at once, since each comparison takes processor and memory on purpose: of two lanes,
-one is for known browsers, so that a flood of strangers cannot fill it. Whoever finds a lane's short queue full is asked
-to try again.
-
-Failed tries to sign in: kept in the audit of each study served, so that an owner sees them.
-
-Neither the password nor an unknown name is kept (people type the one into the field of the other), nor the address that
-it came from. However many there are, a few lines a minute stand for them: each says how many it counts.
+Failed tries are recorded in the audit of each study served, so that an owner sees them. Neither the password nor an unknown
+name is stored (users type one into the other's field), nor the address. Any number of tries is summarised in a few lines per
+minute, each with its count.
 """
 
 from __future__ import annotations
@@ -46,13 +42,13 @@ from experiment.store.tables import audit, sign_ins
 SIGN_IN = "sign-in"
 LINK = "link"
 SECOND_STEP = "second step"
-"""The password was correct, and a code of the second factor is still needed."""
+"""The password was correct, and a code of the second factor is still required."""
 BROWSER = "browser"
-"""A browser in which the account signed in before: tries from there are counted by themselves."""
+"""A browser in which the account signed in before: its tries are counted separately."""
 SPENT = "spent code"
 
 IDLE = timedelta(hours=12)
-"""A sign-in that opened no page for so long has ended; the live page's own requests do not count."""
+"""Period without an opened page after which a sign-in ends; the live page's automatic requests do not count."""
 LASTS = {
     SIGN_IN: timedelta(days=7),
     LINK: timedelta(minutes=15),
@@ -60,13 +56,13 @@ LASTS = {
     BROWSER: timedelta(days=90),
     SPENT: timedelta(minutes=5),
 }
-"""How long a row counts, however often it is used."""
+"""Longest validity of a row, regardless of its use."""
 SEEN_AGAIN = timedelta(minutes=1)
 
 
 @dataclass(frozen=True)
 class SignIn:
-    """A row of the table: a sign-in, or something that leads to one."""
+    """A row of the table: a sign-in, or a step towards one."""
 
     token_hash: str
     kind: str
@@ -78,7 +74,7 @@ class SignIn:
 
 
 class SignIns:
-    """The open sign-ins, one-time links and known browsers of a server."""
+    """The active sign-ins, one-time links and known browsers of a server."""
 
     def __init__(
         self, store: Store | None, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
@@ -93,14 +89,14 @@ class SignIns:
         return self._opened
 
     def begin(self, kind: str, account: str, account_stamp: str) -> str:
-        """Keep a new row, and return its token once it is stored."""
+        """Store a new row, and return its token."""
         token = secrets.token_urlsafe(32)
         row = self._row(kind, token_hash(token), account, account_stamp)
         self._store.write(lambda connection: self._insert(connection, row)).result()
         return token
 
     def find(self, kind: str, token: str, *, is_used: bool = False) -> SignIn | None:
-        """Return the row of a token if it still counts; ``is_used`` notes that somebody is there."""
+        """Return the row of a token if it is still valid; ``is_used`` records activity."""
         now = self._clock()
         with self._store.read() as connection:
             row = connection.execute(
@@ -117,7 +113,7 @@ class SignIns:
         return found
 
     def use_once(self, kind: str, token: str) -> SignIn | None:
-        """Return the row of a token and delete it: of two who come at once, in any process, one gets it."""
+        """Return the row of a token and delete it: of two simultaneous uses, in any process, only one succeeds."""
         now = self._clock()
         taken = (
             delete(sign_ins)
@@ -128,7 +124,7 @@ class SignIns:
         return None if row is None else SignIn(**row._mapping)
 
     def spend(self, name: str, account: str) -> bool:
-        """Return whether something that counts once (a code of the second factor) was not used before, and mark it as used."""
+        """Mark something that works once (a code of the second factor) as used; return False if it was used before."""
         row = self._row(SPENT, token_hash(name), account, "")
 
         def mark(connection: Connection) -> bool:
@@ -141,7 +137,7 @@ class SignIns:
         return self._store.write(mark).result()
 
     def open_ones(self, account: str | None = None) -> list[SignIn]:
-        """Return the sign-ins and unused links, of one account or of all, the newest first."""
+        """Return the sign-ins and unused links of one account or all, newest first."""
         query = select(sign_ins).where(sign_ins.c.kind.in_((SIGN_IN, LINK)), ~_is_over(self._clock()))
         if account is not None:
             query = query.where(sign_ins.c.account == account)
@@ -155,7 +151,7 @@ class SignIns:
         self._store.write(lambda connection: connection.execute(gone).close()).result()
 
     def end_all(self, account: str) -> None:
-        """End all that an account has: sign-ins, links and known browsers."""
+        """End all sign-ins, links and known browsers of an account."""
         gone = delete(sign_ins).where(sign_ins.c.account == account, sign_ins.c.kind != SPENT)
         self._store.write(lambda connection: connection.execute(gone).close()).result()
 
@@ -177,7 +173,7 @@ class SignIns:
 
 
 def _is_over(now: datetime) -> Any:
-    """Return the condition for rows that count no longer."""
+    """Return the condition for expired rows."""
     is_idle = (sign_ins.c.kind == SIGN_IN) & (sign_ins.c.seen_at <= stamp(now - IDLE))
     return or_(sign_ins.c.expires_at <= stamp(now), is_idle)
 
@@ -189,15 +185,15 @@ FREE_TRIES_OF_NETWORK = 10
 FIRST_WAIT_S = 2.0
 LONGEST_WAIT_S = 300.0
 FORGET_AFTER_S = 3600.0
-"""A count begins again after so long without a failed try."""
+"""A count restarts after this time without a failed try."""
 MOST_COUNTS = 50_000
 LANE_QUEUE = 3
-"""Tries that may wait for the one that is compared, in each lane: server threads that a flood can hold."""
+"""Tries that may wait in each lane: server threads that a flood can block."""
 LANE_WAIT_S = 5.0
 
 
 class TooManyTries(Exception):
-    """A try to sign in that was not looked at."""
+    """A sign-in try that was not checked."""
 
     def __init__(self, wait_s: float) -> None:
         super().__init__(f"wait {wait_s:.0f} s")
@@ -212,21 +208,21 @@ class _Count:
 
 @dataclass(frozen=True)
 class Caller:
-    """Who tries: an address, and what it tries from which network."""
+    """The source of a try: an address, and the target with its network."""
 
     address: str
     network: str | None = None
 
 
 def caller(address: str | None, what: str = "") -> Caller:
-    """Return who tries something (an account's password, say) from an address."""
+    """Return the source of a try on something (an account's password, for example) from an address."""
     return Caller(caller_of(address or ""), f"{what}\0{network_of(address or '')}")
 
 
 class FailedTries:
-    """Counts failed tries by caller, and says how long the next one has to wait.
+    """Counts failed tries by caller, and determines the wait before the next one.
 
-    Counts are kept in memory and by keyed digest; they use a clock that never jumps.
+    Counts are kept in memory under keyed digests, with a monotonic clock.
     """
 
     def __init__(self, free: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -237,7 +233,7 @@ class FailedTries:
         self._lock = threading.Lock()
 
     def begin(self, caller: Caller) -> None:
-        """Count a try as failed until :meth:`forgive` takes it back."""
+        """Count a try as failed until :meth:`forgive` reverses it."""
         moment = self._clock()
         with self._lock:
             counts = self._counts_of(caller)
@@ -256,7 +252,7 @@ class FailedTries:
                 count.latest = moment
 
     def forgive(self, caller: Caller) -> None:
-        """Take a counted try back: it was right, or was never looked at."""
+        """Reverse a counted try that was correct, or was not checked."""
         with self._lock:
             for count in self._counts_of(caller):
                 count.failed = max(0, count.failed - 1)
@@ -279,7 +275,7 @@ def _wait(over: int) -> float:
 
 
 class Lane:
-    """Lets one password be compared at a time, and few wait."""
+    """Allows one password comparison at a time, with a short queue."""
 
     def __init__(self, queue: int = LANE_QUEUE, wait_s: float = LANE_WAIT_S) -> None:
         self._places = threading.Semaphore(1 + queue)
@@ -315,7 +311,7 @@ class SignInLimits:
     def password(
         self, name: str, address: str | None, browser: str | None, compare: Callable[[], T | None]
     ) -> T | None:
-        """Compare a password if its turn has come, and return what the comparison gives."""
+        """Return the result of a password comparison if its turn has come."""
         lane = self._strangers if browser is None else self._known
 
         def in_turn() -> T | None:
@@ -327,10 +323,10 @@ class SignInLimits:
     def code(
         self, name: str, address: str | None, browser: str | None, compare: Callable[[], T | None]
     ) -> T | None:
-        """Compare a code of the second factor, which only those who know the password are asked for.
+        """Return the result of comparing a code of the second factor, for which only users with the password are asked.
 
-        A code has six digits, so that its tries are counted for the account as a whole as well. Only somebody who has the
-        password can use them up, and a browser known from before has a count of its own.
+        A code has six digits, so tries are also counted for the account as a whole. Only someone with the password can exhaust
+        them, and a known browser has its own count.
         """
         counts = [self._count_of(f"code\0{name}", address, browser)]
         return self._counted(
@@ -338,7 +334,7 @@ class SignInLimits:
         )
 
     def recovery_code(self, name: str, address: str | None, compare: Callable[[], T | None]) -> T | None:
-        """Compare a recovery code, which is too long to be guessed: tries at codes elsewhere do not delay it."""
+        """Return the result of comparing a recovery code, which is too long to be guessed: other failed codes do not delay it."""
         by = Caller(f"recovery\0{name}\0{caller(address).address}")
         return self._counted([(self._by_address, by)], compare)
 
@@ -348,7 +344,7 @@ class SignInLimits:
         return self._by_address, caller(address, what)
 
     def _counted(self, counts: list[tuple[FailedTries, Caller]], compare: Callable[[], T | None]) -> T | None:
-        """Count a try as failed while it is compared, so that many at once are no more than many one by one."""
+        """Count a try as failed while it is compared, so that parallel tries are limited like sequential ones."""
         begun: list[tuple[FailedTries, Caller]] = []
         is_wrong = False
         try:
@@ -379,7 +375,7 @@ class Failures:
 
 
 class FailedSignIns:
-    """Counts failed tries and says which of them get a line in the audit."""
+    """Counts failed tries and decides which of them get a line in the audit."""
 
     def __init__(self, lines: Throttle | None = None) -> None:
         self._lines = lines or Throttle(LINES_PER_MINUTE, 60)
@@ -387,7 +383,7 @@ class FailedSignIns:
         self._untold = 0
 
     def told(self, known_name: str | None, why: str) -> dict[str, Any] | None:
-        """Count a try and return the detail of its line, or None where the next line counts it."""
+        """Count a try; return the detail of its line, or None if the next line includes it."""
         with self._lock:
             self._untold += 1
             if self._lines.wait(None):
@@ -407,7 +403,7 @@ def failures(connection: Connection, study: str, clock: Callable[[], datetime] |
 
 
 def most(found: Iterable[Failures]) -> Failures:
-    """Return the failures to show beside several studies, whose audits all hold the same tries."""
+    """Return the largest of several studies' failures, since all of their audits contain the same tries."""
     return max(found, key=lambda one: one.tries, default=Failures(0, None))
 
 

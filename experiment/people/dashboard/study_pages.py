@@ -1,8 +1,8 @@
-"""The live page, and pages about a whole study: start, pause and close, the quality of its data, flags, the audit.
+"""The live page, and pages about a whole study: start, pause and close, data quality, flags, audit.
 
-Quality is pooled over all conditions; means by condition are shown only for a study that is closed. Test trials (no practice,
-fillers or attention checks) of sessions that are neither pilots nor excluded are counted. Unreadable, timed-out and refused
-answers count as wrong; trials without a known right answer count for times only.
+Quality is pooled over all conditions; means by condition are shown only after a study is closed. Included are test trials (no
+practice, fillers or attention checks) of sessions that are neither pilots nor excluded. Unreadable, timed-out and refused
+answers count as wrong; trials without a known correct answer count for times only.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from experiment.store.queries import excluded_sessions, exclusions
 from experiment.store.records import collection_of, set_collection
 
 STATES = {"open": "run", "paused": "run", "closed": "close"}
-"""How a study may stand, and the permission to bring it there; a closed one is opened again by who may close it."""
+"""States of a study, and the permission to set each; a closed study is reopened by those who may close it."""
 
 
 @admin.post("/<study>/collection")
@@ -83,7 +83,7 @@ def _may(who: Any) -> set[str]:
 @admin.get("/<study>/flags")
 @needs("see")
 def show_flags(study: str) -> str:
-    """Show every session that shows a sign of careless or automatic answering, with the numbers."""
+    """Show every session with a sign of careless or automatic answering, with the values."""
     service = service_of(study)
     with service.store.read() as connection:
         rows = queries.sessions_overview(connection, study)
@@ -120,7 +120,7 @@ def show_flags(study: str) -> str:
 @admin.get("/<study>/quality")
 @needs("see")
 def ask_quality(study: str) -> str:
-    """State how often somebody looked, and offer another look."""
+    """Show how often data quality was viewed, and offer another view."""
     service = service_of(study)
     with service.store.read() as connection:
         number, collection = looks(connection, study), collection_of(connection, study)
@@ -132,7 +132,7 @@ def ask_quality(study: str) -> str:
 @admin.post("/<study>/quality")
 @needs("see")
 def show_quality(study: str) -> str:
-    """Show quality pooled over all conditions, and log the look; means by condition once the study is closed."""
+    """Show quality pooled over all conditions, and log the view; means by condition after the study is closed."""
     service = service_of(study)
     with service.store.read() as connection:
         collection = collection_of(connection, study)
@@ -150,7 +150,7 @@ def show_quality(study: str) -> str:
 @admin.get("/<study>/audit")
 @needs("audit")
 def show_audit(study: str) -> str:
-    """Show who did what to a study."""
+    """Show the audit of a study."""
     service = service_of(study)
     with service.store.read() as connection:
         before = request.args.get("before", type=int)
@@ -172,7 +172,7 @@ def show_audit(study: str) -> str:
 
 @dataclass(frozen=True)
 class Pooled:
-    """A reader group (people, or one model) over some trials."""
+    """Quality of a reader group (participants, or one model) over some trials."""
 
     name: str
     condition: tuple[str, ...]
@@ -186,12 +186,12 @@ class Pooled:
 
 
 def pooled(connection: Connection, study: str) -> list[Pooled]:
-    """Return each reader group's quality over all conditions together, people first."""
+    """Return each reader group's quality over all conditions together, participants first."""
     return _summaries(_counted(connection, study), ())
 
 
 def condition_means(connection: Connection, study: str, factors: Sequence[str]) -> list[Pooled]:
-    """Return each reader group's quality by condition: only for a study that is closed."""
+    """Return each reader group's quality by condition, for a closed study."""
     return _summaries(_counted(connection, study), factors)
 
 
@@ -220,7 +220,7 @@ def _summary(name: str, condition: tuple[str, ...], rows: Sequence[Mapping[str, 
         for row, is_valid in zip(rows, valid, strict=True)
         if row["correct"] is not None or not is_valid
     ]
-    # where nothing says what is right, unreadable answers alone would be all that is judged
+    # without known correct answers, only unreadable ones would be judged
     has_key = any(row["correct"] is not None for row in rows)
     times = [float(row["rt"]) for row in rows if row["rt"] is not None]
     quartiles = statistics.quantiles(times, n=4, method="inclusive") if len(times) > 1 else None
@@ -239,7 +239,7 @@ def _summary(name: str, condition: tuple[str, ...], rows: Sequence[Mapping[str, 
 
 NEWEST_BACKUPS = 3
 MEASURING_S = 0.5
-"""How long one answer may spend on measuring sessions: the rest comes with the next."""
+"""Seconds that one answer may spend on computing metrics of sessions: the rest follows with the next."""
 
 
 @admin.get("/")
@@ -261,10 +261,10 @@ def _failures(service: StudyService) -> Failures:
 @admin.get("/data.json")
 @needs("see")
 def data() -> Response:
-    """Return what the live page shows now; 304 where that is what the browser has."""
+    """Return the live page's current data; 304 if the browser has it already."""
     present = datetime.now(UTC)
     site = this_site()
-    # a database that cannot be used is named by the banner, and keeps nobody from the other studies
+    # the banner names an unusable database, and the other studies stay visible
     usable = [service for service in site.services.values() if service.store.trouble is None]
     told = jsonify(
         studies=[_tell(service, present) for service in usable],
@@ -335,7 +335,7 @@ COUNTED = ("finished", "running", "interrupted")
 
 @dataclass(frozen=True)
 class SessionExtras:
-    """What stands beside the sessions' own rows, by session id."""
+    """Additional data of sessions, by session id."""
 
     excluded: Collection[str] = ()
     blocks: Mapping[str, str | None] = field(default_factory=dict)
@@ -344,12 +344,12 @@ class SessionExtras:
 
 
 def moment(text: str) -> datetime:
-    """Read one of the store's times of day."""
+    """Return a stored time."""
     return datetime.fromisoformat(text.replace("Z", "+00:00"))
 
 
 def state_of(session: Mapping[str, Any], now: datetime) -> str:
-    """Return a session's state: where it is under way, ``running``, or ``interrupted`` when long unheard of."""
+    """Return a session's state: an unfinished one is ``running``, or ``interrupted`` if long inactive."""
     if session["state"] != "started":
         return str(session["state"])
     return "running" if now - moment(session["last_seen_at"]) < ACTIVE else "interrupted"
@@ -363,7 +363,7 @@ def study_overview(
     *,
     declined: int = 0,
 ) -> dict[str, Any]:
-    """Summarise a study's sessions for the live page."""
+    """Return a summary of a study's sessions for the live page."""
     beside = beside or SessionExtras()
     kinds: dict[str, Counter[str]] = {}
     filled: dict[int, dict[str, Counter[str]]] = {list_id: {} for list_id in lists}
@@ -378,7 +378,7 @@ def study_overview(
         rows.append(_row(session, state, group, beside))
     if declined:
         kinds.setdefault("human", Counter())["declined"] = declined
-    # sorting keeps the order of equals, so the newest stay first within a state
+    # sorting is stable, so the newest stay first within a state
     rows.sort(key=lambda row: row["state"] != "running")
     return {
         "kinds": {

@@ -1,4 +1,4 @@
-"""Downloads and uploads of the dashboard: tables as CSV, participants' copies of answers, and platforms' lists."""
+"""Downloads and uploads of the dashboard: tables as CSV, participants' copies of answers, and platforms' submission lists."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PAGES = (
     ("Items", "audit", "audit.html", "build", "builds the items and their audit"),
     ("Newest report", "reports", "*/report.html", "report", "writes the first report"),
 )
-"""Pages that commands write into a study's folder: link text, folder, file, command, and what the command does."""
+"""Pages that commands write into a study's folder: link text, folder, file, command, and the command's effect."""
 PAGE_POLICY = (
     "default-src 'none'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'self'"
 )
@@ -45,7 +45,7 @@ PAGE_POLICY = (
 
 @admin.app_template_global()
 def files_of(service: StudyService) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """Return address and name of each page in a study's folder, and the commands that show or write the other pages."""
+    """Return address and name of each page in a study's folder, and the commands that show or write the others."""
     links: list[tuple[str, str]] = []
     commands = [("preview", "shows every screen next to the exact prompt, on the computer where you run it")]
     if service.folder is None:
@@ -63,7 +63,7 @@ def files_of(service: StudyService) -> tuple[list[tuple[str, str]], list[tuple[s
 @admin.get("/<study>/files/<any(audit, reports):within>/<path:file>")
 @needs("download")
 def show_file(study: str, within: str, file: str) -> AnyResponse:
-    """Show the audit of a study's items, or a report, with the pictures and files that it links to."""
+    """Send the audit of a study's items, or a report, with linked pictures and files."""
     service = service_of(study)
     if service.folder is None:
         abort(404)
@@ -98,7 +98,7 @@ def download(study: str) -> AnyResponse:
 @admin.get("/<study>/export/<form>.zip")
 @needs("download")
 def export(study: str, form: str) -> AnyResponse:
-    """Send all tables of a study in one of the forms of ``wrods export``, packed."""
+    """Send all tables of a study in one of the formats of ``wrods export``, as a zip file."""
     service = service_of(study)
     if form not in FORMS or service.folder is None:
         abort(404)
@@ -123,7 +123,7 @@ def _sent() -> tuple[bytes, str]:
 @admin.post("/<study>/copy")
 @needs("upload")
 def upload_copy(study: str) -> AnyResponse:
-    """Take a participant's downloaded copy of answers that did not arrive."""
+    """Store a participant's downloaded copy of answers that did not arrive."""
     service = service_of(study)
     contents, _ = _sent()
     try:
@@ -163,7 +163,7 @@ def _recruitment_of(service: StudyService) -> Recruitment:
 @admin.get("/<study>/reconciliation")
 @needs("reconcile")
 def show_reconciliation(study: str) -> str:
-    """Show the platform's submissions beside the sessions that are here."""
+    """Show the platform's submissions next to the stored sessions."""
     service = service_of(study)
     report = reconciliation(service.store, _recruitment_of(service))
     return render_template(
@@ -174,7 +174,7 @@ def show_reconciliation(study: str) -> str:
 @admin.post("/<study>/reconciliation")
 @needs("reconcile")
 def upload_submissions(study: str) -> AnyResponse:
-    """Take a platform's list of submissions."""
+    """Import a platform's list of submissions."""
     service = service_of(study)
     recruitment = _recruitment_of(service)
     contents, name = _sent()
@@ -192,7 +192,7 @@ def upload_submissions(study: str) -> AnyResponse:
 
 
 def trials_csv(store: Store, study: str, factors: Sequence[str]) -> Iterator[str]:
-    """Write a study's trials line by line: the columns of the trials table, then one a factor."""
+    """Yield a study's trials as CSV lines: the columns of the trials table, then one per factor."""
     columns = {name: column.type == "string" for name, column in trial_columns().items()}
     columns |= dict.fromkeys(factors, True)
     yield line(columns)

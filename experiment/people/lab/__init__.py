@@ -1,1 +1,1 @@
-"""The lab: stations with a secure context, and sessions that belong to the number that the experimenter enters."""
+"""The lab: stations with a secure context, and sessions under the number that the experimenter enters."""

@@ -1,10 +1,8 @@
-"""Puts a server where stations find it, and says what an experimenter does next.
+"""Serves stations in a lab: addresses, TLS certificate, and instructions for the experimenter.
 
-A certificate authority of this computer's own, and the certificate with which it answers stations.
-
-Browsers keep their exact clock and their lasting storage for pages whose sender they can be sure of. The authority is made
-once, stays in the user's configuration folder and can vouch for this computer's names and for addresses only, never for
-another site's name: who trusts it on a station gives away nothing else.
+Browsers offer their precise clock and persistent storage only to pages from a trusted server, so this computer has its own
+certificate authority, and a certificate for stations. The authority is created once, stays in the user's configuration folder,
+and is limited to this computer's names and to addresses: a station that trusts it is not at risk from other sites.
 """
 
 from __future__ import annotations
@@ -39,10 +37,10 @@ from stimuli.errors import UserError
 from stimuli.files import replace_file
 
 AUTHORITY_LASTS = timedelta(days=3650)
-# Apple's systems refuse server certificates of more than 825 days
+# Apple's systems reject server certificates of more than 825 days
 SERVER_LASTS = timedelta(days=397)
 RENEWED_BEFORE = timedelta(days=30)
-# stations whose clocks are behind
+# for stations whose clocks are slow
 BACKDATED = timedelta(days=2)
 OWN_NAMES = ("localhost", "local")
 LONGEST_NAME = 64
@@ -50,7 +48,7 @@ LONGEST_NAME = 64
 
 @dataclass(frozen=True)
 class ServerCertificate:
-    """What answers stations over TLS."""
+    """The certificate with which the server answers stations over TLS."""
 
     authority: Path
     chain: Path
@@ -60,7 +58,7 @@ class ServerCertificate:
 
 
 def tls_of(certificate: ServerCertificate) -> ssl.SSLContext:
-    """Return with what a server answers callers that speak TLS."""
+    """Return the TLS context of a certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.load_cert_chain(certificate.chain, certificate.key)
@@ -78,7 +76,7 @@ def own_names() -> list[str]:
 def server_certificate(
     folder: Path, names: Sequence[str], addresses: Sequence[str], *, moment: datetime | None = None
 ) -> ServerCertificate:
-    """Return a certificate for some names and addresses, making what is missing, too old or for other ones."""
+    """Return a certificate for some names and addresses, created if missing, too old or for other ones."""
     now = moment or datetime.now(UTC)
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -118,7 +116,7 @@ def server_certificate(
 
 
 def spki_digest(chain: Path) -> str:
-    """Return the Base64 SHA-256 of a certificate's public key, as Chromium's switches name certificates."""
+    """Return the Base64 SHA-256 of a certificate's public key, by which Chromium's switches identify certificates."""
     public = x509.load_pem_x509_certificate(chain.read_bytes()).public_key()
     data = public.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
     return base64.b64encode(hashlib.sha256(data).digest()).decode()
@@ -166,7 +164,7 @@ def _issue(
     lasts: timedelta,
     *extensions: tuple[x509.ExtensionType, bool],
 ) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
-    """Make a key and its certificate, signed by an issuer or by itself, and write both beside each other."""
+    """Create a key and its certificate, signed by an issuer or by itself, and write both to the same folder."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, called)])
     signing_key = key if issuer is None else issuer[1]
@@ -216,7 +214,7 @@ def _read_pair(certificate: Path, key: Path) -> tuple[x509.Certificate, PrivateK
 def _serves(
     folder: Path, authority: x509.Certificate, names: Sequence[str], addresses: Sequence[str], now: datetime
 ) -> bool:
-    """Return whether the certificate that lies there is ours, fresh, and for these names and addresses."""
+    """Return whether the stored certificate is ours, valid, and for these names and addresses."""
     file, key_file = folder / "server.pem", folder / "server.key"
     if not (file.exists() and key_file.exists()):
         return False
@@ -241,20 +239,20 @@ PATIENCE_S = 3.0
 
 @dataclass(frozen=True)
 class Reached:
-    """How an address answered; ``trouble`` is None where it did."""
+    """Result of a connection to an address; ``trouble`` is None on success."""
 
     address: str
     trouble: str | None
 
 
 def try_addresses(addresses: Sequence[str], port: int, authority: Path) -> list[Reached]:
-    """Ask the server at each address over TLS, trusting the authority alone."""
+    """Return the result of a connection to the server at each address over TLS, trusting only the authority."""
     context = ssl.create_default_context(cafile=str(authority))
     return [Reached(address, _trouble(address, port, context)) for address in addresses]
 
 
 def try_plain(addresses: Sequence[str], port: int) -> list[Reached]:
-    """Ask the server at each address over plain http."""
+    """Return the result of a connection to the server at each address over plain http."""
     return [Reached(address, _trouble(address, port, None)) for address in addresses]
 
 
@@ -279,7 +277,7 @@ def _trouble(address: str, port: int, context: ssl.SSLContext | None) -> str | N
 
 
 def firewall_hint(port: int) -> str | None:
-    """Return what opens a port where this computer's own firewall is seen to be on, else None.
+    """Return how to open a port if this computer's firewall is active, else None.
 
     A computer reaches itself through most firewalls, so an address that answers here may still be closed to stations.
     """
@@ -337,7 +335,7 @@ class LabServer:
     certificate: ServerCertificate | None
 
     def tell(self, studies: list[str]) -> Iterator[str]:
-        """Yield the lines that an experimenter reads first: addresses, what to fetch there, what seems wrong."""
+        """Yield instructions for the experimenter: addresses, downloads, and problems."""
         port = self.server.port
         scheme = "http" if self.certificate is None else "https"
         for address in self.addresses:
@@ -368,7 +366,7 @@ class LabServer:
             yield _line("", "the start screen reports this, and no answer is lost.")
 
     def tell_reach(self) -> Iterator[str]:
-        """Yield how this computer's own addresses answer; call it while the server runs."""
+        """Yield the results of connections to this computer's own addresses; call it while the server runs."""
         port = self.server.port
         authority = None if self.certificate is None else self.certificate.authority
         tried = (
@@ -392,14 +390,14 @@ class LabServer:
 
 
 class Meeting:
-    """Tells of each other computer once, when it first connects."""
+    """Reports each other computer once, when it first connects."""
 
     def __init__(self, own: Iterable[str], tell: Callable[[str], None]) -> None:
         self._known = set(own)
         self._tell = tell
 
     def meet(self, address: str) -> None:
-        """Note a connection from an address."""
+        """Record a connection from an address."""
         if address in self._known or len(self._known) > MOST_STATIONS:
             return
         self._known.add(address)
@@ -424,22 +422,22 @@ def open_lab(
     app : Flask
         The application.
     host : str or None
-        Address to listen at; None for every one of this computer.
+        Address to listen on; None for all of this computer's.
     port : int
         Port, 0 for any free one.
     kiosk : bool
-        Serve plain http for kiosk shortcuts, and make no certificate.
+        Serve plain http for kiosk shortcuts, without a certificate.
     pin : str or None
         The experimenter's PIN.
     folder : Path
-        Where certificate and keys lie.
+        Folder for certificate and keys.
     tell : callable
-        Told a line for each station that connects for the first time.
+        Called with a line for each station that connects for the first time.
 
     Raises
     ------
     UserError
-        The port is taken, or the certificate cannot be kept.
+        The port is in use, or the certificate cannot be stored.
     """
     given = host or EVERYWHERE
     addresses = tuple(lan_addresses()) if given == EVERYWHERE else (given,)

@@ -1,4 +1,4 @@
-"""What a server knows of its lab, and asks there: stations, numbers in the study's pattern, and the experimenter's PIN."""
+"""Lab settings of a server: stations, participant numbers in the study's pattern, and the experimenter's PIN."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from stimuli.errors import UserError
 
 
 def typed_number(service: StudyService, typed: str | None) -> str | None:
-    """Return the number of somebody who is to take part, as the study writes it; None where the study gives numbers itself."""
+    """Return a participant's typed number in the study's format; None if the study assigns numbers itself."""
     if service.ask_participant:
         if typed is None:
             said = service.pack.texts["participant_missing"]
@@ -38,7 +38,7 @@ def typed_number(service: StudyService, typed: str | None) -> str | None:
 
 
 def number_of(service: StudyService, typed: str) -> str:
-    """Return a typed number as the study writes it."""
+    """Return a typed number in the study's format; raise an error if it does not fit."""
     number = written(typed, service.number_pattern)
     if number is None:
         pattern = example(service.number_pattern or "#")
@@ -48,7 +48,7 @@ def number_of(service: StudyService, typed: str) -> str:
 
 
 def is_experimenter(pin: str | None) -> bool:
-    """Return whether a PIN is the experimenter's; wrong ones are counted as wrong passwords are."""
+    """Return whether a PIN is the experimenter's; failed tries are limited like those of passwords."""
     lab = this_lab()
     if pin is None:
         return False
@@ -71,13 +71,13 @@ def is_experimenter(pin: str | None) -> bool:
 
 
 def pin_needed() -> Problem:
-    """Return the refusal of what needs the experimenter's PIN."""
+    """Return the problem for an action that requires the experimenter's PIN."""
     rule = "continuing or ending a session takes the experimenter's PIN"
     return Problem(403, "the PIN is not right", rule=rule, state="pin")
 
 
 def written(typed: str, pattern: str | None) -> str | None:
-    """Return a typed number as the study writes it, or None where it does not fit the pattern."""
+    """Return a typed number in the study's format, or None if it does not fit the pattern."""
     plain = unicodedata.normalize("NFKC", typed)
     number = "".join(letter for letter in plain if unicodedata.category(letter) not in ("Cc", "Cf")).strip()
     if pattern is None:
@@ -108,7 +108,7 @@ MADE_DIGITS = 6
 
 @dataclass(frozen=True)
 class Lab:
-    """The lab side of one server."""
+    """The lab settings of one server."""
 
     has_stations: bool = False
     origins: tuple[str, ...] = ()
@@ -123,7 +123,7 @@ class Lab:
 
 
 def read_pin(config: Mapping[str, Any]) -> tuple[str, bool]:
-    """Return the PIN that the user's configuration sets (``pin`` under ``[lab]``), else a new one, and whether it is new."""
+    """Return the PIN in the user's configuration (``pin`` under ``[lab]``), or a new one, and whether it is new."""
     given = config.get("lab", {}).get("pin")
     if given is None:
         return f"{secrets.randbelow(10**MADE_DIGITS):0{MADE_DIGITS}}", True
@@ -136,12 +136,12 @@ def read_pin(config: Mapping[str, Any]) -> tuple[str, bool]:
 
 
 def set_lab(app: Flask, lab: Lab) -> None:
-    """Tell an application of its lab."""
+    """Set an application's lab."""
     app.extensions["wrods_lab"] = lab
 
 
 def this_lab() -> Lab:
-    """Return the lab of the running application; one without stations where none was set."""
+    """Return the lab of the running application; by default one without stations."""
     lab = current_app.extensions.setdefault("wrods_lab", Lab())
     assert isinstance(lab, Lab)
     return lab

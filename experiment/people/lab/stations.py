@@ -1,4 +1,4 @@
-"""What stations ask the server (how it stands with a number, to end what was left) and fetch: certificate and shortcuts."""
+"""Requests of stations (status of a number, ending unfinished sessions) and their downloads: certificate and shortcuts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ State = Literal["new", "unfinished", "finished", "ended", "taken"]
 
 @dataclass(frozen=True)
 class Unfinished:
-    """A session that can go on."""
+    """A session that can be continued."""
 
     participant: str
     next_trial: int
@@ -59,7 +59,7 @@ def unfinished_at(connection: Connection, study: str, station: str) -> list[Unfi
 
 
 def state_of_number(connection: Connection, study: str, participant: str) -> tuple[State, list[Unfinished]]:
-    """Return how it stands with a participant's number, and its unfinished session if it has one."""
+    """Return the state of a participant's number, and its unfinished session if it has one."""
     if number_is_taken(connection, study, participant):
         return "taken", []
     rows = queries.sessions_of_person(connection, study, {"participant": participant})
@@ -73,9 +73,9 @@ def state_of_number(connection: Connection, study: str, participant: str) -> tup
 def end_unfinished(
     connection: Connection, study: str, participant: str, reason: str, station: str | None
 ) -> tuple[Literal["ended", "same", "none"], Departed | None]:
-    """End a participant's unfinished session with a reason; its place is open again.
+    """End a participant's unfinished session with a reason; its place becomes available.
 
-    All that it has is kept, unless its reader had not agreed to take part: then it is erased.
+    All of its data are kept, unless its reader had not consented: then it is erased.
     """
     rows = queries.sessions_of_person(connection, study, {"participant": participant})
     begun = next((row for row in rows if row["state"] == "started"), None)
@@ -131,7 +131,7 @@ _PLAIN = re.compile(r"https?://[0-9A-Za-z.\[\]:_~/-]+")
 
 @dataclass(frozen=True)
 class System:
-    """An operating system of stations: its name, the shortcut's file (beside this module), and how a browser is started there."""
+    """An operating system of stations: name, shortcut file (in this folder), and the browser's command there."""
 
     name: str
     file: str
@@ -156,7 +156,7 @@ def shortcut(system: System, page: str) -> str:
 
 
 def command(system: System, page: str) -> str:
-    """Return the one line that opens the page as the shortcut does, to be typed or printed."""
+    """Return the command line that opens the page as the shortcut does, for typing or printing."""
     return " ".join((system.browser, *_switches(page), f"--user-data-dir={system.profile}", page))
 
 
@@ -185,7 +185,7 @@ def _lab() -> Lab:
 
 @lab_pages.get("/certificate")
 def certificate() -> str:
-    """State how a station is brought to trust this server."""
+    """Show how to make a station trust this server."""
     lab = _lab()
     if lab.authority is None:
         abort(404)
@@ -246,7 +246,7 @@ def kiosk_file(study: str, name: str) -> Response:
 
 
 def _page(lab: Lab, study: str) -> str:
-    """Return a study's address for stations: the host that was asked where it is ours, else the likeliest."""
+    """Return a study's address for stations: the requested host if it is ours, else the likeliest."""
     asked = f"http://{request.host}"
     origin = asked if asked in lab.origins else next(iter(lab.origins), asked)
     return origin + url_for("pages.participant", study=study)
@@ -268,7 +268,7 @@ def _service(study: str) -> StudyService:
 
 @stations.post("/start")
 def start(study: str) -> Response:
-    """State how it stands with a number, or what is unfinished at a station."""
+    """Return the status of a number, or a station's unfinished sessions."""
     service = _service(study)
     body = read_body(request, "station_start")
     told: dict[str, Any] = {"participant": None, "state": None}

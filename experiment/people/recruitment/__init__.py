@@ -1,1 +1,1 @@
-"""Recruitment: where participants come from, who may begin, where they go, and whether the platform's list agrees."""
+"""Recruitment: platforms, admission, return links with completion codes, and reconciliation with the platform's list."""

@@ -1,8 +1,8 @@
-"""Lets somebody in, inside the transaction that begins their session, or says why not: links, invitations and places.
+"""Admission inside the transaction that begins a session, or the reason for refusal: links, invitations and places.
 
-Personal links are good for one session each: 128-bit tokens of which only digests are stored. The count of places runs in
-the transaction that begins a session, so two people who arrive together cannot both get the last place. Places of those
-who returned, timed out or fell silent are open again, on the list that they had.
+Personal links work for one session each: 128-bit tokens, of which only digests are stored. Places are counted in the
+transaction that begins a session, so two people who arrive together cannot both get the last place. Places of those who
+returned, timed out or became inactive are available again, on the same list.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ TOKEN_BYTES = 16
 INVITATION = "invitation"
 """The parameter of a personal link."""
 RESUME = "resume"
-"""The parameter of a link with which an experimenter lets somebody continue a session in another browser."""
+"""The parameter of a link with which an experimenter lets a participant continue a session in another browser."""
 ALIASES = {"id": "survey_code"}
-"""Another name of a parameter, from older studies: for the platforms that have the parameter."""
+"""Older names of parameters, for the platforms that have the parameter."""
 GOES_ON = ("started", "declined", "interrupted")
-"""States of an invited person's session in which the link is good for more."""
+"""States of an invited participant's session in which the link still works."""
 TOLD_AT_ONCE = tuple(state for state in OUTCOME_OF_STATE if state != "declined")
 """Outcomes after which nobody may start again; people who declined may change their minds."""
 TRY_AGAIN_MINUTES = 30
@@ -50,7 +50,7 @@ VERSION = re.compile(r"(\d+)[._][\d._]*")
 
 @dataclass(frozen=True)
 class Invitation:
-    """A link that was made."""
+    """A new personal link."""
 
     participant: str
     link: str
@@ -59,7 +59,7 @@ class Invitation:
 
 @dataclass(frozen=True)
 class Invited:
-    """What became of a token that somebody brought."""
+    """The status of a token that somebody brought."""
 
     standing: Literal["open", "used", "expired", "unknown"]
     participant: str | None = None
@@ -69,7 +69,7 @@ class Invited:
 
 @dataclass(frozen=True)
 class EntryRefusal:
-    """Why somebody who arrives does not begin, in the study's language."""
+    """The reason why an arriving person cannot begin, in the study's language."""
 
     kind: str
     title: str
@@ -78,7 +78,7 @@ class EntryRefusal:
     back: Return | None = None
 
     def as_problem(self) -> Problem:
-        """Return the refusal as the interface tells it."""
+        """Return the refusal as a problem of the API."""
         return Problem(403, self.text, rule=self.kind, mend=self.mend, title=self.title)
 
 
@@ -96,7 +96,7 @@ def invite(
     days: float | None,
     again: bool = False,
 ) -> list[Invitation]:
-    """Make a link for each participant."""
+    """Return a link for each participant."""
     twice = next((name for place, name in enumerate(participants) if name in participants[:place]), None)
     if twice is not None:
         raise UserError(f"{twice!r} is named twice", mend="Name each participant once.")
@@ -124,7 +124,7 @@ def invite(
 
 
 def numbered(connection: Connection, study: str, number: int) -> list[str]:
-    """Return the next names for so many links that are for nobody in particular: link-001 and so on."""
+    """Return the next names for ``number`` links without a named participant: link-001 and so on."""
     count = select(func.count()).where(
         invitations.c.study == study, invitations.c.participant.startswith(NUMBERED)
     )
@@ -133,7 +133,7 @@ def numbered(connection: Connection, study: str, number: int) -> list[str]:
 
 
 def find_invitation(connection: Connection, study: str, token: str) -> Invited:
-    """State what a token is good for."""
+    """Return the status of a token."""
     row: Any = connection.execute(
         select(invitations).where(invitations.c.token_hash == token_hash(token), invitations.c.study == study)
     ).first()
@@ -146,13 +146,13 @@ def find_invitation(connection: Connection, study: str, token: str) -> Invited:
 
 
 def spend_invitation(connection: Connection, study: str, token: str, session_id: str) -> None:
-    """Bind a token to the session that it began."""
+    """Assign a token to the session that it began."""
     theirs = (invitations.c.token_hash == token_hash(token), invitations.c.study == study)
     connection.execute(update(invitations).where(*theirs).values(session_id=session_id))
 
 
 def places_taken(connection: Connection, service: StudyService) -> tuple[int, int]:
-    """Count the finished sessions and those under way that hold a place: people's, no pilots, none excluded, of this design."""
+    """Return the number of finished and active sessions that take a place: participants' own, without pilots and exclusions."""
     recently = min(STARTED_RECENTLY, service.left_within or STARTED_RECENTLY)
     conditions = (is_finished(), is_under_way(recently))
     found = connection.execute(
@@ -168,7 +168,7 @@ def places_taken(connection: Connection, service: StudyService) -> tuple[int, in
 
 
 def place_refusal(connection: Connection, service: StudyService) -> EntryRefusal | None:
-    """State whether one more person may begin; it holds where the transaction that creates the session asked."""
+    """Return the refusal if no more participants may begin; valid within the transaction that creates the session."""
     state = collection_of(connection, service.study).state
     if state != "open":
         return _refusal(service, state)
@@ -193,7 +193,7 @@ def platform_of(service: StudyService) -> Platform | None:
 
 
 def parameters_of_links(service: StudyService) -> tuple[str, ...]:
-    """Return what links to a study may carry: the parameters of its own platform and of personal links, nothing in a lab."""
+    """Return the parameters allowed in a study's links: those of its platform and of personal links, none in a lab."""
     platform = platform_of(service)
     if platform is None:
         return ()
@@ -204,7 +204,7 @@ def parameters_of_links(service: StudyService) -> tuple[str, ...]:
 
 
 def identities(service: StudyService, given: Mapping[str, str], *, is_signed: bool = False) -> dict[str, str]:
-    """Return the id by which the study's platform, or a signed link, knows somebody: source → id."""
+    """Return the id by which the study's platform, or a signed link, identifies a person: source → id."""
     platform = platform_of(service)
     if platform is None:
         return {}
@@ -222,9 +222,9 @@ def _renamed(platform: Platform, given: Mapping[str, str]) -> dict[str, str]:
 def link_refusal(
     service: StudyService, given: Mapping[str, str], *, standing: Standing = "absent"
 ) -> EntryRefusal | None:
-    """Judge a link by itself: all that the study's platform adds must be there, and its signature where one is needed.
+    """Return the refusal of a link: all of the platform's parameters must be present, and its signature if required.
 
-    A personal link needs nothing beside it, and vouches for no id that is there nevertheless.
+    A personal link needs no other parameter, and does not confirm ids in other parameters.
     """
     platform = platform_of(service)
     if platform is None:
@@ -248,7 +248,7 @@ def link_refusal(
     if unreplaced is not None:
         kind = "unreplaced"
     elif name and not external_id:
-        # whose token does not hold needs a new link, not its id
+        # if the token is invalid, the person needs a new link, not another id
         if standing not in ("absent", "valid"):
             known = "invalid" if standing == "expired" else standing
             return _signature_refusal(service, platform, parameters, known)
@@ -265,11 +265,11 @@ def link_refusal(
 def _signature_refusal(
     service: StudyService, platform: Platform, parameters: Mapping[str, str], standing: Standing
 ) -> EntryRefusal | None:
-    # a link that has expired since may be opened again by the browser that has a session already
+    # a link that has expired since may be reopened by the browser that already has a session
     if standing in ("valid", "expired") or service.recruitment is None:
         return None
     signing = platform.signing
-    # an id of somebody's own is worth nothing without its signature
+    # an id without its required signature is not trusted
     is_claim = signing is not None and signing.by == "key" and bool(parameters.get(signing.identity))
     if not (service.recruitment.needs_signature or is_claim or standing == "invalid"):
         return None
@@ -281,13 +281,13 @@ def _signature_refusal(
 def invitation_refusal(
     connection: Connection, service: StudyService, given: Mapping[str, str], *, is_signed: bool
 ) -> EntryRefusal | None:
-    """Judge a personal link, or the lack of one where the study has them and the link is not signed either."""
+    """Return the refusal of a personal link, or of its absence if the study needs one and the link is not signed."""
     platform = platform_of(service)
     if platform is None:
         return None
     token = given.get(INVITATION)
     if not token:
-        # a study that has personal links has no open one
+        # a study with personal links has no open one
         has_links = select(invitations.c.study).where(invitations.c.study == service.study).limit(1)
         if platform.key != "link" or is_signed or connection.execute(has_links).first() is None:
             return None
@@ -303,7 +303,7 @@ def invitation_refusal(
 def person_refusal(
     connection: Connection, service: StudyService, given: Mapping[str, str], *, is_signed: bool
 ) -> EntryRefusal | None:
-    """Judge by what is stored whether somebody may begin, or go on; who has ended gets code and way back if it is surely they."""
+    """Return the refusal by a person's stored sessions; an identified person whose session ended gets code and return link."""
     platform = platform_of(service)
     if platform is None:
         return None
@@ -317,7 +317,7 @@ def person_refusal(
     else:
         earlier = queries.sessions_of_person(connection, service.study, known)
     if not earlier:
-        # who cannot be known again may be somebody under way: only the writer refuses them, when they begin
+        # an unidentifiable person may have an active session: only the writer refuses them, when they begin
         return place_refusal(connection, service) if token or known else None
     latest = earlier[0]
     if latest["state"] not in TOLD_AT_ONCE:
@@ -325,14 +325,14 @@ def person_refusal(
     stored = link_parameters(connection, str(latest["session_id"]))
     brought = _renamed(platform, given)
     is_same = bool(stored) and _renamed(platform, stored).items() <= brought.items()
-    # a person's id alone is not a secret and may be guessed; that of their one submission is known to them and the platform
+    # a person's id alone is not secret and may be guessed; a submission's id is known only to them and the platform
     if not ((is_same and platform.submission in stored) or is_signed or token):
-        return None  # the writer refuses them when they begin, in the same words however it stands with the session
+        return None  # the writer refuses them when they begin, with the same text in all cases
     return _already(service, return_for(service, latest, str(latest["state"]), platform=stored))
 
 
 def _already(service: StudyService, back: Return | None = None) -> EntryRefusal:
-    """Tell somebody that their session in this study has ended."""
+    """Return the refusal for a person whose session in this study has ended."""
     words = service.pack.texts
     return EntryRefusal("again", words["again_title"], words["again_text"], words["ask_us"], back)
 
@@ -345,7 +345,7 @@ def _invited_session(connection: Connection, invited: Invited) -> list[queries.R
 def admit(
     connection: Connection, service: StudyService, given: Mapping[str, str], *, is_signed: bool
 ) -> tuple[dict[str, str], list[queries.Row]]:
-    """Return the ids by which somebody can be known again (source → id), and the session that their personal link has begun."""
+    """Return the ids by which a person can be recognised (source → id), and the session that their personal link began."""
     refusal = link_refusal(service, given, standing="valid" if is_signed else "absent") or invitation_refusal(
         connection, service, given, is_signed=is_signed
     )
@@ -357,7 +357,7 @@ def admit(
         return known, []
     invited = find_invitation(connection, service.study, token)
     begun = _invited_session(connection, invited)
-    # names may be forgotten by now; the token still knows its session
+    # names may be deleted by now; the token still identifies its session
     if invited.session_id is not None and (not begun or begun[0]["state"] not in GOES_ON):
         raise _already(service).as_problem()
     return known | ({INVITED: invited.participant} if invited.participant else {}), begun
@@ -366,7 +366,7 @@ def admit(
 def note_network(
     connection: Connection, service: StudyService, session_id: str, network: Mapping[str, str | None]
 ) -> None:
-    """Keep of the network what the study says is to be kept, of people who agreed to take part."""
+    """Store the network data that the study requires, for participants who consented."""
     recruitment = service.recruitment
     if recruitment is None:
         return
@@ -386,7 +386,7 @@ def note_network(
 
 
 def coarse(client: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Return what a browser says of itself with versions cut to their first number: enough to tell classes apart."""
+    """Return a browser's self-description with versions cut to their first number, enough to distinguish classes."""
     if client is None:
         return None
     return {

@@ -1,6 +1,6 @@
-"""What a study's recruitment needs of the user's ``config.toml``: completion codes, the credit address, the reward.
+"""Recruitment settings in the user's ``config.toml``: completion codes, credit address, reward.
 
-They stand under ``[recruitment.<study>]`` and never in a study: who reads the study could otherwise be paid without
+They are under ``[recruitment.<study>]`` and never in a study: a person who read the study could otherwise be paid without
 taking part.
 """
 
@@ -29,20 +29,20 @@ IN_PERSON = "lab"
 
 @dataclass(frozen=True)
 class CheckRule:
-    """How many failed instructed-response checks a platform accepts as a reason to reject."""
+    """Number of failed instructed-response checks that a platform accepts as a reason to reject."""
 
     long_from_minutes: float
     failed_in_long: int
     failed_in_short: int
 
     def needed(self, minutes: float) -> int:
-        """Return how many checks must have failed in a study of so many minutes."""
+        """Return how many checks must have failed in a study of this duration."""
         return self.failed_in_long if minutes >= self.long_from_minutes else self.failed_in_short
 
 
 @dataclass(frozen=True)
 class Signing:
-    """How the links of a platform are signed."""
+    """The signature of a platform's links."""
 
     by: Literal["token", "key"]
     parameters: tuple[str, ...]
@@ -81,13 +81,13 @@ class Platform:
     code_when_held: str | None
 
     def has_form(self, external_id: str) -> bool:
-        """Return whether an id can be one of the platform's."""
+        """Return whether an id has the platform's format."""
         return self.form is None or re.fullmatch(self.form, external_id) is not None
 
 
 @cache
 def platforms() -> Mapping[str, Platform]:
-    """Return every known platform by its name in ``study.yaml``."""
+    """Return all known platforms by their name in ``study.yaml``."""
     text = resources.files(__package__).joinpath("platforms.json").read_text("utf-8")
     return {key: _platform(key, given) for key, given in json.loads(text)["platforms"].items()}
 
@@ -138,7 +138,7 @@ OUTCOME_OF_STATE: Mapping[str, Outcome] = {
 }
 SETTINGS = (*OUTCOMES, "credit_url", "reward", "minutes", "key_set", "link_key")
 DEVICE = "device: "
-"""How the reason begins of a session that ended because the browser reported that the device does not fit."""
+"""Prefix of the reason of a session that ended because the browser reported an unsuitable device."""
 EACH = "per participant"
 """Instead of one code: each participant gets a random code, which `wrods reconcile` compares."""
 MAY_DIFFER: tuple[Outcome, ...] = ("complete", "failed_checks")
@@ -155,7 +155,7 @@ CODE = re.compile(r"[A-Za-z0-9_-]{2,64}")
 
 @dataclass(frozen=True)
 class Reward:
-    """What a participant is paid."""
+    """A participant's pay."""
 
     amount: Decimal
     currency: str
@@ -166,7 +166,7 @@ class Reward:
 
 @dataclass(frozen=True)
 class Recruitment:
-    """How the participants of one study come and go."""
+    """Recruitment settings of one study."""
 
     study: str
     platform: Platform | None = None
@@ -186,7 +186,7 @@ class Recruitment:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Return the settings that the platform needs and the user's config lacks."""
+        """Settings that the platform needs and the user's config lacks."""
         if self.platform is None:
             return ()
         codes = [name for name in self.platform.codes if name not in {*self.codes, *self.own_codes}]
@@ -194,7 +194,7 @@ class Recruitment:
 
 
 def recruitment_for(study: Any, config: Mapping[str, Any]) -> Recruitment:
-    """Put together a study's recruitment from its settings and the user's config."""
+    """Return a study's recruitment from its settings and the user's config."""
     given = config.get("recruitment", {}).get(study.id, {})
     if not isinstance(given, Mapping):
         raise UserError(
@@ -241,7 +241,7 @@ def _instead(study: str, platform: Platform) -> str:
 
 
 def _declared_limit(rules: Mapping[str, float]) -> int | None:
-    """Return from how many failed checks on the study leaves a session out: ``2 or more``, or above a bound."""
+    """Return the number of failed checks from which the study excludes a session: ``2 or more``, or above a bound."""
     above = rules.get("attention_checks_failed")
     return None if above is None else math.floor(above) + 1
 
@@ -316,7 +316,7 @@ def _link_key(given: object, where: str) -> str | None:
 
 
 def derived_link_key(study: str, config: Mapping[str, Any]) -> str | None:
-    """Return a key for a study's own links that follows from the server's lasting signing key, None where it has none."""
+    """Return a key for a study's own links derived from the server's persistent signing key, None without one."""
     secret = os.environ.get("WRODS_SECRET") or config.get("serve", {}).get("secret")
     if not secret:
         return None
@@ -338,7 +338,7 @@ def _credit_url(given: object, where: str) -> str | None:
 
 
 def read_reward(text: str, where: str = "the reward") -> Reward:
-    """Read a reward such as ``2.50 GBP``."""
+    """Return a reward such as ``2.50 GBP``."""
     amount, _, currency = text.strip().partition(" ")
     try:
         value = Decimal(amount)
@@ -360,7 +360,7 @@ def _minutes(given: object, where: str) -> float | None:
 
 
 def lines_to_add(recruitment: Recruitment) -> list[str]:
-    """Return the lines that the user's ``config.toml`` lacks, none where nothing is missing."""
+    """Return the lines that the user's ``config.toml`` lacks."""
     if not recruitment.missing:
         return []
     example = "https://SCHOOL.sona-systems.com/webstudy_credit.aspx?experiment_id=123&credit_token=…"
@@ -376,7 +376,7 @@ def lines_to_add(recruitment: Recruitment) -> list[str]:
 
 
 def outcome_named(name: str) -> Outcome:
-    """Return an outcome by its name, or by the name of the session state that leads to it."""
+    """Return an outcome by its name, or by the session state that leads to it."""
     found = OUTCOME_OF_STATE.get(name, name)
     if found not in OUTCOMES:
         raise UserError(f"{name!r} is no outcome", mend=f"Known: {', '.join(OUTCOMES)}.")
@@ -384,7 +384,7 @@ def outcome_named(name: str) -> Outcome:
 
 
 def code_of(recruitment: Recruitment, outcome: Outcome) -> str | None:
-    """Return the code that everybody with this outcome gets; None where each gets a code of their own, or none."""
+    """Return the common code for an outcome; None if each participant gets a separate code, or none."""
     given = recruitment.codes.get(outcome)
     if given is not None or recruitment.platform is None or outcome in recruitment.own_codes:
         return given
@@ -394,19 +394,19 @@ def code_of(recruitment: Recruitment, outcome: Outcome) -> str | None:
 
 
 def code_of_session(recruitment: Recruitment, session: Mapping[str, Any], outcome: Outcome) -> str | None:
-    """Return the code of a session that is not held; none for a device that did not fit, which only the browser knows."""
+    """Return the code of a session that is not held; none for an unsuitable device, which only the browser reports."""
     if str(session.get("ended_reason") or "").startswith(DEVICE):
         return None
     return session.get("completion_code") or code_of(recruitment, outcome)
 
 
 def link_for_platform(recruitment: Recruitment, address: str) -> str | None:
-    """Return what is entered on the platform as the study's address, None where there is no platform."""
+    """Return the study's address for the platform's settings, None without a platform."""
     return None if recruitment.platform is None else address + recruitment.platform.link
 
 
 def missing_lines(recruitment: Recruitment, config: Path) -> Iterator[str]:
-    """Yield the lines that say which codes are missing, what happens without them, and what to add where."""
+    """Yield lines that name the missing codes, the consequences, and what to add where."""
     if recruitment.platform is None:
         return
     lacking = lines_to_add(recruitment)

@@ -1,12 +1,10 @@
-"""Compares a platform's submissions with the store: who can be approved, who has to be looked at, who was paid for nothing.
+"""Comparison of a platform's submissions with the store: whom to approve, whom to review, and who was paid without taking part.
 
-A rejection costs a participant more than the pay, so it is suggested only where the platform's own rule on attention
-checks is met by instructed-response checks, and always with the evidence. Comprehension never counts, nor does speed.
+A rejection costs a participant more than the pay, so it is suggested only if instructed-response checks meet the platform's own
+rule on attention checks, and always with the evidence. Comprehension and speed never count.
 
-Reads a platform's own CSV of submissions and keeps what reconciliation needs of it, the latest import of each.
-
-Only the person's id, the submission's, its status, code and times are kept; whatever else a platform exports about a
-person (age, country, approval rate) is left in the file.
+The platform's CSV of submissions is read and the latest import of each is stored: only the person's id, and the submission's
+id, status, code and times; anything else that a platform exports about a person (age, country, approval rate) is ignored.
 """
 
 from __future__ import annotations
@@ -54,7 +52,7 @@ MARKS: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class FailedCheck:
-    """An instructed-response check that was answered wrongly."""
+    """A failed instructed-response check."""
 
     trial_index: int
     asked: str
@@ -86,7 +84,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Report:
-    """The list and the store compared."""
+    """Comparison of the platform's list with the store."""
 
     study: str
     platform: str
@@ -123,7 +121,7 @@ MOST_BYTES = 50_000_000
 
 @dataclass(frozen=True)
 class Submission:
-    """One person's submission as the platform knows it."""
+    """One person's submission as the platform reports it."""
 
     external_id: str
     submission_id: str | None
@@ -134,7 +132,7 @@ class Submission:
 
 @dataclass(frozen=True)
 class Export:
-    """A platform's file, read."""
+    """The contents of a platform's file."""
 
     platform: Platform
     rows: tuple[Submission, ...]
@@ -144,7 +142,7 @@ class Export:
 
 
 def read_export(file: Path, *, expected: Platform | None = None) -> Export:
-    """Read a CSV that a platform exports, whichever it is."""
+    """Return the contents of a CSV exported by any supported platform."""
     if not file.is_file():
         raise UserError(f"there is no file {file}", mend="Give the CSV that the platform lets you download.")
     if file.stat().st_size > MOST_BYTES:
@@ -153,7 +151,7 @@ def read_export(file: Path, *, expected: Platform | None = None) -> Export:
 
 
 def parse_export(contents: bytes, name: str, *, expected: Platform | None = None) -> Export:
-    """Read the bytes of a platform's CSV; see :func:`read_export`."""
+    """Return the contents of a platform's CSV; see :func:`read_export`."""
     header, rows = table_of(contents, name)
     platform = _platform_of(header, name, expected)
     assert platform.export is not None
@@ -183,7 +181,7 @@ def parse_export(contents: bytes, name: str, *, expected: Platform | None = None
 
 
 def table_of(contents: bytes, name: str) -> tuple[list[str], list[list[str]]]:
-    """Return header and rows of a CSV, every row as long as the header."""
+    """Return header and rows of a CSV, with every row as long as the header."""
     refuse_other_kinds(contents, Path(name))
     text = _text_of(contents)
     first = text.lstrip("\ufeff").splitlines()[0] if text.strip() else ""
@@ -196,7 +194,7 @@ def table_of(contents: bytes, name: str) -> tuple[list[str], list[list[str]]]:
 
 
 def rows_of_csv(text: str, name: str, delimiter: str = ",") -> list[list[str]]:
-    """Return the rows of a CSV that hold anything; zero bytes, which a database cannot keep, become U+FFFD."""
+    """Return the non-empty rows of a CSV; zero bytes, which a database cannot store, become U+FFFD."""
     reading = csv.reader(
         io.StringIO(text.replace("\0", "\ufffd"), newline=""), delimiter=delimiter, strict=True
     )
@@ -297,7 +295,7 @@ def _reward(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Reward | No
 
 
 def store_export(connection: Connection, study: str, export: Export) -> tuple[int, int]:
-    """Keep the submissions of an export: new ones are added, known ones brought up to date."""
+    """Store the submissions of an export; return the numbers of added and updated ones."""
     known: dict[tuple[str, str | None], Any] = {}
     for row in connection.execute(
         select(submissions).where(
@@ -330,7 +328,7 @@ def store_export(connection: Connection, study: str, export: Export) -> tuple[in
 def stored_submissions(
     connection: Connection, study: str, source: str
 ) -> tuple[list[Submission], str | None]:
-    """Return a study's submissions on a platform as last imported, and when that was."""
+    """Return a study's submissions on a platform as last imported, and the time of that import."""
     rows = connection.execute(
         select(submissions)
         .where(submissions.c.study == study, submissions.c.source == source)
@@ -355,7 +353,7 @@ PAID = ("approved", "screened_out")
 
 @dataclass(frozen=True)
 class ReconciliationResult:
-    """What an import did: submissions added and changed, sessions whose place reopened."""
+    """Result of an import: submissions added and changed, sessions whose place reopened."""
 
     new: int
     changed: int
@@ -366,7 +364,7 @@ class ReconciliationResult:
 def import_submissions(
     store: Store, recruitment: Recruitment, export: Export, *, actor: str
 ) -> ReconciliationResult:
-    """Keep a platform's export and give back the places of those who returned or timed out there."""
+    """Store a platform's export and reopen the places of those who returned or timed out there."""
 
     def keep(connection: Connection) -> ReconciliationResult:
         new, changed = store_export(connection, recruitment.study, export)
@@ -374,7 +372,7 @@ def import_submissions(
         gone = {"returned": 0, "timed_out": 0}
         for one in export.rows:
             row = found.of(one)
-            # who has given every answer keeps the place although the platform's clock ran out
+            # a participant who has given every answer keeps the place although the platform's time ran out
             ends = {"returned": ("started", "finished", "timed_out"), "timed_out": ("started",)}
             if row is None or row["state"] not in ends.get(one.status, ()):
                 continue
@@ -389,7 +387,7 @@ def import_submissions(
 
 
 def reconciliation(store: Store, recruitment: Recruitment) -> Report:
-    """Compare the submissions that were imported last with the sessions of the store."""
+    """Compare the submissions that were last imported with the stored sessions."""
     platform = recruitment.platform
     if platform is None or platform.export is None:
         raise UserError(
@@ -438,17 +436,17 @@ def _rule(platform: Platform, minutes: float | None, needed: int | None) -> str:
 
 @dataclass(frozen=True)
 class _Found:
-    """Sessions of people by their id, and who they are on the platform."""
+    """Participants' sessions by id, and their ids on the platform."""
 
     rows: Mapping[str, Mapping[str, Any]]
     by_submission: Mapping[str, str]
     by_person: Mapping[str, Sequence[str]]
 
     def of(self, submission: Submission) -> Mapping[str, Any] | None:
-        """Return the session of a submission: the very one, else the person's that has most answers.
+        """Return the session of a submission: the one with its number, else the person's session with most answers.
 
-        A session that came with another submission's number is that one's alone: whoever returned a place in a pilot
-        on the platform still has their session in the study.
+        A session with another submission's number belongs to that submission only: a person who returned a place in a pilot on
+        the platform still has their session in the study.
         """
         exact = self.by_submission.get(submission.submission_id or "")
         if exact is not None:
@@ -512,7 +510,7 @@ def _median(given: Iterable[Submission], rows: Iterable[Mapping[str, Any]]) -> f
 
 @dataclass(frozen=True)
 class _Judge:
-    """Looks at one person after the other."""
+    """Assesses one person after another."""
 
     connection: Connection
     recruitment: Recruitment
@@ -520,13 +518,13 @@ class _Judge:
     needed: int | None
 
     def submission(self, submission: Submission, row: Mapping[str, Any] | None) -> Line:
-        """Judge a submission beside its session, or beside none."""
+        """Assess a submission and its session, if any."""
         verdict: Verdict = "settled"
         marks: list[str] = []
         reasons: list[str] = []
         evidence: tuple[FailedCheck, ...] = ()
         expected = self._expected(row)
-        # who was held has entered another code, which the platform keeps when the session is released
+        # a participant with a held session entered another code, which the platform keeps when the session is released
         held = None if row is None else code_when_held(self.platform, str(row["session_id"]))
         is_wrong = (
             row is not None and expected is not None and submission.code not in (*NO_CODE, expected, held)
@@ -561,7 +559,7 @@ class _Judge:
         return self._line(submission, row, expected, verdict, marks, reasons, evidence)
 
     def alone(self, row: Mapping[str, Any]) -> Line:
-        """Judge a session that no submission names."""
+        """Assess a session without a submission."""
         is_under_way = row["state"] == "started"
         reasons = ["perhaps still under way"] if is_under_way else []
         if row["held_reason"]:
@@ -662,10 +660,10 @@ APPROVE, REJECT = "Approve", "Reject"
 
 
 def approve_csv(report: Report, platform: Platform, exported: bytes, name: str) -> str:
-    """Return the text of the file for approving in bulk.
+    """Return the file for bulk approval.
 
-    Prolific takes participant ids and SONA survey codes, one a line; MTurk takes its own file back with an x in the
-    column Approve. Nobody is rejected by it: that is left to whoever read the evidence.
+    Prolific accepts participant ids and SONA survey codes, one per line; MTurk accepts its own file with an x in the column
+    Approve. The file rejects nobody: that is left to the person who has read the evidence.
     """
     approved = report.with_verdict("approve")
     if platform.key != "mturk":

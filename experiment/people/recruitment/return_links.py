@@ -1,8 +1,7 @@
-"""Where a participant goes at the end, with which code: one for each outcome, so that the platform can pay by it.
+"""Participants' return links at the end, with one code per outcome, by which the platform can pay.
 
-Sessions held for review, and paid only once somebody releases them.
-
-They were too fast for their plan, passed a screen unanswered, or ended early by a report that their answers do not show.
+Sessions held for review are paid only after an experimenter releases them: they were too fast for their plan, passed a screen
+unanswered, or ended early for a reported reason that their answers do not show.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from experiment.people.service import StudyService
 
 KEPT = "not paid: "
-"""How the reason begins of a session that stays held after its review."""
+"""Prefix of the reason of a session that stays held after its review."""
 SERVER = "server"
 REFERENCE_LENGTH = 12
 
@@ -51,9 +50,9 @@ def hold_if_doubtful(
     recruitment: Recruitment | None,
     now: datetime,
 ) -> str | None:
-    """Note why a session that finishes now is to be looked at first; return the reason for which its code is held.
+    """Record why a session that is finishing needs review; return the reason for which its code is held.
 
-    In a laboratory a code pays nobody, so the session is only flagged, and the reason is None.
+    In a laboratory codes are not paid, so the session is only flagged, and the reason is None.
     """
     if _is_never_held(row):
         return None
@@ -68,7 +67,7 @@ def hold_early_end(
     recruitment: Recruitment | None,
     now: datetime,
 ) -> None:
-    """Hold a session that has ended before its last trial, if its reader would get a code and the end is doubtful."""
+    """Hold a session that ended before its last trial if its reader would get a code and the end is doubtful."""
     row = queries.session(connection, session_id)
     if row is None or _is_never_held(row):
         return
@@ -108,7 +107,7 @@ def _too_fast(
 def _held(
     connection: Connection, row: Mapping[str, Any], reasons: Sequence[str], recruitment: Recruitment | None
 ) -> str | None:
-    """Note the reasons for which a session is to be looked at first; return them where its code is held."""
+    """Record the reasons why a session needs review; return them if its code is held."""
     if not reasons:
         return None
     reason, session_id = "; ".join(reasons), str(row["session_id"])
@@ -121,7 +120,7 @@ def _held(
 
 
 def screens_not_passed(connection: Connection, row: Mapping[str, Any]) -> list[str]:
-    """Return what a session lacks of the answers that let its reader in: eligibility, instructions, practice with a criterion."""
+    """Return the missing answers that admit a reader: eligibility, instructions, practice with a criterion."""
     query = (
         select(events.c.detail)
         .where(events.c.session_id == row["session_id"], events.c.kind == "answers")
@@ -166,7 +165,7 @@ def _is_failed(connection: Connection, session_id: str, screen: Mapping[str, Any
 
 
 def _practised(connection: Connection, session_id: str, practice: Mapping[str, Any]) -> tuple[int, int]:
-    """Return how many trials of practice were right in the best of the allowed passes, and how many passes were answered.
+    """Return the correct practice trials in the best of the allowed passes, and the number of answered passes.
 
     A trial's first answer is its first pass, whatever its attempt: one that was seen and not answered counts as an attempt.
     """
@@ -199,30 +198,30 @@ def _understood(
 
 
 def awaits_review(row: Mapping[str, Any]) -> bool:
-    """Return whether a session is held and nobody has decided on it yet."""
+    """Return whether a session is held and not yet decided on."""
     reason = row["held_reason"]
     return reason is not None and not reason.startswith(KEPT)
 
 
 def release(connection: Connection, session_id: str) -> bool:
-    """Release a held session: its participant gets the code, and it fills a place. Say whether it was held."""
+    """Release a held session, so that its participant gets the code and it takes a place; return whether it was held."""
     return change_session(connection, session_id, sessions.c.held_reason.is_not(None), held_reason=None)
 
 
 def keep(connection: Connection, session_id: str, reason: str) -> bool:
-    """Keep a session held after its review; say whether it awaited one."""
+    """Keep a session held after its review; return whether it awaited one."""
     awaits = (sessions.c.held_reason.is_not(None), sessions.c.held_reason.not_like(f"{KEPT}%"))
     return change_session(connection, session_id, *awaits, held_reason=KEPT + reason)
 
 
 def reference_to(session_id: str) -> str:
-    """Return the name by which a held session's participant and the dashboard call it."""
+    """Return the reference of a held session for its participant and the dashboard."""
     return session_id[:REFERENCE_LENGTH]
 
 
 @dataclass(frozen=True)
 class Return:
-    """A participant's way back."""
+    """A participant's return link."""
 
     code: str | None
     url: str | None
@@ -237,7 +236,7 @@ def return_for(
     *,
     platform: Mapping[str, str] | None = None,
 ) -> Return:
-    """Return where a session's participant goes."""
+    """Return a session's return link."""
     recruitment = service.recruitment
     named = outcome_named(outcome)
     if recruitment is None or recruitment.platform is None or session.get("is_pilot"):
@@ -254,7 +253,7 @@ def return_for(
 def _return_when_held(
     service: StudyService, platform: Platform, session_id: str, given: Mapping[str, str]
 ) -> Return:
-    """Return where somebody goes whose session is held for review: without its code, and without credit."""
+    """Return the return link of a session held for review: without its code, and without credit."""
     code = code_when_held(platform, session_id)
     url = None if code is None else _url(platform, "complete", code, given)
     words = service.pack.texts
@@ -263,7 +262,7 @@ def _return_when_held(
 
 
 def code_when_held(platform: Platform, session_id: str) -> str | None:
-    """Return what somebody enters at the platform whose session is held for review, None where nothing is."""
+    """Return what a participant whose session is held enters at the platform, or None."""
     pattern = platform.code_when_held
     return None if pattern is None else pattern.format(reference=reference_to(session_id))
 
@@ -278,7 +277,7 @@ def _text(
 
 
 def return_when_barred(service: StudyService) -> str:
-    """Return what somebody does on their platform whose session can no longer go on; empty without a platform."""
+    """Return instructions on the platform for a participant whose session cannot continue; empty without a platform."""
     if service.recruitment is None or service.recruitment.platform is None:
         return ""
     return service.pack.texts.get(f"return_{service.recruitment.platform.key}_screened_out", "")
@@ -287,9 +286,9 @@ def return_when_barred(service: StudyService) -> str:
 def return_fields(
     service: StudyService, session: Mapping[str, Any], platform: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """Return what a page is told of a session that has ended: code, address, text; nothing before its end.
+    """Return the fields of an ended session for its page: code, address, text; empty before its end.
 
-    ``platform`` holds the parameters of the participant's link where the session is not stored.
+    ``platform`` has the parameters of the participant's link if the session is not stored.
     """
     state = str(session["state"])
     if state not in OUTCOME_OF_STATE:
@@ -331,7 +330,7 @@ def _platform_of(service: StudyService, session_id: str) -> dict[str, str]:
 
 
 def link_parameters(connection: Connection, session_id: str) -> dict[str, str]:
-    """Return the parameters of the link by which a session's participant came."""
+    """Return the link parameters with which a session's participant came."""
     found: dict[str, str] = {}
     sources = [platform.source for platform in platforms().values()]
     for source, external_id, details in connection.execute(
@@ -346,7 +345,7 @@ def link_parameters(connection: Connection, session_id: str) -> dict[str, str]:
 
 
 def failed_checks(connection: Connection, session_id: str) -> list[int]:
-    """Return the trials at which a session's instructed-response checks were answered wrongly, by its latest scores."""
+    """Return the indices of failed instructed-response checks in a session, by its latest scores."""
     latest = (
         select(func.max(scores.c.score_id))
         .where(scores.c.session_id == session_id)
@@ -375,8 +374,8 @@ def failed_checks(connection: Connection, session_id: str) -> list[int]:
 def outcome_at_end(connection: Connection, service: StudyService, session_id: str) -> Outcome:
     """Return the outcome of a session that has all its answers.
 
-    Checks count as failed from the number that the study declares (``analysis.exclude.sessions``), else from the
-    number that the platform accepts as a reason, where it has such a rule and the user says how long the study takes.
+    Checks count as failed from the number that the study declares (``analysis.exclude.sessions``), or else from the number that
+    the platform accepts as a reason, if it has such a rule and the user has set the study's duration.
     """
     recruitment = service.recruitment
     if recruitment is None:
@@ -384,7 +383,7 @@ def outcome_at_end(connection: Connection, service: StudyService, session_id: st
     limit = recruitment.failed_checks_at
     platform = recruitment.platform
     if limit is None and platform is not None and platform.checks is not None:
-        # of unknown length a study counts as long: the stricter rule before anybody is told of a failure
+        # a study of unknown duration counts as long, with the stricter rule, before anyone is told of a failure
         long = platform.checks.long_from_minutes
         limit = platform.checks.needed(long if recruitment.minutes is None else recruitment.minutes)
     if limit is None or len(failed_checks(connection, session_id)) < limit:
@@ -393,7 +392,7 @@ def outcome_at_end(connection: Connection, service: StudyService, session_id: st
 
 
 def code_at_end(connection: Connection, service: StudyService, session_id: str) -> str | None:
-    """Return the completion code of a session that has all its answers; None makes one of its own."""
+    """Return the completion code of a session that has all its answers; None means a random one."""
     if service.recruitment is None:
         return service.completion_code
     outcome = outcome_at_end(connection, service, session_id)

@@ -1,7 +1,7 @@
-"""Links that show who somebody is: signed by their platform (Prolific's JSON Web Token), or with a key of the study's own.
+"""Links that identify a person: signed by the platform (Prolific's JSON Web Token), or with the study's own key.
 
-A token is checked against the platform's published keys. A link of the study's own holds an id, the second until which it is
-good, and a signature over study, id and second, so that whoever has the key can make links and nobody else can.
+A token is checked against the platform's published keys. A study's own link contains an id, the second at which it expires, and
+a signature over study, id and second, so that only someone with the key can make links.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 FRESH_S = 24 * 3600
 TRY_AGAIN_S = 60
-"""So long after a fetch nothing is fetched again, whatever keys tokens name."""
+"""Seconds after a fetch before keys are fetched again, whatever keys tokens name."""
 PATIENCE_S = 5
 LARGEST = 256 * 1024
 SMALLEST_BITS = 2048
@@ -41,7 +41,7 @@ Find = Callable[[str], RSAPublicKey | None]
 
 
 class KeysUnavailable(Exception):
-    """A platform's keys cannot be reached, and none are known from before."""
+    """A platform's keys cannot be reached, and none are cached."""
 
 
 @dataclass
@@ -52,7 +52,7 @@ class _Known:
 
 
 class KeySets:
-    """The keys of platforms by the address, or the file, of their set."""
+    """The platforms' keys by the address or file of their key set."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -60,18 +60,18 @@ class KeySets:
         self._lock = threading.Lock()
 
     def of(self, place: str) -> Find:
-        """Return what finds a key by its id in the set at an address or in a file; it raises ``KeysUnavailable``."""
+        """Return a function that finds a key by its id in the set at an address or in a file; it raises ``KeysUnavailable``."""
         return lambda key_id: self._find(place, key_id)
 
     def _find(self, place: str, key_id: str) -> RSAPublicKey | None:
         now = self._clock()
         known = self._known.get(place)
         if known is not None and key_id in known.keys and now - (known.fetched_at or 0) <= FRESH_S:
-            return known.keys[key_id]  # without waiting for anybody who fetches
+            return known.keys[key_id]  # without waiting for a fetch in progress
         with self._lock:
             known = self._known.setdefault(place, _Known({}))
             is_old = known.fetched_at is None or now - known.fetched_at > FRESH_S
-            # a key that is not known may be a new one
+            # an unknown key may be a new one
             may_try = known.tried_at is None or now - known.tried_at > TRY_AGAIN_S
             if (is_old or key_id not in known.keys) and may_try:
                 known.tried_at = now
@@ -79,7 +79,7 @@ class KeySets:
                     known.keys = read_keys(_fetched(place))
                     known.fetched_at = now
                 except (OSError, ValueError):
-                    pass  # those from before go on being good
+                    pass  # cached keys stay valid
             if known.fetched_at is None:
                 raise KeysUnavailable(place)
             return known.keys.get(key_id)
@@ -125,7 +125,7 @@ Standing = Literal["absent", "valid", "expired", "invalid", "unchecked"]
 
 @dataclass(frozen=True)
 class Signed:
-    """What became of the signature of a link."""
+    """The result of checking a link's signature."""
 
     standing: Standing
     parameters: Mapping[str, str]
@@ -154,13 +154,13 @@ def check_link(service: StudyService, given: Mapping[str, str], *, host: str, ke
 
 
 def read_token(token: str, find: Any) -> dict[str, Any] | None:
-    """Return the claims of a JSON Web Token (RFC 7519) that one of a platform's keys signed, else None."""
+    """Return the claims of a JSON Web Token (RFC 7519) signed with one of a platform's keys, else None."""
     if len(token) > LONGEST_TOKEN:
         return None
     try:
         head, body, signature = token.encode("ascii").split(b".")
         header, claims = json.loads(_decoded(head)), json.loads(_decoded(body))
-        # the algorithm is ours to say, never the token's
+        # the algorithm is ours to choose, never the token's
         if header["alg"] != ALGORITHM or not isinstance(claims, dict):
             return None
         key = find(str(header["kid"]))
@@ -194,7 +194,7 @@ def _signed(
 
 
 def _is_for(audience: object, study: str, host: str) -> bool:
-    """Return whether a token was made for this server, and for this study where it names an address rather than a host."""
+    """Return whether a token is for this server, and for this study if it names an address rather than a host."""
     for one in audience if isinstance(audience, list) else [audience]:
         if not isinstance(one, str):
             continue
@@ -206,7 +206,7 @@ def _is_for(audience: object, study: str, host: str) -> bool:
 
 
 def check_own(key: str | None, study: str, given: Mapping[str, str]) -> Signed:
-    """Check a link that was signed with the study's own key."""
+    """Return the result of checking a link signed with the study's own key."""
     until, signature = given.get(UNTIL, ""), given.get(SIGNATURE)
     if not signature:
         return ABSENT
@@ -219,13 +219,13 @@ def check_own(key: str | None, study: str, given: Mapping[str, str]) -> Signed:
 
 
 def sign(key: str, study: str, external_id: str, until: int) -> str:
-    """Return the signature of a link: HMAC-SHA256 over study, id and second, a line each, in hexadecimal digits."""
+    """Return the signature of a link: HMAC-SHA256 over study, id and second, one per line, in hexadecimal."""
     text = f"{study}\n{external_id}\n{until}"
     return hmac.digest(key.encode(), text.encode(), hashlib.sha256).hex()
 
 
 def signed_link(base_url: str, key: str, study: str, external_id: str, until: int) -> str:
-    """Return a link for somebody with an id of your own, good until a second of Unix time."""
+    """Return a link for a person with the user's own id, valid until a second of Unix time."""
     signature = sign(key, study, external_id, until)
     query = urlencode({ID: external_id, UNTIL: str(until), SIGNATURE: signature})
     return f"{base_url.rstrip('/')}/{study}/?{query}"
