@@ -1,1 +1,1 @@
-"""What keeps a study's record whole: the origin of items and designs, freezing, verifying, upkeep, withdrawal."""
+"""Data integrity of a study: provenance of items and designs, freezing, verification, maintenance, withdrawal."""

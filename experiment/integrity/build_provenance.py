@@ -1,7 +1,7 @@
-"""What the items of a study were built from, noted beside them, so that no session shows the items of another design.
+"""Provenance of a study's items, stored with them, so that no session shows items built from a different design.
 
-The note holds the settings that shape items and the digest of every file that they were made from. Wording that items do not
-hold (questions asked, time limits, texts of screens) is not in it: changing that asks for no other build.
+The record has the settings that affect items and the digest of every source file. Texts outside items (questions, time limits,
+screens) are not included, because changing them requires no rebuild.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from stimuli.files import file_sha256
 from stimuli.item import Item, read_meta
 
 BUILT_FROM = "built_from"
-"""What the note is called in ``items.meta.json``."""
+"""Key of the record in ``items.meta.json``."""
 IMPORTED = "imported"
-"""What the provenance of an item says that an import made."""
+"""Operation in the provenance of imported items."""
 SHOWN = 12
 STEP_PARTS = ("show", "read_as")
 """Settings of a trial's step that affect items, in addition to its kind and the labels of its keys."""
 
 
 def origin_of(study: Study, files: Iterable[Path]) -> dict[str, Any]:
-    """Return the note of what items were built from."""
+    """Return the provenance record of items."""
     origin = {"settings": _settings(study), "files": dict(sorted(_files(study, files)))}
     text = json.dumps(origin, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
     return {"sha256": hashlib.sha256(text.encode("utf-8")).hexdigest(), **origin}
 
 
 def changed_since_build(study: Study) -> list[str]:
-    """State in lines what the built items were made from and what the study says now; empty where both agree.
+    """Return lines on the differences between the built items' sources and the study's current ones.
 
-    A file that is not here any more cannot be compared, and says nothing: studies travel without their corpora.
+    A missing file cannot be compared and gives no line: studies are shared without their corpora.
     """
     if _has_only_its_items(study):
         return []
@@ -58,7 +58,7 @@ def changed_since_build(study: Study) -> list[str]:
 
 
 def require_current_items(study: Study, store: Store | None = None) -> None:
-    """Refuse items that were built from another design, before anything is stored of them."""
+    """Raise an error for items built from a different design, before anything is stored for them."""
     items = study.items
     if _has_only_its_items(study) or all(item.provenance["operation"] == IMPORTED for item in items):
         return
@@ -83,7 +83,7 @@ def require_current_items(study: Study, store: Store | None = None) -> None:
 
 
 def _has_only_its_items(study: Study) -> bool:
-    """Return whether the study has no other material than the items that an import wrote."""
+    """Return whether the study has no material other than imported items."""
     return bool(study.get("materials", "words") == ITEMS)
 
 
@@ -103,7 +103,7 @@ def _settings(study: Study) -> dict[str, Any]:
 
 
 def _procedure(study: Study) -> dict[str, Any]:
-    """Return what of practice and blocks shapes items, by their place among their kind."""
+    """Return the settings of practice and blocks that affect items, by their index among screens of their kind."""
     found: dict[str, Any] = {}
     for screen in study.get("procedure"):
         for kind in ("practice", "block"):
@@ -134,7 +134,7 @@ def _files(study: Study, files: Iterable[Path]) -> Iterable[tuple[str, str]]:
     home = study.folder.resolve()
     for given in files:
         source = given.resolve()
-        # a folder that holds the study holds what wrods writes as well
+        # a folder that contains the study also contains what wrods writes
         inside = (
             [one for one in source.rglob("*") if one.is_file() and home not in one.parents]
             if source.is_dir() and (source == home or source in home.parents)
@@ -150,7 +150,7 @@ def _files(study: Study, files: Iterable[Path]) -> Iterable[tuple[str, str]]:
 
 
 def _named(study: Study) -> Iterable[tuple[str, Path]]:
-    """Return what the materials and practice screens say that is a file or folder, with its place on this machine."""
+    """Yield files and folders named in the materials and practice screens, with their paths on this machine."""
 
     def texts(value: object) -> Iterable[str]:
         if isinstance(value, Mapping):
@@ -168,7 +168,7 @@ def _named(study: Study) -> Iterable[tuple[str, Path]]:
             path = _path(study, text)
             is_there = path.exists()
         except (OSError, RuntimeError, ValueError):
-            continue  # a text that no file could be called
+            continue  # a text that cannot be a file name
         if is_there:
             yield text, path
 
@@ -178,12 +178,12 @@ def _path(study: Study, name: str) -> Path:
 
 
 SHOWN_TEXT = 60
-"""Characters of a text that are shown of it."""
+"""Characters of a text that are shown."""
 ITEMS_LINE = "items: "
 
 
 def note_design(connection: Connection, study: Study, *, new_version: bool = False) -> int:
-    """Note a study's design as a version of it (:func:`experiment.store.versions.ensure_version`)."""
+    """Record a study's design as a version (:func:`experiment.store.versions.ensure_version`)."""
     design = json.dumps(study.design, ensure_ascii=False, sort_keys=True)
     try:
         return ensure_version(connection, study.id, study.design_hash, design, new_version=new_version)
@@ -196,7 +196,7 @@ def note_design(connection: Connection, study: Study, *, new_version: bool = Fal
 
 
 def _items_line(connection: Connection, study: Study, version: int) -> str:
-    """State what became of the items that readers of a version saw, one session a list."""
+    """Return a line on how the items seen by a version's readers have changed, from one session per list."""
     some = (
         select(func.min(sessions.c.session_id))
         .where(sessions.c.study == study.id, sessions.c.version == version)
@@ -225,7 +225,7 @@ def _items_line(connection: Connection, study: Study, version: int) -> str:
             intact += [told] if now is None or not now.changes else []
     if not differing:
         return f"the items were rebuilt; the {len(seen)} checked of those that readers saw are unchanged"
-    # unscrambled words say best what was edited
+    # unscrambled words show an edit most clearly
     shown = (intact or differing)[0]
     return f"the items were rebuilt: {len(differing)} of {len(seen)} that readers saw differ, such as {shown}"
 

@@ -1,7 +1,7 @@
-"""Locks a study: design, items, analysis plan and sampling plan under one hash, before data can tempt anyone to change them.
+"""Freezing of a study: design, items, analysis plan and sampling plan under one hash, before data collection.
 
-``freeze.json`` holds what was locked, in full, so that a later difference can be said setting by setting; the registration
-beside it says the same in words. Serving, running and building refuse a study that differs from what was frozen.
+``freeze.json`` contains everything that was frozen, so that later differences can be reported setting by setting; the
+registration next to it describes the same in words. Serving, running and building refuse a study that differs from its freeze.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PARTICIPANTS = ("wanted", "eligible", "if_interrupted")
 
 @dataclass(frozen=True)
 class Frozen:
-    """A freeze as it is on disk: its hash, its moment, what it locked, and the freezes that it replaced."""
+    """A stored freeze: its hash, time, frozen contents, and the freezes that it replaced."""
 
     hash: str
     design_hash: str
@@ -46,7 +46,7 @@ class Frozen:
 
 
 def locked_part(study: Study) -> dict[str, Any]:
-    """Return what a freeze locks: the design with texts' and items' hashes, the models, the sampling and analysis plan."""
+    """Return the contents that a freeze covers: design with hashes of texts and items, models, sampling and analysis plan."""
     people: Mapping[str, Any] = study.get("participants", default={})
     locked = {
         "design": study.design,
@@ -59,13 +59,13 @@ def locked_part(study: Study) -> dict[str, Any]:
 
 
 def hash_of(locked: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of what is locked, as canonical JSON."""
+    """Return the SHA-256 of frozen contents as canonical JSON."""
     text = json.dumps(locked, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
 def read_freeze(folder: Path) -> Frozen | None:
-    """Return a study's freeze, or None where it was never frozen."""
+    """Return a study's freeze, or None."""
     file = folder / FILE
     if not file.exists():
         return None
@@ -93,7 +93,7 @@ def read_freeze(folder: Path) -> Frozen | None:
 
 
 def changes_since(study: Study, frozen: Frozen, *, items: str | None = None) -> list[str]:
-    """State in lines such as ``analysis.planned.accuracy.measure: "correct" → "rt"`` what differs from a freeze."""
+    """Return lines such as ``analysis.planned.accuracy.measure: "correct" → "rt"`` on differences from a freeze."""
     now = locked_part(study)
     if items is not None:
         now["design"]["items"] = items
@@ -101,7 +101,7 @@ def changes_since(study: Study, frozen: Frozen, *, items: str | None = None) -> 
 
 
 def refuse_if_changed(study: Study, *, items: str | None = None) -> None:
-    """Refuse a study that was frozen and changed since; pass one that never was."""
+    """Raise an error if a frozen study has changed; a study without a freeze passes."""
     frozen = read_freeze(study.folder)
     lines = changes_since(study, frozen, items=items) if frozen is not None else []
     if lines:
@@ -113,7 +113,7 @@ def refuse_if_changed(study: Study, *, items: str | None = None) -> None:
 
 
 def freeze(study: Study, document: str, *, sessions_before: int, amend: str | None = None) -> Frozen:
-    """Lock a study as it is and write ``freeze.json`` and the registration."""
+    """Freeze a study as it is; write ``freeze.json`` and the registration."""
     before = read_freeze(study.folder)
     if before is not None and amend is None:
         raise UserError(
@@ -154,7 +154,7 @@ def freeze(study: Study, document: str, *, sessions_before: int, amend: str | No
 
 
 def _replaced(study: Study, before: Frozen, reason: str) -> dict[str, Any]:
-    """Keep the earlier registration under its number, and say what it was, why it went, and what is otherwise now."""
+    """Store the earlier registration under its number; return its record, the reason, and the changes."""
     name = f"registration-{len(before.earlier) + 1}.md"
     if (study.folder / DOCUMENT).exists():
         (study.folder / DOCUMENT).replace(study.folder / name)
@@ -168,24 +168,24 @@ def _replaced(study: Study, before: Frozen, reason: str) -> dict[str, Any]:
 
 
 ACTION = "registration"
-"""What the audit log calls the answer."""
+"""Action in the audit log."""
 
 
 @dataclass(frozen=True)
 class Registration:
-    """The answer to where a study is registered."""
+    """The stored answer on where a study is registered."""
 
     url: str | None
     at: str
     freeze_hash: str | None
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as it is handed over to analysis."""
+        """Return the answer as JSON for the analysis export."""
         return {"url": self.url, "at": self.at, "freeze_hash": self.freeze_hash}
 
 
 def registration_of(connection: Connection, study: str) -> Registration | None:
-    """Return the last answer that is stored; None where nobody was asked yet."""
+    """Return the latest stored answer; None if there is none."""
     query = (
         select(audit.c.at, audit.c.detail)
         .where(audit.c.study == study, audit.c.action == ACTION)
@@ -200,7 +200,7 @@ def registration_of(connection: Connection, study: str) -> Registration | None:
 
 
 def needs_registration(study: Study, store: Store) -> bool:
-    """Return whether a study plans analyses and nobody has said yet where it is registered."""
+    """Return whether a study plans analyses but has no answer on where it is registered."""
     if not study.get("analysis", "planned", default={}):
         return False
     with store.read() as connection:
@@ -208,7 +208,7 @@ def needs_registration(study: Study, store: Store) -> bool:
 
 
 def note_registration(study: Study, store: Store, url: str | None, actor: str) -> None:
-    """Store where a study is registered, or with None that it is not; the freeze of that moment is kept with it."""
+    """Store where a study is registered, or None for not registered, with the freeze at that time."""
     if url is not None:
         check_address(url)
     frozen = read_freeze(study.folder)
@@ -219,7 +219,7 @@ def note_registration(study: Study, store: Store, url: str | None, actor: str) -
 
 
 def check_address(url: str) -> None:
-    """Refuse what is no full web address."""
+    """Raise an error for an incomplete web address."""
     parts = urlsplit(url)
     if (
         parts.scheme not in ("https", "http")
@@ -234,7 +234,7 @@ def check_address(url: str) -> None:
 
 @dataclass
 class VerificationReport:
-    """What a verification found."""
+    """Result of a verification."""
 
     hash: str | None
     frozen_at: str | None
@@ -248,14 +248,14 @@ class VerificationReport:
 
     @property
     def holds(self) -> bool:
-        """Return whether a freeze shows that the design is what it was, and the chains that no row was changed."""
+        """Whether the frozen design is unchanged and the chains show no changed row."""
         return self.hash is not None and not self.changes and not self.broken
 
 
 def verify_study(
     study: Study, store: Store | None, *, known_heads: Mapping[str, Any] | None = None
 ) -> VerificationReport:
-    """Compare a study with its freeze and check every chain, session by session."""
+    """Compare a study with its freeze and verify every chain, session by session."""
     frozen = read_freeze(study.folder)
     if frozen is None:
         if store is None:
@@ -285,7 +285,7 @@ def verify_study(
         for session_id in chained_sessions(connection, study.id):
             row = known.get(session_id)
             if row is None and not _has_chain(connection, session_id):
-                continue  # a model's session that went with a withdrawn participant
+                continue  # a model's session that was erased with a withdrawn participant
             told = verify(connection, session_id)
             found.rows += told.rows
             if told.head is not None:
@@ -305,7 +305,7 @@ def verify_study(
 
 
 def read_heads(file: Path) -> dict[str, Any]:
-    """Return the last links that were noted in a file; none where there is no file yet."""
+    """Return the last links recorded in a file; empty if there is none yet."""
     if not file.exists():
         return {}
     try:
@@ -318,7 +318,7 @@ def read_heads(file: Path) -> dict[str, Any]:
 
 
 def write_heads(file: Path, found: VerificationReport) -> None:
-    """Note the last link of every session in a file, to be kept where nobody who has the database can change it."""
+    """Record the last link of every session in a file, to be stored where nobody with access to the database can change it."""
     replace_file(
         file, json.dumps({"wrods_heads": 1, "freeze": found.hash, "heads": found.heads}, indent=1) + "\n"
     )

@@ -1,7 +1,7 @@
-"""What a serving study does beside answering: backs itself up every hour, and forgets what is due.
+"""Maintenance while a study is served: hourly backups, and deletion of data that are due.
 
-One thread does both for all studies that are served, at once when it starts and once more when it ends. A failure (a stick
-taken out, a full disk) is reported and tried again the next time; it never disturbs who is answering.
+One thread does both for all served studies, at its start, every hour, and at its end. A failure (a removed drive, a full disk)
+is reported and retried the next time; it never disturbs participants.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from stimuli.errors import UserError
 
 INTERVAL_S = 3600.0
 UNDECIDED_FOR = timedelta(days=1)
-"""After so long a session that nobody agreed to on its consent screen is forgotten."""
+"""Age after which a session without consent on its consent screen is deleted."""
 _UNITS = {"min": "minutes", "h": "hours", "d": "days"}
 
 
 @dataclass(frozen=True)
 class MaintainedStudy:
-    """A study to be looked after: where it lies, its store, and after how long it forgets platform ids."""
+    """A study to maintain: folder, store, and the time after which platform ids are deleted."""
 
     study: str
     folder: Path
@@ -49,7 +49,7 @@ class MaintainedStudy:
 
 
 def kept(study: Study, store: Store) -> MaintainedStudy:
-    """Return what upkeep needs of a study."""
+    """Return a study's maintenance settings."""
     given = study.get("participants", "privacy", "forget_platform_ids_after")
     return MaintainedStudy(
         study.id, study.folder, store, None if given is None else long_duration(str(given))
@@ -57,7 +57,7 @@ def kept(study: Study, store: Store) -> MaintainedStudy:
 
 
 def long_duration(text: str) -> timedelta:
-    """Turn ``30 days`` into a time."""
+    """Return a text such as ``30 days`` as a duration."""
     found = re.fullmatch(r"([0-9.]+) ?(min|h|d)(?:ours?|ays?)?", text.strip())
     if found is None:
         raise ValueError(f"{text!r} is no time such as 30 days")
@@ -65,7 +65,7 @@ def long_duration(text: str) -> timedelta:
 
 
 def make_backups(kept: MaintainedStudy, places: Sequence[Path] = (), *, actor: str = SERVER) -> list[Path]:
-    """Back a study up into its own folder ``backups/`` and further folders, and remove copies that are no longer kept."""
+    """Back a study up into its folder ``backups/`` and further folders, and remove expired copies."""
     made: list[Path] = []
     first: UserError | OSError | None = None
     own = kept.folder / FOLDER
@@ -88,10 +88,10 @@ def make_backups(kept: MaintainedStudy, places: Sequence[Path] = (), *, actor: s
 
 
 def copy_of(store: Store, study: str, place: Path, *, stem: str, actor: str, automatic: bool = False) -> Path:
-    """Back a store up so that nobody who is withdrawn meanwhile is in the copy (see :func:`~experiment.store.backups.back_up`).
+    """Back a store up without participants who withdraw meanwhile (see :func:`~experiment.store.backups.back_up`).
 
-    A withdrawal cleans the backups that it finds, and cannot find one that is being written. The place is noted first, so
-    that the copy itself, once it is restored, knows where it was.
+    A withdrawal cleans existing backups but cannot find one that is being written. The location is recorded first, so that the
+    copy, once restored, contains it.
     """
     is_file = place.suffix in (SQLITE_SUFFIX, POSTGRES_SUFFIX) and not place.is_dir()
     folder = place.parent if is_file else place
@@ -118,15 +118,15 @@ def _withdrawn(store: Store) -> int:
 
 
 def note_place(store: Store, study: str, action: str, place: Path, actor: str) -> None:
-    """Note where data went (``backup``, ``export`` or ``invite``), so that a withdrawal knows where they lie."""
+    """Record where data were copied (``backup``, ``export`` or ``invite``), so that a withdrawal can name the places."""
     detail = {"to": str(place.resolve())}
     store.write(lambda connection: add_audit(connection, actor, action, study=study, detail=detail)).result()
 
 
 def forget_platform_ids(kept: MaintainedStudy, *, now: datetime | None = None) -> int:
-    """Erase the platform ids and invited names that were kept as long as the study says, backups included; return how many.
+    """Erase expired platform ids and invited names, backups included; return their number.
 
-    The database's own files are cleaned of them by :func:`~experiment.integrity.withdrawal.clean_up`.
+    The database's own files are cleaned by :func:`~experiment.integrity.withdrawal.clean_up`.
     """
     if kept.forget_after is None:
         return 0
@@ -146,7 +146,7 @@ def forget_platform_ids(kept: MaintainedStudy, *, now: datetime | None = None) -
 
 
 def forget_undecided_sessions(kept: MaintainedStudy, *, now: datetime | None = None) -> int:
-    """Erase sessions that were left on the consent screen for a day; return how many. Files are cleaned afterwards."""
+    """Erase sessions left on the consent screen for a day; return their number. Files are cleaned afterwards."""
     due = stamp((now or datetime.now(UTC)) - UNDECIDED_FOR)
     gone = kept.store.write(lambda connection: forget_undecided(connection, kept.study, due)).result()
     remember(kept.folder, gone)
@@ -154,7 +154,7 @@ def forget_undecided_sessions(kept: MaintainedStudy, *, now: datetime | None = N
 
 
 class Maintenance:
-    """The thread that looks after served studies; a context manager."""
+    """The thread that maintains served studies; a context manager."""
 
     def __init__(
         self,
@@ -188,7 +188,7 @@ class Maintenance:
             self.round()
 
     def round(self) -> None:
-        """Back every study up, forget what is due, and clean up after what was erased, once."""
+        """Back every study up, delete what is due, and clean the files, once."""
         for study in self._studies:
             for what, forget in (
                 ("platform ids", forget_platform_ids),
@@ -197,7 +197,7 @@ class Maintenance:
                 try:
                     forget(study)
                 except Exception as error:
-                    # whatever it is, people are answering: report it and go on
+                    # whatever the error, participants are answering: report it and continue
                     self._tell(f"{study.study}: {what} could not be forgotten: {error}")
             try:
                 left = clean_up(study.store, study.study, study.folder)

@@ -1,9 +1,9 @@
-"""Withdraws a participant's data: finds the sessions, says what can be erased and what lies beyond reach, and erases it.
+"""Withdrawal of a participant's data: finds the sessions, reports what can and cannot be erased, and erases it.
 
-The rows go first, in one transaction that leaves a tombstone (:func:`erase_rows`); then the bytes (:func:`scrub`): the
-database is rewritten without the space that the rows took, backups are opened and cleaned, hidden states are overwritten.
-A scrub covers every erasure so far, so one that was cut off, or a backup that was out of reach, is made good by the next:
-``wrods serve`` asks at its start and every hour (:func:`clean_up`), ``wrods withdraw --again`` at once.
+The rows are erased first, in one transaction that leaves a tombstone (:func:`erase_rows`); then the bytes (:func:`scrub`): the
+database is rewritten without the erased space, backups are opened and cleaned, hidden states are overwritten. A scrub covers
+every erasure so far, so the next one completes one that was interrupted or could not reach a backup: ``wrods serve`` runs it at
+its start and every hour (:func:`clean_up`), ``wrods withdraw --again`` at once.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _LOOK_ALIKES = str.maketrans("авекмнорстухіјѕ" + "αβεικμν�
 
 @dataclass(frozen=True)
 class PersonSession:
-    """A session of the person who withdraws; ``person`` is their key inside the store, ``known_as`` their outside names."""
+    """A session of the withdrawing participant; ``person`` is the key in the store, ``known_as`` the external names."""
 
     session_id: str
     person: str
@@ -80,7 +80,7 @@ class PersonSession:
 
 
 class SeveralPersons(Exception):
-    """What was given fits more than one person; ``found`` holds the sessions of all of them."""
+    """The search matches more than one person; ``found`` has the sessions of all."""
 
     def __init__(self, found: Sequence[PersonSession]) -> None:
         super().__init__(f"{len({session.person for session in found})} persons")
@@ -143,7 +143,7 @@ def find_person(
 
 
 def look_alikes(connection: Connection, study: str, participant: str) -> list[str]:
-    """Return the numbers and names of other participants that can be taken for one: ``p1`` and ``Р001`` for ``P001``."""
+    """Return the numbers and names of other participants that resemble one: ``p1`` and ``Р001`` for ``P001``."""
     of_persons = (sessions.c.study == study, sessions.c.reader_kind.in_(PARTICIPANTS))
     named = (people.c.study == study, people.c.source.in_((TYPED, INVITED)))
     queries = (
@@ -157,7 +157,7 @@ def look_alikes(connection: Connection, study: str, participant: str) -> list[st
 
 
 def unopened_links(connection: Connection, study: str, participant: str) -> list[str]:
-    """Return the digests of personal links that were made for somebody and have begun no session."""
+    """Return the digests of a participant's personal links that have begun no session."""
     return list(
         connection.scalars(
             select(invitations.c.token_hash).where(
@@ -170,7 +170,7 @@ def unopened_links(connection: Connection, study: str, participant: str) -> list
 
 
 def _folded(name: str) -> str:
-    """Return a name without what a reader overlooks: case, width, invisible characters, spaces, leading zeros, alphabets."""
+    """Return a name without easily overlooked differences: case, width, invisible characters, spaces, zeros, alphabets."""
     plain = unicodedata.normalize("NFKC", name).casefold().translate(_LOOK_ALIKES)
     plain = "".join(
         letter for letter in plain if unicodedata.category(letter) not in ("Cf", "Mn", "Zs", "Pd")
@@ -179,7 +179,7 @@ def _folded(name: str) -> str:
 
 
 def _stations(connection: Connection, study: str, given: str) -> list[str]:
-    """Return the stations of a study that are meant: of that name, or with that number (``7`` is also ``Station 07``)."""
+    """Return the stations of a study with this name or number (``7`` is also ``Station 07``)."""
     names: Iterable[str | None] = connection.scalars(
         select(sessions.c.station).where(sessions.c.study == study).distinct()
     )
@@ -216,16 +216,16 @@ def _found(connection: Connection, row: Mapping[str, Any]) -> PersonSession:
 
 
 TOMBSTONES = "withdrawn.txt"
-"""Ids of withdrawn sessions and digests of withdrawn links, kept with the backups, so that restoring one does not bring them back."""
+"""File with ids of withdrawn sessions and digests of withdrawn links, next to the backups, so that a restore omits them."""
 INVITED_TO = "invite"
-"""The action of audit rows that name the file to which personal links were written."""
+"""Action of audit rows that name the file to which personal links were written."""
 
 _ONE_AT_A_TIME = threading.Lock()
 
 
 @dataclass(frozen=True)
 class Scope:
-    """What a withdrawal erases, and what it cannot reach."""
+    """The extent of a withdrawal: what it erases, and what it cannot erase."""
 
     sessions: tuple[PersonSession, ...]
     links: tuple[str, ...]
@@ -237,7 +237,7 @@ class Scope:
 
 @dataclass
 class Scrubbed:
-    """What became of the bytes."""
+    """Result of cleaning the files."""
 
     backups: list[Path] = field(default_factory=list)
     state_rows: int = 0
@@ -254,7 +254,7 @@ def scope_of(
     links: Sequence[str] = (),
     backups: Iterable[Path] = (),
 ) -> Scope:
-    """State what the withdrawal of some sessions erases and what it cannot reach, changing nothing."""
+    """Return what the withdrawal of some sessions erases and what it cannot erase, without changing anything."""
     ids = [session.session_id for session in chosen]
     with store.read() as connection:
         derived = derived_sessions(connection, ids)
@@ -315,22 +315,22 @@ def withdraw(
 ) -> tuple[Erased, Scrubbed]:
     """Erase sessions: their rows, then their bytes.
 
-    For the participant's page and the dashboard, which answer at once, :func:`erase_rows` comes first and
-    :func:`scrub` may follow in another thread.
+    The participant's page and the dashboard, which answer at once, call :func:`erase_rows` first; :func:`scrub` may follow in
+    another thread.
     """
     erased = erase_rows(store, folder, session_ids, actor=actor)
     return erased, scrub(store, study, folder, backups=backups)
 
 
 def erase_rows(store: Store, folder: Path, session_ids: Sequence[str], *, actor: str) -> Erased:
-    """Erase the rows of sessions in one transaction and note their ids beside the backups."""
+    """Erase the rows of sessions in one transaction and record their ids next to the backups."""
     erased = store.write(lambda connection: erase_sessions(connection, session_ids, actor=actor)).result()
     remember(folder, [*erased.sessions, *erased.invitations])
     return erased
 
 
 def clean_up(store: Store, study: str, folder: Path) -> list[str]:
-    """Scrub if something was erased since the last time, and return what is left, a sentence each; one at a time in a process."""
+    """Scrub if anything was erased since the last time; return a sentence on each remaining problem. One at a time per process."""
     with _ONE_AT_A_TIME:
         with store.read() as connection:
             is_due = bool(what_is_due(connection, study))
@@ -339,10 +339,10 @@ def clean_up(store: Store, study: str, folder: Path) -> list[str]:
 
 
 def scrub(store: Store, study: str, folder: Path, *, backups: Iterable[Path] = ()) -> Scrubbed:
-    """Leave no bytes of erased sessions in the database's files, the backups, the hidden states and the stored replies."""
+    """Remove all bytes of erased sessions from the database's files, backups, hidden states and stored replies."""
     with store.read() as connection:
         due = what_is_due(connection, study)
-        # who declined has no tombstone, only a note beside the backups that may still hold the session
+        # a declined session has no tombstone, only a line next to the backups that may contain it
         gone = list(dict.fromkeys([*withdrawn(connection), *remembered(folder)]))
         folders, unreachable = _backup_folders(connection, store, folder, backups)
         ours = marks_in(connection)
@@ -366,7 +366,7 @@ def scrub(store: Store, study: str, folder: Path, *, backups: Iterable[Path] = (
 def _clean_folder(
     store: Store, stem: str, place: Path, ours: DatabaseMarks, gone: Sequence[str], done: Scrubbed
 ) -> None:
-    """Clean the copies of a database in a folder, and leave the list of what was withdrawn beside them."""
+    """Clean the copies of a database in a folder, and store the list of withdrawn ids next to them."""
     dumps: list[Path] = []
     are_here = False
     for file in _copies(store, place):
@@ -402,7 +402,7 @@ def _clean_folder(
 
 
 def _copies(store: Store, place: Path) -> list[Path]:
-    """Return the files in a folder that may be copies of a database, those that were cut off among them."""
+    """Return the files in a folder that may be copies of a database, including interrupted ones."""
     files = [*(kept.file for kept in backups_in(place)), *unfinished_in(place)]
     return [file for file in files if store.path is None or not is_dump(file)]
 
@@ -415,14 +415,14 @@ def _is_ours(file: Path, ours: DatabaseMarks) -> bool:
 
 
 def is_copy(store: Store, file: Path) -> bool:
-    """Return whether a file is a copy of a store's database, of whatever moment; False where it cannot be read."""
+    """Return whether a file is a copy of a store's database, of any time; False if it cannot be read."""
     with store.read() as connection:
         ours = marks_in(connection)
     return _is_ours(file, ours)
 
 
 def _not_cleaned(file: Path, error: Exception) -> str:
-    """Return what became of a file that could not be cleaned, and the remedy."""
+    """Return why a file could not be cleaned, and the remedy."""
     why = error.message if isinstance(error, UserError) else str(error).splitlines()[0]
     if "locked" in why:
         return f"{file}: another program is using it; close that program"
@@ -434,16 +434,16 @@ def _not_cleaned(file: Path, error: Exception) -> str:
 
 
 CLEANING = "withdrawal"
-"""Who acts in a backup from which somebody is withdrawn."""
+"""Actor of changes to a backup during a withdrawal."""
 
 
 def clean_backup(file: Path, gone: Sequence[str]) -> bool:
-    """Erase withdrawn sessions from a backup (SQLite, of this or an earlier version); say whether it held any."""
+    """Erase withdrawn sessions from an SQLite backup of this or an earlier version; return whether it contained any."""
 
     def change(connection: Connection) -> bool:
         held = bool(erase_sessions(connection, gone, actor=CLEANING).rows)
         held = bool(clean_tombstones(connection)) or held
-        # what is due is a matter of the database that is in use
+        # only the active database records what is due
         connection.execute(delete(audit).where(audit.c.action == DUE))
         return held
 
@@ -451,7 +451,7 @@ def clean_backup(file: Path, gone: Sequence[str]) -> bool:
 
 
 def forget_in_backups(store: Store, study: str, folder: Path, due: str) -> None:
-    """Erase the names that were stored before a moment from every SQLite backup that can be reached."""
+    """Erase names stored before a given time from every SQLite backup that can be reached."""
     with store.read() as connection:
         folders, _ = _backup_folders(connection, store, folder, ())
         ours = marks_in(connection)
@@ -489,9 +489,9 @@ def _change_backup(file: Path, change: Callable[[Connection], bool]) -> bool:
 
 
 def erase_states(folder: Path, work_keys: set[str]) -> int:
-    """Overwrite the hidden states of erased trials with zeros and take them out of the index; return the rows.
+    """Overwrite the hidden states of erased trials with zeros and remove them from the index; return the number of rows.
 
-    What analyses kept beside them (``states/<run>/results``) goes too, and is computed anew from what is left.
+    Cached results of analyses next to them (``states/<run>/results``) are deleted too, and recomputed from the remaining rows.
     """
     import numpy as np
     import pyarrow as pa
@@ -520,12 +520,12 @@ def erase_states(folder: Path, work_keys: set[str]) -> int:
 
 
 def remember(folder: Path, gone: Iterable[str]) -> None:
-    """Note what was withdrawn beside the study's backups: ids of sessions, digests of personal links."""
+    """Record withdrawn ids of sessions and digests of personal links next to the study's backups."""
     _add_lines(folder / FOLDER / TOMBSTONES, gone)
 
 
 def share_list(place: Path, stem: str, gone: Iterable[str]) -> None:
-    """Note the same beside backups whose names begin with a stem, for a restore where nothing but these is left."""
+    """Record the same next to backups whose names begin with a stem, for a restore from these alone."""
     _add_lines(place / (TOMBSTONES if stem == "study" else f"{stem}-{TOMBSTONES}"), gone)
 
 
@@ -539,19 +539,19 @@ def _add_lines(file: Path, gone: Iterable[str]) -> None:
 
 
 def remembered(folder: Path) -> list[str]:
-    """Return what is noted as withdrawn beside the study's backups."""
+    """Return the withdrawn ids recorded next to the study's backups."""
     return _read_list(folder / FOLDER / TOMBSTONES)
 
 
 def lists_for(folder: Path, backup: Path, study: str) -> list[Path]:
-    """Return the lists of what was withdrawn that are there: beside the study's backups, and beside a backup."""
+    """Return the existing lists of withdrawn ids: next to the study's backups, and next to a backup."""
     beside = backup.resolve().parent
     lists = (folder / FOLDER / TOMBSTONES, beside / TOMBSTONES, beside / f"{study}-{TOMBSTONES}")
     return [file for file in lists if file.is_file()]
 
 
 def listed(lists: Iterable[Path]) -> list[str]:
-    """Return what is in lists of what was withdrawn."""
+    """Return the ids in lists of withdrawn ids."""
     return list(dict.fromkeys(one for file in lists for one in _read_list(file)))
 
 
@@ -562,7 +562,7 @@ def _read_list(file: Path) -> list[str]:
 def _dump_again(
     store: Store, place: Path, stem: str, dumps: Sequence[Path], gone: set[str], done: Scrubbed
 ) -> None:
-    """Replace dumps that hold what was withdrawn, and cannot be edited, by one of the database's state now."""
+    """Replace dumps that contain withdrawn data, and cannot be edited, by one of the current database."""
     try:
         made = back_up(store.address, place, stem=stem)
         if marks_of(made).holds(gone):
@@ -592,7 +592,7 @@ def _noted_places(
 def _backup_folders(
     connection: Connection, store: Store, folder: Path, further: Iterable[Path]
 ) -> tuple[list[Path], list[Path]]:
-    """Return the folders in which backups of the whole database may lie, and those that cannot be reached now."""
+    """Return the folders that may contain backups of the whole database, and those that cannot be reached now."""
     noted = [*_noted_places(connection, "backup"), *_noted_places(connection, RESTORE, key="from")]
     own = [folder / FOLDER] if store.path is None else [folder / FOLDER, store.path.parent / FOLDER]
     every = [path.resolve() for path in (*own, *further, *(Path(place).parent for place in noted))]

@@ -1,1 +1,1 @@
-"""Says whether an answer is right: by our rules, by those of the papers, and anew without a call."""
+"""Scoring of responses by wrods' rules or those of the papers, and rescoring without new calls."""

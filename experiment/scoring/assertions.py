@@ -1,9 +1,9 @@
-"""Takes a test apart: what the program is asked, and what is judged of its answers where the program has no say.
+"""Splits a test into requests to the program and the judgement of its answers, which the program cannot influence.
 
-``assert f(3) == 5`` asks the program's process for ``f(3)`` and judges ``answer == 5`` in another. The program's process holds
-no expected value and gives no verdict; it answers with plain values. Functions that a setup defines run in the judge where plain
-values are all they need. A test that cannot be taken apart so, such as one whose assertion stands in a loop, runs whole beside
-the program and is marked as held on trust.
+``assert f(3) == 5`` requests ``f(3)`` from the program's process and judges ``answer == 5`` in another. The program's process
+contains no expected value and gives no verdict; it answers with plain values. Functions that a setup defines run in the judge
+if they need only plain values. A test that cannot be split, such as one with an assertion in a loop, runs whole next to the
+program and is marked as on trust.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ MODULES = frozenset({
     "cmath", "collections", "datetime", "decimal", "fractions", "functools", "itertools", "math", "operator", "re",
     "statistics", "string", "sys",
 })  # fmt: skip
-"""Modules of Python's library that a judge imports where an assertion names them."""
+"""Standard library modules that a judge imports if an assertion names them."""
 CONVERSIONS = frozenset({
     "abs", "all", "any", "bool", "dict", "float", "frozenset", "int", "len", "list", "max", "min", "next", "repr", "round",
     "set", "sorted", "str", "sum", "tuple",
 })  # fmt: skip
-"""Functions that return a plain value of one argument; the program is tested on what they return."""
+"""Functions of one argument that return a plain value; the program is tested on what they return."""
 _READERS = frozenset({"delattr", "getattr", "hasattr", "setattr", "vars"})
 _PLAIN = (bool, bytes, complex, dict, float, frozenset, int, list, range, set, str, tuple)
 _ATTRIBUTES = frozenset(name for kind in _PLAIN for name in dir(kind))
@@ -38,11 +38,11 @@ _UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 
 @dataclass(frozen=True)
 class Examined:
-    """A test taken apart.
+    """A test that was split.
 
-    ``steps``: what runs in the program's process, in order: statements to do, expressions to ask for; ``judgement``: source that
-    raises where the test does not hold; ``__answer_0__`` is the value of the first expression; ``on_trust``: whether the program's
-    process could make the test hold without answering it.
+    ``steps``: what runs in the program's process, in order: statements to execute, expressions to evaluate; ``judgement``:
+    source that raises if the test does not hold; ``__answer_0__`` is the value of the first expression; ``on_trust``: whether
+    the program's process could make the test hold without answering it.
     """
 
     steps: tuple[Step, ...]
@@ -51,12 +51,12 @@ class Examined:
 
     @property
     def asked(self) -> int:
-        """How many values it asks for."""
+        """Number of values that it requests."""
         return sum(kind == "ask" for kind, _ in self.steps)
 
 
 def examine(test: str, setup: str = "") -> Examined:
-    """Take a test apart."""
+    """Return the parts of a test."""
     try:
         return _examined(test, setup)
     except _UNREADABLE:
@@ -104,7 +104,7 @@ def _imports(statements: Iterable[ast.stmt]) -> list[ast.Import | ast.ImportFrom
 
 
 def _bound(statements: Iterable[ast.AST]) -> Counter[str]:
-    """Return the names that statements define or assign, and how often; imports are not counted."""
+    """Return how often statements define or assign each name, without imports."""
     nodes = [node for statement in statements for node in ast.walk(statement)]
     assigned = [
         node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
@@ -115,7 +115,7 @@ def _bound(statements: Iterable[ast.AST]) -> Counter[str]:
 def _helpers(setup: Sequence[ast.stmt], imported: set[str]) -> dict[str, ast.stmt]:
     """Return the functions of a setup that a judge can run, and the constants that they may need, by name.
 
-    A function that reads objects, calls what it is given or needs a name of the program has to run beside the program.
+    A function that inspects objects, calls its arguments or needs a name of the program must run next to the program.
     """
     times = _bound(setup)
     found: dict[str, ast.stmt] = {}
@@ -162,7 +162,7 @@ def _needs_plain_values_only(statement: ast.stmt, known: Iterable[str], imported
 
 
 def _root(node: ast.expr) -> str | None:
-    """Return the name with which a chain of attributes begins."""
+    """Return the first name in a chain of attributes."""
     while isinstance(node, ast.Attribute):
         node = node.value
     return node.id if isinstance(node, ast.Name) else None
@@ -176,7 +176,7 @@ def _is_whole(statement: ast.stmt) -> bool:
 
 @dataclass
 class _Taken:
-    """The assertions of one test, taken apart one after the other."""
+    """The assertions of one test, split one after another."""
 
     imported: set[str]
     functions: set[str]
@@ -196,7 +196,7 @@ class _Taken:
         return cast("ast.expr", apart.visit(assertion))
 
     def _gives_functions(self, assertion: ast.expr, known: Iterable[str]) -> bool:
-        """Return whether a function of the setup is given one of the program's, which no judge can call."""
+        """Return whether a function of the setup receives one of the program's, which no judge can call."""
         for call in _calls(assertion):
             if isinstance(call.func, ast.Name) and call.func.id in self.functions:
                 for given in _given(call):
@@ -207,7 +207,7 @@ class _Taken:
 
 
 class _Asking(ast.NodeTransformer):
-    """Replaces what only the program can evaluate by names of its answers."""
+    """Replaces what only the program can evaluate by names for its answers."""
 
     def __init__(self, known: Iterable[str], taken: _Taken) -> None:
         self._known = frozenset(known)
@@ -235,7 +235,7 @@ class _Asking(ast.NodeTransformer):
             self._is_compared = before
 
     def _holds_what_is_expected(self, call: ast.Call) -> bool:
-        """Return whether the program is asked to judge its own answer: ``close(f(3), 5)``, or a function of the setup."""
+        """Return whether the program would judge its own answer: ``close(f(3), 5)``, or a function of the setup."""
         parts = [node for given in _given(call) for node in self._own(given)]
         answers = [node for node in parts if self._is_answer(node)]
         if _names_of_others((call.func,), self._known) & self._taken.of_setup:
@@ -243,7 +243,7 @@ class _Asking(ast.NodeTransformer):
         return not self._is_compared and 0 < len(answers) < len(parts)
 
     def _own(self, node: ast.AST) -> Iterator[ast.AST]:
-        """Go through the answers and the constants of what a function is given, not into the answers."""
+        """Yield the answers and constants in a function's arguments, without descending into the answers."""
         if self._is_answer(node) or isinstance(node, ast.Constant):
             yield node
         elif not isinstance(node, _BINDERS):
@@ -267,7 +267,7 @@ def _given(call: ast.Call) -> list[ast.expr]:
 
 
 def _needs_more_than_truth(node: ast.expr) -> bool:
-    """Return whether an expression judges values: a comparison with more than a truth value, a function that the judge runs."""
+    """Return whether an expression judges values: a comparison with more than a Boolean, or a function that the judge runs."""
     if isinstance(node, ast.Compare):
         sides = (node.left, *node.comparators)
         return not any(isinstance(side, ast.Constant) and side.value in (True, False) for side in sides)
@@ -277,7 +277,7 @@ def _needs_more_than_truth(node: ast.expr) -> bool:
 
 
 def _converted(node: ast.expr, known: frozenset[str]) -> ast.expr:
-    """Return what is inside conversions such as ``sorted(…)``: nothing of what is expected stands there."""
+    """Return the argument inside conversions such as ``sorted(…)``, which contains no expected value."""
     while (
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
@@ -297,7 +297,7 @@ def _is_the_programs(node: ast.expr, known: frozenset[str]) -> bool:
         return bool(_names_of_others((node.value,), known))
     if not isinstance(node, ast.Call):
         return False
-    # no module can be called: that is a function of the program's with its name
+    # modules cannot be called: this is a function of the program with a module's name
     is_no_module = isinstance(node.func, ast.Name) and node.func.id in MODULES
     return is_no_module or bool(_names_of_others((node.func,), known))
 

@@ -1,8 +1,8 @@
-"""Judges programs by running them against their items' tests, in a sandbox and only when asked (``wrods score --execute``).
+"""Scoring of programs by their items' tests, in a sandbox and only on request (``wrods score --execute``).
 
-Mind Scramble never ran the programs of MBPP; it compared their text vectors with those of another model's programs. Here a program
-is right where every test holds; its score is the share that do. A program that ends itself, takes too long or too much
-memory is wrong. Verdicts go by the scorer ``executed`` and count until others are asked for.
+Mind Scramble never ran the programs of MBPP; it compared their embeddings with those of another model's programs. Here a
+program is correct if every test holds; its score is the proportion that hold. A program that exits, or uses too much time or
+memory, is wrong. Scores have the scorer ``executed`` and count until others are requested.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ FATES = {
 
 @dataclass
 class Executed:
-    """What came of running programs.
+    """Result of running programs.
 
-    ``programs``: programs that were run; ``fates``: how they ended, by reader: (reader, one of :data:`FATES`); ``unread``: replies
-    that hold no program (empty, refused, cut short); ``unknown``: answers to items that the study no longer has, which nothing was
-    run for; ``on_trust``: tests of those programs that cannot be judged outside the program's own process.
+    ``programs``: programs that were run; ``fates``: how they ended, by reader: (reader, one of :data:`FATES`); ``unread``:
+    replies without a program (empty, refused, truncated); ``unknown``: answers to items that the study no longer has, which
+    were not run; ``on_trust``: tests of those programs that cannot be judged outside the program's own process.
     """
 
     programs: int = 0
@@ -57,7 +57,7 @@ class Executed:
         return {**numbers, "fates": fates}
 
     def told(self) -> Iterator[str]:
-        """State it in lines."""
+        """Yield the outcome in lines."""
         yield f"{EXECUTED}: {self.programs} programs run against their tests."
         for (who, fate), number in sorted(self.fates.items()):
             yield f"  {number:>6}  {who}: {FATES[fate]}"
@@ -80,7 +80,7 @@ def execute_programs(
     dry_run: bool = False,
     limits: SandboxLimits = LIMITS,
 ) -> Executed:
-    """Run every program that a study's readers answered, and store the verdicts."""
+    """Run every program in a study's answers, and store the scores."""
     tested = {item.item_id: item for item in study.items if item.key.get("tests")}
     if not tested:
         raise UserError(
@@ -108,7 +108,7 @@ class _Verdict:
 
 
 def _judged(response: StoredResponse, tested: Mapping[str, Item], limits: SandboxLimits) -> _Verdict | None:
-    """Return the verdict on one response; None where it is no program."""
+    """Return the score of one response; None if it is not a program."""
     if response.trial["steps"][-1].get("read_as") != "code" or response.trial.get("is_practice"):
         return None
     read = response.scored()
@@ -144,7 +144,7 @@ def _noted(outcome: Executed) -> Any:
 
 
 def _is_new(response: StoredResponse, score: Score) -> bool:
-    """Return whether a verdict differs from the one that counts."""
+    """Return whether a score differs from the one that counts."""
     kept = response.counts
     return kept is None or (kept["scorer"], kept["response"], kept["correct"], kept["score"]) != (
         score.scorer,

@@ -1,7 +1,7 @@
-"""The papers' own parsers and scorers, errors included, for comparison with wrods'.
+"""The papers' own parsers and scorers, errors included, for comparison with those of wrods.
 
-They are in the folders of the papers, rewritten from what the released code does and tested against what the papers released. Each
-docstring names the errors.
+They are in the papers' folders, reimplemented from the released code and tested against the released results. Each docstring
+names the errors.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ def parsers() -> Mapping[str, Paper]:
 
 
 def parser_names() -> tuple[str, ...]:
-    """Return what ``wrods score --parser`` takes: wrods' own, that of the paper of the items, or a paper's by name."""
+    """Return the values of ``wrods score --parser``: wrods' own, that of the items' paper, or a paper's by name."""
     return (OWN, "published", *parsers())
 
 
 def published_choice(response: str | None, trial: Mapping[str, Any], parser: str) -> Score:
-    """Return the verdict of a paper's parser on a choice; None is a reply in which it found none."""
+    """Return the score of a paper's parser for a choice; None is a reply in which it found none."""
     name = f"published_{parser}-{VERSION}"
     if response is None:
         return Score(None, "unparsed", None, None, name)
@@ -40,13 +40,13 @@ def published_choice(response: str | None, trial: Mapping[str, Any], parser: str
 
 
 def paper_of(trial: Mapping[str, Any]) -> str | None:
-    """Return the parser that fits a trial; None where no paper read such answers."""
+    """Return the parser for a trial; None if no paper parsed such answers."""
     name = name_of(asked_of(trial)) or ""
     return max(filter(name.startswith, parsers()), key=len, default=None)
 
 
 def published_score(parser: str, trial: Mapping[str, Any], reply: str) -> Score:
-    """Return a paper's verdict on a reply; where it scored no such answers by rule, what its parser read stays unjudged.
+    """Return a paper's score for a reply; if it did not score such answers by rule, the parsed answer stays unscored.
 
     ``parser``: ``published`` (the paper of the trial's materials) or one of :func:`parsers`.
     """
@@ -60,7 +60,7 @@ def published_score(parser: str, trial: Mapping[str, Any], reply: str) -> Score:
 
 
 def in_its_form(trial: Mapping[str, Any], answer: str) -> str:
-    """Write a right answer as the parser of a trial's paper reads one: in the field, or behind the words, that it looks for."""
+    """Return a correct answer in the format that the parser of a trial's paper reads: in its field, or after its phrase."""
     paper = _paper(trial)
     return (
         answer if paper is None or not paper.reply_form else str(paper.part(paper.reply_form)(trial, answer))
@@ -68,13 +68,13 @@ def in_its_form(trial: Mapping[str, Any], answer: str) -> str:
 
 
 def compared_text(trial: Mapping[str, Any], answer: str) -> str:
-    """Return what of an answer is compared by its vector: all of it, or what the trial's paper takes out of it."""
+    """Return the part of an answer that is compared by its embedding: all, or what the trial's paper extracts."""
     paper = _paper(trial)
     return answer if paper is None or not paper.compared else str(paper.part(paper.compared)(trial, answer))
 
 
 def judge_of(trial: Mapping[str, Any]) -> str | None:
-    """Return the name of the prompt by which the paper of a trial had thoughts read; None where it had none."""
+    """Return the name of the prompt with which a trial's paper had reasoning judged; None if it had none."""
     paper = _paper(trial)
     if paper is None or not paper.judged:
         return None
@@ -83,7 +83,7 @@ def judge_of(trial: Mapping[str, Any]) -> str | None:
 
 
 def judged_label(trial: Mapping[str, Any], reply: str) -> str | None:
-    """Return the label that a judge gave, as the code of the trial's paper reads the judge's reply."""
+    """Return the label in a judge's reply, as the code of the trial's paper reads it."""
     paper = _paper(trial)
     return None if paper is None or not paper.judged else paper.part(paper.judged)(reply)
 
@@ -93,5 +93,5 @@ def _paper(trial: Mapping[str, Any]) -> Paper | None:
 
 
 def parser_of(study: Study) -> str | None:
-    """Return the parser by which a study's trials count: None for wrods' own, ``published`` where the study says so."""
+    """Return the parser that counts for a study: None for wrods' own, ``published`` if the study sets it."""
     return "published" if "scoring" in study.published else None

@@ -1,8 +1,8 @@
-"""Scores stored responses again: another parser, a paper's, or a judge model; no response is asked for anew.
+"""Rescoring of stored responses with another parser, a paper's, or a judge model, without new responses.
 
-Scores are only ever added. The verdict that counts is the newest by the scorer that the study names: a judge where the model
-has one, the papers' where ``published`` holds scoring, else wrods' own. Verdicts of any other scorer are kept beside
-(their scorer's name begins with ``also:``) and enter no table. What people rated is left as it is.
+Scores are only added. The newest score of the scorer that the study names counts: a judge if the model has one, the papers' if
+``published`` includes scoring, else wrods' own. Scores of other scorers are stored in addition (their scorer's name begins with
+``also:``) and appear in no table. Human ratings are not changed.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ SHOWN_CHANGES = 10
 
 @dataclass(frozen=True)
 class StoredResponse:
-    """One stored response, ready to be scored again.
+    """A stored response to rescore.
 
-    ``counts``: the verdict that counts now; ``status``: what the engine said of a model's reply; None for people.
+    ``counts``: the score that counts now; ``status``: the engine's status of a model's reply; None for participants.
     """
 
     reader: str
@@ -52,7 +52,7 @@ class StoredResponse:
 
     @property
     def thinks(self) -> bool:
-        """Whether the reply was to think aloud before its answer."""
+        """Whether the reply was to reason aloud before its answer."""
         return self.plan.get("strategy") == "chain_of_thought"
 
     def scored(self, parser: str | None = None) -> Score:
@@ -69,16 +69,16 @@ class StoredResponse:
 
 @dataclass
 class Rescored:
-    """What came of scoring again.
+    """Result of rescoring.
 
-    ``counts``: the study names this scorer: where it names no judge for a reader, the verdicts are those that count; ``responses,
-    rated, executed``: responses read; responses left to the people who rated them, and to the tests that they passed or failed;
-    ``changed, beside``: verdicts that change in the tables; verdicts that differ from those that count and are kept beside, in no
-    table; ``renewed``: verdicts that count and stay what they were under newer rules; ``added``: verdicts that are new in the
-    store: those that changed or were renewed, and those beside that did not stand there yet; ``moved, moved_beside``: from which
-    verdict to which, in the tables and beside; ``kept``: for how many of those beside which scorer's verdict stays in the tables;
-    ``examples``: the first few that change or differ; ``failed``: responses that a judge could not be asked about, for a fault on
-    the way; ``stopped``: why a judge was asked about no more.
+    ``counts``: whether the study names this scorer: if it names no judge for a reader, these scores count; ``responses, rated,
+    executed``: responses read; responses left to human ratings, and to the tests that they passed or failed; ``changed,
+    beside``: scores that change in the tables; scores that differ from those that count and are stored in addition, in no
+    table; ``renewed``: scores that count and are equal under newer rules; ``added``: new scores in the store: those that
+    changed or were renewed, and new additional ones; ``moved, moved_beside``: changes from one score to another, in the tables
+    and in addition; ``kept``: number of additional scores by the scorer that stays in the tables; ``examples``: the first few
+    changes or differences; ``failed``: responses that a judge did not answer because of a transmission fault; ``stopped``: why
+    the judge received no more requests.
     """
 
     scorer: str
@@ -108,7 +108,7 @@ class Rescored:
 
 
 def responses(study: Study, connection: Connection, *, reader: str | None = None) -> Iterator[StoredResponse]:
-    """Iterate over a study's stored responses, session by session; teacher-forced sessions have none of their own."""
+    """Yield a study's stored responses, session by session, without teacher-forced sessions."""
     overview = queries.sessions_overview(connection, study.id)
     if reader is not None and reader not in {row["reader"] for row in overview}:
         raise unknown_name("reader", reader, {row["reader"] for row in overview})
@@ -144,9 +144,9 @@ def responses(study: Study, connection: Connection, *, reader: str | None = None
 def score_again(
     study: Study, store: Store, *, parser: str | None = None, reader: str | None = None, dry_run: bool = False
 ) -> Rescored:
-    """Score stored responses again and add the verdicts that differ.
+    """Rescore stored responses and add the scores that differ.
 
-    ``parser``: one of :func:`experiment.scoring.published.parser_names`; the study's own where it is None.
+    ``parser``: one of :func:`experiment.scoring.published.parser_names`; None is the study's own.
     """
     own = parser_of(study) or OWN
     asked = parser or own
@@ -215,7 +215,7 @@ def _differing(
 
 
 def _stands_there(connection: Connection, response: StoredResponse, score: Score) -> bool:
-    """Return whether the newest verdict of a scorer is this one already."""
+    """Return whether the newest score of a scorer equals this one."""
     query = (
         select(scores.c.response, scores.c.response_status, scores.c.correct, scores.c.score)
         .where(
@@ -238,7 +238,7 @@ def _stands_there(connection: Connection, response: StoredResponse, score: Score
 
 
 def note(outcome: Rescored, response: StoredResponse, score: Score, *, counts: bool) -> bool:
-    """Count a verdict that differs from the one in the tables, as a change of these or one beside; say whether it does."""
+    """Count a score that differs from the one in the tables, as a change or an additional one; return whether it differs."""
     before = response.counts
     old = "none" if before is None else _in_words(before["response_status"], before["correct"])
     new = _in_words(score.response_status, score.correct)
@@ -273,7 +273,7 @@ def note(outcome: Rescored, response: StoredResponse, score: Score, *, counts: b
 
 
 def write_scores(store: Store, found: list[tuple[StoredResponse, Score]]) -> None:
-    """Add verdicts in one transaction."""
+    """Add scores in one transaction."""
 
     def write(connection: Connection) -> None:
         for one, score in found:
@@ -284,7 +284,7 @@ def write_scores(store: Store, found: list[tuple[StoredResponse, Score]]) -> Non
 
 
 def require_judge(study: Study, judge: str) -> dict[str, Any]:
-    """Return the settings of the model that is to judge."""
+    """Return the settings of the judge model."""
     if judge not in study.models:
         raise unknown_name("model", judge, study.models)
     settings = study.models[judge]
@@ -301,7 +301,7 @@ def require_judge(study: Study, judge: str) -> dict[str, Any]:
 
 
 def _is_newer(response: StoredResponse, score: Score) -> bool:
-    """Return whether the verdict that counts was given by another scorer or an older version of this one."""
+    """Return whether the score that counts has another scorer or an older version of this one."""
     return response.counts is None or (response.counts["scorer"], response.counts["scorer_version"]) != (
         score.scorer,
         str(score.version),
@@ -315,7 +315,7 @@ def _in_words(status: str, correct: bool | None) -> str:
 
 
 def _reply_statuses(connection: Connection, session_id: str) -> dict[int, str]:
-    """Return what the engine said of the reply that became each trial's response."""
+    """Return the engine's status of the reply behind each trial's response."""
     query = (
         select(calls.c.trial_index, calls.c.status, calls.c.text, calls.c.label_logprobs, calls.c.reasoning)
         .where(

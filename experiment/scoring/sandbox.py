@@ -1,13 +1,13 @@
-"""Runs programs that a model wrote against their tests, where they can reach and harm nothing.
+"""Sandbox in which programs written by a model run against their tests without access to anything else.
 
-A program runs in a process without network, environment, open files or other processes, with an empty folder of bounded size
-as its only writable place, Python's own library as the only thing to read, limits on processor time, memory and wall time, and a
-filter that leaves it the system calls that plain Python needs. Its namespaces die with it. The locks are those of the Linux
-kernel; :func:`require_sandbox` tries them, and where one is missing no program runs at all.
+A program runs in a process without network, environment, open files or other processes, with an empty folder of limited size as
+its only writable place, Python's standard library as the only readable one, limits on CPU time, memory and wall time, and a
+filter that allows only the system calls that plain Python needs. Its namespaces end with it. The restrictions are those of the
+Linux kernel; :func:`require_sandbox` tests them, and if one is missing no program runs.
 
-A program gives no verdict: it returns values, and a second process compares them with what the tests expect. That process
-is locked in alike and starts when the program has ended (see :mod:`experiment.scoring.assertions`). So it cannot know what is
-expected, nor report what was not found. What remains: a program may know published tests by heart.
+A program gives no verdict: it returns values, and a second process compares them with the expected ones. That process is
+restricted in the same way and starts after the program has ended (see :mod:`experiment.scoring.assertions`), so the program can
+neither know what is expected nor report false results. A program may still have memorised published tests.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Fate = Literal["passed", "failed", "ended", "too_slow"]
 _CHILD = Path(__file__).with_name("sandbox_child.py")
 _CALLS = Path(__file__).with_name("system_calls.json")
 _ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-"""Machines whose system calls are known: the kernel's number of each, in the order of the file's columns."""
+"""Machines with known system calls: the kernel's architecture number of each, in the order of the file's columns."""
 _MOST_SAID = 2_000_000
 _REFUSED = 3
 _HARMLESS = """
@@ -68,10 +68,10 @@ LIMITS = SandboxLimits()
 class Ran:
     """Result of running a program.
 
-    ``fate``: ``passed`` (every test held), ``failed`` (one did not, or the program could not be run), ``ended`` (it ended itself or
-    was ended before the tests were through: memory, processor time, ``os._exit``), ``too_slow`` (wall time); ``held, tests``: tests
-    that held, and all; ``why``: the first error, in Python's words; ``on_trust``: tests that the program's own process says hold,
-    because they could not be taken apart.
+    ``fate``: ``passed`` (every test held), ``failed`` (one did not, or the program could not be run), ``ended`` (it ended or
+    was ended before all tests: memory, CPU time, ``os._exit``), ``too_slow`` (wall time); ``held, tests``: tests that held, and
+    all; ``why``: the first error, as Python reports it; ``on_trust``: tests that hold according to the program's own process,
+    because they could not be split.
     """
 
     fate: Fate
@@ -82,7 +82,7 @@ class Ran:
 
 
 class SandboxUnavailable(UserError):
-    """Programs cannot be locked in on this machine."""
+    """The sandbox does not work on this machine."""
 
 
 def run_program(
@@ -90,7 +90,7 @@ def run_program(
 ) -> Ran:
     """Run a program, then its tests, in a sandbox.
 
-    ``tests``: statements, each of which raises where the program is wrong (``assert …``).
+    ``tests``: statements, each of which raises if the program is wrong (``assert …``).
     """
     if sys.platform != "linux":
         raise _unavailable(f"there are none on {sys.platform}")
@@ -130,13 +130,13 @@ def _fate(told: Mapping[str, Any], tests: int, on_trust: int, limits: SandboxLim
 
 
 def _text(why: str) -> str:
-    """Return an error's text as any file and terminal can hold it."""
+    """Return an error's text without characters that files and terminals cannot encode."""
     return why.encode("utf-8", "replace").decode("utf-8")
 
 
 @cache
 def _calls(machine: str) -> dict[str, Any]:
-    """Return the numbers of a machine's system calls: what is allowed, allowed with which argument, and tried."""
+    """Return the numbers of a machine's system calls: those allowed, allowed with certain arguments, and tested."""
     if machine not in _ARCHITECTURES or sys.maxsize < 2**32:
         raise _unavailable(
             f"the system calls of {machine} are not known; those of {', '.join(_ARCHITECTURES)} are"
@@ -155,7 +155,7 @@ def _calls(machine: str) -> dict[str, Any]:
 
 
 def require_sandbox() -> None:
-    """Try the sandbox with a harmless program."""
+    """Raise an error unless the sandbox runs a harmless program."""
     found = run_program(_HARMLESS, ["assert answer == 1"])
     if found.fate != "passed":
         raise _unavailable(f"a harmless program did not pass: {found.fate.replace('_', ' ')}, {found.why}")
@@ -171,7 +171,7 @@ def _unavailable(why: str) -> SandboxUnavailable:
 
 
 def _run_child(parts: Sequence[object], seconds: float) -> tuple[bytes, str, int]:
-    """Start the child on the parts of a job and return what it reported, its complaint and its exit code; ends all it started."""
+    """Start the child on the parts of a job; return its report, error output and exit code, and end all that it started."""
     job = b"".join(
         struct.pack(">Q", len(part)) + part for part in (json.dumps(part).encode() for part in parts)
     )

@@ -1,14 +1,14 @@
-"""Runs one program under lock and key; started by :mod:`experiment.scoring.sandbox` as a file, never imported.
+"""Runs one program in the sandbox; started by :mod:`experiment.scoring.sandbox` as a file, never imported.
 
-The program and the judge of its answers run one after the other in two processes that are locked in alike: user,
-network, process, mount and IPC namespaces, a file system that holds nothing but Python's own library (read-only) and an
-empty folder of bounded size, resource limits, a filter of system calls, no capabilities. The program's process is given
-expressions to evaluate and answers with plain values; what they must equal reaches this file's own process only after the
-program has ended, and its judge without the program. What cannot be set up ends it with exit code 3 and the reason on
-standard error: nothing runs half locked. Linux only; it uses no package but Python's own, since it runs without any.
+The program and the judge of its answers run one after another in two processes with the same restrictions: user, network,
+process, mount and IPC namespaces, a file system with only Python's standard library (read-only) and an empty folder of limited
+size, resource limits, a system call filter, no capabilities. The program's process receives expressions to evaluate and answers
+with plain values; the expected values reach this file's own process only after the program has ended, and its judge without the
+program. If a restriction cannot be set up, it exits with code 3 and the reason on standard error: nothing runs with partial
+restrictions. Linux only; it uses only the standard library, since no packages are available.
 """
 
-# paths go to the kernel as they are
+# paths are passed to the kernel unchanged
 # ruff: noqa: PTH102, PTH103, PTH106, PTH110, PTH112, PTH114, PTH118, PTH120, PTH123, PTH208, PTH211
 from __future__ import annotations
 
@@ -47,24 +47,24 @@ LOCKED = b"locked"
 LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib")
 WORK = "/work"
 MOST_ANSWERED = 1_000_000
-"""Bytes of answers that are read; a program that says more has no answers."""
+"""Most bytes of answers that are read; a longer output counts as no answers."""
 DEEPEST = 60
 
 libc = ctypes.CDLL(None, use_errno=True)
 
 
 class LockUnavailable(Exception):
-    """A lock that this machine does not give."""
+    """A restriction that this machine does not support."""
 
 
 def called(what: str, value: int) -> None:
-    """Raise Refused where a call into the C library failed."""
+    """Raise LockUnavailable if a call into the C library failed."""
     if value != 0:
         raise LockUnavailable(f"{what}: {os.strerror(ctypes.get_errno())}")
 
 
 def enter_namespaces() -> None:
-    """Move into new namespaces; a user who is not root becomes root of one of users, which has no rights outside."""
+    """Enter new namespaces; a user who is not root becomes root of a user namespace without rights outside."""
     if os.geteuid() == 0:
         called("namespaces of networks and processes (unshare)", libc.unshare(NEW_NAMESPACES))
         return
@@ -76,14 +76,14 @@ def enter_namespaces() -> None:
 
 
 def leave_root() -> None:
-    """Become nobody where started by root, whose rights and number of processes are not limited."""
+    """Become nobody if started by root, whose rights and number of processes are not limited."""
     os.setgroups([])
     os.setresgid(NOBODY, NOBODY, NOBODY)
     os.setresuid(NOBODY, NOBODY, NOBODY)
 
 
 def mount(source: str | None, target: str, kind: str | None, flags: int, data: str | None = None) -> None:
-    """Mount, or raise Refused."""
+    """Mount, or raise LockUnavailable."""
     encoded = [None if one is None else one.encode() for one in (source, target, kind)]
     given = None if data is None else data.encode()
     called(f"mounting {target}", libc.mount(*encoded, ctypes.c_ulong(flags), given))
@@ -102,7 +102,7 @@ def python_folders() -> list[str]:
 
 
 def shut_in(kilobytes: int, owner: int, pivot_root: int) -> list[str]:
-    """Make a file system of Python's library and an empty folder the only one there is."""
+    """Replace the file system by one with only Python's library and an empty folder."""
     mount(None, "/", None, RECURSIVE | PRIVATE)
     folders = python_folders()
     root = "/tmp"
@@ -137,7 +137,7 @@ def shut_in(kilobytes: int, owner: int, pivot_root: int) -> list[str]:
 
 
 def drop_rights(is_root: bool) -> None:
-    """Give up every capability, for good."""
+    """Drop every capability irrevocably."""
     for capability in range(64):
         if libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) != 0:
             break
@@ -164,7 +164,7 @@ def limit(job: Mapping[str, Any]) -> None:
 
 
 def require_limits(job: Mapping[str, Any]) -> None:
-    """Try to start a process and to take more memory than there is, shared memory included."""
+    """Verify the limits by starting a process and allocating too much memory, shared memory included."""
     try:
         child = os.fork()
     except OSError:
@@ -181,7 +181,7 @@ def require_limits(job: Mapping[str, Any]) -> None:
 
 
 def filter_calls(calls: Mapping[str, Any]) -> None:
-    """Let the kernel refuse every system call that a program has no need of, as not permitted."""
+    """Have the kernel refuse every system call that a program does not need, as not permitted."""
     lines = [(LOAD, 0, 0, 4), (EQUAL, 1, 0, calls["architecture"]), (RETURN, 0, 0, KILL), (LOAD, 0, 0, 0)]
     for number, argument, values in calls["allowed_with"]:
         lines += [(EQUAL, 0, len(values) + 3, number), (LOAD, 0, 0, 16 + 8 * argument)]
@@ -196,7 +196,7 @@ def filter_calls(calls: Mapping[str, Any]) -> None:
 
 
 def require_locked(folders: Sequence[str], calls: Mapping[str, Any], interfaces: Sequence[str]) -> None:
-    """Try what must not work, and refuse to go on where it does."""
+    """Raise an error if a forbidden action succeeds."""
     for name, number in calls["tried"].items():
         ctypes.set_errno(0)
         if libc.syscall(number, -1, 0, 0, 0, 0, 0) != -1 or ctypes.get_errno() != errno.EPERM:
@@ -216,13 +216,13 @@ def require_locked(folders: Sequence[str], calls: Mapping[str, Any], interfaces:
 
 
 class Other:
-    """An answer that is no plain value; it equals nothing."""
+    """An answer that is not a plain value; it equals nothing."""
 
 
 def packed(value: object, depth: int = 0) -> object:
-    """Write a value as JSON that names the type of each part; a subclass counts as the plain type that it is made of.
+    """Return a value as JSON with the type of each part; a subclass counts as its plain base type.
 
-    Whatever is no plain value is ``["other"]``.
+    Any other value is ``["other"]``.
     """
     if value is None or value is True or value is False:
         return value
@@ -254,7 +254,7 @@ def packed(value: object, depth: int = 0) -> object:
 
 
 def unpacked(said: Any) -> Any:
-    """Read what :func:`packed` wrote; anything else is a ValueError or TypeError."""
+    """Return the value that :func:`packed` wrote; raise ValueError or TypeError for anything else."""
     if said is None or said is True or said is False:
         return said
     kind, *rest = said
@@ -283,7 +283,7 @@ def unpacked(said: Any) -> Any:
 
 
 def error_text(error: BaseException) -> str:
-    """Return an error in Python's words; one that a program made may itself fail to be written."""
+    """Return an error as Python reports it; a program's own error class may itself fail to be formatted."""
     name = str.__str__(type(error).__name__)
     try:
         return f"{name}: {error}"[:300]
@@ -292,16 +292,16 @@ def error_text(error: BaseException) -> str:
 
 
 def say(pipe: int, told: object) -> None:
-    """Write a line of JSON into a pipe, all of it."""
+    """Write a whole line of JSON into a pipe."""
     line = json.dumps(told).encode() + b"\n"
     while line:
         line = line[os.write(pipe, line) :]
 
 
 def answer(job: Mapping[str, Any], pipe: int) -> None:
-    """Be the program's process: run it, then do and ask what each test does and asks.
+    """Run as the program's process: run the program, then each test's statements and expressions.
 
-    The first line says how the program fared (null, or its error), then there is a line for each test: its values, or its error.
+    The first line reports the program itself (null, or its error), followed by a line for each test: its values, or its error.
     """
     space: dict[str, Any] = {"__name__": "__main__"}
     try:
@@ -331,13 +331,13 @@ def answer(job: Mapping[str, Any], pipe: int) -> None:
 
 
 def judge(job: Mapping[str, Any], pipe: int) -> None:
-    """Be the judge's process: compare each test's answers with what it expects; a line each, null or why it does not hold."""
+    """Run as the judge's process: compare each test's answers with the expected ones; one line each, null or the reason."""
     for line, (source, wanted) in zip(job["answers"], job["judgements"], strict=True):
         say(pipe, judged(line, source, wanted))
 
 
 def judged(line: str, source: str, wanted: int) -> str | None:
-    """Return why a test does not hold, or None where it does."""
+    """Return why a test does not hold, or None."""
     try:
         said = json.loads(line)
         if "raised" in said:
@@ -357,7 +357,7 @@ def judged(line: str, source: str, wanted: int) -> str | None:
 def inside(
     job: Mapping[str, Any], task: Callable[[Mapping[str, Any], int], None], pipe: int, status: int
 ) -> dict[str, Any]:
-    """Be the first process of the new namespaces: lock in the task's process, and end it when its time is over."""
+    """Run as the first process of the new namespaces: restrict the task's process, and end it at the time limit."""
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     is_root, calls = bool(job["is_root"]), job["calls"]
     folders = shut_in(job["file_kilobytes"], NOBODY if is_root else 0, calls["pivot_root"])
@@ -399,7 +399,7 @@ def inside(
 def locked_in(
     job: Mapping[str, Any], task: Callable[[Mapping[str, Any], int], None]
 ) -> tuple[str | None, dict[str, Any]]:
-    """Run a task in new namespaces; return what it wrote (None where that is too long) and how it ended."""
+    """Run a task in new namespaces; return its output (None if too long) and how it ended."""
     said, pipe = os.pipe()
     told, status = os.pipe()
     gate = os.fork()
@@ -439,7 +439,7 @@ def locked_in(
 
 
 def frame() -> Any:
-    """Read the next of the two parts of the job; what comes after it stays in the pipe."""
+    """Return the next of the two parts of the job; the rest stays in the pipe."""
 
     def exactly(length: int) -> bytes:
         parts = b""
@@ -473,7 +473,7 @@ def main() -> None:
 
 
 def program_error(line: str) -> str | None:
-    """Return the error that the first line of answers holds, if it is one."""
+    """Return the error in the first line of answers, if it is one."""
     try:
         said = json.loads(line)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""A verdict on a response, and how near a restored text comes to the intact one: what wrods' scorer and the papers' share."""
+"""The score of a response, and the similarity of a restored text to the intact one: shared by wrods' scorer and the papers'."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ VERSION = 5
 
 @dataclass(frozen=True)
 class Score:
-    """One scorer's verdict on one trial."""
+    """One scorer's score for one trial."""
 
     response: str | None
     response_status: ResponseStatus
@@ -26,7 +26,7 @@ class Score:
 
 
 def same_words(given: str, intact: str) -> bool:
-    """Return whether two texts have the same words, whatever their case, spacing and punctuation."""
+    """Return whether two texts have the same words, ignoring case, spacing and punctuation."""
     return _words(given) == _words(intact)
 
 

@@ -1,6 +1,6 @@
-"""Cosines of free answers as ``wrods score --similarity`` stored them, for analysis: how near each came, to what, by which model.
+"""Stored cosines of free answers from ``wrods score --similarity``, for analysis: the cosine, the reference text, the model.
 
-They stand beside the verdicts and are in no column of the trials table, for they say of no answer whether it is right.
+They are stored next to the scores and in no column of the trials table, because they do not measure correctness.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from experiment.study import Study
 
 SIMILARITY = "similarity"
 STORED_AS = f"{BESIDE}{SIMILARITY}:"
-"""Begins the scorer's name; the embedding model and the version of the rule come behind."""
+"""Prefix of the scorer's name, before the embedding model and the rule's version."""
 FLOOR_AS = f"{BESIDE}similarity of different answers:"
-"""The same of what an answer about an intact text has with the reader's answers about other texts."""
+"""The same for the cosine of an answer about an intact text with the reader's answers about other texts."""
 OWN_ANSWER, RIGHT_ANSWER, REFERENCE = "own answer about the intact text", "right answer", "reference program"
 SIMILARITY_COLUMNS = {
     "session_id": Column("session_id", "string", None, "the session"),
@@ -44,7 +44,7 @@ Place = tuple[str, int, int]
 
 
 def compared_with(trial: Mapping[str, Any]) -> str:
-    """Say with what an answer to a planned trial is compared: the first right one, a reference program, or the reader's own."""
+    """Return the reference text for an answer to a planned trial: the first correct one, a reference program, or the reader's own."""
     if (trial.get("accepted") or [None])[0]:
         return RIGHT_ANSWER
     is_program = trial["steps"][-1].get("read_as") == "code"
@@ -52,7 +52,7 @@ def compared_with(trial: Mapping[str, Any]) -> str:
 
 
 def stored_cosines(connection: Connection, study: str) -> dict[Place, tuple[str, float]]:
-    """Return the embedding model and the newest cosine of each answer that was compared."""
+    """Return the embedding model and the newest cosine of each compared answer."""
     return _newest(connection, study, STORED_AS)
 
 
@@ -74,7 +74,7 @@ def has_similarities(connection: Connection, study: str) -> bool:
 
 
 def similarity_rows(study: Study, connection: Connection) -> Iterator[dict[str, Any]]:
-    """Iterate over the answers that were compared."""
+    """Yield the compared answers."""
     cosines = stored_cosines(connection, study.id)
     if not cosines:
         return

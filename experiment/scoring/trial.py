@@ -1,8 +1,8 @@
-"""Judges a stored response: response, status, correct and score, by the scorer that the trial type names.
+"""Scoring of a stored response: response, status, correct and score, by the scorer of the trial type.
 
-``correct`` is None unless the status is valid, and where nothing says what is right (a summary, a program that only
-its tests can judge). ``score`` is 1 or 0 for choices; for recovery it is 1 − (edit distance to the intact text) / (length
-of the intact text), at least 0; for free answers the F1 of their words, for numbers 1 or 0.
+``correct`` is None unless the status is valid, and if there is no correct answer (a summary, a program that only its tests can
+judge). ``score`` is 1 or 0 for choices; for recovery it is 1 − (edit distance to the intact text) / (length of the intact
+text), at least 0; for free answers the F1 of their words, for numbers 1 or 0.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 FORCED = "forced"
-"""Marks a reply whose reasoning was cut off and closed, so that the model did not reach its label by itself."""
+"""Status of a reply whose reasoning was truncated and closed, so that the model did not reach its label by itself."""
 LOG_LIKELIHOOD = "log_likelihood"
 """Scorer of teacher-forced sessions."""
 
@@ -52,20 +52,21 @@ def score_trial(
     trial : mapping
         The trial of the plan, with its answer.
     response_raw : str or None
-        The label chosen, the text typed, or the model's reply.
+        The chosen label, the typed text, or the model's reply.
     timed_out : bool
-        A person's time ran out before an answer.
+        Whether a participant's time ran out before an answer.
     reply_status : str, optional
-        What the engine said of a model's reply (:func:`status_for_scoring`); a refusal stands, a cut stands unless a label was found.
+        The engine's status of a model's reply (:func:`status_for_scoring`); a refusal is final, a truncated reply counts if a
+        label was found.
     thinks : bool
-        The reply was asked to think aloud and to give its answer at the end.
+        Whether the reply was to reason aloud and give its answer at the end.
     parser : str, optional
-        One of :func:`experiment.scoring.published.parsers`: a paper's parser and scorer, fault for fault. None is wrods' own.
+        One of :func:`experiment.scoring.published.parsers`: a paper's parser and scorer, bug for bug. None is wrods' own.
 
     Notes
     -----
-    Thoughts that stand between marks (``<think>``) are cut off before anything is read. A reply that only thinks, and was cut
-    short, is ``truncated``.
+    Reasoning between marks (``<think>``) is removed before parsing. A reply that is only reasoning, and was truncated, is
+    ``truncated``.
     """
     answering = trial["steps"][-1]
     declared = trial_type(answering["step"])
@@ -81,7 +82,7 @@ def score_trial(
     if parser is not None:
         return published_score(parser, trial, response_raw or "")
     if reply_status == "refused":
-        # a filter may let half an answer through
+        # a filter may pass half an answer
         return Score(None, "refused", None, None, name)
     scorer = SCORERS[declared.scorer]
     said = response_raw if reply_status is None else without_thought(response_raw or "")
@@ -103,18 +104,20 @@ def score_trial(
 def status_for_scoring(
     status: str, text: str | None, label_logprobs: Mapping[str, float] | None, reasoning: str | None
 ) -> str:
-    """Return what the engine said of a reply as :func:`score_trial` takes it.
+    """Return the engine's status of a reply for :func:`score_trial`.
 
-    A thought that was cut off and shut, so that labels could be scored behind it, is ``forced``: its label was never given.
+    Reasoning that was truncated and closed, so that labels could be scored after it, is ``forced``: the model never gave its
+    label.
     """
     is_forced = status == "truncated" and reasoning is not None and text in (label_logprobs or {})
     return FORCED if is_forced else status
 
 
 def log_likelihood(trial: Mapping[str, Any], answer: str, logprobs: Mapping[str, float] | None) -> Score:
-    """Return how probable a model held what a person answered, in nats; it is no answer of the model's, so never right or wrong.
+    """Return a model's log-probability of a participant's answer, in nats.
 
-    ``logprobs``: log-probability of the labels that were scored; where the answer's is not among them, the status is ``unparsed``.
+    The answer is not the model's, so it is never correct or wrong. ``logprobs``: log-probability of the scored labels; if the
+    answer's label is not among them, the status is ``unparsed``.
     """
     step = trial["steps"][-1]
     response = step["responses"][step["labels"].index(answer)] if step["step"] == "choose" else answer
@@ -123,7 +126,7 @@ def log_likelihood(trial: Mapping[str, Any], answer: str, logprobs: Mapping[str,
 
 
 def _is_cut(parser: str, parsed: Parsed, said: str) -> bool:
-    """Return whether a label is all that is left of a sentence that was cut short: "The answer is A", from "A" on unknown."""
+    """Return whether a label ends a truncated sentence, so that its continuation is unknown: "The answer is A"."""
     if parser != "label" or parsed.value is None:
         return False
     return ends_open(parsed.value, said) and not is_whole(parsed.value, said)
@@ -137,7 +140,7 @@ def _failure(parsed: Parsed, reply_status: str | None) -> ResponseStatus:
 
 @dataclass(frozen=True)
 class Judgement:
-    """The canonical response, whether it is right, and its score."""
+    """The canonical response, whether it is correct, and its score."""
 
     response: str
     correct: bool | None
@@ -146,7 +149,7 @@ class Judgement:
 
 @dataclass(frozen=True)
 class Scorer:
-    """Judges what a parser read; ``needs_all`` says that a reply cut short is no answer."""
+    """Scores what a parser read; ``needs_all`` is whether a truncated reply is not an answer."""
 
     judge: Callable[[str, Mapping[str, Any]], Judgement]
     needs_all: bool

@@ -1,4 +1,4 @@
-"""Keeps what was answered: sessions, trials, calls and scores, safe on disk before anyone is told so."""
+"""Storage of sessions, trials, calls and scores, which are safe on disk before they are confirmed."""
 
 from experiment.store.database import DamagedStore, RefusedOperation, SessionGone, StoreError
 from experiment.store.store import Store, open_store

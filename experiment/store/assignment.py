@@ -1,4 +1,4 @@
-"""Gives each arriving participant a number and the list that needs readers most."""
+"""Assigns each arriving participant a number and the list with the fewest readers."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from stimuli.seeds import generator
 
 STARTED_RECENTLY = timedelta(hours=2)
 WITHOUT_TRIAL = timedelta(minutes=10)
-"""So long a session without a stored trial holds a place: enough to read the consent form and the instructions."""
+"""Time for which a session without a stored trial holds a place: enough for the consent form and the instructions."""
 TYPED, INVITED = "participant", "invitation"
-"""Sources of the names that people have here: a typed number, the name under which somebody was invited."""
+"""Sources of participants' names: a typed number, and the name of an invitation."""
 NETWORK = "network"
-"""The source of a network address, which names nobody."""
+"""The source of a network address, which identifies nobody."""
 PREFIXES = {"human": "P", "simulated": "S"}
 PILOT_PREFIX = "T"
-"""What the numbers begin with that are assigned here, by kind of reader, and those of pilots."""
+"""Prefixes of assigned numbers by kind of reader, and of pilots."""
 
 
 def next_reader(connection: Connection, study: str, prefix: str = "P") -> str:
     """Return the next free number for a reader of a study: P001, P002, … in the order of arrival.
 
-    Free is what no session has, under either name that older databases give it, and what nobody was invited as.
+    Free numbers have no session, under either name in older databases, and no invitation.
     """
     lock_for_change(connection)
     numbers = numbers_taken(connection, study, prefix)
-    # a withdrawn participant's number is not given again
+    # a withdrawn participant's number is not reused
     tombstones = connection.scalars(
         select(audit.c.detail).where(audit.c.study == study, audit.c.action == WITHDRAWN)
     )
@@ -46,7 +46,7 @@ def next_reader(connection: Connection, study: str, prefix: str = "P") -> str:
 
 
 def numbers_taken(connection: Connection, study: str, prefix: str, *, but: Collection[str] = ()) -> list[int]:
-    """Return the numbers of a study's readers whose names are a prefix and digits, but for some names."""
+    """Return the numbers of a study's readers whose names are a prefix and digits, except some names."""
     taken = connection.scalars(
         select(sessions.c.reader)
         .where(sessions.c.study == study, sessions.c.reader.startswith(prefix, autoescape=True))
@@ -71,7 +71,7 @@ def _other_names(connection: Connection, study: str, prefix: str) -> set[str]:
 
 
 def typed_numbers(connection: Connection, study: str) -> set[str]:
-    """Return the numbers that were typed in a study, which may say who somebody is."""
+    """Return the numbers typed in a study, which may identify a person."""
     return set(
         connection.scalars(
             select(people.c.external_id).where(people.c.study == study, people.c.source == TYPED)
@@ -80,7 +80,7 @@ def typed_numbers(connection: Connection, study: str) -> set[str]:
 
 
 def number_is_taken(connection: Connection, study: str, number: str) -> bool:
-    """Return whether a typed number is that of another session: of one for which nobody typed it."""
+    """Return whether a typed number belongs to another session for which nobody typed it."""
     typed = select(people.c.session_id).where(
         people.c.study == study, people.c.source == TYPED, people.c.external_id == number
     )
@@ -93,12 +93,12 @@ def number_is_taken(connection: Connection, study: str, number: str) -> bool:
 
 
 def is_finished() -> ColumnElement[bool]:
-    """Return the condition on which a session fills a place for good: finished, and not held for review."""
+    """Return the condition for sessions that fill a place for good: finished, and not held for review."""
     return and_(sessions.c.state == "finished", sessions.c.held_reason.is_(None))
 
 
 def is_under_way(started_within: timedelta) -> ColumnElement[bool]:
-    """Return the condition on which an unfinished session holds a place: heard of lately, and begun in earnest or just now."""
+    """Return the condition for unfinished sessions that hold a place: recently active, and with a trial or just begun."""
     present = datetime.now(UTC)
     return and_(
         sessions.c.state == "started",
@@ -112,7 +112,7 @@ def is_under_way(started_within: timedelta) -> ColumnElement[bool]:
 
 @dataclass(frozen=True)
 class PlacesOf:
-    """Sessions among which places on lists are filled: finished or under way, and not excluded."""
+    """Sessions that fill places on lists: finished or active, and not excluded."""
 
     study: str
     version: int
@@ -121,7 +121,7 @@ class PlacesOf:
     started_within: timedelta = STARTED_RECENTLY
 
     def condition(self) -> ColumnElement[bool]:
-        """Return the condition on which a session fills a place."""
+        """Return the condition for sessions that fill a place."""
         return and_(
             sessions.c.study == self.study,
             sessions.c.version == self.version,
@@ -133,10 +133,10 @@ class PlacesOf:
 
 
 def assign_list(connection: Connection, places: PlacesOf, lists: Sequence[int], seed: int) -> int:
-    """Return the list with the fewest readers, drawing among equals.
+    """Return the list with the fewest readers, at random among ties.
 
-    Sessions without a stored trial count only for ten minutes, and those excluded or held for review not at all. Call it
-    in the transaction that creates the session, so that nobody else decides in between.
+    Sessions without a stored trial count only for ten minutes, and those excluded or held for review not at all. Call it in the
+    transaction that creates the session, so that no other decision intervenes.
     """
     lock_for_change(connection)
     counted = connection.execute(
@@ -153,8 +153,8 @@ def assign_list(connection: Connection, places: PlacesOf, lists: Sequence[int], 
 def free_order_row(connection: Connection, places: PlacesOf, list_id: int) -> int:
     """Return the first row of a list's balanced orders that none of its counted sessions has.
 
-    Where nobody dropped out this is the number of the list's counted sessions; a place that reopened gives its own row
-    back, so that the orders stay balanced. Call it as :func:`assign_list`.
+    Without dropouts, this is the number of the list's counted sessions; a reopened place returns its own row, so that the
+    orders stay balanced. Call it like :func:`assign_list`.
     """
     lock_for_change(connection)
     of_list = (places.condition(), sessions.c.list_id == list_id)

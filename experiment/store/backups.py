@@ -1,11 +1,11 @@
-"""Copies of a store that is in use, and which of them are kept.
+"""Backups of a store in use, and their rotation.
 
-SQLite is copied by its own backup interface, which gives the state of one moment while others write; PostgreSQL by
-``pg_dump``. A copy is written under another name, checked, flushed to disk and only then given its name, so that a file
-with a backup's name is a whole one.
+SQLite is copied with its backup interface, which gives a consistent state while others write; PostgreSQL with ``pg_dump``. A
+copy is written under another name, checked, flushed to disk and only then renamed, so that a file with a backup's name is
+complete.
 
-A folder may hold other people's files and other databases' backups. :func:`marks_of` reads from a file what shows whether
-it is a copy of a database; nothing that is not one is ever changed or removed.
+A folder may contain other files and other databases' backups. :func:`marks_of` reads from a file what identifies it as a copy
+of a database; other files are never changed or removed.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ KEPT_DAYS = 7
 SQLITE_SUFFIX = ".db"
 POSTGRES_SUFFIX = ".dump"
 UNFINISHED_FOR = timedelta(days=1)
-"""A copy that nothing was written to for so long was cut off."""
+"""Age of the last write after which a copy counts as interrupted."""
 _COPY = re.compile(rb'COPY (?:[^ ]+\.)?"?(\w+)"? \((.*)\) FROM stdin;\n')
 _UNFINISHED = re.compile(r"\.(.+\.(?:db|dump))\.[0-9a-f]{16}")
 
 
 @dataclass(frozen=True)
 class StoredBackup:
-    """A backup that lies in a folder: its file, and when it was made (UTC) if its name says so."""
+    """A backup in a folder: its file, and when it was made (UTC) if its name includes it."""
 
     file: Path
     made_at: datetime | None
@@ -50,7 +50,7 @@ class StoredBackup:
 
 @dataclass(frozen=True)
 class DatabaseMarks:
-    """What is in a database and in its copies, and in no other database."""
+    """Ids in a database and its copies, and in no other database."""
 
     sessions: frozenset[str] = frozenset()
     withdrawn: frozenset[str] = frozenset()
@@ -58,7 +58,7 @@ class DatabaseMarks:
     versions: frozenset[tuple[str, ...]] = frozenset()
 
     def is_copy_of(self, other: DatabaseMarks) -> bool:
-        """Return whether one database is a copy of the other, of whatever moments."""
+        """Return whether one database is a copy of the other, at any times."""
         return bool(
             (self.sessions | self.withdrawn) & (other.sessions | other.withdrawn)
             or self.invitations & other.invitations
@@ -71,7 +71,7 @@ class DatabaseMarks:
 
 
 def marks_in(connection: Connection) -> DatabaseMarks:
-    """Return the marks of the database that is in use."""
+    """Return the marks of the database in use."""
     return DatabaseMarks(
         frozenset(connection.scalars(select(sessions.c.session_id))),
         frozenset(withdrawn_sessions(connection)),
@@ -84,7 +84,7 @@ def marks_in(connection: Connection) -> DatabaseMarks:
 
 
 def marks_of(file: Path) -> DatabaseMarks:
-    """Return the marks of a SQLite file or a dump of PostgreSQL, whoever made it; the file is only read."""
+    """Return the marks of an SQLite file or a PostgreSQL dump of any origin; the file is only read."""
     found: dict[str, list[tuple[str, ...]]] = {name: [] for name in _MARKED}
     for table, row in rows_of(file, _MARKED):
         found[table].append(row)
@@ -105,19 +105,19 @@ _MARKED = {
 
 
 def rows_of(file: Path, wanted: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Iterate over rows in a SQLite file or a dump: the table of each, and its columns as texts."""
+    """Yield rows of an SQLite file or a dump: the table of each, and its columns as texts."""
     return (_dumped_rows if is_dump(file) else _sqlite_rows)(file, wanted)
 
 
 def is_dump(file: Path) -> bool:
-    """Return whether a file is a dump of PostgreSQL, by its name."""
+    """Return whether a file is a PostgreSQL dump, by its name."""
     unfinished = _UNFINISHED.fullmatch(file.name)
     return (unfinished[1] if unfinished else file.name).endswith(POSTGRES_SUFFIX)
 
 
 def _sqlite_rows(file: Path, wanted: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, tuple[str, ...]]]:
     wal = file.with_name(f"{file.name}-wal")
-    # without a log, not even SQLite's own companion files are made beside somebody's database
+    # without a log, not even SQLite's own companion files are created next to the database
     how = "mode=ro" if wal.exists() and wal.stat().st_size else "mode=ro&immutable=1"
     try:
         with closing(sqlite3.connect(f"{file.resolve().as_uri()}?{how}", uri=True, timeout=30)) as reading:
@@ -152,7 +152,7 @@ def _dumped_rows(file: Path, wanted: Mapping[str, Sequence[str]]) -> Iterator[tu
 
 
 def _places_of(columns: Sequence[str], names: Sequence[str]) -> list[int] | None:
-    """Return where columns are among names; None where one is missing, or none is wanted."""
+    """Return the indices of columns among names; None if one is missing, or none is wanted."""
     return [names.index(column) for column in columns] if columns and set(columns) <= set(names) else None
 
 
@@ -169,7 +169,7 @@ def back_up(address: URL, target: Path, *, stem: str, automatic: bool = False) -
 
 
 def copy_sqlite(source: Path, copy: Path) -> None:
-    """Copy a SQLite database of any state into a file of its own, without a write-ahead log, and check the copy."""
+    """Copy an SQLite database in any state into one file, without a write-ahead log, and check the copy."""
     try:
         reading = sqlite3.connect(f"{source.resolve().as_uri()}?mode=ro", uri=True, timeout=30)
         writing = sqlite3.connect(copy)
@@ -191,9 +191,9 @@ def copy_sqlite(source: Path, copy: Path) -> None:
 
 
 def backups_in(folder: Path) -> list[StoredBackup]:
-    """List the backups in a folder, oldest first; those of earlier versions and set-aside databases among them.
+    """Return the backups in a folder, oldest first, including those of earlier versions and set-aside databases.
 
-    A file of a later time than now was made before the clock was set back: it is older than the others.
+    A file with a future time was made before the clock was set back: it counts as older than the others.
     """
     now = time.time()
 
@@ -212,7 +212,7 @@ def backups_in(folder: Path) -> list[StoredBackup]:
 
 
 def unfinished_in(folder: Path) -> list[Path]:
-    """List the copies in a folder that are being written, or were being written by a program that was killed."""
+    """Return the copies in a folder that are being written, or were when their program was killed."""
     return (
         [path for path in sorted(folder.iterdir()) if _UNFINISHED.fullmatch(path.name)]
         if folder.is_dir()
@@ -221,11 +221,10 @@ def unfinished_in(folder: Path) -> list[Path]:
 
 
 def rotate(folder: Path, stem: str, is_ours: Callable[[Path], bool]) -> list[Path]:
-    """Remove the automatic backups of one database that are no longer kept, and return them.
+    """Remove the expired automatic backups of one database, and return them.
 
-    Kept are the newest of each of the last 24 hours and of each of the last 7 days that have one. Copies made by hand
-    are never removed, nor those of a clock that was set back, until their time comes. Copies that were cut off are removed
-    after a day.
+    Retained are the newest of each of the last 24 hours and of each of the last 7 days that have one. Manual copies are never
+    removed, nor those from a clock that was set back, until their time comes. Interrupted copies are removed after a day.
     """
     now = datetime.now(UTC)
     automatic = re.compile(rf"{re.escape(stem)}-auto-\d{{8}}T\d{{6}}Z(?:-\d+)?\.(?:db|dump)")
@@ -252,7 +251,7 @@ def rotate(folder: Path, stem: str, is_ours: Callable[[Path], bool]) -> list[Pat
 
 
 def run_postgres(program: str, address: URL, options: Sequence[str]) -> None:
-    """Run ``pg_dump`` or ``pg_restore`` on a database; the password goes by the environment, never by the command line."""
+    """Run ``pg_dump`` or ``pg_restore`` on a database; the password is passed in the environment, never on the command line."""
     found = _program(program)
     named = address.set(drivername="postgresql", password=None).render_as_string(hide_password=False)
     secret = {"PGPASSWORD": str(address.password)} if address.password else {}
@@ -279,7 +278,7 @@ def _program(name: str) -> str:
 
 
 def name_copy(address: URL, target: Path, *, stem: str, automatic: bool = False) -> Path:
-    """Return the file that :func:`back_up` writes next; its folder is made if it is not there."""
+    """Return the file that :func:`back_up` writes next; its folder is created if missing."""
     suffix = SQLITE_SUFFIX if address.get_backend_name() == "sqlite" else POSTGRES_SUFFIX
     if target.suffix in (SQLITE_SUFFIX, POSTGRES_SUFFIX) and not target.is_dir():
         if target.suffix != suffix:
@@ -305,7 +304,7 @@ def _moment(file: Path) -> datetime | None:
 
 
 def _newest(series: Sequence[StoredBackup], form: str, number: int) -> list[StoredBackup]:
-    """Return the newest backup of each hour (or day), for the newest so many hours (or days) that have one."""
+    """Return the newest backup of each hour (or day), for the last ``number`` hours (or days) that have one."""
     found: dict[str, StoredBackup] = {}
     for kept in series:
         if kept.made_at is not None:

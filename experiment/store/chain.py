@@ -1,15 +1,16 @@
-"""A chain of digests per session, so that a row changed, removed or slipped in afterwards is noticed.
+"""A chain of digests per session, which reveals rows changed, removed or inserted afterwards.
 
-Place 0 stands for the session: its link is a hash of the session's id and design hash. Each row of a human or simulated
-session that is stored later (its plan with the kind of reader, trials with their regions, scores, events, flags, ratings) gets
-a digest over a random salt and the row, and a link over the link before, the place, the kind, the row's key and that digest::
+Place 0 is the session: its link is a hash of the session's id and design hash. Each row of a human or simulated session that is
+stored later (its plan with the kind of reader, trials with their regions, scores, events, flags, ratings) gets a digest over a
+random salt and the row, and a link over the previous link, the place, the kind, the row's key and that digest::
 
-    digest_n = SHA-256(salt_n ‖ row_n)        link_n = SHA-256(link_{n-1} ‖ n ‖ kind_n ‖ key_n ‖ digest_n)
+    digest_n = SHA-256(salt_n ‖ row_n)
+    link_n = SHA-256(link_{n-1} ‖ n ‖ kind_n ‖ key_n ‖ digest_n)
 
-Links are computed from digests alone. A withdrawal erases rows and their salts: what is left says nothing of the rows,
-because a digest under an unknown salt of 128 bits cannot be tried out, and the chain still verifies. The chain has no
-secret: it shows accidents and quiet edits; against somebody who rewrites all of it, keep the last links elsewhere
-(``wrods freeze --verify --heads FILE``).
+Links are computed from digests alone. A withdrawal erases rows and their salts: the rest reveals nothing about the rows,
+because a digest with an unknown 128-bit salt cannot be guessed, and the chain still verifies. The chain has no secret: it
+reveals accidents and single edits; to detect that all of it was rewritten, store the last links elsewhere (``wrods freeze
+--verify --heads FILE``).
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ SESSION, PLAN, TRIAL, SCORE, EVENT, FLAG, RATING = (
     *("session", "plan", "trial", "score", "event", "flag", "rating"),
 )
 WITHDRAWN = "withdrawn"
-"""The action of the audit row that a withdrawal leaves."""
+"""The action of a withdrawal's audit row."""
 
 TABLES: dict[str, Table] = {TRIAL: trials, SCORE: scores, EVENT: events, FLAG: flags, RATING: ratings}
 _OWN_KEY = {SCORE: "score_id", EVENT: "event_id", FLAG: "flag_id", RATING: "rating_id"}
@@ -45,7 +46,7 @@ _KINDS_OF_READERS = ("human", "simulated")
 
 @dataclass(frozen=True)
 class Broken:
-    """The first place at which a session's chain does not hold: which row, and what is wrong with it."""
+    """The first place at which a session's chain does not hold: the row, and what is wrong with it."""
 
     place: int
     row: str
@@ -54,7 +55,7 @@ class Broken:
 
 @dataclass(frozen=True)
 class Verified:
-    """What became of checking one session."""
+    """Result of verifying one session."""
 
     session_id: str
     rows: int
@@ -74,7 +75,7 @@ def first_link(session_id: str, design_hash: str) -> str:
 def begin(
     connection: Connection, session_id: str, design_hash: str, plan: Mapping[str, Any], reader_kind: str
 ) -> None:
-    """Start a session's chain with its design hash, and add its plan and who reads it; nothing where it has one already."""
+    """Start a session's chain with its design hash, and add its plan and kind of reader, unless it has a chain."""
     if _LAST.first(connection, {"session": session_id}) is not None:
         return
     first = _row(session_id, 0, SESSION, "", None, design_hash, first_link(session_id, design_hash))
@@ -83,7 +84,7 @@ def begin(
 
 
 def _begun(plan: Any, reader_kind: str) -> dict[str, Any]:
-    """Return what the chain keeps of a session's row: nobody makes a person of a simulated reader afterwards."""
+    """Return the chained part of a session's row, so that a simulated reader cannot later be turned into a human one."""
     return {"plan": plan, "reader_kind": reader_kind}
 
 
@@ -92,7 +93,7 @@ def link(
 ) -> None:
     """Add a row to its session's chain, in the transaction that stores the row.
 
-    Sessions without a chain (models, baselines) are left as they are.
+    Sessions without a chain (models, baselines) are not changed.
     """
     gathered = connection.info.get(_GATHERED)
     if gathered is not None:
@@ -103,7 +104,7 @@ def link(
 
 @contextmanager
 def gathering(connection: Connection, session_id: str | None = None) -> Iterator[None]:
-    """Add the rows that are linked meanwhile to their chains at the end, together; where all are of one session, say which."""
+    """Collect rows linked inside the context and add them to their chains together at its end; ``session_id`` if all are of one."""
     last = None if session_id is None else _ask_last(connection, session_id)
     gathered: list[tuple[str, str, str, Mapping[str, Any]]] = []
     connection.info[_GATHERED] = gathered
@@ -119,9 +120,9 @@ def gathering(connection: Connection, session_id: str | None = None) -> Iterator
 
 
 def _ask_last(connection: Connection, session_id: str) -> Callable[[], Sequence[Any] | None]:
-    """Ask for the end of a session's chain; nobody else can add to it until this transaction is over."""
+    """Query the end of a session's chain; nobody else can extend it until this transaction ends."""
     if not is_sqlite(connection):
-        # two processes must not continue one chain from the same link
+        # two processes must not extend one chain from the same link
         _LOCK.put_off(connection, {"session": session_id})
     return _LAST.ask(connection, {"session": session_id})
 
@@ -157,7 +158,7 @@ def trial_key(trial_index: int, attempt: int) -> str:
 
 
 def verify(connection: Connection, session_id: str) -> Verified:
-    """Check a session's chain against its rows, from the first link to the last."""
+    """Verify a session's chain against its rows, from the first link to the last."""
     links = connection.execute(
         select(chain).where(chain.c.session_id == session_id).order_by(chain.c.place)
     ).all()
@@ -170,7 +171,7 @@ def verify(connection: Connection, session_id: str) -> Verified:
 
 
 def chained_sessions(connection: Connection, study: str) -> list[str]:
-    """Return the sessions of a study that have, had, or should have a chain, oldest first; withdrawn ones too."""
+    """Return the sessions of a study that have, had, or should have a chain, oldest first, including withdrawn ones."""
     begun = select(chain.c.session_id).where(chain.c.place == 0)
     there = connection.scalars(
         select(sessions.c.session_id)
@@ -184,7 +185,7 @@ def chained_sessions(connection: Connection, study: str) -> list[str]:
 
 
 def withdrawn_sessions(connection: Connection, study: str | None = None) -> list[str]:
-    """Return the sessions that were withdrawn, in the order of their tombstones."""
+    """Return the withdrawn sessions, in the order of their tombstones."""
     query = select(audit.c.session_id).where(audit.c.action == WITHDRAWN, audit.c.session_id.is_not(None))
     query = query if study is None else query.where(audit.c.study == study)
     return list(dict.fromkeys(connection.scalars(query.order_by(audit.c.audit_id))))
@@ -304,7 +305,7 @@ def _digest(salt: str, kind: str, row: Mapping[str, Any]) -> str:
 
 
 def _as_stored(table: Table, row: Mapping[str, Any], leave_out: str | None = None) -> dict[str, Any]:
-    """Return a row's values in the form in which the database gives them back."""
+    """Return a row's values in the form in which the database returns them."""
     return {
         name: None if (value := row.get(name)) is None else stored(value)
         for name, stored in _forms(table)
@@ -320,14 +321,14 @@ def _forms(table: Table) -> tuple[tuple[str, Callable[[Any], Any]], ...]:
 def _form(kind: TypeEngine[Any]) -> Callable[[Any], Any]:
     if isinstance(kind, JSON):
         return _as_json
-    # what is a boolean is no integer here, and what is a float is none either
+    # Booleans are not integers here, and floats are not either
     return next(
         (form for of, form in ((Boolean, bool), (Float, float), (Integer, int)) if isinstance(kind, of)), str
     )
 
 
 def _as_json(value: object) -> Any:
-    """Return a value as JSON gives it back: a database's reader has no tuples and only texts as keys."""
+    """Return a value as JSON returns it, without tuples and with only texts as keys."""
     return json.loads(json.dumps(value))
 
 
@@ -335,6 +336,6 @@ _canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 
 
 def _hash(*parts: str) -> str:
-    # lengths keep "ab"+"c" apart from "a"+"bc"
+    # lengths distinguish "ab"+"c" from "a"+"bc"
     text = "".join(f"{len(part)}:{part}" for part in parts)
     return hashlib.sha256(text.encode("utf-8")).hexdigest()

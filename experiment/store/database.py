@@ -1,7 +1,7 @@
-"""Open the database: addresses, engines, and the settings that make a commit durable.
+"""Opens the database: addresses, engines, and the settings that make a commit durable.
 
-SQLite is refused in unsafe folders. A database on a network share has no trustworthy locks, and a sync program that copies it
-while it is written leaves copies without their write-ahead log; both lose data silently.
+SQLite is refused in unsafe folders. Locks on a network share are unreliable, and a sync program that copies a database while it
+is written leaves copies without their write-ahead log; both lose data silently.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ HELD = ("SQLITE_BUSY", "SQLITE_LOCKED")
 
 
 class StoreError(UserError):
-    """The database did not take a write: disk full, locked for too long, or out of reach.
+    """The database accepted no write: disk full, locked for too long, or unavailable.
 
-    Nothing of the operation was stored; the same operation may be tried again.
+    Nothing of the operation was stored; the same operation may be retried.
     """
 
     def __init__(self, message: str, *, mend: str | None = None) -> None:
@@ -36,30 +36,30 @@ class StoreError(UserError):
 
 
 class DamagedStore(StoreError):
-    """The database file is damaged: nothing more is read from it or written to it, and a backup has to be restored."""
+    """The database file is damaged: it is not read or written any more, and a backup must be restored."""
 
     def again(self) -> DamagedStore:
-        """Return the same error for somebody else who meets it."""
+        """Return a copy of the error for another caller."""
         return DamagedStore(self.message, mend=self.mend)
 
 
 class RefusedOperation(Exception):
-    """An operation that stores nothing but leaves a trace.
+    """An operation that stores nothing but a trace of its refusal.
 
-    The writer undoes the operation, then calls :meth:`leave_trace` in the same transaction, and hands the
-    exception to the waiter after the commit.
+    The writer undoes the operation, then calls :meth:`leave_trace` in the same transaction, and passes the exception to the
+    waiter after the commit.
     """
 
     def leave_trace(self, connection: Connection) -> None:
-        """Write what is to be remembered of the refused operation; by default nothing."""
+        """Store a record of the refused operation; by default nothing."""
 
 
 class SessionGone(Exception):
-    """There is no such session, or it was withdrawn."""
+    """The session does not exist, or was withdrawn."""
 
 
 def cannot_open(address: URL, error: DBAPIError | sqlite3.Error) -> UserError:
-    """State why a store could not be opened and what to do; an address is named without its password."""
+    """Return the error for a store that could not be opened, with the remedy; the address has no password."""
     cause = error.orig if isinstance(error, DBAPIError) else error
     said = (str(cause).strip().splitlines() or [type(cause).__name__])[0]
     if address.get_backend_name() != "sqlite":
@@ -95,7 +95,7 @@ _LOCK_OF_WRODS = 0x77726F6473  # "wrods": one PostgreSQL advisory lock for upgra
 
 
 def _statements() -> dict[str, TextClause]:
-    """Return the statements of ``postgresql.sql`` by name."""
+    """Return the statements in ``postgresql.sql`` by name."""
     file = resources.files(__package__).joinpath("postgresql.sql").read_text("utf-8")
     return {
         name: text(body) for name, body in re.findall(r"(?s)-- name: (\w+)\n(.*?)(?=\n-- name:|\Z)", file)
@@ -106,7 +106,7 @@ SQL = _statements()
 
 
 def address_of(target: Path | str) -> URL:
-    """Turn a study folder, a database file or a URL into a database address."""
+    """Return the database address of a study folder, a database file or a URL."""
     if isinstance(target, str) and "://" in target:
         try:
             address = make_url(target)
@@ -137,20 +137,20 @@ def address_of(target: Path | str) -> URL:
 
 
 def is_sqlite(connection: Connection | Engine) -> bool:
-    """Return whether a connection or engine speaks to SQLite."""
+    """Return whether a connection or engine uses SQLite."""
     return connection.dialect.name == "sqlite"
 
 
 def to_json(value: object) -> str:
-    """Write JSON with letters as they are, so that a person can read the database."""
+    """Return JSON with letters unescaped, so that people can read the database."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def make_engine(address: URL, *, read_only: bool = False) -> Engine:
-    """Create an engine whose commits are on disk when they return.
+    """Return an engine whose commits are on disk when they return.
 
-    SQLite runs in WAL mode with ``synchronous=FULL``; a writing transaction takes its lock at the start
-    (``BEGIN IMMEDIATE``), so that it can wait for it and never fails half-way.
+    SQLite runs in WAL mode with ``synchronous=FULL``; a writing transaction takes its lock at the start (``BEGIN IMMEDIATE``),
+    so that it can wait for it and never fails midway.
     """
     if address.get_backend_name() == "sqlite":
         return _sqlite_engine(address, read_only)
@@ -182,7 +182,7 @@ def _sqlite_engine(address: URL, read_only: bool) -> Engine:
     path = Path(address.database or "")
     check_place(path)
     if not path.exists():
-        # answers of participants: readable by their owner only; the -wal and -shm files inherit this
+        # participants' answers: readable by their owner only; the -wal and -shm files inherit this
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     engine = create_engine(
         address,
@@ -198,7 +198,7 @@ def _sqlite_engine(address: URL, read_only: bool) -> Engine:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
-        # what is erased is overwritten, so that a withdrawal leaves nothing in the file
+        # erased data are overwritten, so that a withdrawal leaves nothing in the file
         connection.execute("PRAGMA secure_delete = ON")
         if read_only:
             connection.execute("PRAGMA query_only = ON")
@@ -211,16 +211,16 @@ def _sqlite_engine(address: URL, read_only: bool) -> Engine:
 
 
 def lock_for_change(connection: Connection) -> None:
-    """Let only one process at a time decide something.
+    """Allow only one process at a time to decide something.
 
-    SQLite's writing transaction does so already; PostgreSQL needs a lock of its own.
+    SQLite's writing transaction does so already; PostgreSQL needs a separate lock.
     """
     if not is_sqlite(connection):
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK_OF_WRODS})")
 
 
 def prove_writable(connection: Connection) -> None:
-    """Let a transaction write something that changes nothing, so that its commit proves that the database takes it."""
+    """Write something that changes nothing, so that the commit proves that the database accepts writes."""
     if is_sqlite(connection):
         version = connection.exec_driver_sql("PRAGMA user_version").scalar()
         connection.exec_driver_sql(f"PRAGMA user_version = {int(version or 0)}")
@@ -246,7 +246,7 @@ def _unescape(mount_point: str) -> str:
 
 
 def file_system(folder: Path, mounts: str) -> str | None:
-    """Return the type of the file system that holds an absolute folder."""
+    """Return the type of the file system of an absolute folder."""
     best: tuple[int, str] | None = None
     for line in mounts.splitlines():
         fields = line.split(" ")
@@ -259,7 +259,7 @@ def file_system(folder: Path, mounts: str) -> str | None:
 
 
 def synced_by(folder: Path) -> str | None:
-    """Return the name of the sync service whose folder this path lies in, judged by folder names."""
+    """Return the sync service whose folder contains this path, judged by folder names."""
     known = _known()
     for part in folder.parts:
         name = part.casefold()
@@ -272,7 +272,7 @@ def synced_by(folder: Path) -> str | None:
 
 
 def check_place(database: Path, *, mounts: Path = MOUNTS) -> None:
-    """Refuse a place where SQLite loses data."""
+    """Raise an error for a place where SQLite loses data."""
     folder = database.expanduser().resolve().parent
     service = synced_by(folder)
     if service is None and mounts.exists():

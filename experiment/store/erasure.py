@@ -1,23 +1,20 @@
-"""Takes a session out of a database for good, and leaves a tombstone.
+"""Permanent erasure of sessions from a database, which leaves a tombstone.
 
-Erased are the session with its plan, trials, regions, scores, ratings, calls, flags and events, who its participant was
-(ids, invitation, submission), the salts of its chain, and every session that a model read in the participant's words
-(teacher-forced, yoked to it) with its calls. The chain's digests stay: without their salts they say nothing.
+Erasure removes the session with its plan, trials, regions, scores, ratings, calls, flags and events, its participant's identity
+(ids, invitation, submission), the salts of its chain, and every session in which a model read the participant's words
+(teacher-forced, yoked to it) with its calls. The chain's digests stay: without their salts they reveal nothing.
 
-Erased rows leave bytes in files. The same transaction stores that the files must be cleaned (:func:`note_due`), so that a
-process that is killed before it cleans them loses nothing.
+Erased rows leave bytes in files. The same transaction records that the files must be cleaned (:func:`note_due`), so that
+nothing is lost if the process is killed before it cleans them.
 
-Leaves no bytes of erased rows in a database's own files: tables, indexes, statistics and the write-ahead log.
+Cleaning removes all bytes of erased rows from a database's own files: tables, indexes, statistics and the write-ahead log.
+SQLite: ``VACUUM`` with ``secure_delete``, then the write-ahead log is emptied. PostgreSQL: ``VACUUM FULL`` rewrites each table,
+``ANALYZE`` replaces the planner's samples of its values, and the write-ahead log is overwritten: its segments are used in turn,
+so after a checkpoint as many are started (``pg_switch_wal``, which fills the rest of one with zeros) as there are. A table is
+locked while it is rewritten; while a study is being served, that time is limited, and longer work is postponed.
 
-SQLite: ``VACUUM`` with ``secure_delete``, then the write-ahead log is emptied. PostgreSQL: ``VACUUM FULL`` rewrites each
-table, ``ANALYZE`` replaces the planner's samples of its values, and the write-ahead log is overwritten: its segments are used
-in turn, so after a checkpoint as many are begun (``pg_switch_wal``, which fills the rest of one with zeros) as there are. A
-table is locked while it is rewritten; while a study is being served, that time is limited, and what takes longer is left for
-later.
-
-Erases sessions whose reader did not agree to take part, and counts them: nothing else of such a person stays.
-
-Those who declined before that was so (databases of earlier versions) still have a session, in the state ``declined``.
+Sessions without consent are erased and counted: nothing else of such a person is stored. Databases of earlier versions still
+have sessions in the state ``declined``.
 """
 
 from __future__ import annotations
@@ -80,20 +77,20 @@ _CHILDREN_FIRST = (ratings, scores, regions, trials, flags, events, people)
 _ASSIGNED = (*PREFIXES.values(), PILOT_PREFIX)
 _LARGEST_IN = 500
 _TOLD = tuple(sessions.c[name] for name in ("session_id", "study", "version", "reader", "reader_kind"))
-"""What a tombstone is made from."""
+"""The columns for a tombstone."""
 
 
 SERVER = "server"
-"""Who acts where nobody asked for it."""
+"""The actor of automatic actions."""
 UNINVITED = "invitation withdrawn"
-"""The action of the audit row that is left of a personal link: the link's digest, which names nobody."""
+"""The action of a personal link's audit row: it has the link's digest, which identifies nobody."""
 DUE = "cleaning due"
-"""The action of audit rows which say that files may still hold bytes of erased rows."""
+"""The action of audit rows which record that files may still contain bytes of erased rows."""
 
 
 @dataclass
 class Erased:
-    """What was taken out of a database."""
+    """Result of an erasure."""
 
     sessions: list[str] = field(default_factory=list)
     invitations: list[str] = field(default_factory=list)
@@ -121,11 +118,11 @@ def derived_sessions(connection: Connection, session_ids: Sequence[str]) -> list
 
 
 def erase_sessions(connection: Connection, session_ids: Sequence[str], *, actor: str) -> Erased:
-    """Erase sessions, and personal links, in the transaction of a connection; those that are not there are passed over."""
+    """Erase sessions and personal links in a connection's transaction; missing ones are skipped."""
     there = set(inspect(connection).get_table_names())
     found = Erased(sessions=[*dict.fromkeys((*session_ids, *derived_sessions(connection, session_ids)))])
     for part in _parts(found.sessions):
-        # a backup may lack columns that came later
+        # a backup may lack newer columns
         rows = connection.execute(select(*_TOLD).where(sessions.c.session_id.in_(part))).mappings().all()
         tombstones = [_tombstone(connection, dict(row), actor, there) for row in rows]
         keys = connection.scalars(
@@ -153,7 +150,7 @@ def erase_sessions(connection: Connection, session_ids: Sequence[str], *, actor:
 
 
 def clean_tombstones(connection: Connection) -> set[str]:
-    """Take out of tombstones of earlier versions the numbers that were typed; return the studies that had any."""
+    """Remove typed numbers from tombstones of earlier versions; return the studies that had any."""
     stones = connection.execute(
         select(audit.c.audit_id, audit.c.study, audit.c.detail).where(audit.c.action == WITHDRAWN)
     ).all()
@@ -169,7 +166,7 @@ def clean_tombstones(connection: Connection) -> set[str]:
 
 
 def note_due(connection: Connection, study: str, work_keys: Iterable[str] = ()) -> None:
-    """Store that a study's files must be cleaned of erased rows, and of what models made from them."""
+    """Record that a study's files must be cleaned of erased rows, and of model calls made from them."""
     row = {"at": stamp(datetime.now(UTC)), "actor": SERVER, "action": DUE, "study": study}
     connection.execute(audit.insert().values(**row, detail={"work_keys": sorted(work_keys)}))
 
@@ -183,13 +180,13 @@ def what_is_due(connection: Connection, study: str) -> dict[int, list[str]]:
 
 
 def note_cleaned(connection: Connection, numbers: Iterable[int]) -> None:
-    """Remove rows of :func:`note_due`: the files were cleaned."""
+    """Remove rows of :func:`note_due` after cleaning."""
     for part in _parts(list(numbers)):
         connection.execute(delete(audit).where(audit.c.audit_id.in_(part)))
 
 
 def _erase_calls(connection: Connection, part: Sequence[str], found: Erased) -> None:
-    """Erase the calls of sessions, and cached ones of no session that answered the same requests."""
+    """Erase the calls of sessions, and cached ones without a session that answered the same requests."""
     keys = list(
         connection.scalars(select(calls.c.request_key).where(calls.c.session_id.in_(part)).distinct())
     )
@@ -203,7 +200,7 @@ def _erase_calls(connection: Connection, part: Sequence[str], found: Erased) -> 
 def _erase_names(
     connection: Connection, part: Sequence[str], there: set[str], found: Erased, actor: str
 ) -> None:
-    """Erase what names the participants: their invitations, and their lines in a platform's lists."""
+    """Erase what identifies the participants: their invitations, and their lines in a platform's lists."""
     ids = connection.execute(
         select(people.c.study, people.c.source, people.c.external_id).where(people.c.session_id.in_(part))
     ).all()
@@ -225,7 +222,7 @@ def _erase_names(
 
 
 def erase_invitations(connection: Connection, which: ColumnElement[bool], *, actor: str) -> list[str]:
-    """Erase personal links with the names in them, and leave their digests: a backup that holds one is found by it."""
+    """Erase personal links with their names, but keep the digests, by which they are found in backups."""
     found = connection.execute(select(invitations.c.token_hash, invitations.c.study).where(which)).all()
     if found:
         connection.execute(delete(invitations).where(which))
@@ -250,7 +247,7 @@ def _tombstone(connection: Connection, row: dict[str, Any], actor: str, there: s
     prefix = str(row["reader"]).rstrip("0123456789")
     given: dict[str, int] = {}
     if prefix in _ASSIGNED and row["reader_kind"] in PREFIXES:
-        # the highest number assigned so far, which is nobody's name, keeps a number from being given twice
+        # the highest number assigned so far, which identifies nobody, prevents reuse
         typed = typed_numbers(connection, row["study"]) if people.name in there else ()
         if numbers := numbers_taken(connection, row["study"], prefix, but=typed):
             given[prefix] = max(numbers)
@@ -275,16 +272,16 @@ def _parts(values: Sequence[T]) -> list[Sequence[T]]:
 
 
 NUMBERED = "link-"
-"""How links are called that are for nobody in particular."""
+"""Prefix of the names of links without a named participant."""
 FORGOTTEN = ""
 """Replaces an invited name that was deleted; the link remains valid for its session."""
 
 
 def forget_names(connection: Connection, study: str, before: str) -> int:
-    """Erase of a study what names people and was stored before a moment; answers stay.
+    """Erase a study's identifying data stored before a given time; answers stay.
 
-    These are ids of recruitment platforms, what was kept of the network, lines of a platform's lists, and the names of those
-    invited by personal links. A number typed in a laboratory stays: it is the participant's number, in every table.
+    These are ids of recruitment platforms, stored network data, lines of a platform's lists, and the names of people invited by
+    personal links. A number typed in a laboratory stays: it is the participant's number, in every table.
     """
     there = set(inspect(connection).get_table_names())
     gone = 0
@@ -299,7 +296,7 @@ def forget_names(connection: Connection, study: str, before: str) -> int:
             invitations.c.study == study,
             invitations.c.created_at < before,
             invitations.c.participant != FORGOTTEN,
-            # links for nobody in particular are counted on from their names
+            # links without a named participant are numbered by their names
             invitations.c.participant.not_like(f"{NUMBERED}%"),
         )
         gone += connection.execute(update(invitations).where(*named).values(participant=FORGOTTEN)).rowcount
@@ -307,13 +304,13 @@ def forget_names(connection: Connection, study: str, before: str) -> int:
 
 
 DECLINED, UNDECIDED = "declined", "undecided"
-"""Kinds of counts: said no on the consent screen; neither agreed nor said no."""
+"""Kinds of counts: declined on the consent screen; neither agreed nor declined."""
 _KEPT = (audit, invitations)
-"""Tables whose rows are not the session's alone: they only lose what names it."""
+"""Tables whose rows do not belong to the session alone: only identifying data are removed."""
 
 
 def has_agreed(connection: Connection, session_id: str) -> bool:
-    """Return whether a session's reader agreed to take part, or answered a trial of a study that does not ask."""
+    """Return whether a session's reader consented, or answered a trial of a study without consent."""
     answered = select(trials.c.session_id).where(trials.c.session_id == session_id).limit(1)
     if connection.scalar(answered) is not None:
         return True
@@ -322,7 +319,7 @@ def has_agreed(connection: Connection, session_id: str) -> bool:
 
 
 def forget_and_count(connection: Connection, session_id: str, kind: str) -> None:
-    """Erase all that any table holds of a session, and count one person of a kind; pilots are not counted."""
+    """Erase all rows of a session, and count one person of a kind; pilots are not counted."""
     row = forget(connection, session_id)
     if row.reader_kind == "human" and not row.is_pilot:
         insert_new(tallies).first(
@@ -336,7 +333,7 @@ def forget_and_count(connection: Connection, session_id: str, kind: str) -> None
 
 
 def forget(connection: Connection, session_id: str) -> Row[str, int, str, bool]:
-    """Erase all that any table holds of a session; return its study, version, kind of reader, and whether it was a pilot."""
+    """Erase all rows of a session; return its study, version, kind of reader, and whether it was a pilot."""
     row = connection.execute(
         select(sessions.c.study, sessions.c.version, sessions.c.reader_kind, sessions.c.is_pilot).where(
             sessions.c.session_id == session_id
@@ -356,7 +353,7 @@ def forget(connection: Connection, session_id: str) -> Row[str, int, str, bool]:
 
 
 def number_of(connection: Connection, study: str, kind: str = DECLINED) -> int:
-    """Return how many people declined to take part in a study, or never decided; all versions together."""
+    """Return the number of people who declined to take part in a study, or never decided, over all versions."""
     counted = connection.scalar(
         select(func.coalesce(func.sum(tallies.c.number), 0)).where(
             tallies.c.study == study, tallies.c.kind == kind
@@ -397,7 +394,7 @@ def undecided(connection: Connection, study: str, before: str | None = None) -> 
 
 
 def forget_undecided(connection: Connection, study: str, before: str) -> list[str]:
-    """Erase the sessions that did not agree and were not heard of since a moment (:func:`undecided`); return their ids."""
+    """Erase the undecided sessions (:func:`undecided`) that were inactive since a given time; return their ids."""
     gone = undecided(connection, study, before)
     for session_id in gone:
         forget_and_count(connection, session_id, UNDECIDED)
@@ -411,23 +408,23 @@ def asks_for_consent(plan: object) -> bool:
 
 
 READERS_S = 6
-"""How long others may read from a SQLite database before its log is left as it is."""
+"""Seconds that others may read from an SQLite database before its log is left unchanged."""
 LOCK_S = 2
-"""How long to wait for a table at a time; those who want to write to it wait too."""
+"""Seconds to wait for a table at a time; other writers to it wait too."""
 LOCK_TRIES = 5
 SERVED_S = 10
-"""How long a table may be locked while a study is being served."""
+"""Seconds that a table may be locked while a study is being served."""
 MOST_BYTES = 2 * 2**30
-"""So much of a write-ahead log is overwritten at once."""
+"""Most bytes of a write-ahead log that are overwritten at once."""
 ROUNDS = 5
-"""How often, a second apart, files of a write-ahead log that something keeps are looked for."""
+"""Checks, a second apart, for files of a write-ahead log that something retains."""
 STATISTICS = "pg_statistic"
 _TOOK_TOO_LONG = "57014"
 _IN_THE_WAY = ("55P03", "40P01")
 
 
 class _InTheWay(Exception):
-    """Other programs use a table; waiting for the next one too would delay those who answer."""
+    """Other programs use a table; waiting for further ones would delay participants."""
 
 
 @dataclass
@@ -438,7 +435,7 @@ class Rewritten:
     is_due: bool = False
 
     def postpone(self, what: str) -> None:
-        """Note what a repetition may do."""
+        """Record something that a repetition may complete."""
         self.left.append(what)
         self.is_due = True
 
@@ -464,12 +461,12 @@ def rewrite(address: URL) -> Rewritten:
 
 
 def copies_elsewhere(connection: Connection) -> list[str]:
-    """Return which copies a PostgreSQL server has made of what it stores, a sentence each."""
+    """Return which copies a PostgreSQL server has made of its data, one sentence each."""
     return list(connection.scalars(SQL["copies_elsewhere"]))
 
 
 def empty_log(connection: sqlite3.Connection) -> bool:
-    """Empty the write-ahead log of a SQLite file; return False where others read from it all the time."""
+    """Empty the write-ahead log of an SQLite file; return False if others read from it all the time."""
     connection.execute(f"PRAGMA busy_timeout = {READERS_S * 1000}")
     busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     return not busy
@@ -498,14 +495,14 @@ def _rewrite_tables(connection: Connection, done: Rewritten) -> None:
         if _repeat(connection, f"VACUUM (FULL, VERBOSE) {name}", f"table {name}", done):
             _repeat(connection, f"ANALYZE {name}", f"statistics of table {name}", done)
     connection.exec_driver_sql("SET statement_timeout = 0")
-    # ANALYZE leaves the samples of a table that is empty now; a change of type, even to the same, drops them
+    # ANALYZE leaves the samples of a table that is now empty; a change of type, even to the same, drops them
     for statement in list(connection.scalars(SQL["stale_statistics"], {"tables": names})):
         _repeat(connection, statement, "statistics of an empty table", done)
     _repeat(connection, f"VACUUM (FULL, VERBOSE) {STATISTICS}", f"table {STATISTICS}", done)
 
 
 def _repeat(connection: Connection, statement: str, what: str, done: Rewritten) -> bool:
-    """Give a statement until nobody is in its way; return whether it did its work."""
+    """Repeat a statement until no other program blocks it; return whether it succeeded."""
     dead: list[int] = []  # rows that VACUUM FULL copied because an open transaction still sees them
 
     def listen(notice: Any) -> None:
@@ -553,7 +550,7 @@ def _oldest(connection: Connection) -> str:
 
 
 def _overwrite_log(connection: Connection, done: Rewritten) -> None:
-    """Use every file of the write-ahead log once more, and report what is kept of what was written before."""
+    """Overwrite every file of the write-ahead log, and report what older files are retained."""
     if missing := list(connection.scalars(SQL["missing_rights"])):
         stays = connection.scalar(SQL["log_stays"])
         done.left.append(f"{stays} A database administrator runs: {' '.join(missing)}")
@@ -566,7 +563,7 @@ def _overwrite_log(connection: Connection, done: Rewritten) -> None:
         new = _begin_file(connection, size)
         connection.exec_driver_sql("CHECKPOINT")
         start = start or new
-        # what a checkpoint lets go of gets a later name and waits, with its bytes, to be used again
+        # files that a checkpoint frees get a later name and wait, with their bytes, for reuse
         in_a_log = 2**32 // size
         files = sorted(
             int(name[:8], 16) * in_a_log + int(name[8:], 16) for name in connection.scalars(SQL["log_files"])
@@ -593,7 +590,7 @@ def _overwrite_log(connection: Connection, done: Rewritten) -> None:
 
 
 def _begin_file(connection: Connection, size: int) -> int:
-    """Begin the next file of the write-ahead log, fill the rest of the present one with zeros, and return its number."""
+    """Start the next file of the write-ahead log, fill the rest of the current one with zeros, and return its number."""
     # without a record between them, a second switch does nothing
     connection.exec_driver_sql("SELECT pg_logical_emit_message(false, 'wrods', '')")
     connection.exec_driver_sql("SELECT pg_switch_wal()")

@@ -1,4 +1,4 @@
-"""What can be read: functions of a read-only connection that give plain rows."""
+"""Read operations: functions of a read-only connection that return plain rows."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from experiment.store.tables import (
 EXCLUDED, RESTORED, SUSPECT = "excluded", "restored", "suspect"
 """Kinds of flags."""
 Marked = tuple[str, int | None, int | None]
-"""Session, trial, attempt; None stands for all of them."""
+"""Session, trial, attempt; None means all of them."""
 
 
 def excluded_sessions() -> Select[tuple[str]]:
-    """Return the query of the ids of sessions that are excluded as a whole."""
+    """Return the query for the ids of wholly excluded sessions."""
     newest = (
         select(func.max(flags.c.flag_id))
         .where(flags.c.trial_index.is_(None), flags.c.kind.in_((EXCLUDED, RESTORED)))
@@ -38,7 +38,7 @@ def excluded_sessions() -> Select[tuple[str]]:
 
 
 def exclusions(connection: Connection, study: str) -> dict[Marked, str]:
-    """Return what is excluded of a study now, with the reason: whole sessions, trials, or attempts."""
+    """Return a study's current exclusions with the reason: whole sessions, trials, or attempts."""
     of_study: ColumnElement[bool] = flags.c.session_id.in_(
         select(sessions.c.session_id).where(sessions.c.study == study)
     )
@@ -68,7 +68,7 @@ def _rows(connection: Connection, query: Select[Any]) -> Iterator[Row]:
 
 
 def sessions_overview(connection: Connection, study: str | None = None) -> list[Row]:
-    """List sessions, newest first: their columns without plan, with ``n_trials`` and the last ``trial_index``."""
+    """Return sessions, newest first: their columns without plan, with ``n_trials`` and the last ``trial_index``."""
     stored = (
         select(
             trials.c.session_id,
@@ -89,7 +89,7 @@ def sessions_overview(connection: Connection, study: str | None = None) -> list[
 
 
 def model_sessions(connection: Connection, study: str) -> Iterator[tuple[str, bool, str]]:
-    """Iterate over the sessions of models and baselines, and say of each how it was run."""
+    """Yield the sessions of models and baselines, each with how it was run."""
     query = select(sessions.c.session_id, sessions.c.client).where(
         sessions.c.study == study, sessions.c.reader_kind.in_(("model", "baseline"))
     )
@@ -117,7 +117,7 @@ def session_by_client(connection: Connection, client_uuid: str) -> Row | None:
 def sessions_of_person(
     connection: Connection, study: str, identities: Mapping[str, str], *, pilots: bool = False
 ) -> list[Row]:
-    """Return the sessions of a participant known by any of several ids (source → id), newest first; pilots if asked."""
+    """Return the sessions of a participant known by any of several ids (source → id), newest first; with ``pilots``, theirs too."""
     found: dict[str, Row] = {}
     for source, external_id in identities.items():
         query = (
@@ -141,7 +141,7 @@ def done_keys(connection: Connection, session_id: str) -> list[tuple[int, int]]:
 
 
 RATED = "rated"
-"""The scorer of answers that people rated (:mod:`experiment.rating.rating_store`)."""
+"""The scorer of human ratings (:mod:`experiment.rating.rating_store`)."""
 
 
 def _with_latest_score() -> Select[Any]:
@@ -150,7 +150,7 @@ def _with_latest_score() -> Select[Any]:
             scores.c.session_id,
             scores.c.trial_index,
             scores.c.attempt,
-            # what people rated stands, however often a parser and scorer go over the answer again
+            # human ratings count, however often a parser and scorer process the answer again
             func.coalesce(
                 func.max(case((scores.c.scorer == RATED, scores.c.score_id))), func.max(scores.c.score_id)
             ).label("score_id"),
@@ -173,7 +173,7 @@ def _with_latest_score() -> Select[Any]:
 
 
 def trials_with_scores(connection: Connection, study: str | None = None) -> Iterator[Row]:
-    """Iterate over trials, each with its latest score (null where none), session by session in trial order."""
+    """Yield trials, each with its latest score (null if none), session by session in trial order."""
     query = _with_latest_score().order_by(
         sessions.c.created_at, trials.c.session_id, trials.c.trial_index, trials.c.attempt
     )
@@ -181,7 +181,7 @@ def trials_with_scores(connection: Connection, study: str | None = None) -> Iter
 
 
 def trials_of_session(connection: Connection, session_id: str) -> Iterator[Row]:
-    """Iterate over the trials of one session, each with its latest score."""
+    """Yield the trials of one session, each with its latest score."""
     query = _with_latest_score().where(trials.c.session_id == session_id)
     return _rows(connection, query.order_by(trials.c.trial_index, trials.c.attempt))
 
@@ -189,7 +189,7 @@ def trials_of_session(connection: Connection, session_id: str) -> Iterator[Row]:
 def _all(
     table: Table, connection: Connection, study: str | None = None, *, session_id: str | None = None
 ) -> Iterator[Row]:
-    """Iterate over a table in the order of its key, of one study or session when given."""
+    """Yield a table in the order of its key, optionally of one study or session."""
     query = select(table).order_by(*table.primary_key.columns)
     if study is not None:
         query = query.where(
@@ -203,7 +203,7 @@ all_scores, all_flags, all_events = partial(_all, scores), partial(_all, flags),
 
 
 def answers_to(connection: Connection, session_id: str, screen: str) -> list[str]:
-    """Return the tokens of a screen's answers in a session, in the order in which they came."""
+    """Return the tokens of a screen's answers in a session, in the order of their arrival."""
     wanted = (
         select(events.c.client_uuid, events.c.detail)
         .where(events.c.session_id == session_id, events.c.kind == "answers")
@@ -221,7 +221,7 @@ def all_versions(connection: Connection, study: str) -> list[Row]:
 
 
 def resolved_models(connection: Connection, study: str) -> dict[str, list[str]]:
-    """Return, for each reader that made calls, the models that answered by their own account."""
+    """Return, for each reader with calls, the model names that the servers reported."""
     query = (
         select(sessions.c.reader, calls.c.resolved_model)
         .join(calls, calls.c.session_id == sessions.c.session_id)
@@ -236,7 +236,7 @@ def resolved_models(connection: Connection, study: str) -> dict[str, list[str]]:
 
 
 def counted_parameters(connection: Connection, study: str) -> dict[str, int]:
-    """Return, for each reader whose engine counted them, the number of parameters that its newest run told."""
+    """Return, for each reader whose engine counted them, the number of parameters in its newest run."""
     query = select(audit.c.detail).where(audit.c.study == study, audit.c.action == "run_ended")
     found: dict[str, int] = {}
     for row in connection.execute(query.order_by(audit.c.audit_id)):

@@ -1,4 +1,4 @@
-"""What can be written: plain functions of the writer's connection, each safe to repeat.
+"""Write operations: plain functions of the writer's connection, each safe to repeat.
 
 Rows of trials, calls, scores, regions, flags, events and audit are added and never changed.
 """
@@ -29,13 +29,13 @@ from experiment.store.tables import audit, calls, events, flags, people, regions
 
 Stored = Literal["stored", "same"]
 PARTICIPANTS = ("human", "simulated")
-"""Kinds of readers that are somebody: each of their sessions has a person's key."""
+"""Kinds of readers that are persons: each of their sessions has a person's key."""
 FROM_PLAN = ("study", "version", "design_hash", "list_id", "order_row", "label_map", "prompt_variant", "replicate",
              "context")  # fmt: skip
 
 
 class Verdict(Protocol):
-    """What a parser and a scorer say of a trial (``experiment.scoring.trial.Score``)."""
+    """A parser's and scorer's result for a trial (``experiment.scoring.trial.Score``)."""
 
     @property
     def response(self) -> str | None: ...  # noqa: D102
@@ -52,7 +52,7 @@ class Verdict(Protocol):
 
 
 class TrialConflict(RefusedOperation):
-    """Another payload came under a trial's key; the stored trial stands and the attempt is remembered."""
+    """A different payload arrived under a trial's key; the stored trial stays, and the attempt is recorded."""
 
     def __init__(self, stored: Mapping[str, Any], given: Mapping[str, Any]) -> None:
         super().__init__(
@@ -73,11 +73,11 @@ class TrialConflict(RefusedOperation):
 
 
 class EventConflict(RefusedOperation):
-    """Another event came under the same ``client_uuid``; the stored one stands."""
+    """A different event arrived under the same ``client_uuid``; the stored one stays."""
 
 
 def now() -> str:
-    """Return the moment as the store writes it: ISO 8601, UTC, milliseconds."""
+    """Return the current time in the store's format: ISO 8601, UTC, milliseconds."""
     return stamp(datetime.now(UTC))
 
 
@@ -88,14 +88,14 @@ def payload_hash(payload: object) -> str:
 
 
 def _insert_new(connection: Connection, table: Table, row: Mapping[str, Any]) -> Any:
-    """Insert a row unless one of its unique keys is taken; return its first key, or None where it was not inserted."""
+    """Insert a row unless one of its unique keys exists; return its first key, or None if it was not inserted."""
     # not rowcount: drivers disagree on it for inserts
     found = insert_new(table).first(connection, row)
     return None if found is None else found[0]
 
 
 def planned_columns(planned: Mapping[str, Any]) -> dict[str, Any]:
-    """Take from a plan's trial what every trial row says of it: item, condition, what was shown, answer key."""
+    """Return the columns that every trial row copies from the plan: item, condition, shown text, answer key."""
     same = ("trial_index", "block", "item_id", "trial_type", "condition", "shown", "answer", "accepted", "is_practice",
             "is_filler", "is_attention_check", "choice_order")  # fmt: skip
     return {name: planned.get(name) for name in same} | {"item_set": planned.get("set")}
@@ -153,7 +153,7 @@ def store_trial(
         row["payload_hash"] = payload_hash([contents, parts])
     row.setdefault("received_at", now())
     row.setdefault("created_at", row["received_at"])
-    # asked for with the trial, a score's number takes no round trip of its own
+    # requested with the trial, a score's number needs no extra round trip
     number = None if verdict is None or is_sqlite(connection) else next_key(scores).ask(connection, {})
     if _insert_new(connection, trials, row) is None:
         return _compare_with_stored(connection, row)
@@ -185,7 +185,7 @@ def store_score(
     verdict: Verdict,
     number: Callable[[], Sequence[Any] | None] | None = None,
 ) -> None:
-    """Add one parser's and scorer's verdict on a trial, under a number that was asked for; the latest counts."""
+    """Add one parser's and scorer's score for a trial, under a number that was requested; the latest counts."""
     row = {
         "session_id": session_id,
         "trial_index": trial_index,
@@ -206,7 +206,7 @@ def store_score(
 
 
 def store_call(connection: Connection, call: Mapping[str, Any]) -> None:
-    """Add one call to a model: columns of the calls table, of which ``request_key`` and ``status`` are needed."""
+    """Add one call to a model: columns of the calls table, with ``request_key`` and ``status`` required."""
     insert_into(calls).execute(connection, {"purpose": "answer", "created_at": now()} | dict(call))
 
 
@@ -219,7 +219,7 @@ def add_event(
     client_uuid: str | None = None,
     at: str | None = None,
 ) -> Stored:
-    """Add something that happened in a session."""
+    """Add an event to a session."""
     digest = payload_hash([kind, dict(detail or {}), at])
     row = {
         "session_id": session_id,
@@ -254,7 +254,7 @@ def add_flag(
     trial_index: int | None = None,
     attempt: int | None = None,
 ) -> None:
-    """Mark a session, or one trial of it, with a kind (excluded, suspect, …) and the reason."""
+    """Flag a session, or one trial of it, with a kind (excluded, suspect, …) and the reason."""
     row = {
         "session_id": session_id,
         "trial_index": trial_index,
@@ -276,7 +276,7 @@ def add_person(
     external_id: str,
     details: Mapping[str, Any] | None = None,
 ) -> None:
-    """Keep who a session's participant is on a recruitment platform, apart from what they answered."""
+    """Store a participant's identity on a recruitment platform, separately from the answers."""
     connection.execute(
         people.insert().values(
             study=study,
@@ -298,7 +298,7 @@ def add_audit(
     session_id: str | None = None,
     detail: Mapping[str, Any] | None = None,
 ) -> None:
-    """Note who did what to the study's data."""
+    """Record an action on the study's data in the audit."""
     connection.execute(
         audit.insert().values(
             at=now(),
@@ -320,7 +320,7 @@ def finish_session(
 ) -> str:
     """Mark a session as finished and return its completion code: the given one, or a random one made once.
 
-    A session with a ``held_reason`` has its code too; nobody is told it while the session is held.
+    A session with a ``held_reason`` has its code too, which nobody receives while the session is held.
     """
     query = select(sessions.c.state, sessions.c.completion_code).where(sessions.c.session_id == session_id)
     found = connection.execute(query).first()
@@ -343,7 +343,7 @@ _ACTIONS: Mapping[CollectionState, str] = {
 
 @dataclass(frozen=True)
 class Collection:
-    """How a study stands."""
+    """The state of data collection in a study."""
 
     state: CollectionState
     since: str | None = None
@@ -352,7 +352,7 @@ class Collection:
 
 
 def collection_of(connection: Connection, study: str) -> Collection:
-    """Return how a study stands: open unless somebody paused or closed it."""
+    """Return the state of data collection: open unless it was paused or closed."""
     last = connection.execute(
         select(audit.c.action, audit.c.at, audit.c.actor, audit.c.detail)
         .where(audit.c.study == study, audit.c.action.in_(_ACTIONS.values()))
@@ -368,7 +368,7 @@ def collection_of(connection: Connection, study: str) -> Collection:
 def set_collection(
     connection: Connection, study: str, state: CollectionState, actor: str, reason: str = ""
 ) -> bool:
-    """Open, pause or close a study, and say whether that changed anything."""
+    """Open, pause or close a study; return whether that changed anything."""
     if collection_of(connection, study).state == state:
         return False
     add_audit(connection, actor, _ACTIONS[state], study=study, detail={"reason": reason} if reason else None)

@@ -1,8 +1,8 @@
-"""Puts a backup in the place of a study's database, keeping the present one aside.
+"""Restores a study's database from a backup, and sets the current one aside.
 
-The backup is copied, checked, brought to this version's tables and freed of withdrawn sessions beside the database;
-only then does it take the database's name, in one step. A program killed at any moment leaves either the present database
-or the restored one.
+The backup is copied next to the database, checked, upgraded to this version's tables and cleaned of withdrawn sessions; only
+then does it take the database's name, atomically. A program killed at any moment leaves either the current database or the
+restored one.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from stimuli.errors import UserError
 from stimuli.files import settle
 
 RESTORE = "restore"
-"""Who acts where nobody is named."""
+"""The actor if nobody is named."""
 _LOG_FILES = ("-wal", "-shm", "-journal")
 _CARRIED = ("backup", "export", "invite", RESTORE, WITHDRAWN, UNINVITED)
-"""Actions of audit rows that a restore takes over from the present database: where data are, and what was withdrawn."""
+"""Actions of audit rows that a restore copies from the current database: locations of data, and withdrawals."""
 _COMPARED = {
     "alembic_version": ("version_num",),
     "sessions": ("session_id", "study", "last_seen_at"),
@@ -44,12 +44,12 @@ _COMPARED = {
     "versions": ("study",),
 }
 _ENDING_S = 3.0
-"""How long a connection that was just closed may still be listed by PostgreSQL."""
+"""Seconds for which PostgreSQL may still list a connection that was just closed."""
 
 
 @dataclass(frozen=True)
 class Contents:
-    """What a database holds of a study."""
+    """Contents of a database for one study."""
 
     sessions: int
     trials: int
@@ -58,7 +58,7 @@ class Contents:
 
 @dataclass(frozen=True)
 class CheckedBackup:
-    """A backup that was checked and made ready beside the database."""
+    """A backup that was checked and prepared next to the database."""
 
     ready: Path
     backup: Contents
@@ -70,7 +70,7 @@ class CheckedBackup:
 
 @dataclass(frozen=True)
 class _Present:
-    """What a restore takes over from the present database: its contents, what was withdrawn, and rows of its audit."""
+    """Parts of the current database that a restore takes over: its contents, what was withdrawn, and rows of its audit."""
 
     contents: Contents | None = None
     gone: list[str] = field(default_factory=list)
@@ -79,7 +79,7 @@ class _Present:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A dump next to the PostgreSQL database that it would replace."""
+    """A dump compared with the PostgreSQL database that it would replace."""
 
     backup: Contents
     present: Contents
@@ -88,7 +88,7 @@ class Comparison:
 
 @contextmanager
 def restoring(database: Path) -> Iterator[None]:
-    """Hold the right to restore a SQLite database: its copy that is being made ready is nobody else's to remove."""
+    """Hold the right to restore an SQLite database, so that nobody else removes the copy that is being prepared."""
     lock = _lock(database)
     try:
         lock.acquire()
@@ -128,7 +128,7 @@ def _lock(database: Path) -> FileLock:
 def check_backup(
     database: Path, backup: Path, study: str, *, gone: Sequence[str] = (), actor: str = RESTORE
 ) -> CheckedBackup:
-    """Copy a backup beside a database and check it: sound file, known tables, the right study, chains that verify."""
+    """Copy a backup next to a database and check it: intact file, known tables, the right study, chains that verify."""
     if not backup.is_file():
         raise UserError(f"there is no backup {backup}", mend=f"Look in {database.parent / FOLDER}.")
     ready = _ready(database)
@@ -153,7 +153,7 @@ def check_backup(
 
 
 def take_place(database: Path, ready: Path) -> Path | None:
-    """Let a checked copy take the database's place, and return where the former database was kept."""
+    """Replace the database by a checked copy; return where the former database was stored."""
     aside = _set_aside(database)
     settle(ready)
     ready.replace(database)
@@ -162,17 +162,17 @@ def take_place(database: Path, ready: Path) -> Path | None:
 
 
 def discard(ready: Path) -> None:
-    """Remove a checked copy that is not wanted."""
+    """Remove a checked copy that is not needed."""
     _remove(ready)
 
 
 def withdrawn_in(database: Path, study: str) -> list[str]:
-    """Return what was withdrawn from a SQLite database so far; nothing where it cannot be read."""
+    """Return what was withdrawn from an SQLite database so far; empty if it cannot be read."""
     return _look(database, study).gone
 
 
 def compare_dump(address: URL, backup: Path, folder: Path, study: str) -> Comparison:
-    """Compare a dump with the PostgreSQL database that it would replace, changing nothing."""
+    """Compare a dump with the PostgreSQL database that it would replace, without changing anything."""
     if not backup.is_file():
         raise UserError(f"there is no backup {backup}", mend=f"Look in {folder / FOLDER}.")
     found: dict[str, list[tuple[str, ...]]] = {name: [] for name in _COMPARED}
@@ -205,9 +205,9 @@ def compare_dump(address: URL, backup: Path, folder: Path, study: str) -> Compar
 def restore_postgres(
     address: URL, backup: Path, folder: Path, study: str, *, gone: Sequence[str] = (), actor: str = RESTORE
 ) -> tuple[Path, CheckedBackup]:
-    """Restore a PostgreSQL store from a dump in one transaction, after a dump of its present state.
+    """Restore a PostgreSQL store from a dump in one transaction, after a dump of its current state.
 
-    A dump holds the whole database: all studies in it are replaced (see :func:`compare_dump`).
+    A dump contains the whole database: all studies in it are replaced (see :func:`compare_dump`).
     """
     compare_dump(address, backup, folder, study)
     with _alone(address) as engine:
@@ -251,7 +251,7 @@ def _alone(address: URL) -> Iterator[Engine]:
 
 
 def contents(connection: Connection, study: str) -> Contents:
-    """Count what a database holds of a study."""
+    """Return the number of a study's rows in a database."""
     mine = select(sessions.c.session_id).where(sessions.c.study == study)
     return Contents(
         sessions=int(connection.scalar(select(func.count()).select_from(mine.subquery())) or 0),
@@ -292,7 +292,7 @@ def _check(
     store.write(bring_up_to_date).result()
     with store.read() as connection:
         found = {session: verify(connection, session) for session in chained_sessions(connection, study)}
-        # sessions from before there were chains have none, which is no damage
+        # sessions older than chains have none, which is not damage
         broken = {
             one: told.broken
             for one, told in found.items()
@@ -311,7 +311,7 @@ def _said(row: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _look(database: Path, study: str) -> _Present:
-    """Return what a restore takes over from a SQLite database, nothing where it cannot be read."""
+    """Return what a restore takes from an SQLite database; empty if it cannot be read."""
     if not database.exists():
         return _Present()
     try:
@@ -349,7 +349,7 @@ def _set_aside(database: Path) -> Path | None:
 
 
 def _move_aside(database: Path, folder: Path) -> Path:
-    """Keep a database that cannot be read, as it is, with what belongs to it."""
+    """Store a database that cannot be read unchanged, with its companion files."""
     moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     aside = folder / f"{database.stem}-damaged-{moment}.db"
     for ending in _LOG_FILES:

@@ -1,4 +1,4 @@
-"""Whether a session's reader is there: in which tab, heard of when, which trials were shown, and how the session ended."""
+"""Activity of a session: the tab that holds it, its last contact, the trials shown, and how it ended."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ HEARD_AGAIN = timedelta(seconds=5)
 """Shortest time between two updates of a session's last activity: its row is large, and trials are many."""
 SHOWN = "shown"
 MAY_FINISH = ("started", "timed_out")
-"""States from which a session still finishes when all its answers are there."""
+"""States from which a session can still finish when all its answers are stored."""
 
 
 def stamp(moment: datetime) -> str:
-    """Write a moment as the store does: ISO 8601, UTC, milliseconds."""
+    """Return a time in the store's format: ISO 8601, UTC, milliseconds."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 @dataclass(frozen=True)
 class SessionActivity:
-    """What is known of a session when its reader is heard of."""
+    """The state of a session when its reader makes contact."""
 
     state: str
     is_elsewhere: bool
 
 
 def holder(row: Mapping[str, Any], moment: datetime | None = None) -> str | None:
-    """Return the tab that holds a session now, None where none does.
+    """Return the tab that currently holds a session, or None.
 
-    A lease that ends later than any could was made before the clock was set back; it holds nothing.
+    A lease that ends later than possible was made before the clock was set back; it is void.
     """
     until, now = row["lease_until"], moment or datetime.now(UTC)
     held = until is not None and stamp(now) < until <= stamp(now + 2 * LEASE)
@@ -45,7 +45,7 @@ def holder(row: Mapping[str, Any], moment: datetime | None = None) -> str | None
 
 
 def hear(connection: Connection, session_id: str, lease: str | None = None) -> SessionActivity:
-    """Note that a session was heard of just now; the tab that holds it goes on holding it."""
+    """Record contact with a session; the tab that holds it continues to hold it."""
     moment = datetime.now(UTC)
     found = _LOOK.first(connection, {"session": session_id})
     if found is None:
@@ -77,7 +77,7 @@ _HEAR = PreparedStatement(
 _LOOK = PreparedStatement(
     lambda _: (
         select(sessions.c.state, sessions.c.lease, sessions.c.lease_until, sessions.c.last_seen_at)
-        # SQLite would take the key, and read past the plan for the columns behind it
+        # SQLite would use the key, and read past the plan for the columns behind it
         .with_hint(sessions, "INDEXED BY ix_sessions_heard", "sqlite")
         .where(sessions.c.session_id == bindparam("session", type_=Text))
     )
@@ -87,13 +87,13 @@ _LOOK = PreparedStatement(
 def change_session(
     connection: Connection, session_id: str, *only_if: ColumnElement[bool], **values: Any
 ) -> bool:
-    """Change columns of a session's row where conditions hold, and say whether they did."""
+    """Change columns of a session's row if conditions hold; return whether they did."""
     change = update(sessions).where(sessions.c.session_id == session_id, *only_if).values(**values)
     return connection.execute(change.returning(sessions.c.session_id)).first() is not None
 
 
 def take_lease(connection: Connection, session_id: str, lease: str, *, by_force: bool = False) -> bool:
-    """Let a tab hold a session for half a minute; say whether it does, which it does not while another tab holds it."""
+    """Let a tab hold a session for half a minute; return False if another tab holds it."""
     moment = datetime.now(UTC)
     found = connection.execute(
         select(sessions.c.lease, sessions.c.lease_until).where(sessions.c.session_id == session_id)
@@ -109,34 +109,34 @@ def take_lease(connection: Connection, session_id: str, lease: str, *, by_force:
 
 
 def let_go(connection: Connection, session_id: str, lease: str) -> None:
-    """Let the next tab have a session at once: the one that held it was left.
+    """Release a session at once for the next tab.
 
-    What the tab that was left still sends arrives later, perhaps; it is stored, and holds the session no longer.
+    Requests that the abandoned tab sent may arrive later; they are stored, but do not hold the session again.
     """
     change_session(connection, session_id, sessions.c.lease == lease, lease=None, lease_until=None)
 
 
 def end_session(connection: Connection, session_id: str, state: str, reason: str) -> bool:
-    """End a session that is under way, and say whether this did it; one that has ended stays as it is."""
+    """End an active session; return whether this call ended it. An ended one is not changed."""
     values = {"state": state, "ended_reason": reason, "lease_until": None}
     return change_session(connection, session_id, sessions.c.state == "started", **values)
 
 
 def complete_session(connection: Connection, session_id: str, held_reason: str | None) -> None:
-    """Mark a session under way or timed out as finished; its page gets a code when it asks for one and nothing holds it."""
+    """Mark an active or timed-out session as finished; its page receives a code on request unless it is held."""
     values = {"state": "finished", "ended_reason": None, "held_reason": held_reason, "lease_until": None}
     moment = stamp(datetime.now(UTC))
     change_session(connection, session_id, sessions.c.state.in_(MAY_FINISH), finished_at=moment, **values)
 
 
 def has_all(planned: Mapping[int, Mapping[str, Any]], done: Iterable[int]) -> bool:
-    """Return whether a session has all its answers; of practice only what was needed to pass is ever answered."""
+    """Return whether a session has all its answers; practice beyond the criterion is never answered."""
     answered = set(done)
     return all(index in answered or bool(trial.get("is_practice")) for index, trial in planned.items())
 
 
 def end_sessions_left(connection: Connection, study: str, within: timedelta, *, reader_kind: str) -> int:
-    """End the sessions of a study that nobody was heard of for longer than ``within``; return how many."""
+    """End the sessions of a study that were inactive for longer than ``within``; return their number."""
     cutoff = stamp(datetime.now(UTC) - within)
     ended = connection.execute(
         update(sessions)
@@ -153,12 +153,12 @@ def end_sessions_left(connection: Connection, study: str, within: timedelta, *, 
 
 
 def left_for(within: timedelta) -> str:
-    """Return the reason for which a session that was left too long has ended."""
+    """Return the reason of a session that was left too long."""
     return f"left for more than {within.total_seconds() / 60:g} min"
 
 
 def shown_keys(connection: Connection, session_id: str) -> list[tuple[int, int]]:
-    """Return the (trial_index, attempt) pairs that a session was shown, answered or not, in order."""
+    """Return the (trial_index, attempt) pairs shown in a session, answered or not, in order."""
     details = connection.scalars(
         select(events.c.detail).where(events.c.session_id == session_id, events.c.kind == SHOWN)
     )
@@ -171,7 +171,7 @@ def _names_a_trial(detail: Any) -> bool:
 
 
 def was_begun(connection: Connection, session_id: str) -> bool:
-    """Return whether anything was recorded of a session: whoever opens it now comes back to it."""
+    """Return whether anything was recorded in a session, so that opening it now resumes it."""
     recorded = (
         select(table.c.session_id).where(table.c.session_id == session_id).limit(1)
         for table in (events, trials)
@@ -180,7 +180,7 @@ def was_begun(connection: Connection, session_id: str) -> bool:
 
 
 def has_met_a_trial(connection: Connection, session_id: str) -> bool:
-    """Return whether a session was shown a trial, of practice or of a block, answered or not."""
+    """Return whether a session was shown a practice or test trial, answered or not."""
     answered = select(trials.c.session_id).where(trials.c.session_id == session_id).limit(1)
     shown = (
         select(events.c.session_id).where(events.c.session_id == session_id, events.c.kind == SHOWN).limit(1)

@@ -1,12 +1,12 @@
-"""Statements that are made once and run on the driver's own cursor, for what is written with every trial.
+"""Prepared statements that run on the driver's own cursor, for rows written with every trial.
 
 Building a statement, looking up its compiled form and setting up a result take SQLAlchemy several times as long as the database
-takes to run it. A :class:`PreparedStatement` statement keeps the text and the conversions that SQLAlchemy made for a kind of database;
-running it converts the values and calls the driver, in whatever transaction the connection is in.
+takes to run it. A :class:`PreparedStatement` stores the text and the conversions that SQLAlchemy made for a kind of database;
+running it converts the values and calls the driver, in the connection's current transaction.
 
-On PostgreSQL a round trip takes longer than the statement. A statement whose result nothing needs at once is therefore put off, and
-sent in one pipeline with the next statement on its connection. Its error is raised by the statement that it is sent with, which
-belongs to the same operation: the writer ends each operation with a statement that is not put off.
+On PostgreSQL a round trip takes longer than the statement. A statement whose result is not needed at once is therefore
+deferred, and sent in one pipeline with the next statement on its connection. Its error is raised by the statement that it is
+sent with, which belongs to the same operation: the writer ends each operation with a statement that is not deferred.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class PreparedStatement:
         return compiled.run(connection, compiled.converted(values), is_asked=True)
 
     def ask(self, connection: Connection, values: Mapping[str, Any]) -> Callable[[], Sequence[Any] | None]:
-        """Run the statement, on PostgreSQL together with the next one; return a function that gives its first row."""
+        """Run the statement, on PostgreSQL together with the next one; return a function that returns its first row."""
         compiled = self._for(connection)
         parameters = compiled.converted(values)
         if not compiled.is_postgresql:
@@ -60,7 +60,7 @@ class PreparedStatement:
         compiled.run(connection, compiled.converted(values))
 
     def put_off(self, connection: Connection, *rows: Mapping[str, Any]) -> None:
-        """Run a statement that returns nothing once for each of some rows, on PostgreSQL together with the next statement."""
+        """Run a statement without results once for each row, on PostgreSQL together with the next statement."""
         compiled = self._for(connection)
         for row in rows:
             if compiled.is_postgresql:
@@ -82,11 +82,11 @@ class PreparedStatement:
 
 
 class _Compiled:
-    """A statement's text for one kind of database, and what makes its parameters of Python's values."""
+    """A statement's text for one kind of database, and the conversions of its parameters."""
 
     def __init__(self, statement: ClauseElement, dialect: Dialect) -> None:
         self.is_postgresql = dialect.name == "postgresql"
-        # psycopg would take an insert of fifty columns or more apart at every run, to number its parameters
+        # psycopg would parse an insert of fifty columns or more at every run, to number its parameters
         kind: Any = type(dialect)
         compiled: Any = statement.compile(
             dialect=kind(paramstyle="numeric_dollar") if self.is_postgresql else dialect
@@ -99,7 +99,7 @@ class _Compiled:
         ]
 
     def converted(self, values: Mapping[str, Any]) -> list[Any]:
-        """Return the driver's parameters; a value that is not given is the statement's own, or null."""
+        """Return the driver's parameters; a missing value is the statement's own, or null."""
         if not values.keys() <= self._names:
             raise TypeError(
                 f"no parameters of this statement: {', '.join(sorted(values.keys() - self._names))}"
@@ -123,7 +123,7 @@ class _Compiled:
 
 @contextmanager
 def _named_by_sqlalchemy(connection: Connection, text: str) -> Iterator[None]:
-    """Raise a driver's error as SQLAlchemy's: whoever runs operations tells faults apart by these."""
+    """Raise a driver's error as SQLAlchemy's, by which callers distinguish faults."""
     try:
         yield
     except connection.dialect.loaded_dbapi.Error as error:
@@ -133,7 +133,7 @@ def _named_by_sqlalchemy(connection: Connection, text: str) -> Iterator[None]:
 
 
 def _put_off(connection: Connection, text: str, parameters: Any, *, is_asked: bool = False) -> Any:
-    """Keep a statement for the next one to take along; return the cursor that will have its rows."""
+    """Defer a statement until the next one; return the cursor for its rows."""
     cursor = None if is_asked else connection.info.get(_CURSOR)
     if cursor is None:
         from psycopg import RawCursor
@@ -147,7 +147,7 @@ def _put_off(connection: Connection, text: str, parameters: Any, *, is_asked: bo
 
 
 def _send(connection: Connection) -> None:
-    """Give PostgreSQL all that was put off."""
+    """Send all deferred statements to PostgreSQL."""
     waiting = connection.info.pop(_PUT_OFF, ())
     if not waiting:
         return
@@ -160,14 +160,14 @@ def _send(connection: Connection) -> None:
 
 
 def drop_put_off(connection: Connection, *, but: PreparedStatement | None = None) -> None:
-    """Never give PostgreSQL what was put off, but for one statement."""
+    """Discard deferred statements, except one."""
     if not connection.invalidated and (waiting := connection.info.pop(_PUT_OFF, ())):
         kept = None if but is None else but.text(connection)
         connection.info[_PUT_OFF] = [one for one in waiting if one[1] == kept]
 
 
 def send_put_off(engine: Engine) -> None:
-    """Let whatever else is given to an engine's connections come after what was put off; what is rolled back is dropped."""
+    """Send deferred statements before any other on an engine's connections; a rollback discards them."""
     event.listen(engine, "before_cursor_execute", lambda connection, *_: _send(connection))
     event.listen(engine, "commit", _send)
     event.listen(engine, "rollback", drop_put_off)
@@ -179,7 +179,7 @@ def _conversion(kind: TypeEngine[Any], dialect: Dialect) -> Callable[[Any], Any]
 
 @cache
 def insert_new(table: Table) -> PreparedStatement:
-    """Return the insert of a row that does nothing where a unique key is taken, and returns the row's key else."""
+    """Return an insert that does nothing if a unique key exists, and otherwise returns the row's key."""
 
     def make(for_sqlite: bool) -> ClauseElement:
         insert = sqlite.insert if for_sqlite else postgresql.insert
@@ -198,7 +198,7 @@ def insert_into(table: Table) -> PreparedStatement:
 
 @cache
 def insert_returning_key(table: Table) -> PreparedStatement:
-    """Return the insert into a table that returns the key which the database gave the row."""
+    """Return an insert into a table that returns the key assigned by the database."""
     return PreparedStatement(
         lambda _: table.insert().values(_given(table)).returning(*table.primary_key.columns)
     )
@@ -206,19 +206,19 @@ def insert_returning_key(table: Table) -> PreparedStatement:
 
 @cache
 def next_key(table: Table) -> PreparedStatement:
-    """Return the question for the next number that PostgreSQL would give a row; nobody else gets it."""
+    """Return the query for the next key that PostgreSQL would assign; nobody else gets it."""
     name = cast("Column[Any]", table.autoincrement_column).name
     return PreparedStatement(lambda _: select(func.nextval(func.pg_get_serial_sequence(table.name, name))))
 
 
 @cache
 def insert_with_key(table: Table) -> PreparedStatement:
-    """Return the insert of a row under a number from :func:`next_key`."""
+    """Return the insert of a row with a key from :func:`next_key`."""
     return PreparedStatement(lambda _: table.insert())
 
 
 def _given(table: Table) -> dict[str, Any]:
-    """Return a parameter for each column but a key that the database counts itself."""
+    """Return a parameter for each column except a key that the database assigns."""
     return {
         column.key: bindparam(column.key, type_=column.type)
         for column in table.c

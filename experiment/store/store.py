@@ -1,23 +1,19 @@
-"""The store as its users see it: one writer, many readers.
+"""The store: one writer, many readers.
 
-One thread of a process writes.
+One thread of a process writes. Flushing to disk is the slow part of a commit, so operations that arrive together share one; and
+SQLite has one writer at a time anyway. An operation is a function of a connection. Operations wait in a queue; the thread opens
+a transaction (``BEGIN IMMEDIATE``), runs each inside a savepoint, commits, and only then resolves the futures. Confirmed data
+are on disk.
 
-Why: flushing to disk is the slow part of a commit, so operations that arrive together share one; and SQLite
-has one writer at a time anyway. An operation is a function of a connection. Operations wait in a queue; the
-thread opens a transaction (``BEGIN IMMEDIATE``), runs each inside a savepoint, commits, and only then
-answers the futures. What was answered is on disk.
+Faults: an operation's own exception undoes its savepoint and is set on its future. If the database itself fails (disk full,
+commit refused, connection lost), the whole batch is undone and retried with one operation per transaction, so that one bad row
+does not affect others; an operation that fails then gets a :class:`StoreError`. If not even a transaction can be begun, every
+waiter of the batch gets the error at once. The thread continues. An operation may therefore run more than once, and must not
+store anything outside the database. After the file is found to be damaged, nothing more is written to it.
 
-Faults: an operation's own exception undoes its savepoint and goes to its future. When the database itself
-fails (disk full, commit refused, connection lost) the whole batch is undone and tried again one operation a
-transaction, so that one bad row cannot take others with it; what fails then reaches its waiter as a
-:class:`StoreError`. When not even a transaction can be begun, every waiter of the batch is told at once.
-The thread itself goes on. An operation may therefore run more than once, and must not keep anything outside
-the database. Once the file is found to be damaged, nothing more is written to it.
-
-A damaged SQLite file is found before anybody reads or writes it, and the backup to restore is named.
-
-SQLite's ``quick_check`` reads every page and finds what is torn, missing or out of order. It cannot find a changed letter
-inside an answer; the hash chains do (``wrods freeze --verify``).
+A damaged SQLite file is detected before anyone reads or writes it, and the error names the backup to restore. SQLite's
+``quick_check`` reads every page and finds torn, missing or misordered ones. It cannot find a changed letter inside an answer;
+the hash chains do (``wrods freeze --verify``).
 """
 
 from __future__ import annotations
@@ -58,7 +54,7 @@ from stimuli.errors import UserError
 
 DAMAGED = ("SQLITE_NOTADB", "SQLITE_CORRUPT")
 WITHIN_S = 5.0
-"""How long a check may delay opening a store: several gigabytes from a fast disk, a few hundred megabytes from a slow one."""
+"""Seconds that a check may delay opening a store: several gigabytes from a fast disk, a few hundred megabytes from a slow one."""
 
 SMALLEST_PAGE = 512
 
@@ -72,7 +68,7 @@ def is_damage(error: BaseException | None) -> bool:
 
 
 def check_file(file: Path, *, within_s: float | None = WITHIN_S) -> bool:
-    """Read every page of a SQLite file, and return whether the check was finished in time."""
+    """Read every page of an SQLite file; return whether the check was finished in time."""
     if not file.exists():
         if any(_has_sessions(kept.file) for kept in _copies(file)):
             raise damaged(file, "")
@@ -86,12 +82,12 @@ def check_file(file: Path, *, within_s: float | None = WITHIN_S) -> bool:
 
 
 def _is_empty(file: Path) -> bool:
-    """Return whether a file is smaller than the smallest page, which SQLite takes for a sound new database."""
+    """Return whether a file is smaller than the smallest page, which SQLite treats as a valid new database."""
     return file.stat().st_size < SMALLEST_PAGE
 
 
 def _quick_check(file: Path, within_s: float | None) -> tuple[str | None, bool]:
-    """Return what is wrong with a file (None: nothing was found) and whether all of it was read."""
+    """Return what is wrong with a file (None: nothing found) and whether all of it was read."""
     try:
         with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True, timeout=30)) as reading:
             timer = threading.Timer(within_s or 0, reading.interrupt)
@@ -103,13 +99,13 @@ def _quick_check(file: Path, within_s: float | None) -> tuple[str | None, bool]:
             finally:
                 timer.cancel()
     except sqlite3.DatabaseError as error:
-        # whatever else keeps it from being read (a lock, the disk) is reported by whoever opens it next
+        # other obstacles (a lock, the disk) are reported when the file is opened next
         return (str(error), True) if is_damage(error) else (None, False)
     return (None if said == "ok" else said.splitlines()[-1]), True
 
 
 def damaged(file: Path, fault: str) -> DamagedStore:
-    """Build the error for a damaged or missing file: it names the newest sound backup and the command that restores it."""
+    """Return the error for a damaged or missing file, with the newest intact backup and the command that restores it."""
     copies = _copies(file)
     unsound = 0
     for kept in reversed(copies):
@@ -137,7 +133,7 @@ def damaged(file: Path, fault: str) -> DamagedStore:
 
 
 def _has_sessions(copy: Path) -> bool:
-    """Return whether a backup holds a session; one that cannot be read may hold some."""
+    """Return whether a backup contains a session; an unreadable one may."""
     try:
         return next(rows_of(copy, {"sessions": ("session_id",)}), None) is not None
     except UserError:
@@ -145,7 +141,7 @@ def _has_sessions(copy: Path) -> bool:
 
 
 def _copies(file: Path) -> list[StoredBackup]:
-    """Return the SQLite backups of a file, oldest first; a database that was set aside as damaged is none."""
+    """Return the SQLite backups of a file, oldest first, without a database set aside as damaged."""
     return [
         kept
         for kept in backups_in(file.parent / FOLDER)
@@ -165,7 +161,7 @@ class _Waiting(Generic[T]):
 
 @dataclass(frozen=True)
 class _Outcome:
-    """What an operation came to, kept until the commit makes it true."""
+    """The result of an operation, held until the commit."""
 
     value: Any = None
     error: BaseException | None = None
@@ -182,13 +178,13 @@ class _DatabaseFailed(Exception):
 
 
 class Writer:
-    """Run operations in one thread, a group of them a commit."""
+    """Runs operations in one thread, with one commit per group."""
 
     def __init__(self, engine: Engine, *, group_ms: float) -> None:
         self._engine = engine
         self._group_s = group_ms / 1000
-        # not a SimpleQueue: its get() with a time limit may wait for ever where a loaded machine takes the processor away in
-        # mid-call (it begins to wait again with what is left of the limit, and a negative rest means no limit; Python 3.11)
+        # not a SimpleQueue: its get() with a timeout may wait forever if a loaded machine preempts the call (it waits again for
+        # the rest of the timeout, and a negative rest means no timeout; Python 3.11)
         self._queue: queue.Queue[_Waiting[Any] | None] = queue.Queue()
         self._closing = False
         self._gate = threading.Lock()
@@ -216,11 +212,11 @@ class Writer:
 
     @property
     def trouble(self) -> StoreError | None:
-        """Why the database took nothing when it was last asked; None while it works. Damage stays."""
+        """Why the database last accepted nothing; None while it works. Damage is permanent."""
         return self._damage or self._failure
 
     def as_store_error(self, error: BaseException | None) -> StoreError:
-        """Return a failure of the database as an error that users understand; damage is remembered."""
+        """Return a database failure as an error that users understand; damage is remembered."""
         if self._damage is not None:
             return self._damage.again()
         if isinstance(error, StoreError):
@@ -245,7 +241,7 @@ class Writer:
         deadline: float | None = None
         while len(batch) < LARGEST_BATCH:
             try:
-                # what is queued already is taken even when the time is over
+                # queued operations are taken even after the deadline
                 wait = None if deadline is None else max(0.0, deadline - time.monotonic())
                 waiting = self._queue.get(timeout=wait) if wait != 0 else self._queue.get_nowait()
             except queue.Empty:
@@ -254,7 +250,7 @@ class Writer:
                 return batch, False
             if waiting.future.set_running_or_notify_cancel():
                 batch.append(waiting)
-                # what waited while the group before was written waits no longer
+                # operations that waited while the previous group was written wait no longer
                 deadline = deadline or waiting.since + self._group_s
         return batch, True
 
@@ -315,7 +311,7 @@ class _CannotBegin(Exception):
 
 
 def _undo(connection: Connection) -> None:
-    """Leave no transaction open; a connection that cannot even roll back is thrown away."""
+    """End any open transaction; discard a connection that cannot even roll back."""
     if not connection.in_transaction():
         return
     try:
@@ -381,7 +377,7 @@ BACKUPS = "backups"
 
 
 def revision_of(connection: Connection) -> str | None:
-    """Return the migration that a database stands at, or None for an empty one."""
+    """Return the migration revision of a database, or None for an empty one."""
     if not inspect(connection).has_table("alembic_version"):
         return None
     row = connection.exec_driver_sql("SELECT version_num FROM alembic_version").first()
@@ -389,7 +385,7 @@ def revision_of(connection: Connection) -> str | None:
 
 
 def upgrade(engine: Engine, *, scripts: Path = MIGRATIONS, latest: str = LATEST_REVISION) -> Path | None:
-    """Run the migrations that a database still lacks, all of them or none."""
+    """Run the missing migrations of a database, all or none."""
     with engine.connect() as connection, connection.begin():
         found = revision_of(connection)
         _refuse_strange(connection, found)
@@ -417,7 +413,7 @@ def _refuse_strange(connection: Connection, found: str | None) -> None:
 
 
 def _run_migrations(connection: Connection, scripts: Path, latest: str) -> None:
-    # imported here: an up-to-date store opens without Alembic
+    # imported here, so that an up-to-date store opens without Alembic
     from alembic import command
     from alembic.config import Config
     from alembic.util.exc import CommandError
@@ -458,9 +454,9 @@ RUN_GROUP_MS = 250.0
 
 
 class Store:
-    """A study's database: writes go through one thread, reads stand beside it.
+    """A study's database: writes go through one thread, reads are independent.
 
-    Use :func:`open_store` to make one; it closes itself as a context manager.
+    Use :func:`open_store` to make one; it is a context manager.
     """
 
     def __init__(self, writing: Engine, reading: Engine, *, group_ms: float, is_checked: bool = True) -> None:
@@ -477,7 +473,7 @@ class Store:
 
     @property
     def address(self) -> URL:
-        """Where the database is."""
+        """The address of the database."""
         return self._writing.url
 
     def write(self, operation: Callable[[Connection], T]) -> Future[T]:
@@ -486,7 +482,7 @@ class Store:
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """Give a read-only connection that sees one moment of the database."""
+        """Yield a read-only connection with a consistent snapshot of the database."""
         if isinstance(self.trouble, DamagedStore):
             raise self.trouble.again()
         try:
@@ -504,16 +500,16 @@ class Store:
 
     @property
     def trouble(self) -> StoreError | None:
-        """Why the database could not be used when it was last tried; None while it works. Damage stays until a restart."""
+        """Why the database last could not be used; None while it works. Damage stays until a restart."""
         return self._writer.trouble or self._unread
 
     @property
     def is_checked(self) -> bool:
-        """Return whether the whole file was read for damage: opening a large one does not wait for the end of it."""
+        """Whether the whole file was checked for damage: opening a large one does not wait for it."""
         return self._is_checked
 
     def check(self) -> None:
-        """Read the whole file for damage, however long it takes; what is found is the store's :attr:`trouble`."""
+        """Check the whole file for damage without a time limit; the result is the store's :attr:`trouble`."""
         if self.path is not None:
             try:
                 check_file(self.path, within_s=None)
@@ -522,7 +518,7 @@ class Store:
         self._is_checked = True
 
     def close(self) -> None:
-        """Write what is queued and let go of the database; may be called twice."""
+        """Write what is queued and close the database; may be called twice."""
         self._writer.close()
         self._reading.dispose()
         self._writing.dispose()
@@ -537,22 +533,21 @@ class Store:
 
 
 def open_store(target: Path | str, *, group_ms: float = SERVE_GROUP_MS) -> Store:
-    """Open a study's store, making or upgrading its tables first.
+    """Open a study's store, creating or upgrading its tables first.
 
     Parameters
     ----------
     target : Path or str
         The study folder (its ``study.db``), a database file, or a ``postgresql://`` address.
     group_ms : float
-        How long a write waits for others to share a commit, milliseconds: short where people wait,
-        longer for runs.
+        How long a write waits for others to share a commit, in milliseconds: short while participants wait, longer for runs.
 
     Raises
     ------
     UserError
-        The folder is missing, synced or on a network; the database is newer than this program or
-        another's; the file is damaged or no database (the error names the newest sound backup); the
-        PostgreSQL driver is missing or its server does not answer.
+        The folder is missing, synced or on a network; the database is newer than this program or belongs to another; the
+        file is damaged or not a database (the error names the newest intact backup); the PostgreSQL driver is missing or its
+        server does not answer.
     """
     address = address_of(target)
     file = Path(address.database or "") if address.get_backend_name() == "sqlite" else None

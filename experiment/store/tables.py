@@ -1,9 +1,9 @@
-"""The tables of the store: one place that knows every column's name.
+"""The tables of the store, with the names of all columns.
 
-Trials, calls, scores, regions, ratings, flags, events, chain and audit are only ever added to, except that a withdrawal
-(:mod:`experiment.store.erasure`) takes rows out. Factor levels live in ``trials.condition`` and become columns of their
-own at handover; who a participant is lives in ``people``, ``submissions`` and ``invitations``, apart from responses.
-Times of day are ISO 8601 texts in UTC, durations are milliseconds.
+Rows of trials, calls, scores, regions, ratings, flags, events, chain and audit are only added, except that a withdrawal
+(:mod:`experiment.store.erasure`) removes them. Factor levels are in ``trials.condition`` and become separate columns on export;
+participants' identities are in ``people``, ``submissions`` and ``invitations``, separate from responses. Times of day are ISO
+8601 texts in UTC, durations are milliseconds.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ sessions = Table(
     *_columns(Text, "finished_at", "ended_reason", "lease", "lease_until", "person_key", "held_reason"),
     Index(None, "study", "version", "reader_kind"),
     Index("ix_sessions_person", "study", "person_key"),
-    # a row holds its plan, up to megabytes: what is asked at each trial and each arrival is answered without it
+    # a row contains its plan, up to megabytes: queries at each trial and arrival avoid it
     Index("ix_sessions_heard", "session_id", "state", "lease", "lease_until", "last_seen_at"),
     Index("ix_sessions_reader", "study", "reader"),
     Index("ix_sessions_participant", "study", "participant_id"),
@@ -235,7 +235,7 @@ tallies = Table(
     Column("number", Integer, nullable=False),
     PrimaryKeyConstraint("study", "version", "kind"),
 )
-"""Counts of people of whom nothing else is stored, such as those who declined to take part."""
+"""Counts of people without other stored data, such as those who declined to take part."""
 
 sign_ins = Table(
     "sign_ins",
@@ -243,7 +243,7 @@ sign_ins = Table(
     Column("token_hash", Text, primary_key=True),
     *_needed(Text, "kind", "account", "stamp", "created_at", "seen_at", "expires_at"),
 )
-"""Open sign-ins to the dashboard and one-time links to it; ending one deletes its row."""
+"""Active sign-ins to the dashboard and one-time links to it; ending one deletes its row."""
 
 invitations = Table(
     "invitations",

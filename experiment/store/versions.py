@@ -1,4 +1,4 @@
-"""Versions of a study's design: collected data never change their design unnoticed."""
+"""Versions of a study's design, so that the design of collected data never changes unnoticed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SHOWN_DIFFERENCES = 12
 
 
 class DesignChanged(UserError):
-    """The design is another one than that under which data were collected."""
+    """The design differs from the one under which data were collected."""
 
     def __init__(self, study: str, version: int, held: int, lines: Sequence[str]) -> None:
         self.study, self.version, self.held, self.lines = study, version, held, tuple(lines)
@@ -31,7 +31,7 @@ class DesignChanged(UserError):
 
 
 def _leaves(value: object, path: str = "") -> dict[str, str]:
-    """Flatten a JSON value to one line a leaf, with dotted paths."""
+    """Return a JSON value as one text per leaf, with dotted paths."""
     if isinstance(value, dict) and value:
         return {
             k: v
@@ -46,7 +46,7 @@ def _leaves(value: object, path: str = "") -> dict[str, str]:
 
 
 def differences(before: str, after: str) -> list[str]:
-    """State in lines such as ``design.lists: 4 → 2`` how two designs (JSON texts) differ."""
+    """Return lines such as ``design.lists: 4 → 2`` on the differences between two designs (JSON texts)."""
     old, new = _leaves(json.loads(before)), _leaves(json.loads(after))
     lines = []
     for path in dict.fromkeys((*old, *new)):
@@ -62,10 +62,10 @@ def differences(before: str, after: str) -> list[str]:
 def ensure_version(
     connection: Connection, study: str, design_hash: str, design: str, *, new_version: bool = False
 ) -> int:
-    """Return the version number of a design, noting the design the first time it is seen.
+    """Return the version number of a design, recording the design the first time it is used.
 
-    A changed design takes the last version's place only while no session was held under it; after pilots and simulated
-    readers alone it becomes the next version, so that a version's sessions all have one design.
+    A changed design replaces the last version only while no session was held under it; after pilots and simulated readers alone
+    it becomes the next version, so that a version's sessions all have one design.
     """
     lock_for_change(connection)
     known = connection.execute(
@@ -95,7 +95,7 @@ def ensure_version(
 
 @dataclass(frozen=True)
 class _Held:
-    """How many sessions a version has, and how many of them bind its design."""
+    """Number of sessions of a version, and of those that bind its design."""
 
     all: int
     binding: int

@@ -1,1 +1,1 @@
-"""Alembic migrations of the store: append-only, one file a change, run on open."""
+"""Alembic migrations of the store: append-only, one file per change, run on open."""

@@ -1,4 +1,4 @@
-"""Runs migrations on the connection that the store hands over, inside its transaction."""
+"""Runs migrations on the connection that the store passes, inside its transaction."""
 
 from alembic import context
 

@@ -15,7 +15,7 @@ depends_on = None
 
 
 def columns(kind: type[sa.types.TypeEngine[Any]], *names: str, nullable: bool = True) -> list[sa.Column[Any]]:
-    """Return columns of a kind; JSON has no null of its own."""
+    """Return columns of one type; missing JSON is SQL's null."""
     made = sa.JSON(none_as_null=True) if kind is sa.JSON else kind()
     return [sa.Column(name, made, nullable=nullable) for name in names]
 

@@ -1,4 +1,4 @@
-"""What timed sessions at scale need: leases, reasons, ratings, invitations, submissions, a hash chain, further measures."""
+"""Columns for timed sessions at scale: leases, reasons, ratings, invitations, submissions, a hash chain, further measures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Add columns to sessions, trials and people, and the tables that are new."""
+    """Add columns to sessions, trials and people, and new tables."""
     with op.batch_alter_table("trials") as trials:
         trials.add_column(sa.Column("accepted", sa.JSON(none_as_null=True), nullable=True))
         trials.add_column(sa.Column("early_responses", sa.Integer(), nullable=True))

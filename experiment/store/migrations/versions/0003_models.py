@@ -1,4 +1,4 @@
-"""What models' runs need: money set aside for requests under way, live figures, and all that a reply holds."""
+"""Columns for model runs: money reserved for requests in flight, run status, and all contents of a reply."""
 
 from __future__ import annotations
 

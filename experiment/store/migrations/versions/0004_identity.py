@@ -1,4 +1,4 @@
-"""Who a person is inside the store, held payments, counts of those who declined, and sign-ins to the dashboard."""
+"""Identity of a person inside the store, held payments, counts of people who declined, and sign-ins to the dashboard."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _people = sa.table(
 
 
 def upgrade() -> None:
-    """Add columns and tables, give each stored person a key, and take typed numbers out of tombstones."""
+    """Add columns and tables, give each stored person a key, and remove typed numbers from tombstones."""
     op.add_column("sessions", sa.Column("person_key", sa.Text(), nullable=True))
     op.add_column("sessions", sa.Column("held_reason", sa.Text(), nullable=True))
     op.drop_index("ix_sessions_counted", "sessions")
@@ -76,7 +76,7 @@ def upgrade() -> None:
 
 
 def _give_keys(connection: sa.Connection) -> None:
-    """Give sessions that share an outside id the same key, and every other session of a person its own."""
+    """Give sessions with a shared external id the same key, and every other session of a person its own."""
     sessions_of_id: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for row in connection.execute(sa.select(_people).where(_people.c.source != "network")):
         sessions_of_id[(row.study, row.source, row.external_id)].append(row.session_id)

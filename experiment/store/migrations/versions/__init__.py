@@ -1,1 +1,1 @@
-"""One migration a file, oldest first."""
+"""One file per migration, oldest first."""
