@@ -1,7 +1,7 @@
-"""Checks that need both a study and what is known of models and papers; commands load studies from here.
+"""Checks that need both a study and knowledge of models and papers; commands load studies from here.
 
-The study itself (:mod:`experiment.study`) knows nothing of models. What its settings mean for them is checked one level above,
-whenever a study is loaded, so that every command tells the same faults.
+The study itself (:mod:`experiment.study`) is independent of models. The meaning of its settings for models is checked one level
+above, whenever a study is loaded, so that every command reports the same errors.
 """
 
 from experiment.checking.settings import load_study

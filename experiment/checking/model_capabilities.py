@@ -1,4 +1,4 @@
-"""What each model gives of what a study asks, as far as it is known before a run: by a probe, a checkpoint, or its kind."""
+"""Capabilities of each model compared with a study's requirements before a run: from a probe, a checkpoint, or its kind."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from stimuli.errors import UserError
 PROBE = "probe"
 """Name in the audit log of a probe that was requested separately."""
 Probed = tuple[str, Capabilities]
-"""When a probe was made, and what it found."""
+"""Time and result of a probe."""
 
 
 @dataclass(frozen=True)
 class KnownCapabilities:
-    """What is known of a model.
+    """Known capabilities of a model.
 
-    ``known_from``: ``its probe of 2026-11-21``, ``its checkpoint``, ``its kind``; None where nothing is known yet; ``gaps``: a
-    sentence for each thing that is asked of it and that it does not give; ``remark``: why nothing is known, and how it would be;
-    ``lacks``: everything that it is known not to give, asked for or not.
+    ``known_from``: ``its probe of 2026-11-21``, ``its checkpoint``, ``its kind``; None if nothing is known yet; ``gaps``: a
+    sentence for each requirement that it does not meet; ``remark``: why nothing is known, and how to find out; ``lacks``:
+    everything that it is known not to support, required or not.
     """
 
     known_from: str | None
@@ -42,7 +42,7 @@ class KnownCapabilities:
 
 
 def address_of(settings: ModelSettings) -> tuple[str, str, str]:
-    """Return by what a probe is found again: model, address and form of the API."""
+    """Return the key of a probe: model, address and form of the API."""
     return settings.name, server_of(settings.options).base_url, parse_request_options(settings).surface
 
 
@@ -65,7 +65,7 @@ def stored_probes(store: Store, study: str) -> dict[tuple[str, str, str], Probed
 
 
 def _capabilities(told: Mapping[str, Any]) -> Capabilities:
-    """Read a probe back; what later versions add to it is left out."""
+    """Return the capabilities of a stored probe, without fields added by later versions."""
     names = {field.name for field in fields(Capabilities)}
     given: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value
@@ -81,7 +81,7 @@ def giving_of(
     probes: Mapping[tuple[str, str, str], Probed],
     longest: Request | None = None,
 ) -> KnownCapabilities:
-    """Hold what is asked of a model against what is known of it; asks nobody and loads no weights."""
+    """Compare a model's requirements with its known capabilities, without requests and without loading weights."""
     needs = [requirement.need for requirement in asked]
     if settings.kind == "openai":
         known = probes.get(address_of(settings))
@@ -106,7 +106,7 @@ def giving_of(
 
 
 def _unused(settings: ModelSettings, found: Capabilities, needs: Sequence[Need]) -> list[str]:
-    """Name what a server could give and the study's settings do not ask it for."""
+    """Return messages on what a server supports but the study's settings do not use."""
     if "long_labels" in needs and found.prompt_logprobs and settings.options.get("label_scoring") != "whole":
         return [
             f"{settings.name} can score whole labels, but the study requests only their first token: set label_scoring: whole."
@@ -122,7 +122,7 @@ OF_BASELINES: Mapping[Need, str] = {
 
 
 def reads_with_encoder(settings: ModelSettings) -> bool:
-    """Return whether a local model is known to read with an encoder; False where its files are not on this machine."""
+    """Return whether a local model is known to have an encoder; False if its files are not on this machine."""
     try:
         folder = checkpoint_folder(settings)
     except UserError:
@@ -131,7 +131,7 @@ def reads_with_encoder(settings: ModelSettings) -> bool:
 
 
 def checkpoint_folder(settings: ModelSettings) -> Path | None:
-    """Return the folder on this machine with a local model's configuration; None where it was not downloaded yet."""
+    """Return the folder on this machine with a local model's configuration; None if it is not downloaded."""
     from experiment.models.local.checkpoints import find_source
 
     source = find_source(settings)
@@ -141,7 +141,7 @@ def checkpoint_folder(settings: ModelSettings) -> Path | None:
 def _of_checkpoint(
     settings: ModelSettings, needs: Sequence[Need], longest: Request | None
 ) -> KnownCapabilities:
-    """Read a local model's configuration, and its template where a system message is asked for."""
+    """Return a local model's capabilities by its configuration, and its template if a system message is required."""
     try:
         folder = checkpoint_folder(settings)
     except NotThereYet as lack:
@@ -172,7 +172,7 @@ def _of_checkpoint(
 
 
 def _downloaded(name: str, revision: str | None) -> Path | None:
-    """Return the folder with a hub model's configuration where it was downloaded before."""
+    """Return the folder with a hub model's configuration if it was downloaded before."""
     from huggingface_hub import try_to_load_from_cache
 
     found = try_to_load_from_cache(name, "config.json", revision=revision)
@@ -193,7 +193,7 @@ def _has_encoder(folder: Path) -> bool:
 
 
 def _of_pictures(folder: Path, settings: ModelSettings) -> list[str]:
-    """State why a checkpoint takes no pictures: its kind, its processor, a template without places for them."""
+    """Return why a checkpoint takes no pictures: its kind, its processor, a template without places for them."""
     from experiment.models.local.checkpoints import find_source, load_tokenizer
     from experiment.models.local.vision import ImageProcessor
 
@@ -206,7 +206,7 @@ def _of_pictures(folder: Path, settings: ModelSettings) -> list[str]:
 
 
 def _too_long(folder: Path, settings: ModelSettings, longest: Request | None) -> list[str]:
-    """State where a session's longest request is longer than a model reads, by its tokenizer or else by characters."""
+    """Return a message if a session's longest request exceeds a model's context, by its tokenizer or else by characters."""
     from transformers import AutoConfig, AutoTokenizer
 
     from experiment.models.local.tokens import context_length_of
@@ -222,7 +222,7 @@ def _too_long(folder: Path, settings: ModelSettings, longest: Request | None) ->
     try:
         tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
         count = len(tokenizer(text, verbose=False)["input_ids"])
-    except Exception:  # its tokenizer is not here, or not whole: the run will say so
+    except Exception:  # its tokenizer is missing or incomplete: the run will report it
         count = len(text) // CHARACTERS_PER_TOKEN
     continues = not has_encoder and (longest.labels is None or longest.also_text)
     count += longest.max_tokens if continues else 0
@@ -246,13 +246,13 @@ def _takes_system(folder: Path, settings: ModelSettings) -> bool:
 
     try:
         tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
-    except Exception:  # its tokenizer is not here, or not whole: the run will say so
+    except Exception:  # its tokenizer is missing or incomplete: the run will report it
         return True
     if settings.options.get("template") == "plain" or not getattr(tokenizer, "chat_template", None):
         return False
     turns = [{"role": "system", "content": "wrods-system"}, {"role": "user", "content": "wrods-user"}]
     try:
         text = tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
-    except Exception:  # templates refuse a role by raising what they like
+    except Exception:  # templates refuse a role with any exception
         return False
     return "wrods-system" in str(text)

@@ -1,4 +1,4 @@
-"""What a study asks of each of its models."""
+"""Requirements of a study for each of its models."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from experiment.study import Study
 from stimuli.errors import UserError
 
 SHORT_LABEL = 4
-"""Letters of a label that most tokenizers take for one token; longer ones may be several."""
+"""Letters of a label that most tokenizers encode as one token; longer ones may be several."""
 
 
 @dataclass(frozen=True)
 class ModelRequirement:
-    """One thing that a study asks of a model, and for what."""
+    """One requirement of a study for a model, with its reason."""
 
     need: Need
     because: str
 
 
 def needs_of(study: Study, settings: ModelSettings, plan: Mapping[str, Any]) -> list[ModelRequirement]:
-    """Return what a study asks of a model."""
+    """Return a study's requirements for a model."""
     manner = read_prompting_settings(study, settings)
     prompter = Prompter(plan, strategy=manner.strategy, is_local=manner.is_local)
     trials = [trial for trial in trials_of(plan) if not trial["is_practice"]]
@@ -78,7 +78,7 @@ def needs_of(study: Study, settings: ModelSettings, plan: Mapping[str, Any]) -> 
 
 
 def _scored(prompter: Prompter, trials: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the labels whose probability is asked for; none where a thought comes first or a paper asked for text."""
+    """Return the labels whose probability is needed; none if reasoning comes first or a paper requested text."""
     labels: dict[str, None] = {}
     for trial in trials:
         if trial["trial_type"] == "choose":
@@ -93,7 +93,7 @@ def _may_be_long(label: str) -> bool:
 def replicates_alike(
     study: Study, settings: ModelSettings, manner: PromptingSettings | None = None
 ) -> str | None:
-    """State that replicates ask for the same answer again; None where something is drawn, or there is one."""
+    """Return a message if replicates would repeat the same answer; None if something is random, or there is only one."""
     manner = manner or read_prompting_settings(study, settings)
     replicates = int(study.get("models", "replicates", default=1))
     if replicates < 2 or settings.kind not in ("hf", "openai") or manner.temperature:
@@ -105,7 +105,7 @@ def replicates_alike(
 
 
 def refused_answers(study: Study, settings: ModelSettings) -> str | None:
-    """State why people's answers may not be sent to a model that is to follow them; None where they may or are not."""
+    """Return why participants' answers may not be sent to a model that follows them; None if they may or are not."""
     if study.get("models", "context") != "teacher_forced" or not is_remote(settings):
         return None
     try:

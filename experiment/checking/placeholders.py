@@ -1,4 +1,4 @@
-"""Texts that are not complete: a study with placeholders is served to pilots only, and is not frozen."""
+"""Incomplete texts: a study with placeholders is served to pilots only, and cannot be frozen."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def placeholders(study: Study) -> list[str]:
 
 
 def _texts(data: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
-    """Yield the keys and texts of a YAML file; its remarks reach nobody."""
+    """Yield the keys and texts of a YAML file, without comments."""
     if isinstance(data, str):
         yield path, data
     elif isinstance(data, dict):
@@ -41,7 +41,7 @@ def _texts(data: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
 
 
 def refuse_placeholders(study: Study, mend: str) -> None:
-    """Check that a study's texts are complete."""
+    """Raise an error if a study's texts are incomplete."""
     found = placeholders(study)
     if found:
         listed = "\n  ".join(found)

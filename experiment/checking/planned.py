@@ -1,4 +1,4 @@
-"""Which planned analyses of a model have no value of it: whatever it gives, or by what is known that it gives."""
+"""Planned analyses for which a model has no values, whatever its capabilities or by its known ones."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NEEDED: dict[str, Need] = {
     "margin": "label_logprobs",
     "reasoning_tokens": "reasoning",
 }
-"""What a model has to give for a measure."""
+"""The capability of a model that a measure requires."""
 LACKS: dict[Need, str] = {
     "surprisal": "it tells no surprisal of what it reads",
     "label_logprobs": "it tells no probabilities of labels, so that choices of it have no margin",
@@ -38,8 +38,8 @@ LACKS: dict[Need, str] = {
 class PlannedForModel:
     """One planned analysis that names a model.
 
-    ``lack``: why the model has no value for it; None where it has, or where nothing is known yet; ``proviso``: on what it depends
-    that there are values.
+    ``lack``: why the model has no values for it; None if it has, or if nothing is known yet; ``proviso``: the condition for
+    having values.
     """
 
     name: str
@@ -51,7 +51,7 @@ class PlannedForModel:
 def planned_of(
     study: Study, settings: ModelSettings, name: str, plan: Mapping[str, Any], giving: KnownCapabilities
 ) -> list[PlannedForModel]:
-    """Hold every planned analysis that names a model against what its sessions hold and what is known that it gives."""
+    """Compare every planned analysis that names a model with its sessions and its known capabilities."""
     trials = [trial for trial in trials_of(plan) if not trial["is_practice"]]
     found = []
     for analysis in planned_analyses(study):

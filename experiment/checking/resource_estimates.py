@@ -1,7 +1,7 @@
-"""What a model's run will take, as far as it is known before it: hours, and of a local model gigabytes of hidden states.
+"""Resources of a model's run, estimated where possible: hours, and gigabytes of a local model's hidden states.
 
 Gigabytes follow from the study and the model's configuration: a row for each trial and position, a file for each layer and the
-embedding, 16-bit numbers. Hours follow from nothing but a run of the same model, so that they are said only after one.
+embedding, 16-bit numbers. Hours can only be estimated from an earlier run of the same model.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from stimuli.errors import UserError
 
 BYTES = 2
 ENOUGH = 50
-"""A run of fewer trials says nothing of the speed."""
+"""Least number of trials in a run for an estimate of speed."""
 
 
 @dataclass(frozen=True)
 class StatesSize:
-    """How large the hidden states of one model will be.
+    """Size of one model's hidden states.
 
-    ``files, width``: layers and the embedding, and numbers of each; None where the model's configuration is not on this machine;
-    ``free``: bytes that are free where they will lie.
+    ``files, width``: layers and the embedding, and numbers in each; None if the model's configuration is not on this machine;
+    ``free``: bytes free at their location.
     """
 
     positions: tuple[str, ...]
@@ -46,13 +46,13 @@ class StatesSize:
 
     @property
     def bytes(self) -> int | None:
-        """Bytes of all layers; None where the configuration is not known."""
+        """Bytes of all layers; None if the configuration is not known."""
         return (
             None if self.files is None or self.width is None else self.rows * self.files * self.width * BYTES
         )
 
     def said(self) -> str:
-        """State it in a sentence."""
+        """Return the size in a sentence."""
         kept = f"Hidden states ({', '.join(self.positions)}): {self.rows:,} rows"
         if self.bytes is None:
             return (
@@ -65,7 +65,7 @@ class StatesSize:
         return f"{size} ({gigabytes(self.free)} are free)."
 
     def describe(self) -> dict[str, Any]:
-        """Return it as ``--json`` prints it."""
+        """Return the size as ``--json`` prints it."""
         return {
             "positions": list(self.positions),
             "rows": self.rows,
@@ -79,7 +79,7 @@ class StatesSize:
 def states_size(
     study: Study, settings: ModelSettings, plan: Mapping[str, Any], trials: int
 ) -> StatesSize | None:
-    """Return how large a model's hidden states will be; None where it keeps none."""
+    """Return the size of a model's hidden states; None if it stores none."""
     if settings.kind != "hf":
         return None
     script = SessionTemplate(dict(plan), read_prompting_settings(study, settings))
@@ -101,7 +101,7 @@ def states_size(
 
 
 def _shape(settings: ModelSettings) -> tuple[int, int] | None:
-    """Return number of files and width of a model's states; None where that is not known, zeros where it keeps none."""
+    """Return number of files and width of a model's states; None if unknown, zeros if it stores none."""
     from transformers import AutoConfig
 
     try:
@@ -119,7 +119,7 @@ def _shape(settings: ModelSettings) -> tuple[int, int] | None:
 
 
 def stored_speeds(store: Store, study: str) -> dict[str, float]:
-    """Return how many trials a second the longest run of each model answered, by what the study says of it (``use``)."""
+    """Return trials per second in the longest run of each model, by its ``use`` in the study."""
     query = (
         select(
             calls.c.requested_model,
@@ -142,7 +142,7 @@ def stored_speeds(store: Store, study: str) -> dict[str, float]:
 
 
 def hours_words(use: str, trials: int, speeds: Mapping[str, float]) -> str:
-    """State how long a model's trials will take; that it is not known, where no run of it is stored, and how to measure it."""
+    """Return a sentence on the hours of a model's trials, or on how to measure its speed if no run is stored."""
     speed = speeds.get(use)
     if speed is None:
         return (
@@ -158,7 +158,7 @@ def hours_words(use: str, trials: int, speeds: Mapping[str, float]) -> str:
 def size_of(
     study: Study, settings: ModelSettings, plan: Mapping[str, Any], trials: int, speeds: Mapping[str, float]
 ) -> dict[str, Any]:
-    """Return gigabytes of hidden states and hours of a model in numbers, and in sentences (``size``); nothing of a baseline."""
+    """Return a model's gigabytes of hidden states and hours as numbers, and in sentences (``size``); empty for a baseline."""
     if settings.kind == "baseline":
         return {}
     size, speed = states_size(study, settings, plan, trials), speeds.get(settings.use)

@@ -1,4 +1,4 @@
-"""Checks the settings of a study's models: that each names something that can answer, and that settings go together."""
+"""Checks of the settings of a study's models: each must name an available model, and its settings must not conflict."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from stimuli.papers import material_keywords
 
 
 def check_papers(study: Study) -> None:
-    """Check that a study which wants a paper's prompts asks what a paper asked."""
+    """Raise an error if a study that requests a paper's prompts has no task of a paper."""
     if "prompts" not in study.published or papers_prompt(study) is not None:
         return
     raise UserError(
@@ -35,7 +35,7 @@ def check_papers(study: Study) -> None:
 
 
 def papers_prompt(study: Study) -> str | None:
-    """Return the name of the prompt that a paper used for a study's trials, as far as the study file tells."""
+    """Return the name of the prompt that a paper used for a study's trials, if the study file determines it."""
     kind = kind_of_material(study)
     answering = {
         next(iter(screen["block"]["trial"][-1])) for screen in study.get("procedure") if "block" in screen
@@ -81,7 +81,7 @@ def _answers_with_options(study: Study) -> bool:
 
 
 def load_study(path: Path | str, faults: Faults | None = None) -> Study:
-    """Read and check a study with its models: a folder, or its ``study.yaml``.
+    """Return a validated study with its models: from a folder, or its ``study.yaml``.
 
     Parameters
     ----------
@@ -92,8 +92,8 @@ def load_study(path: Path | str, faults: Faults | None = None) -> Study:
     Raises
     ------
     UserError
-        The folder or file is missing; without ``faults`` also where something breaks the format or has no meaning: names
-        every fault with line, value, rule and mend.
+        The folder or file is missing; without ``faults`` also if a setting breaks the format or is not meaningful: names
+        every error with line, value, rule and remedy.
     """
     found = Faults() if faults is None else faults
     study = read_study(path, found)
@@ -117,14 +117,14 @@ OPTIONS_OF_KIND: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("reasoning_effort", "thinking_tokens"), ("openai",)),
     "lapse_rate": ("baseline",),
 }
-"""Settings that one kind of model has and the others would ignore."""
+"""Settings of one kind of model, which the others would ignore."""
 HERE = "hf"
-"""The kind whose settings a model inside a package has too: both compute on this machine."""
+"""The kind whose settings a model inside a package has too: both run on this machine."""
 BUILT_IN = ("hf", "openai", "baseline")
 
 
 def check_models(study: Study, faults: Faults) -> None:
-    """Check every model of a study; what is wrong is added to ``faults``."""
+    """Check every model of a study; errors are added to ``faults``."""
     for name, settings in study.models.items():
         faults.check(_check_model, study, name, settings)
     faults.check(_check_embeddings, study)
@@ -142,7 +142,7 @@ def _check_model(study: Study, name: str, settings: Mapping[str, Any]) -> None:
 
 
 def model_settings(study: Study, name: str) -> ModelSettings:
-    """Return what a study says of one of its models, as engines take it."""
+    """Return the settings of one of a study's models for its engine."""
     return ModelSettings.of(study.models[name], study.folder)
 
 
@@ -177,7 +177,7 @@ def _check_judge(study: Study, name: str, settings: Mapping[str, Any]) -> None:
 
 
 def _check_manner(study: Study, name: str, settings: Mapping[str, Any]) -> None:
-    """Check that what is set of a model goes together, and has a meaning for its kind."""
+    """Raise an error if a model's settings conflict, or have no meaning for its kind."""
     model = model_settings(study, name)
     for key in model.options:
         only = OPTIONS_OF_KIND.get(key)
@@ -192,7 +192,7 @@ def _check_manner(study: Study, name: str, settings: Mapping[str, Any]) -> None:
 
 
 def _check_server(study: Study, name: str, model: ModelSettings) -> None:
-    """Check that what is set of a model of a server goes together."""
+    """Raise an error if the settings of a server's model conflict."""
     try:
         parse_request_options(model)
     except UserError as error:
@@ -209,7 +209,7 @@ def _check_server(study: Study, name: str, model: ModelSettings) -> None:
 
 
 def _check_embeddings(study: Study) -> None:
-    """Check that the embedding model is of a kind that gives vectors, with settings of that kind."""
+    """Raise an error unless the embedding model is of a suitable kind, with settings of that kind."""
     given = study.get("models", "embeddings")
     if given is None:
         return

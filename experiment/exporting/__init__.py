@@ -1,4 +1,4 @@
-"""Writes a study's data for others: CSV, Parquet, jsPsych's JSON, and a Psych-DS folder."""
+"""Exports of a study's data: CSV, Parquet, jsPsych's JSON, and a Psych-DS folder."""
 
 from experiment.exporting.export import Exported, export_study
 from experiment.exporting.tables import ExportChoice

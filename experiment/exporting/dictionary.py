@@ -1,7 +1,7 @@
-"""The data dictionary besides columns: factors, readers and their settings, trainings, versions, plan, freeze, and the collection.
+"""The data dictionary apart from columns: factors, readers with settings, training runs, versions, plan, freeze, collection.
 
-The collection holds sums only (dates, calls, tokens, cost, what participants said of themselves): no answer of one person leaves
-the store this way, and texts that people wrote are not summed.
+The collection contains only totals (dates, calls, tokens, cost, participants' answers about themselves): no individual answer
+leaves the store this way, and free texts are not summarised.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _TYPES = {"number": "number", "scale": "number"}
 
 @dataclass
 class ParticipantAnswers:
-    """What participants answered about themselves: columns by question, and values by session."""
+    """Participants' answers about themselves: columns by question, and values by session."""
 
     columns: dict[str, Column] = field(default_factory=dict)
     by_session: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -53,7 +53,7 @@ class ParticipantAnswers:
 
 
 def read_answers(study: Study, connection: Connection) -> ParticipantAnswers:
-    """Return the answers of a study's participants; of a question answered twice the last counts."""
+    """Return the answers of a study's participants; if a question was answered twice, the last answer counts."""
     found = ParticipantAnswers()
     tests = _vocabulary_tests(study)
     for asked in questions_of(study):
@@ -81,7 +81,7 @@ def read_answers(study: Study, connection: Connection) -> ParticipantAnswers:
 def participant_rows(
     connection: Connection, study: str, answers: ParticipantAnswers
 ) -> Iterator[dict[str, Any]]:
-    """Iterate over the sessions of people and simulated readers, in the order in which they began."""
+    """Yield the sessions of participants and simulated readers, in the order of their start."""
     excluded = {
         flag["session_id"]: flag["reason"]
         for flag in queries.all_flags(connection, study)
@@ -114,13 +114,13 @@ def participant_rows(
 
 
 def questions_of(study: Study) -> Iterator[Mapping[str, Any]]:
-    """Iterate over what a study asks people about themselves: name, wording (``ask``), type."""
+    """Yield a study's questions to participants about themselves: name, wording (``ask``), type."""
     from experiment.procedure.questions import eligibility_questions
 
     try:
         pack = study.pack
     except UserError:
-        pack = pack_for("en")  # what an earlier version showed where it had no texts in the study's language
+        pack = pack_for("en")  # shown by earlier versions if there were no texts in the study's language
     yield from eligibility_questions(study, pack)
     for screen in study.get("procedure"):
         for name, given in screen.get("questions", {}).items():
@@ -180,7 +180,7 @@ TRUTH_FILE, PLAN = "simulated.json", "plan.json"
 def dictionary_of(
     study: Study, connection: Connection, sessions: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Return the data dictionary of a study without the meaning of single columns."""
+    """Return the data dictionary of a study without descriptions of single columns."""
     readers = _readers(study, connection, sessions)
     trained = {reader["settings"].get("trained") for reader in readers.values() if "settings" in reader} - {
         None
@@ -223,9 +223,10 @@ def dictionary_of(
 
 
 def write_plan(dictionary: Mapping[str, Any], file: Path) -> None:
-    """Write the plan of analysis, and what else a report needs to know beside the tables: readers, trainings, versions, freeze.
+    """Write the analysis plan, and what else a report needs besides the tables: readers, training runs, versions, freeze.
 
-    The study's name stands in it because every draw of an analysis is seeded by it: a report of an export has the same numbers.
+    The study's name is included because it seeds every random draw of an analysis: a report from an export has the same
+    numbers.
     """
     factors = dictionary["factors"]
     plan = {
@@ -240,14 +241,14 @@ def write_plan(dictionary: Mapping[str, Any], file: Path) -> None:
 def _readers(
     study: Study, connection: Connection, sessions: Sequence[Mapping[str, Any]]
 ) -> dict[str, dict[str, Any]]:
-    """Return by reader group what it is, how it was set, and what its calls came to."""
+    """Return each reader group's kind, settings, and totals of its calls."""
     resolved = queries.resolved_models(connection, study.id)
     counted = queries.counted_parameters(connection, study.id)
     readers: dict[str, dict[str, Any]] = {}
     for session in sessions:
         kind = session["reader_kind"]
         if session["state"] == DECLINED:
-            continue  # of earlier databases; they are counted with those of whom nothing is stored
+            continue  # from earlier databases; they are counted with those without stored data
         group = kind if kind in ("human", "simulated") else session["reader"]
         entry = readers.setdefault(group, {"kind": kind, "sessions": 0, "pilot_sessions": 0, "finished": 0})
         entry["sessions"] += 1
@@ -267,7 +268,7 @@ def _readers(
 
 
 def _frozen(study: Study) -> dict[str, Any] | None:
-    """Return what analysis tells of a study's freeze, and in what the study differs from it now; None without one."""
+    """Return a study's freeze for analysis, with the study's differences from it; None without one."""
     frozen = read_freeze(study.folder)
     if frozen is None:
         return None
@@ -281,7 +282,7 @@ def _frozen(study: Study) -> dict[str, Any] | None:
 
 
 def _settings_of(study: Study, group: str) -> dict[str, Any] | None:
-    """Return what the study says of a model, also of one that it trains and does not name; None for other readers."""
+    """Return the study's settings of a model, including trained ones that it does not list; None for other readers."""
     if group in study.models:
         return study.models[group]
     name = group.removeprefix(f"{KIND}:")
@@ -295,7 +296,7 @@ _COUNTED = ("choice", "yes_no", "scale")
 
 
 def summarize_calls(connection: Connection, study: str) -> dict[str, dict[str, Any]]:
-    """Return, for each reader that made calls, when it was asked, how often, and what it took."""
+    """Return, for each reader with calls, their dates, number and totals."""
     asked = calls.c.from_cache.is_not(True)
     sums = [func.sum(calls.c[name]).label(name) for name in _SUMS]
     first, last = func.min(calls.c.created_at), func.max(calls.c.created_at)
@@ -320,7 +321,7 @@ def summarize_calls(connection: Connection, study: str) -> dict[str, dict[str, A
 
 
 def summarize_people(study: Study, connection: Connection) -> dict[str, Any]:
-    """Return how people were recruited, when they came, and sums of what they answered about themselves."""
+    """Return how and when participants were recruited, and totals of their answers about themselves."""
     excluded = {
         flag["session_id"]
         for flag in queries.all_flags(connection, study.id)
@@ -353,7 +354,7 @@ def summarize_people(study: Study, connection: Connection) -> dict[str, Any]:
 
 
 def _imported(study: str, connection: Connection, kind: str) -> set[str]:
-    """Return the sessions of a kind of reader that were imported: their own dates are not known."""
+    """Return the imported sessions of a kind of reader, whose own dates are unknown."""
     query = select(sessions.c.session_id, sessions.c.client).where(
         sessions.c.study == study, sessions.c.reader_kind == kind
     )
@@ -361,7 +362,7 @@ def _imported(study: str, connection: Connection, kind: str) -> set[str]:
 
 
 def _summed(asked: Mapping[str, Any], values: Iterable[Any]) -> dict[str, Any] | None:
-    """Sum the answers to one question; None for texts, and where nobody answered."""
+    """Return a summary of the answers to one question; None for texts, and without answers."""
     given = [value for value in values if value is not None]
     if not given:
         return None
@@ -377,7 +378,7 @@ def _summed(asked: Mapping[str, Any], values: Iterable[Any]) -> dict[str, Any] |
 
 
 def summarize_procedure(study: Study) -> dict[str, Any]:
-    """Return what a session is (fields of `SessionSummary`); none where nothing is built."""
+    """Return the description of a session (fields of `SessionSummary`); empty if nothing is built."""
     try:
         return asdict(tell(study, study.items).session)
     except UserError:

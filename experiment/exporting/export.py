@@ -1,9 +1,9 @@
-"""Export a study in one of four forms into a folder.
+"""Exports a study in one of four formats into a folder.
 
-An export is written whole in a folder of its own, then moved file by file over an earlier one. A reader of the folder
-thus meets the earlier export until the new one is complete, and an export that fails or is killed leaves the earlier one as it
-was. ``files.txt`` lists what an export wrote, so that the next one removes what it does not write again, and nothing else.
-Pictures that models were shown are drawn again from the stored text, look, and hash of pixels.
+An export is first written to a separate folder, then moved file by file over an earlier one. The folder thus contains the
+earlier export until the new one is complete, and an export that fails or is killed leaves the earlier one unchanged.
+``files.txt`` lists the files of an export, so that the next one removes those that it does not write again, and nothing else.
+Pictures shown to models are redrawn from the stored text, appearance, and pixel hash.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ from stimuli.errors import UserError
 
 @dataclass(frozen=True)
 class Exported:
-    """What an export wrote: the folder, rows (jsPsych: sessions) by table, and what could only be filled with a stand-in.
+    """Result of an export: the folder, rows (jsPsych: sessions) by table, and what was filled with a placeholder.
 
-    ``lost_pictures`` counts those sent to models that cannot be drawn here with the same pixels.
+    ``lost_pictures`` counts pictures sent to models that cannot be redrawn here with the same pixels.
     """
 
     folder: Path
@@ -69,7 +69,7 @@ def export_study(
     choice: ExportChoice | None = None,
     replace: bool = False,
 ) -> Exported:
-    """Write a study's tables into a folder; ids of recruitment platforms are in none of them."""
+    """Write a study's tables into a folder, without ids of recruitment platforms."""
     if folder.resolve() == study.folder.resolve():
         raise UserError(f"{folder} is the study itself", mend="Choose a separate folder: --out DIR.")
     listed_in = LISTS[form == "psych-ds"]
@@ -120,7 +120,7 @@ def _export(study: Study, store: Store, folder: Path, form: str, choice: ExportC
 
 
 def _what_they_mean(study: Study, dictionary: Mapping[str, Any], folder: Path) -> None:
-    """Write plan and readers, and copy how the losses of the trainings among them fell."""
+    """Write plan and readers, and copy the training losses of trained ones."""
     write_plan(dictionary, folder / PLAN)
     for name in dictionary["tuning"]:
         losses = training_folder(study.folder, name) / LOSS
@@ -130,7 +130,7 @@ def _what_they_mean(study: Study, dictionary: Mapping[str, Any], folder: Path) -
 
 
 def write_pictures(folder: Path, calls: Iterable[Mapping[str, Any]]) -> tuple[int, int]:
-    """Write each picture of some calls once, named by its hash; return how many were written, and how many came out otherwise."""
+    """Write each picture in some calls once, named by its hash; return the numbers of written and of differing pictures."""
     told: dict[str, Mapping[str, Any]] = {}
     for call in calls:
         if call.get("request") and '"pictures"' in call["request"]:
@@ -149,14 +149,14 @@ def write_pictures(folder: Path, calls: Iterable[Mapping[str, Any]]) -> tuple[in
 
 
 UNFINISHED = ".unfinished-export"
-"""In the folder of an export, while it is written."""
+"""Name of the temporary folder of an export in progress."""
 LISTS = ("files.txt", "documentation/files.txt")
-"""Where the list of an export's files stands; the second in Psych-DS."""
+"""Paths of an export's list of files; the second in Psych-DS."""
 
 
 @contextmanager
 def placed(folder: Path, *, replace: bool, listed_in: str = LISTS[0]) -> Iterator[Path]:
-    """Lend an empty folder; when the block ends without an error, what it holds is the export in ``folder``."""
+    """Yield an empty folder, and move its contents to ``folder`` as the export if the block ends without an error."""
     made = not folder.exists()
     if not made and (not folder.is_dir() or (_holds_something(folder) and not replace)):
         raise UserError(
@@ -171,7 +171,7 @@ def placed(folder: Path, *, replace: bool, listed_in: str = LISTS[0]) -> Iterato
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
         if made:
-            with suppress(OSError):  # it holds what was moved
+            with suppress(OSError):  # it contains the moved files
                 folder.rmdir()
 
 
@@ -186,15 +186,15 @@ def _move(unfinished: Path, folder: Path, listed_in: str) -> None:
     for path in folders:
         (folder / path).mkdir(exist_ok=True)
     earlier = _listed(folder)
-    # from here on an end halfway leaves files of either export; all of them are in the list, for the next one
+    # an interruption from here on leaves files of both exports; all of them are in the list, for the next one
     _list(unfinished, folder / listed_in, files | earlier)
     for name in files - {listed_in}:
-        # a name is taken over whatever rights the file had that bore it
+        # a name is replaced whatever the rights of its file
         (unfinished / name).replace(folder / name)
     for name in earlier - files:
         (folder / name).unlink(missing_ok=True)
     for path in {parent for name in earlier - files for parent in Path(name).parents} - {Path(), *folders}:
-        with suppress(OSError):  # it holds something else
+        with suppress(OSError):  # it contains something else
             os.removedirs(folder / path)
     _list(unfinished, folder / listed_in, files)
 
@@ -206,7 +206,7 @@ def _list(unfinished: Path, file: Path, names: set[str]) -> None:
 
 
 def _listed(folder: Path) -> set[str]:
-    """Return the files that the earlier export in a folder names as its own, none of them outside the folder."""
+    """Return the files that the earlier export in a folder lists, none of them outside the folder."""
     found: set[str] = set()
     for file in (folder / name for name in LISTS):
         if file.is_file():
@@ -220,19 +220,19 @@ def _listed(folder: Path) -> set[str]:
 def hand_over(study: Study, store: Store, folder: Path) -> Path:
     """Write ``trials.parquet``, ``regions.parquet``, ``items.parquet`` and ``dictionary.json`` into a folder.
 
-    Where Mind Scramble scored the study's task by rule, ``published_scoring.parquet`` says what each reply is worth under that rule;
-    of H-TEST, ``published_parsing.parquet`` has both parsers' verdicts on each reply. ``answer_similarity.parquet`` has the cosines of
-    free answers where ``wrods score --similarity`` was run.
+    If Mind Scramble scored the study's task by rule, ``published_scoring.parquet`` has the score of each reply under that rule;
+    for H-TEST, ``published_parsing.parquet`` has both parsers' results for each reply. ``answer_similarity.parquet`` has the
+    cosines of free answers after ``wrods score --similarity``.
 
     Parameters
     ----------
     folder : Path
-        Made if it is not there; files in it are replaced.
+        Created if missing; files in it are replaced.
 
     Notes
     -----
-    ``items.parquet`` holds the study's items as they are now. Where the design differs from that of the newest stored
-    version, ``design_changed`` is true in the dictionary; what a session showed stands in its stored plan.
+    ``items.parquet`` has the study's current items. If the design differs from that of the newest stored version,
+    ``design_changed`` is true in the dictionary; what a session showed is in its stored plan.
 
     Returns
     -------

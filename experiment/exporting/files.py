@@ -1,10 +1,8 @@
-"""Writes one table into one file, CSV or Parquet, with the memory of one batch.
+"""Writes one table into one CSV or Parquet file, with the memory of one batch.
 
-Cells of a CSV file that a spreadsheet cannot mistake for a formula, and the way back.
-
-Text that begins with ``=``, ``+``, ``-``, ``@`` or ``|`` (also of full width), with ``%=``, a tab or the end of a line gets an
-apostrophe before it, also where blanks, marks without width or apostrophes come first; reading back takes one away. Numbers and
-truth values are written as they are.
+Cells of a CSV file are protected from being read as formulas by a spreadsheet. Text that begins with ``=``, ``+``, ``-``, ``@``
+or ``|`` (also full-width), with ``%=``, a tab or a line end gets a leading apostrophe, even after blanks, zero-width characters
+or apostrophes; reading the file removes one. Numbers and Booleans are written unchanged.
 """
 
 from __future__ import annotations
@@ -23,14 +21,14 @@ import pyarrow.parquet as pq
 from experiment.columns import Column
 
 _UNSEEN = r"[\s\x00-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u2028-\u202f\u2060-\u2064\u2066-\u206f\ufeff]"
-"""Blanks and signs without width, which some spreadsheets take away before they read a cell."""
+"""Blanks and zero-width characters, which some spreadsheets remove before they read a cell."""
 _BEGINNING = rf"(?:[\t\r\n\x0b\x0c\x85\u2028\u2029\ufeff]|{_UNSEEN}*(?:[=+\-@|＝＋－＠｜−]|[%％][=＝]))"
 _FORMULA = re.compile(f"'*{_BEGINNING}")
 _GUARDED = re.compile(f"'+{_BEGINNING}")
 
 
 def cell(value: object, *, is_text: bool) -> object:
-    """Return what stands in a cell; nothing for null, TRUE and FALSE for truth values."""
+    """Return the content of a cell: empty for null, TRUE and FALSE for Booleans."""
     if value is None:
         return ""
     if isinstance(value, str):
@@ -43,7 +41,7 @@ def cell(value: object, *, is_text: bool) -> object:
 
 
 def text_of(given: str) -> str:
-    """Return the text that a cell stands for, as :func:`cell` was given it."""
+    """Return the text that :func:`cell` was given for a cell."""
     return given[1:] if _GUARDED.match(given) else given
 
 
@@ -72,14 +70,14 @@ def write_csv(file: Path, columns: Mapping[str, Column], rows: Iterable[Mapping[
 
 
 def read_csv(file: Path, columns: Mapping[str, Column]) -> Iterator[dict[str, Any]]:
-    """Read a CSV file of an export back: texts without their guards, numbers, truth values; empty cells are null."""
+    """Yield the rows of an exported CSV file: texts without apostrophes, numbers, Booleans; empty cells are null."""
     with file.open("r", encoding="utf-8", newline="") as opened:
         for row in csv.DictReader(opened):
             yield {text_of(name): _value(given, columns[text_of(name)].type) for name, given in row.items()}
 
 
 def write_parquet(file: Path, columns: Mapping[str, Column], rows: Iterable[Mapping[str, Any]]) -> int:
-    """Write a Parquet file batch by batch, and return the number of its rows."""
+    """Write a Parquet file in batches, and return the number of its rows."""
     number = 0
     schema = pa.schema([(name, ARROW[column.type]) for name, column in columns.items()])
     with pq.ParquetWriter(file, schema) as writer:

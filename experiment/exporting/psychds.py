@@ -1,14 +1,13 @@
-"""Writes a Psych-DS data set: every rule and every recommendation of the standard (schema 1.5.1).
+"""Writes a Psych-DS data set that follows every rule and recommendation of the standard (schema 1.5.1).
 
-Tables are CSV files whose names are keywords of the standard; ``dataset_description.json`` describes the whole in JSON-LD,
-with every column as a ``PropertyValue``; a sidecar beside each file describes that file's columns alone.
+Tables are CSV files whose names are keywords of the standard; ``dataset_description.json`` describes the whole in JSON-LD, with
+every column as a ``PropertyValue``; a sidecar next to each file describes its columns.
 
-Writes sessions as jsPsych would have: a JSON array of trials per session, and its interactions beside it.
-
-Each entry has jsPsych's own fields (``trial_type``, ``trial_index``, ``plugin_version``, ``time_elapsed``, ``rt`` in whole
-milliseconds, ``response``, ``stimulus``), and the other columns of the trials table as data properties. Where a column has
-jsPsych's name with another meaning it is renamed (:data:`RENAMED`). Screens that are no trials (consent, instructions,
-questions, device) stand among the trials in the order in which they were stored.
+Also writes sessions as jsPsych would: a JSON array of trials per session, with its interactions in a second file. Each entry
+has jsPsych's own fields (``trial_type``, ``trial_index``, ``plugin_version``, ``time_elapsed``, ``rt`` in whole milliseconds,
+``response``, ``stimulus``), and the other columns of the trials table as data properties. A column with jsPsych's name and
+another meaning is renamed (:data:`RENAMED`). Screens other than trials (consent, instructions, questions, device) are among the
+trials in the order of storage.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ ROW_ID = Column("row_id", "string", None, "number of the row, the only one in it
 
 @dataclass(frozen=True)
 class Credits:
-    """Who made a data set and how it may be used; what is None is filled in from the study."""
+    """Authors and licence of a data set; None is filled in from the study."""
 
     authors: tuple[str, ...] = ()
     licence: str | None = None
@@ -53,13 +52,13 @@ class Credits:
     description: str | None = None
 
     def missing(self) -> list[str]:
-        """Name what nobody gave, where only a stand-in can be written."""
+        """Return the missing fields, for which only placeholders can be written."""
         given = {"authors": self.authors, "licence": self.licence}
         return [name for name, value in given.items() if not value]
 
 
 def credits_of(study: Study) -> Credits:
-    """Return credits as the study has them (``about:``)."""
+    """Return the credits in the study (``about:``)."""
     about: Mapping[str, Any] = study.get("about", default={})
     return Credits(
         authors=tuple(str(one) for one in about.get("authors", ())),
@@ -83,7 +82,7 @@ def write_psychds(
     *,
     versions: Sequence[Mapping[str, Any]],
 ) -> dict[str, int]:
-    """Write the folder and return the rows of each table that has any."""
+    """Write the folder and return the number of rows of each non-empty table."""
     for name in FOLDERS:
         (folder / name).mkdir(exist_ok=True)
     rows: dict[str, int] = {}
@@ -149,7 +148,7 @@ def _description(
 
 
 def _columns(table: ExportTable) -> dict[str, Column]:
-    """Return the columns as their headers stand in the file."""
+    """Return the columns by their headers in the file."""
     every = {ROW_ID.name: ROW_ID, **table.columns}
     return {str(cell(name, is_text=True)): column for name, column in every.items()}
 
@@ -208,7 +207,7 @@ def codebook(title: str, tables: Iterable[ExportTable]) -> str:
 
 
 def _materials(study: Study, folder: Path) -> None:
-    """Copy items, settings and texts; codes that participants are paid by stay out."""
+    """Copy items, settings and texts, without completion codes."""
     shutil.copyfile(study.folder / ITEMS, folder / ITEMS)
     settings = study.source.file.read_text("utf-8")
     code = study.get("participants", "completion_code")
@@ -246,7 +245,7 @@ Row = Mapping[str, Any]
 def write_jspsych(
     study: Study, connection: Connection, folder: Path, chosen: set[str], *, prompts: bool = False
 ) -> int:
-    """Write two files a session into a folder, and a third for one that has calls; return the number of sessions."""
+    """Write two files per session into a folder, and a third for one with calls; return the number of sessions."""
     every = {row["session_id"]: row for row in queries.sessions_overview(connection, study.id)}
     columns = call_columns(own_columns("calls"), prompts=prompts)
     factors = tuple(study.factors)
@@ -272,10 +271,9 @@ def write_jspsych(
 
 
 class SessionClock:
-    """Milliseconds since a session began, from stamps of the reader's own clock.
+    """Milliseconds since a session began, from timestamps of the reader's clock.
 
-    The two clocks are set against each other by the row that reached the server soonest, so that rows which were sent late
-    keep their time.
+    The two clocks are aligned by the row with the shortest delay to the server, so that rows sent late keep their time.
     """
 
     def __init__(self, began: str, trials: Iterable[Row], events: Iterable[Row]) -> None:
@@ -286,7 +284,7 @@ class SessionClock:
         self._ahead = min(late, default=0.0)
 
     def elapsed(self, stamp: str | None, received: str) -> int:
-        """Return whole milliseconds from the beginning of the session to a stamp of the reader's clock, or else the server's."""
+        """Return whole milliseconds from the session's beginning to a timestamp of the reader's clock, or else the server's."""
         seconds = (_stamped(stamp, received) - self._began).total_seconds() + self._ahead
         return max(0, round(seconds * 1000))
 
@@ -350,7 +348,7 @@ def _screen(row: Row) -> dict[str, Any]:
 
 
 def _stamped(stamp: str | None, received: str) -> datetime:
-    """Return when a row was made; where its stamp is no moment, as earlier versions stored some, when it was received."""
+    """Return when a row was made, or received if its timestamp is invalid, as in some earlier versions."""
     try:
         return _moment(stamp or received)
     except ValueError:
@@ -362,7 +360,7 @@ def _moment(stamp: str) -> datetime:
 
 
 def write_rows(file: Path, rows: Iterable[Row]) -> int:
-    """Write rows as a JSON array, one a line, and return how many."""
+    """Write rows as a JSON array, one per line, and return their number."""
     number = 0
     with file.open("w", encoding="utf-8") as opened:
         for row in rows:

@@ -1,10 +1,9 @@
-"""The tables of an export: trials, regions, participants, events, calls, items; rows stream from the store.
+"""The tables of an export: trials, regions, participants, events, calls, items, with rows streamed from the store.
 
-Rows of the trials table, flat: a stored trial with what its session and flags say of it, and trials of models that failed.
-
-The store keeps a trial once something was answered; if all its calls failed, it has the calls alone. Tables show such a trial as
-a row with ``response_status`` ``error`` or ``timeout``, so that no planned trial that was asked is missing. Once a later
-run has its answer, that is its row.
+Rows of the trials table are flat: a stored trial with its session's columns and flags, and models' failed trials. The store has
+a trial only after an answer; if all of its calls failed, it has the calls alone. Tables show such a trial as a row with
+``response_status`` ``error`` or ``timeout``, so that no requested trial is missing. After a later run answers it, the answer
+replaces that row.
 """
 
 from __future__ import annotations
@@ -43,18 +42,18 @@ _JSON = ("label_logprobs", "label_bounds", REQUEST)
 
 
 def call_columns(columns: Mapping[str, Column], *, prompts: bool) -> dict[str, Column]:
-    """Return the columns of the calls table; that of the request only with prompts."""
+    """Return the columns of the calls table; the request only with ``prompts``."""
     return {name: column for name, column in columns.items() if prompts or name != REQUEST}
 
 
 def call_rows(
     connection: Connection, sessions: Iterable[Mapping[str, Any]], *, prompts: bool = False
 ) -> Iterator[dict[str, Any]]:
-    """Iterate over the calls of sessions, trial by trial, and within a trial in the order in which they ended."""
+    """Yield the calls of sessions, by trial, and within a trial in the order of their end."""
     wanted = [column for column in calls.c if prompts or column.key != REQUEST]
     query = select(*wanted).order_by(*(calls.c[name] for name in TRIAL_KEY), calls.c.call_id)
     for session in sessions:
-        # a session at a time: its calls lie in their order in an index, so that nothing is sorted
+        # one session at a time: an index has its calls in order, so that nothing is sorted
         of_session = query.where(calls.c.session_id == session["session_id"])
         trial, place = None, 0
         with connection.execute(of_session.execution_options(yield_per=500)) as result:
@@ -81,7 +80,7 @@ _AS_JSON = ("shown", "intact", "choices", "key", "changes", "provenance")
 def item_columns(
     items: Sequence[Item], factors: Sequence[str], prose: Mapping[str, Column]
 ) -> dict[str, Column]:
-    """Return the columns of a study's items: those of every study, its factors, ``cov_`` and each covariate."""
+    """Return the columns of a study's items: common ones, its factors, and ``cov_`` columns for covariates."""
     found = {name: prose[name] for name in _BEFORE_FACTORS}
     found |= {name: Column(name, "string", None, "level of the study's factor") for name in factors}
     found |= {name: column for name, column in prose.items() if name not in found}
@@ -96,7 +95,7 @@ def item_columns(
 
 
 def item_rows(items: Sequence[Item]) -> Iterator[dict[str, Any]]:
-    """Iterate over items as flat rows; what has parts is JSON."""
+    """Yield items as flat rows; structured values are JSON."""
     for item in items:
         given = item.to_json()
         row = {**given, **given["condition"]}
@@ -105,7 +104,7 @@ def item_rows(items: Sequence[Item]) -> Iterator[dict[str, Any]]:
 
 
 def region_rows(connection: Connection, study: Study) -> Iterator[dict[str, Any]]:
-    """Iterate over a study's regions with ``excluded_reason``; every region is there, whatever its time."""
+    """Yield a study's regions with ``excluded_reason``, including excluded ones."""
     said = study.get("analysis", "exclude", "regions", "rt")
     bounds = None if said is None else read_times(said)
     for row in queries.all_regions(connection, study.id):
@@ -120,10 +119,10 @@ OF_SESSION = (
 
 
 def trial_rows(connection: Connection, study: str) -> Iterator[dict[str, Any]]:
-    """Iterate over a study's trials, session by session, with the columns of the trials table and of the factors.
+    """Yield a study's trials, session by session, with the columns of the trials table and of the factors.
 
-    Trials of models that ended in an error are among them (:func:`failed_trials`).
-    Rows stream from the store; only sessions and exclusions are held. Rows hold more than the columns: pick by name.
+    They include models' trials that ended in an error (:func:`failed_trials`). Rows stream from the store; only sessions and
+    exclusions are in memory. Rows have more than these columns: select by name.
     """
     sessions = {row["session_id"]: row for row in queries.sessions_overview(connection, study)}
     excluded = exclusions(connection, study)
@@ -146,7 +145,7 @@ def _flat(
     marks: tuple[Marked, ...] = ((key, None, None), (key, index, None), (key, index, trial["attempt"]))
     label_map = session["label_map"] or {}
     labels = trial["label_logprobs"]
-    # a text that is only read, and a person's answer whose likelihood was asked, are no answers, right or wrong
+    # a text that is only read, or a participant's answer whose likelihood was requested, is not an answer that can be correct
     is_answer = trial["trial_type"] != "read" and session["context"] != "teacher_forced"
     return {
         **trial,
@@ -172,7 +171,7 @@ Row = dict[str, Any]
 
 
 def failed_trials(connection: Connection, study: str) -> Iterator[Row]:
-    """Iterate over the trials whose last call failed and that have no answer, in the order of sessions and trials."""
+    """Yield the trials whose last call failed and that have no answer, in the order of sessions and trials."""
     same_trial = and_(*(trials.c[name] == calls.c[name] for name in TRIAL_KEY))
     query = (
         select(
@@ -181,7 +180,7 @@ def failed_trials(connection: Connection, study: str) -> Iterator[Row]:
         )
         .join(sessions, sessions.c.session_id == calls.c.session_id)
         .join(trials, same_trial, isouter=True)
-        # a finished session has all its trials, so the calls of most studies are not even looked at
+        # a finished session has all its trials, so the calls of most studies are not read
         .where(
             sessions.c.study == study,
             sessions.c.state != "finished",
@@ -225,14 +224,14 @@ Rows = Iterable[Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class ExportChoice:
-    """Whose data are exported, and whether with what models were sent."""
+    """The readers whose data are exported, and whether prompts are included."""
 
     pilots: bool = True
     kinds: frozenset[str] | None = None
     prompts: bool = False
 
     def of(self, connection: Connection, study: str) -> list[queries.Row]:
-        """Return the sessions whose rows are exported; none of people who have not agreed to take part, or not yet."""
+        """Return the sessions to export, without those of people who have not consented, or not yet."""
         unagreed = set(undecided(connection, study))
         every = queries.sessions_overview(connection, study)
         return [one for one in every if one["session_id"] not in unagreed and self._takes(one)]
@@ -249,7 +248,7 @@ BETWEEN = ", one for a whole session"
 
 @dataclass(frozen=True)
 class ExportTable:
-    """One table: its columns in order, what makes a row unique, how to get the rows, and whether they are further verdicts."""
+    """One table: its columns in order, key, source of rows, and whether it has additional scores."""
 
     name: str
     about: str
@@ -261,13 +260,13 @@ class ExportTable:
 
 @cache
 def own_columns(table: str) -> dict[str, Column]:
-    """Return the columns of one of the tables that only exports have."""
+    """Return the columns of a table that only exports have."""
     given = json.loads(resources.files(__package__).joinpath("columns.json").read_text("utf-8"))
     return {row["name"]: Column(**row) for row in given[table]}
 
 
 def tables_of(study: Study, connection: Connection, choice: ExportChoice) -> list[ExportTable]:
-    """Return the tables of a study; rows are read when they are asked for, while the connection is open."""
+    """Return the tables of a study; rows are read when they are used, while the connection is open."""
     sessions = queries.sessions_overview(connection, study.id)
     chosen = {row["session_id"] for row in choice.of(connection, study.id)}
     answers = read_answers(study, connection)
@@ -302,7 +301,7 @@ def tables_of(study: Study, connection: Connection, choice: ExportChoice) -> lis
 
 
 def _table(name: str, columns: Mapping[str, Column], rows: Callable[[], Rows], *key: str) -> ExportTable:
-    """Return a table that ``tables.json`` tells of."""
+    """Return a table described in ``tables.json``."""
     told = _told_of_tables()[name]
     return ExportTable(name, told["about"], columns, (*told["key"], *key), rows)
 
@@ -314,9 +313,9 @@ def _told_of_tables() -> dict[str, Any]:
 
 
 def verdict_tables(study: Study, connection: Connection) -> list[ExportTable]:
-    """Return what stands beside the verdicts of the trials table: what papers' parsers and scorers made of replies, and cosines.
+    """Return tables in addition to the trials table's scores: results of papers' parsers and scorers, and cosines.
 
-    None of them for a study whose replies no paper's code reads and no vectors were compared of.
+    There are none for a study without a paper's parser and without compared embeddings.
     """
     found: list[ExportTable] = []
     for paper in papers().values():
@@ -344,7 +343,7 @@ def _detail_rows(connection: Connection, study: str) -> Iterator[dict[str, Any]]
 
 
 def _values(detail: Any, name: str = "") -> Iterator[tuple[str, str]]:
-    """Yield each value inside a detail by the path that leads to it; nothing of null."""
+    """Yield each non-null value in a detail with its path."""
     if isinstance(detail, Mapping | list):
         members = detail.items() if isinstance(detail, Mapping) else enumerate(detail, 1)
         for key, member in members:
@@ -354,7 +353,7 @@ def _values(detail: Any, name: str = "") -> Iterator[tuple[str, str]]:
 
 
 def _declared(columns: Mapping[str, Column]) -> dict[str, Column]:
-    """Add to columns what the declarations of trial types say of them, where it is more than the column itself says."""
+    """Return columns with the descriptions of trial types, if these add something."""
     found = dict(columns)
     for name, column in columns.items():
         said = {

@@ -1,1 +1,1 @@
-"""Reads raw replies of models and people: labels, restored texts, free answers."""
+"""Parsers of raw replies by models and participants: labels, restored texts, free answers."""

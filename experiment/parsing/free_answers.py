@@ -1,8 +1,8 @@
-"""Reads and judges free answers: words, numbers and programs that a reader typed or a model wrote.
+"""Parses and judges free answers: words, numbers and programs that a reader typed or a model wrote.
 
-Reading takes what a reply gives as its answer, not what it says on the way there: the last announcement ("The answer is
-18") where there is one, else, for numbers, the last number. Judging compares with every answer that counts, as the
-question-answering sets do (case, articles and punctuation aside; Rajpurkar et al., 2016), and numbers by their value.
+Parsing finds a reply's final answer, not intermediate ones: the last announcement ("The answer is 18"), or else, for numbers,
+the last number. Judging compares it with every accepted answer, as question-answering data sets do (ignoring case, articles and
+punctuation; Rajpurkar et al., 2016), and numbers by value.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DECIMAL_COMMA = frozenset(
         "kk", "lt", "lv", "mk", "nb", "nl", "nn", "no", "pl", "pt", "ro", "ru", "sk", "sl", "sq", "sr", "sv", "tr", "uk", "vi",
     )
 )  # fmt: skip
-"""Languages that write 3,5 and 1.500 (Unicode CLDR 46, decimal and group of the standard numbers)."""
+"""Languages that write 3,5 and 1.500 (Unicode CLDR 46, decimal and group separators of standard numbers)."""
 _ANNOUNCED = re.compile(
     r"(?:\banswer\s{0,3}(?:is|:|=)|####|\bantwort\s{0,3}(?:ist|lautet|:)|\brespuesta\s{0,3}(?:correcta\s|final\s)?(?:es|:)(?:\s(?:la|el)\b)?)"
     r"\s{0,3}:?\s{0,3}(?P<given>[^\n]+)",
@@ -46,14 +46,14 @@ _ARTICLES = frozenset({"a", "an", "the"})
 
 
 def decimal_mark(language: str) -> str:
-    """Return the sign that a language writes before the decimals of a number."""
+    """Return a language's decimal separator."""
     return "," if language.split("-")[0].lower() in DECIMAL_COMMA else "."
 
 
 def read_free(
     reply: str, read_as: str, *, multiline: bool, decimal: str = ".", options: Sequence[str] = ()
 ) -> str | None:
-    """Return the answer that a reply gives; None where it gives none that can be read so."""
+    """Return the answer in a reply, or None if it has none of this kind."""
     if read_as == "code":
         return program_of(reply) or None
     announced = [match["given"] for match in _ANNOUNCED.finditer(reply)]
@@ -69,14 +69,14 @@ def read_free(
 
 
 def program_of(reply: str) -> str:
-    """Return the program that a reply gives: behind Mind Scramble's mark ``>code:`` and before its next, in the first fence there.
+    """Return the program in a reply: from Mind Scramble's mark ``>code:`` to its next mark, in the first fence there.
 
-    The mark stands at the head of a line or behind a sentence, so that no comparison in a program is taken for one. Braces around a
-    program are those of the prompt, which says ``>code: {Python code here}``.
+    The mark must begin a line or follow a sentence, so that a comparison in a program is not mistaken for it. Braces around a
+    program come from the prompt, which has ``>code: {Python code here}``.
     """
     mark = _CODE_MARK.search(reply)
     begin, end = (0, len(reply)) if mark is None else (mark.end(), _next_mark(reply, mark.end()))
-    # the first fence that is not over before the mark, which may stand inside it
+    # the first fence that does not end before the mark, which may be inside it
     fenced = next((one for one in _FENCED.finditer(reply) if one.end() > begin and one.start() < end), None)
     if fenced is not None:
         begin, end = max(begin, fenced.start("code")), min(end, fenced.end("code"))
@@ -95,7 +95,7 @@ def _next_mark(reply: str, begin: int) -> int:
 
 
 def _number(reply: str, announced: Sequence[str], decimal: str) -> str | None:
-    """Return the first number of what is announced as the answer, else the last of the reply; none that is denied."""
+    """Return the first number in the announced answer, or else the last in the reply, without negated ones."""
     for text, place in [*((one, 0) for one in announced[-1:]), (reply, -1)]:
         plain = _DENIED.sub(" ", _FRACTION.sub(r"\1/\2", text))
         numbers = _NUMBERS[decimal].findall(plain)
@@ -105,7 +105,7 @@ def _number(reply: str, announced: Sequence[str], decimal: str) -> str | None:
 
 
 def _option(reply: str, announced: Sequence[str], options: Sequence[str]) -> str | None:
-    """Return the option that a reply gives: alone, announced, or as its last line, by letter or in its own words."""
+    """Return the option in a reply: alone, announced, or as its last line, by letter or by its text."""
     letters = string.ascii_uppercase[: len(options)]
     last = [line for line in reply.splitlines() if line.strip()][-1:]
     for text in (*announced[-1:], *last):
@@ -131,7 +131,7 @@ def _option(reply: str, announced: Sequence[str], options: Sequence[str]) -> str
 
 
 def is_accepted(given: str, answers: Sequence[str], read_as: str, *, decimal: str = ".") -> bool:
-    """Return whether an answer is one of those that count."""
+    """Return whether an answer is one of the accepted ones."""
     if read_as == "number":
         value = number_of(given, decimal)
         return value is not None and any(number_of(answer, decimal) == value for answer in answers)
@@ -143,14 +143,14 @@ def is_accepted(given: str, answers: Sequence[str], read_as: str, *, decimal: st
 
 
 def overlap(given: str, answers: Sequence[str]) -> float:
-    """Return the F1 of the words of an answer and of the nearest answer that counts (Rajpurkar et al., 2016), 0 to 1."""
+    """Return the word F1 of an answer and the most similar accepted answer (Rajpurkar et al., 2016), 0 to 1."""
     return max((_f1(_words(given), _words(answer)) for answer in answers), default=0.0)
 
 
 def number_of(text: str, decimal: str = ".") -> Decimal | None:
-    """Return the value of a number as a language writes it; None where a text holds none.
+    """Return the value of a number in a language's notation; None if the text has none.
 
-    With a decimal point ``1,200``, ``−3.50``, ``1/4``; with a decimal comma ``1.200``, ``3,50`` and, as no group of three
+    With a decimal point ``1,200``, ``−3.50``, ``1/4``; with a decimal comma ``1.200``, ``3,50`` and, because no group of three
     follows the point, ``3.5``.
     """
     found = _NUMBERS[decimal].search(_FRACTION.sub(r"\1/\2", text).replace("−", "-"))
@@ -166,7 +166,7 @@ def number_of(text: str, decimal: str = ".") -> Decimal | None:
         plain = plain.replace(",", "")
     try:
         return (Decimal(plain) / Decimal(below) if below else Decimal(plain)).normalize()
-    except ArithmeticError:  # nothing, or a number beyond all that can be meant
+    except ArithmeticError:  # no number, or one that is implausibly large
         return None
 
 

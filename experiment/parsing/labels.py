@@ -1,12 +1,12 @@
-"""Find the one label that a reply gives, in English, German or Spanish; what is doubtful is unparsed, never guessed.
+"""Finds the one label in a reply, in English, German or Spanish; doubtful replies are unparsed, never guessed.
 
-A list of labels is an echo of the question only if a colon or a question mark follows it, a question only if it names no label or
-several, and a highest rating only on a scale of three or more numbers; the parser doubts everything else.
+A list of labels is an echo of the question only if a colon or a question mark follows it, a question only if it names no label
+or several, and a highest rating only on a scale of three or more numbers; everything else is doubtful.
 
-A label is named only where neither a longer label nor a saying has its letters: "agree" is not named by "strongly agree" where that
-is a label too, nor "no" by "no doubt". A clause gives a label only as a whole ("but I think it is B"): what leads to it, who thinks
-so, how surely, the label, and what may stand behind it. A negation or a supposition earlier in the sentence counts against the label,
-unless the sentence turns ("I am not sure, but A") or concludes ("It is not named, so no").
+A label is named only if its letters are not part of a longer label or an idiom: "agree" is not named by "strongly agree" if
+that is a label too, nor "no" by "no doubt". A clause gives a label only as a whole ("but I think it is B"): introduction,
+subject, certainty, label, and allowed continuation. An earlier negation or supposition in the sentence counts against the
+label, unless the sentence turns ("I am not sure, but A") or concludes ("It is not named, so no").
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from functools import cache, lru_cache
 from experiment.parsing.text import WRAPPING, Parsed, fold, tidy, unmarked, words
 
 MOST_LABELS = 4096
-"""Labels whose patterns are kept: a study has a handful."""
+"""Labels whose patterns are cached: a study has only a few."""
 BLANK = "\N{MIDDLE DOT}"
 """Replaces each letter of text other than the label searched for."""
 _BETWEEN = r"[ ,(*_\"'-]{1,4}"
@@ -29,9 +29,9 @@ DETERMINERS = r"(?:(?:the|this|that|given|das|dieses|die|diese|la|esta|el|este) 
 
 @dataclass(frozen=True)
 class SearchableReply:
-    """A reply as it is searched for labels.
+    """A reply prepared for the search for labels.
 
-    ``shown``: for each label the text, of the same length, in which longer labels that hold it are blank.
+    ``shown``: for each label the text, of the same length, with longer labels that contain it blanked.
     """
 
     text: str
@@ -39,7 +39,7 @@ class SearchableReply:
     shown: Mapping[str, str]
 
     def places(self, label: str, start: int = 0, end: int | None = None) -> list[tuple[int, int]]:
-        """Return where a label is named between two places, as (begin, end)."""
+        """Return the positions where a label is named within a range, as (begin, end)."""
         text = self.shown[label][start:end]
         return [(start + m.start(), start + m.end()) for m in _named(label).finditer(text)]
 
@@ -49,9 +49,9 @@ class SearchableReply:
 
 
 def told(reply: str, labels: Sequence[str]) -> SearchableReply:
-    """Return a tidy reply with words of longer labels put in their order, and sayings that hold a label blank.
+    """Return a tidy reply with words of longer labels reordered, and idioms that contain a label blanked.
 
-    Only a label that is another with words before or behind it is put in order: "agree strongly" becomes "strongly agree".
+    Only a label that is another with words before or after it is reordered: "agree strongly" becomes "strongly agree".
     """
     together = tuple(labels)
     for turned, label in _turned(together):
@@ -65,7 +65,7 @@ def told(reply: str, labels: Sequence[str]) -> SearchableReply:
 
 @lru_cache(MOST_LABELS)
 def _naming_the_item(label: str) -> re.Pattern[str] | None:
-    """Return where a label that is a word for items names the item and no answer: "the word is", "this word 'garden'"."""
+    """Return a pattern for places where a label that is also a noun for items names the item: "the word is", "this word 'garden'"."""
     if re.fullmatch(words("item"), label, re.IGNORECASE) is None:
         return None
     quoted = r"[\"'“„«*_`]{1,3}[^\"'”“»*_`\n]{1,60}[\"'”“»*_`]{1,3}"
@@ -82,7 +82,7 @@ def _named(label: str) -> re.Pattern[str]:
 
 @lru_cache(MOST_LABELS)
 def _turned(labels: tuple[str, ...]) -> tuple[tuple[re.Pattern[str], str], ...]:
-    """Return how labels of several words are told in another order, and the label that is meant."""
+    """Return patterns of labels of several words in another order, with the label that is meant."""
     found = []
     for label in labels:
         for other in labels:
@@ -105,13 +105,13 @@ def _blank(found: re.Match[str]) -> str:
 
 
 def is_graded(label: str, reply: SearchableReply) -> bool:
-    """Return whether a reply gives a word of a scale more or less than the label has: "somewhat agree" is not "agree"."""
+    """Return whether a reply qualifies a label with another degree: "somewhat agree" is not "agree"."""
     return any(pattern.search(reply.shown[label]) for pattern in _graded(label, reply.labels))
 
 
 @lru_cache(MOST_LABELS)
 def _graded(label: str, labels: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
-    """Return patterns of a label with a word of degree beside it; none where no longer label has it."""
+    """Return patterns of a label with a word of degree; none unless a longer label contains it."""
     longer = [more for other in labels if (more := _more(label, other)) is not None]
     if not longer:
         return ()
@@ -134,18 +134,18 @@ def spelt(label: str) -> str:
 
 @lru_cache(MOST_LABELS)
 def cased(label: str) -> str:
-    """Return a label as a pattern in which a letter keeps its case, for an article is none."""
+    """Return a label as a pattern in which a single letter is case-sensitive, because an article is not a label."""
     return spelt(label) if len(label) == 1 else f"(?i:{spelt(label)})"
 
 
 def flags(label: str) -> re.RegexFlag:
-    """Return the flags with which :func:`spelt` is searched."""
+    """Return the flags for patterns of :func:`spelt`."""
     return re.IGNORECASE if len(label) > 1 else re.RegexFlag(0)
 
 
 @cache
 def pattern(name: str) -> re.Pattern[str]:
-    """Return the words of a kind as a pattern."""
+    """Return a kind of words as a pattern."""
     return re.compile(rf"(?<!\w)(?:{words(name)})(?!\w)", re.IGNORECASE)
 
 
@@ -154,7 +154,7 @@ def _is_negation(more: str) -> bool:
 
 
 def _more(label: str, longer: str) -> str | None:
-    """Return the words that a longer label has before or behind another, None where it is no such label."""
+    """Return the words that a longer label adds before or after another; None if it does not contain it so."""
     one, other = fold(label), fold(longer)
     if other.endswith(f" {one}"):
         return other[: -len(one) - 1]
@@ -172,7 +172,7 @@ def _without_longer(reply: str, label: str, labels: tuple[str, ...]) -> str:
 
 @lru_cache(MOST_LABELS)
 def _longer(label: str, labels: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
-    """Return the patterns of longer labels that hold a label."""
+    """Return the patterns of longer labels that contain a label."""
     found = []
     for other in labels:
         spellings = (other, re.sub(r"\A(non|pseudo)(?=\w)", r"\1 ", other, flags=re.IGNORECASE))
@@ -188,7 +188,7 @@ OPEN = r"[\"'“„«(\[*_`$「『（]{0,4}"
 SHUT = r"[\"'”“»)\]*_`$」』）]{0,4}"
 _SENTENCE = re.compile(r"[.!?\n;。！？；؟۔।]")
 _LOOK_BACK = 300
-"""Characters before a label in which a negation is looked for: a sentence."""
+"""Characters before a label that are searched for a negation: about a sentence."""
 _END = r"\s?(?:[.!\n}\]。．！۔।]|$)"
 
 
@@ -197,7 +197,7 @@ _QUOTED = r"[\"'“„«*_`]{1,3}[^\"'”“»*_`\n]{1,60}[\"'”“»*_`]{1,3}"
 
 @dataclass(frozen=True)
 class GivenLabel:
-    """Where a label is given first, and whether in so many words ("the answer is", "I think") rather than by itself."""
+    """Position where a label is first given, and whether it is stated ("the answer is", "I think") rather than given alone."""
 
     end: int
     is_said: bool
@@ -205,20 +205,20 @@ class GivenLabel:
 
 @cache
 def _begins(name: str, before: str) -> re.Pattern[str]:
-    """Return the words of a kind behind what may stand before them at the beginning of a text."""
+    """Return the pattern of a kind of words after a prefix at the beginning of a text."""
     return re.compile(rf"{before}(?:{words(name)})(?!\w)", re.IGNORECASE)
 
 
 @cache
 def mark() -> str:
-    """Return what may stand behind a label that is given: a mark, brackets up to the sentence's end, or a reason."""
+    """Return a pattern of what may follow a given label: punctuation, brackets up to the sentence's end, or a reason."""
     brackets = r"\s?\([^()\n]{1,200}\)\s?(?:[.!\n]|$)"
     return rf"(?:\s?(?:[.,;:)\]}}!\n。．、，：；！）؛،۔।]|$|[-–—] )|{brackets}| (?i:{words('since')})(?!\w))"
 
 
 @cache
 def _announcements() -> tuple[tuple[str, str], ...]:
-    """Return patterns of what stands before a label that is announced, each with what may stand behind it."""
+    """Return patterns of what precedes an announced label, each with what may follow it."""
     answer, name, link = words("answer"), words("name"), rf"(?: (?:{words('link')})){{0,4}}"
     quotes = r"[\"'*_`]{0,4}"
     asked = rf"(?: (?:{words('asked')}))?"
@@ -237,7 +237,7 @@ def _announcements() -> tuple[tuple[str, str], ...]:
 
 @cache
 def _clause() -> tuple[str, str]:
-    """Return patterns of what stands before and behind the label of a clause that gives it and says nothing else."""
+    """Return patterns of what precedes and follows the label in a clause that only gives it."""
     so, turn, surely = words("so"), words("turn"), words("surely")
     subject = (
         rf"(?P<subject>(?:(?:(?:{words('item')}|{DETERMINERS}{BLANK}+)(?: {_QUOTED})?|{words('it')}|{_QUOTED})"
@@ -273,18 +273,18 @@ def _giving(label: str) -> re.Pattern[str]:
 
 @lru_cache(MOST_LABELS)
 def _ends_a_word(label: str) -> re.Pattern[str]:
-    """Return what every text has in which a label is given; looking for it first spares most texts the long patterns."""
+    """Return a pattern that every text that gives a label matches; testing it first avoids the slow patterns for most texts."""
     return re.compile(rf"{cased(label)}(?![^\W_])")
 
 
 @lru_cache(MOST_LABELS)
 def anywhere(label: str) -> re.Pattern[str]:
-    """Return a label as a pattern, where nothing of a word stands beside it."""
+    """Return a label as a pattern with word boundaries."""
     return re.compile(rf"(?<!\w){spelt(label)}(?!\w)", flags(label))
 
 
 def announced(label: str, reply: SearchableReply) -> GivenLabel | None:
-    """Return where a label is first announced; None where it never is, or only behind a negation or in a supposition."""
+    """Return where a label is first announced; None if never, or only after a negation or in a supposition."""
     if not _ends_a_word(label).search(reply.shown[label]):
         return None
     found = []
@@ -302,7 +302,7 @@ def announced(label: str, reply: SearchableReply) -> GivenLabel | None:
 
 
 def in_clause(label: str, reply: SearchableReply) -> GivenLabel | None:
-    """Return where a clause first gives a label and says nothing else; None where none does."""
+    """Return where a clause first gives a label and nothing else; None if none does."""
     if not _ends_a_word(label).search(reply.shown[label]):
         return None
     for match in _giving(label).finditer(reply.shown[label]):
@@ -343,7 +343,7 @@ def _contrasting(label: str, others: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def contrasted(label: str, reply: SearchableReply) -> GivenLabel | None:
-    """Return where a label is first given against another that is denied: "It's not B but A"; None where it never is."""
+    """Return where a label is first given in contrast to a negated one: "It's not B but A"; None if never."""
     others = tuple(reply.others(label))
     if not others or not pattern("contrast").search(reply.text):
         return None
@@ -357,7 +357,7 @@ def contrasted(label: str, reply: SearchableReply) -> GivenLabel | None:
 
 
 def is_denied(place: int, reply: SearchableReply, label: str) -> bool:
-    """Return whether a label stands behind a negation or in a supposition, in its own sentence and behind any other label."""
+    """Return whether a label follows a negation or is in a supposition, within its sentence and after any other label."""
     before = reply.text[max(0, place - _LOOK_BACK) : place]
     ends = deque((match.end() for match in _SENTENCE.finditer(before)), maxlen=1)
     sentence = before[ends[0] :] if ends else before
@@ -380,7 +380,7 @@ def _turns() -> re.Pattern[str]:
 
 @cache
 def _conclusions() -> re.Pattern[str]:
-    """Return where a sentence concludes: behind a mark or an "and", or where a clause of its own begins."""
+    """Return a pattern for where a sentence concludes: after punctuation or an "and", or where a separate clause begins."""
     so = words("so")
     clause = rf"(?:{words('it')}|{words('item')}|i|ich|(?:(?:the|my|die|meine|la|mi) )?(?:{words('answer')}))"
     return re.compile(
@@ -390,7 +390,7 @@ def _conclusions() -> re.Pattern[str]:
 
 
 def _behind_a_turn(sentence: str) -> str:
-    """Return what follows where a sentence turns away from a doubt: "I cannot tell whether it is A, but"."""
+    """Return what follows a sentence's turn from a doubt: "I cannot tell whether it is A, but"."""
     turns = deque(_turns().finditer(sentence), maxlen=1)
     if not turns:
         return sentence
@@ -400,7 +400,7 @@ def _behind_a_turn(sentence: str) -> str:
 
 
 def _behind_a_conclusion(sentence: str) -> str:
-    """Return what follows where a sentence concludes from a reason: "It is not named, so", "Since it has no capital,"."""
+    """Return what follows a sentence's conclusion from a reason: "It is not named, so", "Since it has no capital,"."""
     so = deque(_conclusions().finditer(sentence), maxlen=1)
     if so:
         return sentence[so[0].end() :]
@@ -414,21 +414,21 @@ def _is_conditional(rest: str) -> bool:
 
 
 def _goes_on(label: str, reply: SearchableReply, start: int, end: int) -> bool:
-    """Return whether the rest of a sentence names another label, other than to deny it or to give a reason."""
+    """Return whether the rest of a sentence names another label, except to deny it or to give a reason."""
     if _begins("since", r"\W{0,3}").match(reply.text[start:end]):
         return False
     return not are_denied(reply.others(label), reply, start, end)
 
 
 def are_denied(labels: list[str], reply: SearchableReply, start: int, end: int | None = None) -> bool:
-    """Return whether labels are named between two places only to deny them: "A. B would be wrong, but not A"."""
+    """Return whether labels are named in a range only to deny them: "A. B would be wrong, but not A"."""
     return all(
         is_denied(place, reply, other) for other in labels for place, _ in reply.places(other, start, end)
     )
 
 
 def parse_label(reply: str | None, labels: Sequence[str], options: Sequence[str] | None = None) -> Parsed:
-    """Find the one label that a reply gives.
+    """Return the one label in a reply.
 
     Parameters
     ----------
@@ -436,7 +436,7 @@ def parse_label(reply: str | None, labels: Sequence[str], options: Sequence[str]
     labels : sequence of str
         The labels as shown.
     options : sequence of str, optional
-        What each label stands for where labels are letters; an option in its own words counts as its label.
+        The options that lettered labels stand for; an option's own text counts as its label.
     """
     if reply is None or not reply.strip():
         return Parsed(None, "empty")
@@ -453,7 +453,7 @@ def parse_label(reply: str | None, labels: Sequence[str], options: Sequence[str]
 
 
 def _found(said: SearchableReply, options: Sequence[str]) -> Parsed:
-    """Return the label that a reply with more in it gives."""
+    """Return the label in a reply with additional text."""
     given: dict[str, tuple[int, bool]] = {}
     for label in said.labels:
         ways = (announced(label, said), in_clause(label, said), contrasted(label, said))
@@ -489,17 +489,17 @@ _NEGATIVE = re.compile(r"[-−]\d")
 
 
 def is_whole(label: str, reply: str) -> bool:
-    """Return whether a reply is a label and nothing else but marks around it."""
+    """Return whether a reply is only a label, apart from marks around it."""
     return _whole(unmarked(tidy(reply)), [label]) is not None
 
 
 def ends_open(label: str, reply: str) -> bool:
-    """Return whether a reply ends with a label and no mark behind it, as a sentence does that was cut short."""
+    """Return whether a reply ends with a label without punctuation, like a truncated sentence."""
     return re.search(rf"(?<!\w){spelt(label)}\s*\Z", reply, flags(label)) is not None
 
 
 def _whole(reply: str, labels: Sequence[str]) -> str | None:
-    """Return the label that a reply is, marks around it and hyphens in it aside."""
+    """Return the label that equals a reply, ignoring marks around it and hyphens in it."""
     if (bare := reply.strip(WRAPPING)) in labels:
         return bare
     told = fold(bare)
@@ -516,7 +516,7 @@ def _whole(reply: str, labels: Sequence[str]) -> str | None:
 
 
 def _only(label: str, said: SearchableReply, end: int, *, is_said: bool) -> Parsed:
-    """Return the label that alone is given, unless the reply doubts it, takes it back or names another as well."""
+    """Return the only label given, unless the reply doubts it, retracts it or names another as well."""
     others = said.others(label)
     rest = said.text[end:]
     named = [other for other in others if said.places(other, end)]
@@ -549,7 +549,7 @@ def _only(label: str, said: SearchableReply, end: int, *, is_said: bool) -> Pars
 
 
 def _is_possible(label: str, rest: str) -> bool:
-    """Return whether what follows an answer holds another label possible: "A, or perhaps B", "A. But it could be B"."""
+    """Return whether text after an answer considers another label possible: "A, or perhaps B", "A. But it could be B"."""
     joined, possible = _possibly(label)
     return joined.match(rest) is not None or possible.search(rest) is not None
 
@@ -562,7 +562,7 @@ def _possibly(label: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 def _declines_in_the_end(rest: str) -> bool:
-    """Return whether the last sentence of a reply declines and says nothing else: "The text says it is A. I cannot tell."."""
+    """Return whether a reply's last sentence only declines: "The text says it is A. I cannot tell."."""
     sentences = [one for one in re.split(r"[.!?\n;]", rest.rstrip(WRAPPING)) if one.strip()]
     return (
         len(sentences) > 0
@@ -588,7 +588,7 @@ def _forced() -> re.Pattern[str]:
 
 
 def _begins_with_excuse(label: str, rest: str) -> bool:
-    """Return whether what follows an answer declines at once: "Answer: No, I cannot tell"."""
+    """Return whether text after an answer declines at once: "Answer: No, I cannot tell"."""
     rest = _without_doubts(rest)
     if _excuse().match(rest):
         return True
@@ -603,7 +603,7 @@ def _excuse() -> re.Pattern[str]:
 
 
 def _without_doubts(rest: str) -> str:
-    """Return what follows an answer without a doubt that leaves it one: "A, but I am not sure"."""
+    """Return text after an answer without a doubt that does not retract it: "A, but I am not sure"."""
     return _doubts().sub("", rest)
 
 
@@ -615,7 +615,7 @@ def _doubts() -> re.Pattern[str]:
 
 
 def _stands_first(label: str, said: SearchableReply) -> int | None:
-    """Return where a label ends that is alone on the first line, or first on it and then a mark; None where it is not."""
+    """Return where a label ends that is alone on the first line, or begins it before punctuation; None otherwise."""
     text = said.shown[label]
     begin = len(text) - len(text.lstrip())
     first = text[begin:].split("\n", 1)[0].rstrip()
@@ -631,7 +631,7 @@ def _marked(label: str) -> re.Pattern[str]:
 
 
 def _closes_alone(label: str, said: SearchableReply) -> int | None:
-    """Return where a label ends that is alone on the last line of a reply which does not decline; None where it is not."""
+    """Return where a label ends that is alone on the last line of a reply that does not decline; None otherwise."""
     above, _, last = said.shown[label].rstrip().rpartition("\n")
     if fold(last.strip(WRAPPING)) != fold(label.strip(WRAPPING) or label) or (
         len(label) == 1 and label not in last
@@ -643,7 +643,7 @@ def _closes_alone(label: str, said: SearchableReply) -> int | None:
 
 
 def _is_heading(label: str, reply: str) -> bool:
-    """Return whether a reply is a word that sentences have anyway, as a heading of one other word: "Word: garden"."""
+    """Return whether a reply is a common word as a heading of one other word: "Word: garden"."""
     return _is_everyday(label) and _heading(label).fullmatch(reply) is not None
 
 
@@ -667,12 +667,12 @@ def _beginning(label: str) -> re.Pattern[str]:
 
 
 def _is_listed(label: str, rest: str) -> bool:
-    """Return whether a label stands in a list of options: (B) text."""
+    """Return whether a label is in a list of options: (B) text."""
     return re.search(rf"(?:^|\s)\(?{spelt(label)}\)\s\w", rest, flags(label)) is not None
 
 
 def _is_explained(label: str, rest: str) -> bool:
-    """Return whether a reply explains what another label stands for, as it does before it decides: "Group B: lines without"."""
+    """Return whether a reply explains another label before it decides: "Group B: lines without"."""
     return _explaining(label).search(rest) is not None
 
 
@@ -682,19 +682,19 @@ def _explaining(label: str) -> re.Pattern[str]:
 
 
 def _is_only_labels(rest: str, labels: Sequence[str]) -> bool:
-    """Return whether nothing but labels and what joins them follows: "A, B", "A. And B"."""
+    """Return whether only labels and conjunctions follow: "A, B", "A. And B"."""
     for label in labels:
         rest = anywhere(label).sub(" ", rest)
     return not re.search(r"\w", pattern("and").sub(" ", rest))
 
 
 def _closes(label: str, reply: str) -> bool:
-    """Return whether a label closes the reply behind a mark: "Based on the rule, A", "Of course! Yes"."""
+    """Return whether a label ends the reply after punctuation: "Based on the rule, A", "Of course! Yes"."""
     return re.search(rf"[,:;.!–—-]\s?{OPEN}{spelt(label)}{SHUT}[.!]?\s*\Z", reply, flags(label)) is not None
 
 
 def _by_option(reply: str, labels: Sequence[str], options: Sequence[str]) -> str | None:
-    """Return the label of the option that a reply is, or announces, in the option's own words."""
+    """Return the label whose option's own text equals or is announced by a reply."""
     lines = [line for line in reply.split("\n") if line.strip()]
     if not options:
         return None
@@ -718,7 +718,7 @@ def _answering() -> re.Pattern[str]:
 
 
 def _is_telling(label: str) -> bool:
-    """Return whether a label is no word that sentences have anyway ("no", "yes", "true")."""
+    """Return whether a label is not a word that is common in sentences ("no", "yes", "true")."""
     return len(label) >= 4 and not _is_everyday(label)
 
 
@@ -728,9 +728,9 @@ _FEWEST_RATINGS = 3
 
 
 def without_echo(reply: str, labels: Sequence[str]) -> str:
-    """Return a tidy reply without the question's own labels and scale before its answer, and "4 out of 5" as "4".
+    """Return a tidy reply without an echo of the question's labels and scale, and with "4 out of 5" as "4".
 
-    Where nothing would be left, the reply stays as it is.
+    If nothing would be left, the reply is returned unchanged.
     """
     together = tuple(labels)
     asks, tells = "?" in reply, ":" in reply
@@ -773,7 +773,7 @@ def _word(label: str) -> re.Pattern[str]:
 
 @lru_cache(MOST_LABELS)
 def _listed(labels: tuple[str, ...]) -> re.Pattern[str]:
-    """Return several labels that are offered, at the beginning of a line or behind the name of the answer."""
+    """Return a pattern of several offered labels, at the beginning of a line or after the name of the answer."""
     one = rf"[\"'*_`(]{{0,3}}(?:{'|'.join(cased(label) for label in sorted(labels, key=len, reverse=True))})[\"'*_`)]{{0,3}}"
     offered = rf"\(?{one}(?:\s?(?:,? (?i:{words('or')}) |[,/|])\s?{one})+\)?"
     answer = rf"(?i:{words('answer')})[\"'*_]{{0,3}} ?"
@@ -783,7 +783,7 @@ def _listed(labels: tuple[str, ...]) -> re.Pattern[str]:
 
 @lru_cache(MOST_LABELS)
 def _ratings(labels: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str]] | None:
-    """Return how the scale is named, and a rating with the highest one behind it; None where labels are no scale of numbers."""
+    """Return patterns of the scale's name and of a rating followed by the highest; None unless labels are a numeric scale."""
     if len(labels) < _FEWEST_RATINGS or not all(re.fullmatch(r"\d{1,3}", label) for label in labels):
         return None
     numbers = sorted(map(int, labels))

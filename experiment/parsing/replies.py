@@ -1,7 +1,7 @@
-"""Reads a raw reply: which label was meant, which text was restored, what was answered freely. Parsers never raise or guess.
+"""Parsers of raw replies: labels, restored texts, free answers. They never raise or guess.
 
 A reply that names no label, or more than one, is ``unparsed``; one that declines is ``refused``
-(:mod:`experiment.parsing.labels`). Words that replies have are data (``words.json``).
+(:mod:`experiment.parsing.labels`). The words in replies are data (``words.json``).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def parse_free(
     decimal: str = ".",
     options: Sequence[str] | None = None,
 ) -> Parsed:
-    """Return the answer that a reply gives in free words, as a number, an option or a program."""
+    """Return the free answer in a reply, as text, a number, an option or a program."""
     if reply is None or not reply.strip():
         return Parsed(None, "empty")
     if read_as != "code":
@@ -61,7 +61,7 @@ def parse_free(
 
 Parser = Callable[[str | None, Mapping[str, Any]], Parsed]
 
-# the names that declarations of trial types use; a parser gets the raw reply and the answering step of the plan
+# the names that declarations of trial types use; a parser receives the raw reply and the answering step of the plan
 PARSERS: dict[str, Parser] = {
     "label": lambda reply, step: parse_label(reply, step["labels"], step.get("options")),
     "recovered_text": lambda reply, step: parse_recovered(

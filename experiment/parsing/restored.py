@@ -1,6 +1,6 @@
-"""Finds the restored text in a reply: what stands around it (greetings, headings, fences, JSON, quotes, stars) is taken off.
+"""Finds the restored text in a reply by removing what surrounds it: greetings, headings, fences, JSON, quotes, stars.
 
-What a sentence itself may begin with stays: "I cannot see the harbour" is a restored text, "I cannot restore it" a refusal.
+A sentence's own beginning stays: "I cannot see the harbour" is a restored text, "I cannot restore it" a refusal.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ UNRESTORED = re.compile(
     r"(?:lo siento\b[,.]? )?(?:pero )?no (?:puedo|es posible) (?:restaurar|recuperar|descifrar|determinar|ayudar)\w{0,5}\b)",
     re.IGNORECASE,
 )
-"""How a reply begins that gives no text back; narrower than refusals, for a restored sentence may begin with "I cannot"."""
+"""Beginnings of replies without a text; narrower than refusals, because a restored sentence may begin with "I cannot"."""
 _ALIKE = 0.8
-"""Share of letters that a text and a reply have in common where the reply may be the text itself: "The text is correct"."""
+"""Share of common letters at which a reply may be the text itself: "The text is correct"."""
 _FENCED = re.compile(r"```[^\n`]*\n(?P<inside>.*?)(?:\n ?```|\Z)", re.DOTALL)
 _PAIRS = (("\"", "\""), ("'", "'"), ("“", "”"), ("„", "“"), ("«", "»"), ("»", "«"), ("‘", "’"), ("**", "**"), ("__", "__"),
           ("*", "*"), ("`", "`"))  # fmt: skip
@@ -33,7 +33,7 @@ _MOST_TAKEN_OFF = 6
 
 @cache
 def _left() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return a reply that says that a text is right as it stands, and the same with the text given behind it."""
+    """Return patterns of a reply that calls a text correct as it is, without and with the text after it."""
     said = rf"(?:{words('unchanged')})"
     return (
         re.compile(rf"(?:{said}(?:[.!]+\s*|\s*\Z))+\Z", re.IGNORECASE),
@@ -43,7 +43,7 @@ def _left() -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 @cache
 def _remarks() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return where lines below a restored text say what was done, and brackets behind it that do."""
+    """Return patterns of lines and of brackets after a restored text that explain the changes."""
     title = rf"(?:{words('remark_title')})[*_]{{0,2}} ?[:：]"
     said = rf"(?:{words('remark')})(?!\w)"
     return (
@@ -57,17 +57,17 @@ def _remarks() -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 @cache
 def _headings() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return what may announce a text at its beginning, and what announces one at the beginning of any line."""
+    """Return patterns of announcements of a text: at the reply's beginning, and at the beginning of any line."""
     marks, noun, restored = r"[*_\"'#> ]{0,6}", words("text"), words("restored")
     called = rf"(?:(?:the |your |der |die |das |ihr |el |la |su )?(?:(?:{restored}) (?:{noun})|(?:{noun}) (?:{restored})))"
     closed = r"[:：](?:[*_\"']{1,3}(?=\s))?\s*"
     verb = r"(?:is|was|ist|war|lautet|lautete|es|era|reads|should be|should read)"
     ending = rf"(?: {verb})?{marks}{closed}"
-    # without a colon the rest is the text where it is quoted, or the one word: "The unscrambled word is garden."
+    # without a colon the rest is the text if it is quoted, or a single word: "The unscrambled word is garden."
     quoted = rf"(?: {verb} (?=[\"“„«*`])|(?<=word|wort) {verb} (?=[\w'’-]+[.!]?\s*\Z)|(?<=palabra) {verb} (?=[\w'’-]+[.!]?\s*\Z))"
     owner = r"(?:(?:the |my |your |der |die |das |la |el |mi |meine )?(?:final |correct |endgültige )?)"
     named = rf"{owner}(?:{words('answer')}|{noun}|spelling)(?: final)?"
-    # "The answer is: yes, said the dog" may be the text itself; what begins anew or is one word is not
+    # "The answer is: yes, said the dog" may be the text itself; a new beginning or a single word is not
     begins = r"(?=[\"“„«*`\n]|(?-i:[A-ZÀ-Þ])|[\w'’-]+[.!]?\s*\Z)"
     told = rf"(?:{named}{marks}{closed}|{named} {verb}{marks}{closed}{begins})"
     greeting = rf"(?:(?:{words('greeting')})[!,.]? ?\s?)?"
@@ -86,7 +86,7 @@ def _headings() -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 def parse_recovered(reply: str | None, *, multiline: bool = False, shown: str | None = None) -> Parsed:
-    """Return the restored text of a reply: its first line (or all of it), without what stands around it."""
+    """Return the restored text in a reply: its first line (or all of it), without what surrounds it."""
     if reply is None or not reply.strip():
         return Parsed(None, "empty")
     whole = inside(reply.replace("\r\n", "\n").replace("\r", "\n").strip())
@@ -118,7 +118,7 @@ def parse_recovered(reply: str | None, *, multiline: bool = False, shown: str | 
 
 
 def _without_remarks(whole: str, shown: str | None) -> str:
-    """Return a text of several lines without the lines below it that say what was done; never fewer lines than were shown."""
+    """Return a text of several lines without explanatory lines after it, but never fewer lines than shown."""
     least = 1 if shown is None else max(1, _lines(shown))
     for remark in _remarks()[0].finditer(whole):
         if _lines(whole[: remark.start()]) >= least:
@@ -137,7 +137,7 @@ def _is_alike(reply: str, shown: str) -> bool:
 
 
 def inside(text: str) -> str:
-    """Return what a code block or a JSON object holds, where the text is one or contains one."""
+    """Return the contents of a code block or JSON object in the text, if there is one."""
     block = _FENCED.search(text)
     if block is not None and block["inside"].strip():
         text = block["inside"].strip()
@@ -155,7 +155,7 @@ def inside(text: str) -> str:
 
 
 def _bare(text: str) -> str:
-    """Return a text without quotes, stars and list marks around it."""
+    """Return a text without surrounding quotes, stars and list marks."""
     text = unmarked(text).strip()
     for _ in range(_MOST_TAKEN_OFF):
         before = text

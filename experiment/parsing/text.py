@@ -1,4 +1,4 @@
-"""What every parser does to a reply before it reads it: thoughts cut off, blanks made one, marks around an answer told apart."""
+"""Preparation of replies for all parsers: removal of reasoning, normalisation of blanks, marks around answers."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ CLOSING = re.compile(
     r"(?:la |mi )?respuesta(?: final| correcta)?)[*_\"']{0,4}\s?[:=]",
     re.IGNORECASE,
 )
-"""Where a reply that thinks aloud announces its answer."""
+"""The announcement of the answer in a reply with reasoning."""
 THOUGHTS = (
     ("<think>", "</think>"),
     ("<thinking>", "</thinking>"),
     ("<thought>", "</thought>"),
     ("[THINK]", "[/THINK]"),
 )
-"""Marks around thoughts in the replies of open models."""
+"""Marks around reasoning in the replies of open models."""
 WRAPPING = " \t\r\n\"'`*_()[]{}<>“”‘’„«».,:;!?$\\。．、，：；！？（）「」『』【】؟،؛۔।"
 _BLANKS = re.compile(r"[^\S\n]+")
 _LINES = re.compile(r"\n(?: ?\n)+")
@@ -34,7 +34,7 @@ _BOXED = re.compile(r"\\(?:boxed|fbox|text|textbf|mathbf|mathrm|mathtt)\{([^{}\n
 
 @cache
 def words(name: str) -> str:
-    """Return the words of a kind in all languages as alternatives of a regular expression, longer ones first."""
+    """Return a kind of words in all languages as alternatives of a regular expression, longer ones first."""
     text = resources.files(__package__).joinpath("words.json").read_text("utf-8")
     of_kind = json.loads(text)[name]
     found = {word for language in ("en", "de", "es") for word in of_kind[language]}
@@ -43,7 +43,7 @@ def words(name: str) -> str:
 
 @dataclass(frozen=True)
 class Parsed:
-    """What a reply says (None unless valid) and how it is to be counted."""
+    """The value in a reply (None unless valid) and its response status."""
 
     value: str | None
     status: ResponseStatus
@@ -57,7 +57,7 @@ def fold(text: str) -> str:
 
 
 def without_thought(reply: str) -> str:
-    """Return a reply without the thoughts that stand between marks before it; empty where its thought never ends."""
+    """Return a reply without marked reasoning before it; empty if the reasoning never ends."""
     for opening, ending in THOUGHTS:
         place = reply.rfind(ending)
         if place >= 0:
@@ -68,7 +68,7 @@ def without_thought(reply: str) -> str:
 
 
 def final_answer(reply: str) -> tuple[str, bool]:
-    """Return what a reply that thinks aloud gives in the end, and whether it announces it ("Answer: …").
+    """Return the final answer of a reply with reasoning, and whether it is announced ("Answer: …").
 
     Without an announcement it is the last line.
     """
@@ -81,10 +81,10 @@ def final_answer(reply: str) -> tuple[str, bool]:
 
 
 def tidy(reply: str) -> str:
-    """Return a reply with runs of blanks as one, and empty lines as one: what patterns then take is linear in its length."""
+    """Return a reply with runs of blanks and of empty lines reduced to one, so that patterns take linear time."""
     return _LINES.sub("\n\n", _BLANKS.sub(" ", reply.replace("\r\n", "\n").replace("\r", "\n")))
 
 
 def unmarked(reply: str) -> str:
-    """Return a tidy reply without the fences of code blocks and LaTeX's boxes around what they hold."""
+    """Return a tidy reply without code fences and LaTeX boxes around their contents."""
     return _BOXED.sub(r"\1", _BOXED.sub(r"\1", _FENCE.sub("", reply)))

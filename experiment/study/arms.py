@@ -1,8 +1,8 @@
-"""Arms that take the evidence away where a study's items have a factor of their own (H-TEST, letter geometry).
+"""Control conditions that remove the evidence from items that have their own factor (H-TEST, letter geometry).
 
-What an answer owes to the stimulus is seen where the stimulus is gone and all else stays. In H-TEST the letters of the text
-are replaced (``Sub``); what the examples tell is taken away for whole sessions (``design: between``), for whoever saw
-the examples of a rule once knows it. In letter geometry the symbols of the question are replaced, or the question is withheld.
+Removing only the stimulus shows how much an answer depends on it. In H-TEST the letters of the text are replaced (``Sub``); the
+examples' information is removed for whole sessions (``design: between``), because a reader who has seen a rule's examples knows
+it. In letter geometry the symbols of the question are replaced, or the question is withheld.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ ARMS: Mapping[str, tuple[str, ...]] = {
     "htest": (AS_IT_IS, SUBSTITUTED),
     "letter_geometry": (AS_IT_IS, SUBSTITUTED, WITHHELD),
 }
-"""What the levels of a factor may do to items that have their own factor, by material."""
+"""Operations allowed as levels for items with their own factor, by material."""
 MATERIAL = {"htest": "H-TEST", "letter_geometry": "letter geometry"}
 LABELS_SHUFFLED = "shuffled"
 
 
 def check_arms(study: Study, kind: str) -> None:
-    """Check the factor that a study adds to those of its items."""
+    """Raise an error for an invalid factor in addition to that of the items."""
     factors = study.get("design", "factors", default={})
     if not factors:
         return
@@ -85,7 +85,7 @@ def _example(kind: str) -> list[str]:
 
 
 def check_between(study: Study, faults: Faults) -> None:
-    """Check what the levels of factors between sessions set: examples of H-TEST, and texts shown in place of others."""
+    """Check the settings of levels between sessions: examples of H-TEST, and replaced texts."""
     most = study.get("materials", "htest", "exemplars", default=4)
     texts = {name for name, path in study.text_files() if path[0] == "procedure"}
     consents = {screen["consent"] for screen in study.get("procedure") if "consent" in screen}

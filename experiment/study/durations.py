@@ -1,4 +1,4 @@
-"""Durations as a study writes them: ``500 ms``, ``10 s``, ``2 min``."""
+"""Durations in a study: ``500 ms``, ``10 s``, ``2 min``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DURATION = re.compile(r"([0-9.]+) ?(ms|s|min|h(?:ours?)?|d(?:ays?)?)")
 
 
 def milliseconds(text: str) -> int:
-    """Turn ``10 s`` into 10000."""
+    """Return the milliseconds of a duration, such as 10000 for ``10 s``."""
     found = DURATION.fullmatch(text.strip())
     if found is None:
         raise ValueError(f"{text!r} is no duration")

@@ -1,6 +1,6 @@
-"""The factors of a design and what their levels do: scramble, set an option of the scramble, pick rows, or change examples.
+"""The factors of a design and the operations of their levels: scramble, set a scramble option, select rows, change examples.
 
-Several factors are crossed. At most one of them scrambles; others may set its options (``rate: 0.5``), pick rows of the
+Several factors are crossed. At most one of them scrambles; others may set its options (``rate: 0.5``), select rows of the
 user's table (``where``), or scramble the solved examples (``demonstrations``).
 """
 
@@ -22,19 +22,19 @@ ABOUT: Mapping[Kind, str] = {
     "examples": "change the examples (`demonstrations`)",
 }
 CELL = "condition"
-"""What recipes call the factor where several are crossed."""
+"""The recipes' name for the factor if several are crossed."""
 OWN_FACTOR = {"htest": "task", "letter_geometry": "family"}
-"""The factor that a material brings along."""
+"""The factor of a material's own items."""
 
 
 @dataclass(frozen=True)
 class DesignCells:
     """The cells of a design, in the parts that make items.
 
-    ``factors``: all factors, in the order of the design; ``factor``: the factor that recipes are given: the one that scrambles, or
-    ``condition`` where options are crossed with it; ``levels``: what is done to a text, by level of that factor; ``conditions``:
-    level of every scrambling factor, by level of that factor; ``rows``: levels of the factors that pick rows, and the column and
-    value of the rows that each picks; empty without any; ``examples``: the factor that changes examples, and operation by level.
+    ``factors``: all factors, in the order of the design; ``factor``: the factor for recipes: the one that scrambles, or
+    ``condition`` if options are crossed with it; ``levels``: the operation on a text, by level of that factor; ``conditions``:
+    level of every scrambling factor, by level of that factor; ``rows``: levels of the factors that select rows, and the column
+    and value of the selected rows; empty without any; ``examples``: the factor that changes examples, and operation by level.
     """
 
     factors: tuple[str, ...]
@@ -45,7 +45,7 @@ class DesignCells:
     examples: tuple[str, Mapping[str, Any]] | None = None
 
     def condition(self, made: Mapping[str, str], picked: Mapping[str, str] | None = None) -> dict[str, str]:
-        """Return an item's condition by the design's factors, in their order, from what recipes made."""
+        """Return an item's condition in the order of the design's factors, from the recipes' levels."""
         known = {**made, **(picked or {})}
         if self.factor is not None and self.factor in made:
             del known[self.factor]
@@ -54,7 +54,7 @@ class DesignCells:
 
 
 def kind_of(levels: Mapping[str, Any], families: frozenset[str]) -> Kind | None:
-    """Return what a factor's levels do; None where they do different things."""
+    """Return the kind of operation of a factor's levels; None if they differ."""
     kinds = {_kind(given, families) for given in levels.values()}
     return kinds.pop() if len(kinds) == 1 else None
 
@@ -76,7 +76,7 @@ def _kind(given: Any, families: frozenset[str]) -> Kind:
 
 @functools.cache
 def scramble_options() -> frozenset[str]:
-    """Return the names of the options that scrambles have, rate and share of texts among them."""
+    """Return the names of scramble options, including rate and share of texts."""
     from stimuli.scramble.types import scramble_types
 
     kinds = scramble_types().values()
@@ -84,7 +84,7 @@ def scramble_options() -> frozenset[str]:
 
 
 def operation_families() -> frozenset[str]:
-    """Return the keys by which a mapping names something to do to a text."""
+    """Return the keys by which a mapping names an operation on a text."""
     from stimuli.scramble.types import scramble_types
 
     return frozenset({"type", "column", *(kind.family for kind in scramble_types().values())})
@@ -127,7 +127,7 @@ def cross(factors: Mapping[str, Mapping[str, Any]]) -> DesignCells:
 def _scrambling(
     names: list[str], factors: Mapping[str, Mapping[str, Any]]
 ) -> tuple[str | None, dict[str, Any], dict[str, dict[str, str]]]:
-    """Return name, operation by level, and factors' levels by level of all that scramble, made one factor."""
+    """Return name, operation by level, and factors' levels by level of the scrambling factors combined into one."""
     if not names:
         return None, {"intact": "none"}, {"intact": {}}
     if len(names) == 1:
@@ -147,7 +147,7 @@ def _scrambling(
 
 
 def _merged(operation: Any, settings: list[Mapping[str, Any]], cell: str) -> Any:
-    """Return an operation with further options; nothing done stays nothing done."""
+    """Return an operation with further options; no operation stays none."""
     if operation in ("none", "withhold"):
         return operation
     if operation == "hand-made" or (isinstance(operation, Mapping) and "column" in operation):
@@ -168,7 +168,7 @@ def _merged(operation: Any, settings: list[Mapping[str, Any]], cell: str) -> Any
 
 
 def _says_rate(operation: str) -> bool:
-    """Return whether a name stands for a rate as well (RS-50)."""
+    """Return whether an operation's name includes a rate (RS-50)."""
     from stimuli.scramble.types import parse_operation
 
     try:
@@ -181,7 +181,7 @@ def _says_rate(operation: str) -> bool:
 def _rows(
     names: list[str], factors: Mapping[str, Mapping[str, Any]]
 ) -> tuple[tuple[dict[str, str], dict[str, str]], ...]:
-    """Return levels, and column and value of the rows that they pick, for every combination."""
+    """Return levels, with the column and value of the rows that they select, for every combination."""
     picked: list[tuple[dict[str, str], dict[str, str]]] = []
     for chosen in itertools.product(*(factors[name] for name in names)) if names else ():
         at = dict(zip(names, chosen, strict=True))

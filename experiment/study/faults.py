@@ -1,4 +1,4 @@
-"""Gathers what is wrong with a study, so that all of it is reported at once."""
+"""Collects the errors of a study, so that all are reported at once."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ FACTORS: tuple[KeyPath, ...] = (
     ("materials", "htest"),
     ("materials", "letter_geometry"),
 )
-"""Settings from which the factors and their levels follow."""
+"""Settings that determine the factors and their levels."""
 CONSEQUENCES = (PlanFault, LookupError, TypeError, ValueError, AttributeError, AssertionError, StopIteration)
 """Errors of a check that meets a setting which another check has found wrong."""
 
 
 @dataclass
 class Faults:
-    """The faults found so far.
+    """The errors found so far.
 
-    ``broken``: settings that do not have the form of the schema; a check that reads them cannot be made.
+    ``broken``: settings that violate the schema; checks that read them are skipped.
     """
 
     found: list[UserError] = field(default_factory=list)
     broken: list[KeyPath] = field(default_factory=list)
 
     def check(self, check: Callable[..., object], *given: object, reads: Iterable[KeyPath] = ()) -> bool:
-        """Make a check and keep the fault that it raises; return whether it was made and found none."""
+        """Run a check and store the error that it raises; return whether it ran and found none."""
         if not self.is_sound(*reads):
             return False
         before = len(self.found)
@@ -48,15 +48,15 @@ class Faults:
         return len(self.found) == before
 
     def is_sound(self, *paths: KeyPath) -> bool:
-        """Return whether settings have the form of the schema."""
+        """Return whether settings conform to the schema."""
         return not any(_overlap(one, path) for one in self.broken for path in paths)
 
     def add(self, place: Callable[..., str], path: KeyPath, found: Iterable[PlanFault]) -> None:
-        """Add faults of a plan, or of rules of exclusion, that is at a path of the study."""
+        """Add errors of a plan, or of exclusion rules, at a path of the study."""
         self.found.extend(error_at(place(*path, *fault.at), *fault.args) for fault in found)
 
     def report(self) -> None:
-        """Raise one UserError that names every fault once, in the order of files and lines; nothing where there is none."""
+        """Raise one UserError that lists every error once, in the order of files and lines, if there are any."""
         faults = list({str(fault): fault for fault in sorted(self.found, key=_place)}.values())
         if faults:
             raise together(faults, most=len(faults))
@@ -68,7 +68,7 @@ def _overlap(path: KeyPath, other: KeyPath) -> bool:
 
 
 def _place(fault: UserError) -> tuple[bool, str, int]:
-    """Return where a fault is: study.yaml comes first, then other files by name."""
+    """Return the sort key of an error: study.yaml first, then other files by name."""
     found = PLACE.match(fault.message)
     if found is None:
         return True, "", 0

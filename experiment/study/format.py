@@ -1,4 +1,4 @@
-"""Checks ``study.yaml`` against its schema and says each fault with file, line, value, rule, nearest name and mend."""
+"""Checks ``study.yaml`` against its schema and reports each error with file, line, value, rule, nearest name and remedy."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from stimuli.papers import papers
 
 LATEST = 1
 SYNONYMS = {"accuracy": "correct", "response_time": "rt", "reaction_time": "rt"}
-"""What people write for names that are known by others."""
+"""Common synonyms of names in the format."""
 
 
 @cache
 def validator() -> Draft202012Validator:
-    """Return the validator of study.yaml, built once, with the measures of plans, steps of trial types and materials of papers."""
+    """Return the validator of study.yaml, built once, with measures, steps of trial types and papers' materials."""
     schema = json.loads(resources.files(__package__).joinpath("study.schema.json").read_text("utf-8"))
     schema["$defs"] |= {"measure": {"enum": list(PLANNABLE)}, "step": step_schema()}
     schema["$defs"]["planned"]["properties"]["trials"]["enum"] = [
@@ -43,7 +43,7 @@ def validator() -> Draft202012Validator:
 
 
 def check_format(source: YamlSource, faults: Faults) -> None:
-    """Hold a study file against its schema; every fault is kept, with the setting that is broken by it."""
+    """Check a study file against its schema; every error is stored, with the setting that it affects."""
     data = source.data
     if not isinstance(data, dict):
         raise UserError(f"{source.file.name} holds no settings", mend="It opens with `wrods: 1`.")
@@ -61,14 +61,14 @@ def check_format(source: YamlSource, faults: Faults) -> None:
 def schema_faults(
     source: YamlSource, schema: Draft202012Validator
 ) -> Iterator[tuple[ValidationError, KeyPath, str]]:
-    """Iterate over the faults of a file by a schema, with place and words; a part's ``form`` there says how it is written."""
+    """Yield the schema errors of a file with path and message; ``form`` in the schema describes a part's notation."""
     for error in map(_deepest, schema.iter_errors(source.data)):
         for path in _paths(error):
             yield error, path, _say(source, error, path, schema.schema)
 
 
 def _broken(error: ValidationError, path: KeyPath) -> list[KeyPath]:
-    """Return the settings that a fault leaves unknown: of a misspelt name the one that was meant."""
+    """Return the settings that an error leaves undefined: for a misspelt name, the intended one."""
     schema: Any = error.schema
     if error.validator == "additionalProperties":
         close = nearest(str(path[-1]), schema.get("properties", {}))
@@ -80,7 +80,7 @@ def _broken(error: ValidationError, path: KeyPath) -> list[KeyPath]:
 
 
 def _deepest(error: ValidationError) -> ValidationError:
-    """Follow anyOf into the branch that got furthest, so that the message is about what the user meant."""
+    """Return the error in the anyOf branch that matched furthest, so that the message is about the intended form."""
     while error.context:
         kind = [e for e in error.context if e.validator != "type" or len(e.path) > len(error.path)]
         candidates = _of_groups(error) or kind or list(error.context)
@@ -97,7 +97,7 @@ def _deepest(error: ValidationError) -> ValidationError:
 
 
 def _names_one(error: ValidationError) -> tuple[bool, bool]:
-    """Return whether a fault is a name that is no setting, and whether it is like one."""
+    """Return whether an error is an unknown setting, and whether it resembles a known one."""
     if error.validator != "additionalProperties":
         return False, False
     known = error.schema.get("properties", {}) if isinstance(error.schema, dict) else {}
@@ -105,7 +105,7 @@ def _names_one(error: ValidationError) -> tuple[bool, bool]:
 
 
 def _of_groups(error: ValidationError) -> list[ValidationError]:
-    """Return what is wrong with a group of settings where it is held against forms of which some are groups."""
+    """Return the errors of a group of settings compared with alternative forms of which some are groups."""
     if not isinstance(error.instance, dict):
         return []
     forms: Any = error.validator_value
@@ -115,7 +115,7 @@ def _of_groups(error: ValidationError) -> list[ValidationError]:
 
 
 def _paths(error: ValidationError) -> list[KeyPath]:
-    """Return the places of a fault: one for each name that is no setting."""
+    """Return the paths of an error: one for each unknown setting."""
     path = tuple(error.absolute_path)
     if error.validator == "additionalProperties" and isinstance(error.instance, dict):
         return [(*path, extra) for extra in _unknown_keys(error)] or [path]
@@ -198,7 +198,7 @@ def _say_unknown(place: str, key: str, settings: dict[str, Any], root: Any) -> s
 
 
 def _settings_of(schema: Any, root: Any) -> dict[str, Any]:
-    """Return the settings that a part of the schema knows by name; none where it is no group of settings."""
+    """Return the settings that a part of the schema defines by name; empty if it is not a group of settings."""
     while isinstance(schema, dict) and "$ref" in schema:
         schema = root["$defs"][schema["$ref"].removeprefix("#/$defs/")]
     found = schema.get("properties", {}) if isinstance(schema, dict) else {}

@@ -1,7 +1,7 @@
-"""Which keys a study may ask for: one list (``keys.json``) for the check, the schema and the page in the browser.
+"""The keys that a study may use: one list (``keys.json``) for the check, the schema and the page in the browser.
 
-A key is named by what a browser reports for one stroke without Ctrl or Alt, in small letters, as jsPsych compares it: the letter,
-digit or sign that it writes, or the key's name. Digits of all scripts count as one, and so do the two letters i of Turkish.
+A key is named by what a browser reports for one stroke without Ctrl or Alt, in lower case, as jsPsych compares it: the letter,
+digit or sign that it writes, or the key's name. Digits of all scripts are equivalent, and so are the two letters i of Turkish.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ COMBINATION = re.compile(
 )
 NUMBER_PAD = re.compile(r"(?:numpad|num|kp|keypad)([0-9])|(?:digit|key)([0-9a-z])")
 BY_INPUT_METHOD = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO", "YI SYLLABLE")
-"""Letters that an input method makes out of several strokes, by how Unicode names them."""
+"""Unicode names of letters that an input method composes from several strokes."""
 
 
 @cache
@@ -31,7 +31,7 @@ def _list() -> dict[str, Any]:
 
 
 def key_name(key: object) -> str:
-    """Return the one name of a key, however it is spelt: ``J`` and ``j``, ``left`` and ``ArrowLeft``, ``1`` and ``١``."""
+    """Return the canonical name of a key: ``J`` and ``j``, ``left`` and ``ArrowLeft``, ``1`` and ``١`` are equal."""
     narrow = "".join(chr(ord(sign) - 0xFEE0) if "！" <= sign <= "～" else sign for sign in str(key))
     lower = unicodedata.normalize("NFC", narrow.lower().replace("i\u0307", "i")).replace("ı", "i")
     for zero in _list()["zeros"] if len(lower) == 1 else "":
@@ -41,13 +41,13 @@ def key_name(key: object) -> str:
 
 
 def stroke_name(key: object) -> str | None:
-    """Return what a browser calls a key with a name (``ArrowLeft``); None for keys that are called by what they write."""
+    """Return a browser's name of a named key (``ArrowLeft``); None for keys that are named by what they write."""
     name = key_name(key)
     return next((sent for sent in _list()["named"] if sent.lower() == name), None)
 
 
 def key_fault(key: object) -> str | None:
-    """Return why no study can ask for a key, with the nearest that it can; None where it can."""
+    """Return why a study cannot use a key, with the nearest valid one; None if it can."""
     name, known = key_name(key), _list()
     if stroke_name(key) is not None:
         return None
@@ -82,7 +82,7 @@ def _fault_of_sign(sign: str) -> str | None:
 
 
 def key_remark(key: object) -> str | None:
-    """Return what differs between keyboards about a key that a study may ask for; None where nothing does."""
+    """Return how a valid key differs between keyboards; None if it does not."""
     name = key_name(key)
     if len(name) != 1 or unicodedata.category(name)[0] in "LN":
         return None

@@ -1,4 +1,4 @@
-"""The planned analyses and rules of exclusion of a study, which :mod:`analysis.plan` reads and checks."""
+"""The planned analyses and exclusion rules of a study, which :mod:`analysis.plan` reads and checks."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ PLANNED = ("analysis", "planned")
 
 
 def planned_analyses(study: Study) -> list[PlannedAnalysis]:
-    """Return the planned analyses of a study that passed its checks, with every default."""
+    """Return the planned analyses of a validated study, with every default."""
     factors = {name: list(levels) for name, levels in study.factors.items()}
     return [read_plan(str(name), spec, factors) for name, spec in study.get(*PLANNED, default={}).items()]
 
 
 def study_plan(study: Study) -> StudyPlan:
-    """Return the planned analyses of a study with what their description depends on."""
+    """Return the planned analyses of a study with what their description needs."""
     return StudyPlan(
         tuple(planned_analyses(study)),
         {name: list(levels) for name, levels in study.factors.items()},
@@ -45,14 +45,14 @@ def study_plan(study: Study) -> StudyPlan:
 
 
 def _signs_in_words() -> dict[str, str]:
-    """Return what each sign of careless answering is, as the study format describes it."""
+    """Return the description of each sign of careless answering in the study format."""
     schema: Any = validator().schema
     signs = schema["properties"]["analysis"]["properties"]["exclude"]["properties"]["sessions"]["properties"]
     return {name: str(one["description"]).partition(", such as")[0] for name, one in signs.items()}
 
 
 def check_planned(study: Study, faults: Faults) -> None:
-    """Add everything that is wrong with the planned analyses to ``faults``."""
+    """Add all errors of the planned analyses to ``faults``."""
     given = study.get(*PLANNED, default={})
     for name in given if isinstance(given, Mapping) else ():
         path, spec = (*PLANNED, str(name)), given[name]
@@ -62,7 +62,7 @@ def check_planned(study: Study, faults: Faults) -> None:
 
 
 def _check_plan(study: Study, faults: Faults, path: tuple[str, ...]) -> None:
-    """Check one plan as far as what it depends on has the form of the schema."""
+    """Check one plan, except for parts whose settings violate the schema."""
     broken = [one[len(path)] for one in faults.broken if one[: len(path)] == path and len(one) > len(path)]
     factors = (
         {name: list(levels) for name, levels in study.factors.items()} if faults.is_sound(*FACTORS) else None
@@ -82,14 +82,14 @@ def _check_families(study: Study, faults: Faults) -> None:
 
 
 def _compares_items(study: Study) -> bool:
-    """Return whether the report compares conditions of one reader over the same items, and takes a plan's bound for it."""
+    """Return whether the report compares conditions of one reader over the same items, with a plan's bound."""
     return any(study.get("materials", name) is not None for name in OWN_FACTOR)
 
 
 def session_rules(study: Study) -> dict[str, float]:
-    """Return the declared rules by which sessions may be excluded: sign → the value above which it counts.
+    """Return the declared exclusion rules for sessions: sign → the value above which it counts.
 
-    The share of right answers, of which little is bad, is kept as the share of wrong ones.
+    The proportion of correct answers, which is bad if low, is stored as the proportion of wrong ones.
     """
     given = study.get("analysis", "exclude", "sessions", default={})
     rules = {sign: read_sign_rule(sign, text).above for sign, text in given.items()}
@@ -97,5 +97,5 @@ def session_rules(study: Study) -> dict[str, float]:
 
 
 def allows_assistive_input(study: Study) -> bool:
-    """Return whether text without key strokes is no sign of carelessness in a study."""
+    """Return whether text without key strokes is not a sign of carelessness in a study."""
     return bool(study.get("participants", "assistive_input"))

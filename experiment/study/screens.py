@@ -1,4 +1,4 @@
-"""Checks what a schema cannot say of the procedure and of who may take part."""
+"""Checks of the procedure and of eligibility beyond the schema."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ONCE = ("consent", "full_screen", "screen_size", "debrief")
 
 
 def check_procedure(study: Study, faults: Faults) -> None:
-    """Check the screens of a study against each other; what is wrong is added to ``faults``."""
+    """Check the screens of a study against each other; errors are added to ``faults``."""
     faults.check(_check_once, study, reads=[("procedure",)])
     blocks = _blocks(study)
     whole = [("procedure", block) for block in blocks]
@@ -38,7 +38,7 @@ def check_procedure(study: Study, faults: Faults) -> None:
 
 
 def _screens(study: Study) -> list[Any]:
-    """Return the screens, those that have no form of a screen as empty ones."""
+    """Return the screens, with empty ones for those that are not valid screens."""
     given = study.get("procedure")
     return [one if isinstance(one, Mapping) else {} for one in given] if isinstance(given, list) else []
 
@@ -61,7 +61,7 @@ def _check_once(study: Study) -> None:
 
 
 def check_consent_first(study: Study) -> None:
-    """Check that nothing is asked before the reader has agreed; by those who collect, since older studies still open."""
+    """Raise an error if a question precedes consent; checked at collection, because older studies must still open."""
     screens = _screens(study)
     consent = next((i for i, screen in enumerate(screens) if "consent" in screen), 0)
     for i, screen in enumerate(screens[:consent]):
@@ -102,7 +102,7 @@ def _check_keys(study: Study, block: int, faults: Faults) -> None:
 
 
 def _check_keys_apart(study: Study, path: KeyPath) -> None:
-    """Check that no two labels have one key, however each is spelt."""
+    """Raise an error if two labels have the same key, in any spelling."""
     given = study.get(*path, default={})
     seen: dict[str, str] = {}
     for label, key in given.items() if isinstance(given, Mapping) else enumerate(given):
@@ -156,7 +156,7 @@ def _check_feedback(study: Study, block: int) -> None:
 
 
 def _check_alike(study: Study, blocks: list[int]) -> None:
-    """Check that blocks fit each other: the same labels mean the same everywhere, and no set is in two blocks."""
+    """Raise an error unless equal labels mean the same in all blocks, and each set is in only one block."""
     known: dict[str, tuple[list[str], str]] = {}
     for i in blocks:
         choosing = study.get("procedure", i, "block", "trial")[-1].get("choose", {})
@@ -217,7 +217,7 @@ def _check_questions(study: Study, faults: Faults) -> None:
 
 
 def _check_group(study: Study, path: KeyPath, named: set[str], faults: Faults) -> None:
-    """Check questions that are asked together; ``named`` holds those of earlier groups."""
+    """Check questions on one screen; ``named`` has those of earlier groups."""
     for name, given in study.get(*path).items():
         place = study.place(*path, name)
         if name in named:
@@ -230,7 +230,7 @@ def _check_group(study: Study, path: KeyPath, named: set[str], faults: Faults) -
 
 
 def _check_criterion(study: Study, path: KeyPath) -> None:
-    """Check how many answers about instructions must be right."""
+    """Raise an error for an invalid criterion on questions about instructions."""
     given = study.get(*path)
     for name in ("pass", "rounds", "if_failed"):
         if name in given and "questions" not in given:
@@ -253,7 +253,7 @@ def _check_question(place: str, given: Mapping[str, Any]) -> None:
 
 
 def _check_accept(place: str, given: Mapping[str, Any], path: KeyPath) -> None:
-    """Check that questions of eligibility and about instructions say what is accepted, and others do not."""
+    """Raise an error unless questions on eligibility and instructions, and only these, specify accepted answers."""
     screening, about_instructions = path[0] == "participants", "instructions" in path
     if screening and "accept" not in given:
         raise UserError(

@@ -1,4 +1,4 @@
-"""Checks what a schema cannot say: names that must match each other, amounts that cannot be meant."""
+"""Checks beyond the schema: names that must match each other, implausible amounts."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
 
 
 def read_study(path: Path | str, faults: Faults | None = None) -> Study:
-    """Read a study and check all that it says of itself; what it says of models is checked by :mod:`experiment.checking`.
+    """Return a study after checking all settings except those of models, which :mod:`experiment.checking` checks.
 
     Parameters
     ----------
     path : Path or str
         A folder, or its ``study.yaml``.
     faults : Faults, optional
-        Where given, what is wrong is kept there and not raised: the study can then be read as far as it is sound.
+        If given, collects errors instead of raising them: the valid parts of the study can then be read.
 
     Raises
     ------
     UserError
-        The folder or file is missing or holds no settings; without ``faults`` also where something breaks the format or has
-        no meaning: names every fault with line, value, rule and mend.
+        The folder or file is missing or has no settings; without ``faults`` also if a setting breaks the format or is not
+        meaningful: names every error with line, value, rule and remedy.
     """
     given = Path(path)
     folder = given.parent if given.name == FILE else given
@@ -67,7 +67,7 @@ WITHHELD = {"corpus", "sentences", "words"}
 
 
 def material_kinds() -> tuple[str, ...]:
-    """Return the keywords of all materials: what belongs to no paper, then those of papers."""
+    """Return the keywords of all materials: those of no paper, then those of papers."""
     return (*MATERIALS, *material_keywords())
 
 
@@ -77,7 +77,7 @@ def published_materials() -> set[str]:
 
 
 def check_meaning(study: Study, faults: Faults) -> None:
-    """Check what a schema cannot say, such as names that must match each other; what is wrong is added to ``faults``."""
+    """Check what the schema cannot, such as names that must match each other; errors are added to ``faults``."""
     faults.check(_check_names, study, faults, reads=FACTORS)
     if faults.check(_check_one_material, study, reads=[("materials",)]):
         faults.check(
@@ -119,7 +119,7 @@ def _check_material(study: Study, kind: str, faults: Faults) -> None:
 
 
 def _check_files(study: Study, faults: Faults) -> None:
-    """Check the files that the study names: a text that is missing or empty is reported with the line that names it."""
+    """Check the files that the study names: a missing or empty text is reported with the line that names it."""
     for name, path in study.text_files():
         faults.check(read_text, study.folder, name, study.place(*path), reads=[path])
     for name, path in study.practice_files():
@@ -132,12 +132,12 @@ def _check_practice_file(study: Study, name: str, path: KeyPath) -> None:
 
 
 def kind_of_material(study: Study) -> str:
-    """Return the one kind of material that a study has."""
+    """Return the study's one kind of material."""
     return next(kind for kind in material_kinds() if kind in study.get("materials"))
 
 
 def _check_published(study: Study, kind: str) -> None:
-    """Check that published items are asked of what was published, as it was."""
+    """Raise an error unless published items have their published task, unchanged."""
     if "items" not in study.published:
         return
     given = study.get("materials", kind)
@@ -157,7 +157,7 @@ def _check_published(study: Study, kind: str) -> None:
 
 
 def _check_published_scoring(study: Study, kind: str) -> None:
-    """Check that a paper's scorer is asked for where a paper had one."""
+    """Raise an error if a paper's scorer is requested but no paper had one."""
     if "scoring" in study.published and kind not in published_materials():
         raise UserError(
             f"{study.place('published')}: answers to `{kind}` were scored by no paper",
@@ -187,7 +187,7 @@ def _check_factor_name(study: Study, kind: str, factor: str) -> None:
 
 
 def _check_levels_apart(study: Study, kind: str, factor: str) -> None:
-    """Check that levels stay apart in the names of columns and files, where only letters and digits of them are kept."""
+    """Raise an error if levels coincide in names of columns and files, which retain only letters and digits."""
     seen: dict[str, str] = {}
     for level in map(str, study.get("design", kind, factor)):
         other = seen.setdefault("".join(sign if sign.isalnum() else "_" for sign in level).lower(), level)
@@ -266,7 +266,7 @@ def _check_makings(study: Study, htest: Mapping[str, Any]) -> None:
 
 
 def _check_levels(study: Study, kind: str, faults: Faults) -> None:
-    """Check that every level of a factor is something that the materials can be shown as."""
+    """Check that the materials support every level of a factor."""
     given = study.get("design", "factors", default={})
     families = operation_families()
     for factor, levels in given.items():
@@ -298,7 +298,7 @@ def _check_cells(study: Study, kind: str) -> None:
 
 
 def _check_operation(study: Study, kind: str, given: Any, factor: str, level: str) -> None:
-    """Check that a level's operation is one that the materials can be shown with."""
+    """Raise an error if the materials do not support a level's operation."""
     from stimuli.scramble.published import published_operation
     from stimuli.scramble.types import parse_operation
 
@@ -319,7 +319,7 @@ def _check_operation(study: Study, kind: str, given: Any, factor: str, level: st
 
 
 def _check_withheld(study: Study, kind: str, factor: str, level: str) -> None:
-    """Check that something is left to answer where the text is withheld."""
+    """Raise an error if nothing remains to be answered with the text withheld."""
     steps = [next(iter(one["block"]["trial"][-1])) for one in study.get("procedure") if "block" in one]
     if kind != "corpus" and "recover" in steps:
         raise UserError(

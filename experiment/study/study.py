@@ -1,4 +1,4 @@
-"""One study as the rest of wrods sees it: settings that passed the schema, with the file's lines kept for errors."""
+"""A study for the rest of wrods: settings that passed the schema, with the file's lines for error messages."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Study:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Return the settings as plain data."""
+        """The settings as plain data."""
         return dict(self.source.data)
 
     def get(self, *path: str | int, default: Any = None) -> Any:
-        """Return a setting by its path, or the default where it is not given."""
+        """Return a setting by its path, or the default if it is missing."""
         value: Any = self.source.data
         for part in path:
             try:
@@ -51,56 +51,56 @@ class Study:
 
     @property
     def id(self) -> str:
-        """Return the study's id, which is in every row."""
+        """The study's id, which is in every row."""
         return str(self.source.data["study"])
 
     @property
     def title(self) -> str:
-        """Return the study's title."""
+        """The study's title."""
         return str(self.source.data["title"])
 
     @property
     def shown_title(self) -> str:
-        """Return the title that participants see: their own where the study gives one, since a title may tell the question."""
+        """The title for participants: a separate one if the study sets it, because a title may reveal the question."""
         return str(self.get("participants", "title", default=self.title))
 
     @property
     def language(self) -> str:
-        """Return the language code, English unless given."""
+        """The language code, English by default."""
         return str(self.get("language", default="en"))
 
     @property
     def items_language(self) -> str:
-        """Return the language of the items: English for H-TEST and the released letter geometry, else the study's."""
+        """The language of the items: English for H-TEST and the released letter geometry, else the study's."""
         released = self.get("materials", "letter_geometry", "from") is not None
         is_english = self.get("materials", "htest") is not None or released
         return "en" if is_english and not self.language.startswith("en") else self.language
 
     @cached_property
     def own_texts(self) -> Own:
-        """Return what wrods and the study's ``texts.json`` say in its language."""
+        """The texts of wrods and of the study's ``texts.json`` in its language."""
         return read_own(self.language, self.folder)
 
     @property
     def pack(self) -> Pack:
-        """Return what participants are told in the study's language."""
+        """The participants' texts in the study's language."""
         if self.own_texts.pack is None:
             raise no_pack(self.language, self.place("language"))
         return self.own_texts.pack
 
     @property
     def seed(self) -> int:
-        """Return the study seed."""
+        """The study seed."""
         return int(self.source.data["seed"])
 
     @property
     def published(self) -> frozenset[str]:
-        """Return the parts copied from a paper fault for fault: any of items, prompts."""
+        """The parts copied from a paper bug for bug: any of items, prompts, scoring."""
         return frozenset(self.get("published", default=[]))
 
     @property
     def models(self) -> dict[str, dict[str, Any]]:
-        """Return the models' settings by their name in the study; those that it trains as they then run."""
+        """The models' settings by their name in the study; trained ones as they will run."""
         given = self.get("models", "who", default={})
         return {
             str(name): as_trained(self, who, self.place("models", "who", name, "use"))
@@ -109,7 +109,7 @@ class Study:
 
     @cached_property
     def factors(self) -> dict[str, dict[str, Any]]:
-        """Return factor → level → what it does, the reference level first; those between sessions come last.
+        """Factor → level → operation, the reference level first; those between sessions come last.
 
         H-TEST studies have the factor task, letter geometry the factor family.
         """
@@ -117,13 +117,13 @@ class Study:
 
     @cached_property
     def between(self) -> dict[str, dict[str, Any]]:
-        """Return the factors whose levels hold for a whole session."""
+        """The factors whose levels apply to a whole session."""
         given = self.get("design", "between", default={})
         return {str(factor): dict(levels) for factor, levels in given.items()}
 
     @cached_property
     def between_cells(self) -> list[dict[str, Any]]:
-        """Return every combination of levels between sessions: its ``condition`` and what it sets; one without factors."""
+        """Every combination of levels between sessions: its ``condition`` and settings; one without factors."""
         names = list(self.between)
         cells = []
         for chosen in itertools.product(*self.between.values()):
@@ -136,18 +136,18 @@ class Study:
 
     @cached_property
     def factors_of_items(self) -> dict[str, dict[str, Any]]:
-        """Return the factors whose levels items show."""
+        """The factors whose levels vary between items."""
         given = self.get("design", "factors", default=None) or {}
         return {**self._own_factor(), **{str(f): dict(levels) for f, levels in given.items()}}
 
     @cached_property
     def crossing(self) -> DesignCells:
-        """Return the cells of the factors that the design names (see :mod:`experiment.study.factors`)."""
+        """The cells of the design's factors (see :mod:`experiment.study.factors`)."""
         return cross({} if self._own_factor() else self.factors_of_items)
 
     @cached_property
     def arms(self) -> tuple[str, dict[str, str]] | None:
-        """Return the factor added to items with a factor of their own, and what its levels do; None without one."""
+        """The factor added to items with their own factor, and its levels' operations; None without one."""
         given = self.get("design", "factors", default=None)
         if not given or not self._own_factor():
             return None
@@ -170,7 +170,7 @@ class Study:
 
     @cached_property
     def htest_arms(self) -> tuple[str, dict[str, str]] | None:
-        """Return the factor whose sessions show items of different making, and the making by level; None without one."""
+        """The factor whose sessions show items of different origins, and the origin by level; None without one."""
         for factor, levels in self.between.items():
             made = {level: str(given["items"]) for level, given in levels.items() if "items" in given}
             if made:
@@ -179,7 +179,7 @@ class Study:
 
     @cached_property
     def htest_tasks(self) -> tuple[str, ...]:
-        """Return the names of the H-TEST tasks or rules that the study uses, in order."""
+        """The names of the H-TEST tasks or rules that the study uses, in order."""
         from stimuli.htest.released import RELEASED_TASKS
         from stimuli.htest.rules import rules
 
@@ -197,7 +197,7 @@ class Study:
 
     @cached_property
     def texts(self) -> dict[str, StudyText]:
-        """Return the study's Markdown texts by file name, each read once: what is hashed is what is shown."""
+        """The study's Markdown texts by file name, each read once, so that the hashed text is the one shown."""
         return {name: read_text(self.folder, name, self.place(*path)) for name, path in self.text_files()}
 
     def text(self, name: str) -> StudyText:
@@ -206,7 +206,7 @@ class Study:
 
     @cached_property
     def items(self) -> tuple[Item, ...]:
-        """Return the built items."""
+        """The built items."""
         file = self.folder / ITEMS
         if not file.exists():
             raise UserError(
@@ -216,7 +216,7 @@ class Study:
 
     @cached_property
     def design(self) -> dict[str, Any]:
-        """Return what the design hash covers: settings that shape sessions, the texts' and the items' hashes."""
+        """The parts covered by the design hash: settings that affect sessions, and hashes of texts and items."""
         kept = (
             "wrods",
             "study",
@@ -241,12 +241,12 @@ class Study:
 
     @property
     def design_hash(self) -> str:
-        """Return the SHA-256 of the design as canonical JSON, first 32 hex digits."""
+        """The SHA-256 of the design as canonical JSON, first 32 hex digits."""
         text = json.dumps(self.design, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode("utf-8")).hexdigest()[:32]
 
     def text_files(self) -> list[tuple[str, KeyPath]]:
-        """Return each text file that the procedure or a level between sessions names, with the place that names it."""
+        """Return each text file named in the procedure or in a level between sessions, with the path of the setting."""
         named: list[tuple[str, KeyPath]] = []
         for i, screen in enumerate(self.source.data["procedure"]):
             for kind in ("consent", "instructions", "break", "debrief"):
@@ -266,7 +266,7 @@ class Study:
         return named
 
     def practice_files(self) -> list[tuple[str, KeyPath]]:
-        """Return each practice item file that the procedure names, with the place that names it."""
+        """Return each practice item file named in the procedure, with the path of the setting."""
         return [
             (str(screen["practice"]["items"]), ("procedure", i, "practice", "items"))
             for i, screen in enumerate(self.source.data["procedure"])

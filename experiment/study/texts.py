@@ -1,6 +1,6 @@
-"""Turns a study's Markdown texts into safe HTML for people and plain text for models, with a version for the record.
+"""Converts a study's Markdown texts to safe HTML for participants and plain text for models, with a version for the record.
 
-A text that is not complete holds placeholders, such as ``[FILL IN: e-mail address]``; only pilots are shown it.
+An incomplete text has placeholders, such as ``[FILL IN: e-mail address]``; only pilots see it.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from stimuli.errors import UserError
 
 PLACEHOLDER = re.compile(r"\[FILL\s+IN\b[^\]]*\]?")
 SCREEN_HEADINGS = 2
-"""Levels that the page itself uses: the study's title and the screen's; a text's highest heading comes right below."""
+"""Heading levels of the page itself: the study's title and the screen's; a text's highest heading comes right below."""
 
 
 @dataclass(frozen=True)
 class Placeholder:
-    """A part of a text that is still to be written, with the line (from 1) on which it begins."""
+    """A part of a text that is not written yet, with its first line (from 1)."""
 
     line: int
     words: str
@@ -32,7 +32,7 @@ class Placeholder:
 
 @dataclass(frozen=True)
 class StudyText:
-    """One text: HTML without raw tags or scripts, the same as plain text, the first 16 hex digits of its SHA-256, what is missing."""
+    """One text: HTML without raw tags or scripts, plain text, the first 16 hex digits of its SHA-256, and placeholders."""
 
     html: str
     text: str
@@ -51,7 +51,7 @@ def version_of(text: bytes) -> str:
 
 
 def render_text(text: str) -> StudyText:
-    """Render Markdown; raw HTML in it is shown as text, images are left out."""
+    """Return rendered Markdown; raw HTML in it is shown as text, images are left out."""
     tidy = text.replace("\r\n", "\n").strip()
     markdown = _markdown()
     tokens = markdown.parse(tidy)
@@ -64,13 +64,13 @@ def render_text(text: str) -> StudyText:
 
 
 def placeholders_in(text: str) -> Iterator[Placeholder]:
-    """Find what is still to be written in a text."""
+    """Yield the placeholders in a text."""
     for found in PLACEHOLDER.finditer(text):
         yield Placeholder(text.count("\n", 0, found.start()) + 1, " ".join(found[0].split()))
 
 
 def _plain(tokens: Sequence[Token]) -> str:
-    """Return rendered Markdown as text without marks: a paragraph is one line, wherever its author's editor broke it."""
+    """Return rendered Markdown as text without marks, with one line per paragraph."""
     blocks: list[str] = []
     numbers: list[int | None] = []
     mark, cells, in_list = "", [], False
@@ -109,7 +109,7 @@ def _inline(tokens: Sequence[Token]) -> str:
 
 
 def read_text(folder: Path, name: str, place: str) -> StudyText:
-    """Read and render a text file of a study; `place` says where it is named (`study.yaml, line 12: …`)."""
+    """Return a study's text file, rendered; `place` is where it is named (`study.yaml, line 12: …`)."""
     file = folder / name
     try:
         text = file.read_text(encoding="utf-8-sig")

@@ -1,6 +1,6 @@
-"""What a study trains, by name, and how a model that was trained is read: ``use: tuned:NAME``.
+"""Training runs of a study by name, and models that result from them: ``use: tuned:NAME``.
 
-A trained model is asked as the model that it was made from, with the same options, unless the study says otherwise of it.
+A trained model is prompted like its base model, with the same options, unless the study sets others.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ FOLDER = "tuning"
 RECORD = "tuning.json"
 EACH = "each"
 NOT_INHERITED = frozenset({"use", "revision", "quantisation", "family", "parameters", "price", "cache"})
-"""Options of a base model that say nothing of what was trained from it."""
+"""Options of a base model that do not apply to a model trained from it."""
 
 
 class Trains(Protocol):
-    """A study, as far as trainings need it (:class:`experiment.study.Study` is one)."""
+    """The part of a study that training runs need (:class:`experiment.study.Study` has it)."""
 
     @property
     def folder(self) -> Path:
@@ -29,14 +29,14 @@ class Trains(Protocol):
 
     @property
     def htest_tasks(self) -> tuple[str, ...]:
-        """The tasks of H-TEST that it uses."""
+        """The H-TEST tasks that it uses."""
 
     def get(self, *path: str | int, default: Any = None) -> Any:
         """Return a setting by its path, or the default."""
 
 
 def given_trainings(study: Trains) -> dict[str, dict[str, Any]]:
-    """Return what the study says of each training, by name; ``task: each`` is one training a task, named ``NAME-TASK``."""
+    """Return the settings of each training run, by name; ``task: each`` is one run per task, named ``NAME-TASK``."""
     found: dict[str, dict[str, Any]] = {}
     for name, given in study.get("tuning", default={}).items():
         if given.get("task") == EACH and study.get("materials", "htest") is not None:
@@ -49,14 +49,14 @@ def given_trainings(study: Trains) -> dict[str, dict[str, Any]]:
 
 
 def training_folder(folder: Path, name: str) -> Path:
-    """Return where a training keeps what it makes."""
+    """Return the folder of a training run."""
     return folder / FOLDER / name
 
 
 def as_trained(study: Trains, given: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """Return a model's settings with ``use: tuned:NAME`` turned into what runs; settings of other models as they are.
+    """Return a model's settings with ``use: tuned:NAME`` resolved; settings of other models unchanged.
 
-    ``trained`` and ``base`` then say which training it went through and from which model of the study.
+    ``trained`` and ``base`` then name its training run and its base model in the study.
     """
     kind, _, name = str(given["use"]).partition(":")
     if kind != KIND:
@@ -82,7 +82,7 @@ def as_trained(study: Trains, given: Mapping[str, Any], place: str) -> dict[str,
 
 
 def trained_name(folder: Path, name: str) -> str | None:
-    """Return the name that a provider gave to a trained model; None where there is none yet."""
+    """Return the name that a provider gave to a trained model; None if there is none yet."""
     try:
         told = json.loads((training_folder(folder, name) / RECORD).read_text("utf-8"))
     except (OSError, ValueError):
@@ -92,7 +92,7 @@ def trained_name(folder: Path, name: str) -> str | None:
 
 
 def _use_of(study: Trains, name: str, base: str) -> str:
-    """Return the kind and name under which a trained model runs; where it is not made yet, those that it will have."""
+    """Return the kind and name under which a trained model runs, or will run."""
     if base.startswith("openai:"):
         return f"openai:{trained_name(study.folder, name) or f'{KIND}:{name}'}"
     return f"hf:{FOLDER}/{name}/model"

@@ -1,7 +1,7 @@
-"""Reads YAML so that words stay words and every value knows its line.
+"""Reads YAML with a line number for every value and without converting words.
 
 ruamel composes the nodes; the values are resolved here: only ``true``/``false``, ``null``/``~``, decimal integers without
-leading zeros and plain decimal numbers are anything but text. ``yes``, ``no``, ``on``, ``007``, ``1:30`` and dates stay text.
+leading zeros and plain decimal numbers are not text. ``yes``, ``no``, ``on``, ``007``, ``1:30`` and dates stay text.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ KeyPath = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class YamlSource:
-    """A parsed YAML file: plain data, and the line (from 1) on which each value or key stands."""
+    """A parsed YAML file: plain data, and the line (from 1) of each value or key."""
 
     file: Path
     data: Any
@@ -54,9 +54,9 @@ class YamlSource:
 def read_yaml(
     file: Path, *, as_text: bool = False, begin: str = "Start from `wrods new DIR --from your-own`."
 ) -> YamlSource:
-    """Read one YAML document.
+    """Return one YAML document.
 
-    ``as_text``: whether numbers, ``true`` and ``false`` stay text, as they are written; ``null`` is none either way.
+    ``as_text``: whether numbers, ``true`` and ``false`` stay text, as written; ``null`` is None either way.
     """
     try:
         text = file.read_text(encoding="utf-8-sig")
@@ -74,7 +74,7 @@ def read_yaml(
 def parse_yaml(
     text: str, file: Path, *, as_text: bool = False, begin: str = "Write its settings."
 ) -> YamlSource:
-    """Parse the text of one YAML document; see :func:`read_yaml`."""
+    """Return one YAML document from its text; see :func:`read_yaml`."""
     try:
         root = YAML(pure=True).compose(text)
     except MarkedYAMLError as error:

@@ -1,1 +1,1 @@
-"""Says a design in plain English, for whoever checks it and for registration."""
+"""Descriptions of a design in plain English, for checking and for registration."""

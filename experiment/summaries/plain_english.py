@@ -1,6 +1,6 @@
-"""A study summarized in plain English: what is shown to whom, how often, how long it may take, and what models can give.
+"""Summary of a study in plain English: items, participants, repetitions, duration, and capabilities of models.
 
-The description of a session (materials, design, screens, trials, minutes) also makes the Method section of a report.
+The description of a session (materials, design, screens, trials, minutes) is also used in the Method section of a report.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from stimuli.scramble.published import published_operation
 from stimuli.scramble.types import parse_operation
 
 WORDS: Mapping[str, Any] = json.loads(resources.files(__package__).joinpath("words.json").read_text("utf-8"))
-"""Words that describe a study; verbs in the present for a description before a study, in the past for its Method section."""
+"""Words for describing a study; verbs in the present tense before a study, in the past tense for its Method section."""
 NO_RULE_ON_CHECKS = str(WORDS["no_rule_on_checks"])
 _TOGETHER = 3
 """Smallest number of models with the same description that share one sentence."""
@@ -69,7 +69,7 @@ def tell(
     probes: Mapping[Any, Any] | None = None,
     speeds: Mapping[str, float] | None = None,
 ) -> StudySummary:
-    """Describe a study with the items that it has or would build."""
+    """Return the summary of a study with the items that it has or would build."""
     lists = list_ids(study, items)
     plan = plan_session(study, items, list_id=lists[0])
     trials = trials_of(plan)
@@ -123,7 +123,7 @@ def tell(
 def _durations(
     study: Study, items: Sequence[Item], lists: Sequence[int], plan: Mapping[str, Any]
 ) -> dict[str, Duration]:
-    """Return how long a session is, by its levels between sessions."""
+    """Return the duration of a session, by its levels between sessions."""
     found: dict[str, Duration] = {}
     for list_id in lists:
         levels = ", ".join(map(str, session_levels(study, items, list_id)["condition"].values()))
@@ -134,7 +134,7 @@ def _durations(
 
 
 def _model_lines(models: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Tell models one by one; those of which the same is to be said, and of which something has to be done first alike, together."""
+    """Return lines on models, with one line for those whose description and remaining set-up are the same."""
     alike: dict[tuple[str, bool], list[str]] = {}
     for name, told in models.items():
         alike.setdefault((_of_model(told), bool(told["to_train"])), []).append(name)
@@ -175,7 +175,7 @@ def _not_yet(told: Mapping[str, Any]) -> str:
 def _held_against(
     study: Study, name: str, plan: Mapping[str, Any], probes: Mapping[Any, Any]
 ) -> dict[str, Any]:
-    """Hold what a study asks and plans of a model against what is known of it, in numbers and in sentences."""
+    """Compare a study's requirements and plans for a model with its known capabilities, in numbers and sentences."""
     settings = model_settings(study, name)
     asked = needs_of(study, settings, plan)
     longest = longest_prompt(study, settings, plan) if settings.kind == "hf" else None
@@ -184,7 +184,7 @@ def _held_against(
     alike = replicates_alike(study, settings)
     said = [f"Asked of it: {'; '.join(one.because for one in asked) or 'text alone'}."]
     if giving.known_from is None:
-        # of a model that is not there yet its own remark says why
+        # for an unavailable model, its own remark gives the reason
         is_missing = (
             settings.kind == "hf" and use_remark(settings.use, study.folder, settings.options) is not None
         )
@@ -210,13 +210,13 @@ def _held_against(
 
 
 def has_checks(study: Study) -> bool:
-    """Return whether a study's blocks hold instructed-response checks."""
+    """Return whether a study's blocks include instructed-response checks."""
     blocks = (screen.get("block") for screen in study.get("procedure", default=[]))
     return any(isinstance(block, Mapping) and block.get("attention_checks") for block in blocks)
 
 
 def _left_out(study: Study) -> str:
-    """State which rows are in no analysis, and which sessions may be left out by a rule."""
+    """Describe which rows are in no analysis, and which sessions a rule may exclude."""
     plan = study_plan(study)
     rules = "; ".join(rules_in_words(plan.exclude, plan.signs))
     told = [f"Excluded from analyses, never deleted: {rules}."] if rules else []
@@ -228,7 +228,7 @@ def _left_out(study: Study) -> str:
 
 
 def _cells(study: Study, items: Sequence[Item], lists: Sequence[int]) -> dict[str, int]:
-    """Count the first session's test items in each condition that it could show, those that it does not show too."""
+    """Return the number of the first session's test items in each condition that it could show, even if it shows none."""
     held = session_levels(study, items, lists[0])["condition"]
     counts = {_cell(item): 0 for item in items if item.role == "test" and is_shown_at(item, held)}
     for item in items_of_list(study, items, lists[0]):
@@ -242,7 +242,7 @@ def _cell(item: Item) -> str:
 
 
 def _first_lists(study: Study, items: Sequence[Item], lists: Sequence[int]) -> list[int]:
-    """Return the first list of each combination of levels between sessions: prompts of others are as long."""
+    """Return the first list of each combination of levels between sessions; other lists' prompts have the same length."""
     found: dict[tuple[str, ...], int] = {}
     for list_id in lists:
         found.setdefault(tuple(session_levels(study, items, list_id)["condition"].values()), list_id)
@@ -288,13 +288,13 @@ def _model(
 
 
 def _kind(study: Study, name: str) -> str:
-    """Return the kind of a model; one on this machine that reads with an encoder is a kind of its own."""
+    """Return the kind of a model; a local one with an encoder is a separate kind."""
     settings = model_settings(study, name)
     return "hf encoder" if settings.kind == "hf" and reads_with_encoder(settings) else settings.kind
 
 
 def _how(study: Study, settings: Mapping[str, Any]) -> str:
-    """State in which context, after which practice and by which strategy a model is asked."""
+    """Describe a model's context, practice and strategy."""
     strategy = settings.get("strategy", study.get("models", "strategy", default="direct"))
     context = study.get("models", "context", default="independent")
     practice = study.get("models", "practice", default="answered" if context == "session" else "none")
@@ -312,7 +312,7 @@ def _how(study: Study, settings: Mapping[str, Any]) -> str:
 
 
 def _reads(settings: Mapping[str, Any], trials: Sequence[Mapping[str, Any]]) -> str:
-    """State what a model does not give for texts that are read."""
+    """Describe which measures of reading a model lacks."""
     kind = settings["use"].split(":")[0]
     if tells_of_prompts(kind, settings) or not any(read_step(trial) for trial in trials):
         return ""
@@ -328,7 +328,7 @@ def _reads(settings: Mapping[str, Any], trials: Sequence[Mapping[str, Any]]) -> 
 
 @dataclass(frozen=True)
 class Judging:
-    """What a judge reads of one model."""
+    """A judge's work for one model."""
 
     judge: str
     calls: int
@@ -337,7 +337,7 @@ class Judging:
     costs: str
 
     def said(self) -> str:
-        """State it in sentences."""
+        """Return the judge's work in sentences."""
         each = f"{self.prompt_tokens / max(self.calls, 1):,.0f}"
         told = (
             f"{self.judge} then reads its thoughts (`wrods score STUDY --judge {self.judge}`): {self.calls:,} calls of at most "
@@ -353,7 +353,7 @@ def judging_of(
     plans: Sequence[Mapping[str, Any]],
     sessions: int,
 ) -> Judging:
-    """Count what a model's judge is sent."""
+    """Return the number and tokens of a judge's requests for a model."""
     counted = [_of_plan(study, model, judge, plan) for plan in plans]
     calls, read, answered = (round(sessions * fmean(numbers)) for numbers in zip(*counted, strict=True))
     name = str(model.options["judge"])
@@ -363,7 +363,7 @@ def judging_of(
 def _of_plan(
     study: Study, model: ModelSettings, judge: ModelSettings, plan: Mapping[str, Any]
 ) -> tuple[int, float, int]:
-    """Return calls, most tokens read and most tokens answered of one session."""
+    """Return calls, most tokens read and most tokens written of one session."""
     script = SessionTemplate(dict(plan), read_prompting_settings(study, model))
     calls = answered = 0
     read = 0.0
@@ -388,7 +388,7 @@ def _of_plan(
 
 @dataclass(frozen=True)
 class SessionSummary:
-    """What a session of a study is, in whole sentences where nothing else is said."""
+    """A session of a study, described in sentences."""
 
     materials: str
     factors: str
@@ -408,7 +408,7 @@ def session_told(
     numbers: Mapping[str, Any],
     verbs: Mapping[str, str] = WORDS["present"],
 ) -> SessionSummary:
-    """State what a session of a study is."""
+    """Describe a session of a study."""
     practice = f" after {numbers['practice_trials']} of practice" if numbers["practice_trials"] else ""
     allowed = numbers["minutes_that_limits_allow"]
     return SessionSummary(
@@ -428,7 +428,7 @@ def session_told(
 
 
 MOST_WORDS = 4
-"""Words that could not change beyond which they are counted and not named with their reasons."""
+"""Most unchanged words that are listed with reasons; more are only counted."""
 
 
 def _materials(items: Sequence[Item]) -> str:
@@ -462,7 +462,7 @@ def _lists(numbers: Mapping[str, Any], has_factors: bool, verbs: Mapping[str, st
 
 
 def _levels_told(study: Study) -> dict[str, dict[str, Any]]:
-    """Return the factors of a study; what is done to items with a factor of their own, and published scrambles, in words."""
+    """Return the factors of a study, with operations on items with their own factor, and published scrambles, described."""
     if study.arms is None:
         if "items" not in study.published:
             return study.factors
@@ -476,11 +476,11 @@ def _levels_told(study: Study) -> dict[str, dict[str, Any]]:
 
 
 class LevelSummary(str):
-    """What a level does, said already."""
+    """A description of a level."""
 
 
 def _as_published(given: Any) -> Any:
-    """Say a scramble as the paper's code does it, from which corrected ones of the same name differ; all else as it is given."""
+    """Return the description of a paper's scramble, which differs from the corrected one of the same name; others unchanged."""
     examples = isinstance(given, Mapping) and "demonstrations" in given
     operation = given["demonstrations"] if examples else given
     if not isinstance(operation, str):
@@ -506,7 +506,7 @@ def _factor(name: str, levels: Mapping[str, Any]) -> str:
 
 
 def _between(given: Mapping[str, Any]) -> str:
-    """State what a level between sessions sets."""
+    """Describe the settings of a level between sessions."""
     said = [WORDS["items"][given["items"]]] if "items" in given else []
     if "exemplars" in given:
         said.append(_counted(given["exemplars"], "example") if given["exemplars"] else "no examples")
@@ -543,7 +543,7 @@ def _screens(study: Study) -> tuple[str, ...]:
 
 
 def _told_to_readers(plan: Mapping[str, Any], verbs: Mapping[str, str]) -> str:
-    """State what is asked about the instructions, how practice is passed, and what blocks tell of answers."""
+    """Describe the questions about instructions, the practice criterion, and the feedback in blocks."""
     said = []
     is_one = sum(screen["kind"] == "block" for screen in plan["screens"]) == 1
     for screen in plan["screens"]:
@@ -592,16 +592,16 @@ def _counted(number: int, noun: str) -> str:
 
 
 def papers_wording(study: Study) -> str:
-    """Return whose wording the trials of models have (``Lee & Lim (2024), H-TEST``); empty where it is wrods' own.
+    """Return whose wording models' prompts have (``Lee & Lim (2024), H-TEST``); empty for wrods' own.
 
-    A paper's prompt is all that a model reads: the study's instructions are not sent with it.
+    A paper's prompt is sent alone, without the study's instructions.
     """
     name = papers_prompt(study) if "prompts" in study.published else None
     return "" if name is None else str(paper_prompts()[name]["source"]).partition(";")[0]
 
 
 def asked_in_english(study: Study, models: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return a warning where models are asked in English about a study of another language; empty where they are not."""
+    """Return a warning if models are prompted in English in a study of another language; otherwise empty."""
     papers = papers_wording(study)
     language = "en" if papers else wording_language(study.language)
     is_own = study.own_texts.wording is not None and not papers
@@ -618,7 +618,7 @@ def asked_in_english(study: Study, models: Mapping[str, Mapping[str, Any]]) -> s
 
 
 def sent_as_published(study: Study, settings: ModelSettings) -> list[str]:
-    """Say with which temperature and length a paper's prompt is sent, and what a chat template makes of it; nothing elsewhere."""
+    """Return sentences on the temperature, length and chat template of a paper's prompt; empty without one."""
     name = papers_prompt(study) if "prompts" in study.published else None
     if name is None or settings.kind == "baseline":
         return []
@@ -653,7 +653,7 @@ def _tokens(number: object) -> str:
 
 
 def _prompt(name: str, study: Study, settings: ModelSettings) -> Mapping[str, Any]:
-    """Return the prompt that a model is sent: with thoughts, and on this machine, papers had others of the same kind."""
+    """Return the prompt for a model: papers had others with reasoning, and for local models."""
     prompts = paper_prompts()
     strategy = settings.options.get("strategy", study.get("models", "strategy", default="direct"))
     thinking = f"{name}_chain_of_thought"
@@ -663,7 +663,7 @@ def _prompt(name: str, study: Study, settings: ModelSettings) -> Mapping[str, An
 
 
 def cost_words(model: ModelSettings, trials: int, prompt_tokens: int, answer_tokens: int) -> str:
-    """State what asking costs at a model's price, and how long answers may be; empty for baselines, which write none."""
+    """Describe the cost at a model's price, and the maximum answer length; empty for baselines, which write none."""
     if model.kind == "baseline":
         return ""
     each = answer_tokens / max(trials, 1)
@@ -688,7 +688,7 @@ def most_words(model: ModelSettings, prompt_tokens: int, answer_tokens: int) -> 
 
 
 def _price(model: ModelSettings) -> Price | str:
-    """Return a model's price; a sentence where it is not known, and nothing where nothing is to be paid."""
+    """Return a model's price, or a sentence if it is unknown; empty if the model is free."""
     try:
         price = price_of(model)
     except UserError as error:

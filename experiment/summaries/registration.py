@@ -1,6 +1,6 @@
-"""Writes a study's registration: design, items, planned analyses with their defaults, exclusions and sample size as Markdown.
+"""Writes a study's registration as Markdown: design, items, planned analyses with defaults, exclusions, sample size.
 
-Its headings follow the questions of OSF's preregistration form, so that each part can be pasted where it is asked for.
+Its headings follow the questions of OSF's preregistration form, so that each part can be pasted into its field.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def registration(study: Study, *, sessions_before: int, amended: str | None = No
 
 
 def _paragraphs(lines: list[str]) -> str:
-    """Join lines: list items and table rows under each other, paragraphs apart."""
+    """Return lines joined as Markdown: list items and table rows below each other, paragraphs separated."""
     text = ""
     for before, line in zip(["", *lines], lines, strict=False):
         together = before[:2] in ("- ", "| ") and line[:2] == before[:2]
@@ -64,7 +64,7 @@ def _head(study: Study, sessions_before: int, amended: str | None) -> Iterator[s
 
 
 def _hypotheses(study: Study) -> Iterator[str]:
-    """State what each planned contrast expects, of each of its readers."""
+    """Yield the expectation of each planned contrast for each of its readers."""
     stated = list(hypotheses(study_plan(study)))
     if not stated:
         yield "No hypothesis is stated: all of the report will be exploratory."
@@ -74,7 +74,7 @@ def _hypotheses(study: Study) -> Iterator[str]:
 
 
 def _told(study: Study) -> Iterator[str]:
-    # the first paragraph is the title, the last the analyses, which have a part of their own
+    # the first paragraph is the title, the last the analyses, which have a separate section
     yield from tell(study, study.items).paragraphs[1:-1]
 
 
@@ -129,7 +129,7 @@ def _exclusions(study: Study) -> Iterator[str]:
 
 
 def _eligible(study: Study) -> list[str]:
-    """Return what a person must meet to take part, one requirement each; empty where the study asks nothing."""
+    """Return the eligibility criteria, one each; empty if the study has none."""
     asked: Mapping[str, Any] = study.get("participants", "eligible", default={})
     found = []
     if "first_language" in asked:
@@ -161,7 +161,7 @@ def _language(code: str) -> str:
 
 
 def _interruption(study: Study) -> str:
-    """Return what becomes of a session that is left before its end."""
+    """Return what happens to a session that is left before its end."""
     given: Mapping[str, Any] = study.get("participants", "if_interrupted", default={})
     then = WORDS["after_leaving"][given.get("then", "resume")]
     within = f" within {given['within']}" if "within" in given else ""
