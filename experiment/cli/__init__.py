@@ -1,4 +1,4 @@
-"""The command line: ``wrods COMMAND``. One file per command, loaded on use; errors that a user can fix have no traceback."""
+"""The command line ``wrods COMMAND``: one file per command, loaded on use; errors that a user can fix have no traceback."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
 }
 
 WHOLE_SENTENCE = 200
-"""Characters that are room for the first sentence of any command's help."""
+"""Characters that suffice for the first sentence of any command's help."""
 
 MENDS: dict[int, str] = {
     errno.ENOSPC: "Free some space, then give the same command again.",
@@ -55,7 +55,7 @@ _NUMBERED = re.compile(r"\[errno (\d+)\]", re.IGNORECASE)
 
 
 class Commands(click.Group):
-    """The commands by section; each is imported only when it is used."""
+    """The commands by section, each imported on use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return command names in the order of the help page."""
@@ -73,7 +73,7 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Name the nearest command where one is misspelt."""
+        """Return the command, or raise an error with the nearest name if it is misspelt."""
         from stimuli.errors import nearest
 
         name = args[0]
@@ -84,7 +84,7 @@ class Commands(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands grouped by what a user is doing."""
+        """Write the commands grouped by task."""
         for section, names in SECTIONS.items():
             rows = [(name, self.get_command(ctx, name)) for name in names]
             with formatter.section(section):
@@ -93,7 +93,7 @@ class Commands(click.Group):
                 )
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run a command; print an error that a user can fix, and exit with its code."""
+        """Run a command; for an error that a user can fix, print it and exit with its code."""
         try:
             return super().invoke(ctx)
         except UserError as error:
@@ -115,9 +115,9 @@ def _leave_with(error: UserError) -> NoReturn:
 
 
 def as_user_error(error: OSError) -> UserError:
-    """Turn an error of the operating system into one that says file, reason and mend.
+    """Return an operating system error as a UserError with file, reason and remedy.
 
-    ``error``: also ``shutil.Error``, which gathers several, and the errors of pyarrow, which hold the number in their text.
+    ``error``: also ``shutil.Error``, which combines several, and errors of pyarrow, which have the number in their text.
     """
     number, file, text = _first_cause(error)
     reason = os.strerror(number) if number else text
@@ -127,7 +127,7 @@ def as_user_error(error: OSError) -> UserError:
 
 
 def _first_cause(error: OSError) -> tuple[int | None, str | None, str]:
-    """Return number, file and words of an error, looking into what only its text says."""
+    """Return number, file and message of an error, from its text if necessary."""
     if error.errno is not None:
         files = [str(name) for name in (error.filename, error.filename2) if name is not None]
         return error.errno, " → ".join(files) or None, str(error)

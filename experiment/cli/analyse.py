@@ -1,4 +1,4 @@
-"""``wrods analyse``: the report of a study on anybody's table of trials."""
+"""``wrods analyse``: the report of a study on any table of trials."""
 
 from __future__ import annotations
 

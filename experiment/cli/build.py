@@ -1,4 +1,4 @@
-"""``wrods build``: makes the items of a study, audits them, and says what came of it."""
+"""``wrods build``: builds and audits the items of a study, and reports the result."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _as_json(built: Built, conditions: list[ConditionSummary]) -> dict[str, obje
 
 
 def tell_skipped(skipped: list[str]) -> None:
-    """Print the first of the records that were left out, and how many there are."""
+    """Print the first of the skipped records, and their number."""
     if not skipped:
         return
     click.secho(f"Left out, because they could not be used: {len(skipped)}", fg="yellow")
@@ -80,7 +80,7 @@ def tell_skipped(skipped: list[str]) -> None:
 
 
 def _tell_conditions(conditions: list[ConditionSummary]) -> None:
-    """Print a line for each condition: how many items, and what changed in them."""
+    """Print a line for each condition: number of items, and what changed in them."""
     several = len({condition.set_name for condition in conditions}) > 1
     changed = any(condition.changed_words or condition.moved_sentences for condition in conditions)
     fewer = any(condition.fewer for condition in conditions)
@@ -130,7 +130,7 @@ def _tell_conditions(conditions: list[ConditionSummary]) -> None:
 
 
 def _displaced(summary: ConditionSummary) -> str:
-    """Write how many letters left their place; of words and sentences with their name."""
+    """Return how many letters moved, with the unit for words and sentences."""
     number = f"{summary.displaced:.1f}"
     units = "/".join(f"{unit}s" for unit in summary.unit.split(", "))
     return number if summary.unit == "letter" else f"{number} {units}"

@@ -1,4 +1,4 @@
-"""``wrods check``: validates a study and summarizes it; builds nothing."""
+"""``wrods check``: validates and summarizes a study without building anything."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from stimuli.item import Item
 
 ACCURACIES = (75.0, 95.0)
-"""Percent correct for which the sensitivity of accuracy is given: the middle of the scale and near a ceiling."""
+"""Percent correct for which the sensitivity of accuracy is computed: mid-scale and near ceiling."""
 SUGGESTED = {"points": "10 points", "ratio": "10%"}
 REASONS = {
     "points": "one answer in ten",
@@ -38,9 +38,9 @@ class SensitivityReport:
 
 
 def sensitivity_of(study: Study, items: Sequence[Item]) -> SensitivityReport:
-    """Work out what the planned analyses of a study can detect, with the usual spreads of participants and items.
+    """Return what the planned analyses of a study can detect, assuming typical variances of participants and items.
 
-    Nothing where the study plans no analysis, or does not say how many participants it wants.
+    Empty if the study plans no analysis, or sets no number of participants.
     """
     from analysis.power.simulation import planned_of
     from analysis.readers import PARTICIPANT_KINDS
@@ -68,7 +68,7 @@ def sensitivity_of(study: Study, items: Sequence[Item]) -> SensitivityReport:
 
 
 def _tests(plan: Plan, plans: Sequence[Plan]) -> tuple[int, int]:
-    """Return how many differences, and how many equivalences, are adjusted together with those of a plan."""
+    """Return the numbers of differences and of equivalences that are adjusted together with those of a plan."""
     from analysis.contrasts import compared
     from analysis.power.simulation import is_joined
 
@@ -128,7 +128,7 @@ def _numbers(plan: Plan, kinds: dict[str, str], known: Any, tests: tuple[int, in
 
 
 def _of_readers(expected: Sequence[Expected]) -> dict[str, Expected]:
-    """Return the least precise contrast of each reader, and of each pair of readers that is compared."""
+    """Return the least precise contrast of each reader, and of each pair of compared readers."""
     found: dict[str, Expected] = {}
     for one in expected:
         readers = " − ".join(one.groups)
@@ -138,7 +138,7 @@ def _of_readers(expected: Sequence[Expected]) -> dict[str, Expected]:
 
 
 def _shown(value: float, measure: Measure) -> float:
-    """Return a difference in points, or a ratio's logarithm in percent."""
+    """Return a difference in points, or a log ratio in percent."""
     from math import expm1
 
     return round(value if measure.scale == "points" else 100 * expm1(value), 1)
@@ -302,7 +302,7 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
 
 
 def _changed_since_build(study: Study) -> list[str]:
-    """State what changed since the study's items were built; nothing where they are not built yet."""
+    """Return what changed since the study's items were built; empty if they are not built."""
     from experiment.integrity.build_provenance import changed_since_build
     from experiment.study.study import ITEMS
 
@@ -321,7 +321,7 @@ def _explain_plan(study: Study) -> None:
 
 
 def _explain(study: Study, items: Any) -> None:
-    """Print the first trial as a model is sent it."""
+    """Print the first trial as a model receives it."""
     from experiment.lists import list_ids
     from experiment.models.prompts import render
     from experiment.procedure import plan_session, trials_of
@@ -336,7 +336,7 @@ def _explain(study: Study, items: Any) -> None:
 
 
 def _explain_probes(study: Study, probes: dict[Any, Any]) -> None:
-    """Print what the probe of each server found, in its own sentences."""
+    """Print each server's capabilities found by its probe."""
     from experiment.checking.model_capabilities import address_of
     from experiment.checking.settings import model_settings
 
@@ -351,7 +351,7 @@ def _explain_probes(study: Study, probes: dict[Any, Any]) -> None:
 
 
 def _known(study: Study) -> tuple[dict[Any, Any], dict[str, float]]:
-    """Return what is known of the study's servers, and how fast its models were; nothing where it has no store yet."""
+    """Return the stored probes of the study's servers, and the speeds of its models; empty without a store."""
     from experiment.checking.model_capabilities import stored_probes
     from experiment.checking.resource_estimates import stored_speeds
     from experiment.cli.study_store import store_of
@@ -366,7 +366,7 @@ def _known(study: Study) -> tuple[dict[Any, Any], dict[str, float]]:
 
 
 def _probe_all(study: Study) -> dict[str, UserError]:
-    """Probe every server that the study names, pay for it and keep what it can; return what kept one from being probed."""
+    """Probe every server in the study, pay for it and store the results; return the errors that prevented a probe."""
     from experiment.checking.model_capabilities import PROBE
     from experiment.checking.settings import model_settings
     from experiment.cli.study_store import note_action, own_store
@@ -400,9 +400,9 @@ def _probe_all(study: Study) -> dict[str, UserError]:
 
 
 def probing_lines(study: Study, models: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return about how long probing takes, a line for each model; nothing where nothing is probed or sizes are unknown.
+    """Return the approximate duration of probing, one line per model; empty if nothing is probed or sizes are unknown.
 
-    ``models``: what check knows of each model, in numbers: ``trials`` and ``states`` (``positions``, ``files``, ``width``).
+    ``models``: check's numbers for each model: ``trials`` and ``states`` (``positions``, ``files``, ``width``).
     """
     kept = {name: known.get("states") or {} for name, known in models.items()}
     probed = {
@@ -432,6 +432,6 @@ def probing_lines(study: Study, models: Mapping[str, Mapping[str, Any]]) -> list
 
 
 def _has_options(study: Study) -> bool:
-    """Whether any block's trials end in a choice."""
+    """Return whether the trials of any block end with a choice."""
     blocks = (screen["block"] for screen in study.get("procedure") if "block" in screen)
     return any("choose" in block["trial"][-1] for block in blocks)

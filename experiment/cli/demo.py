@@ -1,4 +1,4 @@
-"""``wrods demo``: the whole path on embedded parts, from a study to its report."""
+"""``wrods demo``: the whole path on built-in parts, from a study to its report."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def _report(console: Console, study: Study, store: Store) -> Path:
 
 
 def _visit(console: Console, study: Study, store: Store, links: Links, report: Path, *, opens: bool) -> Path:
-    """Wait for visitors; after each, write the report again with their answers laid over its figures."""
+    """Wait for visitors; after each, rewrite the report with their answers added to its figures."""
     from experiment.demo.tour import finished_pilots
 
     console.print(
@@ -197,5 +197,5 @@ def _farewell(folder: Path, report: Path) -> None:
 
 
 def _own_command() -> str:
-    """Return how wrods was called, where its bare name is not on the path (no environment is active)."""
+    """Return the command by which wrods was called, if its bare name is not on the path (no active environment)."""
     return "wrods" if shutil.which("wrods") else shlex.quote(sys.argv[0])

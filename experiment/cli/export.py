@@ -62,7 +62,7 @@ def export(study: Path, **options: Any) -> None:
         done = export_study(
             opened.study, opened.store, asked.out, asked.form, choice=choice, replace=asked.replace
         )
-        # a withdrawal names the exports that it cannot reach
+        # a withdrawal lists the exports that it cannot reach
         note_place(opened.store, opened.study.id, "export", asked.out, this_user())
     if asked.as_json:
         click.echo(json.dumps({"folder": str(done.folder), "rows": done.rows, "missing": list(done.missing)}))

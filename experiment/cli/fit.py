@@ -85,7 +85,7 @@ _OPTIONS = (
 
 
 def question_options(command: Command) -> Command:
-    """Add the options to a command, in the order of the list."""
+    """Add the options to a command in order."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
@@ -110,7 +110,7 @@ def _spelt(name: str) -> str:
 
 
 def refuse_idle_options(context: click.Context) -> None:
-    """Refuse options that others of the same command leave without effect."""
+    """Raise an error for options that others make ineffective."""
     asked: dict[str, Any] = context.params
     if asked["as_json"] and asked["r_script"]:
         raise UserError("--json and --r-script are both given", mend="Choose one.")
@@ -148,7 +148,7 @@ def refuse_idle_options(context: click.Context) -> None:
 
 
 def _by_column(option: str, given: tuple[str, ...]) -> dict[str, str]:
-    """Split repeated NAME=VALUE options."""
+    """Return repeated NAME=VALUE options as a mapping."""
     result: dict[str, str] = {}
     for text in given:
         name, sign, value = text.partition("=")
@@ -167,7 +167,7 @@ _VALUES = {"--levels": "intact,scrambled", "--contrasts": "sum"}
 
 
 def _coding(name: str, text: str) -> str | list[list[float]]:
-    """Read contrasts: a name, or numbers with commas between levels and semicolons between contrasts."""
+    """Return contrasts: a name, or numbers with commas between levels and semicolons between contrasts."""
     if "," not in text:
         return text.strip()
     try:
@@ -335,7 +335,7 @@ def _answers(model: FittedModel, asked: dict[str, Any]) -> Iterator[pd.DataFrame
 
 
 def _refuse_comparing(asked: dict[str, Any]) -> None:
-    """Refuse options of comparisons where one mean or slope leaves nothing to compare."""
+    """Raise an error for options of comparisons if a single mean or slope leaves nothing to compare."""
     given = {
         "an equivalence test": asked["equivalence"] is not None,
         "an adjustment": asked["adjust"] is not None,

@@ -1,4 +1,4 @@
-"""``wrods freeze``: locks a study and registers it, or verifies that nothing changed."""
+"""``wrods freeze``: freezes and registers a study, or verifies that nothing changed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 SHOWN_BROKEN = 10
 PARTS = {"design": "Design", "participants": "Sample", "models": "Models", "analysis": "Plan  "}
-"""What is locked, as `--verify` names it."""
+"""The frozen parts, as `--verify` names them."""
 _EXAMPLE = """\b
 Examples:
   wrods freeze my-study

@@ -1,4 +1,4 @@
-"""``wrods import``: takes answers that were given elsewhere: copies from participants, tables of responses, released outputs."""
+"""``wrods import``: imports responses collected elsewhere: participants' copies, tables of responses, released outputs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Examples:
 """
 RELEASES = {paper.name.replace("-", "_"): paper for paper in papers().values() if paper.released}
 SHOWN = 20
-"""How many different answers that could not be read are shown."""
+"""Number of different unreadable answers to show."""
 LARGE = 5000
 """Smallest number of trials for which the command announces that storing takes a while."""
 
@@ -106,7 +106,7 @@ def import_(
 
 
 def _copy(opened: OpenedStudy, file: Path, *, as_json: bool) -> None:
-    """Take one participant's copy of answers; files are cleaned where the copy has them deleted."""
+    """Import one participant's copy of answers; clean files if the copy requests their deletion."""
     from experiment.cli.study_store import note_action
     from experiment.configuration import read_config
     from experiment.integrity.withdrawal import clean_up, remember
@@ -137,7 +137,7 @@ def _copy(opened: OpenedStudy, file: Path, *, as_json: bool) -> None:
 def _tables(
     study: Path, files: tuple[Path, ...], source: Path | Paper, *, new_version: bool, as_json: bool
 ) -> None:
-    """Import tables of responses, or a paper's released outputs: all that is named, or nothing."""
+    """Import tables of responses, or a paper's released outputs: all files, or nothing."""
     from experiment.cli.study_store import own_store, store_of, this_user
     from experiment.models.imports import (
         ResponseFile,
@@ -175,7 +175,7 @@ def _tables(
 
 @contextmanager
 def _study(folder: Path, paper: Paper | None) -> Iterator[Study]:
-    """Load a study; one that is made for a release goes again where its import fails."""
+    """Load a study; one created for a release is removed if its import fails."""
     from experiment.checking import load_study
 
     file = folder / "study.yaml"

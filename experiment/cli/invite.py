@@ -149,7 +149,7 @@ def _signed(study: Study, names: list[str], days: float | None, base_url: str) -
 
 
 def _write(file: Path, made: list[Invitation]) -> None:
-    """Write links to a CSV that only its owner can read: it names people."""
+    """Write links to a CSV that only its owner can read, because it contains names."""
     from experiment.exporting.files import cell
     from stimuli.files import replace_file
 

@@ -1,4 +1,4 @@
-"""``wrods new``: a study folder to start from."""
+"""``wrods new``: creates a study folder."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Examples:
 """
 _PLAIN = ("ss", "ae", "oe", "o", "d", "d", "h", "i", "l", "n", "th")
 WITHOUT_MARKS = str.maketrans(dict(zip("ßæœøđðħıłŋþ", _PLAIN, strict=True)))
-"""Letters of Latin alphabets that Unicode does not take apart into a plain letter and a mark."""
+"""Letters of Latin alphabets that Unicode does not decompose into a plain letter and a mark."""
 
 
 @click.command(epilog=_EXAMPLE)
@@ -133,26 +133,26 @@ def copy_template(
 
 
 def _lay(source: Path, directory: Path, *others: str) -> None:
-    """Copy a folder's files into another one, but for those named."""
+    """Copy a folder's files into another one, except those named."""
     left = shutil.ignore_patterns("__pycache__", "*.py", *filter(None, others))
     shutil.copytree(source, directory, dirs_exist_ok=True, ignore=left)
 
 
 def id_of(name: str) -> str:
-    """Return a folder's name as a study's id: small letters without marks, digits, ``-`` and ``_``; may be empty."""
+    """Return a folder's name as a study's id: lower-case letters without marks, digits, ``-`` and ``_``; may be empty."""
     letters = unicodedata.normalize("NFKD", name.lower().translate(WITHOUT_MARKS))
     plain = "".join(letter for letter in letters if not unicodedata.combining(letter))
     return re.sub(r"[^a-z0-9_-]+", "-", plain).strip("-_")[:64].rstrip("-_")
 
 
 def _first_missing(directory: Path) -> Path | None:
-    """Return the topmost folder on the way to a new one that does not exist yet, or None where all are there."""
+    """Return the topmost missing folder on the path to a new one, or None if all exist."""
     missing = [folder for folder in (directory, *directory.parents) if not folder.exists()]
     return missing[-1] if missing else None
 
 
 def _take_away(directory: Path, made: Path | None) -> None:
-    """Remove a half-made study, so that the same command can be given again; a folder that was there stays, empty."""
+    """Remove an incomplete study, so that the command can be repeated; an existing folder stays, empty."""
     for path in [made] if made is not None else list(directory.iterdir()):
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path, ignore_errors=True)

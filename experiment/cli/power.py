@@ -1,4 +1,4 @@
-"""``wrods power``: simulates the planned analyses of a study over its possible sizes."""
+"""``wrods power``: simulates the planned analyses of a study over possible sample sizes."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ Examples:
 
 
 class WholeNumbers(click.ParamType[tuple[int, ...]]):
-    """Whole numbers with commas between them."""
+    """Whole numbers separated by commas."""
 
     name = "numbers"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[int, ...]:
-        """Read ``20,40,60``."""
+        """Return numbers such as ``20,40,60``."""
         try:
             return tuple(int(one) for one in str(value).split(","))
         except ValueError:
@@ -49,7 +49,7 @@ class WholeNumbers(click.ParamType[tuple[int, ...]]):
 
 @dataclass(frozen=True)
 class PlannedDesign:
-    """What a study says of its plans and its size; None where it leaves something open."""
+    """A study's plans and sample sizes; None if the study leaves them open."""
 
     planned: Mapping[str, Any]
     factors: Mapping[str, list[str]]
@@ -223,7 +223,7 @@ def _laid_out(layout: str) -> str:
 
 
 def _read(path: Path) -> PlannedDesign:
-    """Read plans and sizes from a study's folder, or from a handover."""
+    """Return plans and sizes of a study's folder, or of an analysis export."""
     from experiment.study.study import FILE
 
     if (path / FILE).is_file() or path.name == FILE or not (path / "dictionary.json").is_file():
@@ -257,7 +257,7 @@ def _of_study(path: Path) -> PlannedDesign:
 
 
 def planned_of_study(study: Study, items: Sequence[Item]) -> PlannedDesign:
-    """Return what a study says of its plans and its size; without items their number is left open."""
+    """Return a study's plans and sizes; the number of items is open without items."""
     from experiment.study.factors import kind_of, operation_families
 
     layouts = dict.fromkeys(study.between, "between_participants")
@@ -301,7 +301,7 @@ def _sizes(
 
 
 def _statements(asked: Mapping[str, Any], found: list[Plan]) -> list[EffectStatement]:
-    """Read what was said of effects and spreads, the file first, options after it."""
+    """Return the specified effects and variances, those of the file before options."""
     from analysis.power.assumptions import from_mapping, from_option, from_table
 
     sources = [name for name in ("pilot", "fit_file", "literature", "effects") if asked[name] is not None]
@@ -339,7 +339,7 @@ def _statements(asked: Mapping[str, Any], found: list[Plan]) -> list[EffectState
 
 
 def _tables(pilot: Path) -> Tables:
-    """Load a pilot: tables as they were handed over, or those of a study's own store as it is now."""
+    """Return a pilot's tables: exported ones, or those of a study's current store."""
     from analysis import load
     from experiment.study.study import FILE
 

@@ -1,4 +1,4 @@
-"""``wrods preview``: each screen as a participant meets it, beside the prompt that a model gets."""
+"""``wrods preview``: each screen as a participant sees it, next to the prompt for a model."""
 
 from __future__ import annotations
 

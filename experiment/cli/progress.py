@@ -1,4 +1,4 @@
-"""Progress of long work on standard error: bars or a table on a terminal, elsewhere a line now and then."""
+"""Progress of long work on standard error: bars or a table on a terminal, elsewhere an occasional line."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from experiment.models.runs import RunStatus
 
 SECONDS_BETWEEN_LINES = 10.0
-"""Where nobody looks at a terminal."""
+"""Interval for output that is not a terminal."""
 WITH_BAR, WITH_SHARE, WITH_TOKENS, WITH_SPEED = 108, 84, 76, 66
-"""From how many columns on there are bars, percent, tokens, and trials a second."""
+"""Numbers of columns from which bars, percent, tokens, and trials per second are shown."""
 ENDED = ("finished", "stopped", "interrupted", "failed")
 
 
 class _Display:
-    """A display that stays in place on a terminal, and elsewhere prints a line now and then."""
+    """A display that is updated in place on a terminal, and elsewhere prints an occasional line."""
 
     def __init__(self) -> None:
         self._live: Any = None
@@ -36,7 +36,7 @@ class _Display:
             self._live.stop()
 
     def say(self, line: str) -> None:
-        """Print a line above what is shown."""
+        """Print a line above the display."""
         if self._live is not None:
             self._live.console.print(line, highlight=False, markup=False)
         else:
@@ -49,7 +49,7 @@ class _Display:
 
 
 class WorkProgress(_Display):
-    """Counts work of one kind, such as studies or layers: a bar for each name in turn."""
+    """Counts work of one kind, such as studies or layers, with a bar for each name in turn."""
 
     def __init__(self, noun: str) -> None:
         super().__init__()
@@ -59,7 +59,7 @@ class WorkProgress(_Display):
         self._begun = (self._last, 0)
 
     def draw(self, name: str, done: int, total: int, more: str = "") -> None:
-        """Show that ``done`` of ``total`` are done, about how long the rest takes, and what else there is to say."""
+        """Show that ``done`` of ``total`` are done, the estimated remaining time, and a note."""
         if name != self._name:
             self.end()
             self._name, self._begun = name, (time.monotonic(), done)
@@ -78,7 +78,7 @@ class WorkProgress(_Display):
             click.echo(", ".join(said), err=True)
 
     def end(self) -> None:
-        """Take the bar as full: whatever comes next begins only when its work is done."""
+        """Show the bar as full: the next step begins only when its work is done."""
         if self._live is not None:
             self._live.update(self._task, completed=self._live.tasks[0].total)
             self._live.stop()
@@ -102,7 +102,7 @@ def _bars(noun: str) -> Any:
 
 
 class RunTable(_Display):
-    """Draws the figures of a run, a row for each model."""
+    """Shows the status of a run, one row per model."""
 
     def __enter__(self) -> Self:
         if sys.stderr.isatty():
@@ -114,7 +114,7 @@ class RunTable(_Display):
         return self
 
     def draw(self, figures: Sequence[RunStatus]) -> None:
-        """Show the figures of all models."""
+        """Show the status of all models."""
         if self._live is not None:
             self._live.update(table(figures, self._live.console.width))
         elif self._is_line_due():
@@ -124,9 +124,9 @@ class RunTable(_Display):
 
 
 def table(figures: Sequence[RunStatus], width: int) -> Any:
-    """Return the figures for a terminal of some width: a row a model, and below them what there is to say of each.
+    """Return the status as a table of some width: one row per model, with its notes below.
 
-    A narrow one has fewer columns; money is there where any is spent.
+    A narrow table has fewer columns; costs are shown if there are any.
     """
     from rich.console import Group
     from rich.progress_bar import ProgressBar
@@ -169,7 +169,7 @@ def table(figures: Sequence[RunStatus], width: int) -> Any:
 
 
 def _together(figures: Sequence[RunStatus]) -> RunStatus:
-    """Return the figures of all models together."""
+    """Return the combined status of all models."""
     from experiment.models.runs import RunStatus
 
     speed = sum(figure.per_second for figure in figures)
@@ -186,7 +186,7 @@ def _tokens(one: RunStatus) -> int:
 
 
 def compact(count: int) -> str:
-    """Return a number of tokens in a few letters."""
+    """Return a number of tokens in short form."""
     for limit, unit in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
         if count >= limit:
             return f"{count / min(limit, 1e3 if unit == 'k' else limit):.3g}{unit}"
@@ -194,12 +194,12 @@ def compact(count: int) -> str:
 
 
 def shortened(name: str, most: int) -> str:
-    """Return a name with its middle left out where it is too long: its end tells models apart."""
+    """Return a long name without its middle, because its end distinguishes models."""
     return name if len(name) <= most else f"{name[: most // 3]}…{name[-(most - most // 3 - 1) :]}"
 
 
 def line(one: RunStatus) -> str:
-    """Return the figures of a model in one line."""
+    """Return the status of a model in one line."""
     parts = [f"{one.reader}: {one.done:,} of {one.planned:,} trials"]
     if one.given_up:
         parts.append(f"{one.given_up:,} can never be answered")
@@ -216,7 +216,7 @@ def line(one: RunStatus) -> str:
 
 
 def remarks_of(one: RunStatus) -> list[str]:
-    """Return errors by kind, what is waited for, and how many answers came from the cache."""
+    """Return errors by kind, reasons for waiting, and the number of cached answers."""
     parts = [f"{count} × {kind}" for kind, count in list(one.error_kinds.items())[:3]]
     if one.waits and one.waits not in (one.engine or ""):
         parts.append(f"waits: {one.waits}")

@@ -1,4 +1,4 @@
-"""``wrods reconcile``: a platform's books beside the store."""
+"""``wrods reconcile``: compares a platform's submission list with the store."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def reconcile(study: Path, file: Path, as_json: bool, approve_file: Path | None)
         report = reconciliation(store, recruitment)
     if approve_file is not None:
         text = approve_csv(report, export.platform, file.read_bytes(), str(file))
-        replace_file(approve_file, text, is_private=True)  # it names people
+        replace_file(approve_file, text, is_private=True)  # it contains participants' ids
     if as_json:
         told = report.as_json() | {
             "imported": vars(imported),

@@ -1,4 +1,4 @@
-"""The plan before there are data: where it is registered, and whether analysis can fit the models that it writes out itself."""
+"""Registration before data collection, and a check that analysis can fit custom model formulas."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def registration_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def ask_registration(study: Study, store: Store, url: str | None, *, is_not_registered: bool) -> None:
-    """Store where a study with planned analyses is registered, before its first session that is no pilot.
+    """Store where a study with planned analyses is registered, before its first session other than a pilot.
 
-    An answer that is given is stored, also in place of an earlier one; without one, a person at the terminal is asked.
+    A given answer is stored and replaces an earlier one; without one, a user at the terminal is asked.
     """
     from experiment.cli.study_store import this_user
     from experiment.integrity.freezing import (
@@ -79,7 +79,7 @@ def ask_registration(study: Study, store: Store, url: str | None, *, is_not_regi
 
 
 def ask_for_runs(study: Study, url: str | None, *, is_not_registered: bool) -> None:
-    """Ask as :func:`ask_registration` does, in the study's own store, before models are run."""
+    """Ask like :func:`ask_registration`, in the study's own store, before models are run."""
     from experiment.cli.study_store import own_store
 
     with own_store(study) as store:
@@ -87,7 +87,7 @@ def ask_for_runs(study: Study, url: str | None, *, is_not_registered: bool) -> N
 
 
 def tell_unplanned(study: Study, models: Mapping[str, Mapping[str, Any]]) -> None:
-    """Report which models no planned analysis of a frozen study names: what they answer is exploratory."""
+    """Report models that no planned analysis of a frozen study names: their results are exploratory."""
     from experiment.integrity.freezing import read_freeze
     from experiment.study.plans import planned_analyses
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from experiment.cli.progress import WorkProgress
 
 _BESIDE_TABLES = ("dictionary.json", "codebook.md", "documentation/codebook.md")
-"""A file that only an export for analysis, an export and a Psych-DS export contain, in this order."""
+"""Files that only an analysis export, an export and a Psych-DS export contain, in this order."""
 
 
 @click.command()
@@ -65,7 +65,7 @@ def write_and_print(data: Path, out: Path, when: datetime, wanted: tuple[str, ..
 
 
 def tell_step(progress: WorkProgress, step: str) -> None:
-    """Print a step of a report; a layer of hidden states moves the bar of its model."""
+    """Print a step of a report; a layer of hidden states advances its model's bar."""
     from analysis.inside.hidden_states import LayersDone
 
     if isinstance(step, LayersDone):
@@ -76,7 +76,7 @@ def tell_step(progress: WorkProgress, step: str) -> None:
 
 
 def _handover(study: Path, out: Path | None, when: datetime) -> Path:
-    """Return a folder with the tables: the given one, or the study's, handed over now into the report's folder."""
+    """Return a folder with the tables: the given one, or the report's folder with a new export of the study."""
     is_study = (study / "study.yaml").is_file()
     is_export = not is_study and any((study / name).is_file() for name in _BESIDE_TABLES)
     if is_export or (study / "trials.parquet").is_file():

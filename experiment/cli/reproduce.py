@@ -1,4 +1,4 @@
-"""``wrods reproduce``: a published paper's tables from its released outputs or one's own studies, with the effect of each error."""
+"""``wrods reproduce``: a paper's tables from its released outputs or your own studies, with the effect of each error."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def reproduce(
 
 
 def _together(paper: Paper, studies: Sequence[Path], out: Path, *, as_json: bool) -> None:
-    """Lay out the tables of several studies on one page."""
+    """Write the tables of several studies on one page."""
     from analysis.figures import Drawing
     from analysis.report.studies_page import write_studies_page
     from experiment.version import installed_version
@@ -99,7 +99,7 @@ def _together(paper: Paper, studies: Sequence[Path], out: Path, *, as_json: bool
 
 
 def own_choice(reply: str, options: Sequence[str]) -> str:
-    """Read the letter of an option as wrods does; empty where none can be read."""
+    """Return the letter of an option as wrods parses it; empty if there is none."""
     from experiment.parsing.labels import parse_label
 
     letters = list(string.ascii_uppercase[: len(options)])
@@ -107,7 +107,7 @@ def own_choice(reply: str, options: Sequence[str]) -> str:
 
 
 def own_text(reply: str, shown: Sequence[str]) -> str:
-    """Read a restored text as wrods does; empty where there is none."""
+    """Return a restored text as wrods parses it; empty if there is none."""
     from experiment.parsing.restored import parse_recovered
 
     return parse_recovered(reply, shown=shown[0] if shown else None).value or ""

@@ -78,7 +78,7 @@ def restore(study: Path, file: Path, yes: bool, despite_broken: bool, as_json: b
                 _warn_of_the_unknown(file, lists)
             _ask(checked.backup, checked.present, yes=yes)
             if not checked.gone.issuperset([*withdrawn_in(database, loaded.id), *listed(lists)]):
-                # somebody was withdrawn while the question was on the screen
+                # someone was withdrawn while the question was displayed
                 checked = check_backup(database, file, loaded.id, gone=listed(lists), actor=this_user())
             aside = take_place(database, checked.ready)
         finally:
@@ -101,7 +101,7 @@ def _ask(backup: Contents, present: Contents | None, *, yes: bool, others: Compa
 
 
 def _warn_of_the_unknown(file: Path, lists: Sequence[Path]) -> None:
-    """Warn of what cannot be known where there is no database to take it from."""
+    """Warn about what is unknown without a current database."""
     if not lists:
         click.echo(
             "Warning: there is no readable database and no list of withdrawn participants (withdrawn.txt in backups/ or next to "
@@ -116,7 +116,7 @@ def _warn_of_the_unknown(file: Path, lists: Sequence[Path]) -> None:
 
 
 def _clean(address: URL, study: str, folder: Path) -> list[str]:
-    """Clean the files of the sessions that the backup brought back and that stay withdrawn."""
+    """Clean the files of restored sessions that stay withdrawn."""
     from experiment.integrity.withdrawal import clean_up
     from experiment.store import open_store
 

@@ -1,4 +1,4 @@
-"""``wrods run``: the models of a study work through the same sessions as people."""
+"""``wrods run``: runs the same sessions with models as with participants."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ if TYPE_CHECKING:
     from experiment.study import Study
 
 BYTES_A_TOKEN = 4.0
-"""English text has about four bytes a token; a rough guess where the server alone knows."""
+"""English text has about four bytes per token; a rough estimate if only the server knows."""
 
 PICTURES = "pictures"
-"""Folder of a study into which pictures are written that would be sent."""
+"""Folder in the study for the pictures that would be sent."""
 
 COUNTED_SESSIONS = 8
 COUNTED_PROMPTS = 200
 MOST_NAMED = 100
-"""Kinds of prompts that are named where they are not shown."""
+"""Kinds of prompts that are named if they are not shown."""
 
 
 def preview(study: Study, name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a model would be sent: the first prompt of each kind, counts, tokens and costs."""
+    """Return what a model would receive: the first prompt of each kind, counts, tokens and costs."""
     from experiment.models.costs.prices import price_of
     from experiment.models.engine import Previews
     from experiment.models.engines import open_engine
@@ -93,7 +93,7 @@ def preview(study: Study, name: str, settings: Mapping[str, Any]) -> dict[str, A
 
 
 def _pictures_of(study: Study, request: Request) -> dict[str, Any]:
-    """Write the pictures of a request into the study's folder and say where they lie; nothing where it has none."""
+    """Write the pictures of a request into the study's folder and return their paths; empty if it has none."""
     found = []
     for message in request.messages:
         for picture in message.pictures:
@@ -105,7 +105,7 @@ def _pictures_of(study: Study, request: Request) -> dict[str, Any]:
 
 
 def _judged(study: Study, name: str, judge: object, session: ModelSession) -> list[dict[str, Any]]:
-    """Return what the model's judge would be sent about its first reply to a choice, the right answer standing in for it."""
+    """Return what the model's judge would receive about its first reply to a choice, with the correct answer in its place."""
     from experiment.models.engine import Previews
     from experiment.models.engines import open_engine
     from experiment.models.judges.judging import judge_request
@@ -144,7 +144,7 @@ def _judged(study: Study, name: str, judge: object, session: ModelSession) -> li
 
 
 def _tokens(plan: Any, show: Any, kind: str, price: Price) -> tuple[float | None, bool, float]:
-    """Return tokens read a trial (turns read again), whether that is a guess, and the most tokens written a trial."""
+    """Return tokens read per trial (turns read again), whether that is an estimate, and the most tokens written per trial."""
     from experiment.models.planning.prompt_preview import grows, turn_characters
 
     read: list[float] = []
@@ -177,7 +177,7 @@ def _tokens(plan: Any, show: Any, kind: str, price: Price) -> tuple[float | None
 
 
 def _cost(price: Any, read: int, written: int) -> dict[str, float]:
-    """Return what reading costs, and what reading and the longest answers cost."""
+    """Return the cost of reading, and of reading and the longest answers."""
     return {
         "reading": read * price.input / 1e6,
         "at_most": (read * price.input + written * price.output) / 1e6,
@@ -186,7 +186,7 @@ def _cost(price: Any, read: int, written: int) -> dict[str, float]:
 
 @contextmanager
 def store_of_people(study: Study) -> Iterator[Store | None]:
-    """Open the store where models follow people; None where they do not, or where nobody has answered yet."""
+    """Open the store if models follow participants; None if they do not, or nobody has answered yet."""
     from experiment.cli.study_store import store_of
     from experiment.models.planning import needs_people
 
@@ -199,7 +199,7 @@ def store_of_people(study: Study) -> Iterator[Store | None]:
 
 
 def print_previews(shown: list[dict[str, Any]], *, as_json: bool) -> None:
-    """Print previews, as JSON or for people."""
+    """Print previews, as JSON or as text."""
     from experiment.models.costs.prices import format_usd
 
     if as_json:
@@ -462,7 +462,7 @@ def run(study: Path, **options: Any) -> None:
 
 
 def _given_beside(*names: str) -> list[str]:
-    """Return the options of this command that were given beside those of these names."""
+    """Return the options given to this command in addition to those named."""
     context = click.get_current_context()
     return [
         option.opts[0]
@@ -480,7 +480,7 @@ def _finish(
     *,
     as_json: bool,
 ) -> None:
-    """Print what the run came to, and leave with the code that says so."""
+    """Print the run's outcomes, and exit with the resulting code."""
     if as_json:
         results = [{**asdict(outcome), "left": outcome.left} for outcome in outcomes]
         failed = [
@@ -510,7 +510,7 @@ def _finish(
 
 
 def _leave_probes() -> None:
-    """End the process where a probe still waits for a server that does not answer; all else is closed by now."""
+    """End the process if a probe still waits for a server that does not answer; everything else is closed."""
     if any(thread.name.startswith("wrods-probe") for thread in threading.enumerate()):
         click.echo("Stopped. Finished trials are stored; run the same command to resume.", err=True)
         sys.stdout.flush()
@@ -519,7 +519,7 @@ def _leave_probes() -> None:
 
 
 def _chosen(study: Study, names: tuple[str, ...], given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the settings of the models to run, by name; options of servers are for models of servers alone."""
+    """Return the settings of the models to run, by name; server options apply only to models of servers."""
     from experiment.models.engines import check_use, known_kinds
     from experiment.study.trained import as_trained
 
@@ -551,7 +551,7 @@ def _chosen(study: Study, names: tuple[str, ...], given: Mapping[str, Any]) -> d
 def _run_all(
     study: Study, models: Mapping[str, dict[str, Any]], limits: CommandLimits, asked: SimpleNamespace
 ) -> tuple[list[RunOutcome], dict[str, UserError]]:
-    """Run models together; what keeps one from beginning (a wrong key, another run of it) does not keep the others."""
+    """Run models together; if one cannot start (a wrong key, another run of it), the others still run."""
     from experiment.cli.progress import RunTable
     from experiment.cli.study_store import store_place
     from experiment.models.engines import open_engine
@@ -565,7 +565,7 @@ def _run_all(
 
         opener = open_on_ray
     target = store_place(study)
-    # Ray prints what becomes of workers where our results belong
+    # Ray prints messages about workers between our results
     apart = redirect_stdout(sys.stderr) if asked.engine_name == "ray" else nullcontext()
     with open_store(target, group_ms=RUN_GROUP_MS) as store, RunTable() as display, apart:
         version = version_of(study, store, new_version=asked.new_version)
@@ -580,7 +580,7 @@ def _run_all(
 
 
 def give_back(study: Study) -> None:
-    """Count as not billed what requests without an answer may have cost, and print how much that was."""
+    """Count requests without an answer as not billed, and print the amount."""
     from experiment.cli.study_store import opened_study, store_place, this_user
     from experiment.models.costs.budget import spending
     from experiment.models.costs.prices import format_usd
@@ -605,7 +605,7 @@ SHOWN_ERRORS = 20
 
 
 def print_outcome(outcome: RunOutcome) -> None:
-    """Print what one model's run came to."""
+    """Print the outcome of one model's run."""
     from experiment.models.costs.prices import format_usd
     from experiment.models.runs.status import describe_read_from_reply, describe_unanswerable, describe_unread
 
@@ -680,7 +680,7 @@ def print_outcome(outcome: RunOutcome) -> None:
 
 
 def self_test_models(study: Study, models: Mapping[str, Mapping[str, Any]], *, as_json: bool) -> None:
-    """Have each local model answer the same trials in different company, and print how far its answers differ."""
+    """Compare each local model's answers to the same trials alone, batched, shuffled and resumed, and print the differences."""
     from experiment.models.engines import open_engine
     from experiment.models.runs import self_test_of
 

@@ -120,7 +120,7 @@ def score(study: Path, **options: Any) -> None:
 
 
 def _similarity(study: Path, asked: SimpleNamespace) -> None:
-    """Compare texts by their vectors and print what came of it; texts that are shown, also before anything was answered."""
+    """Compare texts by their embeddings and print the result; shown texts even before any answers exist."""
     from experiment.checking import load_study
     from experiment.cli.study_store import note_action, store_of
     from experiment.models.judges.embeddings import Embedder
@@ -173,7 +173,7 @@ def _similarity(study: Path, asked: SimpleNamespace) -> None:
 
 
 def _execute(study: Path, asked: SimpleNamespace) -> None:
-    """Run programs against their tests and print what came of it."""
+    """Run programs against their tests and print the result."""
     from experiment.cli.study_store import note_action, opened_study
     from experiment.scoring.execution import execute_programs
 
@@ -225,7 +225,7 @@ def _judge(
 
 
 def _tell(outcome: Rescored, sent: int | None, *, dry_run: bool) -> None:
-    """Print what changes in the tables, and apart from it what only stands beside."""
+    """Print what changes in the tables, and separately what is only stored in addition."""
     would = "would change" if dry_run else "changed"
     if sent is not None and dry_run:
         click.echo(f"{outcome.scorer}: {sent} replies would be sent to the judge. Nothing was sent.")
@@ -256,7 +256,7 @@ def _tell(outcome: Rescored, sent: int | None, *, dry_run: bool) -> None:
 
 
 def _tell_moved(outcome: Rescored, *, in_tables: bool) -> None:
-    """Print from which verdict to which, with the first few replies."""
+    """Print the changes between scores, with the first few replies."""
     for (old, new), number in (outcome.moved if in_tables else outcome.moved_beside).most_common():
         arrow = "→" if in_tables else "in the tables, here"
         click.echo(f"  {number:>7}  {old} {arrow} {new}" + (" (another response)" if old == new else ""))

@@ -1,4 +1,4 @@
-"""``wrods scramble``: scramble any text (lines, or a field of JSONL) onto standard output; report changes on standard error."""
+"""``wrods scramble``: scrambles text (lines, or a field of JSONL) to standard output, with a report on standard error."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _LINE_ENDS = (b"\r\n", b"\n")
 
 @dataclass
 class InputLine:
-    """One line: number, JSON object where it has one, text (None for an empty line of JSONL), and what ended it."""
+    """One line: number, JSON object if any, text (None for an empty line of JSONL), and line end."""
 
     number: int
     record: dict[str, Any] | None
@@ -43,25 +43,27 @@ class InputLine:
     ended: bytes = b"\n"
 
     def write(self, out: IO[bytes], shown: str | None) -> None:
-        """Write the line with another text, all else as it came."""
+        """Write the line with another text, otherwise unchanged."""
         if self.record is not None and self.field is not None:
             whole = {**self.record, self.field: shown}
             shown = json.dumps(whole, ensure_ascii=False)
             if not shown.isascii() and _SURROGATE.search(shown):
-                shown = json.dumps(whole)  # half of a pair is no UTF-8, but JSON can write it as it came
+                shown = json.dumps(
+                    whole
+                )  # an unpaired surrogate is not valid UTF-8, but JSON can represent it
         out.write((shown or "").encode("utf-8") + self.ended)
 
 
 @dataclass
 class LineSource:
-    """Where the lines come from; a line that cannot be read ends the work, those before it are written."""
+    """A source of lines; an unreadable line ends the work after those before it are written."""
 
     file: Path | None
     field: str | None
     read: int = 0
 
     def lines(self) -> Iterator[InputLine]:
-        """Read line by line."""
+        """Yield the lines."""
         where = self._where()
         with ExitStack() as open_files:
             ended = b"\n"
@@ -69,7 +71,7 @@ class LineSource:
             for number, raw in enumerate(stream, 1):
                 line = raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw
                 self.read = number
-                # A last line without an end of its own gets that of the lines before it.
+                # a last line without a line end gets that of the lines before it
                 ended = next((mark for mark in _LINE_ENDS if line.endswith(mark)), ended)
                 line = line.removesuffix(ended)
                 try:
@@ -88,7 +90,7 @@ class LineSource:
         return InputLine(number, record, self.field, _text_of(record, self.field, where))
 
     def tell_empty(self) -> None:
-        """Say on standard error that there was no line."""
+        """Report on standard error that there was no line."""
         if not self.read:
             click.echo(f"{self._where()} is empty: nothing to scramble", err=True)
 
@@ -301,7 +303,7 @@ def _recorded(change: Change, asked: int | None) -> dict[str, Any]:
 
 
 def type_list() -> str:
-    """Return every type with what it changes, its options and its other names, as text."""
+    """Return every type with its effect, options and other names, as text."""
     parts = []
     for kind in scramble_types().values():
         also = [*kind.aliases, *(preset.name for preset in kind.presets)]
@@ -339,7 +341,7 @@ _WAYS_OUT = {
 
 @dataclass
 class ChangeSummary:
-    """Counts what changed, for the summary."""
+    """Counts changes for the summary."""
 
     operation: Operation
     wanted: bool
@@ -358,11 +360,11 @@ class ChangeSummary:
 
     @functools.cached_property
     def asked(self) -> int | None:
-        """How many exchanges, insertions or deletions the operation asks for."""
+        """Number of exchanges, insertions or deletions that the operation requests."""
         return count_asked(self.operation)
 
     def count(self, line: InputLine, result: Scrambled) -> None:
-        """Take in one more line."""
+        """Add a line to the counts."""
         self.lines += 1
         if result.changes:
             self.changed_lines += 1
@@ -383,7 +385,7 @@ class ChangeSummary:
             self.displacement += sum(change.mean_displacement for change in result.changes)
 
     def tell(self) -> None:
-        """Print the summary where it is wanted, and what nobody would guess where it is not."""
+        """Print the summary if requested, or else only what a user would not expect."""
         if self.wanted:
             self._tell_summary()
         elif self.asked is not None:
@@ -419,7 +421,7 @@ class ChangeSummary:
             click.echo(f"left intact, {reason}: {number:,}{_WAYS_OUT.get(reason, '')}", err=True)
 
     def _tell_short_of_count(self) -> None:
-        """Say, even where no summary is asked for, that words did not take the whole count."""
+        """Report, even without a summary, words that did not allow the whole count."""
         for made, words in sorted(self.made.items()):
             if made != self.asked:
                 click.echo(f"made {made} of {self.asked}: {words:,} words", err=True)

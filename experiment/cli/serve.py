@@ -217,7 +217,7 @@ def _tell(base: str, studies: Iterable[str], *, pilot: bool) -> None:
 def _tell_outside(public: str) -> None:
     from experiment.people.server_health import public_address_problems
 
-    # a proxy that starts after this server, or still waits for its certificate, is looked at once more
+    # a proxy that starts after this server, or still waits for its certificate, is checked again later
     for wait_s in (0, SECOND_LOOK_S):
         time.sleep(wait_s)
         problems = public_address_problems(public.rstrip("/"))

@@ -1,4 +1,4 @@
-"""``wrods status``: a study's progress, with the sessions of people and models, and the money spent."""
+"""``wrods status``: a study's progress, with the sessions of participants and models, and the money spent."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Examples:
 
 
 SHOWN = 5
-"""Trials that can never be answered which are named for each model."""
+"""Unanswerable trials that are listed for each model."""
 
 
 @click.command(epilog=_EXAMPLE)
@@ -45,7 +45,7 @@ def status(study: Path, as_json: bool) -> None:
 
 
 def status_of(study: Study, store: Store) -> dict[str, Any]:
-    """Return a study's sessions by reader and state, its models' runs, and its money, as JSON."""
+    """Return a study's sessions by reader and state, its models' runs, and its costs, as JSON."""
     from experiment.cli.status_counts import readers_of
     from experiment.models.api.batch import known_batches
     from experiment.models.costs.budget import spending
@@ -81,7 +81,7 @@ def status_of(study: Study, store: Store) -> dict[str, Any]:
 
 
 def _run(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a run with its state as it is now: one that did not end and is not alive was killed."""
+    """Return a run with its current state: an unfinished one that is not alive was killed."""
     from experiment.models.runs.status import silent_for
 
     state = row["state"] if row["ended_at"] is not None or row["alive"] else "killed"
@@ -155,7 +155,7 @@ def _print(told: Mapping[str, Any]) -> None:
             continue
         figures.per_second, figures.seconds_left, figures.engine, figures.waits = 0.0, None, None, None
         when = str(run["ended_at"] or run["seen_at"])[:16].replace("T", " ")
-        # the first line says why, those after it what to do
+        # the first line states the reason, later ones the remedy
         why = f": {figures.stopped.splitlines()[0]}" if figures.stopped else ""
         how = "run the same command to resume" if run["state"] == "killed" else run["state"] + why
         word = "was killed" if run["state"] == "killed" else "ended"

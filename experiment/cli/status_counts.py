@@ -1,4 +1,4 @@
-"""Counts a study's sessions and trials: those in the tables, those excluded and why, those never answered."""
+"""Counts of a study's sessions and trials: in the tables, excluded with reasons, and never answered."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ PEOPLE = ("human", "simulated")
 
 
 def readers_of(connection: Connection, study: str) -> list[dict[str, Any]]:
-    """Return counts per reader: trials in the tables and exclusions; people together, pilots separately.
+    """Return counts per reader: trials in the tables and exclusions; participants together, pilots separately.
 
-    ``reader``, ``reader_kind``; ``sessions``, ``states`` and ``trials`` that count; ``excluded``: by ``reason`` how many whole
-    ``sessions`` and how many ``trials``, those in sessions that count among them; ``unanswered``: trials that were asked and have
-    no answer yet, by the status of the last call.
+    ``reader``, ``reader_kind``; ``sessions``, ``states`` and ``trials`` that count; ``excluded``: by ``reason`` the numbers of
+    whole ``sessions`` and of ``trials``, including those in sessions that count; ``unanswered``: requested trials without an
+    answer yet, by the status of the last call.
     """
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for row in _standing(connection, study):
@@ -47,7 +47,7 @@ def _reader(found: dict[tuple[str, str], dict[str, Any]], row: Any) -> dict[str,
 
 
 def _standing(connection: Connection, study: str) -> Iterator[Any]:
-    """Iterate over counts of the sessions that are not excluded, by reader and state."""
+    """Yield counts of the sessions that are not excluded, by reader and state."""
     counted = (
         select(
             sessions.c.session_id, sessions.c.reader_kind, sessions.c.reader, sessions.c.state, sessions.c.is_pilot,
@@ -58,7 +58,7 @@ def _standing(connection: Connection, study: str) -> Iterator[Any]:
         .group_by(sessions.c.session_id)
         .subquery()
     )  # fmt: skip
-    # the names of people are not looked at
+    # participants' names are not read
     reader = func.max(counted.c.reader).label("reader")
     who = (counted.c.reader_kind, counted.c.state, counted.c.is_pilot)
     totals = (func.count().label("sessions"), func.sum(counted.c.n).label("trials"))
@@ -70,7 +70,7 @@ def _standing(connection: Connection, study: str) -> Iterator[Any]:
 
 
 def _take_excluded(connection: Connection, study: str, found: dict[tuple[str, str], dict[str, Any]]) -> None:
-    """Add what is excluded, by reason, and take excluded trials of sessions that count from what counts."""
+    """Add exclusions by reason, and subtract excluded trials of sessions that count."""
     marks = exclusions(connection, study)
     whole = {name: why for (name, trial, _), why in marks.items() if trial is None}
     single = {mark: why for mark, why in marks.items() if mark[1] is not None and mark[0] not in whole}
@@ -101,7 +101,7 @@ def _add(one: dict[str, Any], reason: str, whole: int, count: int) -> None:
 
 
 def _sessions(connection: Connection, names: list[str], at_once: int = 500) -> Iterator[Any]:
-    """Iterate over some sessions, each with how many trials it has."""
+    """Yield some sessions, each with its number of trials."""
     for start in range(0, len(names), at_once):
         query = (
             select(
@@ -116,7 +116,7 @@ def _sessions(connection: Connection, names: list[str], at_once: int = 500) -> I
 
 
 def _unanswered(connection: Connection, study: str) -> Iterator[Any]:
-    """Iterate over counts of trials whose last call failed and that have no answer, by reader and status."""
+    """Yield counts of trials whose last call failed and that have no answer, by reader and status."""
     of_study = select(sessions.c.session_id).where(sessions.c.study == study)
     never = never_trials(flags.c.session_id.in_(of_study)).subquery()
     is_never = and_(never.c.session_id == calls.c.session_id, never.c.trial_index == calls.c.trial_index)
@@ -126,7 +126,7 @@ def _unanswered(connection: Connection, study: str) -> Iterator[Any]:
         .join(sessions, sessions.c.session_id == calls.c.session_id)
         .join(trials, same_trial, isouter=True)
         .join(never, is_never, isouter=True)
-        # a finished session has all its trials, and what is left of one that has ended is told apart
+        # a finished session has all its trials, and the rest of one that has ended is reported separately
         .where(
             sessions.c.study == study,
             sessions.c.state.not_in(("finished", ENDED)),

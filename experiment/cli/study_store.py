@@ -42,7 +42,7 @@ def opened_study(folder: Path) -> Iterator[OpenedStudy]:
 
 
 def store_of(study: Study) -> Store | None:
-    """Open the store of a study; None where it has none yet (a database by address always counts as one)."""
+    """Open the store of a study; None if it has none yet (a database by address always counts as one)."""
     from experiment.configuration import read_config, store_address
     from experiment.store.database import SQLITE_FILE
     from experiment.store.store import check_file
@@ -54,14 +54,14 @@ def store_of(study: Study) -> Store | None:
 
 
 def store_place(study: Study) -> str | Path:
-    """Return the address of the store that the user set, else the study's folder."""
+    """Return the store's address in the user's settings, or else the study's folder."""
     from experiment.configuration import read_config, store_address
 
     return store_address(read_config()) or study.folder
 
 
 def own_store(study: Study) -> Store:
-    """Open the store of a study, new where it has none yet."""
+    """Open the store of a study, creating it if necessary."""
     from experiment.store import open_store
 
     return open_store(store_place(study))
@@ -70,7 +70,7 @@ def own_store(study: Study) -> Store:
 def note_action(
     store: Store, study: str, action: str, detail: Mapping[str, Any], session_id: str | None = None
 ) -> None:
-    """Write into the audit log what was done at the command line."""
+    """Record an action at the command line in the audit log."""
     from experiment.store.records import add_audit
 
     def note(connection: Connection) -> None:
@@ -80,7 +80,7 @@ def note_action(
 
 
 def this_user() -> str:
-    """Return who works at the command line, for the audit log."""
+    """Return the user at the command line, for the audit log."""
     import getpass
 
     try:

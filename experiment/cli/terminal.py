@@ -22,14 +22,14 @@ ADD_YES = "Add --yes to run the command without confirmation."
 
 
 def has_screen() -> bool:
-    """Return whether a browser window could be opened here; a text browser in a terminal would only be in the way."""
+    """Return whether a browser window can be opened here; a text browser in a terminal is not useful."""
     if sys.platform in ("win32", "darwin"):
         return True
     return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
 
 
 def print_json(told: object) -> None:
-    """Print what ``--json`` asks for; what JSON lacks, such as a path, as text."""
+    """Print the output of ``--json``, with types that JSON lacks, such as paths, as text."""
     click.echo(json.dumps(told, ensure_ascii=False, indent=1, default=str))
 
 
@@ -39,7 +39,7 @@ def print_error(text: object) -> None:
 
 
 def wrapped(paragraph: str) -> str:
-    """Wrap a paragraph between words, so that names and commands stay whole; later lines are indented."""
+    """Return a paragraph wrapped between words, so that names and commands stay whole; later lines are indented."""
     first, *lines = paragraph.split("\n")
     return "\n".join((_filled(first), *(_filled(line, "  ", "    ") for line in lines)))
 
@@ -56,7 +56,7 @@ def _filled(text: str, first: str = "", others: str = "") -> str:
 
 
 def confirm(question: str, otherwise: str, mend: str = ADD_YES) -> None:
-    """Ask whether to go on; raise what did not happen where the answer is no or nobody answers."""
+    """Ask whether to continue; raise ``otherwise`` if the answer is no or nobody answers."""
     try:
         wanted = click.confirm(question, err=True)
     except click.Abort as unanswered:
@@ -66,7 +66,7 @@ def confirm(question: str, otherwise: str, mend: str = ADD_YES) -> None:
 
 
 def tell_report(study: Study, place: Path) -> None:
-    """Name the command that reports; where programs are among the answers, first the one that runs their tests."""
+    """Name the command that reports, after the one that runs tests if programs are among the answers."""
     where = shlex.quote(str(place))
     if any(item.key.get("tests") for item in study.items):
         click.echo(

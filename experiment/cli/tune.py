@@ -1,4 +1,4 @@
-"""``wrods tune``: trains the models that a study names, here or at a provider."""
+"""``wrods tune``: trains the models that a study names, on this machine or at a provider."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def _chosen(all_: dict[str, Training], study: Study, names: tuple[str, ...]) -> 
 
 
 def _here(study: Study, training: Training, stop: Any, clock: Any) -> Outcome:
-    """Train on this machine, with a bar."""
+    """Train on this machine, with a progress bar."""
     from experiment.tuning.local import train_here
     from experiment.tuning.record import held
 
@@ -151,7 +151,7 @@ def _here(study: Study, training: Training, stop: Any, clock: Any) -> Outcome:
 
 
 def _draw_curve(training: Training) -> None:
-    """Draw the loss curve beside its numbers; a training is whole without the picture."""
+    """Draw the loss curve next to its numbers."""
     import pandas as pd
 
     from analysis.figures.inside import loss_figure
@@ -172,7 +172,7 @@ def _at_provider(
     yes: bool,
     quiet: bool,
 ) -> Outcome:
-    """Write a job's files; make and follow the job where that is asked."""
+    """Write a job's files; create and follow the job if requested."""
     from experiment.cli.study_store import own_store
     from experiment.models.costs.prices import format_usd
     from experiment.tuning import api
@@ -217,7 +217,7 @@ def _at_provider(
 
 
 def _tell(study: Study, chosen: list[Training], *, as_json: bool) -> None:
-    """Print what trainings would take."""
+    """Print the requirements of training runs."""
     from experiment.cli.terminal import wrapped
     from experiment.tuning.estimates import tell_trainings, told_together
 
@@ -231,7 +231,7 @@ def _tell(study: Study, chosen: list[Training], *, as_json: bool) -> None:
 
 
 def _print(outcome: Outcome) -> None:
-    """Print what one training came to."""
+    """Print the outcome of one training run."""
     from experiment.models.costs.prices import format_usd
 
     if outcome.state == "finished":
@@ -272,7 +272,7 @@ def _finish(
     as_json: bool,
     interrupted: bool,
 ) -> None:
-    """Report what comes next, and leave with the code that says whether something is left."""
+    """Report the next step, and exit with the code for whether something is left."""
     if as_json:
         failed = [{"training": name, "error": str(fault)} for name, fault in faults.items()]
         told = {"study": study.id, "trainings": [*(outcome.to_json() for outcome in outcomes), *failed]}
@@ -298,7 +298,7 @@ def _finish(
 
 
 def figures(progress: Step) -> str:
-    """Return loss and speed in words."""
+    """Return loss and speed as text."""
     parts = []
     if progress.loss is not None:
         parts.append(f"loss {progress.loss:.3f}")

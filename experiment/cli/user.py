@@ -25,7 +25,7 @@ def user() -> None:
 
 
 def _password(name: str) -> str:
-    """Ask for a password twice, or take the first line of standard input where nobody types."""
+    """Return a password typed twice, or the first line of standard input without a terminal."""
     if not sys.stdin.isatty():
         return sys.stdin.readline().rstrip("\n")
     return str(click.prompt(f"Password for {name}", hide_input=True, confirmation_prompt=True))
@@ -146,7 +146,7 @@ def _show(address: str, secret: str) -> None:
 
 
 def _code() -> str:
-    """Ask for the app's present code, or take the next line of standard input where nobody types."""
+    """Return the app's current code, typed or from the next line of standard input without a terminal."""
     if not sys.stdin.isatty():
         return sys.stdin.readline().strip()
     return str(click.prompt("Code shown by the app"))

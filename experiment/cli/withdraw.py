@@ -138,7 +138,7 @@ def _moment(asked: SimpleNamespace) -> datetime | None:
 def _scope(
     opened: OpenedStudy, folder: Path, how: Mapping[str, Any], folders: Sequence[Path]
 ) -> tuple[Scope, list[str]]:
-    """Return what is withdrawn, and other participants whose number looks like the one given."""
+    """Return the scope of the withdrawal, and other participants with similar numbers."""
     from experiment.integrity.withdrawal import (
         SeveralPersons,
         find_person,
@@ -166,7 +166,7 @@ def _scope(
 
 
 def _quoted(names: Sequence[str]) -> str:
-    """Return names with every character that cannot be told from another as its code: one can copy them into a shell."""
+    """Return names with ambiguous characters as codes, ready to be copied into a shell."""
     return ", ".join(
         name if name.isascii() and name.isprintable() else f"{name} ({name!a})" for name in names
     )
@@ -181,7 +181,7 @@ def _described(how: Mapping[str, Any]) -> str:
 
 
 def _several(folder: Path, how: Mapping[str, Any], found: Sequence[PersonSession]) -> UserError:
-    """Return the refusal of what fits several persons, with a line and a command for each of them."""
+    """Return the error for a search that matches several persons, with a line and a command for each."""
     persons: dict[str, list[PersonSession]] = {}
     for session in found:
         persons.setdefault(session.person, []).append(session)
@@ -196,7 +196,7 @@ def _several(folder: Path, how: Mapping[str, Any], found: Sequence[PersonSession
 
 
 def _line(session: PersonSession) -> str:
-    """Describe a session: number, id, when and where it began, trials, state, names at a platform."""
+    """Describe a session: number, id, start, station, trials, state, platform ids."""
     number = session.reader
     if session.participant_id not in (None, session.reader):
         number += f" (typed {session.participant_id})"
