@@ -21,22 +21,15 @@ from stimuli.features import FAMILIES, FEATURES, about_names, bag, exempt, text_
 from tests.stimuli.audited import ORIGIN, change, item, told
 
 
-def test_one_text_under_two_answers_is_grave():
-    items = [
-        item("a", "The cat sat.", "A", choices=("A", "B")),
-        item("b", "The cat sat.", "B", choices=("A", "B")),
-    ]
-    audit = audit_items(items, language="en", shortcut=False)
-    assert audit.grave and audit.status("duplicates") == "grave"
-    assert audit.problems()[0].startswith("grave: words: one text under two answers: “The cat sat.”")
-
-
-def test_a_text_in_two_sets_may_have_two_answers():
-    items = [
-        item("a", "The cat sat.", "A", choices=("A", "B"), set_name="one"),
-        item("a", "The cat sat.", "B", choices=("A", "B"), set_name="two"),
-    ]
-    assert not audit_items(items, language="en", shortcut=False).grave
+def test_one_text_under_two_answers_is_grave_within_a_set():
+    for second in ("one", "two"):
+        items = [
+            item(name, "The cat sat.", answer, choices=("A", "B"), set_name=of_set)
+            for name, answer, of_set in (("a", "A", "one"), ("b", "B", second))
+        ]
+        audit = audit_items(items, language="en", shortcut=False)
+        assert audit.grave == (audit.status("duplicates") == "grave") == (second == "one")
+        assert not audit.grave or "The cat sat." in audit.problems()[0]
 
 
 def test_conditions_of_one_item_are_no_duplicates():
@@ -54,10 +47,7 @@ def test_texts_equal_but_for_composition_and_case_are_pointed_out():
 
 
 def test_a_test_text_among_the_exemplars_is_grave_even_from_another_set():
-    items = [
-        item("x", "A red door", "A", role="exemplar", set_name="other"),
-        item("t", "A red door", "A"),
-    ]
+    items = [item("x", "A red door", "A", role="exemplar", set_name="other"), item("t", "A red door", "A")]
     audit = audit_items(items, language="en")
     assert audit.grave and "1 test text also among the exemplars" in told(audit, "leaks")[0]
 
@@ -135,11 +125,7 @@ def test_changed_forms_that_are_words_and_changes_that_change_nothing_are_found(
 def test_changed_forms_that_are_words_are_no_fault_of_a_copy_of_a_published_procedure():
     for operation, level in (("published RS", "look"), ("shuffle", "mend")):
         made = item(
-            "a",
-            "trail",
-            condition={"c": "s"},
-            intact={"text": "trial"},
-            changes=(change("trial", "trail"),),
+            "a", "trail", condition={"c": "s"}, intact={"text": "trial"}, changes=(change("trial", "trail"),)
         )
         copy = replace(made, provenance={**ORIGIN, "operation": operation})
         (line,) = told(audit_items([copy], language="en"), "changes")
@@ -159,26 +145,12 @@ def test_the_place_of_the_right_answer_is_found_out():
     assert own.heuristics[0].name == "take choice 1" and own.heuristics[0].leaks
 
 
+VOCABULARY = "baker sailor paints sells red blue doors hats often today singer moves old new tables lamps"
+
+
 def mixed_study(seed=1):
     draw = random.Random(seed)
-    words = [
-        "baker",
-        "sailor",
-        "paints",
-        "sells",
-        "red",
-        "blue",
-        "doors",
-        "hats",
-        "often",
-        "today",
-        "singer",
-        "moves",
-        "old",
-        "new",
-        "tables",
-        "lamps",
-    ]
+    words = VOCABULARY.split()
     made = []
     for number in range(60):
         text = " ".join(draw.sample(words, 5))
@@ -320,16 +292,11 @@ def of_answers(number, apart):
     ]
 
 
-def test_a_difference_that_chance_deals_to_few_items_is_to_look_at_and_not_to_mend():
-    few = audit_items(of_answers(20, 0.0), language="en", shortcut=False)
-    (line,) = told(few, "balance")
-    assert "no more than chance gives with 20 items" in line and few.status("balance") == "look"
-    assert few.balance is not None and few.balance.groupings[0].covariates[0].by_chance
-
-
-def test_a_difference_beyond_chance_is_to_mend_however_few_items_there_are():
-    audit = audit_items(of_answers(20, 3.0), language="en", shortcut=False)
-    assert audit.status("balance") == "mend" and "by answer differ" in told(audit, "balance")[0]
+@pytest.mark.parametrize(("apart", "status"), [(0.0, "look"), (3.0, "mend")])
+def test_a_difference_is_to_mend_only_beyond_what_chance_deals_to_so_few_items(apart, status):
+    audit = audit_items(of_answers(20, apart), language="en", shortcut=False)
+    assert audit.status("balance") == status and audit.balance is not None
+    assert audit.balance.groupings[0].covariates[0].by_chance == (status == "look")
 
 
 def test_conditions_are_not_excused_by_chance_for_their_items_were_chosen():

@@ -21,9 +21,7 @@ def words_and_nonwords(bases, fillers, *, levels):
     )
     return list(
         lexical_decision_items(
-            records,
-            ItemDesign(factor="form", levels=levels, seed=1, on_bad="skip"),
-            {"fillers": fillers},
+            records, ItemDesign(factor="form", levels=levels, seed=1, on_bad="skip"), {"fillers": fillers}
         ).items
     )
 

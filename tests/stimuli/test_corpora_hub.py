@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -14,7 +12,6 @@ from stimuli.corpora import load_corpus
 from stimuli.errors import UserError
 
 GSM = [{"question": f"How many {n}?", "answer": f"So.\n#### {n}"} for n in range(3)]
-Splits = Mapping[str, list[dict[str, Any]]]
 
 
 def hub_of(monkeypatch, splits):

@@ -10,16 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stimuli.corpora import (
-    Corpus,
-    CorpusSplit,
-    Record,
-    SourceText,
-    corpora,
-    load_corpus,
-    subset,
-    texts_of,
-)
+from stimuli.corpora import Corpus, CorpusSplit, Record, SourceText, corpora, load_corpus, subset, texts_of
 from stimuli.errors import UserError
 from tests.write_corpora_page import PAGE as CORPORA_PAGE
 from tests.write_corpora_page import corpora_page

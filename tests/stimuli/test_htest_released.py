@@ -95,14 +95,7 @@ SIZES = {
     "end_punctuation": {"subject": 40, "object": 20, "mark": 4},
     "end_ly": {"subject": 20, "verb": 19, "object": 20, "adverb": 19, "adverb of B": 20},
     "spelled_math": {"subject": 10, "operation": 10, "operation of B": 10, "number": 10},
-    "spelled_number": {
-        "subject": 41,
-        "verb": 19,
-        "number": 20,
-        "number of B": 20,
-        "noun": 10,
-        "adverb": 20,
-    },
+    "spelled_number": {"subject": 41, "verb": 19, "number": 20, "number of B": 20, "noun": 10, "adverb": 20},
     "repeated_word": {"subject": 10, "verb": 10, "object": 10, "adverb": 10},
     "hyphenated_word": {
         "subject": 10,
@@ -170,22 +163,6 @@ def test_released_couples_are_what_the_published_way_of_looking_rhymes_up_gives(
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize("seed", [1, 2])
-def test_fresh_rhymes_are_none_of_the_released_ones(shared, seed):
-    folder = shared / "data/htest"
-    task = load_released_task(folder, "rhyme")
-    known = {one.text for one in (*task.exemplars, *task.test)}
-    made = generate("rhyme", exemplars=50, items=200, seed=seed, making="published", folder=folder)
-    items = (*made.exemplars, *made.test)
-    assert not known & {one.text for one in items if one.label == "A"}
-    for one in items:
-        first, second = one.text.split()
-        assert (second in spelled_otherwise(first)) == (one.label == "A")
-    other = generate("rhyme", exemplars=50, items=200, seed=seed + 10, making="published", folder=folder)
-    assert made.test != other.test
-
-
-@pytest.mark.shared
 @pytest.mark.parametrize("name", RELEASED_TASKS)
 def test_few_fresh_items_are_all_new_and_known_ones_stand_last(shared, name):
     folder = shared / "data/htest"
@@ -196,22 +173,6 @@ def test_few_fresh_items_are_all_new_and_known_ones_stand_last(shared, name):
     for label in "AB":
         order = [one.text in known for one in test if one.label == label]
         assert order == sorted(order)
-
-
-@pytest.mark.shared
-def test_published_faults_are_made_again(shared):
-    folder = shared / "data/htest"
-    faults = Counter()
-    for seed in range(10):
-        for name in ("uppercase", "end_ly", "spelled_math"):
-            test = generate(name, exemplars=0, items=200, seed=seed, making="published", folder=folder).test
-            faults[name] += (
-                200 - len({one.text for one in test})
-                if name == "spelled_math"
-                else sum(rule(name).predicate(one.text) != one.label for one in test)
-            )
-    # Of 1,000 A items the capital falls on a space in about one in nine; of 1,000 B adverbs one in twenty is "early".
-    assert 60 < faults["uppercase"] < 180 and 25 < faults["end_ly"] < 80 and faults["spelled_math"] > 80
 
 
 @pytest.mark.shared

@@ -87,21 +87,6 @@ def test_what_is_written_is_read_again(tmp_path):
     assert sorted(file.name for file in path.parent.iterdir()) == ["items.jsonl", "items.meta.json"]
 
 
-def test_the_same_items_give_the_same_bytes(tmp_path):
-    rows = [
-        {"item": f"s{n}", "sentence": "Every gardener watered tomatoes.", "answer": "yes"} for n in range(5)
-    ]
-
-    def build(name):
-        design = ItemDesign(factor="f", levels={"a": "none", "b": "RS-50"}, seed=3)
-        items = sentence_items(rows, design, SentenceColumns(choices=("yes", "no"))).items
-        write_items(tmp_path / name, items, build_meta(3))
-        return (tmp_path / name).read_bytes()
-
-    assert build("one.jsonl") == build("two.jsonl")
-    assert "Größe „zählt“".encode() in an_item().canonical()
-
-
 def test_the_sidecar_says_seed_versions_and_sources(tmp_path):
     table = tmp_path / "sentences.csv"
     table.write_text("item\n", encoding="utf-8")

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stimuli.errors import UserError
-from stimuli.item import build_meta, write_items
 from stimuli.lexicon import zipf
 from stimuli.lexicon.base_words import (
     akin,
@@ -77,22 +76,6 @@ def test_no_nonword_is_listed_as_a_word():
         assert item.choices == ("word", "nonword")
 
 
-def test_a_word_whose_forms_are_all_words_is_told_or_left_out():
-    with pytest.raises(
-        UserError, match=r"record 'a' of words.csv: 'a' cannot be made a nonword in every condition"
-    ):
-        make(["judge", "a"])
-    made = make(["judge", "a"], on_bad="skip")
-    assert set(forms_of(made)) == {"judge"} and [one.record_id for one in made.skipped] == ["a"]
-
-
-def test_each_base_word_is_one_item_so_that_a_list_never_shows_two_of_its_forms():
-    made = make()
-    assert list(forms_of(made)) == WORDS
-    assert all(list(forms) == ["TL", "SL"] for forms in forms_of(made).values())
-    assert {item.covariates["relation"] for item in made.items if item.role == "filler"} == {"same"}
-
-
 @pytest.mark.parametrize(
     ("levels", "words"),
     [(PAIR, 24), ({"word": "none", **PAIR}, 24), ({"word": "none", "TL": PAIR["TL"]}, 24)],
@@ -127,19 +110,6 @@ def test_drawn_fillers_have_the_lengths_of_the_base_words_and_resemble_none():
     words = [*bases, *fillers]
     assert not [(a, b) for place, a in enumerate(words) for b in words[:place] if akin(a, b)]
     assert all((zipf(word, "en") or 0) >= 4 for word in fillers)
-
-
-def test_a_larger_draw_holds_the_smaller_one():
-    assert set(forms_of(drawn(12))) < set(forms_of(drawn(30)))
-    small, large = forms_of(drawn(12)), forms_of(drawn(30))
-    assert all(small[word]["TL"].shown == large[word]["TL"].shown for word in small)
-
-
-def test_items_keep_the_schema_and_their_bytes(tmp_path):
-    hashes = {write_items(tmp_path / name, drawn(12).items, build_meta(1)) for name in ("a.jsonl", "b.jsonl")}
-    assert len(hashes) == 1
-    origin = drawn(12).items[0].provenance
-    assert (origin["source"], origin["licence"]) == ("wordfreq", "CC BY-SA 4.0")
 
 
 def test_the_order_of_the_words_does_not_change_their_nonwords():

@@ -82,12 +82,6 @@ def test_covariates_describe_the_words_that_conditions_change():
     assert [item.covariates["mean_displacement"] for item in items[:4]] == [0, 0.25, 0.25, 0.25]
 
 
-def test_the_order_and_number_of_rows_change_no_item():
-    alone = [item.to_json() for item in make(ROWS[1:])]
-    among = [item.to_json() for item in make(ROWS[::-1]) if item.item_id == "s02"]
-    assert alone == among
-
-
 def test_a_practice_row_is_shown_in_the_condition_that_it_names():
     rows = [row | {"position": level} for row, level in zip(ROWS, ("final", "intact"), strict=True)]
     items = make(rows, level="position", role="practice")

@@ -8,12 +8,7 @@ from hypothesis import strategies as st
 
 from stimuli.errors import UserError
 from stimuli.item import build_meta, read_items, write_items
-from stimuli.recipes.sentences import (
-    ByHand,
-    TargetRule,
-    describe_by_hand,
-    parse_targets,
-)
+from stimuli.recipes.sentences import TargetRule, describe_by_hand, parse_targets
 from stimuli.scramble.conditions import ScrambleSettings
 from stimuli.words import find_words
 from tests.stimuli.designs import sentences
@@ -178,17 +173,6 @@ def test_texts_made_by_hand_are_described_like_ours(tmp_path):
     assert all(item.covariates["changed_words"] == 2 for item in items[1:])
     write_items(tmp_path / "items.jsonl", items, build_meta(1))
     assert len(read_items(tmp_path / "items.jsonl")) == 4
-
-
-def test_what_our_operations_make_passes_as_made_by_hand():
-    ours = {item.condition["position"]: item for item in make({"sentence": SENTENCE})}
-    for level in ("initial", "KFL"):
-        row = {"sentence": SENTENCE, "shown": ours[level].shown["sentence"]}
-        (item,) = make(row, levels={level: ByHand("shown")})
-        assert [change["intact"] for change in item.changes] == changed([ours[level]])[level]
-        assert [change["permutation"] for change in item.changes] == [
-            change["permutation"] for change in ours[level].changes
-        ]
 
 
 def test_operations_change_the_words_that_the_columns_change():

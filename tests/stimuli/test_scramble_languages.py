@@ -110,6 +110,20 @@ SENTENCES = {
     "en": """
         He came from St. Louis.| He left Main St.| She stayed.
         1. Dogs bark.| 2. Cats sleep.| He counted to 3.| Then he left.
+        It costs 3.5 or 1,250.| Is it?| Yes!
+        Dr. Smith met J. Doe, e.g. at 5 p.m. today.| Fine.
+        He came from the U.S. in May.| She stayed.
+        “Stop!” he said.| “Why?”| Nobody knew…
+        Well… maybe.| Wait... no.
+        no capitals here.| still two.
+        So did I.| They left.
+        See news.example.com.| It helps.
+        The cat sat.| No. 5 ran on Sat. 3 Jan. 2020.| So.| Nine.
+        She works at Dell Inc. as a clerk, etc.| They left.
+        At 5 p.m.| She left.
+        The U.S. Army left the U.S.| The war ended.
+        By plan B.| Then Mr. J. He came.
+        Bands, e.g. The Who, at 5 p.m. Monday.
         He saw J. Doe Jr.| Peter left, e. g. Mondays, i. e. never.| Done; He left.
         “Come here.”| Then he left.| ‘Why?’| (Nobody knew.)| Then…| Silence.
         """,
@@ -248,15 +262,6 @@ def test_sentences_change_places_whole_and_the_gaps_between_them_stay(language, 
 
 
 # Items with numbers, abbreviations before a name, and marks without a space read otherwise with other neighbours.
-HANG_ON_NEIGHBOURS = ("1. ", "Rome, ", "Animali, ", "यह एक है")
-
-
-@pytest.mark.parametrize(
-    ("language", "text"), [one for one in TEXTS if not one[1].startswith(HANG_ON_NEIGHBOURS)]
-)
-def test_sentences_reversed_twice_give_the_text_back(language, text):
-    once = scramble_text(text, "sentences:reverse", seed=1, language=language).text
-    assert scramble_text(once, "sentences:reverse", seed=1, language=language).text == text
 
 
 def _bare(text):

@@ -13,54 +13,10 @@ def sentences(text, language="en"):
     return [text[span.begin : span.end] for span in find_sentences(nfc(text), language)]
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("It costs 3.5 or 1,250. Is it? Yes!", ["It costs 3.5 or 1,250.", "Is it?", "Yes!"]),
-        (
-            "Dr. Smith met J. Doe, e.g. at 5 p.m. today. Fine.",
-            ["Dr. Smith met J. Doe, e.g. at 5 p.m. today.", "Fine."],
-        ),
-        ("He came from the U.S. in May. She stayed.", ["He came from the U.S. in May.", "She stayed."]),
-        ("“Stop!” he said. “Why?” Nobody knew…", ["“Stop!” he said.", "“Why?”", "Nobody knew…"]),
-        ("Well… maybe. Wait... no.", ["Well… maybe.", "Wait... no."]),
-        ("no capitals here. still two.", ["no capitals here.", "still two."]),
-        ("A title\nA first line. And a second", ["A title", "A first line.", "And a second"]),
-        ("So did I. They left.", ["So did I.", "They left."]),
-        ("今日は晴れ。明日は雨！", ["今日は晴れ。", "明日は雨！"]),
-        ("यह एक है। वह दो है।", ["यह एक है।", "वह दो है।"]),
-        ("See news.example.com. It helps.", ["See news.example.com.", "It helps."]),
-        (
-            "The cat sat. No. 5 ran on Sat. 3 Jan. 2020. So. Nine.",
-            ["The cat sat.", "No. 5 ran on Sat. 3 Jan. 2020.", "So.", "Nine."],
-        ),
-        (
-            "She works at Dell Inc. as a clerk, etc. They left.",
-            ["She works at Dell Inc. as a clerk, etc.", "They left."],
-        ),
-        ("At 5 p.m. She left.", ["At 5 p.m.", "She left."]),
-        ("The U.S. Army left the U.S. The war ended.", ["The U.S. Army left the U.S.", "The war ended."]),
-        ("By plan B. Then Mr. J. He came.", ["By plan B.", "Then Mr. J. He came."]),
-        ("Bands, e.g. The Who, at 5 p.m. Monday.", ["Bands, e.g. The Who, at 5 p.m. Monday."]),
-        ("", []),
-        (" \n ", []),
-    ],
-)
-def test_sentences_end_where_a_reader_ends_them(text, expected):
-    assert sentences(text) == expected
-
-
-@pytest.mark.parametrize(
-    ("language", "text"),
-    [
-        ("de", "Das kostet ca. 5 Mio. Euro."),
-        ("fr", "C’est M. Dupont."),
-        ("es", "El Sr. García vino."),
-        ("xx", "One Dr. Two."),
-    ],
-)
-def test_abbreviations_belong_to_their_language(language, text):
-    assert len(sentences(text, language)) == (2 if language == "xx" else 1)
+def test_a_line_ends_a_sentence_and_blanks_are_none():
+    assert sentences("A title\nA first line. And a second") == ["A title", "A first line.", "And a second"]
+    assert sentences("") == sentences(" \n ") == []
+    assert len(sentences("One Dr. Two.", "xx")) == 2, "abbreviations belong to their language"
 
 
 def test_words_move_and_marks_spaces_and_the_first_capital_stay():
@@ -84,14 +40,6 @@ def test_a_change_of_words_says_where_the_sentence_stands_and_how_far_words_went
     assert (change.permutation, change.displaced, change.mean_displacement) == ((2, 1, 0), 2, 1.333)
 
 
-def test_sentences_keep_their_marks_and_the_separators_stay():
-    text = "Is it?  It is.\nGood!"
-    result = scramble_text(text, "SENT-REO-REV", seed=1)
-    assert result.text == "Good!  It is.\nIs it?"
-    (change,) = result.changes
-    assert (change.unit, change.word, change.start, change.permutation) == ("sentence", 0, 0, (2, 1, 0))
-
-
 @pytest.mark.parametrize(
     ("kind", "text", "reason"),
     [
@@ -105,12 +53,6 @@ def test_what_cannot_be_put_in_another_order_stays_with_the_reason(kind, text, r
     result = scramble_text(text, kind, seed=1)
     assert result.text == text and not result.changes
     assert [(left.intact, left.reason) for left in result.left_intact] == [(text, reason)]
-
-
-def test_a_rate_is_the_share_of_sentences_whose_words_move():
-    text = " ".join(f"Word number {n} stands here." for n in "abcdefghij")
-    for rate, number in ((0, 0), (0.3, 3), (0.5, 5), (1, 10)):
-        assert len(scramble_text(text, "WORD-REO-ALL", rate=rate, seed=2).changes) == number
 
 
 def test_neighbours_change_places_with_neighbours_only():

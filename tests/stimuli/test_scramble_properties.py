@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from stimuli.lexicon import is_real_word
 from stimuli.scramble.conditions import Scrambled
 from stimuli.scramble.orders import exchanges_needed
+from stimuli.scramble.published import protocols, published_pass
 from stimuli.scramble.sentences import TextSpan, find_sentences, word_slots
 from stimuli.scramble.text import scramble_conditions, scramble_stream, scramble_text
 from stimuli.scramble.types import parse_operation, without_gaps
@@ -285,32 +286,24 @@ def test_exchanges_never_cancel(word, count, seed):
             assert needed == min(count, len(word) - 3)
 
 
+NEAR_OTHERS = [
+    "form",
+    "trial",
+    "salt",
+    "on",
+    "stone",
+    "was",
+    "stop",
+    "calm",
+    "tea",
+    "parse",
+    "form’s",
+    "Said",
+]
+
+
 @settings(max_examples=40)
-@given(
-    st.lists(
-        st.sampled_from(
-            sorted(
-                [
-                    "form",
-                    "trial",
-                    "salt",
-                    "on",
-                    "stone",
-                    "was",
-                    "stop",
-                    "calm",
-                    "tea",
-                    "parse",
-                    "form’s",
-                    "Said",
-                ]
-            )
-        ),
-        max_size=6,
-    ),
-    st.sampled_from([*REORDERS, *EDITS]),
-    seeds,
-)
+@given(st.lists(st.sampled_from(NEAR_OTHERS), max_size=6), st.sampled_from([*REORDERS, *EDITS]), seeds)
 def test_no_changed_form_is_a_real_word_where_they_are_avoided(words, kind, seed):
     for change in scramble_text(" ".join(words), kind, seed=seed, avoid_real_words=True).changes:
         assert not is_real_word(change.shown, "en")
@@ -366,13 +359,16 @@ def test_items_with_the_same_text_have_draws_of_their_own(seed):
 
 def test_another_process_with_another_hash_salt_gives_the_same():
     kinds = ["RS", "KR2", "INS-INT_2", "DEL-INT_2", "substitute:internal", "WORD-REO-ALL"]
+    texts = ["Encouraging parents to read takes time, always. Is it hard? No, 3.5 times."]
     code = (
         "import sys; from stimuli.scramble import scramble_text; "
-        "print([scramble_text('Encouraging parents to read.', kind, seed=9).text for kind in sys.argv[1:]])"
+        "from stimuli.scramble.published import protocols, published_pass; text = sys.argv[1]; "
+        "print([scramble_text(text, kind, seed=9).text for kind in sys.argv[2:]]"
+        " + [published_pass([text], name) for name in protocols()])"
     )
     shown = {
         subprocess.run(
-            [sys.executable, "-c", code, *kinds],
+            [sys.executable, "-c", code, *texts, *kinds],
             env={"PYTHONHASHSEED": salt},
             capture_output=True,
             text=True,
@@ -380,5 +376,5 @@ def test_another_process_with_another_hash_salt_gives_the_same():
         ).stdout.strip()
         for salt in ("1", "2")
     }
-    here = [scramble_text("Encouraging parents to read.", kind, seed=9).text for kind in kinds]
-    assert shown == {str(here)}
+    here = [scramble_text(texts[0], kind, seed=9).text for kind in kinds]
+    assert shown == {str(here + [published_pass(texts, name) for name in protocols()])}

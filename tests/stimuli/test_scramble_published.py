@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -82,45 +78,6 @@ def test_dream_and_aqua_come_out_as_in_the_released_prompts(corpus, condition, p
     assert fingerprint == RELEASED_PROMPTS[corpus, condition, place]
 
 
-def test_another_process_gives_the_same_strings():
-    code = (
-        "from stimuli.scramble.published import protocols, published_pass\n"
-        "texts = ['Reading takes time, always. Is it hard? No, 3.5 times.', 'Words, in 1,250 orders!']\n"
-        "print([published_pass(texts, name) for name in protocols()])"
-    )
-    root = Path(__file__).resolve().parents[2]
-    runs = [
-        subprocess.run(
-            [sys.executable, "-c", code],
-            cwd=root,
-            env={"PYTHONHASHSEED": salt, "PATH": ""},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for salt in ("1", "2")
-    ]
-    assert runs[0] == runs[1] and len(runs[0]) > 1000
-
-
-def test_lower_rates_are_contained_in_higher_ones():
-    text = " ".join(["abcdefgh"] * 20)
-    shown = [published_pass([text], "RS", rate=tenths / 10)[0].split() for tenths in range(11)]
-    for tenths, (low, high) in enumerate(itertools.pairwise(shown)):
-        changed = [word != "abcdefgh" for word in low]
-        assert sum(changed) == 2 * tenths
-        assert all(high[place] == low[place] for place, one in enumerate(changed) if one)
-
-
-def test_sub_replaces_every_letter_of_longer_words_by_another():
-    intact = "A b1 don’t 34th"
-    (shown,) = published_pass([intact], "Sub")
-    replaced = {5, 6, 7, 13, 14}
-    for place, (one, other) in enumerate(zip(shown, intact, strict=True)):
-        assert (one != other) == (place in replaced)
-    assert all(shown[place].isascii() and shown[place].isalpha() for place in replaced)
-
-
 @pytest.mark.parametrize(
     ("operation", "rate", "said"),
     [
@@ -144,6 +101,10 @@ def test_sub_replaces_every_letter_of_longer_words_by_another():
         ("KF&KR1", None, "never released"),
         ("KF&Adj-30", None, "Use the corrected mode"),
         ("KFFL", None, "Did you mean 'KFL'"),
+        ("REO-INT_5", None, "Did you mean 'REO-INT_"),
+        ("REO-IN", None, "Did you mean 'REO-INT'?"),
+        ("REO-INT@0.5", None, "published REO-INT changes every word that it can"),
+        ("char_swap", None, "is not known"),
     ],
 )
 def test_what_was_not_published_is_refused(operation, rate, said):

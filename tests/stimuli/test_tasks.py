@@ -73,18 +73,6 @@ def by_level(items, item_id="r1"):
     return {item.condition["text"]: item for item in items.items if item.item_id == item_id}
 
 
-def test_a_question_keeps_its_words_and_choices_while_the_dialogue_changes():
-    items = by_level(make("question"))
-    assert list(items) == list(LEVELS)
-    for item in items.values():
-        assert item.shown["question"] == "Where are the letters?"
-        assert item.choices == ("In the cellar.", "Between kitchen and garden.", "Nowhere.")
-        assert item.answer == "Between kitchen and garden."
-        assert item.intact == {"dialogue": DIALOGUE}
-    assert items["intact"].shown["dialogue"] == DIALOGUE
-    assert items["KFL"].shown["dialogue"] != DIALOGUE
-
-
 def test_speakers_and_turns_of_a_dialogue_survive_every_condition():
     for item in make("question", levels={"RS": "RS", "Sub": "Sub", "reversed": "reverse:all"}).items:
         first, second = item.shown["dialogue"].split("\n")

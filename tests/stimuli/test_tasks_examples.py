@@ -90,14 +90,6 @@ def test_examples_and_items_are_crossed_under_one_set():
             assert [one.item_id for one in fitting] == [f"example-{n}" for n in (1, 2, 3, 4)]
 
 
-def test_the_rate_of_the_examples_leaves_the_items_as_they_are():
-    shown = {}
-    for item in make().items:
-        if item.role == "test":
-            shown.setdefault((item.item_id, item.condition["question"]), set()).add(item.shown["question"])
-    assert all(len(texts) == 1 for texts in shown.values())
-
-
 def test_examples_show_solution_and_options_intact_at_every_rate():
     for item in examples(make()):
         first = next(one for one in printed_examples("problem") if one.record_id == item.item_id)

@@ -19,23 +19,11 @@ from stimuli.errors import UserError
 from stimuli.scramble import scramble_text
 from stimuli.words import find_words, nfc
 
-WORDS = [
-    *(
-        "afternoon",
-        "the",
-        "planet",
-        "is",
-        "brightest",
-        "object",
-        "in",
-        "evening",
-        "sky",
-        "and",
-        "people",
-        "of",
-    ),
-    *("village", "see", "a", "long", "before", "stars", "come", "out", "every", "winter", "old", "sailors"),
-]
+VOCABULARY = (
+    "afternoon the planet is brightest object in evening sky and people of "
+    "village see a long before stars come out every winter old sailors"
+)
+WORDS = VOCABULARY.split()
 
 
 def articles(number, seed=1):
@@ -48,7 +36,7 @@ def articles(number, seed=1):
 
 @pytest.fixture(scope="module")
 def trained():
-    return {rule: ScrambledTexts(articles(6000), rule, seed=11) for rule in PUBLISHED_RULES}
+    return {rule: ScrambledTexts(articles(3000), rule, seed=11) for rule in PUBLISHED_RULES}
 
 
 @pytest.fixture(scope="module")
@@ -57,25 +45,25 @@ def passages(trained):
 
 
 def test_three_fifths_of_the_samples_and_three_tenths_of_their_long_words_change(trained, passages):
-    intact = articles(6000)
+    intact = articles(3000)
     for rule in ("FT-RS", "FT-KF&Adj"):
         counts = trained[rule].counts
         changed = [
             sum(old.text != new.text for old, new in zip(find_words(one), find_words(other), strict=True))
             for one, other in zip(intact, passages[rule], strict=True)
         ]
-        # three standard errors of 6,000 draws at .6
-        assert abs(sum(map(bool, changed)) / 6000 - 0.6) < 3 * (0.6 * 0.4 / 6000) ** 0.5
+        # three standard errors of 3,000 draws at .6
+        assert abs(sum(map(bool, changed)) / 3000 - 0.6) < 3 * (0.6 * 0.4 / 3000) ** 0.5
         assert sum(changed) == counts.changed_words
         # samples of a few words may have none that every rule can change
         assert 0 <= counts.wanted - counts.changed_words <= 0.001 * counts.wanted
-        assert abs(counts.changed_words / counts.long_words - 0.3) < 0.003
+        assert abs(counts.changed_words / counts.long_words - 0.3) < 0.005
         assert sum(map(bool, changed)) == counts.changed
     assert passages["FT-Ori"] == [nfc(text) for text in intact]
 
 
 def test_the_same_samples_and_words_change_under_every_rule(trained, passages):
-    intact = articles(6000)
+    intact = articles(3000)
     touched = {
         rule: [
             [
@@ -92,7 +80,7 @@ def test_the_same_samples_and_words_change_under_every_rule(trained, passages):
 
 
 def test_each_rule_does_to_a_word_what_it_says(passages):
-    for one, shuffled, swapped in zip(articles(6000), passages["FT-RS"], passages["FT-KF&Adj"], strict=True):
+    for one, shuffled, swapped in zip(articles(3000), passages["FT-RS"], passages["FT-KF&Adj"], strict=True):
         for old, new in zip(find_words(one), find_words(shuffled), strict=True):
             assert sorted(old.text.lower()) == sorted(new.text.lower())
         for old, new in zip(find_words(one), find_words(swapped), strict=True):
@@ -105,7 +93,7 @@ def test_each_rule_does_to_a_word_what_it_says(passages):
 
 def test_a_changed_word_has_the_form_that_the_scramble_gives_it_alone(passages):
     compared = 0
-    for one, shuffled in list(zip(articles(6000), passages["FT-RS"], strict=True))[:200]:
+    for one, shuffled in list(zip(articles(3000), passages["FT-RS"], strict=True))[:200]:
         changed = [
             old.index
             for old, new in zip(find_words(one), find_words(shuffled), strict=True)
@@ -150,8 +138,7 @@ def test_a_passage_hangs_on_its_text_and_not_on_its_neighbours():
     assert together != other
 
 
-@pytest.mark.parametrize("salt", ["0", "77"])
-def test_training_texts_do_not_hang_on_the_hash_salt(salt):
+def test_training_texts_do_not_hang_on_the_hash_salt():
     code = (
         "import hashlib, json\n"
         "from experiment.tuning.training_sets import ScrambledTexts, htest_training_set\n"
@@ -168,7 +155,7 @@ def test_training_texts_do_not_hang_on_the_hash_salt(salt):
             text=True,
             check=True,
         ).stdout
-        for one in (salt, "123")
+        for one in ("0", "123")
     }
     assert len(found) == 1
 
