@@ -1,1 +1,1 @@
-"""Runs sessions with people and language models: study, lists, procedure, store, pages, engines, command line."""
+"""Experiment sessions with participants and language models: study, lists, procedure, store, pages, engines, command line."""

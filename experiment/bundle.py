@@ -1,4 +1,4 @@
-"""Finds the built pages of the browser side: inside the package where it was installed from a wheel, else in the tree."""
+"""Finds the built front end: inside the package if it was installed from a wheel, else in the source tree."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _IN_TREE = _PACKAGE.parent / "static" / "dist"
 
 
 def bundle_folder(*, candidates: tuple[Path, ...] = (_IN_PACKAGE, _IN_TREE)) -> Path:
-    """Return the folder that holds ``wrods.js``, ``wrods.css`` and ``fonts/``.
+    """Return the folder with ``wrods.js``, ``wrods.css`` and ``fonts/``.
 
-    ``candidates``: where to look, first match wins: a wheel carries the bundle in ``experiment/_bundle``; an editable installation
-    and a source tree have it in ``static/dist``.
+    ``candidates``: folders to search, the first match wins: a wheel has the bundle in ``experiment/_bundle``; an editable
+    installation and a source tree have it in ``static/dist``.
     """
     for folder in candidates:
         if all((folder / name).is_file() for name in FILES):

@@ -10,7 +10,7 @@ from importlib import resources
 
 @dataclass(frozen=True)
 class Column:
-    """One column: name, type (string, integer, number, boolean), unit or None, and what it means."""
+    """One column: name, type (string, integer, number, boolean), unit or None, and meaning."""
 
     name: str
     type: str
@@ -25,7 +25,7 @@ def _columns(table: str) -> dict[str, Column]:
 
 
 def trial_columns() -> dict[str, Column]:
-    """Return the columns of the trials table in order, less those of the study's factors."""
+    """Return the columns of the trials table in order, without the study's factors."""
     return dict(_columns("trials"))
 
 

@@ -1,6 +1,6 @@
-"""What a user sets for every study: the store's address, keys of APIs, the server's password.
+"""The user's settings for all studies: the store's address, API keys, the server's password.
 
-All of it comes from the environment or from ``config.toml`` in the user's configuration folder, never from a study.
+They come from the environment or from ``config.toml`` in the user's configuration folder, never from a study.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ OTHERS_MAY_READ = stat.S_IRWXG | stat.S_IRWXO
 
 
 def config_file() -> Path:
-    """Return where a user's own configuration lies."""
+    """Return the path of the user's configuration file."""
     return Path(platformdirs.user_config_dir("wrods")) / FILE
 
 
 def read_config(file: Path | None = None) -> dict[str, Any]:
-    """Read the user's ``config.toml``; an absent file is empty."""
+    """Return the contents of the user's ``config.toml``; empty if it is missing."""
     path = file or config_file()
     if not path.exists():
         return {}
@@ -40,6 +40,6 @@ def read_config(file: Path | None = None) -> dict[str, Any]:
 
 
 def store_address(config: Mapping[str, Any]) -> str | None:
-    """Return the PostgreSQL (or other) address of the store that the user set, if any."""
+    """Return the PostgreSQL (or other) address of the user's store, if set."""
     given = os.environ.get("WRODS_STORE") or config.get("store")
     return None if given is None else str(given)

@@ -1,4 +1,4 @@
-"""How much room there is on a disk, and how bytes are said."""
+"""Free disk space, and byte counts as text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def free_bytes(folder: Path) -> int:
-    """Return how many bytes are free where a folder lies, or will lie."""
+    """Return the free bytes at a folder's location, even if it does not exist yet."""
     place = folder.resolve()
     while not place.exists():
         place = place.parent
@@ -15,5 +15,5 @@ def free_bytes(folder: Path) -> int:
 
 
 def gigabytes(number: float) -> str:
-    """Return bytes as people say them."""
+    """Return a number of bytes as text."""
     return f"{number / 1e9:,.1f} GB" if number >= 1e8 else f"{number / 1e6:.1f} MB"

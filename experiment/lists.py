@@ -1,4 +1,4 @@
-"""Counterbalanced lists: which items a session shows, in which condition, in what order, with balanced orders of sets and blocks."""
+"""Counterbalanced lists: the items of a session, their conditions and order, with balanced orders of sets and blocks."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from stimuli.item import Item
 from stimuli.seeds import generator
 
 PRACTICE = "practice-"
-"""How sets of practice items are called, with the number of their screen."""
+"""Prefix of the names of practice sets, before the number of their screen."""
 
 
 def blocks_of(study: Study) -> list[int]:
-    """Return the places of the blocks among the procedure's screens."""
+    """Return the indices of the blocks among the procedure's screens."""
     return [place for place, screen in enumerate(study.get("procedure")) if "block" in screen]
 
 
 def blocks_showing(study: Study, set_name: str) -> list[int]:
-    """Return which blocks, from 0, can show items of a set: those that name it, or else those that name none.
+    """Return the blocks, from 0, that can show items of a set: those that name it, or else those that name none.
 
     A set of practice items belongs to the block that its screen prepares for: the next one, or the last.
     """
@@ -40,9 +40,10 @@ def blocks_showing(study: Study, set_name: str) -> list[int]:
 
 
 def count_label_maps(study: Study) -> int:
-    """Return how many label maps there are: 1 where no block's labels are arbitrary names, 2 for two labels, 6 for three.
+    """Return the number of label maps: 1 if no block's labels are arbitrary names, 2 for two labels, 6 for three.
 
-    Labels go round as in :func:`balanced_order`; blocks of unlike numbers of labels go round side by side until both are.
+    Labels rotate as in :func:`balanced_order`; blocks with different numbers of labels rotate in parallel until all are
+    balanced.
     """
     blocks = [study.get("procedure", place, "block") for place in blocks_of(study)]
     choosing = [step.get("choose", {}) for block in blocks for step in block["trial"]]
@@ -50,17 +51,17 @@ def count_label_maps(study: Study) -> int:
 
 
 def labels_of_classes(labels: Sequence[str], label_map: int) -> dict[str, str]:
-    """Return class → label shown in a label map, 0 being labels as written.
+    """Return class → label shown in a label map; 0 is labels as written.
 
-    Over all maps of a study each label stands for each class equally often: two labels are swapped, three stand in all six
-    ways, more in the rows of a balanced Latin square.
+    Over all maps of a study each label is assigned to each class equally often: two labels are swapped, three are in all six
+    orders, more in the rows of a balanced Latin square.
     """
     shown = dict(zip(balanced_order(labels, 0), balanced_order(labels, label_map), strict=True))
     return {name: shown[name] for name in labels}
 
 
 def conditions(items: Sequence[Item]) -> int:
-    """Return the number of conditions in which each test item comes (1 where nothing varies within items)."""
+    """Return the number of conditions of each test item (1 if nothing varies within items)."""
     counts: dict[str, int] = {}
     for item in items:
         if item.role == "test":
@@ -96,7 +97,7 @@ def label_map_of(study: Study, items: Sequence[Item], list_id: int) -> int:
 
 
 def session_levels(study: Study, items: Sequence[Item], list_id: int) -> dict[str, Any]:
-    """Return the levels between sessions that a list has, as its condition, and what they set."""
+    """Return the levels between sessions of a list: its condition and their settings."""
     return study.between_cells[(list_id - 1) // (_rows(study, items) * count_label_maps(study))]
 
 
@@ -133,7 +134,7 @@ def is_shown_at(item: Item, held: Mapping[str, str]) -> bool:
 
 
 def _first_ranks(groups: Sequence[tuple[str, ...]]) -> dict[tuple[str, ...], int]:
-    """Return where each group's count begins: where the one before it ends, so that what is left over goes round."""
+    """Return where each group's count begins: at the end of the previous one, so that remainders rotate."""
     sizes = Counter(groups)
     starts: dict[tuple[str, ...], int] = {}
     for group in dict.fromkeys(groups):
@@ -142,7 +143,7 @@ def _first_ranks(groups: Sequence[tuple[str, ...]]) -> dict[tuple[str, ...], int
 
 
 def _class_of(study: Study, item: Item) -> list[str]:
-    """Return what else a condition is counted within: the class, where a set's classes take turns in the file (H-TEST)."""
+    """Return the class within which a condition is also counted, if a set's classes alternate in the file (H-TEST)."""
     is_paired = study.arms is not None and study.get("materials", "htest") is not None
     return [str(item.answer)] if is_paired else []
 
@@ -158,8 +159,7 @@ def _same_in_all(family: Sequence[Item]) -> list[str]:
 def block_items(study: Study, chosen: Sequence[Item], number: int, list_id: int) -> list[Item]:
     """Return the items of a list that a block shows.
 
-    A block that names ``sets`` has those; the others share the rest evenly, each condition of each set by itself.
-
+    A block that names ``sets`` has those; the others share the rest evenly, separately for each condition of each set.
     ``number``: the block, from 0.
     """
     blocks = [study.get("procedure", place, "block") for place in blocks_of(study)]
@@ -198,12 +198,11 @@ def ordered(
     order_row: int = 0,
     place_among_lists: float = 0.0,
 ) -> list[Item]:
-    """Put a block's items into a session's order: mixed, by set or by condition in a balanced order, or as listed.
+    """Return a block's items in a session's order: mixed, by set or by condition in a balanced order, or as listed.
 
-    Without a session key (models of a list) the order belongs to the list.
-
-    ``settings``: the block's: ``order`` (mixed, by_set, as_listed) and ``conditions`` (mixed, blocked); ``place_among_lists``: from
-    0 to 1: where the list stands among all; lists begin at different rows, so that few sessions in each still use them evenly.
+    Without a session key (models of a list) the order belongs to the list. ``settings``: the block's: ``order`` (mixed, by_set,
+    as_listed) and ``conditions`` (mixed, blocked); ``place_among_lists``: the list's relative position among all, from 0 to 1;
+    lists begin at different rows, so that few sessions in each still use them evenly.
     """
     order = settings.get("order", "mixed")
     if order == "as_listed":
@@ -244,14 +243,14 @@ T = TypeVar("T")
 
 
 def balanced_rows(n: int) -> int:
-    """Return how many rows a balanced Latin square of n things has: n, or twice as many where n is odd."""
+    """Return the number of rows in a balanced Latin square of n elements: n, or twice as many if n is odd."""
     return n if n % 2 == 0 or n < 2 else 2 * n
 
 
 def balanced_order(things: Sequence[T], row: int) -> list[T]:
     """Return a row of the balanced Latin square of things (Williams, 1949).
 
-    Over all rows each thing stands equally often at each place, and each follows each other equally often.
+    Over all rows each thing appears equally often at each position, and follows each other equally often.
     """
     n = len(things)
     if n < 2:

@@ -1,4 +1,4 @@
-"""What commands offer to choose from, named where nothing heavy is loaded: ``wrods --help`` should come at once."""
+"""Choices of command options, in a module that imports nothing heavy, so that ``wrods --help`` is fast."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Literal, get_args
 
 Form = Literal["csv", "parquet", "jspsych", "psych-ds"]
 FORMS: tuple[Form, ...] = get_args(Form)
-"""Forms of ``wrods export``."""
+"""Formats of ``wrods export``."""
 
 Role = Literal["owner", "assistant", "rater"]
 ROLES: tuple[Role, ...] = get_args(Role)
-"""Roles of those who may sign in to the dashboard."""
+"""Roles of dashboard accounts."""

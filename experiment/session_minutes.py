@@ -1,8 +1,8 @@
-"""How long a session may take a person: a rough count of what is read, answered, written and waited for.
+"""Estimates the duration of a session for a participant: reading, answering, writing and waiting.
 
-Reading goes at 240 words a minute (Brysbaert, 2019), typing what was read at 1.5 s a word; solved examples that stay on
-the screen count once a set. How long people write freely nothing foretells: a minute where several lines can be
-written, never more than the time limit; what the limits allow beyond that is told apart.
+Reading takes one minute per 240 words (Brysbaert, 2019), typing a restored text 1.5 s per word; solved examples that stay on
+the screen count once per set. Free writing cannot be predicted: it counts as a minute if several lines can be written, never
+more than the time limit; what the limits allow beyond that is reported separately.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SECONDS_PER_QUESTION = 6.0
 SECONDS_PER_TICK = 1.5
 SECONDS_TO_READ_FEEDBACK = 1.5
 FASTEST_ANSWER_S = 0.2
-"""No answer to a stimulus is faster."""
+"""Least time of an answer to a stimulus."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Duration:
 
 
 def session_duration(plan: Mapping[str, Any]) -> Duration:
-    """Estimate how long a planned session takes a person.
+    """Return the estimated duration of a planned session for a participant.
 
     Parameters
     ----------
@@ -53,10 +53,10 @@ def session_duration(plan: Mapping[str, Any]) -> Duration:
 
 
 def shortest_seconds(plan: Mapping[str, Any], answered: Collection[int]) -> float:
-    """Return the seconds below which nobody completes a planned session.
+    """Return the seconds below which nobody can complete a planned session.
 
-    The sum of what no page lets a participant skip: minimum times of screens; of each answered trial fixation,
-    interval, primes and the minimum times of its steps; and 200 ms for each answer.
+    The sum of what no page lets a participant skip: minimum times of screens; for each answered trial fixation, interval,
+    primes and the minimum times of its steps; and 200 ms for each answer.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def _feedback(feedback: Mapping[str, Any] | None) -> float:
 
 
 def _trial(trial: Mapping[str, Any]) -> tuple[float, float]:
-    """Return the seconds of a trial, and how many more its free answers may take."""
+    """Return the seconds of a trial, and the additional seconds that its free answers may take."""
     seconds = (trial["fixation_ms"] + trial["interval_ms"]) / 1000
     spare = 0.0
     for step in trial["steps"]:
@@ -131,11 +131,11 @@ def _trial(trial: Mapping[str, Any]) -> tuple[float, float]:
 
 
 MOST_LENGTHS = 4
-"""Kinds of session whose lengths are named one by one; of more, the shortest and the longest."""
+"""Most kinds of session whose durations are listed individually; of more, the shortest and the longest."""
 
 
 def length_in_words(by_levels: Mapping[str, float]) -> str:
-    """State how many minutes sessions take, by their levels between sessions where that changes something."""
+    """Describe the duration of sessions in minutes, by their levels between sessions if they differ."""
     said = {levels: minutes_in_words(minutes) for levels, minutes in by_levels.items()}
     if len(set(said.values())) == 1:
         return next(iter(said.values()))
@@ -146,5 +146,5 @@ def length_in_words(by_levels: Mapping[str, float]) -> str:
 
 
 def minutes_in_words(minutes: float) -> str:
-    """Say a number of minutes, one at least."""
+    """Return a number of minutes as text, at least one."""
     return "1 minute" if round(minutes) <= 1 else f"{minutes:,.0f} minutes"

@@ -1,4 +1,4 @@
-"""The version of wrods that runs, as data and reports name it."""
+"""The version of the running wrods, as named in data and reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a study to its items: reads the materials that the study names and calls the recipe of their kind."""
+"""Builds a study's items from its materials with the recipe of their kind."""
 
 from experiment.building.build import Built, build_study, check_tables, make_items
 from experiment.building.language import check_language

@@ -1,4 +1,4 @@
-"""Builds a study: its items in memory, then on disk with their sidecar."""
+"""Builds a study's items in memory, then writes them with their sidecar."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from stimuli.tokens import Tokenizer, load_tokenizer, token_measures
 
 
 def tokenizer_of(study: Study) -> Tokenizer | None:
-    """Load the tokenizer that the study names; a path starts from the study's folder."""
+    """Return the tokenizer that the study names; a relative path starts from the study's folder."""
     named = study.get("materials", "tokenizer")
     if named is None:
         return None
@@ -52,7 +52,7 @@ def tokenizer_of(study: Study) -> Tokenizer | None:
 
 
 def with_token_measures(items: Sequence[Item], tokenizer: Tokenizer | None) -> list[Item]:
-    """Return the items with tokens before and after the change among their covariates, over all fields shown."""
+    """Return the items with token counts before and after the change as covariates, over all fields shown."""
     if tokenizer is None:
         return list(items)
     return [replace(item, covariates={**item.covariates, **_measures(item, tokenizer)}) for item in items]
@@ -68,15 +68,15 @@ def _measures(item: Item, tokenizer: Tokenizer) -> dict[str, float | None]:
 
 
 CELL_PX = 17.28
-"""Width of a character of the stimuli, CSS pixels, where a study does not set it by ``screen_size`` (1.6 rem of 18 px, 0.6 em)."""
+"""Width of a character of the stimuli in CSS pixels, unless a study sets it by ``screen_size`` (1.6 rem of 18 px, 0.6 em)."""
 MARGIN_PX = 54
-"""Margin to the left and right of the lines, both together."""
+"""Left and right margins of the lines together."""
 LONGEST = 120
-"""The longest line that ``line_length`` allows, characters."""
+"""The longest line that ``line_length`` allows, in characters."""
 
 
 def line_remarks(study: Study, items: Sequence[Item]) -> list[str]:
-    """Return, for each block with a moving window, how many texts take more than one line and where the first breaks."""
+    """Return, for each block with a moving window, the number of texts with several lines, and where the first breaks."""
     found = []
     for number, place in enumerate(blocks_of(study)):
         length = int(study.get("procedure", place, "block", "line_length", default=LINE_LENGTH))
@@ -113,7 +113,7 @@ def _texts(study: Study, items: Sequence[Item], number: int, place: int) -> Iter
 
 
 def _broken(texts: dict[str, str], length: int) -> Iterator[tuple[str, list[str]]]:
-    """Yield the texts that take more lines than they were written in."""
+    """Yield the texts with more lines than written."""
     for name, text in texts.items():
         lines = break_lines(text, length)
         if len(lines) > len(text.split("\n")):
@@ -121,10 +121,10 @@ def _broken(texts: dict[str, str], length: int) -> Iterator[tuple[str, list[str]
 
 
 def _require_room(study: Study, where: str, lines: dict[str, list[str]]) -> None:
-    """Refuse a line that is wider than the smallest window that may take part."""
+    """Raise an error for a line wider than the smallest admitted window."""
     smallest = study.get("participants", "eligible", "screen")
     if smallest is None or any("screen_size" in screen for screen in study.get("procedure")):
-        return  # without a rule each page asks for the window that it needs; a measured size differs from screen to screen
+        return  # without a rule each page requests the window that it needs; a measured size differs between screens
     width = int(smallest.split("x")[0])
     room = int((width - MARGIN_PX) / CELL_PX)
     for name, own in lines.items():
@@ -151,7 +151,7 @@ KINDS: Mapping[str, Callable[[Study], Made]] = {
 
 @dataclass(frozen=True)
 class Built:
-    """What a build made: the items and how they came about, their file and its hash, and what the audit found."""
+    """Result of a build: items with provenance, their file and its hash, and the audit."""
 
     made: Made
     file: Path
@@ -161,12 +161,12 @@ class Built:
 
     @property
     def items(self) -> tuple[Item, ...]:
-        """Return the items in the order of the file."""
+        """The items in the order of the file."""
         return tuple(self.made.items)
 
 
 def build_study(study: Study) -> Built:
-    """Build the items of a study, audit them, and write items, sidecar and audit; each file is replaced in one step."""
+    """Build a study's items, audit them, and write items, sidecar and audit, each file atomically."""
     tokenizer = tokenizer_of(study)
     made = _made(study, tokenizer)
     content = items_content(made.items)
@@ -185,7 +185,7 @@ def build_study(study: Study) -> Built:
 
 
 def _audited(study: Study, made: Made, tokenizer: Tokenizer | None) -> Audit:
-    """Audit items as the study asks (``materials.audit``)."""
+    """Return the audit of items with the study's settings (``materials.audit``)."""
     asked = study.get("materials", "audit", default={})
     items = _apart(study, made.items)
     return audit_items(
@@ -201,7 +201,7 @@ def _audited(study: Study, made: Made, tokenizer: Tokenizer | None) -> Audit:
 
 
 def _apart(study: Study, items: list[Item]) -> list[Item]:
-    """Let items that sessions of different levels show be sets of their own, for no reader meets them together."""
+    """Return items with separate sets for different session levels, because no reader sees them together."""
     if study.htest_arms is None:
         return items
     factor = study.htest_arms[0]
@@ -214,14 +214,14 @@ def _apart(study: Study, items: list[Item]) -> list[Item]:
 
 
 def _made_to_differ(study: Study, items: Sequence[Item]) -> set[str]:
-    """Return covariates in which conditions differ by what they are: how well shapes of each family can be told."""
+    """Return covariates in which conditions differ by definition: the discriminability of shapes in each family."""
     if study.get("materials", "letter_geometry") is None:
         return set()
     return {name for item in items for name in item.covariates}
 
 
 def _together(study: Study, items: Sequence[Item]) -> dict[str, str] | None:
-    """Name, for each item, the group of items that lists show in one condition together, by what list 1 shows."""
+    """Return, for each item, the group of items that lists show together in one condition, by list 1."""
     if study.get("design", "lists") == "one" or conditions(items) == 1:
         return None
     lines: dict[str, list[Item]] = {}
@@ -243,12 +243,12 @@ def _together(study: Study, items: Sequence[Item]) -> dict[str, str] | None:
 
 
 def make_items(study: Study) -> Made:
-    """Make the items of a study in memory, practice items after test items, with what there is to say about them."""
+    """Return the items of a study, practice items after test items, with messages about them."""
     return _made(study, tokenizer_of(study))
 
 
 def check_tables(study: Study, faults: Faults) -> None:
-    """Check the tables of a study that has faults, as far as its settings tell what they must hold."""
+    """Check the tables of an invalid study, as far as its settings define their contents."""
     reads = [
         *FACTORS,
         *(("materials", name) for name in material_kinds()),
@@ -272,7 +272,7 @@ def _check_tables(study: Study, faults: Faults) -> None:
 
 
 def _imported(study: Study) -> Made:
-    """Return the items that ``wrods import`` wrote: a study whose words are its own items file has no other material."""
+    """Return the imported items: a study whose words are its own items file has no other material."""
     if not (study.folder / ITEMS).exists():
         raise UserError(
             f"{study.place('materials', 'words')} is {ITEMS}, which `wrods import` writes",
@@ -313,7 +313,7 @@ def _made(study: Study, tokenizer: Tokenizer | None) -> Made:
 
 
 def _require_answerable(study: Study, items: Sequence[Item]) -> None:
-    """Check that what is right can be answered: answers of items are among the labels of the keys."""
+    """Raise an error unless correct answers are possible: answers of items must be among the labels of the keys."""
     by_set: dict[str, list[dict[str, str]]] = {}
     for item in items:
         if item.set_name not in by_set:
@@ -329,7 +329,7 @@ def _require_answerable(study: Study, items: Sequence[Item]) -> None:
 
 
 def _keys_elsewhere(study: Study) -> list[str]:
-    """Name the keys that not every keyboard has in reach, where letters and digits would do."""
+    """Return messages on keys that are not easily reached on every keyboard although letters or digits would be."""
     told: list[str] = []
     for i, screen in enumerate(study.get("procedure")):
         for j, step in enumerate(screen.get("block", {}).get("trial", ())):
@@ -342,7 +342,7 @@ def _keys_elsewhere(study: Study) -> list[str]:
 
 
 def _of_kind(study: Study, kind: str) -> Made:
-    """Make the items of a kind of material; an error that names no line of a file gets the line of the study."""
+    """Return the items of a kind of material; an error without a line in a file gets the line in the study."""
     try:
         paper = material_keywords().get(kind)
         make = KINDS[kind] if paper is None else paper.part(paper.materials[kind])
@@ -356,7 +356,7 @@ def _of_kind(study: Study, kind: str) -> Made:
 
 
 def _lacking(language: str, items: Sequence[Item]) -> list[str]:
-    """Name the covariates that the items' language has no resource for."""
+    """Return messages on covariates for which the items' language has no resource."""
     used = {name for item in items for name in item.covariates}
     reasons: dict[str, list[str]] = {}
     for name, reason in unavailable(language).items():

@@ -30,13 +30,13 @@ UNSAID = {
     "summarise": "Summarise the text in one sentence.",
     "translate": "Translate the text into French.",
 }
-"""Tasks of which the text does not show what is to be done, with an example of what to ask."""
+"""Tasks whose text does not include the instruction, with an example of one."""
 RESTORING = ("recover", "rectify")
 """Tasks whose typed answer is the intact text."""
 
 
 def items_from_corpus(study: Study) -> Made:
-    """Make items of a task on a corpus, ``materials: {corpus: …, task: …}``."""
+    """Return the items of a task on a corpus, ``materials: {corpus: …, task: …}``."""
     materials = study.get("materials")
     corpus = materials["corpus"]
     if corpus["name"] not in corpora():
@@ -127,7 +127,7 @@ def items_from_corpus(study: Study) -> Made:
 
 
 def _asks(study: Study) -> bool:
-    """Return whether every block asks something in its answering step."""
+    """Return whether every block has a question in its answering step."""
     steps = [study.get("procedure", place, "block", "trial")[-1] for place in blocks_of(study)]
     return all(next(iter(step.values())).get("ask") for step in steps)
 
@@ -190,7 +190,7 @@ def _examples(
 
 
 def items_from_realtimeqa(study: Study) -> Made:
-    """Make recovery items from RealtimeQA's evidence, ``materials: {realtimeqa: FOLDER}``."""
+    """Return recovery items from RealtimeQA's evidence, ``materials: {realtimeqa: FOLDER}``."""
     folder = path_of(study, "realtimeqa")
     texts = recovery_sentences(load_corpus("realtimeqa", folder).records)
     items = recovery_items(texts, item_design(study))

@@ -1,4 +1,4 @@
-"""Refuses a study that mixes languages: wrods has no texts in its language, or a text of its own is in another one."""
+"""Refuses a study that mixes languages: wrods lacks texts in its language, or one of its texts is in another language."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ WORDS = 4
 ENOUGH = 50
 """Smallest number of letters for which the language of a text is checked."""
 COMMON = 0.15
-"""Texts have more than this share of the hundred commonest words in their own language (0.22 to 0.47), and less in another."""
+"""Least share of the hundred most frequent words in texts of a language (0.22 to 0.47); texts in other languages have less."""
 SCRIPTS = {"ja": r"[\p{Hiragana}\p{Katakana}]", "ko": r"\p{Hangul}", "zh": r"\p{Han}"}
-"""Languages that their letters tell; blanks do not part their words as the list does."""
+"""Languages recognised by their script; their words are not separated by blanks."""
 SAID = ("ask", "hint", "caption", "low", "high")
-"""Settings of the procedure that readers see as they are written."""
+"""Settings of the procedure that readers see as written."""
 
 
 def check_language(study: Study, faults: Faults) -> None:
-    """Check that all that readers see is in the study's language; what is wrong is added to ``faults``."""
+    """Check that everything readers see is in the study's language; errors are added to ``faults``."""
     faults.check(_check_pack, study)
     for name, path in study.text_files():
         file = study.folder / name
-        if file.is_file():  # one that is missing is a fault of its own
+        if file.is_file():  # a missing one is reported separately
             faults.check(_check_text, study, path, name, file.read_text("utf-8-sig"))
     if base_language(study.language) == ENGLISH:
         return
@@ -45,7 +45,7 @@ def check_language(study: Study, faults: Faults) -> None:
 
 
 def _check_pack(study: Study) -> None:
-    """Check that there are texts for participants, but where models alone read the study."""
+    """Raise an error if texts for participants are missing, unless only models read the study."""
     is_for_people = study.get("participants") is not None or not study.models
     if study.own_texts.pack is not None or is_for_people:
         _ = study.pack
@@ -63,7 +63,7 @@ def _check_text(study: Study, path: KeyPath, name: str, text: str) -> None:
 
 
 def _reads_as(text: str, language: str) -> str | None:
-    """Name the language in which a text is that has next to nothing of the study's; None of one that is too short to tell."""
+    """Return the language of a text that has almost nothing of the study's; None if it is too short to decide."""
     study = base_language(language)
     letters = len(regex.findall(r"\p{L}", text))
     by_script = {tag: len(regex.findall(signs, text)) / max(letters, 1) for tag, signs in SCRIPTS.items()}
@@ -87,7 +87,7 @@ def _reads_as(text: str, language: str) -> str | None:
 
 
 def _common(words: list[str], language: str) -> float:
-    """Return the share of words that are among the hundred commonest of a language."""
+    """Return the share of words that are among the hundred most frequent of a language."""
     import wordfreq
 
     hundred = set(wordfreq.top_n_list(language, 100))
@@ -114,7 +114,7 @@ def _check_passages(study: Study, path: KeyPath, text: str) -> None:
 
 @cache
 def _templates() -> str:
-    """Return all texts of all templates, one blank between words."""
+    """Return all texts of all templates, with single blanks between words."""
     files = (file for folder in template_folders().values() for file in folder.rglob("*"))
     texts = (file.read_text("utf-8") for file in files if file.suffix in (".md", ".yaml"))
     return " ".join(word for text in texts for word in _words(text))
@@ -122,7 +122,7 @@ def _templates() -> str:
 
 @cache
 def _consent_sentences() -> tuple[str, ...]:
-    """Return the sentences of the consent form in which nothing is to be filled in: one of them shows whose the form is."""
+    """Return the complete sentences of the consent form, any of which identifies the form."""
     source = consent_source()
     texts = [element.get(part, "") for element in source["elements"] for part in ("minimum", "recommended")]
     forms = [(name, part) for name in template_folders() for part in (None, *parts_of(name))]
@@ -138,12 +138,12 @@ def _consent_sentences() -> tuple[str, ...]:
 
 
 def _words(text: str) -> list[str]:
-    """Return the words of a text without the marks of Markdown that stand alone."""
+    """Return the words of a text without separate Markdown marks."""
     return [word for word in text.split() if any(letter.isalnum() for letter in word)]
 
 
 def _said(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
-    """Yield the texts that the procedure itself holds, with their places."""
+    """Yield the texts in the procedure itself, with their paths."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, part in items:
         if key in SAID and isinstance(part, str):

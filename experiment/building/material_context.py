@@ -1,4 +1,4 @@
-"""What every kind of material asks of a study: its factor, its answering step, the fields shown, the paths named."""
+"""Common requirements of all materials in a study: factor, answering step, fields shown, paths."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ OWN_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "words": ("item", "word", "foil"),
     "lexical_decision": ("word", "role"),
 }
-"""Columns that a kind of materials reads of the user's own table."""
+"""Columns of the user's own table that a kind of materials uses."""
 
 
 @dataclass(frozen=True)
 class Made:
-    """Items of one kind of material, and what a build tells about how they came about."""
+    """Items of one kind of material, with messages about their provenance."""
 
     items: list[Item]  # in the order of the items file
     sources: list[Path] = field(default_factory=list)  # files and folders that were read
-    # what was read and how, licences, what matching reached
+    # what was read and how, licences, results of matching
     remarks: list[str] = field(default_factory=list)
-    # records that were left out, each with its place and reason
+    # skipped records, each with its place and reason
     skipped: list[str] = field(default_factory=list)
-    language: str | None = None  # language of the items where it does not follow the study's
+    language: str | None = None  # language of the items if it differs from the study's
 
 
 def in_design(study: Study, items: Iterable[Item], picked: Mapping[str, str] | None = None) -> list[Item]:
-    """Name the condition of items by the design's factors, where recipes knew the cell alone."""
+    """Return items with their condition by the design's factors, if recipes used only the cell."""
     return [replace(item, condition=study.crossing.condition(item.condition, picked)) for item in items]
 
 
 def item_design(study: Study) -> ItemDesign:
-    """Return what the study says of how its items are made, but which words a rule or a column chooses."""
+    """Return the study's settings for making items, except which words a rule or a column chooses."""
     materials = study.get("materials")
     scramble = dict(materials.get("scramble", {}))
     if isinstance(scramble.get("words"), Mapping):
@@ -60,20 +60,20 @@ def item_design(study: Study) -> ItemDesign:
 
 
 def targets_of(study: Study) -> Mapping[str, Any] | None:
-    """Return the column or rule that chooses the words to change, where the study gives one."""
+    """Return the column or rule that chooses the words to change, if the study sets one."""
     words = study.get("materials", "scramble", "words")
     return words if isinstance(words, Mapping) else None
 
 
 def answering_steps(study: Study, set_name: str | None = None) -> list[tuple[str, dict[str, Any]]]:
-    """Return the kind and the settings of the step that ends a trial, of every block or of those that show a set."""
+    """Return kind and settings of the step that ends a trial, of every block or of those that show a set."""
     blocks = [study.get("procedure", place, "block") for place in blocks_of(study)]
     chosen = blocks if set_name is None else [blocks[number] for number in blocks_showing(study, set_name)]
     return [next(iter(block["trial"][-1].items())) for block in chosen]
 
 
 def step_of_kind(study: Study, kind: str) -> dict[str, Any] | None:
-    """Return the settings of the first block's step that answers in a way; None where no block does."""
+    """Return the settings of the first block's answering step of a kind; None without one."""
     return next((settings for one, settings in answering_steps(study) if one == kind), None)
 
 
@@ -89,7 +89,7 @@ def shown_fields(study: Study, set_name: str | None = None) -> list[str]:
 
 
 def known_columns(study: Study, set_name: str | None = None) -> list[str]:
-    """Return the columns that are read of the table of the materials, or of that of a practice set."""
+    """Return the columns used in the table of the materials, or in that of a practice set."""
     materials = study.get("materials")
     kind = next((name for name in OWN_COLUMNS if name in materials), None)
     known = [*OWN_COLUMNS.get(str(kind), ("item", "answer", "choices")), *shown_fields(study, set_name)]
@@ -108,7 +108,7 @@ def known_columns(study: Study, set_name: str | None = None) -> list[str]:
 
 
 def require_readable(study: Study, items: Iterable[Item]) -> None:
-    """Check that answers which are read as numbers are numbers."""
+    """Raise an error if answers that are parsed as numbers are not numbers."""
     mark = decimal_mark(study.language)
     for item in items:
         as_numbers = any(

@@ -28,7 +28,7 @@ from stimuli.words import nfc
 
 
 def practice_items(study: Study) -> Made:
-    """Make the practice items of every practice screen, in the order of the procedure."""
+    """Return the practice items of every practice screen, in the order of the procedure."""
     made = Made([])
     faults = Faults()
     for set_name, i, settings in practice_screens(study):
@@ -42,7 +42,7 @@ def practice_items(study: Study) -> Made:
 
 
 def practice_screens(study: Study) -> list[tuple[str, int, Mapping[str, Any]]]:
-    """Return set name, place in the procedure and settings of every practice screen."""
+    """Return set name, index in the procedure and settings of every practice screen."""
     screens = [
         (i, screen["practice"]) for i, screen in enumerate(study.get("procedure")) if "practice" in screen
     ]
@@ -57,7 +57,7 @@ def _add_screen(study: Study, made: Made, set_name: str, i: int) -> None:
 
 
 def practice_rows(study: Study, set_name: str, i: int, remarks: list[str]) -> CorpusTable:
-    """Read the table of a practice screen, the ``i``-th of the procedure."""
+    """Return the table of a practice screen, the ``i``-th of the procedure."""
     name = str(study.get("procedure", i, "practice", "items"))
     table = table_beside(study, study.folder / name)
     columns = table.description.columns
@@ -88,7 +88,7 @@ def _fault_of_level(study: Study, factor: str, level: Any, *, is_optional: bool)
 
 
 def _of_rule(study: Study, settings: Mapping[str, Any], set_name: str, place: str) -> list[Item]:
-    """Make practice items of a rule that the study does not test, as the paper of its material makes them."""
+    """Return practice items of a rule that the study does not test, made like those of the material's paper."""
     kind = kind_of_material(study)
     paper = material_keywords()[kind]
     try:
@@ -150,7 +150,7 @@ def _choices_of(row: Mapping[str, Any]) -> tuple[str, ...]:
 def _conditions_told(
     study: Study, rows: Sequence[Mapping[str, Any]]
 ) -> tuple[Sequence[Mapping[str, Any]], str | None]:
-    """Return rows with the condition that their columns say, and the column that says it; None where they say none."""
+    """Return rows with the condition in their columns, and the name of the column; None if there is none."""
     crossing = study.crossing
     factors = list(next(iter(crossing.conditions.values())))
     if crossing.factor is None or not all(factor in rows[0] for factor in factors):
@@ -166,7 +166,7 @@ def _conditions_told(
 def _placed(
     study: Study, items: Sequence[Item], rows: Sequence[Mapping[str, Any]], *, key: str
 ) -> list[Item]:
-    """Name the condition of practice items by the design's factors; of those that pick rows by columns of their names."""
+    """Return practice items with their condition by the design's factors; those that select rows by their columns."""
     if not study.crossing.rows:
         return in_design(study, items)
     first, _ = study.crossing.rows[0]

@@ -1,7 +1,7 @@
 """Items from the user's own tables: sentences, words to choose between, lexical decisions, and matched sets of them.
 
-Where levels pick rows (high- against low-frequency words), the rows are candidates and matched sets of them stay. Where
-each item comes in every level, the items that lists show together in one condition are balanced instead.
+If levels select rows (high- versus low-frequency words), the rows are candidates, and matched sets of them are used. If each
+item appears in every level, the items that lists show together in one condition are balanced instead.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from stimuli.words import nfc
 def matched_items(
     study: Study, items: Sequence[Item], cells: Mapping[str, Mapping[str, Any]]
 ) -> tuple[list[Item], list[str]]:
-    """Keep or order test items so that they agree on the covariates that the study names."""
+    """Return test items selected or ordered so that they match on the covariates that the study names."""
     asked = study.get("materials", "match")
     if asked is None:
         return list(items), []
@@ -86,13 +86,13 @@ def _matched(
     by_id: dict[str, list[Item]] = {}
     for item in items:
         by_id.setdefault(item.item_id, []).append(item)
-    # List l shows item i in condition i + l, so every L-th item of the file meets the same condition.
+    # List l shows item i in condition i + l, so every L-th item of the file gets the same condition.
     order = [item_id for row in zip_longest(*divided.sets.values()) for item_id in row if item_id is not None]
     return [item for item_id in order for item in by_id[item_id]], _report_matching(divided, "lists", on)
 
 
 def _picked(study: Study, item: Item) -> str:
-    """Return the levels that picked an item's row, as one name; the same for all where none does."""
+    """Return the levels that selected an item's row, as one name; the same for all without such levels."""
     factors = study.crossing.rows[0][0] if study.crossing.rows else ()
     return " × ".join(item.condition[factor] for factor in factors) or "all"
 
@@ -151,7 +151,7 @@ ANSWERS = ("word", "nonword")
 
 
 def items_from_lexical_decision(study: Study) -> Made:
-    """Make items of a lexical decision, ``materials: {lexical_decision: …}``."""
+    """Return the items of a lexical decision, ``materials: {lexical_decision: …}``."""
     materials = study.get("materials")
     asked: dict[str, Any] = materials["lexical_decision"] or {}
     records: list[Record] = []
@@ -196,7 +196,7 @@ def items_from_lexical_decision(study: Study) -> Made:
 
 
 def _labelled(study: Study, item: Item) -> Item:
-    """Call the two answers as the study's labels do."""
+    """Return an item with the study's labels for the two answers."""
     keys = (step_of_kind(study, "choose") or {}).get("keys")
     if not isinstance(keys, dict):
         return item
@@ -218,7 +218,7 @@ _STARS = re.compile(r"\*\w[^*\n]*\*")
 
 
 def items_from_sentences(study: Study) -> Made:
-    """Make items from a table of sentences, ``materials: {sentences: FILE}``."""
+    """Return items from a table of sentences, ``materials: {sentences: FILE}``."""
     materials = study.get("materials")
     file = path_of(study, "sentences")
     remarks: list[str] = []
@@ -247,7 +247,7 @@ def items_from_sentences(study: Study) -> Made:
 
 
 def sentence_rows(study: Study, file: Path, remarks: list[str], skipped: list[str]) -> CorpusTable:
-    """Read sentences and the columns that come with them; an item id that stands twice is refused or left out."""
+    """Return sentences and their columns; a duplicate item id is refused or skipped."""
     table = read_rows(study, file, remarks, skipped, field="sentence", required=("item", "sentence"))
     names = [str(row["item"]) for row in table]
     listed = skipped if study.get("materials", "on_bad") == "skip" else None
@@ -255,7 +255,7 @@ def sentence_rows(study: Study, file: Path, remarks: list[str], skipped: list[st
 
 
 def _by_role(table: CorpusTable, file: str) -> tuple[Rows, Rows]:
-    """Take rows with ``filler`` in the column ``role`` apart; they are shown as they are, in every list."""
+    """Return test rows and fillers (``filler`` in the column ``role``), which every list shows unchanged."""
     tested: list[Mapping[str, Any]] = []
     fillers: list[Mapping[str, Any]] = []
     faults: list[UserError] = []
@@ -273,7 +273,7 @@ def _by_role(table: CorpusTable, file: str) -> tuple[Rows, Rows]:
 
 
 def items_from_words(study: Study) -> Made:
-    """Make items from a list of words, ``materials: {words: FILE}``."""
+    """Return items from a list of words, ``materials: {words: FILE}``."""
     materials = study.get("materials")
     file = path_of(study, "words")
     remarks: list[str] = []
@@ -299,7 +299,7 @@ def _items(
     *,
     key: Callable[[Mapping[str, Any]], str],
 ) -> tuple[list[Item], list[str]]:
-    """Make the items of rows, matched where the study asks for it; rows that give none are added to ``skipped``."""
+    """Return the items of rows, matched if the study requires it; unusable rows are added to ``skipped``."""
     materials = study.get("materials")
     remarks: list[str] = []
     left_out: list[Skipped] = []
@@ -322,7 +322,7 @@ def _items(
 def _by_rows(
     study: Study, rows: Rows, make: Callable[[Rows], Sequence[Item]], remarks: list[str]
 ) -> list[Item]:
-    """Make items of all rows in every condition, or, where levels pick rows, those of each level of its own rows."""
+    """Return items of all rows in every condition, or, if levels select rows, of each level's rows."""
     if not study.crossing.rows:
         return in_design(study, make(rows))
     items: list[Item] = []
@@ -366,7 +366,7 @@ def sentences(
     lines: Mapping[str, int],
     level_column: str | None = None,
 ) -> TaskItems:
-    """Make sentence items of rows in every condition, or each row in that which a column of practice rows says."""
+    """Return sentence items of rows in every condition, or of each practice row in its own condition."""
     choosing = step_of_kind(study, "choose")
     typed = (step_of_kind(study, kind) for kind in TYPED if kind != "recover")
     answering = next((step for step in typed if step is not None), None)
@@ -392,7 +392,7 @@ def sentences(
 
 
 def _accepting(item: Item) -> Item:
-    """Take the answers of a cell apart: the first is the item's, others count as well."""
+    """Return an item with the answers in its cell split: the first is the item's, others are accepted as well."""
     if item.answer is None:
         return item
     first, *others = (part.strip() for part in item.answer.split(CHOICE_SEPARATOR))
@@ -422,7 +422,7 @@ _ONCE = {
 def _without_twins(
     table: CorpusTable, kind: str, names: Sequence[str], file: str, skipped: list[str] | None
 ) -> CorpusTable:
-    """Leave out the later rows of a name that is listed twice and list them; refuse them without such a list."""
+    """Return a table without later rows of a duplicate name, which are listed; raise an error without such a list."""
     first: dict[str, int] = {}
     twins: list[str] = []
     kept = []
@@ -446,7 +446,7 @@ def _with_rows(table: CorpusTable, numbered: Sequence[tuple[Mapping[str, Any], i
 
 
 def table_beside(study: Study, file: Path, **given: Any) -> CorpusTable:
-    """Read a table as :func:`stimuli.corpora.tables.read_table` does; a fault names the file as the study does."""
+    """Return a table as :func:`stimuli.corpora.tables.read_table` does; errors name the file as the study does."""
     try:
         return read_table(file, **given)
     except UserError as fault:
@@ -463,7 +463,7 @@ def read_rows(
     field: str,
     required: Sequence[str] = (),
 ) -> CorpusTable:
-    """Read a table of the study's materials and tell how it was understood; of plain text each line is a field."""
+    """Return a table of the study's materials, with messages on how it was read; in plain text each line is a field."""
     materials = study.get("materials")
     encoding = materials.get("encoding")
     columns = materials.get("columns")
@@ -491,7 +491,7 @@ def read_rows(
 
 
 def word_rows(study: Study, file: Path, remarks: list[str], skipped: list[str] | None = None) -> CorpusTable:
-    """Read words and the columns that come with them: a table with the column word, or one word a line."""
+    """Return words and their columns: a table with the column word, or one word per line."""
     table = read_rows(
         study, file, remarks, [] if skipped is None else skipped, field="word", required=("word",)
     )

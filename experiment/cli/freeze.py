@@ -47,7 +47,7 @@ def freeze(study: Path, is_check: bool, amend: str | None, heads: Path | None, a
 
     Writes freeze.json and registration.md, which is ready to be pasted into a preregistration. From then on `wrods serve`,
     `run` and `build` refuse a study that differs. --verify says whether the design is the frozen one and whether each
-    session's rows still agree with its hash chain, also after withdrawals; it exits with 1 where something was changed or
+    session's rows still agree with its hash chain, even after withdrawals; it exits with 1 where something was changed or
     the study was never frozen, and names the first changed row of a session.
     """
     from experiment.checking import load_study

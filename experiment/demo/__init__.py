@@ -1,1 +1,1 @@
-"""The demonstration: a small study, simulated readers, a small model of our own, and a report."""
+"""The demonstration: a small study, simulated readers, our own small model, and a report."""

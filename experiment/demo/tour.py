@@ -1,6 +1,6 @@
-"""The stations of the demonstration: its study, a server, simulated readers, one more reader.
+"""The steps of the demonstration: its study, a server, simulated readers, one more reader.
 
-Everything is an ordinary study on an ordinary server; only the readers are simulated, and marked so.
+Everything is an ordinary study on an ordinary server; only the readers are simulated, and marked accordingly.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def fill(study: Study, links: Links, *, readers: int, pause: float, told: Callab
 
 
 def finished_pilots(study: Study, store: Store) -> int:
-    """Count visitors who became one more reader and came to the end."""
+    """Return the number of visitors who completed the study."""
     with store.read() as connection:
         sessions = queries.sessions_overview(connection, study.id)
     return sum(1 for s in sessions if s["is_pilot"] and s["state"] == "finished")

@@ -1,7 +1,7 @@
-"""What wrods itself says in each language: to participants in packs, to models in wordings, and a lab's own of both.
+"""wrods' texts in each language: packs for participants, prompts for models, and a lab's own texts.
 
-A pack holds every text of the platform: the page's, the server's, those of recruitment, and the built-in texts of a
-session (questions, checks, feedback). English is the source.
+A pack includes every text of the platform: those of the page, the server, recruitment, and the built-in texts of a session
+(questions, checks, feedback). English is the source.
 """
 
 from experiment.languages.own import OWN_FILE, Own, read_own

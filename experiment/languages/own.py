@@ -1,4 +1,4 @@
-"""A lab's own texts, in the file ``texts.json`` of a study's folder: single ones, or all of a language that wrods lacks."""
+"""A lab's own texts in ``texts.json`` of a study's folder: single ones, or all of a language that wrods lacks."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ OWN_FILE = "texts.json"
 TEXTS, PROMPTS = "texts", "prompts"
 KNOWN = (*Pack.__dataclass_fields__, PROMPTS, "checked_by_native_reader", "source", "licence")
 SENTENCE = 4
-"""Words from which on a text that is the same as in English is one that was not translated."""
+"""Least number of words for a text identical to the English one to count as untranslated."""
 
 
 @dataclass(frozen=True)
 class Own:
-    """What a study's participants and models are told in its language.
+    """A study's texts for participants and models in its language.
 
-    ``pack``: wrods' pack with the lab's texts in place of its own, or the lab's; None where there is neither; ``wording``: the
-    lab's wordings for models; None where wrods' own hold.
+    ``pack``: wrods' pack with the lab's replacements, or the lab's; None if there is neither; ``wording``: the lab's wordings
+    for models; None for wrods' own.
     """
 
     pack: Pack | None
@@ -32,7 +32,7 @@ class Own:
 
 
 def read_own(language: str, folder: Path) -> Own:
-    """Return the texts of a study in a language, those of its ``texts.json`` first."""
+    """Return the texts of a study in a language, with those of its ``texts.json`` first."""
     brought = find_pack(language)
     file = folder / OWN_FILE
     if not file.is_file():
@@ -61,7 +61,7 @@ def read_own(language: str, folder: Path) -> Own:
 
 
 def _read(file: Path) -> tuple[str, dict[str, Any], list[str]]:
-    """Return the file's text, what it holds, and the keys that stand twice."""
+    """Return the file's text, its contents, and the duplicate keys."""
     twice: list[str] = []
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -95,7 +95,7 @@ Fault = Callable[[str, str], UserError]
 def _of_head(
     given: Mapping[str, Any], language: str, brought: Pack | None, fault: Fault
 ) -> Iterator[UserError]:
-    """Yield what is wrong with what the file says of its language."""
+    """Yield the errors in the file's description of its language."""
     written = str(given.get("language", language))
     if written.lower().split("-")[0] != language.lower().split("-")[0]:
         yield fault("language", f"is {written!r}, and the study's language is {language!r}")
@@ -112,7 +112,7 @@ def _of_head(
 def _of_texts(
     given: Mapping[str, Any], language: str, brought: Pack | None, fault: Fault
 ) -> Iterator[UserError]:
-    """Yield what is wrong with texts for participants."""
+    """Yield the errors in texts for participants."""
     english = pack_for("en").texts
     texts: Mapping[str, Any] = given.get(TEXTS, {})
     is_english = language.split("-")[0] == "en"
@@ -132,7 +132,7 @@ def _of_texts(
 
 
 def _of_prompts(given: Mapping[str, Any], fault: Fault) -> Iterator[UserError]:
-    """Yield what is wrong with wordings for models: all are given, each kind as often and with the places that English has."""
+    """Yield the errors in prompts for models: all are required, with as many variants and the same placeholders as in English."""
     if PROMPTS not in given:
         return
     english = wording("en")

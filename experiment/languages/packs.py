@@ -1,4 +1,4 @@
-"""The packs that wrods brings, and which of them a language tag gets."""
+"""The built-in language packs, and the choice of a pack for a language tag."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ def _wordings() -> dict[str, Any]:
 
 
 def wording_language(language: str) -> str:
-    """Return the language of the built-in wordings for a study's language: its own where there are any, else English."""
+    """Return the language of the built-in prompts for a study's language: its own if there are any, else English."""
     own = language.split("-")[0]
     return own if own in _wordings() else "en"
 
 
 def wording(language: str) -> Mapping[str, Any]:
-    """Return the built-in wordings for a study's language: five of every kind of ask, and single words."""
+    """Return the built-in prompts for a study's language: five of every kind of question, and single words."""
     found: Mapping[str, Any] = _wordings()[wording_language(language)]
     return found
 
 
 TRADITIONAL = frozenset({"tw", "hk", "mo"})
-"""Regions that write Chinese in traditional characters where a tag names no script."""
+"""Regions that write Chinese in traditional characters if a tag names no script."""
 ISOLATED = "\u2068{}\u2069"
 PLACE = re.compile(r"\{(\w+)\}")
 
@@ -41,8 +41,8 @@ PLACE = re.compile(r"\{(\w+)\}")
 class Pack:
     """The texts of one language.
 
-    ``name, english_name``: the language's name in itself and in English; ``direction``: the direction in which it is written;
-    ``script``: code of its script (ISO 15924), such as ``Latn``; ``texts``: every text by its key, with ``{places}`` to fill.
+    ``name, english_name``: the language's name in itself and in English; ``direction``: its writing direction; ``script``: code
+    of its script (ISO 15924), such as ``Latn``; ``texts``: every text by its key, with ``{places}`` to fill.
     """
 
     language: str
@@ -53,7 +53,7 @@ class Pack:
     texts: Mapping[str, str]
 
     def fill(self, key: str, **values: object) -> str:
-        """Return a text with its places filled; from right to left, values such as dates and ids keep their own order."""
+        """Return a text with its placeholders filled; in right-to-left texts, values such as dates and ids keep their own order."""
         isolated = {name: ISOLATED.format(value) for name, value in values.items()}
         return self.texts[key].format(**(isolated if self.direction == "rtl" else values))
 
@@ -71,7 +71,7 @@ def _pack(language: str) -> Pack:
 
 @cache
 def pack_languages() -> tuple[str, ...]:
-    """Return the languages that wrods has a pack of."""
+    """Return the languages with a built-in pack."""
     folder = resources.files(__package__).joinpath("data")
     return tuple(
         sorted(file.name.removesuffix(".json") for file in folder.iterdir() if file.name.endswith(".json"))
@@ -79,14 +79,14 @@ def pack_languages() -> tuple[str, ...]:
 
 
 def script_of(language: str) -> str | None:
-    """Return the script that a language tag names or implies; None where it is the language's usual one."""
+    """Return the script that a language tag names or implies; None for the language's usual one."""
     primary, *rest = language.lower().split("-")
     named = next((part.capitalize() for part in rest if len(part) == 4 and part.isalpha()), None)
     return "Hant" if named is None and primary == "zh" and TRADITIONAL & set(rest) else named
 
 
 def find_pack(language: str) -> Pack | None:
-    """Return the pack for a language tag, whatever its region; None where wrods has none in this language and script."""
+    """Return the pack for a language tag, ignoring its region; None without one in this language and script."""
     primary = language.lower().split("-")[0]
     if primary not in pack_languages():
         return None
@@ -103,7 +103,7 @@ def pack_for(language: str) -> Pack:
 
 
 def no_pack(language: str, place: str) -> UserError:
-    """Build the error for a language that wrods has no texts in; ``place`` says where the language is given."""
+    """Return the error for a language without texts; ``place`` is where the language is set."""
     primary = language.split("-")[0]
     known = ", ".join(pack_languages())
     if primary in pack_languages():
@@ -119,7 +119,7 @@ def no_pack(language: str, place: str) -> UserError:
 
 
 def fault_of_text(text: object, english: str) -> str | None:
-    """Return what is wrong with a text that stands for an English one; None where nothing is."""
+    """Return what is wrong with the translation of an English text, or None."""
     if not isinstance(text, str) or not text.strip():
         return f"is {text!r}; it must be a text"
     places, wanted = (sorted(set(PLACE.findall(one))) for one in (text, english))

@@ -1,6 +1,6 @@
 """Items as pictures, as a participant sees them, for models with vision.
 
-The font (Source Code Pro), size, colours, line spacing and grid of cells are those of the participants' pages, set in
+The font (Source Code Pro), size, colours, line spacing and grid of cells are those that participants see, set in
 ``static/src/style.css``; missing letters come from DejaVu Sans Mono, as on the pages. Lines break where the plan breaks them.
 Each letter is drawn in its own cell, so that a picture does not depend on the system's text layout; the hash covers size and
 pixels, so that it does not depend on PNG compression.

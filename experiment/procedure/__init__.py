@@ -1,4 +1,4 @@
-"""The screens of a session, unfolded once from study and items; people's pages and models' prompts read the same plan."""
+"""The screens of a session, planned once from study and items; participants and models get the same plan."""
 
 from experiment.procedure.plan import Plan, participant_view, plan_session, trials_of
 from experiment.procedure.plan_builder import PlannedTrial, accepted

@@ -1,7 +1,7 @@
-"""What readers are told after a trial: of which trials, in which words, for how long; people and models alike.
+"""Feedback after a trial: on which trials, in which words, for how long; the same for participants and models.
 
-The words stand in the session's plan, so that the page and a conversation with a model say the same. Whether an answer
-was right is found out on the server once the answer is stored: the browser never has the key of a test item.
+The words are in the session's plan, so that the page and a conversation with a model use the same ones. The server determines
+correctness after the answer is stored: the browser never has the key of a test item.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Verdict = Literal["correct", "incorrect", "late"]
 
 
 def feedback_words(texts: Mapping[str, str]) -> dict[str, Any]:
-    """Return the words of feedback out of a pack's texts."""
+    """Return the feedback texts of a pack."""
     return {
         "correct": {"title": texts["feedback_correct"], "text": None},
         "incorrect": {"title": texts["feedback_incorrect"], "text": None},
@@ -27,7 +27,7 @@ def feedback_words(texts: Mapping[str, str]) -> dict[str, Any]:
 
 
 def block_feedback(settings: Mapping[str, Any], study: Study) -> Feedback | None:
-    """Return a block's feedback as it stands in the plan; None where its readers are told nothing.
+    """Return a block's feedback for the plan; None without feedback.
 
     ``settings``: the block's: ``feedback`` (none, late, accuracy, accuracy_and_late) and ``feedback_for``.
     """
@@ -44,7 +44,7 @@ def block_feedback(settings: Mapping[str, Any], study: Study) -> Feedback | None
 
 
 def practice_feedback(settings: Mapping[str, Any], study: Study) -> Feedback | None:
-    """Return the feedback of a practice screen, which stands until the reader goes on; None where there is none."""
+    """Return the feedback of a practice screen, which is shown until the reader continues; None without feedback."""
     if not settings.get("feedback", True):
         return None
     return {"accuracy": True, "late": True, "for_ms": None, "words": feedback_words(study.pack.texts)}
@@ -53,9 +53,9 @@ def practice_feedback(settings: Mapping[str, Any], study: Study) -> Feedback | N
 def verdict_of(
     feedback: Mapping[str, Any] | None, trial: Mapping[str, Any], *, correct: bool | None, timed_out: bool
 ) -> Verdict | None:
-    """Return what a reader is told of a trial.
+    """Return the feedback on a trial.
 
-    ``correct``: the score's verdict; an answer that cannot be read (None) is not correct.
+    ``correct``: whether the score is correct; an unreadable answer (None) is not correct.
     """
     if feedback is None or trial["is_attention_check"]:
         return None
@@ -67,7 +67,7 @@ def verdict_of(
 
 
 def feedback_text(feedback: Mapping[str, Any], verdict: Verdict, answer: str | None = None) -> str:
-    """Return what is told as one line of text, with the right answer where it may be told (practice)."""
+    """Return the feedback as one line of text, with the correct answer if it may be shown (practice)."""
     words = feedback["words"]
     parts = [words[verdict]["title"], words[verdict]["text"]]
     if answer is not None and verdict != "correct":

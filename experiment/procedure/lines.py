@@ -1,6 +1,6 @@
-"""Breaks a text into the lines in which every reader meets it, so that no window or font breaks it elsewhere.
+"""Breaks a text into lines that are the same for every reader, whatever the window or font.
 
-Letters are counted as cells of the bundled monospaced font: wide letters of East Asian scripts take two, marks none.
+Letters are counted as cells of the bundled monospaced font: wide letters of East Asian scripts take two, combining marks none.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ import unicodedata
 from itertools import pairwise
 
 LINE_LENGTH = 64
-"""Cells of a line where a study says none."""
+"""Default cells of a line."""
 NOT_FIRST = frozenset(
     "、。，．・：；？！…‥ー）〕］｝〉》」』】〙〗〟’”々ぁぃぅぇぉっゃゅょゎァィゥェォッャュョヮヵヶ,.:;?!)]}%"
 )
 NOT_LAST = frozenset("（〔［｛〈《「『【〘〖〝‘“([{")
-"""Signs of East Asian scripts that begin or end no line."""
+"""Signs of East Asian scripts that may not begin or end a line."""
 
 
 def cells(text: str) -> int:
-    """Return how many cells of a monospaced font a text fills."""
+    """Return the cells of a monospaced font that a text fills."""
     return sum(_width(letter) for letter in text)
 
 
@@ -29,10 +29,10 @@ def _width(letter: str) -> int:
 
 
 def break_lines(text: str, length: int = LINE_LENGTH, *, keeps_words: bool = True) -> list[str]:
-    """Break a text at its spaces into lines of at most ``length`` cells.
+    """Return a text broken at its spaces into lines of at most ``length`` cells.
 
-    Line breaks in the text stay. A word longer than a line stands in a line of its own; nothing is ever lost but the
-    single spaces at which lines break.
+    Existing line breaks stay. A word longer than a line gets a separate line; only the single spaces at line breaks are
+    removed.
     """
     lines: list[str] = []
     for paragraph in text.split("\n"):

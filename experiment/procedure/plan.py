@@ -1,4 +1,4 @@
-"""The plan of a session: a study unfolded into the screens that one reader meets; people's pages and models read the same."""
+"""The plan of a session: the screens that one reader sees, the same for participants and models."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def plan_session(
     replicate: int = 1,
     version: int = 1,
 ) -> Plan:
-    """Unfold a study into what one session shows (the form is in ``docs/contracts.md``).
+    """Return the plan of one session of a study (the format is in ``docs/contracts.md``).
 
     Parameters
     ----------
@@ -61,9 +61,9 @@ def plan_session(
     list_id : int
         Row of the Latin square, label map and levels between sessions, from 1.
     session_key : str, optional
-        What the session's order is drawn from; models leave it out and share the list's order.
+        Seed of the session's order; models leave it out and share the list's order.
     order_row : int
-        Row of the balanced order of sets or blocked conditions: how many sessions the list has had before.
+        Row of the balanced order of sets or blocked conditions: the number of the list's earlier sessions.
     """
     session = PlanBuilder(
         study,
@@ -122,7 +122,7 @@ def as_plan(
 
 
 def if_interrupted(study: Study) -> dict[str, Any]:
-    """Return what happens to a session that was left: ``then`` and, in ms, ``within`` which it may go on (null: ever)."""
+    """Return the rule for abandoned sessions: ``then`` and, in ms, the time ``within`` which they may resume (null: any)."""
     given = study.get("participants", "if_interrupted", default={})
     within = given.get("within")
     return {"then": given.get("then", "resume"), "within_ms": milliseconds(within) if within else None}
@@ -134,16 +134,16 @@ def trials_of(plan: Mapping[str, Any]) -> list[PlannedTrial]:
 
 
 def participant_view(plan: Mapping[str, Any], *, is_preview: bool = False) -> Plan:
-    """Return what a browser may know of a plan: what its page shows, and the answers of practice trials alone.
+    """Return what a browser may know of a plan: the contents of its page, and the answers of practice trials only.
 
-    A trial's item is left out with its answer key, for the item may be named after its answer (a word); so are the order
-    of its choices and what its labels stand for. Practice keeps answer and meanings, for the page tells them at once.
-    Of questions the page is not told which answers let a participant in.
+    A trial's item is left out with its answer key, because the item may be named after its answer (a word); so are the order of
+    its choices and the meaning of its labels. Practice keeps answer and meanings, because the page shows feedback at once.
+    Accepted answers to eligibility questions are left out.
 
     Parameters
     ----------
     is_preview : bool
-        The study's makers look at it: no server judges, and blocks that tell whether answers are right keep them.
+        For the study's authors: no server scores, and blocks with feedback on accuracy keep correct answers.
     """
     return {name: plan[name] for name in SEEN_OF_PLAN if name in plan} | {
         "screens": [_seen_screen(screen, is_preview) for screen in plan["screens"]]

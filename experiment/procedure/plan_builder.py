@@ -1,4 +1,4 @@
-"""One pass over a procedure: the running trial index, the session's labels, its place in balanced orders, and its solved examples."""
+"""One pass over a procedure, with the trial index, the session's labels, its row in balanced orders, and its solved examples."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ Screen = dict[str, Any]
 FIXATION_MS, INTERVAL_MS = 500, 400
 CHARACTER_MM = 3.0
 RULE = "rule"
-"""What the trial that asks for a rule is called after its set's name."""
+"""Suffix of the trial that asks for the rule of a set."""
 CHECKS = "attention checks"
 CHECK_FIELD = "text"
 CHECK_WORDS = 4
-"""How many words there are to ask for."""
+"""Number of words that checks can ask for."""
 
 
 def accepted(item: Item) -> list[str]:
-    """Return the answers of an item that count as right; none where only tests or people can judge."""
+    """Return the accepted answers of an item; none if only tests or people can judge."""
     if "tests" in item.key:
         return []
     others = [str(answer) for answer in item.key.get("answers", ())]
@@ -47,7 +47,7 @@ def accepted(item: Item) -> list[str]:
 
 
 def right_answer(item: Item, step: Mapping[str, Any], *, is_mixed: bool) -> tuple[str | None, list[str]]:
-    """Return the answer of an item to a block's answering step, and all answers that count."""
+    """Return an item's answer to a block's answering step, and all accepted answers."""
     by_hand = item.role == "practice" and not item.intact
     if not is_mixed or "recover" not in step or by_hand:
         return item.answer, accepted(item)
@@ -58,7 +58,7 @@ def right_answer(item: Item, step: Mapping[str, Any], *, is_mixed: bool) -> tupl
 
 
 def worked_answer(exemplar: Item, study: Study, given: str | None = None) -> str:
-    """Return a solved example's answer (as given, such as ``(B)``) as it is shown: behind its worked solution."""
+    """Return a solved example's answer (as given, such as ``(B)``) as shown: after its worked solution."""
     answer = given or exemplar.answer or ""
     solution = exemplar.key.get("rationale")
     if not solution:
@@ -69,8 +69,8 @@ def worked_answer(exemplar: Item, study: Study, given: str | None = None) -> str
 class PlanBuilder:
     """The screens of one session.
 
-    ``list_id, session_key, order_row``: see :func:`experiment.procedure.plan_session`; ``label_map``: which labels stand for which
-    classes where labels are arbitrary names; 0 is as written; ``between``: what the session's levels between sessions set:
+    ``list_id, session_key, order_row``: see :func:`experiment.procedure.plan_session`; ``label_map``: assignment of labels to
+    classes if labels are arbitrary names; 0 is as written; ``between``: the settings of the session's levels between sessions:
     ``condition`` and ``exemplars``.
     """
 
@@ -102,7 +102,7 @@ class PlanBuilder:
                 self.exemplars.setdefault(item.set_name, []).append(item)
 
     def screens(self) -> list[Screen]:
-        """Return every screen, top to bottom; those of eligibility come behind the consent, or first without one."""
+        """Return every screen in order; those of eligibility follow consent, or come first without it."""
         result: list[Screen] = []
         counts = {"practice": 0, "block": 0, "questions": 0, "comprehension": 0}
         for screen in self.study.get("procedure"):
@@ -141,7 +141,7 @@ class PlanBuilder:
         return self._block(value, counts["block"])
 
     def _text(self, name: str) -> StudyText:
-        """Return a text of the procedure, or the one that the session's levels show in its place."""
+        """Return a text of the procedure, or the session levels' replacement."""
         return self.study.text(self.between.get("texts", {}).get(name, name))
 
     def _eligibility(self) -> list[Screen]:
@@ -216,7 +216,7 @@ class PlanBuilder:
         }
 
     def _trials(self, sequence: Sequence[Item], settings: Mapping[str, Any], name: str) -> list[PlannedTrial]:
-        """Return a block's trials: its items in order, checks among them, the rule asked for after each set."""
+        """Return a block's trials: its items in order with checks among them, and the rule question after each set."""
         draw = generator(self.study.seed, "attention checks", name, self.list_id, self.session_key)
         wanted = settings.get("attention_checks", 0)
         step = settings["trial"][-1]
@@ -237,7 +237,7 @@ class PlanBuilder:
         ]
 
     def _labels_of_checks(self, step: Mapping[str, Any], sequence: Sequence[Item]) -> list[str]:
-        """Return what a check can ask for: the block's labels, or the letters of the items' options."""
+        """Return the possible answers of a check: the block's labels, or the letters of the items' options."""
         keys = step.get("choose", {}).get("keys")
         if keys is None or isinstance(keys, dict):
             return list(keys or ())
@@ -259,7 +259,7 @@ class PlanBuilder:
         return self._row(item, block, settings, [made], exemplars=[], order=[]) | unlike
 
     def _rule(self, item: Item, block: str, settings: Mapping[str, Any]) -> PlannedTrial:
-        """Return the trial that asks for the rule of the set that has just ended; people judge what it brings."""
+        """Return the trial that asks for the rule of the set that has just ended; its answers are judged by people."""
         asked = {"multiline": True, **settings["state_rule"]}
         made = make_step("answer", asked, item, [], self.labels, language=self.study.language)
         row = self._row(item, block, settings, [made], exemplars=self._exemplars(item, settings), order=[])
@@ -288,7 +288,7 @@ class PlanBuilder:
             )
             for step in settings["trial"]
         ]
-        # A text that a condition withholds leaves no screen to read.
+        # a text that a condition withholds leaves no screen to read
         steps = [step for step in unfolded if step["step"] != "read" or step["text"]]
         return self._row(item, block, settings, steps, exemplars=self._exemplars(item, settings), order=order)
 
@@ -339,7 +339,7 @@ class PlanBuilder:
         return [self._solved(one, settings) for one in chosen]
 
     def _solved(self, exemplar: Item, settings: Mapping[str, Any]) -> dict[str, str | None]:
-        """Return a solved trial as it is shown: its text, with its options where they have letters, and its label."""
+        """Return a solved trial as shown: its text, with its options if they have letters, and its label."""
         text = next(iter(exemplar.shown.values()))
         kind, answering = next(iter(settings["trial"][-1].items()))
         choices = list(exemplar.choices or ())
@@ -367,7 +367,7 @@ class PlanBuilder:
 
 
 def _label_map(blocks: Sequence[Mapping[str, Any]], label_map: int) -> dict[str, str]:
-    """Return class → label shown; empty where labels come with the items."""
+    """Return class → label shown; empty if labels come with the items."""
     found: dict[str, str] = {}
     for block in blocks:
         for step in block["trial"]:
@@ -381,10 +381,9 @@ def _label_map(blocks: Sequence[Mapping[str, Any]], label_map: int) -> dict[str,
 
 
 def with_shuffled_labels(examples: Sequence[Item], seed: int) -> list[Item]:
-    """Give half of the examples of each of two classes the other's label, in their places.
+    """Return the examples with labels exchanged for half of each of two classes, in the same order.
 
-    What an example is and what it is called are then unrelated, while texts, labels and their numbers are what readers
-    with the right labels see.
+    Examples and labels are then unrelated, while texts, labels and their numbers equal those with correct labels.
     """
     classes = list(dict.fromkeys(example.answer for example in examples))
     other = dict(zip(classes, reversed(classes), strict=True))
@@ -404,7 +403,7 @@ def with_shuffled_labels(examples: Sequence[Item], seed: int) -> list[Item]:
 def make_checks(
     number: int, step: Mapping[str, Any], labels: Sequence[str], study: Study, draw: Random
 ) -> list[tuple[Item, str]]:
-    """Make checks for a block, each with the answer that it asks for."""
+    """Return checks for a block, each with its requested answer."""
     (kind,) = step
     if not number:
         return []
@@ -456,7 +455,7 @@ def check_step(
 
 
 def check_places(number: int, trials: int, draw: Random) -> list[int]:
-    """Return before which trials checks come: one in each equal stretch of the block, never first, never two together."""
+    """Return the trials before which checks are shown: one in each equal section of the block, never first or adjacent."""
     if trials < 2 or number < 1:
         return [trials] * max(number, 0)
     found: list[int] = []

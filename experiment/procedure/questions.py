@@ -1,7 +1,7 @@
-"""Screens of questions: eligibility, background, a vocabulary test, comprehension of instructions; and what is accepted.
+"""Screens of questions: eligibility, background, vocabulary test, comprehension of instructions; and accepted answers.
 
-The built-in questions of ``participants.eligible`` ask for first language and age without saying what is wanted; what
-is wanted stays on the server.
+The built-in questions of ``participants.eligible`` ask for first language and age without revealing the criteria, which stay on
+the server.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SEEN = (
 )
 """Fields of a question that a page receives."""
 ROUNDS = 2
-"""How often questions about instructions are asked where a study does not say."""
+"""Default number of attempts at questions about instructions."""
 _BETWEEN = re.compile(r"-?[0-9.]+ to -?[0-9.]+")
 
 
@@ -46,7 +46,7 @@ def _autonyms() -> Mapping[str, str]:
 
 
 def make_question(study: Study, name: str, given: Mapping[str, Any], pack: Pack | None = None) -> Question:
-    """Return a question of a study in the form of a plan; options as value and label, in the study's words unless given."""
+    """Return a question of a study in the plan's format: options as value and label, in the study's language by default."""
     kind = given["type"]
     options = None
     if kind == "yes_no":
@@ -71,7 +71,7 @@ def make_question(study: Study, name: str, given: Mapping[str, Any], pack: Pack 
 
 
 def vocabulary(study: Study, name: str, given: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Return the words and nonwords of a vocabulary test, and the order in which all participants see them."""
+    """Return the words and nonwords of a vocabulary test, and their order for all participants."""
     from stimuli.lexicon.base_words import vocabulary_test
 
     if "file" in given:
@@ -106,7 +106,7 @@ def _of_file(study: Study, name: str, file: str) -> dict[str, list[str]]:
 
 
 def eligibility_questions(study: Study, pack: Pack | None = None) -> list[Question]:
-    """Return the questions that decide who may take part, in the study's words unless given; none where it asks nothing."""
+    """Return the eligibility questions, in the study's language by default; empty without criteria."""
     eligible: Mapping[str, Any] = study.get("participants", "eligible", default={})
     if not eligible:
         return []
@@ -152,7 +152,7 @@ def eligibility_questions(study: Study, pack: Pack | None = None) -> list[Questi
 
 
 def device_rules(study: Study) -> dict[str, Any] | None:
-    """Return what the browser and its computer must be; None where anything goes."""
+    """Return the requirements for browser and computer, or None."""
     eligible: Mapping[str, Any] = study.get("participants", "eligible", default={})
     names = ("device", "browsers", "screen", "refresh_rate")
     if not any(name in eligible for name in names):
@@ -168,12 +168,12 @@ def device_rules(study: Study) -> dict[str, Any] | None:
 
 
 def seen_question(question: Question) -> Question:
-    """Return what a page may know of a question: not which answers are wanted."""
+    """Return a question without its accepted answers, for a page."""
     return {name: question.get(name) for name in SEEN}
 
 
 def is_eligible(questions: list[Question], answers: Mapping[str, Any]) -> tuple[bool, list[str]]:
-    """Return whether answers let a participant in, and name the questions whose answers do not."""
+    """Return whether answers meet the criteria, and the names of questions with unaccepted answers."""
     missed = [
         question["name"]
         for question in questions
@@ -184,10 +184,10 @@ def is_eligible(questions: list[Question], answers: Mapping[str, Any]) -> tuple[
 
 
 def comprehension_screen(study: Study, number: int, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the screen of questions about instructions: asked again behind the instructions until enough are right.
+    """Return the screen of questions about instructions, repeated after the instructions until enough answers are correct.
 
-    ``number``: of the screen among those of its kind, from 1; ``given``: the settings of the instructions: ``questions``, ``pass``,
-    ``rounds``, ``if_failed``.
+    ``number``: of the screen among those of its kind, from 1; ``given``: the settings of the instructions: ``questions``,
+    ``pass``, ``rounds``, ``if_failed``.
     """
     questions = [make_question(study, name, one) for name, one in given["questions"].items()]
     share = int(str(given.get("pass", "100%")).rstrip("%")) / 100
@@ -205,7 +205,7 @@ def comprehension_screen(study: Study, number: int, given: Mapping[str, Any]) ->
 
 
 def right_answers(questions: Sequence[Question], answers: Mapping[str, Any]) -> int:
-    """Count the questions about instructions that are answered right; of several options, exactly the right ones."""
+    """Return the number of correct answers about instructions; of several options, exactly the correct ones."""
     return sum(_is_right(question, answers.get(question["name"])) for question in questions)
 
 
@@ -231,6 +231,6 @@ def _accepts(accept: Any, given: Any) -> bool:
 
 
 def _plain(value: object) -> str:
-    """Return an answer without what makes no difference: case, spaces around, and 3.0 for 3."""
+    """Return a normalised answer: case, surrounding spaces, and 3.0 as 3."""
     number = isinstance(value, float) and value.is_integer()
     return str(int(value) if number else value).strip().casefold()  # type: ignore[call-overload]

@@ -1,4 +1,4 @@
-"""The steps of a trial as a plan holds them, made from a block's settings and an item (docs/trials.md says each entry)."""
+"""The steps of a trial in a plan, made from a block's settings and an item (each entry is described in docs/trials.md)."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from stimuli.item import Item
 
 @dataclass(frozen=True)
 class SessionLabels:
-    """What labels are called in a session: class → label shown; empty where labels come with the items."""
+    """The labels of a session: class → label shown; empty if labels come with the items."""
 
     shown: Mapping[str, str]
 
     def class_of(self, label: str) -> str:
-        """Return the class that a label stands for."""
+        """Return the class of a label."""
         return next(name for name, given in self.shown.items() if given == label)
 
 
@@ -58,7 +58,7 @@ def make_step(
 
 
 def _setting(kind: str, name: str, settings: Mapping[str, Any]) -> Any:
-    """Return what a study sets of a step, or the declared default; durations in ms."""
+    """Return a study's setting of a step, or the declared default; durations in ms."""
     declared = trial_type(kind).parameters[name]
     given = settings.get(name, declared.default)
     return milliseconds(str(given)) if declared.type == "duration" and given else given
@@ -75,7 +75,7 @@ def _lettered(item: Item, order: Sequence[int]) -> list[str]:
 
 
 def _mask(mask: str | None, text: str) -> str | None:
-    """Return a mask as long as the prime, so that it covers and is covered in full."""
+    """Return a mask as long as the prime, so that each covers the other completely."""
     return mask * max(len(text), 1) if mask is not None and len(mask) == 1 else mask
 
 

@@ -1,1 +1,1 @@
-"""Ratings of free answers: the rubric, the answers to rate, what raters and who decides say, how far they agree."""
+"""Ratings of free answers: the rubric, the answers to rate, ratings and decisions, and agreement."""

@@ -1,7 +1,7 @@
-"""The free answers of a study that people rate: drawn from its store, mixed over readers, with what a rater may see.
+"""Free answers to rate: drawn from the store, mixed over readers, with only what a rater may see.
 
-A rater sees the question, the intact text and the answer; neither who answered (person or model), nor the condition, nor
-the scrambled form that would give it away.
+A rater sees the question, the intact text and the answer, but not who answered (participant or model), the condition, or the
+scrambled form that would reveal it.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from stimuli.seeds import stable_seed
 
 @dataclass(frozen=True)
 class Rating:
-    """What raters are given.
+    """Rating settings of a study.
 
-    ``rubric``: what earns which rating; its version stands in every rating; ``low, high``: the scale, whole numbers; ``raters``:
-    how many people rate each answer; ``sets``: the item sets whose answers are rated; None for all.
+    ``rubric``: the criteria for each rating; its version is part of every rating; ``low, high``: the scale, whole numbers;
+    ``raters``: number of raters per answer; ``sets``: the item sets whose answers are rated; None for all.
     """
 
     rubric: StudyText
@@ -36,12 +36,12 @@ class Rating:
 
     @property
     def levels(self) -> list[int]:
-        """Return the ratings that can be given, lowest first."""
+        """The possible ratings, lowest first."""
         return list(range(self.low, self.high + 1))
 
 
 def rating_for(study: Study) -> Rating | None:
-    """Return how a study's answers are rated, None where it says nothing of it."""
+    """Return a study's rating settings, None without them."""
     if study.get("rating") is None:
         return None
     name = study.get("rating", "rubric")
@@ -58,7 +58,7 @@ def rating_for(study: Study) -> Rating | None:
 
 READERS = frozenset({"human", "model"})
 REHEARSING = "simulated"
-"""Readers whose answers are rated while nobody else has answered, to rehearse the rating."""
+"""Readers whose answers are rated as a rehearsal while there are no others."""
 RATER, ADJUDICATOR = "rater", "adjudicator"
 Place = tuple[str, int, int]
 """Session, trial index, attempt."""
@@ -66,7 +66,7 @@ Place = tuple[str, int, int]
 
 @dataclass(frozen=True)
 class StoredRating:
-    """One rating as it stands: by whom, what, and a note."""
+    """One rating: rater, value, note."""
 
     rater: str
     value: int
@@ -77,8 +77,8 @@ class StoredRating:
 class FreeAnswer:
     """One free answer to rate.
 
-    ``place``: session, trial index, attempt; ``text``: the answer as it was read; ``ratings``: each rater's newest rating;
-    ``decided``: what was decided where raters disagreed; ``is_rehearsed``: whether a simulated reader gave it.
+    ``place``: session, trial index, attempt; ``text``: the parsed answer; ``ratings``: each rater's newest rating; ``decided``:
+    the decision if raters disagreed; ``is_rehearsed``: whether a simulated reader gave it.
     """
 
     place: Place
@@ -90,15 +90,15 @@ class FreeAnswer:
     is_rehearsed: bool = False
 
     def by(self, rater: str) -> StoredRating | None:
-        """Return somebody's rating of this answer, or None."""
+        """Return a rater's rating of this answer, or None."""
         return next((rating for rating in self.ratings if rating.rater == rater), None)
 
     def is_complete(self, rating: Rating) -> bool:
-        """Return whether as many people as the study wants have rated it."""
+        """Return whether the study's number of raters have rated it."""
         return len(self.ratings) >= rating.raters
 
     def is_disputed(self, rating: Rating) -> bool:
-        """Return whether its raters disagree and nothing is decided yet."""
+        """Return whether its raters disagree and no decision is made yet."""
         return (
             self.is_complete(rating)
             and self.decided is None
@@ -107,7 +107,7 @@ class FreeAnswer:
 
     @property
     def value(self) -> int | None:
-        """Return what was decided, or what all raters say, else None."""
+        """The decision, or the rating of all raters if equal, else None."""
         if self.decided is not None:
             return self.decided.value
         said = {rating.value for rating in self.ratings}
@@ -116,11 +116,11 @@ class FreeAnswer:
 
 @dataclass(frozen=True)
 class Card:
-    """What a rater sees of an item.
+    """A rater's view of an item.
 
-    ``about``: the set, where there is no text; ``texts``: the intact texts by field; ``labels``: by class, as the rubric calls it,
-    the label under which this answer's reader met it: where labels are counterbalanced, a statement on “A” means the class that
-    another reader knew as “B”. Which label stood for what is drawn apart from the conditions, so it tells nothing of them.
+    ``about``: the set, if there is no text; ``texts``: the intact texts by field; ``labels``: by class, as named in the rubric,
+    the label for this answer's reader: if labels are counterbalanced, a statement on “A” means the class that another reader
+    knew as “B”. The assignment of labels is drawn independently of the conditions, so it reveals nothing about them.
     """
 
     about: str | None
@@ -131,10 +131,10 @@ class Card:
 
 
 def answers_of(connection: Connection, study: str, rating: Rating) -> list[FreeAnswer]:
-    """Return a study's answers that are to be rated, with their ratings, in the order of the store.
+    """Return a study's answers to rate, with their ratings, in the order of the store.
 
-    These are valid free answers of people and models, read as text, to items without accepted answers; practice, pilots and
-    excluded sessions are left out. While there are none, they are those of simulated readers.
+    These are valid free answers of participants and models, parsed as text, to items without accepted answers; practice, pilots
+    and excluded sessions are left out. If there are none, those of simulated readers are returned.
     """
     newest = (
         select(func.max(scores.c.score_id))
@@ -212,7 +212,7 @@ def _given(
 
 
 def _read_as_text(connection: Connection, found: Sequence[FreeAnswer]) -> list[FreeAnswer]:
-    """Leave out numbers and code; how an answer is read stands in the plan, the same for every item of a set."""
+    """Return answers without numbers and code; the plan specifies how an answer is parsed, the same for every item of a set."""
     readings: dict[str, str] = {}
     kept = []
     for answer in found:
@@ -225,7 +225,7 @@ def _read_as_text(connection: Connection, found: Sequence[FreeAnswer]) -> list[F
 
 
 def planned_trial(connection: Connection, place: Place) -> Mapping[str, Any] | None:
-    """Return a trial as it was planned, or None."""
+    """Return a trial as planned, or None."""
     return _trial_of(_plan(connection, place), place)
 
 
@@ -243,7 +243,7 @@ def _trial_of(plan: Mapping[str, Any], place: Place) -> Mapping[str, Any] | None
 
 
 def card_of(connection: Connection, answer: FreeAnswer) -> Card:
-    """Return what a rater sees of an answer's item, in its intact form."""
+    """Return a rater's view of an answer's item, in its intact form."""
     plan = _plan(connection, answer.place)
     planned = _trial_of(plan, answer.place) or {}
     steps = planned.get("steps") or [{}]
@@ -251,24 +251,24 @@ def card_of(connection: Connection, answer: FreeAnswer) -> Card:
     shown = {name: str(text) for name, text in (planned.get("shown") or {}).items() if text}
     # a field without an intact form is not changed by any condition
     texts = {name: intact.get(name, text) for name, text in (shown | intact).items()}
-    # no examples: how many a session showed may be what the study varies between persons
+    # no examples: their number in a session may be what the study varies between participants
     labels = {str(name): str(label) for name, label in (plan.get("label_map") or {}).items()}
     return Card(None if texts else answer.item_set, steps[-1].get("ask"), texts, labels=labels)
 
 
 def in_order_for(answers: Sequence[FreeAnswer], rater: str, seed: int) -> list[FreeAnswer]:
-    """Return answers in a rater's own random order, which stays the same when further answers come in."""
+    """Return answers in a rater's own random order, which stays the same when further answers are added."""
     return sorted(
         answers, key=lambda answer: stable_seed(seed, "rating order", rater, *map(str, answer.place))
     )
 
 
 def offered_to(answers: Sequence[FreeAnswer], rater: str, rating: Rating) -> list[FreeAnswer]:
-    """Return the answers that somebody has rated, or that still want a rater."""
+    """Return the answers that a rater has rated, or that still need a rater."""
     return [answer for answer in answers if answer.by(rater) is not None or not answer.is_complete(rating)]
 
 
 def token_of(answer: FreeAnswer, rater: str, secret: bytes) -> str:
-    """Return the name of an answer on a rater's page, which tells nothing of its session."""
+    """Return the name of an answer on a rater's page, which reveals nothing about its session."""
     text = "\0".join(("rating", rater, *map(str, answer.place)))
     return hmac.digest(secret, text.encode(), "sha256").hex()[:20]

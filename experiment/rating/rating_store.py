@@ -1,4 +1,4 @@
-"""Stores ratings and decisions; once all raters of an answer agree, or a decision is made, the answer gets its score."""
+"""Stores ratings and decisions; an answer gets its score after all raters agree, or a decision is made."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from experiment.study import Study
 
 VERSION = 1
 DISCUSSION = "discussion"
-"""How the note of a decision begins that raters came to together; others are a third rater's."""
+"""Prefix of the note on a decision that raters reached together; others are a third rater's."""
 
 
 class NotRated(RefusedOperation):
-    """A rating or decision came that cannot be taken; says why."""
+    """A rating or decision cannot be accepted; the message says why."""
 
 
 @dataclass(frozen=True)
 class Rated:
-    """The score of a rated answer: its rating as a share of the scale; right or wrong where the scale has two steps."""
+    """The score of a rated answer: its rating as a share of the scale; correct or wrong if the scale has two steps."""
 
     response: str
     correct: bool | None
@@ -42,10 +42,11 @@ class Rated:
 
 @dataclass(frozen=True)
 class RaterAgreement:
-    """How far two raters agree.
+    """Agreement of two raters.
 
-    ``answers, same``: answers that both rated, and to how many they gave the same rating; ``kappa, low, high``: Cohen's kappa with
-    its 95 % interval; None where it is not defined, as where both always gave one rating; ``weights``: ``none`` or ``quadratic``.
+    ``answers, same``: answers that both rated, and number with equal ratings; ``kappa, low, high``: Cohen's kappa with its 95 %
+    interval; None if it is not defined, for example if both always gave the same rating; ``weights``: ``none`` or
+    ``quadratic``.
     """
 
     raters: tuple[str, str]
@@ -66,7 +67,7 @@ def rate(
     value: int,
     note: str | None = None,
 ) -> None:
-    """Store somebody's rating of an answer; the newest counts until all raters have rated it, then none is taken."""
+    """Store a rating of an answer; the newest counts until all raters have rated it, then no change is accepted."""
     answer = _answer(connection, study, rating, place, value)
     if answer.is_complete(rating):
         raise NotRated("All raters have rated this answer; a difference is decided on the page of agreement.")
@@ -83,7 +84,7 @@ def decide(
     value: int,
     note: str,
 ) -> None:
-    """Store what was decided on an answer whose raters disagree."""
+    """Store the decision on an answer whose raters disagree."""
     answer = _answer(connection, study, rating, place, value)
     if not answer.is_disputed(rating):
         raise NotRated("There is nothing to decide: the raters agree or have not all rated this answer.")
@@ -132,20 +133,20 @@ def _settle(connection: Connection, study: str, rating: Rating, place: Place) ->
 
 
 def score_of(rating: Rating, text: str, value: int) -> Rated:
-    """Return the score of an answer that was rated."""
+    """Return the score of a rated answer."""
     share = (value - rating.low) / (rating.high - rating.low)
     return Rated(text, value == rating.high if len(rating.levels) == 2 else None, share)
 
 
 def agreements(answers: Sequence[FreeAnswer], rating: Rating) -> list[RaterAgreement]:
-    """Return how far each two raters agree who rated answers in common, by their own ratings before any decision."""
+    """Return the agreement of each two raters with common answers, by their own ratings before any decision."""
     raters = sorted({rating.rater for answer in answers for rating in answer.ratings})
     found = [agreement_of(answers, pair, rating) for pair in combinations(raters, 2)]
     return [one for one in found if one.answers]
 
 
 def agreement_of(answers: Sequence[FreeAnswer], raters: tuple[str, str], rating: Rating) -> RaterAgreement:
-    """Return Cohen's kappa of two raters, with quadratic weights where the scale has more than two steps.
+    """Return Cohen's kappa of two raters, with quadratic weights if the scale has more than two steps.
 
     The interval is kappa ± 1.96 standard errors (Fleiss, Cohen and Everitt, 1969).
     """
@@ -169,12 +170,12 @@ def agreement_of(answers: Sequence[FreeAnswer], raters: tuple[str, str], rating:
 
 
 def told_of_rating(study: Study, connection: Connection) -> dict[str, Any] | None:
-    """Return how a study's free answers were rated; None where it has none rated.
+    """Return a summary of the ratings of a study's free answers; None without ratings.
 
-    ``rubric`` (its file), ``scale`` (lowest and highest rating), ``raters`` (how many are to rate each answer), ``people`` (how
-    many have rated), ``answers`` (to be rated), ``complete`` (rated by all), ``differing`` (those among them that raters gave
-    different ratings), ``decided`` (those among the differing), ``by_discussion`` (those among the decided), and ``agreements``:
-    for each two raters, by number, ``answers``, ``same``, ``kappa``, ``low``, ``high`` and ``weights`` of
+    ``rubric`` (its file), ``scale`` (lowest and highest rating), ``raters`` (number required per answer), ``people`` (number of
+    raters), ``answers`` (to be rated), ``complete`` (rated by all), ``differing`` (complete ones with different ratings),
+    ``decided`` (those among the differing), ``by_discussion`` (those among the decided), and ``agreements``: for each two
+    raters, by number, ``answers``, ``same``, ``kappa``, ``low``, ``high`` and ``weights`` of
     :class:`experiment.rating.rating_store.RaterAgreement`.
     """
     rating = rating_for(study)

@@ -1,6 +1,6 @@
 """Scoring of programs by their items' tests, in a sandbox and only on request (``wrods score --execute``).
 
-Mind Scramble never ran the programs of MBPP; it compared their embeddings with those of another model's programs. Here a
+Mind Scramble never ran the programs of MBPP; it compared their embeddings with those of a different model's programs. Here a
 program is correct if every test holds; its score is the proportion that hold. A program that exits, or uses too much time or
 memory, is wrong. Scores have the scorer ``executed`` and count until others are requested.
 """

@@ -1,7 +1,7 @@
-"""Simulated readers: people-like answers and times with known effects, through the real interface or the real page.
+"""Simulated readers: human-like answers and times with known effects, through the real API or the real page.
 
-What was put in is kept as the *truth*, so that the report can show it beside what the models recover. Simulated readers are
-never data.
+The simulated effects are stored as the *truth*, so that the report can compare them with the recovered ones. Simulated readers
+never count as data.
 """
 
 from experiment.simulated.reader import SimulatedReader, begin_at, fill, take_part

@@ -1,7 +1,7 @@
-"""Simulated readers at the real page, in Chromium: they click, type and press keys as people do, each after its own time.
+"""Simulated readers on the real page, in Chromium: they click, type and press keys, each at its own speed.
 
-The server is told that the reader is simulated by the page's first request, which is completed on its way. What is answered
-comes from the same reader as over the interface; the times are those that the page measured.
+The page's first request is modified on its way to tell the server that the reader is simulated. Answers come from the same
+reader as over the API; times are those that the page measured.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def visit(
     speed: float = 1.0,
     told: Callable[[str, int], None] = lambda _, __: None,
 ) -> int:
-    """Send readers through the page, one after the other."""
+    """Send readers through the page, one after another."""
     program = next((found for name in BROWSERS if (found := which(name))), None)
     try:
         import playwright.sync_api  # noqa: F401
@@ -50,7 +50,7 @@ def visit(
         ) from None
     if program is None:
         raise UserError("no Chromium, Chrome or Edge was found", mend="Install one, or leave --page out.")
-    # a thread of its own, for the caller's may have an event loop already (a notebook, say)
+    # in a separate thread, because the caller's may already run an event loop (in a notebook, for example)
     with ThreadPoolExecutor(max_workers=1) as apart:
         numbers = range(first, first + readers)
         return apart.submit(
@@ -92,7 +92,7 @@ def _visits(
 
 
 class _Visit:
-    """One reader at one page."""
+    """One reader on one page."""
 
     def __init__(self, page: Page, reader: SimulatedReader, speed: float, given_pass: str) -> None:
         self.page = page
@@ -103,7 +103,7 @@ class _Visit:
         page.set_default_timeout(PATIENCE_MS)
 
     def run(self, address: str) -> int:
-        """Go through all screens; return the number of trials."""
+        """Complete all screens; return the number of trials."""
         self.page.route("**/api/*/sessions", self._say_who)
         with self.page.expect_response(lambda reply: reply.url.endswith("/sessions")) as opened:
             self.page.goto(address)
@@ -140,7 +140,7 @@ class _Visit:
             self._leave_page()
 
     def _leave_page(self) -> None:
-        """Press the page's main button as soon as it lets one go, and wait until the page is gone."""
+        """Press the page's main button as soon as possible, and wait until the page is gone."""
         section = self.page.locator("section.page").first
         section.wait_for()
         before = section.element_handle()
@@ -173,7 +173,7 @@ class _Visit:
         self._leave_page()
 
     def _practise(self, screen: Mapping[str, Any]) -> None:
-        """Practise until the page lets one go on; a reader who keeps failing ends there, as a person would."""
+        """Practise until the page allows the reader to continue; a reader who keeps failing stops there, as a person would."""
         for _ in range(screen["attempts"]):
             for trial in screen["trials"]:
                 self._trial(trial)
@@ -187,7 +187,7 @@ class _Visit:
                 return
 
     def _begins_again(self, screen: Mapping[str, Any]) -> bool:
-        """Return whether the first practice trial is on the screen once more."""
+        """Return whether the first practice trial is shown again."""
         kind = screen["trials"][0]["steps"][0]["step"]
         text = screen["trials"][0]["steps"][0]["text"] or ""
         shown = self.page.locator(f".trial.{kind}")
@@ -199,7 +199,7 @@ class _Visit:
         for number, trial in enumerate(trials, 1):
             self._trial(trial)
             if screen["feedback"] and screen["feedback"]["for_ms"] is None:
-                # what is told depends on the server's word, and nothing is where that does not come in time
+                # feedback depends on the server's reply, and none is shown if that is late
                 self.page.locator("section").first.wait_for()
                 if self.page.locator("section.feedback").count():
                     self._leave_page()
@@ -216,7 +216,7 @@ class _Visit:
     def _step(self, step: Mapping[str, Any], trial: Mapping[str, Any], payload: Mapping[str, Any]) -> None:
         kind = step["step"]
         if kind in LASTING:
-            return  # it comes and goes by itself
+            return  # it disappears by itself
         shown = self.page.locator(f"section.trial.{kind}").first
         shown.wait_for()
         handle = shown.element_handle()
@@ -230,7 +230,7 @@ class _Visit:
             self._rest(payload["reading_time"])
             self._press_until_gone("Space", handle)
         elif payload["timed_out"]:
-            pass  # waits until the page takes the trial away
+            pass  # waits until the page removes the trial
         elif kind in TYPED:
             self._type(str(payload["response_raw"]), payload, multiline=bool(step.get("multiline")))
         else:
@@ -239,7 +239,7 @@ class _Visit:
         self.page.wait_for_function("(gone) => !gone.isConnected", arg=handle)
 
     def _press_until_gone(self, key: str, shown: ElementHandle) -> None:
-        """Press a key, again where it came before the page took keys, until what is shown is gone."""
+        """Press a key, repeatedly if the page did not accept keys yet, until the element is gone."""
         from playwright.sync_api import TimeoutError as NotGone
 
         end = time.monotonic() + PATIENCE_MS / 1000
@@ -252,7 +252,7 @@ class _Visit:
             return
 
     def _strike(self, key: str) -> None:
-        """Press a key by the name that browsers have for it; one that the browser's own keyboard lacks is sent as its event."""
+        """Press a key by its browser name; one that the browser's keyboard lacks is sent as its event."""
         sent = stroke_name(key) or key_name(key)
         if sent.isascii():
             self.page.keyboard.press(sent)

@@ -1,6 +1,6 @@
-"""Simulated readers: each answers trials from its settings and types as people do (log-normal times, pauses at words).
+"""Simulated readers: each answers trials by its settings and types as people do (log-normal times, pauses at words).
 
-They take part through the participant interface, as fast as asked, several at a time.
+They take part through the participant API, as fast as requested, several in parallel.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ async def take_part(
     pause: float = 0.0,
     told: Callable[[SimulatedReader, int], None] | None = None,
 ) -> None:
-    """Send readers through the participant interface, several at a time, each answering every trial of its plan.
+    """Send readers through the participant API, several in parallel, each answering every trial of its plan.
 
     ``api``: ``http://127.0.0.1:PORT/api/STUDY``.
     """
@@ -59,7 +59,7 @@ async def take_part(
 
 
 def begin_at(store: Store, study: str) -> int:
-    """Return the number that the next simulated reader of a study gets, from 1."""
+    """Return the number of the next simulated reader of a study, from 1."""
     with store.read() as connection:
         sessions_so_far = queries.sessions_overview(connection, study)
     return 1 + len([one for one in sessions_so_far if one["reader_kind"] == "simulated"])
@@ -76,7 +76,7 @@ def fill(
     pause: float = 0.0,
     told: Callable[[int], None] = lambda _: None,
 ) -> int:
-    """Send so many readers through the participant interface."""
+    """Send ``readers`` readers through the participant API."""
     everyone = [SimulatedReader(f"S{first + i:03d}", study, truth) for i in range(readers)]
     done = 0
 
@@ -85,7 +85,7 @@ def fill(
         done += trials
         told(trials)
 
-    # a thread of its own, for the caller's may have an event loop already (a notebook, say)
+    # in a separate thread, because the caller's may already run an event loop (in a notebook, for example)
     with ThreadPoolExecutor(max_workers=1) as apart:
         apart.submit(asyncio.run, take_part(api, given_pass, everyone, pause=pause, told=count)).result()
     return done
@@ -94,7 +94,7 @@ def fill(
 async def _open(
     http: aiohttp.ClientSession, api: str, given_pass: str, reader: SimulatedReader
 ) -> dict[str, Any]:
-    """Begin a reader's session; readers begin one after the other, so that numbers and lists do not depend on chance."""
+    """Begin a reader's session; readers begin one after another, so that numbers and lists do not depend on chance."""
     draw = generator(reader.seed, "simulated session", reader.name)
     client = {"browser": "simulated", "system": "simulated", "device": "simulated"}
     body = {"client_uuid": new_uuid(draw), "simulated": True, "pass": given_pass, "client": client}
@@ -149,15 +149,15 @@ PLUGIN = "wrods-simulated 2"
 
 
 def new_uuid(draw: Random) -> str:
-    """Return a UUID from a private generator."""
+    """Return a UUID from a private random generator."""
     return str(uuid.UUID(int=draw.getrandbits(128), version=4))
 
 
 class SimulatedReader:
     """One simulated reader.
 
-    ``name``: its number, such as S001; ``study``: with built items: answers are drawn by item and condition, which pages are not
-    told.
+    ``name``: its number, such as S001; ``study``: with built items: answers are drawn by item and condition, which pages do not
+    receive.
     """
 
     def __init__(self, name: str, study: Study, truth: GroundTruth) -> None:
@@ -170,7 +170,7 @@ class SimulatedReader:
         self.answered = 0
 
     def plan(self, session: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the whole plan of a session, which only the study knows: with items, answers and what lets one in."""
+        """Return the whole plan of a session, which only the study has: with items, answers and accepted answers."""
         sent = session["plan"]
         plan = plan_session(
             self.study,
@@ -191,7 +191,7 @@ class SimulatedReader:
         return trials_of(self.plan(session))
 
     def answers(self, screen: Mapping[str, Any]) -> dict[str, Any]:
-        """Answer a screen of questions: as eligibility wants it, else anything that may be said."""
+        """Return answers to a screen of questions: accepted ones for eligibility, else any valid ones."""
         draw = generator(self.seed, "simulated background", self.name, screen["name"])
         return {question["name"]: _said(question, draw) for question in screen["questions"]}
 
@@ -272,7 +272,7 @@ class SimulatedReader:
     def _time(
         self, step: Mapping[str, Any], trial: Mapping[str, Any], onset: float, draw: Random
     ) -> tuple[float, list[dict[str, float]]]:
-        """Return the time of a step and, of a moving window, those of its words."""
+        """Return the time of a step and, for a moving window, those of its words."""
         if step["step"] in LASTING:
             return presented_ms(step), []
         if step["step"] == "read" and step["as"] == "moving_window":
@@ -288,7 +288,7 @@ class SimulatedReader:
     def _words(
         self, step: Mapping[str, Any], trial: Mapping[str, Any], onset: float
     ) -> list[dict[str, float]]:
-        """Return the regions of a text read word by word; a changed word slows it and the next."""
+        """Return the regions of a text read word by word; a changed word slows itself and the next."""
         given = self.truth.words
         who = generator(self.seed, "simulated reader", "words", self.name).gauss(0, given.participant_sd)
         draw = generator(self.seed, "simulated words", self.name, trial["trial_index"])
@@ -308,7 +308,7 @@ class SimulatedReader:
         return regions
 
     def _costs(self, trial: Mapping[str, Any], text: str) -> dict[int, float]:
-        """Return the cost of changed words by their place between spaces."""
+        """Return the cost of changed words by their index between spaces."""
         item: Item | None = self.items.get(
             _key(trial["set"], trial["item_id"], self._of_item(trial["condition"]))
         )
@@ -363,14 +363,14 @@ class SimulatedReader:
 
 
 def position_of(change: ChangeRecord) -> str:
-    """Return where in its word a change lies: external where both ends are touched, initial, final, or else internal."""
+    """Return the position of a change in its word: external if both ends are changed, initial, final, or else internal."""
     touched, last_place = _touched(change), len(change["permutation"]) - 1
     first, last = 0 in touched, last_place in touched
     return POSITIONS[3 if first and last else 0 if first else 2 if last else 1]
 
 
 def places_between(change: ChangeRecord) -> int:
-    """Return how many places lie between the first and the last changed letter: 0 of neighbours."""
+    """Return the number of letters between the first and the last changed one: 0 for neighbours."""
     touched = _touched(change)
     return max(touched[-1] - touched[0] - 1, 0) if touched else 0
 
@@ -381,7 +381,7 @@ def _touched(change: ChangeRecord) -> list[int]:
 
 
 def _word_at(text: str, start: int) -> int:
-    """Return the place, among words between spaces, of the word that a character belongs to."""
+    """Return the index, among words between spaces, of the word that contains a character."""
     return len(f"{text[:start]}x".split()) - 1
 
 
@@ -390,7 +390,7 @@ def _key(set_name: str, item_id: str, condition: Mapping[str, str]) -> tuple[str
 
 
 def _said(question: Mapping[str, Any], draw: Random) -> Any:
-    """Return an answer to a question: one that is accepted, where the question decides who takes part."""
+    """Return an answer to a question: an accepted one if the question decides on eligibility."""
     accept = question.get("accept")
     if isinstance(accept, str) and " to " in accept:
         low, high = (round(float(part)) for part in accept.split(" to "))
@@ -412,7 +412,7 @@ KeyLog = list[tuple[float, str]]
 
 
 def typed(text: str, given: Typing, seed: int, name: str, draw: Random) -> KeyLog:
-    """Return the keys by which a reader types a text, each with its time after the first in ms."""
+    """Return the keys with which a reader types a text, each with its time after the first in ms."""
     own = generator(seed, "simulated reader", "typing", name).gauss(0, given.participant_sd)
     moment, log = 0.0, KeyLog()
     for place, letter in enumerate(text):

@@ -1,7 +1,7 @@
-"""What simulated readers are given: the effects that an analysis should bring back, kept as the study's truth.
+"""Settings of simulated readers: the effects that an analysis should recover, stored as the study's truth.
 
-Accuracy is a logit, times are logs of milliseconds with an exponential tail that may be added (together an ex-Gaussian in
-shape: a normal part on the log scale, a tail in milliseconds). Every setting has a value at which it does nothing.
+Accuracy is a logit, times are logs of milliseconds with an optional exponential tail (together similar to an ex-Gaussian: a
+normal part on the log scale, a tail in milliseconds). Every setting has a value without effect.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ POSITIONS = ("initial", "internal", "final", "external")
 
 @dataclass(frozen=True)
 class TrueEffects:
-    """Fixed effects on one scale (logit, or log of milliseconds) and how much participants and items deviate.
+    """Fixed effects on one scale (logit, or log of milliseconds) and the variation of participants and items.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class TrueEffects:
     tail_ms : float
         Mean of an exponential tail that is added to each time, ms; unused for accuracy.
     learning : float
-        Added per natural logarithm of the trials done: positive for accuracy, negative for times that get shorter.
+        Added per natural logarithm of completed trials: positive for accuracy, negative for decreasing times.
     """
 
     intercept: float
@@ -50,14 +50,14 @@ class TrueEffects:
 
 @dataclass(frozen=True)
 class Lapses:
-    """Trials on which a reader's mind is elsewhere: answers by chance, times of another distribution.
+    """Trials with a lapse of attention: answers by chance, times from another distribution.
 
     Attributes
     ----------
     rate : float
-        Share of trials, 0 to 1.
+        Proportion of trials, 0 to 1.
     slower : float
-        What the time of such a trial is multiplied with.
+        Factor for the time of such a trial.
     """
 
     rate: float = 0.0
@@ -66,22 +66,22 @@ class Lapses:
 
 @dataclass(frozen=True)
 class Words:
-    """Reading word by word: what a word costs, and a word whose letters changed, by the position of the change.
+    """Word-by-word reading: the cost of a word, and of a word whose letters changed, by the position of the change.
 
     Attributes
     ----------
     word_ms, letter_ms : float
-        Time of a word, and of each of its letters, ms (median).
+        Time per word, and per letter, ms (median).
     changed : mapping
-        initial, internal, final, external → added to the log of the time of a word changed there; without external a change of
-        both ends costs what an initial one does.
+        initial, internal, final, external → added to the log time of a word changed there; without external, a change of both
+        ends costs as much as an initial one.
     substituted : float
-        What that cost is multiplied with where letters were replaced by others.
+        Factor for that cost if letters were replaced by others.
     farther : float
-        What that cost is multiplied with for each place that lies between the outermost changed letters; a change of both ends
-        is as far apart as its word is long, and costs what ``external`` says.
+        Factor for that cost per letter between the outermost changed letters; a change of both ends spans the whole word, and
+        has the cost of ``external``.
     spill_over : float
-        Share of that cost which the next word has as well, 0 to 1.
+        Share of that cost that the next word has as well, 0 to 1.
     residual_sd, participant_sd : float
         SD of the log of a word's time, and of participants.
     """
@@ -98,12 +98,12 @@ class Words:
 
 @dataclass(frozen=True)
 class Typing:
-    """Typing an answer, after the time that thinking of it takes.
+    """Typing of an answer, after the time to think of it.
 
     Attributes
     ----------
     key_ms : float
-        Median time between two keys, ms; 0 lets answers appear without keys, and the time be all of the answer's.
+        Median time between two keys, ms; with 0, answers have no keys, and the time is that of the whole answer.
     participant_sd, residual_sd : float
         SD of the log of that time over participants, and of single keys.
     word_pause_ms : float
@@ -118,7 +118,7 @@ class Typing:
 
 @dataclass(frozen=True)
 class GroundTruth:
-    """All that simulated readers are given."""
+    """All settings of simulated readers."""
 
     accuracy: TrueEffects
     time: TrueEffects
@@ -127,7 +127,7 @@ class GroundTruth:
     typing: Typing = Typing()
 
     def to_json(self) -> dict[str, Any]:
-        """Return the form that the handover's dictionary keeps."""
+        """Return the settings for the analysis export's dictionary."""
         return {
             "accuracy": {"scale": "logit", **asdict(self.accuracy)},
             "time": {"scale": "log_ms", **asdict(self.time)},
@@ -151,12 +151,12 @@ DEPTHS = {"effects": 2, "changed": 1}
 
 
 def read_truth(file: Path) -> GroundTruth:
-    """Read the effects of simulated readers from a JSON file with the groups accuracy and time (lapses, words, typing).
+    """Return the effects of simulated readers in a JSON file with the groups accuracy and time (lapses, words, typing).
 
     Raises
     ------
     UserError
-        The file is missing or broken, or a group or setting in it is unknown, missing or out of bounds.
+        The file is missing or broken, or a group or setting in it is unknown, missing or out of range.
     """
     try:
         given = json.loads(file.read_text("utf-8"))
@@ -214,7 +214,7 @@ def _group(file: str, name: str, given: Any) -> Any:
 
 
 def _require_numbers(place: str, given: Any, depth: int) -> None:
-    """Refuse what is no mapping of names to numbers, or to such mappings."""
+    """Raise an error unless a value is a mapping of names to numbers, or to such mappings."""
     if depth == 0:
         if not isinstance(given, int | float) or isinstance(given, bool) or not isfinite(given):
             raise UserError(f"{place} is {given!r}; it is to be a number")

@@ -1,1 +1,1 @@
-"""Study folders to start from; copied by `wrods new`."""
+"""Study folders to start from, copied by `wrods new`."""

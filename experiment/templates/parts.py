@@ -1,10 +1,10 @@
-"""Templates, our smallest study and those of papers; of sets of studies the parts, the data, and published or corrected.
+"""Templates: our smallest study and those of papers, with their parts, data, and published or corrected form.
 
-A template is a folder with ``template.json``: a sentence about it and those of its consent form. A set of studies also names its
-parts, each with a sentence about it and the folder in which its data set usually lies, and may name the part that is meant
-where a user names none. A part is ``PART.yaml`` beside it; the files that it does not share
-with all other parts lie in the folder that it names. In ``PART.yaml`` ``@DATA@`` stands for the user's copy, a line that ends in
-``#-- published`` is there in the published form only, and one that begins with ``#-- corrected:`` in the corrected form only.
+A template is a folder with ``template.json``: a sentence about it, and the sentences of its consent form. A set of studies also
+names its parts, each with a sentence and the usual folder of its data set, and may name the default part. A part is
+``PART.yaml`` in the same folder; files that it does not share with all other parts are in the folder that it names. In
+``PART.yaml`` ``@DATA@`` stands for the user's copy, a line that ends in ``#-- published`` is only in the published form, and
+one that begins with ``#-- corrected:`` only in the corrected form.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def templates() -> dict[str, str]:
 
 
 def consent_sentences(template: str, part: str | None = None) -> Mapping[str, str]:
-    """Return what a template's consent form says of its study: ``purpose``, ``task`` and ``duration``."""
+    """Return the study-specific sentences of a template's consent form: ``purpose``, ``task`` and ``duration``."""
     own = {} if part is None else parts_of(template)[part].consent
     given: Mapping[str, str] = own or _told_of(template)["consent"]
     return given
@@ -80,9 +80,9 @@ _PLAIN = re.compile(r"[A-Za-z0-9_./~-]+")
 class TemplateStudy:
     """A study of a template.
 
-    ``data``: name of the folder in which the data set that it needs usually lies; empty where it needs none; ``folder``: folder of
-    the template whose files come into the study beside those of all parts; empty where there is none; ``consent``: sentences of
-    its consent form, where they are not the template's.
+    ``data``: usual folder name of the required data set; empty if it needs none; ``folder``: folder of the template with files
+    for this study in addition to those of all parts; empty without one; ``consent``: sentences of its consent form, if they
+    differ from the template's.
     """
 
     name: str
@@ -93,12 +93,12 @@ class TemplateStudy:
 
 
 def parts_of(template: str) -> dict[str, TemplateStudy]:
-    """Return the parts of a template by name; empty where it is one study."""
+    """Return the parts of a template by name; empty if it is one study."""
     return {name: TemplateStudy(name, **one) for name, one in _told_of(template).get("parts", {}).items()}
 
 
 def default_part(template: str) -> str | None:
-    """Return the part that is meant where none is named; None where one must be named, or the template has none."""
+    """Return the default part; None if one must be named, or the template has no parts."""
     named: str | None = _told_of(template).get("default")
     return named
 
@@ -108,7 +108,7 @@ def _told_of(template: str) -> dict[str, Any]:
 
 
 def part_named(template: str, name: str | None) -> TemplateStudy | None:
-    """Return the part that a user asked for; None where the template has none."""
+    """Return the part that a user named; None if the template has no parts."""
     parts = parts_of(template)
     if not parts:
         if name is not None:
@@ -126,7 +126,7 @@ def part_named(template: str, name: str | None) -> TemplateStudy | None:
 
 
 def data_path(part: TemplateStudy, given: Path | None, study: Path) -> str:
-    """Return the path of a part's data as study.yaml writes it, from the study's folder."""
+    """Return the path of a part's data in study.yaml, relative to the study's folder."""
     if not part.data:
         if given is not None:
             raise UserError(f"part {part.name} needs no data", mend="Leave --data out.")
@@ -147,7 +147,7 @@ def data_path(part: TemplateStudy, given: Path | None, study: Path) -> str:
 
 
 def filled(text: str, path: str, *, corrected: bool) -> str:
-    """Return a part's study.yaml with its data named, in the published or the corrected form."""
+    """Return a part's study.yaml with the path of its data, in the published or the corrected form."""
     lines = []
     for line in text.splitlines():
         published, mended = _PUBLISHED.search(line), _CORRECTED.match(line)

@@ -1,6 +1,6 @@
-"""One declaration per trial type, checked when it is read: what a study may set, what a plan holds, what a page records.
+"""One validated declaration per trial type: study settings, plan entries, recorded fields.
 
-The study format, types for the browser side and a page of documentation are made from the declarations.
+The study format, types for the front end and a page of documentation are generated from the declarations.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from experiment.columns import trial_columns
 
 EXPOSURE = "exposure"
 FRAME_MS = 1000 / 60
-"""A frame of the screens that most readers have."""
+"""Frame duration of most readers' screens."""
 
 
 @dataclass(frozen=True)
 class StepParameter:
-    """What a study may set of a step: type, prose, choices, the value that holds where nothing is set, and further rules."""
+    """A step's setting in a study: type, description, choices, default, and further rules."""
 
     type: str
     prose: str
@@ -36,10 +36,10 @@ class StepParameter:
 
 @dataclass(frozen=True)
 class PlanEntry:
-    """An entry of the step in a session plan; every entry is always there.
+    """An entry of a step in a session plan; every entry is always present.
 
-    ``default`` is what the page's plugin takes where it is given none; ``setting`` is the parameter whose value the entry is, and
-    ``frames`` the entry that may give its number of frames.
+    ``default`` is the default of the page's plugin; ``setting`` is the parameter that sets the entry, and ``frames`` the entry
+    that may set its number of frames.
     """
 
     type: str
@@ -54,7 +54,7 @@ class PlanEntry:
 
 @dataclass(frozen=True)
 class Field:
-    """Something that the page records of a step; without ``in_table`` it is kept in the store alone."""
+    """A value that the page records for a step; without ``in_table`` it is only in the store."""
 
     type: str
     unit: str | None
@@ -67,9 +67,10 @@ class Field:
 class TrialType:
     """A declared trial type.
 
-    ``response`` is how a step is answered (choice, typed), None where it takes no answer; ``lasts`` are the entries whose sum is the
-    duration of a step that ends by itself; ``seconds`` is what an answer takes people. ``parser`` and ``scorer`` are names in
-    `experiment.parsing.replies.PARSERS` and `experiment.scoring.trial.SCORERS`. ``fields`` come on top of `exposure_fields`.
+    ``response`` is how a step is answered (choice, typed), None if it takes no answer; ``lasts`` are the entries whose sum is
+    the duration of a step that ends by itself; ``seconds`` is the typical time of a participant's answer. ``parser`` and
+    ``scorer`` are names in `experiment.parsing.replies.PARSERS` and `experiment.scoring.trial.SCORERS`. ``fields`` are in
+    addition to `exposure_fields`.
     """
 
     name: str
@@ -102,7 +103,7 @@ def trial_type(name: str) -> TrialType:
     Raises
     ------
     ValueError
-        The declaration breaks its schema, or names a field that is no column of the trials table.
+        The declaration breaks its schema, or names a field that is not a column of the trials table.
     """
     given = _declaration(name)
     return TrialType(
@@ -127,13 +128,13 @@ def trial_type(name: str) -> TrialType:
 
 @cache
 def exposure_fields() -> dict[str, Field]:
-    """Return the fields that every step records while its stimulus is up."""
+    """Return the fields that every step records while its stimulus is shown."""
     return _fields(EXPOSURE, _declaration(EXPOSURE))
 
 
 @cache
 def recorded_fields() -> dict[str, Field]:
-    """Return every field that a trial's payload may hold, in order; null where its steps record no such thing."""
+    """Return every field that a trial's payload may have, in order; null if its steps do not record it."""
     every = dict(exposure_fields())
     for name in TYPES:
         for key, recorded in trial_type(name).fields.items():
@@ -172,7 +173,7 @@ def _settings_schema(declared: TrialType) -> dict[str, Any]:
 
 
 def presented_ms(step: Mapping[str, Any], frame_ms: float = FRAME_MS) -> float:
-    """Return how long a planned step shows what ends by itself, ms; 0 where the reader ends it."""
+    """Return how long a planned step shows what ends by itself, ms; 0 if the reader ends it."""
     declared = trial_type(step["step"])
     total = 0.0
     for name in declared.lasts:
@@ -182,13 +183,13 @@ def presented_ms(step: Mapping[str, Any], frame_ms: float = FRAME_MS) -> float:
 
 
 def frames_of(step: Mapping[str, Any], name: str, frame_ms: float = FRAME_MS) -> int:
-    """Return for how many frames a planned step shows something: those given, else whole ones nearest to its time."""
+    """Return the number of frames for which a planned step shows something: as set, or nearest to its time."""
     given = step[str(trial_type(step["step"]).plan[name].frames)]
     return int(given or max(1, round(step[name] / frame_ms)))
 
 
 def check_declaration(name: str, given: object) -> None:
-    """Raise ValueError where a declaration breaks its schema, naming the place and the rule."""
+    """Raise ValueError if a declaration breaks its schema, with the place and the rule."""
     error = best_match(validator().iter_errors(given))
     if error is not None:
         place = ".".join(str(part) for part in error.absolute_path) or "the declaration"

@@ -1,4 +1,4 @@
-"""Writes the browser side's types and the page of trial types from the declarations: ``python -m experiment.trials.generate``."""
+"""Writes the front end's types and the page of trial types from the declarations: ``python -m experiment.trials.generate``."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ IN_WORDS = {
 
 
 def typescript() -> str:
-    """Return the TypeScript of the steps in a plan, what plugins are given, and what they record."""
+    """Return the TypeScript types of plan steps, plugin parameters and recorded data."""
     declared = [trial_type(name) for name in TYPES]
     blocks = [
         "/** Trial types. Made by `python -m experiment.trials.generate` from experiment/trials/; not edited by hand. */",
@@ -81,7 +81,7 @@ def page() -> str:
 
 
 def write(root: Path = ROOT) -> list[Path]:
-    """Write both files under the root of a checkout; return where they are."""
+    """Write both files under the root of a checkout; return their paths."""
     written = []
     for place, text in ((TYPESCRIPT, typescript()), (PAGE, page())):
         file = root / place

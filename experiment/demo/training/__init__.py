@@ -1,4 +1,4 @@
-"""How the demo's language model was made: its words, network, training and measurement, in that order.
+"""Training of the demo's language model: its words, network, training and measurement, in this order.
 
-``python -m experiment.demo.training --out DIR`` repeats the whole of it from ``recipe.json``.
+``python -m experiment.demo.training --out DIR`` repeats all of it from ``recipe.json``.
 """

@@ -1,4 +1,4 @@
-"""The model card, written from the recipe and the measures so that its numbers cannot drift from them."""
+"""The model card, written from the recipe and the measures so that its numbers cannot deviate from them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ CARD_FILE = Path(__file__).with_name("card.md.jinja")
 
 
 def model_card(metrics: Mapping[str, Any]) -> str:
-    """Fill the card's text with what ``metrics.json`` holds.
+    """Return the card's text with the contents of ``metrics.json``.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Training: cross-entropy on the answer bytes only, the prompt's fixed opening computed once a batch part."""
+"""Training: cross-entropy on the answer bytes only, with the prompt's fixed opening computed once per batch part."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ExampleBatch:
     rest : Tensor, (B, S), int64
         What follows the opening, padded on the right.
     wanted : Tensor, (B, S), int64
-        The next byte where it belongs to the answer, else :data:`IGNORED`.
+        The next byte if it belongs to the answer, else :data:`IGNORED`.
     """
 
     opening: torch.Tensor
@@ -38,7 +38,7 @@ class ExampleBatch:
 
 
 def encode_part(examples: list[Example], tokenizer: PreTrainedTokenizerFast) -> ExampleBatch:
-    """Turn examples into token numbers, cut after the opening that every prompt shares."""
+    """Return examples as token numbers, cut after the opening that every prompt shares."""
     import torch
 
     opening = tokenizer(prompt_for("").split("\n")[0])["input_ids"]
@@ -90,20 +90,20 @@ def train(
     steps: int,
     tell: Callable[[int, float], None],
 ) -> list[float]:
-    """Train the network in place and return the mean loss (nats an answer byte) of every step.
+    """Train the network in place and return the mean loss (nats per answer byte) of every step.
 
     Parameters
     ----------
     network, tokenizer
-        What to train, and the tokenizer that it reads through.
+        The network to train, and its tokenizer.
     recipe : Recipe
-        Everything but the number of steps.
+        All settings except the number of steps.
     source : ExampleSource
-        Gives the examples of a step.
+        Returns the examples of a step.
     steps : int
         Optimiser steps; the learning-rate schedule is stretched to this number.
     tell : callable
-        Told each step's number (from 1) and loss.
+        Called with each step's number (from 1) and loss.
     """
     import torch
 

@@ -1,4 +1,4 @@
-"""How well a stored demo model restores held-out words: greedy answers and forced choices by scramble."""
+"""Performance of a stored demo model on held-out words: greedy answers and forced choices by scramble."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LONGEST_ANSWER = 16
 
 
 def scrambled_once(words: Sequence[str], kind: str) -> list[Example]:
-    """Scramble each word once; words that a kind other than intact leaves as they are drop out."""
+    """Return each word scrambled once, without words that a kind other than intact leaves unchanged."""
     examples = [
         Example(scramble(word, kind, generator("demo model", "measure", kind, word)), word) for word in words
     ]
@@ -27,11 +27,10 @@ def scrambled_once(words: Sequence[str], kind: str) -> list[Example]:
 
 
 def foils(words: Sequence[str]) -> dict[str, str]:
-    """Give each word the nearest other word of its length: fewest edits, then first in the alphabet.
+    """Return each word's nearest other word of equal length: fewest edits, then first in the alphabet.
 
-    Words of the very same letters are passed over, because no reader could tell them apart once shuffled. A
-    word with no other of its length has no foil. Edits are insertions, deletions, substitutions and
-    exchanges of neighbours (optimal string alignment).
+    Anagrams are skipped, because no reader could distinguish them once shuffled. A word without another of its length has no
+    foil. Edits are insertions, deletions, substitutions and transpositions of neighbours (optimal string alignment).
     """
     from rapidfuzz.distance import OSA
 
@@ -86,7 +85,7 @@ def log_probabilities(
 
 
 def measure(folder: Path, words: Sequence[str], tell: Callable[[str], None]) -> dict[str, Any]:
-    """Measure a stored model, its bfloat16 weights computed with in float32.
+    """Return measures of a stored model, with its bfloat16 weights computed in float32.
 
     Parameters
     ----------
@@ -95,7 +94,7 @@ def measure(folder: Path, words: Sequence[str], tell: Callable[[str], None]) -> 
     words : sequence of str
         Words that the model was not trained on.
     tell : callable
-        Told one line a kind of scramble.
+        Called with one line per kind of scramble.
 
     Returns
     -------
@@ -125,7 +124,7 @@ def measure(folder: Path, words: Sequence[str], tell: Callable[[str], None]) -> 
 
 
 def _same_length_batches(examples: Sequence[Example]) -> Iterator[list[int]]:
-    # Prompts of one length need no padding, so that a row's sums do not depend on its neighbours.
+    # prompts of one length need no padding, so that a row's sums do not depend on its neighbours
     by_length: defaultdict[int, list[int]] = defaultdict(list)
     for number, example in enumerate(examples):
         by_length[len(example.shown)].append(number)

@@ -1,4 +1,4 @@
-"""The demo model's tokenizer (one token a byte) and its untrained network, as plain Hugging Face objects."""
+"""The demo model's tokenizer (one token per byte) and its untrained network, as plain Hugging Face objects."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LONGEST_CONTEXT = 2048
 
 
 def prompt_for(shown: str) -> str:
-    """Return the text that the model is asked to continue with a space, the word and a line end."""
+    """Return the prompt, which the model should continue with a space, the word and a line end."""
     return f"Scrambled word: {shown}\nWord:"
 
 
@@ -27,10 +27,10 @@ def answer_for(word: str) -> str:
 
 
 def build_tokenizer() -> PreTrainedTokenizerFast:
-    """Build a tokenizer with one token for each of the 256 bytes and three for begin, end and padding.
+    """Return a tokenizer with one token for each of the 256 bytes and three for begin, end and padding.
 
-    A byte-pair tokenizer without merges: any Unicode text goes in and comes back unchanged, unless it
-    spells out one of the three special tokens.
+    A byte-pair tokenizer without merges: any Unicode text is restored unchanged, unless it spells out one of the three special
+    tokens.
     """
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast
@@ -56,7 +56,7 @@ def build_tokenizer() -> PreTrainedTokenizerFast:
 
 
 def build_network(recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> LlamaForCausalLM:
-    """Build the network with initial weights drawn from the recipe's seed, in float32."""
+    """Return the network with initial weights drawn from the recipe's seed, in float32."""
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -86,7 +86,7 @@ def save_model(network: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, fo
     network, tokenizer
         What to store; the network in memory keeps its precision.
     folder : Path
-        Made if it is not there.
+        Created if missing.
     """
     import copy
 

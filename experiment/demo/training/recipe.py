@@ -1,4 +1,4 @@
-"""The training recipe: every choice that decides the demo model's weights, read from one data file."""
+"""The training recipe: every choice that determines the demo model's weights, read from one data file."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ RECIPE_FILE = Path(__file__).with_name("recipe.json")
 
 @dataclass(frozen=True)
 class Recipe:
-    """Choices fixed before any held-out result was looked at.
+    """Choices fixed before any held-out result was known.
 
     Attributes
     ----------
     seed : int
-        Root of every draw: initial weights, words of a batch, their scrambles.
+        Root of every random draw: initial weights, words of a batch, their scrambles.
     vocabulary : int
-        Most frequent eligible English words to take, before words are held out.
+        Number of the most frequent eligible English words, before words are held out.
     shortest, longest : int
         Word length in letters.
     held_out_one_in : int
-        One word in so many is kept from training, by a stable hash of the word.
+        One word in this many is held out, by a stable hash of the word.
     width, depth, heads, inner_width : int
         Transformer size: hidden width, layers, attention heads, feed-forward width.
     steps, batch, parts : int
-        Optimiser steps, examples a step, and parts of similar word length that a batch is cut into.
+        Optimiser steps, examples per step, and parts of similar word length that a batch is cut into.
     peak_rate, warmup_steps, weight_decay, clip_norm : float or int
         AdamW peak learning rate, linear warm-up (cosine to zero after it), decay of matrices, gradient norm.
     beta1, beta2 : float
@@ -57,5 +57,5 @@ class Recipe:
 
 
 def read_recipe(path: Path = RECIPE_FILE) -> Recipe:
-    """Read the recipe file; its keys are the attributes of :class:`Recipe`."""
+    """Return the recipe file's contents; its keys are the attributes of :class:`Recipe`."""
     return Recipe(**json.loads(path.read_text(encoding="utf-8")))

@@ -1,7 +1,7 @@
-"""The words that the demo model learns from, the words kept from it, and the eight scrambles it is shown.
+"""The demo model's training words, held-out words, and the eight scrambles used in training.
 
-The scrambles are written out here, apart from the ``stimuli`` package, so that a later change to the item
-builder cannot change what the stored model was trained on.
+The scrambles are implemented here, separately from the ``stimuli`` package, so that a later change to the item builder cannot
+change what the stored model was trained on.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ class Example:
 
 
 def split_words(recipe: Recipe) -> WordSplit:
-    """Take wordfreq's most frequent English words of plain letters and hold some out by a stable hash.
+    """Return wordfreq's most frequent English words of plain letters, some held out by a stable hash.
 
     Parameters
     ----------
     recipe : Recipe
-        Says how many words, how long, and one in how many is held out.
+        Number and length of words, and the held-out share.
     """
     import wordfreq
 
@@ -54,7 +54,7 @@ def split_words(recipe: Recipe) -> WordSplit:
 
 
 def is_held_out(word: str, one_in: int) -> bool:
-    """Return whether a word is kept from training; depends on the word alone, not on the list."""
+    """Return whether a word is held out; depends only on the word, not on the list."""
     return stable_seed("demo model", "held out", word) % one_in == 0
 
 
@@ -91,7 +91,7 @@ SCRAMBLES: dict[str, Callable[[str, random.Random], str]] = {
 
 
 def scramble(word: str, kind: str, draw: random.Random) -> str:
-    """Scramble a word of at least four letters; the result differs from it wherever the kind allows that.
+    """Return a scrambled word of at least four letters, which differs from the intact one if the kind allows it.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def scramble(word: str, kind: str, draw: random.Random) -> str:
     kind : str
         A key of :data:`SCRAMBLES`.
     draw : random.Random
-        Where the choice of places and orders comes from.
+        Random generator for positions and orders.
     """
     return SCRAMBLES[kind](word, draw)
 
@@ -108,8 +108,8 @@ def scramble(word: str, kind: str, draw: random.Random) -> str:
 class ExampleSource:
     """Training examples: a word in proportion to its Zipf frequency, each kind of scramble equally often.
 
-    The Zipf frequency is the base-10 logarithm of occurrences in a billion words, so that a very common word
-    is drawn about twice as often as a rare one, not ten thousand times as often.
+    The Zipf frequency is the base-10 logarithm of occurrences in a billion words, so that a very common word is drawn about
+    twice as often as a rare one, not ten thousand times as often.
     """
 
     def __init__(self, recipe: Recipe, words: tuple[str, ...]) -> None:
@@ -121,12 +121,12 @@ class ExampleSource:
         self._cumulative = list(accumulate(wordfreq.zipf_frequency(word, "en") for word in words))
 
     def batch(self, step: int) -> list[Example]:
-        """Draw the examples of one step; depends on the recipe's seed and the step's number alone."""
+        """Return the examples of one step; depends only on the recipe's seed and the step's number."""
         draw = generator(self._recipe.seed, "demo model", "batch", step)
         words = draw.choices(self._words, cum_weights=self._cumulative, k=self._recipe.batch)
         return [Example(scramble(word, draw.choice(self._kinds), draw), word) for word in words]
 
 
 def words_sha256(words: Sequence[str]) -> str:
-    """Return the SHA-256 of a list of words, one a line, by which a list can be checked without being stored."""
+    """Return the SHA-256 of a list of words, one per line, which can verify a list without storing it."""
     return hashlib.sha256(("\n".join(words) + "\n").encode("utf-8")).hexdigest()

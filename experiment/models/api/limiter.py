@@ -3,7 +3,7 @@
 A fixed number is too low all night or too high in the first minute, and many retries at once prolong a rate limit. The limiter
 uses additive increase and multiplicative decrease, as in TCP.
 
-- A round is as many answers as the limit. While the limit is used, each successful round doubles it until the first
+- A round is as many answers as the limit. While the limit is used, each successful round increases it twofold until the first
   429; after that, each adds a tenth, at least one.
 - A burst of 429s shrinks the limit once: later ones to requests sent before the cut carry no new information. The limit
   does not grow until the cooldown ends, which lasts as long as the server asked to wait.

@@ -258,7 +258,7 @@ class ReplyCache:
         self._keys: dict[str, str] = {}
 
     def describe(self) -> dict[str, object]:
-        """Return the number of hits, the fault, and whether a cache is used."""
+        """Return the number of hits, the error if any, and whether a cache is used."""
         return {"hits": self.hits, "fault": self.fault, "used": self._folder is not None}
 
     def open(self) -> None:

@@ -73,7 +73,7 @@ class Retry:
 
     @classmethod
     def transient(cls, reason: str, after: float | None = None, refusal: str = "") -> Retry:
-        """Retry: the fault may be temporary."""
+        """Retry: the failure may be temporary."""
         return cls(True, "transient", reason, after, refusal=refusal)
 
     @classmethod

@@ -1,4 +1,4 @@
-"""The price of a model's tokens: from the study, the user's config or a dated list, but never guessed.
+"""Prices of models' tokens: from the study, the user's config or a dated list, but never guessed.
 
 Models on the user's own machine or network cost nothing. A provider's model without a known price is refused until the user
 gives one, because no budget could be enforced.
@@ -40,7 +40,7 @@ guide).
 
 @dataclass(frozen=True)
 class Price:
-    """The price of a model's tokens."""
+    """A model's prices per token."""
 
     # US dollars per million tokens read, read from the provider's cache, and written (reasoning included)
     input: float

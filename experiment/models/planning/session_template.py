@@ -1,6 +1,6 @@
 """The common part of the sessions of one list and prompt variant: trials, texts between them, digests.
 
-The plan of a list is built once, and its prompts once per variant, however many replicates and models read it; only a digest
+The plan of a list is built once, and its prompts once per variant, for any number of replicates and models; only a digest
 per trial is stored, and a prompt is rendered again when it is sent.
 """
 

@@ -36,7 +36,7 @@ BATCH = "batch"
 
 
 def batch_price(price: Price) -> Price:
-    """Return the price of a model's tokens in a batch."""
+    """Return a model's price in a batch."""
     share = price.batch
     return replace(
         price,

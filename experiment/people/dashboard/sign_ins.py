@@ -5,10 +5,10 @@ password, role or second factor ends it too. (Flask-Login stores the user in the
 Flask-WTF would add two packages for the four lines that make and compare a form's token.)
 
 Limits on sign-in tries make guessing slow without letting anyone lock others out. Failed tries are counted per address (IPv6:
-per /64) and per account in each network (IPv4 /24, IPv6 /48). A few are free; then each doubles the wait. An address waits only
-after its own failed tries, and its first try is always checked, so that guessers slow down only each other. No count covers a
-whole account or the server, so that no stranger can lock either. A browser in which the account signed in before has its own
-count, so its user can still sign in from a guesser's address.
+per /64) and per account in each network (IPv4 /24, IPv6 /48). A few are free; then the wait grows twofold with each. An address
+waits only after its own failed tries, and its first try is always checked, so that guessers slow down only each other. No count
+covers a whole account or the server, so that no stranger can lock either. A browser in which the account signed in before has
+its own count, so its user can still sign in from a guesser's address.
 
 Passwords are compared by few threads at once, since each comparison is costly by design. There are two lanes, one of them for
 known browsers, so that a flood of strangers cannot fill it. If a lane's short queue is full, the user is asked to try again.
