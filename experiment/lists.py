@@ -80,7 +80,15 @@ def conditions(items: Sequence[Item]) -> int:
 
 
 def list_ids(study: Study, items: Sequence[Item], *, label_maps: str = "balanced") -> list[int]:
-    """Return the study's list numbers from 1; with `label_maps="fixed"` only those with labels as written."""
+    """Return the study's list numbers, from 1.
+
+    Parameters
+    ----------
+    items : sequence of Item
+        All built items of the study.
+    label_maps : str
+        ``balanced``, or ``fixed`` for only the lists with labels as written.
+    """
     rows, maps = _rows(study, items), count_label_maps(study)
     kept = 1 if label_maps == "fixed" else maps
     return [

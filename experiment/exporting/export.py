@@ -69,7 +69,22 @@ def export_study(
     choice: ExportChoice | None = None,
     replace: bool = False,
 ) -> Exported:
-    """Write a study's tables into a folder, without ids of recruitment platforms."""
+    """Write a study's tables into a folder, without ids of recruitment platforms.
+
+    Parameters
+    ----------
+    folder : Path
+        A new or empty folder, or with ``replace`` an earlier export.
+    form : str
+        One of :data:`experiment.option_choices.FORMS`.
+    choice : ExportChoice, optional
+        Readers to export; all by default.
+
+    Raises
+    ------
+    UserError
+        The folder is the study's, or is not empty and ``replace`` is false.
+    """
     if folder.resolve() == study.folder.resolve():
         raise UserError(f"{folder} is the study itself", mend="Choose a separate folder: --out DIR.")
     listed_in = LISTS[form == "psych-ds"]

@@ -15,7 +15,19 @@ VERSION = 5
 
 @dataclass(frozen=True)
 class Score:
-    """One scorer's score for one trial."""
+    """One scorer's score for one trial.
+
+    Attributes
+    ----------
+    response : str or None
+        The parsed response; None unless the status is valid.
+    correct : bool or None
+        None unless the status is valid and a correct answer is known.
+    score : float or None
+        From 0 to 1.
+    version : int
+        Version of the scorer's rules.
+    """
 
     response: str | None
     response_status: ResponseStatus
@@ -31,7 +43,11 @@ def same_words(given: str, intact: str) -> bool:
 
 
 def recovery(given: str, intact: str) -> float:
-    """Return 1 minus the edit distance (optimal string alignment) per character of the intact text, at least 0."""
+    """Return the recovery score of a restored text, from 0 to 1.
+
+    It is 1 − d / n, at least 0, with the optimal string alignment distance d to the intact text (insertions, deletions,
+    substitutions and transpositions of neighbours) and the number n of its characters, both after NFC normalisation.
+    """
     one, other = (unicodedata.normalize("NFC", text.strip()) for text in (given, intact))
     return max(0.0, 1.0 - OSA.distance(one, other) / max(1, len(other)))
 

@@ -82,7 +82,27 @@ def run_model(
     opener: Any = open_engine,
     **given: Any,
 ) -> RunOutcome:
-    """Prompt one model for everything that is planned and not stored."""
+    """Prompt one model for everything that is planned and not stored.
+
+    Parameters
+    ----------
+    reader : str
+        The model's name in the study.
+    settings : mapping
+        The model's settings: ``use`` and others.
+    version : int
+        The study's version in the store (:func:`version_of`).
+    max_trials : int, optional
+        Most trials to send; None is no limit.
+    progress : callable, optional
+        Called with trials done and planned, and the number of replies by status.
+    **given
+        Other fields of :class:`~experiment.models.runs.orchestrator.RunOptions`.
+
+    Returns
+    -------
+    RunOutcome
+    """
     outcome: list[RunOutcome] = []
 
     def draw(figures: Any) -> None:
