@@ -11,10 +11,10 @@ import pytest
 
 from experiment.bundle import bundle_folder
 from stimuli.errors import UserError
+from tests.browser.plans import plan
 from tests.browser.scripted_server import Listening, ScriptedServer
+from tests.browser.walking import start
 
-ROOT = Path(__file__).resolve().parents[2]
-AXE = ROOT / "static" / "node_modules" / "axe-core" / "axe.min.js"
 SIZE = {"width": 1366, "height": 768}
 
 
@@ -68,13 +68,26 @@ def new_page(chromium: Any) -> Iterator[Callable[..., Any]]:
 
 
 @pytest.fixture
-def axe() -> Callable[[Any], list[str]]:
-    """Run axe-core on a page; returns what it finds, one line a violation."""
-    script = AXE.read_text(encoding="utf-8")
+def opened(serve: Callable[..., ScriptedServer], new_page: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that serves a plan of some screens and starts it in a page; more arguments are the server's."""
 
-    def check(page: Any) -> list[str]:
-        page.evaluate(script)
-        found = page.evaluate("() => axe.run(document)")
-        return [f"{one['id']}: {one['nodes'][0]['html']}" for one in found["violations"]]
+    def run(
+        *screens: dict[str, Any],
+        size: tuple[int, int] | None = None,
+        script: str | None = None,
+        allowed: str | None = None,
+        language: str = "en",
+        study: dict[str, Any] | None = None,
+        **fields: Any,
+    ) -> tuple[ScriptedServer, Any]:
+        server = serve(plan(*screens, language=language) | (study or {}), **fields)
+        page = new_page(allowed=allowed)
+        if size is not None:
+            page.set_viewport_size({"width": size[0], "height": size[1]})
+        if script is not None:
+            page.add_init_script(script)
+        page.goto(server.address)
+        start(page)
+        return server, page
 
-    return check
+    return run

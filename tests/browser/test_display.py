@@ -89,12 +89,8 @@ def moving(index, lines):
     return trial(index, [read(" ".join(lines), lines=lines, **{"as": "moving_window"}), choose()])
 
 
-def test_a_window_too_narrow_for_a_moving_window_is_asked_to_be_wider_before_the_trial(serve, new_page):
-    server = serve(plan(block([moving(0, [LONG, "and more."])])))
-    page = new_page()
-    page.set_viewport_size({"width": 700, "height": 600})
-    page.goto(server.address)
-    start(page)
+def test_a_window_too_narrow_for_a_moving_window_is_asked_to_be_wider_before_the_trial(opened):
+    server, page = opened(block([moving(0, [LONG, "and more."])]), size=(700, 600))
     page.get_by_role("heading", name="Please make the window wider").wait_for()
     needed = math.ceil(len(LONG) * CELL_PX) + MARGIN_PX
     assert f"at least {needed} pixels" in page.locator(".page").inner_text()
@@ -119,12 +115,8 @@ def reads_on(page):
     return page.locator(".trial.read").count() == 0
 
 
-def test_who_cannot_widen_the_window_reads_smaller_text_and_it_is_recorded(serve, new_page):
-    server = serve(plan(block([moving(0, [LONG]), moving(1, [LONG])])))
-    page = new_page()
-    page.set_viewport_size({"width": 700, "height": 600})
-    page.goto(server.address)
-    start(page)
+def test_who_cannot_widen_the_window_reads_smaller_text_and_it_is_recorded(opened):
+    server, page = opened(block([moving(0, [LONG]), moving(1, [LONG])]), size=(700, 600))
     page.get_by_role("button", name="Continue with smaller text").click()
     for _ in range(2):
         trial_shown(page, "read")
@@ -159,10 +151,8 @@ def test_words_whose_letters_and_dashes_differ_in_width_fit_a_narrow_window(serv
         page.reload()
 
 
-def test_who_leaves_full_screen_is_asked_back_before_the_next_trial(serve, new_page):
-    server = serve(plan(FULL_SCREEN, block([ab(0), ab(1)])))
-    page = new_page(server.address)
-    start(page)
+def test_who_leaves_full_screen_is_asked_back_before_the_next_trial(opened):
+    server, page = opened(FULL_SCREEN, block([ab(0), ab(1)]))
     page.get_by_role("button", name="Switch to full screen").click()
     trial_shown(page, "choose")
     page.evaluate("() => document.exitFullscreen()")

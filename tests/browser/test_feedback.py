@@ -10,13 +10,10 @@ from tests.browser.plans import (
     choose,
     comprehension,
     feedback,
-    plan,
-    practice,
     question,
-    recover,
     trial,
 )
-from tests.browser.walking import finished, start, trial_shown, until
+from tests.browser.walking import finished, trial_shown, until, violations
 
 pytestmark = pytest.mark.browser
 
@@ -24,29 +21,20 @@ KEYS = question("keys", "choice", "Which key means yes?", ["F", "J"])
 FINGERS = question("fingers", "yes_no", "Do you use two fingers?", ["yes", "no"])
 
 
-def opened(serve, new_page, *screens, **fields):
-    server = serve(plan(*screens), **fields)
-    page = new_page(server.address)
-    start(page)
-    return server, page
-
-
 def told(server):
     return [event["detail"] for event in server.events if event["kind"] == "feedback"]
 
 
-def test_the_server_says_whether_an_answer_was_right_and_the_page_tells_it_for_its_time(serve, new_page, axe):
+def test_the_server_says_whether_an_answer_was_right_and_the_page_tells_it_for_its_time(opened):
     trials = [trial(index, [choose()]) for index in range(3)]
     verdicts = {0: "correct", 1: "incorrect"}
-    server, page = opened(
-        serve, new_page, block(trials, feedback=feedback("accuracy", "900 ms")), verdicts=verdicts
-    )
+    server, page = opened(block(trials, feedback=feedback("accuracy", "900 ms")), verdicts=verdicts)
     for heading in ("Correct", "Not correct"):
         trial_shown(page, "choose")
         page.keyboard.press("j")
         page.get_by_role("heading", name=heading, exact=True).wait_for()
         page.keyboard.press("j")  # answers nothing
-        assert axe(page) == []
+        assert violations(page) == []
     trial_shown(page, "choose")
     page.keyboard.press("j")  # nothing is told of the third
     finished(page, server)
@@ -60,9 +48,9 @@ def test_the_server_says_whether_an_answer_was_right_and_the_page_tells_it_for_i
     assert all(server.trials[one["trial_index"], 1]["response_ts"] < one["onset_ts"] for one in shown)
 
 
-def test_without_a_connection_nothing_is_told_and_that_is_recorded(serve, new_page):
+def test_without_a_connection_nothing_is_told_and_that_is_recorded(opened):
     trials = [trial(0, [choose()]), trial(1, [choose(time_limit_ms=700)])]
-    server, page = opened(serve, new_page, block(trials, feedback=feedback("accuracy_and_late", "500 ms")))
+    server, page = opened(block(trials, feedback=feedback("accuracy_and_late", "500 ms")))
     trial_shown(page, "choose")
     page.context.set_offline(True)
     page.keyboard.press("j")
@@ -77,39 +65,20 @@ def test_without_a_connection_nothing_is_told_and_that_is_recorded(serve, new_pa
     assert (late["trial_index"], late["told"], late["shown"]) == (1, "late", True)
 
 
-def test_a_server_that_is_slow_to_answer_makes_nobody_wait_for_long(serve, new_page):
-    trials = [trial(0, [choose()]), trial(1, [choose()])]
+def test_a_server_that_is_slow_to_answer_makes_nobody_wait_for_long(opened):
+    trials = [trial(index, [choose(f"Question number {index}?")]) for index in range(2)]
     server, page = opened(
-        serve,
-        new_page,
         block(trials, feedback=feedback("accuracy")),
         verdicts={0: "correct"},
         reply_with={"trials": [503, 503, 503]},
     )
-    trial_shown(page, "choose")
+    trial_shown(page, "choose", "number 0?")
     page.keyboard.press("j")
-    trial_shown(page, "choose")
+    trial_shown(page, "choose", "number 1?")
     until(lambda: server.trials.get((0, 1)))
     page.keyboard.press("j")
     finished(page, server)
     assert told(server)[0]["reason"] == "no_connection"
-
-
-def test_practice_tells_the_right_answer_by_the_plan_alone(serve, new_page):
-    one = trial(0, [recover()], answer="garden", accepted=["garden"])
-    server, page = opened(serve, new_page, practice([one], **{"pass": None}), block([trial(1, [choose()])]))
-    trial_shown(page, "recover")
-    page.keyboard.type("warden")
-    page.keyboard.press("Enter")
-    page.get_by_role("heading", name="Not correct").wait_for()
-    page.get_by_text("The answer is: garden").wait_for()
-    page.keyboard.press("Space")
-    page.get_by_role("heading", name="End of practice").wait_for()
-    page.keyboard.press("Space")
-    trial_shown(page, "choose")
-    page.keyboard.press("j")
-    finished(page, server)
-    assert [one["told"] for one in told(server)] == ["incorrect"]
 
 
 def answer_questions(page, key):
@@ -126,17 +95,15 @@ def turn_pages(page, first=1, last=2):
         page.keyboard.press("Space")
 
 
-def test_instructions_are_shown_again_until_the_questions_about_them_are_answered(serve, new_page, axe):
+def test_instructions_are_shown_again_until_the_questions_about_them_are_answered(opened):
     asked = comprehension(KEYS, FINGERS)
-    server, page = opened(
-        serve, new_page, INSTRUCTIONS, asked, block([trial(0, [choose()])]), then=["again", "go_on"]
-    )
+    server, page = opened(INSTRUCTIONS, asked, block([trial(0, [choose()])]), then=["again", "go_on"])
     turn_pages(page)
     page.get_by_role("heading", name="Questions about the instructions").wait_for()
-    assert axe(page) == []
+    assert violations(page) == []
     answer_questions(page, "F")
     page.get_by_role("heading", name="Please read the instructions again").wait_for()
-    assert axe(page) == []
+    assert violations(page) == []
     page.keyboard.press("Space")
     turn_pages(page, 2, 3)
     answer_questions(page, "J")
@@ -149,13 +116,13 @@ def test_instructions_are_shown_again_until_the_questions_about_them_are_answere
     assert len(server.judged) == 2  # each round once, although it is sent twice
 
 
-def test_who_keeps_missing_the_instructions_is_thanked_and_ends(serve, new_page, axe):
+def test_who_keeps_missing_the_instructions_is_thanked_and_ends(opened):
     asked = comprehension(KEYS, FINGERS, rounds=1)
-    server, page = opened(serve, new_page, INSTRUCTIONS, asked, block([trial(0, [choose()])]), then=["end"])
+    server, page = opened(INSTRUCTIONS, asked, block([trial(0, [choose()])]), then=["end"])
     turn_pages(page)
     answer_questions(page, "F")
     page.get_by_role("heading", name="The study ends here").wait_for()
     page.get_by_text("you cannot continue with this study").wait_for()
-    assert axe(page) == []
+    assert violations(page) == []
     assert not server.trials
     assert server.posts("/finish")[-1].body["completed"] is False

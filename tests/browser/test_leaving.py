@@ -11,7 +11,6 @@ from tests.browser.plans import (
     DEBRIEF,
     block,
     choose,
-    plan,
     practice,
     prime,
     question,
@@ -20,7 +19,7 @@ from tests.browser.plans import (
     recover,
     trial,
 )
-from tests.browser.walking import finished, start, trial_shown, until
+from tests.browser.walking import finished, trial_shown, until, violations
 
 pytestmark = pytest.mark.browser
 
@@ -29,9 +28,10 @@ def asked(count: int, first: int = 0) -> list[dict[str, Any]]:
     return [trial(first + i, [choose(f"Question number {first + i}?")]) for i in range(count)]
 
 
-def agree(page: Any) -> None:
-    start(page)
+def agreed(opened: Any, *screens: dict[str, Any], **more: Any) -> tuple[Any, Any]:
+    server, page = opened(CONSENT, *screens, **more)
     page.get_by_role("button", name="I agree").click()
+    return server, page
 
 
 def stops(server: Any) -> list[dict[str, Any]]:
@@ -48,13 +48,11 @@ KEPT = """() => new Promise((tell) => {
 """How many answers and events the browser still holds."""
 
 
-def test_stop_can_be_opened_on_every_screen_and_closed_without_a_trace_on_it(serve, new_page, axe):
+def test_stop_can_be_opened_on_every_screen_and_closed_without_a_trace_on_it(opened):
     """By Escape and by the button; the keys of the screen do nothing meanwhile, and the focus comes back."""
     about = questions(question("book", "text", "Which book did you read last?", optional=True))
     pause = {"kind": "break", "html": None, "minimum_ms": 0}
-    server = serve(plan(CONSENT, about, block(asked(1)), pause, DEBRIEF))
-    page = new_page(server.address)
-    start(page)
+    server, page = opened(CONSENT, about, block(asked(1)), pause, DEBRIEF)
     stop = page.get_by_role("button", name="Stop", exact=True)
     page.get_by_role("heading", name="Consent").wait_for()
     assert stop.count() == 0, "before the agreement there is nothing to stop but to disagree"
@@ -64,7 +62,7 @@ def test_stop_can_be_opened_on_every_screen_and_closed_without_a_trace_on_it(ser
     field.fill("a novel")
     page.keyboard.press("Escape")
     dialog.wait_for()
-    assert axe(page) == []
+    assert violations(page) == []
     assert page.evaluate("() => document.activeElement.textContent") == "Continue the study"
     for _ in range(8):  # the focus stays in the dialog, or in the browser's own controls
         page.keyboard.press("Tab")
@@ -93,11 +91,10 @@ def test_stop_can_be_opened_on_every_screen_and_closed_without_a_trace_on_it(ser
     assert sorted(server.trials) == [(0, 1)]
 
 
-@pytest.mark.parametrize("kind", ["choose", "read", "window", "recover", "prime"])
-def test_a_trial_that_was_stopped_comes_again_as_its_second_attempt(serve, new_page, kind):
+@pytest.mark.parametrize("kind", ["choose", "window", "recover", "prime"])
+def test_a_trial_that_was_stopped_comes_again_as_its_second_attempt(opened, kind):
     steps = {
         "choose": [choose("Question number 0?")],
-        "read": [read(), choose("Question number 0?")],
         "window": [
             read("one two", lines=["one two"], **{"as": "moving_window"}),
             choose("Question number 0?"),
@@ -105,9 +102,7 @@ def test_a_trial_that_was_stopped_comes_again_as_its_second_attempt(serve, new_p
         "recover": [recover()],
         "prime": [prime(mask_ms=600), choose("Question number 0?")],
     }[kind]
-    server = serve(plan(CONSENT, block([trial(0, steps), *asked(1, first=1)])))
-    page = new_page(server.address)
-    agree(page)
+    server, page = agreed(opened, block([trial(0, steps), *asked(1, first=1)]))
     first = {"window": "read"}.get(kind, kind)
     trial_shown(page, first)
     if kind == "window":
@@ -130,7 +125,7 @@ def test_a_trial_that_was_stopped_comes_again_as_its_second_attempt(serve, new_p
         for word in ("one", "two"):
             page.keyboard.press("Space")
             page.locator(".word:not([aria-hidden])", has_text=word).wait_for()
-    if kind in ("read", "window"):
+    if kind == "window":
         page.keyboard.press("Space")
     if kind == "recover":
         page.keyboard.type("garden")
@@ -147,10 +142,8 @@ def test_a_trial_that_was_stopped_comes_again_as_its_second_attempt(serve, new_p
     assert shown[:2] == [(0, 1), (0, 2)]
 
 
-def test_who_stops_and_keeps_is_debriefed_and_can_still_delete(serve, new_page, axe):
-    server = serve(plan(CONSENT, block(asked(3)), DEBRIEF))
-    page = new_page(server.address)
-    agree(page)
+def test_who_stops_and_keeps_is_debriefed_and_can_still_delete(opened):
+    server, page = agreed(opened, block(asked(3)), DEBRIEF)
     trial_shown(page, "choose", "Question number 0?")
     page.keyboard.press("j")
     trial_shown(page, "choose", "Question number 1?")
@@ -160,7 +153,7 @@ def test_who_stops_and_keeps_is_debriefed_and_can_still_delete(serve, new_page, 
     page.get_by_text("We study which letter positions carry a sentence.").wait_for()
     page.get_by_text("give your participant number: P001").wait_for()
     assert page.get_by_role("button", name="Stop", exact=True).count() == 0
-    assert axe(page) == []
+    assert violations(page) == []
     assert stops(server) == [{"then": "keep", "trial_index": 1, "attempt": 1}]
     assert server.posts("/finish")[0].body == {"trials": 1, "completed": False}
     assert page.evaluate(KEPT) == 0, "the next person at this computer finds nothing"
@@ -175,10 +168,8 @@ def test_who_stops_and_keeps_is_debriefed_and_can_still_delete(serve, new_page, 
     assert stops(server)[1:] == [{"then": "delete"}]
 
 
-def test_deleting_without_a_network_waits_survives_a_reload_and_sends_nothing_else(serve, new_page, axe):
-    server = serve(plan(CONSENT, block(asked(3)), DEBRIEF))
-    page = new_page(server.address)
-    agree(page)
+def test_deleting_without_a_network_waits_survives_a_reload_and_sends_nothing_else(opened):
+    server, page = agreed(opened, block(asked(3)), DEBRIEF)
     trial_shown(page, "choose", "Question number 0?")
     until(lambda: any(event["kind"] == "shown" for event in server.events))
     sent = len(server.events)
@@ -190,7 +181,7 @@ def test_deleting_without_a_network_waits_survives_a_reload_and_sends_nothing_el
     page.get_by_role("button", name="Delete my answers").click()
     page.get_by_role("heading", name="Deleting your answers").wait_for()
     page.get_by_text("the request is kept in this browser").wait_for()
-    assert axe(page) == []
+    assert violations(page) == []
     page.reload()
     page.get_by_role("heading", name="Deleting your answers").wait_for()
     assert server.erased == set()
@@ -203,12 +194,9 @@ def test_deleting_without_a_network_waits_survives_a_reload_and_sends_nothing_el
     assert page.evaluate("() => Object.keys(localStorage)") == []
 
 
-def test_finishing_later_says_until_when_and_goes_on_from_there(serve, new_page):
-    study = plan(CONSENT, block(asked(2)))
-    study["if_interrupted"] = {"then": "resume", "within_ms": 3_600_000}
-    server = serve(study)
-    page = new_page(server.address)
-    agree(page)
+def test_finishing_later_says_until_when_and_goes_on_from_there(opened):
+    policy = {"if_interrupted": {"then": "resume", "within_ms": 3_600_000}}
+    server, page = agreed(opened, block(asked(2)), study=policy)
     trial_shown(page, "choose", "Question number 0?")
     page.keyboard.press("j")
     trial_shown(page, "choose", "Question number 1?")
@@ -229,37 +217,34 @@ def test_finishing_later_says_until_when_and_goes_on_from_there(serve, new_page)
     assert [told["then"] for told in stops(server)] == ["later"]
 
 
-def test_a_response_key_is_never_taken_for_stop(serve, new_page):
-    server = serve(plan(block([trial(0, [choose("Question number 0?", keys=["escape", "f"])])])))
-    page = new_page(server.address)
-    start(page)
+def test_a_response_key_is_never_taken_for_stop(opened):
+    server, page = opened(block([trial(0, [choose("Question number 0?", keys=["escape", "f"])])]))
     trial_shown(page, "choose")
     page.keyboard.press("Escape")
     finished(page, server)
     assert server.trials[0, 1]["response_raw"] == "yes"
 
 
-def test_who_is_turned_away_is_debriefed(serve, new_page):
+def test_who_is_turned_away_is_debriefed(opened):
     tries = [trial(0, [choose()], answer="yes")]
-    server = serve(
-        plan(CONSENT, practice(tries, attempts=1, feedback=None), block(asked(1, first=1)), DEBRIEF)
+    server, page = agreed(
+        opened, practice(tries, attempts=1, feedback=None), block(asked(1, first=1)), DEBRIEF
     )
-    page = new_page(server.address)
-    agree(page)
     trial_shown(page, "choose")
     page.keyboard.press("f")
     page.get_by_text("You answered 0 of 1 correctly.").wait_for()
     page.keyboard.press("Space")
     page.get_by_role("heading", name="The study ends here").wait_for()
+    until(lambda: any(event["kind"] == "practice" for event in server.events))
+    assert server.event("practice")["then"] == "end" and sorted(server.trials) == [(0, 1)]
     page.get_by_text("We study which letter positions carry a sentence.").wait_for()
     page.get_by_role("button", name="Save a copy of the consent form").wait_for()
 
 
-def test_the_consent_form_can_be_kept_as_one_readable_file(serve, new_page, axe):
-    server = serve(plan(CONSENT, block(asked(1)), DEBRIEF))
-    page = new_page(server.address)
+def test_the_consent_form_can_be_kept_as_one_readable_file(opened, new_page):
+    _, page = opened(CONSENT, block(asked(1)), DEBRIEF)
     page.route("**/events", lambda route: route.abort())  # without a network too
-    agree(page)
+    page.get_by_role("button", name="I agree").click()
     trial_shown(page, "choose")
     page.keyboard.press("Escape")
     with page.expect_download() as saving:
@@ -279,5 +264,5 @@ def test_the_consent_form_can_be_kept_as_one_readable_file(serve, new_page, axe)
         "give your participant number: P001",
     ):
         kept.get_by_text(words).first.wait_for()
-    assert axe(kept) == []
+    assert violations(kept) == []
     assert kept.evaluate("() => document.documentElement.scrollWidth <= innerWidth")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.browser.plans import BACKGROUND, DEVICE, block, choose, plan, question, questions, read, trial
+from tests.browser.plans import BACKGROUND, DEVICE, block, choose, question, questions, read, trial
 from tests.browser.walking import finished, start, trial_shown, until
 
 pytestmark = pytest.mark.browser
@@ -16,21 +16,14 @@ AGE = question("age", "number", "How old are you, in years?", **{"from": 0, "to"
 REFUSE = "Element.prototype.requestFullscreen = () => Promise.reject(new TypeError('not here'))"
 
 
-def opened(serve, new_page, *screens, **fields):
-    server = serve(plan(*screens), **fields)
-    page = new_page(server.address)
-    start(page)
-    return server, page
-
-
 def answer_and_finish(page, server):
     trial_shown(page, "choose")
     page.keyboard.press("j")
     finished(page, server)
 
 
-def test_a_fitting_device_passes_without_a_page_and_is_recorded(serve, new_page):
-    server, page = opened(serve, new_page, DEVICE, ONE)
+def test_a_fitting_device_passes_without_a_page_and_is_recorded(opened):
+    server, page = opened(DEVICE, ONE)
     answer_and_finish(page, server)
     told = server.event("device")
     assert (told["passed"], told["missed"]) == (True, [])
@@ -41,12 +34,8 @@ def test_a_fitting_device_passes_without_a_page_and_is_recorded(serve, new_page)
     assert measured["refresh_hz"] > 0
 
 
-def test_a_small_window_is_told_what_is_needed_and_may_grow(serve, new_page):
-    server = serve(plan({**DEVICE, "width": 1000}, ONE))
-    page = new_page()
-    page.set_viewport_size({"width": 700, "height": 768})
-    page.goto(server.address)
-    start(page)
+def test_a_small_window_is_told_what_is_needed_and_may_grow(opened):
+    server, page = opened({**DEVICE, "width": 1000}, ONE, size=(700, 768))
     page.get_by_text("at least 1000 × 500 pixels. Yours has 700 × 768").wait_for()
     page.set_viewport_size({"width": 1200, "height": 768})
     page.get_by_role("button", name="Check again").click()
@@ -55,8 +44,8 @@ def test_a_small_window_is_told_what_is_needed_and_may_grow(serve, new_page):
     assert server.event("device")["passed"] is True
 
 
-def test_the_page_fills_the_screen_on_a_key_and_leaves_it_at_the_end(serve, new_page):
-    server, page = opened(serve, new_page, FULL, ONE)
+def test_the_page_fills_the_screen_on_a_key_and_leaves_it_at_the_end(opened):
+    server, page = opened(FULL, ONE)
     page.get_by_role("heading", name="Full screen").wait_for()
     page.keyboard.press("Space")
     trial_shown(page, "choose")
@@ -67,12 +56,8 @@ def test_the_page_fills_the_screen_on_a_key_and_leaves_it_at_the_end(serve, new_
     assert server.event("full_screen") == {"granted": True, "reason": None}
 
 
-def test_a_refused_screen_is_noted_and_the_study_goes_on(serve, new_page):
-    server = serve(plan(FULL, ONE))
-    page = new_page()
-    page.add_init_script(REFUSE)
-    page.goto(server.address)
-    start(page)
+def test_a_refused_screen_is_noted_and_the_study_goes_on(opened):
+    server, page = opened(FULL, ONE, script=REFUSE)
     page.get_by_role("heading", name="Full screen").wait_for()
     page.keyboard.press("Space")
     page.get_by_text("does not allow full screen").wait_for()
@@ -93,8 +78,8 @@ def letter_width(page):
     )
 
 
-def test_letters_have_the_width_that_the_card_gives(serve, new_page):
-    server, page = opened(serve, new_page, CARD, block([trial(0, [read()]), trial(1, [choose()])]))
+def test_letters_have_the_width_that_the_card_gives(opened):
+    server, page = opened(CARD, block([trial(0, [read()]), trial(1, [choose()])]))
     page.locator(".card").wait_for()
     before = page.locator(".card").bounding_box()["width"]
     for _ in range(5):
@@ -115,10 +100,8 @@ def test_letters_have_the_width_that_the_card_gives(serve, new_page):
     assert letter_width(page) == pytest.approx(3.0 * told["px_per_mm"], rel=0.01)
 
 
-def test_the_card_can_be_dragged_and_its_size_is_offered_again(serve, new_page):
-    server = serve(plan(CARD, ONE), config={"participant": "P001"})
-    page = new_page(server.address)
-    start(page)
+def test_the_card_can_be_dragged_and_its_size_is_offered_again(opened):
+    server, page = opened(CARD, ONE, config={"participant": "P001"})
     box = page.locator(".card").bounding_box()
     page.mouse.move(box["x"] + box["width"] - 5, box["y"] + box["height"] - 5)
     page.mouse.down()
@@ -134,8 +117,8 @@ def test_the_card_can_be_dragged_and_its_size_is_offered_again(serve, new_page):
     assert page.locator(".card").bounding_box()["width"] == pytest.approx(400, abs=1)
 
 
-def test_questions_are_answered_by_keyboard_alone(serve, new_page):
-    server, page = opened(serve, new_page, questions(*BACKGROUND), ONE)
+def test_questions_are_answered_by_keyboard_alone(opened):
+    server, page = opened(questions(*BACKGROUND), ONE)
     page.get_by_role("heading", name="Some questions about you").wait_for()
     press = page.keyboard.press
     press("Tab")
@@ -175,10 +158,10 @@ def test_questions_are_answered_by_keyboard_alone(serve, new_page):
     }
 
 
-def test_missing_and_impossible_answers_are_marked_and_mended(serve, new_page):
+def test_missing_and_impossible_answers_are_marked_and_mended(opened):
     book = question("book", "text", "Which book?", optional=True)
     choice = question("school", "choice", "Which school?", ["primary", "secondary"])
-    server, page = opened(serve, new_page, questions(AGE, choice, book), ONE)
+    server, page = opened(questions(AGE, choice, book), ONE)
     page.locator("#wrods-question-0").fill("130")
     page.get_by_role("button", name="Continue").click()
     page.get_by_text("Please enter a number from 0 to 120.").wait_for()
@@ -193,9 +176,9 @@ def test_missing_and_impossible_answers_are_marked_and_mended(serve, new_page):
     assert server.answers["questions-1"] == {"age": 13, "school": "secondary", "book": None}
 
 
-def test_after_a_reload_nothing_is_asked_again_but_the_screen(serve, new_page):
+def test_after_a_reload_nothing_is_asked_again_but_the_screen(opened):
     trials = block([trial(0, [choose()]), trial(1, [choose()])])
-    server, page = opened(serve, new_page, DEVICE, questions(AGE), FULL, trials)
+    server, page = opened(DEVICE, questions(AGE), FULL, trials)
     page.locator("#wrods-question-0").fill("40")
     page.keyboard.press("Enter")
     page.get_by_role("heading", name="Full screen").wait_for()
@@ -214,14 +197,14 @@ def test_after_a_reload_nothing_is_asked_again_but_the_screen(serve, new_page):
     assert len(server.posts("/answers")) == 1
 
 
-def test_pages_and_breaks_hold_their_minimum_time(serve, new_page):
+def test_pages_and_breaks_hold_their_minimum_time(opened):
     slow = {
         "kind": "instructions",
         "pages": [{"html": "<p>One.</p>", "minimum_ms": 700}, {"html": "<p>Two.</p>"}],
     }
     pause = {"kind": "break", "html": "<p>Look out of the window.</p>", "minimum_ms": 700}
     trials = block([trial(0, [choose()]), trial(1, [choose()])], 1, break_minimum_ms=700)
-    server, page = opened(serve, new_page, slow, trials, pause)
+    server, page = opened(slow, trials, pause)
     go_on = page.get_by_role("button", name="Continue", disabled=False)
     page.get_by_text("One.").wait_for()
     page.keyboard.press("Space")
@@ -234,6 +217,7 @@ def test_pages_and_breaks_hold_their_minimum_time(serve, new_page):
     trial_shown(page, "choose")
     page.keyboard.press("j")
     page.get_by_role("heading", name="Time for a break").wait_for()
+    assert page.get_by_role("progressbar").get_attribute("aria-valuenow") == "50"
     go_on.wait_for()
     page.keyboard.press("Space")
     trial_shown(page, "choose")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,6 @@ from experiment.building import make_items
 from experiment.checking import load_study
 from experiment.integrity.build_provenance import BUILT_FROM, origin_of
 from experiment.people.app import create_app
-from experiment.people.preview import create_preview_app
 from experiment.people.server import StudyServer
 from experiment.people.service import PeopleSettings, service_for
 from experiment.store import open_store
@@ -70,30 +70,14 @@ def study(tmp_path: Path):
     return load_study(tmp_path)
 
 
-@pytest.fixture
-def open_app():
-    """Serve a Flask application on a free port."""
-    running = []
-
-    def start(app):
+def test_a_participant_goes_through_every_kind_of_screen_and_all_is_stored(study, new_page, bundle):
+    with open_store(study.folder) as store, ExitStack() as running:
+        settings = PeopleSettings(password_hash="-", secret=b"a signing key for tests")
+        app = create_app({study.id: service_for(study, store)}, config=settings)
         server = StudyServer(app, "127.0.0.1", 0)
-        running.append(server)
         threading.Thread(target=server.run, daemon=True).start()
-        return f"http://127.0.0.1:{server.port}"
-
-    yield start
-    for server in running:
-        server.close()
-
-
-def test_a_participant_goes_through_every_kind_of_screen_and_all_is_stored(study, open_app, new_page, bundle):
-    with open_store(study.folder) as store:
-        service = service_for(study, store)
-        app = create_app(
-            {service.study: service},
-            config=PeopleSettings(password_hash="-", secret=b"a signing key for tests"),
-        )
-        page = new_page(f"{open_app(app)}/windows/")
+        running.callback(server.close)
+        page = new_page(f"http://127.0.0.1:{server.port}/windows/")
         page.get_by_role("button", name="Start").click()
         page.locator("#wrods-question-0").fill("30")  # eligibility comes first
         page.keyboard.press("Enter")
@@ -145,24 +129,3 @@ def read_through(page):
             arg=word,
         )
     page.keyboard.press("Space")
-
-
-@pytest.mark.full
-def test_the_preview_shows_every_kind_of_screen(study, open_app, new_page, bundle):
-    app = create_preview_app(study)
-    page = new_page(f"{open_app(app)}/")
-    inside = page.frame_locator("#participant")
-    shown = {
-        "Questions": "How old are you",
-        "Full screen": "Switch to full screen",
-        "Size of the screen": "bank card",
-        "Break": "Time for a break",
-        "Instructions": "Some words of the instructions.",
-    }
-    for label, words in shown.items():
-        page.select_option("#screen", label=label)
-        inside.get_by_text(words).first.wait_for()
-    page.select_option("#screen", label="Device check")
-    inside.get_by_text("Nothing was saved").wait_for()  # this computer passes
-    page.select_option("#screen", label="Trial 1")
-    inside.locator(".trial.read .word").first.wait_for()

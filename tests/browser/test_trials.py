@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import time
-from importlib import resources
 
 import pytest
-from jsonschema import Draft202012Validator
 
-from tests.browser.plans import answer, block, choose, plan, read, recover, trial
-from tests.browser.walking import finished, start, trial_shown, until
+from tests.browser.plans import answer, block, choose, read, recover, trial
+from tests.browser.walking import finished, trial_shown, until
 
 pytestmark = pytest.mark.browser
 
@@ -23,11 +20,9 @@ FIELDS = {
 }  # fmt: skip
 
 
-def run_one(serve, new_page, planned, act, *, kind="choose"):
-    """Show one trial, act on it when it is up, and return its row and the page."""
-    server = serve(plan(block([planned])))
-    page = new_page(server.address)
-    start(page)
+def run_one(opened, planned, act, *, kind="choose", **more):
+    """Show one trial, act on it when it is up, and return its row."""
+    server, page = opened(block([planned]), **more)
     trial_shown(page, kind)
     act(page)
     until(lambda: server.trials)
@@ -48,14 +43,13 @@ def assert_times_are_honest(row, delay):
     assert delay - 5 < row["rt"] < delay + 2000
     assert row["handler_ts"] >= row["response_ts"] > row["onset_ts"] > 0
     assert row["frame_period"] > 0
-    if row["paint_ts"] is not None:
-        assert row["paint_ts"] >= row["onset_ts"] - row["frame_period"]
+    assert row["onset_ts"] - row["frame_period"] <= row["paint_ts"] < row["response_ts"]
     assert row["hidden_ms"] == 0
     assert row["dropped_frames"] >= 0
 
 
-def test_a_choice_by_key_records_every_field(serve, new_page):
-    row = run_one(serve, new_page, trial(0, [choose()]), press_after("j", 300))
+def test_a_choice_by_key_records_every_field(opened):
+    row = run_one(opened, trial(0, [choose()]), press_after("j", 300))
     assert set(row) == FIELDS
     assert row["response_raw"] == "yes"
     assert row["timed_out"] is False
@@ -64,57 +58,19 @@ def test_a_choice_by_key_records_every_field(serve, new_page):
     assert_times_are_honest(row, 300)
 
 
-def test_the_browser_tells_when_it_painted_the_stimulus(serve, new_page):
-    row = run_one(serve, new_page, trial(0, [choose()]), press_after("j", 200))
-    assert row["paint_ts"] is not None
-    assert row["onset_ts"] - row["frame_period"] <= row["paint_ts"] < row["response_ts"]
-
-
-def test_rows_satisfy_the_schema_of_the_server(serve, new_page):
-    schemas = resources.files("experiment.people") / "schemas"
-    server = serve(plan(block([trial(0, [read(), choose()]), trial(1, [recover()])])))
-    page = new_page(server.address)
-    start(page)
-    trial_shown(page, "read")
-    page.keyboard.press("Space")
-    trial_shown(page, "choose")
-    page.keyboard.press("f")
-    trial_shown(page, "recover")
-    page.keyboard.type("garden")
-    page.keyboard.press("Enter")
-    finished(page, server)
-    for name, bodies in (
-        ("trial", server.trials.values()),
-        ("event", server.events),
-        ("session", server.opened),
-    ):
-        check = Draft202012Validator(json.loads((schemas / f"{name}.json").read_text("utf-8")))
-        for body in bodies:
-            check.validate(body)
-
-
-def test_a_choice_can_be_clicked(serve, new_page):
-    row = run_one(
-        serve, new_page, trial(0, [choose()]), lambda page: page.get_by_role("button", name="no").click()
-    )
-    assert row["response_raw"] == "no"
-    assert row["rt"] > 0
-
-
-def test_other_keys_and_shortcuts_are_no_answers(serve, new_page):
+def test_other_keys_and_shortcuts_are_no_answers_and_a_choice_can_be_clicked(opened):
     def act(page):
         for key in ("x", "Enter", "Control+j", "F2"):
             page.keyboard.press(key)
         time.sleep(0.1)
-        page.keyboard.press("J")
+        page.get_by_role("button", name="no").click()
 
-    assert run_one(serve, new_page, trial(0, [choose()]), act)["response_raw"] == "yes"
+    assert run_one(opened, trial(0, [choose()]), act)["response_raw"] == "no"
+    assert run_one(opened, trial(0, [choose()]), press_after("J", 0))["response_raw"] == "yes"
 
 
-def test_a_key_pressed_before_the_onset_and_held_is_no_answer(serve, new_page):
-    server = serve(plan(block([trial(0, [choose()], fixation_ms=3000)])))
-    page = new_page(server.address)
-    start(page)
+def test_a_key_pressed_before_the_onset_and_held_is_no_answer(opened):
+    server, page = opened(block([trial(0, [choose()], fixation_ms=3000)]))
     page.locator(".fixation").wait_for()
     page.keyboard.down("j")
     trial_shown(page, "choose")
@@ -128,18 +84,18 @@ def test_a_key_pressed_before_the_onset_and_held_is_no_answer(serve, new_page):
     assert server.trials[0, 1]["response_raw"] == "no"
 
 
-def test_time_runs_out_without_an_answer(serve, new_page):
-    row = run_one(serve, new_page, trial(0, [choose(time_limit_ms=1500)]), lambda page: None)
-    assert row["timed_out"] is True
-    assert (row["response_raw"], row["rt"], row["response_ts"], row["handler_ts"]) == (None, None, None, None)
-    assert row["onset_ts"] > 0
+@pytest.mark.parametrize("step", [choose, recover])
+def test_time_runs_out_and_what_was_typed_is_kept(opened, step):
+    typed, kind = {choose: None, recover: "gar"}[step], step()["step"]
+    act = (lambda page: page.keyboard.type(typed)) if typed else (lambda page: None)
+    row = run_one(opened, trial(0, [step(time_limit_ms=1500)]), act, kind=kind)
+    assert (row["response_raw"], row["timed_out"], row["rt"]) == (typed, True, None)
+    assert row["response_ts"] is row["handler_ts"] is None and row["onset_ts"] > 0
 
 
-def test_a_blocked_page_does_not_lengthen_the_response_time(serve, new_page):
+def test_a_blocked_page_does_not_lengthen_the_response_time(opened):
     """The key's own time stamp counts, not the moment at which a busy page comes to see it."""
-    server = serve(plan(block([trial(i, [choose()]) for i in range(3)])))
-    page = new_page(server.address)
-    start(page)
+    server, page = opened(block([trial(i, [choose()]) for i in range(3)]))
     for i in range(3):
         trial_shown(page, "choose")
         page.evaluate(
@@ -158,10 +114,8 @@ def test_a_blocked_page_does_not_lengthen_the_response_time(serve, new_page):
     assert row["dropped_frames"] > 0
 
 
-def test_reading_and_choosing_are_one_row(serve, new_page):
-    server = serve(plan(block([trial(0, [read(), choose()])])))
-    page = new_page(server.address)
-    start(page)
+def test_reading_and_choosing_are_one_row(opened):
+    server, page = opened(block([trial(0, [read(), choose()])]))
     trial_shown(page, "read")
     time.sleep(0.4)
     page.keyboard.press("Space")
@@ -175,7 +129,7 @@ def test_reading_and_choosing_are_one_row(serve, new_page):
     assert_times_are_honest(row, 200)
 
 
-def test_reading_cannot_end_before_its_minimum(serve, new_page):
+def test_reading_cannot_end_before_its_minimum(opened):
     def act(page):
         page.keyboard.press("Space")
         time.sleep(0.7)
@@ -184,11 +138,11 @@ def test_reading_cannot_end_before_its_minimum(serve, new_page):
         trial_shown(page, "choose")
         page.keyboard.press("j")
 
-    row = run_one(serve, new_page, trial(0, [read(minimum_ms=600), choose()]), act, kind="read")
+    row = run_one(opened, trial(0, [read(minimum_ms=600), choose()]), act, kind="read")
     assert row["reading_time"] >= 600
 
 
-def test_a_recovery_records_how_it_was_typed(serve, new_page):
+def test_a_recovery_records_how_it_was_typed(opened):
     def act(page):
         time.sleep(0.2)
         page.keyboard.type("gardem", delay=40)
@@ -196,7 +150,7 @@ def test_a_recovery_records_how_it_was_typed(serve, new_page):
         page.keyboard.type("n")
         page.keyboard.press("Enter")
 
-    row = run_one(serve, new_page, trial(0, [recover()]), act, kind="recover")
+    row = run_one(opened, trial(0, [recover()]), act, kind="recover")
     assert set(row) == FIELDS
     assert row["response_raw"] == "garden"
     assert [key for _, key in row["key_log"]] == [*"gardem", "Backspace", "n"]
@@ -207,14 +161,14 @@ def test_a_recovery_records_how_it_was_typed(serve, new_page):
     assert_times_are_honest(row, 400)
 
 
-def test_a_free_answer_to_a_question_alone_is_typed_over_several_lines(serve, new_page):
+def test_a_free_answer_to_a_question_alone_is_typed_over_several_lines(opened):
     def act(page):
         page.keyboard.type("Words that name")
         page.keyboard.press("Enter")
         page.keyboard.type("an animal.")
         page.keyboard.press("Control+Enter")
 
-    row = run_one(serve, new_page, trial(0, [answer()]), act, kind="answer")
+    row = run_one(opened, trial(0, [answer()]), act, kind="answer")
     assert set(row) == FIELDS
     assert row["response_raw"] == "Words that name\nan animal."
     assert (row["paste_count"], row["keyless_chars"]) == (0, 0)
@@ -222,10 +176,8 @@ def test_a_free_answer_to_a_question_alone_is_typed_over_several_lines(serve, ne
     assert_times_are_honest(row, 0)
 
 
-def test_nothing_helps_with_the_spelling(serve, new_page):
-    server = serve(plan(block([trial(0, [recover()])])))
-    page = new_page(server.address)
-    start(page)
+def test_nothing_helps_with_the_spelling(opened):
+    _, page = opened(block([trial(0, [recover()])]))
     trial_shown(page, "recover")
     field = page.locator("#wrods-answer")
     names = ("spellcheck", "autocorrect", "autocomplete", "autocapitalize", "translate", "writingsuggestions")
@@ -234,7 +186,7 @@ def test_nothing_helps_with_the_spelling(serve, new_page):
     assert (stimulus.get_attribute("translate"), stimulus.get_attribute("lang")) == ("no", "en")
 
 
-def test_pasting_is_refused_and_counted(serve, new_page):
+def test_pasting_is_refused_and_counted(opened):
     def act(page):
         page.evaluate("() => getSelection().selectAllChildren(document.querySelector('.stimulus'))")
         page.keyboard.press("Control+c")
@@ -245,94 +197,62 @@ def test_pasting_is_refused_and_counted(serve, new_page):
         page.keyboard.type("gar")
         page.keyboard.press("Enter")
 
-    row = run_one(serve, new_page, trial(0, [recover()]), act, kind="recover")
+    row = run_one(opened, trial(0, [recover()]), act, kind="recover")
     assert (row["response_raw"], row["paste_count"], row["keyless_chars"]) == ("gar", 2, 0)
 
 
-@pytest.mark.parametrize("way", ["inserted", "set behind the page's back"])
-def test_characters_that_no_key_typed_are_counted_and_taken_back(serve, new_page, way):
+def test_characters_that_no_key_typed_are_counted_and_taken_back(opened):
     def act(page):
         page.keyboard.type("ga")
-        if way == "inserted":
-            page.keyboard.insert_text("rden")  # as dictation and autofill do
-        else:
-            page.evaluate("() => { document.querySelector('#wrods-answer').value += 'rden' }")
+        page.keyboard.insert_text("rden")  # as dictation and autofill do
         page.wait_for_function("() => document.querySelector('#wrods-answer').value === 'ga'")
         page.get_by_text("Please type your answer. Pasting is turned off.").wait_for()
         page.keyboard.type("p")
         page.keyboard.press("Enter")
 
-    row = run_one(serve, new_page, trial(0, [recover()]), act, kind="recover")
+    row = run_one(opened, trial(0, [recover()]), act, kind="recover")
     assert (row["response_raw"], row["keyless_chars"]) == ("gap", 4)
-    assert [how for _, how in row["insertions"]] == ["insertText" if way == "inserted" else "script"]
+    assert [how for _, how in row["insertions"]] == ["insertText"]
     assert [key for _, key in row["key_log"]] == [*"gap"]
 
 
-def compose(page, text, *, by_keys=True):
-    """Let an input method show what it composes, as Chromium hands it to a page: after a key stroke, or by voice."""
+def compose(page, text):
+    """Let an input method show what it composes, as Chromium hands it to a page after a key stroke."""
     session = page.context.new_cdp_session(page)
-    if by_keys:
-        stroke = {"key": "Process", "code": "KeyA", "windowsVirtualKeyCode": 229}
-        session.send("Input.dispatchKeyEvent", {"type": "rawKeyDown", **stroke})
-        session.send("Input.dispatchKeyEvent", {"type": "keyUp", **stroke})
-    session.send(
-        "Input.imeSetComposition", {"text": text, "selectionStart": len(text), "selectionEnd": len(text)}
-    )
+    stroke = {"key": "Process", "code": "KeyA", "windowsVirtualKeyCode": 229}
+    session.send("Input.dispatchKeyEvent", {"type": "rawKeyDown", **stroke})
+    session.send("Input.dispatchKeyEvent", {"type": "keyUp", **stroke})
+    ends = {"selectionStart": len(text), "selectionEnd": len(text)}
+    session.send("Input.imeSetComposition", {"text": text, **ends})
 
 
-@pytest.mark.parametrize("by_keys", [True, False])
-def test_what_an_input_method_composes_is_recorded_apart_from_text_without_keys(serve, new_page, by_keys):
-    def act(page):
-        for text in ("n", "に", "にh", "にほ", "日本"):
-            compose(page, text, by_keys=by_keys)
-        page.keyboard.insert_text("日本")  # what is composed is committed
-        assert page.locator("#wrods-answer").input_value() == "日本"
-        page.keyboard.press("Enter")
-
-    server = serve(plan(block([trial(0, [recover()])])))
-    page = new_page(server.address)
-    start(page)
+def test_what_an_input_method_composes_is_recorded_apart_from_text_without_keys(opened):
+    server, page = opened(block([trial(0, [recover()])]))
     trial_shown(page, "recover")
-    act(page)
-    finished(page, server)
-    row = server.trials[0, 1]
-    assert (row["response_raw"], row["paste_count"]) == ("日本", 0)
-    assert row["keyless_chars"] == (0 if by_keys else 2)
-    told = [event["detail"]["characters"] for event in server.events if event["kind"] == "composition"]
-    assert told == ([2] if by_keys else [])
-
-
-def test_dictated_text_stays_and_is_recorded_where_a_study_allows_it(serve, new_page):
-    server = serve({**plan(block([trial(0, [recover()])])), "assistive_input": True})
-    page = new_page(server.address)
-    start(page)
-    trial_shown(page, "recover")
-    page.keyboard.insert_text("the garden")
-    assert page.locator("#wrods-answer").input_value() == "the garden"
+    for text in ("n", "に", "にh", "にほ", "日本"):
+        compose(page, text)
+    page.keyboard.insert_text("日本")  # what is composed is committed
+    assert page.locator("#wrods-answer").input_value() == "日本"
     page.keyboard.press("Enter")
     finished(page, server)
     row = server.trials[0, 1]
+    assert (row["response_raw"], row["paste_count"], row["keyless_chars"]) == ("日本", 0, 0)
+    told = [event["detail"]["characters"] for event in server.events if event["kind"] == "composition"]
+    assert told == [2]
+
+
+def test_dictated_text_stays_and_is_recorded_where_a_study_allows_it(opened):
+    def act(page):
+        page.keyboard.insert_text("the garden")
+        page.keyboard.press("Enter")
+
+    row = run_one(opened, trial(0, [recover()]), act, kind="recover", study={"assistive_input": True})
     assert (row["response_raw"], row["keyless_chars"]) == ("the garden", 10)
     assert [how for _, how in row["insertions"]] == ["insertText"]
 
 
-def test_a_dead_key_and_its_letter_are_one_letter(serve, new_page):
-    def act(page):
-        session = page.context.new_cdp_session(page)
-        page.keyboard.type("caf")
-        session.send("Input.dispatchKeyEvent", {"type": "rawKeyDown", "key": "Dead", "code": "BracketLeft"})
-        session.send("Input.dispatchKeyEvent", {"type": "keyUp", "key": "Dead", "code": "BracketLeft"})
-        session.send("Input.dispatchKeyEvent", {"type": "keyDown", "key": "é", "code": "KeyE", "text": "é"})
-        session.send("Input.dispatchKeyEvent", {"type": "keyUp", "key": "é", "code": "KeyE"})
-        assert page.locator("#wrods-answer").input_value() == "café"
-        page.keyboard.press("Enter")
-
-    row = run_one(serve, new_page, trial(0, [recover()]), act, kind="recover")
-    assert (row["response_raw"], row["keyless_chars"], row["insertions"]) == ("café", 0, [])
-
-
 @pytest.mark.parametrize("step", [choose, recover, answer])
-def test_nothing_is_answered_before_the_minimum_time_and_early_keys_are_kept(serve, new_page, step):
+def test_nothing_is_answered_before_the_minimum_time_and_early_keys_are_kept(opened, step):
     kind = step()["step"]
     first, last = {"choose": ("jf", "j"), "recover": ("ga", "Enter"), "answer": ("ga", "Control+Enter")}[kind]
 
@@ -350,7 +270,7 @@ def test_nothing_is_answered_before_the_minimum_time_and_early_keys_are_kept(ser
             page.keyboard.type("odd")
         page.keyboard.press(last)
 
-    row = run_one(serve, new_page, trial(0, [step(minimum_ms=1200)]), act, kind=kind)
+    row = run_one(opened, trial(0, [step(minimum_ms=1200)]), act, kind=kind)
     names = [key for _, key in row["early_keys"]]
     assert names == (["yes", "no", "no"] if kind == "choose" else ["g", "a"])
     assert row["early_responses"] == len(names)
@@ -361,28 +281,17 @@ def test_nothing_is_answered_before_the_minimum_time_and_early_keys_are_kept(ser
         assert [key for _, key in row["key_log"]] == [*"odd"]
 
 
-def test_what_was_typed_when_time_ran_out_is_kept(serve, new_page):
-    row = run_one(
-        serve,
-        new_page,
-        trial(0, [recover(time_limit_ms=900)]),
-        lambda page: page.keyboard.type("gar"),
-        kind="recover",
-    )
-    assert (row["response_raw"], row["timed_out"], row["rt"]) == ("gar", True, None)
-
-
-def test_an_empty_answer_is_asked_about_once(serve, new_page):
+def test_an_empty_answer_is_asked_about_once(opened):
     def act(page):
         page.keyboard.press("Enter")
         page.get_by_text("You have not typed anything").wait_for()
         page.keyboard.press("Enter")
 
-    row = run_one(serve, new_page, trial(0, [recover()]), act, kind="recover")
+    row = run_one(opened, trial(0, [recover()]), act, kind="recover")
     assert (row["response_raw"], row["timed_out"]) == ("", False)
 
 
-def test_time_in_another_window_is_recorded(serve, new_page):
+def test_time_in_another_window_is_recorded(opened):
     def act(page):
         page.evaluate("() => window.dispatchEvent(new Event('blur'))")
         time.sleep(0.3)
@@ -390,24 +299,20 @@ def test_time_in_another_window_is_recorded(serve, new_page):
         time.sleep(0.1)
         page.keyboard.press("j")
 
-    row = run_one(serve, new_page, trial(0, [choose()]), act)
+    row = run_one(opened, trial(0, [choose()]), act)
     assert 290 < row["blurred_ms"] < row["rt"]
 
 
-def test_stimuli_are_drawn_as_text_never_as_markup(serve, new_page):
+def test_stimuli_are_drawn_as_text_never_as_markup(opened):
     nasty = "<img src=x onerror=alert(1)> & <b>bold</b>"
-    server = serve(plan(block([trial(0, [choose(nasty)])])))
-    page = new_page(server.address)
-    start(page)
+    _, page = opened(block([trial(0, [choose(nasty)])]))
     trial_shown(page, "choose")
     assert page.locator(".stimulus").inner_text() == nasty
     assert page.locator(".stimulus *").count() == 0
 
 
-def test_letters_are_drawn_in_the_page_s_own_font_one_by_one(serve, new_page):
-    server = serve(plan(block([trial(0, [choose("Lettre διαβάζω ещё")])])))
-    page = new_page(server.address)
-    start(page)
+def test_letters_are_drawn_in_the_page_s_own_font_one_by_one(opened):
+    _, page = opened(block([trial(0, [choose("Lettre διαβάζω ещё")])]))
     trial_shown(page, "choose")
     style = page.locator(".stimulus").evaluate(
         "(e) => [getComputedStyle(e).fontFamily, getComputedStyle(e).fontVariantLigatures]"

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from tests.browser.plans import answer, block, choose, feedback, plan, prime, read, recover, trial
+from tests.browser.plans import answer, block, choose, plan, prime, read, recover, trial
 from tests.browser.walking import finished, start, trial_shown, until
 
 pytestmark = pytest.mark.browser
@@ -17,10 +17,8 @@ LINES = ["Teh dgo barks", "at the  postman."]
 ARABIC = ["ذهب الولد إلى المدرسة", "ثم عاد إلى البيت"]
 
 
-def opened(serve, new_page, *trials, kind, **context):
-    server = serve(plan(block(list(trials))))
-    page = new_page(server.address, **context)
-    start(page)
+def shown(opened, *trials, kind):
+    server, page = opened(block(list(trials)))
     trial_shown(page, kind)
     return server, page
 
@@ -49,43 +47,27 @@ def lines_shown(page, selector=".stimulus"):
 
 
 @pytest.mark.parametrize("kind", ["read", "choose", "recover", "answer"])
-def test_a_text_stands_in_exactly_the_lines_of_the_plan(serve, new_page, kind):
+def test_a_text_stands_in_exactly_the_lines_of_the_plan(opened, kind):
     step = {"read": read, "choose": choose, "recover": recover, "answer": answer}[kind]
-    _, page = opened(serve, new_page, trial(0, [step(TEXT, lines=LINES)]), kind=kind)
+    _, page = shown(opened, trial(0, [step(TEXT, lines=LINES)]), kind=kind)
     assert lines_shown(page)["rows"] == LINES
 
 
-def test_a_line_that_does_not_fit_makes_the_text_smaller_and_never_wraps(serve, new_page):
+def test_a_line_that_does_not_fit_makes_the_text_smaller_never_wraps_and_is_noted(opened):
     long = " ".join(["longer"] * 12)
-    server, page = opened(
-        serve, new_page, trial(0, [read(long, lines=[long, "short"]), choose()]), kind="read"
-    )
+    server, page = shown(opened, trial(0, [read(long, lines=[long, "short"]), choose()]), kind="read")
     full = lines_shown(page)["size"]
     page.set_viewport_size({"width": 500, "height": 700})
     until(lambda: lines_shown(page)["size"] < full)
-    shown = lines_shown(page)
-    assert (shown["rows"], shown["fits"]) == ([long, "short"], True)
-    page.keyboard.press("Space")
-    trial_shown(page, "choose")
-    page.keyboard.press("j")
-    finished(page, server)
-
-
-def test_a_text_drawn_smaller_than_planned_is_noted(serve, new_page):
-    long = " ".join(["longer"] * 12)
-    server = serve(plan(block([trial(0, [read(long, lines=[long]), choose()])])))
-    page = new_page()
-    page.set_viewport_size({"width": 500, "height": 700})
-    page.goto(server.address)
-    start(page)
-    trial_shown(page, "read")
+    text = lines_shown(page)
+    assert (text["rows"], text["fits"]) == ([long, "short"], True)
     until(lambda: any(event["kind"] == "text_scaled" for event in server.events))
     assert 0.3 <= server.event("text_scaled")["scale"] < 1
 
 
-def test_each_line_runs_in_its_own_direction(serve, new_page):
+def test_each_line_runs_in_its_own_direction(opened):
     lines = [*ARABIC, "and back home"]
-    _, page = opened(serve, new_page, trial(0, [read(" ".join(lines), lines=lines)]), kind="read")
+    _, page = shown(opened, trial(0, [read(" ".join(lines), lines=lines)]), kind="read")
     edges = page.locator(".stimulus").evaluate(
         """(text) => text.textContent.split("\\n").map((line, index, all) => {
           const start = all.slice(0, index).join("\\n").length + (index ? 1 : 0);
@@ -102,9 +84,9 @@ def test_each_line_runs_in_its_own_direction(serve, new_page):
     )
 
 
-def test_a_moving_window_shows_one_word_at_a_time_and_times_each(serve, new_page):
+def test_a_moving_window_shows_one_word_at_a_time_and_times_each(opened):
     reading = read(TEXT, lines=LINES, **{"as": "moving_window"})
-    server, page = opened(serve, new_page, trial(0, [reading, choose()]), kind="read")
+    server, page = shown(opened, trial(0, [reading, choose()]), kind="read")
     covered = ["--- --- -----", "-- ---  --------"]
     assert lines_shown(page)["rows"] == covered
     seen = []
@@ -135,9 +117,9 @@ def test_a_moving_window_shows_one_word_at_a_time_and_times_each(serve, new_page
     assert row["rt"] == pytest.approx(row["response_ts"] - row["onset_ts"], abs=1e-6)
 
 
-def test_a_held_space_bar_uncovers_one_word(serve, new_page):
+def test_a_held_space_bar_uncovers_one_word(opened):
     reading = read(TEXT, lines=LINES, **{"as": "moving_window"})
-    _, page = opened(serve, new_page, trial(0, [reading]), kind="read")
+    _, page = shown(opened, trial(0, [reading]), kind="read")
     for _ in range(6):
         page.keyboard.down("Space")
         time.sleep(0.04)
@@ -145,9 +127,9 @@ def test_a_held_space_bar_uncovers_one_word(serve, new_page):
     assert page.locator(".word:not([aria-hidden])").all_inner_texts() == ["Teh"]
 
 
-def test_a_moving_window_lets_nobody_leave_before_its_minimum_time(serve, new_page):
+def test_a_moving_window_lets_nobody_leave_before_its_minimum_time(opened):
     reading = read("one two", lines=["one two"], minimum_ms=900, **{"as": "moving_window"})
-    server, page = opened(serve, new_page, trial(0, [reading]), kind="read")
+    server, page = shown(opened, trial(0, [reading]), kind="read")
     page.keyboard.press("Space")
     page.locator(".word:not([aria-hidden])", has_text="one").wait_for()
     page.keyboard.press("Space")
@@ -213,11 +195,9 @@ def test_mask_prime_and_target_follow_without_an_empty_frame(serve, new_page, ba
     assert row["rt"] == pytest.approx(row["response_ts"] - row["onset_ts"], abs=1e-6)
 
 
-def test_a_prime_of_counted_frames_stands_for_at_least_these(serve, new_page):
+def test_a_prime_of_counted_frames_stands_for_at_least_these(opened):
     trials = [trial(i, [prime("gadren", frames=4, mask_ms=100), choose("garden")]) for i in range(3)]
-    server = serve(plan(block(trials)))
-    page = new_page(server.address)
-    start(page)
+    server, page = opened(block(trials))
     for _ in trials:
         trial_shown(page, "choose")
         page.keyboard.press("f")
@@ -226,46 +206,14 @@ def test_a_prime_of_counted_frames_stands_for_at_least_these(serve, new_page):
     assert all(row["prime_frames"] >= 4 for row in server.trials.values())
 
 
-def test_dropped_and_yanked_text_stays_out_and_is_counted(serve, new_page):
-    server, page = opened(serve, new_page, trial(0, [answer("Seven hungry dOgs")]), kind="answer")
-    page.locator("#wrods-answer").evaluate(
-        """(field) => {
-          const carried = new DataTransfer();
-          carried.setData("text/plain", "dropped");
-          field.dispatchEvent(new DragEvent("drop", { dataTransfer: carried, bubbles: true, cancelable: true }));
-          const spelling = { inputType: "insertReplacementText", data: "replaced", cancelable: true };
-          field.dispatchEvent(new InputEvent("beforeinput", spelling));
-        }"""
-    )
-    assert page.locator("#wrods-answer").input_value() == ""
-    page.keyboard.type("mine")
-    page.keyboard.press("Control+Enter")
-    finished(page, server)
-    row = server.trials[0, 1]
-    assert (row["response_raw"], row["paste_count"], row["keyless_chars"]) == ("mine", 2, 0)
-
-
-def test_time_that_ran_out_is_told_where_the_block_says_so(serve, new_page):
-    trials = [trial(0, [choose(time_limit_ms=600)]), trial(1, [choose(time_limit_ms=8000)])]
-    server = serve(plan(block(trials, feedback=feedback("late"))))
-    page = new_page(server.address)
-    start(page)
-    page.get_by_role("heading", name="Too slow").wait_for()
-    page.keyboard.press("Space")
-    trial_shown(page, "choose")
-    page.keyboard.press("j")
-    finished(page, server)
-    assert [row["timed_out"] for row in server.trials.values()] == [True, False]
-
-
-@pytest.mark.parametrize(("number", "scrolls"), [(6, False), (28, False), (150, True)])
-def test_however_many_examples_there_are_item_and_answers_stay_in_view(serve, new_page, number, scrolls):
+@pytest.mark.parametrize(("number", "scrolls"), [(28, False), (150, True)])
+def test_however_many_examples_there_are_item_and_answers_stay_in_view(opened, number, scrolls):
     many = [
         {"text": f"seven hungry dogs wait outside {place}.", "label": "AB"[place % 2]}
         for place in range(number)
     ]
     step = choose("a Teacher walks home.", labels=["A", "B"], responses=["A", "B"], keys=["a", "b"])
-    _, page = opened(serve, new_page, trial(0, [step], exemplars=many), kind="choose")
+    _, page = shown(opened, trial(0, [step], exemplars=many), kind="choose")
     assert page.locator(".exemplars li").count() == number
     for selector in (".stimulus", ".choices", ".exemplars"):
         box = page.locator(selector).bounding_box()
@@ -277,7 +225,7 @@ def test_however_many_examples_there_are_item_and_answers_stay_in_view(serve, ne
         page.wait_for_function("() => document.querySelector('.exemplars').scrollTop > 0")
 
 
-def test_twenty_eight_long_examples_are_all_seen_beside_item_and_statement(serve, new_page):
+def test_twenty_eight_long_examples_are_all_seen_beside_item_and_statement(opened):
     many = [
         {
             "text": f"the biologist and the {place} carpenters borrowed lemons and paintings",
@@ -288,7 +236,7 @@ def test_twenty_eight_long_examples_are_all_seen_beside_item_and_statement(serve
     item = choose("the biologist and two carpenters borrowed lemons", labels=["A", "B"], responses=["A", "B"])
     statement = answer(None, ask="What tells A from B? Write the rule in your own words.", multiline=True)
     trials = [trial(0, [item], exemplars=many), trial(1, [statement], exemplars=many)]
-    _, page = opened(serve, new_page, *trials, kind="choose")
+    _, page = shown(opened, *trials, kind="choose")
     for kind in ("choose", "answer"):
         trial_shown(page, kind)
         box = page.locator(".exemplars").bounding_box()
@@ -304,10 +252,8 @@ def test_twenty_eight_long_examples_are_all_seen_beside_item_and_statement(serve
         page.keyboard.press("f")
 
 
-def test_the_cross_stands_where_the_middle_of_the_text_will(serve, new_page):
-    server = serve(plan(block([trial(0, [choose("garden")], fixation_ms=4000)])))
-    page = new_page(server.address)
-    start(page)
+def test_the_cross_stands_where_the_middle_of_the_text_will(opened):
+    _, page = opened(block([trial(0, [choose("garden")], fixation_ms=4000)]))
     page.locator(".fixation").wait_for()
     cross = page.locator(".fixation").bounding_box()
     trial_shown(page, "choose")

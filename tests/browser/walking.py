@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.browser.scripted_server import ScriptedServer
+from tests.conftest import ROOT
 
 TRIAL = ".trial"
 
@@ -35,3 +36,10 @@ def finished(page: Any, server: ScriptedServer) -> None:
     """Wait for the completion code."""
     page.get_by_role("heading", name="Thank you").wait_for()
     assert page.locator(".code").inner_text() == "C0DE-4711"
+
+
+def violations(page: Any) -> list[str]:
+    """Run axe-core on a page; return what it finds, one line a violation."""
+    page.evaluate((ROOT / "static/node_modules/axe-core/axe.min.js").read_text("utf-8"))
+    found = page.evaluate("() => axe.run(document)")["violations"]
+    return [f"{one['id']}: {one['nodes'][0]['html']}" for one in found]

@@ -35,12 +35,6 @@ from tests.experiment.models.running import (
 from tests.scripted_openai import ScriptedOpenAI
 
 KEY = "sk-test-0123456789abcdef"
-pytestmark = pytest.mark.usefixtures("key")
-
-
-@pytest.fixture
-def key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LAB_API_KEY", KEY)
 
 
 class Failing(NamedTuple):
@@ -52,18 +46,22 @@ class Failing(NamedTuple):
     server: ScriptedOpenAI
 
 
-@pytest.fixture
-def failing(tmp_path: Path) -> Iterator[Failing]:
-    folder = study_in(tmp_path / "positions")
-    with ScriptedOpenAI(answer=lambda body: "Yes") as server:
-        with_models(folder, remote("m", server, f"key_env: LAB_API_KEY, {PRICE}"))
-        tested = [item for item in load_study(folder).items if item.role == "test"]
-        family = [item for item in tested if item.item_id == tested[0].item_id]
-        for one in family:
-            server.always[one.shown["sentence"]] = "400"
-        done = invoke("run", folder)
-        assert done.exit_code == 1, done.output
-        yield Failing(folder, family[0].item_id, len(family), server)
+@pytest.fixture(scope="module")
+def failing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Failing]:
+    """A study of which one item's trials failed, each time they were asked; every test but the last leaves it as it is."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("LAB_API_KEY", KEY)
+        patched.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("home")))
+        folder = study_in(tmp_path_factory.mktemp("failing") / "positions")
+        with ScriptedOpenAI(answer=lambda body: "Yes") as server:
+            with_models(folder, remote("m", server, f"key_env: LAB_API_KEY, {PRICE}"))
+            tested = [item for item in load_study(folder).items if item.role == "test"]
+            family = [item for item in tested if item.item_id == tested[0].item_id]
+            for one in family:
+                server.always[one.shown["sentence"]] = "400"
+            done = invoke("run", folder)
+            assert done.exit_code == 1, done.output
+            yield Failing(folder, family[0].item_id, len(family), server)
 
 
 def calls_of(folder: Path, out: Path, *more: str) -> list[dict[str, Any]]:
@@ -80,38 +78,23 @@ def last_calls(calls: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return list(found.values())
 
 
-def test_a_trial_whose_calls_all_failed_has_a_row_that_says_so(failing, tmp_path):
+def test_a_trial_whose_calls_all_failed_has_a_row_that_says_so_and_analysis_counts_it(failing, tmp_path):
     folder, item, times, _ = failing
     assert invoke("export", folder, "--out", tmp_path / "out").exit_code == 0
     rows = pd.read_csv(tmp_path / "out" / "trials.csv")
     assert len(stored(folder)) == TRIALS - times and len(rows) == TRIALS
     failed = rows[rows["response_status"] == "error"]
     assert set(failed["item_id"]) == {item} and len(failed) == times
-    assert (
-        failed["correct"].isna().all() and failed["response"].isna().all() and failed["scorer"].isna().all()
-    )
-    assert failed["work_key"].notna().all() and failed["answer"].notna().all()
+    assert failed[["correct", "response", "scorer"]].isna().all(axis=None)
+    assert failed[["work_key", "answer"]].notna().all(axis=None)
     assert set(rows["response_status"]) == {"valid", "error"}
     assert list(rows["reader"].unique()) == ["m"] and not rows.duplicated(["session_id", "trial_index"]).any()
     places = [list(own["trial_index"]) for _, own in rows.groupby("session_id", sort=False)]
     assert all(one == list(range(one[0], one[0] + TRIALS // 4)) for one in places)
-
-
-def test_analysis_counts_a_failed_trial_as_wrong_and_not_as_missing(failing, tmp_path):
-    folder, _, times, _ = failing
     with open_store(folder) as store:
         hand_over(load_study(folder), store, tmp_path / "over")
     trials = load(tmp_path / "over").trials
-    assert len(trials) == TRIALS and (trials["response_status"] == "error").sum() == times
-
-
-def test_the_row_of_a_failed_trial_gives_way_to_its_answer(failing):
-    folder = failing.folder
-    failing.server.always.clear()
-    assert invoke("run", folder).exit_code == 0
-    rows = of_store(folder, lambda connection: trial_rows(connection, "positions"))
-    found = [row["response_status"] for row in rows]
-    assert found == ["valid"] * TRIALS
+    assert len(trials) == TRIALS and (trials["response_status"] == "error").sum() == times, "not missing"
 
 
 def test_each_call_is_a_row_with_its_error_model_and_reason(failing, tmp_path):
@@ -214,3 +197,13 @@ def test_only_trials_whose_last_call_failed_have_a_row_and_it_costs_what_all_its
     assert rows[0]["item_id"] == second["item_id"] and rows[0]["shown"] == second["shown"]
     assert rows[0]["work_key"] == f"w{second['trial_index']}" and rows[0]["correct"] is None
     assert {row["trial_index"] for row in rows}.isdisjoint({first["trial_index"], fourth["trial_index"]})
+
+
+def test_the_row_of_a_failed_trial_gives_way_to_its_answer(failing, monkeypatch):
+    monkeypatch.setenv("LAB_API_KEY", KEY)
+    folder = failing.folder
+    failing.server.always.clear()
+    assert invoke("run", folder).exit_code == 0
+    rows = of_store(folder, lambda connection: trial_rows(connection, "positions"))
+    found = [row["response_status"] for row in rows]
+    assert found == ["valid"] * TRIALS

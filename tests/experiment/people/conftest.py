@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import http.client
 import json
 import os
@@ -10,7 +11,7 @@ import subprocess
 import sys
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -21,17 +22,25 @@ from typing import Any
 import pytest
 from argon2 import PasswordHasher
 from flask import Flask
+from flask.testing import FlaskClient
+from sqlalchemy import Select, select, update
 
+from experiment.bundle import bundle_folder
 from experiment.people.app import create_app
+from experiment.people.dashboard import accounts
+from experiment.people.dashboard.authentication import _form_token
 from experiment.people.lab.settings import Lab, set_lab
+from experiment.people.recruitment.codes import recruitment_for
 from experiment.people.server import StudyServer
 from experiment.people.service import PeopleSettings, StudyService, service_for
-from experiment.store import Store, open_store
+from experiment.store import Store, open_store, queries
+from experiment.store.tables import metadata, sessions
 from experiment.study import Study
-from tests.experiment.people.recruitment.conftest import prolific, recruiting
+from stimuli.errors import UserError
+from stimuli.item import Item
 from tests.experiment.postgres import postgres_cluster, postgres_url
 
-__all__ = ["postgres_cluster", "postgres_url", "prolific", "recruiting"]
+__all__ = ["postgres_cluster", "postgres_url"]
 ROOT = Path(__file__).resolve().parents[3]
 PASSWORD = "correct horse"
 PIN = "4711"
@@ -40,6 +49,46 @@ CLIENT = {
     "browser": "Chrome 140", "system": "Linux", "device": "computer", "width": 1366, "height": 700,
     "pixel_ratio": 1, "cross_origin_isolated": True, "refresh_hz": 59.9,
 }  # fmt: skip
+
+
+PROLIFIC = {
+    "PROLIFIC_PID": "5e9088a8a4b6ed018b45ba7b",
+    "STUDY_ID": "671b8ae84509b9a624b95e13",
+    "SESSION_ID": "671b8e95b17f88050648883e",
+}
+MTURK = {"workerId": "A1B2C3", "assignmentId": "3XYZ", "hitId": "3HIT"}
+CODES = {"complete": "C1DONE", "no_consent": "C2NOCON", "screened_out": "C3OUT", "failed_checks": "C4CHECK"}
+
+
+def prolific_id(name: str) -> str:
+    """Return an id of the form that Prolific's have."""
+    return hashlib.sha256(name.encode()).hexdigest()[:24]
+
+
+def word_items(
+    number: int, word: str = "word{:02d}", choices: tuple[str, ...] | None = None, answer: str | None = None
+) -> list[Item]:
+    """Return so many items of one word in each condition; the right answer is the word, or what is given."""
+
+    def item(place: int, level: str) -> Item:
+        own = word.format(place)
+        return Item(
+            item_id=own, set_name="words", role="test", condition={"position": level},
+            shown={"word": f"word{place:02d} {level}"}, intact={"word": own}, choices=choices or (own, "other"),
+            answer=answer or own, covariates={"letters": 6},
+            provenance={"source": "t", "source_id": own, "split": None, "licence": None, "operation": level, "seed": 7},
+        )  # fmt: skip
+
+    return [item(place, level) for place in range(number) for level in ("intact", "initial")]
+
+
+def settings_of(participants: str) -> tuple[str, str]:
+    """Return the change of the small study that gives it these settings of participants."""
+    return ("seed: 7\n", f"seed: 7\nparticipants: {{{participants}}}\n")
+
+
+WITHOUT_BREAKS = ("      break_every: 2\n", "")
+WITHOUT_PRACTICE = ("  - practice: {items: practice.csv, feedback: true, pass: 50%}\n", "")
 
 
 def an_hour_later() -> datetime:
@@ -129,17 +178,45 @@ class Participant:
         if not self.has_agreed and any(screen["kind"] == "consent" for screen in self.plan["screens"]):
             self.event("consent", self.agreement)
 
+    def post(self, end: str, body: object = None, **headers: Any) -> Answer:
+        return self.caller.post(f"{self.base}/{end}", body, **self.auth | headers)
+
     def answer(self, index: int, **changed: Any) -> Answer:
         self.agree()
-        return self.caller.post(f"{self.base}/trials", self.payload(index, **changed), **self.auth)
+        return self.post("trials", self.payload(index, **changed))
 
     def event(self, kind: str, detail: object = None, client_uuid: str | None = None) -> Answer:
         body = {"client_uuid": client_uuid or str(uuid.uuid4()), "kind": kind, "detail": detail or {}}
         self.has_agreed = self.has_agreed or body["detail"] == self.agreement
-        return self.caller.post(f"{self.base}/events", body, **self.auth)
+        return self.post("events", body)
+
+    def tell(self, screen: str, answers: object, token: str | None = None) -> Answer:
+        """Answer a screen of questions."""
+        self.agree()
+        body = {"client_uuid": token or str(uuid.uuid4()), "screen": screen, "answers": answers}
+        return self.post("answers", body)
 
     def finish(self, trials: int) -> Answer:
-        return self.caller.post(f"{self.base}/finish", {"trials": trials}, **self.auth)
+        return self.post("finish", {"trials": trials})
+
+    def leave(self) -> Answer:
+        """Say, as a page does, that the session is over before its last trial."""
+        return self.post("finish", {"trials": 0, "completed": False})
+
+    def answer_all(self, **changed: Any) -> None:
+        for index in range(len(self.trials())):
+            assert self.answer(index, **changed).status == 201
+
+    def complete(self) -> Answer:
+        """Answer every trial and finish."""
+        self.answer_all()
+        return self.finish(len(self.trials()))
+
+    def copy(self, *items: tuple[str, object], **changed: Any) -> dict[str, Any]:
+        """Return the copy of answers and events that a page lets a participant download."""
+        sent = [{"kind": kind, "body": body} for kind, body in items]
+        told = {"study": "small", "session_id": self.session_id, "token": self.token}
+        return {"wrods": 1, "kind": "answers", "items": sent} | told | changed
 
 
 @dataclass
@@ -162,8 +239,62 @@ class Running:
         return self.caller().post(f"/api/{self.service.study}/sessions", given | body)
 
     def make_pass(self, kind: str) -> str:
-        passes = self.app.extensions["wrods"].passes
-        return str(passes.make(self.service.study, kind))
+        return str(self.state.passes.make(self.service.study, kind))
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.port}/small/"
+
+    @property
+    def state(self) -> Any:
+        """The parts of the server that its views share."""
+        return self.app.extensions["wrods"]
+
+    @property
+    def sessions(self) -> list[dict[str, Any]]:
+        with self.store.read() as connection:
+            return queries.sessions_overview(connection)
+
+    @property
+    def trials(self) -> list[dict[str, Any]]:
+        with self.store.read() as connection:
+            return list(queries.trials_with_scores(connection))
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        with self.store.read() as connection:
+            return list(queries.all_events(connection))
+
+    def session(self, person: Participant | str) -> dict[str, Any]:
+        """Return the whole row of a session that is there."""
+        with self.store.read() as connection:
+            found = queries.session(connection, person if isinstance(person, str) else person.session_id)
+        assert found is not None
+        return found
+
+    def planned(self, person: Participant | str) -> list[dict[str, Any]]:
+        """Return a session's trials as the server planned them, with what is right."""
+        return [one for screen in self.session(person)["plan"]["screens"] for one in screen.get("trials", ())]
+
+    def rows(self, query: Any) -> list[Any]:
+        """Return the rows of a query, a table or a column; values, not rows, where one column is asked for."""
+        with self.store.read() as connection:
+            found = connection.execute(query if isinstance(query, Select) else select(query))
+            return list(found.scalars() if len(found.keys()) == 1 else found.all())
+
+    def everything(self) -> str:
+        """Return all that the store holds, in one text."""
+        return repr([self.rows(table) for table in metadata.sorted_tables])
+
+    def do(self, operation: Callable[[Any], Any]) -> Any:
+        """Let the store's writer do something, and wait for it."""
+        return self.store.write(operation).result()
+
+    def change(self, person: Participant | None = None, **values: Any) -> None:
+        """Change columns of one session, or of all."""
+        query = update(sessions).values(**values)
+        query = query if person is None else query.where(sessions.c.session_id == person.session_id)
+        self.do(lambda connection: connection.execute(query).close())
 
     def begin(self, **body: Any) -> Participant:
         told = self.opening(**body)
@@ -213,6 +344,131 @@ def site(make_study: Callable[..., Study], serve_study: Callable[..., Running]) 
     return serve_study(make_study())
 
 
+@pytest.fixture
+def prolific() -> dict[str, str]:
+    return dict(PROLIFIC)
+
+
+@pytest.fixture
+def recruiting(make_study: Callable[..., Study], serve_study: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that serves the small study for a platform, with settings of participants and codes."""
+
+    def run(
+        recruit: str,
+        codes: Mapping[str, object] | None = None,
+        *changes: tuple[str, str],
+        **participants: object,
+    ) -> Any:
+        given = {"recruit": recruit} | participants
+        study = make_study(
+            settings_of(", ".join(f"{name}: {value}" for name, value in given.items())), *changes
+        )
+        config = {"recruitment": {study.id: dict(CODES if codes is None else codes)}}
+        return serve_study(study, recruitment=recruitment_for(study, config))
+
+    return run
+
+
+@pytest.fixture
+def tabs(chromium: Any) -> Iterator[Any]:
+    """One browser of one person; its tabs share their storage, and an error on any of them fails the test at the end."""
+    try:
+        bundle_folder()
+    except UserError as error:
+        pytest.fail(str(error))
+    context = chromium.new_context(viewport={"width": 1366, "height": 768}, accept_downloads=True)
+    context.set_default_timeout(20_000)
+    troubles: list[str] = []
+    context.on("weberror", lambda error: troubles.append(str(error.error)))
+    context.on("console", lambda said: said.type == "error" and troubles.append(said.text))
+    yield context
+    context.close()
+    # lost connections and refusals are part of what is tested
+    assert [one for one in troubles if "ERR_" not in one and "Failed to load resource" not in one] == []
+
+
+@pytest.fixture
+def page(tabs: Any) -> Any:
+    return tabs.new_page()
+
+
+ACCOUNTS = {
+    "ada": ("owner", "a long password"), "ben": ("assistant", "another long one"),
+    "cora": ("rater", "the third password"), "dan": ("rater", "a fourth password"),
+}  # fmt: skip
+
+
+@dataclass
+class Visitor:
+    """A browser at the experimenter's pages: follows the forms that it finds."""
+
+    client: FlaskClient
+
+    def get(self, path: str, **headers: str) -> Any:
+        return self.client.get(
+            path, headers={name.replace("_", "-"): value for name, value in headers.items()}
+        )
+
+    def says(self, path: str) -> str:
+        return words_of(self.get(path).text)
+
+    def token(self) -> str:
+        cookie = self.client.get_cookie("wrods_admin")
+        return "" if cookie is None else _form_token(cookie.value)
+
+    def post(self, path: str, **fields: Any) -> Any:
+        return self.client.post(path, data={"csrf": self.token()} | fields)
+
+    def sign_in(self, name: str, password: str) -> Any:
+        self.client.get("/admin/login")
+        return self.post("/admin/login", name=name, password=password)
+
+
+@pytest.fixture(autouse=True)
+def _cheap_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
+    cheap = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+    monkeypatch.setattr(accounts, "PasswordHasher", lambda: cheap)
+
+
+@pytest.fixture
+def people() -> dict[str, str]:
+    """Accounts of every role in the tester's own configuration; name → password."""
+    for name, (role, password) in ACCOUNTS.items():
+        accounts.add_account(name, role, password)
+    return {name: password for name, (_, password) in ACCOUNTS.items()}
+
+
+@pytest.fixture
+def visit(request: pytest.FixtureRequest, people: dict[str, str]) -> Callable[..., Visitor]:
+    """Return a function that signs somebody in, at the served small study or another, and gives their browser."""
+
+    def sign_in(name: str, at: Any = None) -> Visitor:
+        visitor = Visitor((at or request.getfixturevalue("site")).app.test_client())
+        password = PASSWORD if name == "" else people[name]
+        assert visitor.sign_in(name, password).status_code == 302
+        return visitor
+
+    return sign_in
+
+
+def words_of(page: str) -> str:
+    """Return what a page says, without its marks."""
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page))
+
+
+def page_of(person: Participant, deed: str = "") -> str:
+    """Return the address of a session's page, or of something to do there."""
+    return f"/admin/small/sessions/{person.session_id[:12]}" + (f"/{deed}" if deed else "")
+
+
+def config_of(page: str) -> dict[str, Any]:
+    """Return what a page of a study tells its browser."""
+    found = re.search(r'<script type="application/json" id="wrods-config">(.*?)</script>', page, re.S)
+    assert found
+    told: dict[str, Any] = json.loads(found[1])
+    return told
+
+
 @dataclass
 class Process:
     """``wrods serve`` as a process of its own that can be killed and started again on the same port."""
@@ -249,6 +505,24 @@ class Process:
     @property
     def address(self) -> str:
         return f"http://127.0.0.1:{self.port}/small/"
+
+    @property
+    def trials(self) -> list[dict[str, Any]]:
+        with open_store(self.folder) as store, store.read() as connection:
+            return list(queries.trials_with_scores(connection))
+
+    @property
+    def keys(self) -> list[tuple[int, int]]:
+        return [(row["trial_index"], row["attempt"]) for row in self.trials]
+
+    @property
+    def sessions(self) -> list[dict[str, Any]]:
+        with open_store(self.folder) as store, store.read() as connection:
+            return queries.sessions_overview(connection)
+
+    @property
+    def states(self) -> list[str]:
+        return sorted(row["state"] for row in self.sessions)
 
 
 @pytest.fixture

@@ -27,16 +27,13 @@ from experiment.people.request_validation import parse
 from experiment.store import open_store
 from experiment.store import queries as q
 from experiment.store.records import payload_hash
-from stimuli.item import Item
-from tests.experiment.people.conftest import agreement
+from tests.experiment.people.conftest import WITHOUT_PRACTICE, agreement, settings_of, word_items
 
 ROWS = Path(__file__).with_name("drills.json")
 TRIALS = 20
 LAST = 3
 """So many trials people keep back until the fault is over, so that none has finished before it."""
 PATIENCE_S = 120.0
-MATERIALS = "materials: {words: words.txt}\n"
-PRACTICE = "  - practice: {items: practice.csv, feedback: true, pass: 50%}\n"
 
 
 def rows() -> list[dict[str, Any]]:
@@ -44,22 +41,12 @@ def rows() -> list[dict[str, Any]]:
     return list(json.loads(ROWS.read_text("utf-8")))
 
 
-def twenty_items() -> list[Item]:
-    def item(number: int, level: str) -> Item:
-        word = f"word{number:02d}"
-        return Item(
-            item_id=word, set_name="words", role="test", condition={"position": level}, shown={"word": f"{word} {level}"},
-            intact={"word": word}, choices=(word, "other"), answer=word, covariates={"letters": 6},
-            provenance={"source": "t", "source_id": word, "split": None, "licence": None, "operation": level, "seed": 7},
-        )  # fmt: skip
-
-    return [item(number, level) for number in range(TRIALS) for level in ("intact", "initial")]
-
-
-def study_of_twenty_trials(make_study: Any, participants: str = "recruit: link", name: str = "small") -> Path:
-    """Write a study of twenty trials, and let one address begin as many sessions as it likes; return its folder."""
-    settings = f"{MATERIALS}participants: {{{participants}}}\n"
-    folder = make_study((PRACTICE, ""), (MATERIALS, settings), items=twenty_items(), name=name).folder
+def study_of_twenty_trials(
+    make_study: Any, participants: str = "recruit: link", *changes: tuple[str, str], trials: int = TRIALS
+) -> Path:
+    """Write a study of so many trials, and let one address begin as many sessions as it likes; return its folder."""
+    given = (WITHOUT_PRACTICE, settings_of(participants), *changes)
+    folder = make_study(*given, items=word_items(trials)).folder
     file = config_file()
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("[serve]\nentries_per_minute = 100000\n", "utf-8")

@@ -14,41 +14,27 @@ from typing import Any
 
 import pytest
 
-from experiment.configuration import config_file
 from experiment.store import open_store
 from experiment.store import queries as q
-from stimuli.item import Item
-from tests.experiment.people.conftest import agreement
+from tests.experiment.people.browsing import answer, into_block, item_shown, to_the_end
+from tests.experiment.people.conftest import (
+    ROOT,
+    WITHOUT_BREAKS,
+    WITHOUT_PRACTICE,
+    agreement,
+    settings_of,
+    word_items,
+)
+from tests.experiment.people.drills import study_of_twenty_trials
 
 TRIALS = 12
-MATERIALS = "materials: {words: words.txt}\n"
-PRACTICE = "  - practice: {items: practice.csv, feedback: true, pass: 50%}\n"
-MODELS = (
-    "models: {replicates: 6, who: {guesser: {use: 'baseline:random'}, oracle: {use: 'baseline:oracle'}}}\n"
-)
-
-
-def items() -> list[Item]:
-    def item(number: int, level: str) -> Item:
-        word = f"word{number:02d}"
-        return Item(
-            item_id=word, set_name="words", role="test", condition={"position": level}, shown={"word": f"{word} {level}"},
-            intact={"word": word}, choices=(word, "other"), answer=word, covariates={"letters": 6},
-            provenance={"source": "t", "source_id": word, "split": None, "licence": None, "operation": level, "seed": 7},
-        )  # fmt: skip
-
-    return [item(number, level) for number in range(TRIALS) for level in ("intact", "initial")]
 
 
 @pytest.fixture
 def folder(make_study: Any) -> Path:
-    settings = f"{MATERIALS}participants: {{recruit: link}}\n"
-    study = make_study((PRACTICE, ""), (MATERIALS, settings + MODELS), items=items())
-    file = config_file()
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text("[serve]\nentries_per_minute = 100000\n", "utf-8")
-    file.chmod(0o600)
-    return Path(study.folder)
+    readers = "{guesser: {use: 'baseline:random'}, oracle: {use: 'baseline:oracle'}}"
+    models = ("design:\n", f"models: {{replicates: 6, who: {readers}}}\ndesign:\n")
+    return study_of_twenty_trials(make_study, "recruit: link", models, trials=TRIALS)
 
 
 def take_part(caller: Any, number: int) -> Counter[str]:
@@ -123,15 +109,10 @@ def test_many_at_once_who_send_all_twice_and_out_of_order_lose_nothing(
 
     with ThreadPoolExecutor(people) as pool:
         told = sum(pool.map(run, range(people)), Counter[str]())
-    assert told == Counter(
-        {
-            "begin 201": people,
-            "begin 200": people,
-            "trial 201": people * TRIALS,
-            "trial 200": people * TRIALS,
-            "finish 200": people * 2,
-        }
-    )
+    assert told == {
+        "begin 201": people, "begin 200": people, "trial 201": people * TRIALS, "trial 200": people * TRIALS,
+        "finish 200": people * 2,
+    }  # fmt: skip
     process.kill()
     check_store(target, people)
 
@@ -140,11 +121,10 @@ def test_people_and_a_run_of_models_write_one_study_at_once(folder, serve_proces
     people = 12
     process = serve_process(folder)
     command = [sys.executable, "-m", "experiment.cli", "run", str(folder)]
-    root = Path(__file__).resolve().parents[3]
-    models = subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    told: Counter[str] = Counter()
+    models = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     with ThreadPoolExecutor(people) as pool:
-        told = sum(pool.map(lambda number: take_part(caller_at(process.port), number), range(people)), told)
+        each = pool.map(lambda number: take_part(caller_at(process.port), number), range(people))
+        told = sum(each, Counter[str]())
     said, _ = models.communicate(timeout=300)
     assert models.returncode == 0, said
     assert told["trial 201"] == told["trial 200"] == people * TRIALS and told["finish 200"] == people * 2
@@ -158,48 +138,22 @@ def test_people_and_a_run_of_models_write_one_study_at_once(folder, serve_proces
 
 
 @pytest.mark.browser
-def test_a_full_disk_is_a_wait_with_words_and_goes_on_when_there_is_room(folder, serve_study, chromium):
-    from experiment.checking import load_study
-
-    site = serve_study(load_study(folder))
-    context = chromium.new_context()
-    page = context.new_page()
-    page.goto(f"http://127.0.0.1:{site.port}/small/")
-    page.get_by_role("button", name="Start").click()
-    page.get_by_role("button", name="I agree").click()
-    page.get_by_role("heading", name="Instructions", exact=True).wait_for()
+def test_a_full_disk_is_a_wait_with_words_and_goes_on_when_there_is_room(make_study, serve_study, page):
+    study = make_study(
+        WITHOUT_PRACTICE, settings_of("recruit: link"), WITHOUT_BREAKS, items=word_items(TRIALS)
+    )
+    site = serve_study(study)
 
     def limit(pages: int) -> None:
         statement = f"PRAGMA max_page_count = {pages}"
-        site.store.write(lambda connection: connection.exec_driver_sql(statement).close()).result()
+        site.do(lambda connection: connection.exec_driver_sql(statement).close())
 
-    used = site.store.write(lambda c: int(c.exec_driver_sql("PRAGMA page_count").scalar_one())).result()
-    limit(used)
-    page.keyboard.press("Space")
-    answered = 0
-    end = time.monotonic() + 90
-    while answered < TRIALS:
-        assert time.monotonic() < end, page.locator("body").inner_text()
-        if page.locator(".trial.choose").count():
-            word = page.locator(".trial.choose").inner_text()
-            page.keyboard.press("f")
-            page.wait_for_function(
-                "(seen) => !document.body.innerText.includes(seen)", arg=word.split("\n")[0]
-            )
-        elif page.get_by_role("heading", name="Time for a break").count():
-            page.keyboard.press("Space")
-        time.sleep(0.03)
-        share = page.evaluate("() => Number(document.querySelector('.progress').ariaValueNow)")
-        answered = int(share * TRIALS / 100 + 0.5)
+    into_block(page, site.address)
+    item_shown(page)
+    limit(site.do(lambda c: int(c.exec_driver_sql("PRAGMA page_count").scalar_one())))
+    answer(page, TRIALS)
     page.get_by_text("Waiting for the connection. Your answers are saved on this computer.").wait_for()
-    with site.store.read() as connection:
-        assert len(list(q.trials_with_scores(connection))) < TRIALS
+    assert len(site.trials) < TRIALS
     limit(1_000_000)
-    page.get_by_role("heading", name="About this study").wait_for()
-    page.keyboard.press("Space")
-    page.get_by_role("heading", name="Thank you").wait_for(timeout=60_000)
-    assert page.locator(".code").inner_text()
-    context.close()
-    with site.store.read() as connection:
-        rows = [(row["trial_index"], row["attempt"]) for row in q.trials_with_scores(connection)]
-    assert rows == [(index, 1) for index in range(TRIALS)]
+    assert to_the_end(page, 0)
+    assert [(row["trial_index"], row["attempt"]) for row in site.trials] == [(n, 1) for n in range(TRIALS)]

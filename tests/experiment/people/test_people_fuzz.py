@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import string
 import uuid
 from typing import Any
@@ -16,14 +15,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from experiment.people.dashboard.reading import key_of
 from experiment.store import open_store
-from stimuli.item import Item
+from tests.experiment.people.conftest import WITHOUT_PRACTICE, page_of, settings_of, word_items
 
 EXAMPLES = int(os.environ.get("WRODS_FUZZ", "50"))
 ENDPOINTS = ("trials", "events", "answers", "finish", "resume", "lease", "shown", "")
-MATERIALS = "materials: {words: words.txt}\n"
-ELIGIBLE = f"{MATERIALS}participants: {{eligible: {{first_language: de, age: [21, 43]}}}}\n"
 SECRET_ANSWER = "zzkeyzz"
 OTHERS_ANSWER = "what another participant typed"
 
@@ -78,19 +74,10 @@ tabs = st.none() | st.uuids().map(str) | st.text(string.ascii_letters + "-", max
 @pytest.fixture
 def site(make_study: Any, serve_study: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr("experiment.people.server_state.SENDINGS_PER_MINUTE", 10**9)
-
-    def item(number: int, level: str) -> Item:
-        return Item(
-            item_id=f"{SECRET_ANSWER}{number}", set_name="words", role="test", condition={"position": level},
-            shown={"word": f"shown{number}"}, intact={"word": f"{SECRET_ANSWER}{number}"}, choices=("this", "that"),
-            answer="this", covariates={"letters": 6},
-            provenance={"source": "t", "source_id": "x", "split": None, "licence": None, "operation": level, "seed": 7},
-        )  # fmt: skip
-
-    items = [item(number, level) for number in range(4) for level in ("intact", "initial")]
-    practice = "  - practice: {items: practice.csv, feedback: true, pass: 50%}\n"
+    eligible = settings_of("eligible: {first_language: de, age: [21, 43]}")
+    items = word_items(4, SECRET_ANSWER + "{}", ("this", "that"), "this")
     return serve_study(
-        make_study((MATERIALS, ELIGIBLE), (practice, ""), items=items), config={"entries_per_minute": 10**9}
+        make_study(eligible, WITHOUT_PRACTICE, items=items), config={"entries_per_minute": 10**9}
     )
 
 
@@ -128,43 +115,39 @@ def test_nothing_that_is_sent_breaks_the_server_or_reveals_anything(site, reques
 def test_bytes_that_are_no_json_are_refused_in_words(site, raw, kind):
     person = site.begin()
     for endpoint in (*ENDPOINTS[:6], "../x", "%00"):
-        told = person.caller.post(f"{person.base}/{endpoint}", raw=raw, **person.auth, Content_Type=kind)
+        told = person.post(endpoint, raw=raw, Content_Type=kind)
         assert 200 <= told.status < 500
 
 
 def test_every_write_asks_for_our_header_our_origin_and_the_sessions_token(site):
+    own = f"http://127.0.0.1:{site.port}"
     for endpoint in ("answers", "lease", "resume", "trials", "events", "finish"):
         person = site.begin()
         body = {"client_uuid": str(uuid.uuid4())}
-        address = f"{person.base}/{endpoint}"
-        assert person.caller.post(address, body, **person.auth, X_Wrods="").status == 403
-        for origin in ("https://evil.example", "null", f"http://127.0.0.1:{site.port + 1}"):
-            assert person.caller.post(address, body, **person.auth, Origin=origin).status == 403
-        own = f"http://127.0.0.1:{site.port}"
-        assert person.caller.post(address, body, **person.auth, Origin=own).status != 403
-        assert person.caller.post(address, body, **person.auth, Content_Type="text/plain").status == 415
-        for header in ("", "Bearer", "Bearer ", "Basic abc", "token"):
-            assert person.caller.post(address, body, Authorization=header).status == 401
-        assert person.caller.post(address, body, Authorization="Bearer x").status == 404
-        assert person.caller.post(address, raw=b"[" * 5000, **person.auth).status == 400
-        assert (
-            person.caller.post(address, raw=b'{"x": "' + b"y" * 300_000 + b'"}', **person.auth).status == 413
-        )
+        refused: list[tuple[int, dict[str, Any]]] = [
+            (403, {"X_Wrods": ""}),
+            *(
+                (403, {"Origin": origin})
+                for origin in ("https://evil.example", "null", f"{own[:-1]}{int(own[-1]) ^ 1}")
+            ),
+            (415, {"Content_Type": "text/plain"}),
+            *((401, {"Authorization": given}) for given in ("", "Bearer", "Bearer ", "Basic abc", "token")),
+            (404, {"Authorization": "Bearer x"}),
+            (400, {"raw": b"[" * 5000}),
+            (413, {"raw": b'{"x": "' + b"y" * 300_000 + b'"}'}),
+        ]
+        for status, changed in refused:
+            assert person.post(endpoint, body, **changed).status == status, (endpoint, changed)
+        assert person.post(endpoint, body, Origin=own).status != 403
 
 
 def test_zero_bytes_in_addresses_and_forms_are_refused_before_postgresql_fails_at_them(
-    make_study, serve_study, monkeypatch, postgres_url
+    make_study, serve_study, visit, monkeypatch, postgres_url
 ):
     from tests.experiment.people import conftest
 
     monkeypatch.setattr(conftest, "open_store", lambda folder: open_store(postgres_url))
     site = serve_study(make_study())
-    caller = site.caller()
-    assert caller.get("/api/small/sessions/%00", Authorization="Bearer a").status == 404
-    visitor = site.app.test_client()
-    visitor.get(f"/admin/enter/{site.app.extensions['wrods'].make_link()}")
-    form = re.search(r'name="csrf" value="(\w+)"', visitor.get("/admin/signed-in").text)
-    session = site.begin()
-    reason = {"csrf": form[1], "reason": "a\0b"}
-    done = visitor.post(f"/admin/small/sessions/{key_of(session.session_id)}/note", data=reason)
-    assert done.status_code == 400 and "zero byte" in done.text
+    assert site.caller().get("/api/small/sessions/%00", Authorization="Bearer a").status == 404
+    done = visit("ada", site).post(page_of(site.begin(), "note"), reason="a\0b")
+    assert done.status_code == 400

@@ -5,27 +5,17 @@ How a session goes on where it may be resumed, and what a reload does where it m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from tests.experiment.people.browsing import answer, eventually, into_block, item_shown, to_the_end
+from tests.experiment.people.conftest import WITHOUT_BREAKS, WITHOUT_PRACTICE, settings_of, word_items
 from tests.experiment.people.drills import Ledger, held_against, listen, rows_of
-from tests.experiment.people.test_people_tabs import (
-    TRIALS,
-    answer,
-    code,
-    eventually,
-    into_block,
-    item_shown,
-    items,
-    keys,
-    rows,
-    sessions,
-    to_the_end,
-)
 
 pytestmark = pytest.mark.browser
+TRIALS = 12
 CLOCK = "window.slept = 0; const clock = Date.now; Date.now = () => clock() + window.slept"
 GREETING = {"restart": "The study starts again", "block": "Your participation has ended"}
 
@@ -35,38 +25,24 @@ def served(make_study: Any, serve_process: Any) -> Callable[[str], Any]:
     """Serve a study of twelve trials under a policy with a maximum age."""
 
     def run(then: str) -> Any:
-        settings = f"participants: {{recruit: link, if_interrupted: {{then: {then}, within: 30 min}}}}\n"
-        materials = "materials: {words: words.txt}\n"
-        practice = "  - practice: {items: practice.csv, feedback: true, pass: 50%}\n"
-        changes = ((practice, ""), (materials, f"{materials}{settings}"), ("      break_every: 2\n", ""))
-        return serve_process(make_study(*changes, items=items(), name=then).folder)
+        settings = settings_of(f"recruit: link, if_interrupted: {{then: {then}, within: 30 min}}")
+        changes = (WITHOUT_PRACTICE, WITHOUT_BREAKS, settings)
+        return serve_process(make_study(*changes, items=word_items(TRIALS)).folder)
 
     return run
-
-
-@pytest.fixture
-def tabs(chromium: Any) -> Iterator[Any]:
-    context = chromium.new_context(viewport={"width": 1366, "height": 768})
-    context.set_default_timeout(12_000)
-    yield context
-    context.close()
 
 
 def two_answers(process: Any, page: Any) -> str:
     """Answer two trials; return what the third shows."""
     into_block(page, process.address)
     answer(page, 2)
-    eventually(lambda: len(rows(process.folder)) == 2)
+    eventually(lambda: len(process.trials) == 2)
     return item_shown(page)
 
 
 def greeted(page: Any, then: str) -> None:
     page.get_by_role("heading", name=GREETING[then]).wait_for()
     assert page.locator(".trial").count() == 0
-
-
-def states(process: Any) -> list[str]:
-    return [row["state"] for row in sessions(process.folder)]
 
 
 @pytest.mark.full
@@ -83,10 +59,9 @@ def test_a_second_tab_is_told_that_the_study_is_open_elsewhere(served, tabs, the
     second.get_by_role("heading", name="The study is open elsewhere").wait_for()
     first.bring_to_front()  # a hidden tab gets no frames
     assert item_shown(first) == there
-    to_the_end(first, TRIALS - 2)
-    assert code(first)
-    assert states(process) == ["finished"]
-    assert keys(process.folder) == [(index, 1) for index in range(TRIALS)]
+    assert to_the_end(first, TRIALS - 2)
+    assert process.states == ["finished"]
+    assert process.keys == [(index, 1) for index in range(TRIALS)]
 
 
 @pytest.mark.parametrize(
@@ -111,17 +86,17 @@ def test_who_comes_back_begins_again_or_is_told_that_it_is_over(served, tabs, th
         page.goto(process.address)
     greeted(page, then)
     if then == "restart":
-        assert states(process) == ["interrupted"]
+        assert process.states == ["interrupted"]
         page.keyboard.press("Space")
         page.get_by_role("button", name="Start").click()
         page.get_by_role("button", name="I agree").wait_for()
-        assert sorted(states(process)) == ["interrupted", "started"]
+        assert process.states == ["interrupted", "started"]
     else:
         page.get_by_text("must be completed without interruption").wait_for()
         again = tabs.new_page()
         again.goto(process.address)  # another tab does not let one in either
         greeted(again, then)
-        assert states(process) == ["blocked"]
+        assert process.states == ["blocked"]
 
 
 @pytest.mark.full
@@ -134,7 +109,7 @@ def test_a_computer_that_slept_too_long_ends_the_session_whatever_the_policy(ser
     page.evaluate("window.slept = 31 * 60 * 1000")
     greeted(page, "block")
     page.get_by_text("away from the study for longer than allowed").wait_for()
-    assert states(process) == ["timed_out"]
+    assert process.states == ["timed_out"]
 
 
 @pytest.mark.full
@@ -151,11 +126,10 @@ def test_a_clock_that_jumps_and_a_server_that_is_killed_interrupt_nothing(served
     page.get_by_text("Waiting for the connection").wait_for()
     page.evaluate("window.slept = -24 * 60 * 60 * 1000")
     process.start()
-    to_the_end(page, TRIALS - 4)
-    assert code(page)
-    assert states(process) == ["finished"]
-    assert keys(process.folder) == [(index, 1) for index in range(TRIALS)]
-    assert [row["shown"]["word"] for row in rows(process.folder)][2:4] == shown
+    assert to_the_end(page, TRIALS - 4)
+    assert process.states == ["finished"]
+    assert process.keys == [(index, 1) for index in range(TRIALS)]
+    assert [row["shown"]["word"] for row in process.trials][2:4] == shown
     held_against(rows_of(request)[0], len(ledger.confirmed), ledger.lost(process.folder))
 
 
@@ -169,4 +143,4 @@ def test_someone_else_at_the_same_browser_may_begin_after_a_session_that_is_over
     page.get_by_role("button", name="I am someone else").click()
     page.get_by_role("button", name="Start").click()
     page.get_by_role("button", name="I agree").wait_for()
-    assert sorted(states(process)) == ["blocked", "started"]
+    assert process.states == ["blocked", "started"]

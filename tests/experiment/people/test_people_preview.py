@@ -67,32 +67,26 @@ def test_the_prompt_is_that_of_a_run(study, visitor):
     assert visitor.get("/prompt.json?list=1&screen=0").json == {"none": True}
 
 
-def test_saving_a_file_changes_the_stamp_and_shows_the_study_anew(study, visitor):
-    before = visitor.get("/stamp.json").json
+def test_a_saved_file_is_shown_anew_a_broken_one_told_and_nothing_is_stored(study, visitor):
+    def files() -> list[str]:
+        return sorted(path.name for path in study.folder.rglob("*"))
+
+    before, there = visitor.get("/stamp.json").json, files()
     assert visitor.get("/stamp.json").json == before
     file = study.folder / "study.yaml"
-    file.write_text(file.read_text().replace("A small study", "Another title"))
+    right = file.read_text()
+    file.write_text(right.replace("A small study", "Another title"))
     assert visitor.get("/stamp.json").json != before
     assert "Another title" in visitor.get("/").text
-
-
-def test_a_broken_study_is_told_and_a_mended_one_shown(study, visitor):
-    file = study.folder / "study.yaml"
-    right = file.read_text()
     file.write_text(right.replace("title:", "titel:"))
     page = visitor.get("/")
-    assert page.status_code == 200
-    assert "titel" in page.text and "title" in page.text
+    assert page.status_code == 200 and "titel" in page.text
     assert visitor.get("/screen").status_code == 409
     file.write_text(right)
-    assert "A small study" in visitor.get("/").text
-
-
-def test_the_preview_stores_nothing(study, visitor):
-    before = sorted(path.name for path in study.folder.rglob("*"))
     for path in ("/", "/screen?list=1", "/prompt.json?list=1&trial=1", "/stamp.json"):
         assert visitor.get(path).status_code == 200
-    assert sorted(path.name for path in study.folder.rglob("*")) == before
+    assert "A small study" in visitor.get("/").text
+    assert files() == there
 
 
 def test_other_names_of_this_computer_do_not_reach_the_preview(visitor):

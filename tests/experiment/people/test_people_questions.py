@@ -7,19 +7,13 @@ import uuid
 from typing import Any
 
 import pytest
-from sqlalchemy import select
 
 from experiment.people.response_intake import NotAgreed, answers_operation
 from experiment.people.session_cache import live_session
-from experiment.store import queries as q
-from experiment.store.tables import events, flags
-from tests.experiment.people.conftest import PIN
+from experiment.store.tables import flags
+from tests.experiment.people.conftest import PIN, settings_of
 
-MATERIALS = "materials: {words: words.txt}\n"
-ELIGIBLE = (
-    MATERIALS,
-    f"{MATERIALS}participants: {{eligible: {{first_language: de, age: [18, 40], device: computer}}}}\n",
-)
+ELIGIBLE = settings_of("eligible: {first_language: de, age: [18, 40], device: computer}")
 YES = {"first_language": "de", "age": 23}
 
 
@@ -28,63 +22,47 @@ def site(make_study: Any, serve_study: Any) -> Any:
     return serve_study(make_study(ELIGIBLE))
 
 
-def tell(person: Any, answers: dict[str, Any], token: str | None = None, screen: str = "eligibility") -> Any:
-    person.agree()
-    body = {"client_uuid": token or str(uuid.uuid4()), "screen": screen, "answers": answers}
-    return person.caller.post(f"{person.base}/answers", body, **person.auth)
-
-
-def session(site: Any, person: Any) -> dict[str, Any]:
-    with site.store.read() as connection:
-        found = q.session(connection, person.session_id)
-    assert found is not None
-    return found
-
-
-def test_answers_that_fit_let_a_person_go_on_and_are_stored_once(site):
-    person = site.begin()
-    token = str(uuid.uuid4())
-    told = [tell(person, YES, token) for _ in range(2)]
-    assert [(one.status, one.body["eligible"]) for one in told] == [(201, True), (200, True)]
-    with site.store.read() as connection:
-        (event,) = (event for event in q.all_events(connection) if event["kind"] == "answers")
-    assert (event["kind"], event["detail"]) == ("answers", {"screen": "eligibility", "answers": YES})
-    assert session(site, person)["state"] == "started"
-    assert tell(person, YES | {"age": 24}, token).status == 409, "the same token with other answers"
-
-
-def test_answers_that_do_not_fit_end_the_session_with_the_reason(site):
-    for number, (answers, missed) in enumerate(
-        [
-            ({"first_language": "de", "age": 41}, "age"),
-            ({"first_language": "fr", "age": 20}, "first_language"),
-            ({"first_language": ["fr"], "age": "old"}, "first_language, age"),
-            ({}, "first_language, age"),
-        ]
-    ):
-        person = site.begin(participant=str(number))
-        shown = [screen for screen in person.plan["screens"] if screen["kind"] == "questions"]
-        assert shown and "accept" not in json.dumps(shown), "what is wanted never leaves the server"
-        token = str(uuid.uuid4())
-        for _ in range(2):
-            told = tell(person, answers, token)
-            assert (told.body["eligible"], told.body["ended"]) == (False, "screened_out")
-        assert told.status == 200 and "first_language" not in told.text and "age" not in told.text
-        row = session(site, person)
-        assert (row["state"], row["ended_reason"]) == ("screened_out", f"eligibility: {missed}")
-        assert tell(person, YES).body["eligible"] is False, "no second try with other answers"
-        assert site.opening(participant=str(number)).status == 403
-
-
-def test_answers_wait_until_their_reader_has_agreed(site):
-    person = site.begin()
-    body = {"client_uuid": str(uuid.uuid4()), "screen": "eligibility", "answers": YES}
-    told = person.caller.post(f"{person.base}/answers", body, **person.auth)
+def test_answers_of_those_who_agreed_let_them_go_on_and_are_stored_once(site):
+    person, token = site.begin(), str(uuid.uuid4())
+    body = {"client_uuid": token, "screen": "eligibility", "answers": YES}
+    told = person.post("answers", body)
     assert told.status == 425 and "consent" in told.body["rule"], "the page sends them again"
-    with site.store.read() as connection:
-        assert list(q.all_events(connection)) == []
-    person.agree()
-    assert person.caller.post(f"{person.base}/answers", body, **person.auth).status == 201
+    assert site.events == []
+    told = [person.tell("eligibility", YES, token) for _ in range(2)]
+    assert [(one.status, one.body["eligible"]) for one in told] == [(201, True), (200, True)]
+    (event,) = (event for event in site.events if event["kind"] == "answers")
+    assert event["detail"] == {"screen": "eligibility", "answers": YES}
+    assert site.session(person)["state"] == "started"
+    assert person.tell("eligibility", YES | {"age": 24}, token).status == 409, "the same token, other answers"
+    for screen, odd in (
+        ("nowhere", {}), ("eligibility", {"age": {"deep": 1}}), ("eligibility", {"age": 10**400}),
+        ("eligibility", {"age": [10**16]}), ("eligibility", YES | {"a column of everybody's export": 1}),
+        ("eligibility", {"age": "x" * 20_001}), ("eligibility", {str(i): 1 for i in range(201)}), ("eligibility", None),
+    ):  # fmt: skip
+        assert person.tell(screen, odd).status == 400, odd
+
+
+@pytest.mark.parametrize(
+    ("answers", "missed"),
+    [
+        ({"first_language": "de", "age": 41}, "age"),
+        ({"first_language": "fr", "age": 20}, "first_language"),
+        ({"first_language": ["fr"], "age": "old"}, "first_language, age"),
+        ({}, "first_language, age"),
+    ],
+)
+def test_answers_that_do_not_fit_end_the_session_with_the_reason(site, answers, missed):
+    person, token = site.begin(participant="1"), str(uuid.uuid4())
+    shown = [screen for screen in person.plan["screens"] if screen["kind"] == "questions"]
+    assert shown and "accept" not in json.dumps(shown), "what is wanted never leaves the server"
+    for _ in range(2):
+        told = person.tell("eligibility", answers, token)
+        assert (told.body["eligible"], told.body["ended"]) == (False, "screened_out")
+    assert told.status == 200 and "first_language" not in told.text and "age" not in told.text
+    row = site.session(person)
+    assert (row["state"], row["ended_reason"]) == ("screened_out", f"eligibility: {missed}")
+    assert person.tell("eligibility", YES).body["eligible"] is False, "no second try with other answers"
+    assert site.opening(participant="1").status == 403
 
 
 @pytest.mark.parametrize("criterion", [None, {"needed": 0, "rounds": 1, "if_failed": "end"}])
@@ -101,7 +79,7 @@ def test_questions_above_the_consent_of_an_earlier_version_are_answered_before_i
 
     def give(screen: str) -> str:
         body = {"client_uuid": str(uuid.uuid4()), "screen": screen, "answers": {}}
-        return str(site.store.write(answers_operation(live, body, lambda *_: None)).result().told)
+        return str(site.do(answers_operation(live, body, lambda *_: None)).told)
 
     assert give("early") == "stored"
     with pytest.raises(NotAgreed):
@@ -110,29 +88,13 @@ def test_questions_above_the_consent_of_an_earlier_version_are_answered_before_i
     assert give("late") == "stored"
 
 
-def test_odd_answers_are_refused(site):
-    person = site.begin()
-    for body in (
-        {"screen": "nowhere", "answers": {}},
-        {"screen": "eligibility", "answers": {"age": {"deep": 1}}},
-        {"screen": "eligibility", "answers": {"age": 10**400}},
-        {"screen": "eligibility", "answers": {"age": [10**16]}},
-        {"screen": "eligibility", "answers": YES | {"a column of everybody's export": 1}},
-        {"screen": "eligibility", "answers": {"age": "x" * 20_001}},
-        {"screen": "eligibility", "answers": {str(i): 1 for i in range(201)}},
-        {"screen": "eligibility"},
-    ):
-        given = {"client_uuid": str(uuid.uuid4())} | body
-        assert person.caller.post(f"{person.base}/answers", given, **person.auth).status == 400, body
-
-
 def test_a_device_that_does_not_fit_ends_the_session(site):
     person = site.begin()
     detail = {"passed": False, "measured": {"width": 400}, "missed": ["width", "device"]}
     assert person.event("device", detail).status == 201
-    row = session(site, person)
+    row = site.session(person)
     assert (row["state"], row["ended_reason"]) == ("screened_out", "device: width, device")
-    told = person.caller.post(f"{person.base}/finish", {"trials": 0, "completed": False}, **person.auth)
+    told = person.leave()
     assert (told.status, told.body["state"], told.body["completion_code"]) == (200, "screened_out", None)
 
 
@@ -154,19 +116,6 @@ RIGHT = {"keys": "f", "hands": ["thumb", "index"], "pace": 7.0}
 WRONG = {"keys": "j", "hands": ["index"], "pace": 7}
 
 
-def session_of(site: Any) -> dict[str, Any]:
-    with site.store.read() as connection:
-        return q.sessions_overview(connection)[0]
-
-
-def told_answers(person: Any, given: dict[str, Any], token: str | None = None) -> dict[str, Any]:
-    person.agree()
-    body = {"client_uuid": token or str(uuid.uuid4()), "screen": "comprehension-1", "answers": given}
-    told = person.caller.post(f"{person.base}/answers", body, **person.auth)
-    assert told.status in (200, 201), told.text
-    return dict(told.body)
-
-
 def test_whether_an_answer_was_right_is_told_only_behind_the_stored_answer(make_study, serve_study):
     site = serve_study(make_study(ACCURACY))
     person = site.begin()
@@ -179,10 +128,7 @@ def test_whether_an_answer_was_right_is_told_only_behind_the_stored_answer(make_
         assert told.body["feedback"] in ("correct", "incorrect")
         assert person.answer(index, response_raw=labels[0]).body["feedback"] == told.body["feedback"]
         assert "feedback" not in person.answer(index, response_raw=labels[1]).body  # too late to try another
-    with site.store.read() as connection:
-        stored = {row["trial_index"]: row["correct"] for row in q.trials_with_scores(connection)}
-    again = {index: person.answer(index, response_raw=None).status for index in stored}
-    assert set(again.values()) == {409}
+    assert {person.answer(row["trial_index"], response_raw=None).status for row in site.trials} == {409}
 
 
 def test_an_answer_too_late_is_not_right_or_too_slow_as_the_block_says(make_study, serve_study):
@@ -202,6 +148,12 @@ def test_practice_and_blocks_without_feedback_are_told_nothing_by_the_server(mak
     assert "feedback" not in silent.answer(1).body
 
 
+def understood(person: Any, given: dict[str, Any], token: str | None = None) -> dict[str, Any]:
+    told = person.tell("comprehension-1", given, token)
+    assert told.status in (200, 201), told.text
+    return dict(told.body)
+
+
 def test_instructions_are_understood_where_enough_answers_are_right(make_study, serve_study):
     site = serve_study(make_study(QUESTIONS))
     person = site.begin()
@@ -209,9 +161,9 @@ def test_instructions_are_understood_where_enough_answers_are_right(make_study, 
     assert screen["comprehension"] == {"needed": 2, "rounds": 2, "if_failed": "end"}
     assert all("accept" not in question for question in screen["questions"])
     token = str(uuid.uuid4())
-    assert [told_answers(person, WRONG, token)["then"] for _ in range(3)] == ["again"] * 3
-    assert told_answers(person, RIGHT)["then"] == "go_on"
-    assert session_of(site)["state"] == "started"
+    assert [understood(person, WRONG, token)["then"] for _ in range(3)] == ["again"] * 3
+    assert understood(person, RIGHT)["then"] == "go_on"
+    assert site.session(person)["state"] == "started"
 
 
 def test_who_does_not_understand_the_instructions_ends_there_whatever_is_answered_then(
@@ -219,11 +171,11 @@ def test_who_does_not_understand_the_instructions_ends_there_whatever_is_answere
 ):
     site = serve_study(make_study(QUESTIONS))
     person = site.begin(participant="9")
-    assert told_answers(person, WRONG)["then"] == "again"
-    last = told_answers(person, WRONG)
+    assert understood(person, WRONG)["then"] == "again"
+    last = understood(person, WRONG)
     assert (last["then"], last["ended"]) == ("end", "failed_comprehension")
-    assert told_answers(person, RIGHT)["then"] == "end"
-    session = session_of(site)
+    assert understood(person, RIGHT)["then"] == "end"
+    session = site.session(person)
     assert session["state"] == "failed_comprehension"
     assert "1 right of 2 needed, after 2 rounds" in session["ended_reason"]
     refused = site.opening(participant="9", pin=PIN)
@@ -235,9 +187,8 @@ def test_a_study_may_let_them_go_on_and_flags_the_session(make_study, serve_stud
     site = serve_study(make_study(lenient))
     person = site.begin()
     token = str(uuid.uuid4())
-    assert [told_answers(person, WRONG, token)["then"] for _ in range(2)] == ["go_on"] * 2
-    with site.store.read() as connection:
-        (flag,) = connection.execute(select(flags)).mappings()
-        stored = connection.scalar(select(events.c.detail).where(events.c.kind == "answers"))
-    assert (flag["kind"], flag["trial_index"]) == ("suspect", None)
+    assert [understood(person, WRONG, token)["then"] for _ in range(2)] == ["go_on"] * 2
+    (flag,) = site.rows(flags)
+    assert (flag.kind, flag.trial_index) == ("suspect", None)
+    (stored,) = (event["detail"] for event in site.events if event["kind"] == "answers")
     assert stored == {"screen": "comprehension-1", "answers": WRONG}

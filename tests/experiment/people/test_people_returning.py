@@ -7,47 +7,30 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import update
 
-from experiment.store import queries as q
 from experiment.store.session_activity import stamp
-from experiment.store.tables import sessions
-from tests.experiment.people.conftest import PIN
+from tests.experiment.people.conftest import PIN, settings_of
 
 TABS = [f"tab-{name * 16}" for name in "abc"]
-MATERIALS = "materials: {words: words.txt}\n"
 
 
 def interrupted(then: str, within: str | None = None) -> tuple[str, str]:
     limit = f", within: {within}" if within else ""
-    return (MATERIALS, f"{MATERIALS}participants: {{if_interrupted: {{then: {then}{limit}}}}}\n")
+    return settings_of(f"if_interrupted: {{then: {then}{limit}}}")
 
 
 def come_back(person: Any, tab: str | None = None, **body: Any) -> Any:
-    headers = person.auth | ({"X_Wrods_Lease": tab} if tab else {})
-    return person.caller.post(f"{person.base}/resume", body, **headers)
+    return person.post("resume", body, **({"X_Wrods_Lease": tab} if tab else {}))
 
 
 def hold(person: Any, tab: str, **body: Any) -> Any:
-    return person.caller.post(f"{person.base}/lease", body, **person.auth, X_Wrods_Lease=tab)
-
-
-def change(site: Any, person: Any, **values: Any) -> None:
-    query = update(sessions).where(sessions.c.session_id == person.session_id).values(**values)
-    site.store.write(lambda connection: connection.execute(query) and None).result()
+    return person.post("lease", body, X_Wrods_Lease=tab)
 
 
 def left(site: Any, person: Any, minutes: float) -> None:
     """As if a session had been left some minutes ago."""
     moment = stamp(datetime.now(UTC) - timedelta(minutes=minutes))
-    change(site, person, last_seen_at=moment, lease_until=moment)
-
-
-def stored(site: Any, person: Any) -> dict[str, Any]:
-    with site.store.read() as connection:
-        found = q.session(connection, person.session_id)
-    assert found is not None
-    return found
+    site.change(person, last_seen_at=moment, lease_until=moment)
 
 
 def test_a_session_goes_on_where_it_was_left_with_what_was_shown(site):
@@ -65,13 +48,6 @@ def test_a_session_goes_on_where_it_was_left_with_what_was_shown(site):
     assert (looked["done"], looked["shown"]) == (again.body["done"], again.body["shown"])
 
 
-def test_an_announced_trial_has_to_be_one_of_the_plan(site):
-    person = site.begin()
-    assert person.answer(1, next=[99, 1]).status == 400
-    assert person.answer(1, next=[2]).status == 400
-    assert person.answer(1).status == 201
-
-
 def test_a_session_that_was_left_too_long_has_ended_and_says_so(make_study, serve_study):
     site = serve_study(make_study(interrupted("resume", "30 min")))
     person = site.begin(participant="1")
@@ -82,7 +58,7 @@ def test_a_session_that_was_left_too_long_has_ended_and_says_so(make_study, serv
     refused = come_back(person)
     assert (refused.status, refused.body["state"]) == (409, "timed_out")
     assert "longer than allowed" in refused.body["error"]
-    row = stored(site, person)
+    row = site.session(person)
     assert (row["state"], row["ended_reason"]) == ("timed_out", "left for more than 30 min")
     by_number = site.opening(participant="1", pin=PIN)
     assert (by_number.status, by_number.body["error"]) == (409, refused.body["error"])
@@ -93,22 +69,22 @@ def test_answers_of_a_session_that_timed_out_are_kept_and_who_stayed_may_finish(
     person = site.begin(participant="1")
     left(site, person, 31)
     site.begin(participant="2")
-    assert stored(site, person)["state"] == "timed_out"
+    assert site.session(person)["state"] == "timed_out"
     assert [person.answer(index).status for index in range(5)] == [201] * 5
     assert person.finish(5).status == 200
-    assert stored(site, person)["state"] == "finished"
+    assert site.session(person)["state"] == "finished"
 
 
 def test_a_place_that_was_left_too_long_reopens_on_its_list_and_order(make_study, serve_study):
     site = serve_study(make_study(interrupted("resume", "10 min")))
     people = [site.begin(participant=str(number)) for number in range(4)]
-    plans = [stored(site, person)["plan"] for person in people]
+    plans = [site.session(person)["plan"] for person in people]
     rows = {(plan["list_id"], plan["order_row"]) for plan in plans}
     assert rows == {(list_id, row) for list_id in (1, 2) for row in (0, 1)}
     left(site, people[0], 11)
-    replaced = stored(site, site.begin(participant="new"))["plan"]
+    replaced = site.session(site.begin(participant="new"))["plan"]
     assert (replaced["list_id"], replaced["order_row"]) == (plans[0]["list_id"], plans[0]["order_row"])
-    assert stored(site, people[0])["state"] == "timed_out"
+    assert site.session(people[0])["state"] == "timed_out"
 
 
 def test_restart_begins_a_new_session_and_keeps_the_old_one(make_study, serve_study):
@@ -120,9 +96,8 @@ def test_restart_begins_a_new_session_and_keeps_the_old_one(make_study, serve_st
     again = site.begin(participant="1", pin=PIN)
     assert (again.status, again.done) == (201, [])
     assert again.session_id != person.session_id
-    assert stored(site, person)["state"] == "interrupted"
-    with site.store.read() as connection:
-        assert [t["session_id"] for t in q.trials_with_scores(connection)] == [person.session_id]
+    assert site.session(person)["state"] == "interrupted"
+    assert [row["session_id"] for row in site.trials] == [person.session_id]
     told = come_back(person)
     assert (told.status, told.body["state"]) == (409, "interrupted")
     again.answer(0)
@@ -143,8 +118,7 @@ def test_only_the_browser_that_left_a_session_begins_the_next_one(make_study, se
         person = site.begin(participant="1", client_uuid=tokens[round_], previous=tokens[round_ - 1])
         person.answer(0)
     assert person.event("stop", {"then": "delete"}).status in (200, 201)
-    with site.store.read() as connection:
-        assert not list(q.trials_with_scores(connection)), "the person's earlier answers are deleted too"
+    assert site.trials == [], "the person's earlier answers are deleted too"
 
 
 def test_block_refuses_with_an_explanation(make_study, serve_study):
@@ -184,13 +158,9 @@ def test_an_answer_from_the_tab_that_lost_its_session_is_kept_and_the_tab_is_tol
     come_back(person, first)
     come_back(person, second, take=True)
     person.agree()
-    send = f"{person.base}/trials"
-    told = person.caller.post(send, person.payload(0), **person.auth, X_Wrods_Lease=first)
-    assert (told.status, told.body["elsewhere"]) == (201, True)
-    told = person.caller.post(send, person.payload(1), **person.auth, X_Wrods_Lease=second)
-    assert (told.status, told.body["elsewhere"]) == (201, False)
-    told = person.caller.post(send, person.payload(2), **person.auth)
-    assert (told.status, told.body["elsewhere"]) == (201, False), "earlier participants' answers claim no tab"
+    for index, headers in enumerate(({"X_Wrods_Lease": first}, {"X_Wrods_Lease": second}, {})):
+        told = person.post("trials", person.payload(index), **headers)
+        assert (told.status, told.body["elsewhere"]) == (201, index == 0), "what names no tab claims none"
     assert hold(person, second).status == 200
 
 
@@ -198,11 +168,11 @@ def test_a_lease_ends_half_a_minute_after_its_tab_was_heard_of_also_where_a_cloc
     first, second, _ = TABS
     person = site.begin(participant="1")
     come_back(person, first)
-    until = datetime.fromisoformat(stored(site, person)["lease_until"])
+    until = datetime.fromisoformat(site.session(person)["lease_until"])
     assert timedelta(seconds=25) < until - datetime.now(UTC) <= timedelta(seconds=30)
-    change(site, person, lease_until=stamp(datetime.now(UTC) - timedelta(seconds=1)))
+    site.change(person, lease_until=stamp(datetime.now(UTC) - timedelta(seconds=1)))
     assert come_back(person, second).status == 200
-    change(site, person, lease_until=stamp(datetime.now(UTC) + timedelta(hours=1)))
+    site.change(person, lease_until=stamp(datetime.now(UTC) + timedelta(hours=1)))
     assert come_back(person, first).status == 200
 
 
@@ -215,15 +185,7 @@ def test_a_session_that_cannot_be_resumed_is_not_lost_to_a_second_tab(make_study
     person.answer(0)
     told = come_back(person, second, take=True)
     assert (told.status, told.body["may_take"]) == (423, False)
-    assert stored(site, person)["state"] == "started"
-
-
-def test_odd_names_of_tabs_are_refused(site):
-    person = site.begin()
-    for name in ("short", "x" * 65, "tab with blanks and more", "ünïcödé-ünïcödé-ün"):
-        headers = person.auth | {"X_Wrods_Lease": name.encode("utf-8").decode("latin-1")}
-        assert person.caller.post(f"{person.base}/lease", {}, **headers).status == 400
-    assert person.caller.post(f"{person.base}/lease", {}, **person.auth).status == 400
+    assert site.session(person)["state"] == "started"
 
 
 def test_a_page_with_an_earlier_token_still_delivers_after_the_server_got_a_new_key(make_study, serve_study):
@@ -257,8 +219,12 @@ def test_a_session_cannot_fill_the_disk_with_events(make_study, serve_study, mon
     assert other.answer(0).status == 201
 
 
-def test_a_page_cannot_send_events_that_the_server_records_itself(site):
+def test_a_page_cannot_name_odd_trials_tabs_or_events_that_the_server_records_itself(site):
     person = site.begin()
+    assert person.answer(1, next=[99, 1]).status == person.answer(1, next=[2]).status == 400
+    for name in ("short", "x" * 65, "tab with blanks and more", "ünïcödé-ünïcödé-ün"):
+        assert hold(person, name.encode("utf-8").decode("latin-1")).status == 400
+    assert person.post("lease", {}).status == 400
     for kind in ("answers", "resumed", "ended_at_station", "ended_by_experimenter", "trial_conflict"):
         told = person.event(kind, {"by": "owner"})
         assert told.status == 400 and kind in str(told.body)

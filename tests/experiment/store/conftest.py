@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from experiment.store import Store, open_store
+from experiment.store import Store, open_store, queries
 from experiment.store import records as r
 from tests.experiment.postgres import postgres_cluster, postgres_url
 
@@ -54,3 +54,39 @@ def make_trial(plan: dict[str, Any]) -> Callable[..., dict[str, Any]]:
         return row | changed
 
     return make
+
+
+ROOT = Path(__file__).resolve().parents[3]
+HERS = "I am Xanthippe of Alopeke"
+
+
+def begin(store: Store, plan: dict[str, Any], reader: str = "P001", **more: Any) -> str:
+    kind = more.pop("reader_kind", "human")
+    return store.write(lambda c: r.create_session(c, plan, reader_kind=kind, reader=reader, **more)).result()
+
+
+def answer(
+    store: Store,
+    plan: dict[str, Any],
+    make_trial: Callable[..., dict[str, Any]],
+    reader: str = "P001",
+    trials: int = 1,
+) -> str:
+    """Begin a session and store so many answers with somebody's own words."""
+    session = begin(store, plan, reader)
+    for index in range(trials):
+        trial = make_trial(session, index, response_raw=HERS)
+        store.write(lambda c, trial=trial: r.store_trial(c, trial)).result()
+    return session
+
+
+def sessions_in(target: Path | str, study: str | None = None) -> list[dict[str, Any]]:
+    with open_store(target) as store, store.read() as connection:
+        return queries.sessions_overview(connection, study)
+
+
+def files_with(folder: Path, words: str) -> list[str]:
+    """Return the names of the files below a folder that hold some words."""
+    return sorted(
+        file.name for file in folder.rglob("*") if file.is_file() and words.encode() in file.read_bytes()
+    )

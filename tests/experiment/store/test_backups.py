@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import sqlite3
 import subprocess
@@ -23,16 +22,12 @@ from experiment.integrity import withdrawal as w
 from experiment.store import Store, chain, open_store
 from experiment.store import records as r
 from experiment.store.backups import back_up, backups_in, rotate
-from experiment.store.restoring import check_backup, contents, discard, restore_postgres, take_place
+from experiment.store.restoring import check_backup, contents, discard, take_place
 from experiment.store.tables import people, trials
 from stimuli.errors import UserError
+from tests.experiment.store.conftest import ROOT, begin, sessions_in
 
 Make = Callable[..., dict[str, Any]]
-ROOT = Path(__file__).resolve().parents[3]
-
-
-def begin(store: Store, plan: dict[str, Any], reader: str = "P001") -> str:
-    return store.write(lambda c: r.create_session(c, plan, reader_kind="human", reader=reader)).result()
 
 
 def add_trials(store: Store, make_trial: Make, session: str, indices: range) -> None:
@@ -55,17 +50,11 @@ def test_a_backup_taken_while_trials_come_in_holds_every_trial_confirmed_before(
         more.join()
     counts = [trials_in(copy) for copy in copies]
     assert counts[0] >= 50 and counts == sorted(counts) and trials_in(tmp_path) == 200
+    assert all(copy.stat().st_mode & 0o077 == 0 for copy in copies), "their owner alone can read them"
+    assert len(list(copies[0].parent.iterdir())) == 4, "no copy needs a second file"
     for copy in copies:
         with open_store(copy) as backup, backup.read() as connection:
             assert chain.verify(connection, session).broken is None
-
-
-def test_a_backup_can_be_read_by_its_owner_only_and_needs_no_second_file(tmp_path, plan):
-    with open_store(tmp_path) as store:
-        begin(store, plan)
-        copy = back_up(store.address, tmp_path / "away" / "mine.db", stem="study")
-    assert [path.name for path in copy.parent.iterdir()] == ["mine.db"]
-    assert copy.stat().st_mode & 0o077 == 0
 
 
 def test_of_the_automatic_backups_24_hours_and_7_days_are_kept_and_none_made_by_hand(tmp_path):
@@ -95,76 +84,41 @@ def test_backups_of_a_clock_that_was_set_back_are_older_than_all_and_push_none_o
     assert true.exists() and backups_in(tmp_path)[-1].file == true
 
 
-def test_a_restored_backup_takes_the_databases_place_and_the_former_one_is_kept(tmp_path, plan, make_trial):
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_a_restored_backup_takes_the_databases_place_and_the_former_one_is_kept_as_it_is(
+    tmp_path, plan, make_trial, is_damaged
+):
     with open_store(tmp_path) as store:
         session = begin(store, plan)
         add_trials(store, make_trial, session, range(5))
         copy = back_up(store.address, tmp_path / "backups", stem="study")
         add_trials(store, make_trial, session, range(5, 9))
+    if is_damaged:
+        (tmp_path / "study.db").write_bytes(b"lightning " * 900)
     checked = check_backup(tmp_path / "study.db", copy, "positions")
-    assert (checked.backup.trials, checked.present and checked.present.trials, checked.broken) == (5, 9, {})
+    assert (checked.backup.trials, checked.broken) == (5, {})
+    assert (checked.present and checked.present.trials) == (None if is_damaged else 9)
     aside = take_place(tmp_path / "study.db", checked.ready)
-    assert trials_in(tmp_path) == 5
-    assert aside is not None and trials_in(aside) == 9
+    assert trials_in(tmp_path) == 5 and aside is not None
+    assert aside.read_bytes().startswith(b"lightning") if is_damaged else trials_in(aside) == 9
     assert not list(tmp_path.glob("*restoring*"))
-
-
-def test_a_restore_is_refused_while_another_program_has_the_database_open(tmp_path, plan, make_trial):
-    with open_store(tmp_path) as store:
-        begin(store, plan)
-        copy = back_up(store.address, tmp_path / "backups", stem="study")
-    holder = "import sys; from experiment.store import open_store; s = open_store(sys.argv[1]); print('open', flush=True); input()"
-    other = subprocess.Popen(
-        [sys.executable, "-c", holder, str(tmp_path)], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-    try:
-        assert other.stdout is not None and other.stdout.readline() == b"open\n"
-        checked = check_backup(tmp_path / "study.db", copy, "positions")
-        with pytest.raises(UserError, match="another program has"):
-            take_place(tmp_path / "study.db", checked.ready)
-    finally:
-        other.kill()
-        other.wait()
-    discard(checked.ready)
-    assert trials_in(tmp_path) == 0
-
-
-def test_a_damaged_database_is_kept_as_it_is_and_replaced(tmp_path, plan, make_trial):
-    with open_store(tmp_path) as store:
-        add_trials(store, make_trial, begin(store, plan), range(3))
-        copy = back_up(store.address, tmp_path / "backups", stem="study")
-    (tmp_path / "study.db").write_bytes(b"lightning " * 900)
-    checked = check_backup(tmp_path / "study.db", copy, "positions")
-    assert checked.present is None
-    aside = take_place(tmp_path / "study.db", checked.ready)
-    assert aside is not None and aside.read_bytes().startswith(b"lightning")
-    assert trials_in(tmp_path) == 3
 
 
 def test_a_backup_that_is_damaged_or_of_another_study_is_refused_and_nothing_changes(
     tmp_path, plan, make_trial
 ):
     with open_store(tmp_path) as store:
-        add_trials(store, make_trial, begin(store, plan), range(40))
+        session = begin(store, plan)
+        add_trials(store, make_trial, session, range(40))
         copy = back_up(store.address, tmp_path / "backups", stem="study")
     damaged = tmp_path / "damaged.db"
     contents_of = bytearray(copy.read_bytes())
     contents_of[8192:40960] = os.urandom(40960 - 8192)
     damaged.write_bytes(contents_of)
-    with pytest.raises(UserError, match="no sound SQLite database"):
-        check_backup(tmp_path / "study.db", damaged, "positions")
-    with pytest.raises(UserError, match="of positions, not of garden"):
-        check_backup(tmp_path / "study.db", copy, "garden")
-    with pytest.raises(UserError, match="there is no backup"):
-        check_backup(tmp_path / "study.db", tmp_path / "none.db", "positions")
+    for file, study in ((damaged, "positions"), (copy, "garden"), (tmp_path / "none.db", "positions")):
+        with pytest.raises(UserError, match=file.name if study == "positions" else study):
+            check_backup(tmp_path / "study.db", file, study)
     assert not list(tmp_path.glob("*restoring*")) and trials_in(tmp_path) == 40
-
-
-def test_a_changed_row_in_a_backup_is_named(tmp_path, plan, make_trial):
-    with open_store(tmp_path) as store:
-        session = begin(store, plan)
-        add_trials(store, make_trial, session, range(3))
-        copy = back_up(store.address, tmp_path / "backups", stem="study")
     with sqlite3.connect(copy) as connection:
         connection.execute("UPDATE trials SET rt = 1 WHERE trial_index = 1")
     checked = check_backup(tmp_path / "study.db", copy, "positions")
@@ -240,44 +194,23 @@ def test_somebody_who_withdraws_while_a_copy_is_written_is_not_in_it(tmp_path, p
         backups.mkdir()
         file = upkeep.copy_of(store, "positions", backups, stem="study", actor="me")
     assert len(copies) == 2 and [one.file for one in backups_in(tmp_path / "backups")] == [file]
-    assert _sessions_in(file) == 1
-
-
-def _sessions_in(file: Path) -> int:
-    with open_store(file) as store, store.read() as connection:
-        return contents(connection, "positions").sessions
+    assert len(sessions_in(file)) == 1
 
 
 def kept(store: Store, folder: Path, days: float | None = None) -> upkeep.MaintainedStudy:
     return upkeep.MaintainedStudy("positions", folder, store, None if days is None else timedelta(days=days))
 
 
-def test_a_serving_study_is_backed_up_at_its_start_every_interval_and_at_its_end(tmp_path, plan):
-    told: list[str] = []
-    folder, stick = tmp_path / "study", tmp_path / "stick"
-    folder.mkdir()
-    stick.mkdir()
-    with open_store(folder) as store:
-        with upkeep.Maintenance(
-            [kept(store, folder)], [stick], told.append, lambda *noted: None, interval_s=3600
-        ):
-            while not backups_in(stick):
-                time.sleep(0.02)
-            begin(store, plan)
-        newest = backups_in(stick)[-1].file
-        # both series: the copy of the end holds what was stored since the start
-        with open_store(newest) as copy, copy.read() as connection:
-            assert contents(connection, "positions").sessions == 1
-    assert told == [] and backups_in(folder / "backups")
-
-
-def test_a_second_place_that_cannot_be_written_is_told_and_the_first_is_served(tmp_path):
+@pytest.mark.parametrize("place", ["in the way/stick", "media/stick"])
+def test_a_second_place_that_cannot_be_written_is_told_and_the_first_is_served(tmp_path, place):
     noted: list[tuple[str, Exception | None]] = []
-    (tmp_path / "file").write_text("in the way")
+    (tmp_path / "in the way").write_text("a file")
     with open_store(tmp_path) as store:
-        places = [tmp_path / "file" / "stick"]
-        upkeep.Maintenance([kept(store, tmp_path)], places, print, lambda *one: noted.append(one)).round()
-    assert len(noted) == 1 and noted[0][0] == "positions" and "file" in str(noted[0][1])
+        upkeep.Maintenance(
+            [kept(store, tmp_path)], [tmp_path / place], print, lambda *one: noted.append(one)
+        ).round()
+    assert [(study, place in str(failure)) for study, failure in noted] == [("positions", True)]
+    assert not (tmp_path / "media").exists(), "nothing is written to a disk that is not there"
     assert len(backups_in(tmp_path / "backups")) == 1
 
 
@@ -315,23 +248,6 @@ def test_platform_ids_are_forgotten_when_they_are_due_in_backups_too(tmp_path, p
 )
 def test_long_durations_are_read_as_a_study_writes_them(text, hours):
     assert upkeep.long_duration(text) == timedelta(hours=hours)
-
-
-@pytest.mark.postgres
-def test_a_postgresql_store_is_dumped_and_restored(postgres_url, tmp_path, plan, make_trial, require):
-    require("postgres", shutil.which("pg_dump") and shutil.which("pg_restore"), "pg_dump is not installed")
-    with open_store(postgres_url) as store:
-        hers, his = begin(store, plan, "P001"), begin(store, plan, "P002")
-        add_trials(store, make_trial, hers, range(3))
-        add_trials(store, make_trial, his, range(2))
-        dump = back_up(store.address, tmp_path / "drawer", stem="study")
-        add_trials(store, make_trial, his, range(2, 6))
-        w.erase_rows(store, tmp_path, [hers], actor="me")
-        address = store.address
-    aside, checked = restore_postgres(address, dump, tmp_path, "positions")
-    assert (checked.backup.trials, checked.withdrawn, checked.broken) == (2, 1, {})
-    assert checked.present is not None and checked.present.trials == 6
-    assert trials_in(postgres_url) == 2 and aside.stat().st_size > 0
 
 
 @pytest.mark.postgres

@@ -14,6 +14,7 @@ from experiment.store import Store, chain, open_store
 from experiment.store import records as r
 from experiment.store.tables import chain as links
 from experiment.store.tables import events, flags, regions, scores, sessions, trials
+from tests.experiment.store.conftest import begin
 
 Make = Callable[..., dict[str, Any]]
 TRIAL_0, TRIAL_1 = "trial 0 (attempt 1)", "trial 1 (attempt 1)"
@@ -29,33 +30,27 @@ REGION = {
 }
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    target = tmp_path if request.param == "sqlite" else request.getfixturevalue("postgres_url")
-    with open_store(target) as opened:
-        yield opened
+# values that come back in another form: whole numbers in columns of fractions, keys that are numbers
+ODD = {"rt": 812, "hidden_ms": 0, "key_log": [{2: "b", 10: "a"}, ("x", 1.5)], "response_raw": "ja – é"}
 
 
-@pytest.fixture
-def filled(store: Store, session_id: str, make_trial: Make) -> str:
-    """Return a session with three trials and every other kind of row."""
+def filled_in(store: Store, session_id: str, make_trial: Make) -> str:
+    """Give a session three trials and every other kind of row."""
 
     def fill(connection: Connection) -> None:
         for index in range(3):
-            # values that come back in another form: whole numbers in columns of fractions, keys that are numbers
-            odd = {
-                "rt": 812,
-                "hidden_ms": 0,
-                "key_log": [{2: "b", 10: "a"}, ("x", 1.5)],
-                "response_raw": "ja – é",
-            }
-            r.store_trial(connection, make_trial(session_id, index, **odd), [REGION])
+            r.store_trial(connection, make_trial(session_id, index, **ODD), [REGION])
             r.store_score(connection, session_id, index, 1, VERDICT)
         r.add_event(connection, session_id, "consent", {"version": "3f", "agreed": True}, client_uuid="e1")
         r.add_flag(connection, session_id, "suspect", "too fast", "wrods", trial_index=1, attempt=1)
 
     store.write(fill).result()
     return session_id
+
+
+@pytest.fixture
+def filled(store: Store, session_id: str, make_trial: Make) -> str:
+    return filled_in(store, session_id, make_trial)
 
 
 def verified(store: Store, session_id: str) -> chain.Verified:
@@ -67,19 +62,27 @@ def change(store: Store, statement: Any) -> None:
     store.write(lambda connection: connection.execute(statement) and None).result()
 
 
-def test_the_first_link_binds_session_and_design(store, filled):
-    with store.read() as connection:
-        first = connection.execute(links.select().where(links.c.place == 0)).one()
-    assert first.link == chain.first_link(filled, "d1") != chain.first_link(filled, "d2")
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
+def either(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    target = tmp_path if request.param == "sqlite" else request.getfixturevalue("postgres_url")
+    with open_store(target) as opened:
+        yield opened
 
 
-def test_the_same_trial_posted_twice_is_one_link(store, filled, make_trial):
-    before = verified(store, filled)
-    again = {"rt": 812, "hidden_ms": 0, "key_log": [{2: "b", 10: "a"}, ("x", 1.5)], "response_raw": "ja – é"}
-    assert (
-        store.write(lambda c: r.store_trial(c, make_trial(filled, 1, **again), [REGION])).result() == "same"
-    )
-    assert verified(store, filled) == before
+def test_what_comes_back_in_another_form_holds_and_a_repeated_or_refused_trial_leaves_the_chain_whole(
+    either, plan, make_trial
+):
+    session = filled_in(either, begin(either, plan), make_trial)
+    before = verified(either, session)
+    assert before.broken is None
+    again = make_trial(session, 1, **ODD)
+    assert either.write(lambda c: r.store_trial(c, again, [REGION])).result() == "same"
+    assert verified(either, session) == before
+    with pytest.raises(r.TrialConflict):
+        either.write(lambda c: r.store_trial(c, make_trial(session, 1, response_raw="other"))).result()
+    found = verified(either, session)
+    assert found.broken is None
+    assert found.rows == before.rows + 1  # the conflict left an event, which is in the chain
 
 
 CHANGES: dict[str, tuple[Callable[[str], Any], str, str]] = {
@@ -129,11 +132,3 @@ def test_models_have_no_chain(store, plan, make_trial):
     with store.read() as connection:
         assert connection.scalar(text("SELECT count(*) FROM chain")) == 0
         assert chain.chained_sessions(connection, "positions") == []
-
-
-def test_a_refused_trial_leaves_the_chain_whole(store, filled, make_trial):
-    with pytest.raises(r.TrialConflict):
-        store.write(lambda c: r.store_trial(c, make_trial(filled, 1, response_raw="other"))).result()
-    found = verified(store, filled)
-    assert found.broken is None
-    assert found.rows == 10  # the conflict left an event, which is in the chain

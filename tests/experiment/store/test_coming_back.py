@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +29,8 @@ from experiment.store.restoring import restoring
 from experiment.store.tables import invitations, sessions
 from experiment.study import Study
 from tests.experiment.commands import wrods
+from tests.experiment.store.conftest import HERS, ROOT, answer, begin, files_with, sessions_in
 
-HERS = "I am Xanthippe of Alopeke"
-ROOT = Path(__file__).resolve().parents[3]
 Make = Callable[..., dict[str, Any]]
 
 
@@ -38,34 +39,20 @@ def told(result: Result) -> Any:
     return json.loads(result.stdout)
 
 
-def begin(store: Store, plan: dict[str, Any], reader: str, **more: Any) -> str:
-    plan = plan | {"study": "small"}
-    return str(
-        store.write(lambda c: r.create_session(c, plan, reader_kind="human", reader=reader, **more)).result()
-    )
-
-
-def answer(store: Store, plan: dict[str, Any], make_trial: Make, reader: str) -> str:
-    session = begin(store, plan, reader)
-    store.write(lambda c: r.store_trial(c, make_trial(session, 0, response_raw=HERS))).result()
-    return session
-
-
-def files_with(folder: Path, words: str) -> list[str]:
-    return sorted(
-        file.name for file in folder.rglob("*") if file.is_file() and words.encode() in file.read_bytes()
-    )
-
-
 @pytest.fixture
-def study(make_study: Any) -> Study:
-    return make_study()  # type: ignore[no-any-return]
+def plan(plan: dict[str, Any]) -> dict[str, Any]:
+    return plan | {"study": "small"}
 
 
 @pytest.fixture
 def stick(tmp_path: Path) -> Path:
     (tmp_path / "stick").mkdir()
     return tmp_path / "stick"
+
+
+@pytest.fixture
+def study(make_study: Any) -> Study:
+    return make_study()  # type: ignore[no-any-return]
 
 
 @pytest.mark.parametrize("is_lost", [False, True])
@@ -123,8 +110,6 @@ def test_the_copy_of_a_killed_restore_is_removed_by_the_next_withdrawal(study, p
 def test_somebody_who_withdraws_while_a_restore_asks_is_not_brought_back(
     study, plan, make_trial, monkeypatch
 ):
-    import click
-
     with open_store(study.folder) as store:
         hers = answer(store, plan, make_trial, "P001")
         answer(store, plan, make_trial, "P002")
@@ -136,11 +121,10 @@ def test_somebody_who_withdraws_while_a_restore_asks_is_not_brought_back(
         assert any("a restore is in progress" in line for line in scrubbed.left)
         return True
 
-    monkeypatch.setattr(click, "confirm", meanwhile)
+    monkeypatch.setattr("click.confirm", meanwhile)
     done = wrods("restore", study.folder, copy)
     assert done.exit_code == 0, done.output
-    with open_store(study.folder) as store, store.read() as connection:
-        assert list(connection.scalars(select(sessions.c.reader))) == ["P002"]
+    assert [row["reader"] for row in sessions_in(study.folder)] == ["P002"]
 
 
 def test_two_restores_at_once_are_refused(study, plan):
@@ -178,9 +162,6 @@ def test_the_part_of_a_killed_backup_holds_nobodys_answers_either(study, plan, m
 
 
 def test_an_old_part_of_a_killed_backup_is_removed_in_time(study, plan, stick):
-    import os
-    import time
-
     mine = stick / ".small-auto-20261121T140000Z.db.0123456789abcdef"
     theirs = stick / ".large-auto-20261121T140000Z.db.0123456789abcdef"
     young = stick / ".small-auto-20261121T150000Z.db.0123456789abcdef"
@@ -229,7 +210,7 @@ def test_an_invited_name_leaves_backups_from_before_the_session_and_does_not_com
     told(wrods("restore", study.folder, drawer / copies[0].name, "--yes", "--json"))
     with open_store(study.folder) as store, store.read() as connection:
         assert connection.execute(select(invitations)).all() == []
-        assert list(connection.scalars(select(sessions.c.session_id))) == [hers]
+        assert connection.scalars(select(sessions.c.session_id)).all() == [hers]
 
 
 def test_the_file_of_personal_links_is_listed_as_not_erased(make_study, tmp_path):
@@ -258,7 +239,7 @@ def test_somebody_who_was_invited_and_never_began_is_withdrawn_by_name(study, pl
     assert files_with(study.folder, "Bob") == []
     with open_store(study.folder) as store, store.read() as connection:
         assert list(connection.scalars(select(invitations.c.participant))) == ["Ada"]
-        assert len(list(connection.scalars(select(sessions.c.session_id)))) == 1
+        assert len(connection.scalars(select(sessions.c.session_id)).all()) == 1
 
 
 def test_a_number_is_not_given_again_after_a_restore_of_an_older_backup(study, plan):
@@ -296,32 +277,27 @@ def test_the_list_of_withdrawn_people_goes_with_the_backups(study, plan, make_tr
     assert told(alone)["withdrawn"] == 0 and "no list of withdrawn participants" in alone.stderr
 
 
-@pytest.mark.parametrize("name", ["participant", "platform-id", "station", "session", "at", "backups"])
-def test_an_empty_name_erases_nobody(study, plan, name):
+def test_an_empty_name_erases_nobody(study, plan):
     with open_store(study.folder) as store:
         begin(store, plan, "P001")
     more = {"station": ["--at", "2026-11-21 14:05"], "at": ["--station", "7"], "backups": ["--again"]}
-    refused = wrods("withdraw", study.folder, f"--{name}", " ", *more.get(name, []), "--yes")
-    assert refused.exit_code == 2 and f"--{name} is empty" in refused.output
-    with open_store(study.folder) as store, store.read() as connection:
-        assert len(list(connection.scalars(select(sessions.c.session_id)))) == 1
+    for name in ("participant", "platform-id", "station", "session", "at", "backups"):
+        refused = wrods("withdraw", study.folder, f"--{name}", " ", *more.get(name, []), "--yes")
+        assert refused.exit_code == 2 and f"--{name}" in refused.output
+    assert len(sessions_in(study.folder)) == 1
 
 
-@pytest.mark.parametrize("given", ["7", "07", "Station 07", "station 07"])
-def test_a_station_is_found_by_its_name_or_its_number(study, plan, given):
+def test_a_station_is_found_by_its_name_or_its_number(study, plan):
     with open_store(study.folder) as store:
-        begin(store, plan, "P001", station="Station 07")
-        begin(store, plan, "P002", station="Station 17")
-    from datetime import UTC, datetime
-
-    at = datetime.now(UTC) - timedelta(milliseconds=0)
-    with open_store(study.folder) as store:
-        store.write(
-            lambda c: c.execute(sessions.update().values(last_seen_at="2099-01-01T00:00:00.000Z")).close()
-        ).result()
-    asked = wrods("withdraw", study.folder, "--station", given, "--at", at.isoformat(), given="n\n")
-    assert "P001: session" in asked.output and "P002" not in asked.output
-    assert ", Station 07," in asked.output, "not: station Station 07"
+        for reader, station in (("P001", "Station 07"), ("P002", "Station 17")):
+            begin(store, plan, reader, station=station)
+        later = sessions.update().values(last_seen_at="2099-01-01T00:00:00.000Z")
+        store.write(lambda c: c.execute(later).close()).result()
+    at = datetime.now(UTC).isoformat()
+    for given in ("7", "07", "Station 07", "station 07"):
+        asked = wrods("withdraw", study.folder, "--station", given, "--at", at, given="n\n")
+        assert "P001: session" in asked.output and "P002" not in asked.output
+        assert ", Station 07," in asked.output, "not: station Station 07"
 
 
 def test_a_file_that_is_no_database_is_named_with_a_remedy_that_fits(study, plan, stick):

@@ -17,22 +17,14 @@ from sqlalchemy.engine import make_url
 from experiment.integrity import maintenance as upkeep
 from experiment.integrity import withdrawal as w
 from experiment.people.serving_lock import serving
-from experiment.store import Store, open_store
-from experiment.store import records as r
+from experiment.store import open_store
 from experiment.store.backups import back_up, marks_of
 from stimuli.files import file_sha256
 from tests.experiment.commands import wrods
 from tests.experiment.postgres import new_database, tell
+from tests.experiment.store.conftest import HERS, answer, begin
 
-HERS = "I am Xanthippe of Alopeke"
 Make = Callable[..., dict[str, Any]]
-
-
-def answer(store: Store, plan: dict[str, Any], make_trial: Make, reader: str = "P001") -> str:
-    """Begin a session and store one answer."""
-    session = store.write(lambda c: r.create_session(c, plan, reader_kind="human", reader=reader)).result()
-    store.write(lambda c: r.store_trial(c, make_trial(session, 0, response_raw=HERS))).result()
-    return str(session)
 
 
 def dumped(file: Path) -> str:
@@ -97,11 +89,7 @@ def test_studies_that_share_a_folder_keep_the_backups_of_each(tmp_path, plan):
     for study in ("lab1", "pro1"):
         (tmp_path / study).mkdir()
         with open_store(tmp_path / study) as store:
-            store.write(
-                lambda c, study=study: r.create_session(
-                    c, plan | {"study": study}, reader_kind="human", reader="P001"
-                )
-            ).result()
+            begin(store, plan | {"study": study})
             made[study] = []
             for moment in earlier:
                 file = stick / f"{study}-auto-{moment:%Y%m%dT%H%M%S}Z.db"
@@ -110,24 +98,13 @@ def test_studies_that_share_a_folder_keep_the_backups_of_each(tmp_path, plan):
     # of the same name, by another database that happens to have the same id
     (tmp_path / "other").mkdir()
     with open_store(tmp_path / "other") as store:
-        store.write(
-            lambda c: r.create_session(c, plan | {"study": "lab1"}, reader_kind="human", reader="P001")
-        ).result()
+        begin(store, plan | {"study": "lab1"})
         another = back_up(store.address, stick / f"lab1-auto-{earlier[0]:%Y%m%dT%H%M%S}Z-9.db", stem="lab1")
     with open_store(tmp_path / "lab1") as store:
         upkeep.make_backups(upkeep.MaintainedStudy("lab1", tmp_path / "lab1", store, None), [stick])
     left = set(stick.iterdir())
     assert set(made["pro1"]) <= left and another in left
     assert set(made["lab1"]) & left == {made["lab1"][1]}
-
-
-def test_an_hourly_copy_is_not_written_to_a_disk_that_is_not_there(tmp_path, plan):
-    stick = tmp_path / "media" / "stick"
-    noted: list[Exception | None] = []
-    with open_store(tmp_path) as store:
-        one = upkeep.MaintainedStudy("positions", tmp_path, store, None)
-        upkeep.Maintenance([one], [stick], print, lambda study, failure: noted.append(failure)).round()
-    assert not stick.parent.exists() and "stick does not exist" in str(noted[0])
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ from sqlalchemy import func, select
 from sqlalchemy.exc import IntegrityError
 
 from experiment.store import Store, open_store
-from experiment.store import records as r
 from experiment.store.statements import PreparedStatement, insert_into
 from experiment.store.tables import trials
 
@@ -60,23 +59,6 @@ def test_a_prepared_insert_stores_what_the_plain_one_stores(
 
     plain, prepared = store.write(both).result()
     assert prepared == plain
-
-
-def test_a_refused_row_fails_alone_and_the_writer_goes_on(store, session_id, make_trial):
-    orphan = make_trial("no such session", 0) | {
-        "payload_hash": "h",
-        "attempt": 1,
-        "created_at": "c",
-        "received_at": "c",
-    }
-    queued = [
-        store.write(lambda c: insert_into(trials).execute(c, orphan)),
-        store.write(lambda c: r.store_trial(c, make_trial(session_id, 1))),
-    ]
-    with pytest.raises(IntegrityError):
-        queued[0].result()
-    assert queued[1].result() == "stored"
-    assert [row["trial_index"] for row in trial_rows(store)] == [1]
 
 
 def test_what_is_put_off_comes_before_what_is_given_after_it(store, session_id, make_trial):

@@ -28,21 +28,13 @@ from experiment.store import records as r
 from experiment.store.assignment import PlacesOf, assign_list, next_reader
 from experiment.store.queries import sessions_overview
 from stimuli.errors import UserError
-from tests.experiment.people.recruitment.conftest import prolific_id
-
-ROOT = Path(__file__).resolve().parents[3]
+from tests.experiment.people.conftest import prolific_id
+from tests.experiment.store.conftest import ROOT, begin
 
 
 def put(index: int, trial: dict[str, Any]) -> Callable[[Connection], str]:
     del index
     return lambda connection: r.store_trial(connection, trial)
-
-
-def test_a_future_is_done_only_after_the_commit(tmp_path, plan):
-    with open_store(tmp_path) as store, open_store(tmp_path) as onlooker:
-        made = store.write(lambda c: r.create_session(c, plan, reader_kind="human", reader="P")).result()
-        with onlooker.read() as connection:
-            assert q.session(connection, made) is not None
 
 
 def test_one_failing_operation_takes_no_other_with_it(store, session_id, make_trial):
@@ -77,35 +69,12 @@ def test_an_operation_that_loses_the_transaction_is_reported_and_the_others_are_
         assert len(q.done_keys(connection, session_id)) == 6
 
 
-def test_a_full_disk_reaches_every_waiter_and_later_writes_succeed(store, session_id, make_trial):
-    def limit(pages: int) -> Callable[[Connection], None]:
-        return lambda c: c.exec_driver_sql(f"PRAGMA max_page_count = {pages}").close()
-
-    used = store.write(lambda c: int(c.exec_driver_sql("PRAGMA page_count").scalar_one())).result()
-    store.write(limit(used + 4)).result()
-    long_answer = "x" * 6000
-    futures = [store.write(put(i, make_trial(session_id, i, response_raw=long_answer))) for i in range(100)]
-    errors = [future.exception(timeout=60) for future in futures]
-    full = [error for error in errors if error is not None]
-    assert full
-    assert all(isinstance(error, StoreError) and "full" in str(error) for error in full)
-    with store.read() as connection:
-        stored = q.done_keys(connection, session_id)
-    assert stored == [(i, 1) for i, error in enumerate(errors) if error is None]
-
-    store.write(limit(1_000_000)).result()
-    again = [store.write(put(i, make_trial(session_id, i, response_raw=long_answer))) for i in range(100)]
-    assert [future.result() for future in again].count("same") == len(stored)
-    with store.read() as connection:
-        assert len(q.done_keys(connection, session_id)) == 100
-
-
 def test_a_locked_database_is_told_to_every_waiter_and_the_writer_lives_on(
     tmp_path, plan, make_trial, monkeypatch
 ):
     monkeypatch.setattr("experiment.store.database.BUSY_TIMEOUT_S", 0)
     with open_store(tmp_path) as store, open_store(tmp_path) as other:
-        made = store.write(lambda c: r.create_session(c, plan, reader_kind="human", reader="P")).result()
+        made = begin(store, plan)
         holding, let_go = threading.Event(), threading.Event()
 
         def hold(connection: Connection) -> None:
@@ -204,13 +173,12 @@ def test_two_processes_may_make_the_same_new_store(tmp_path, plan):
         store.close()
 
 
-@pytest.mark.parametrize("after", [1, 40])
-def test_a_killed_process_loses_nothing_that_it_confirmed(store, session_id, after):
+def test_a_killed_process_loses_nothing_that_it_confirmed(store, session_id):
     assert store.path is not None
     process = writing_process(store.path.parent, session_id, 0, 100_000)
     start(process)
     assert process.stdout is not None
-    confirmed = [int(process.stdout.readline()) for _ in range(after)]
+    confirmed = [int(process.stdout.readline()) for _ in range(40)]
     time.sleep(0.05)
     process.send_signal(signal.SIGKILL)
     confirmed += [int(line) for line in process.stdout.read().splitlines()]

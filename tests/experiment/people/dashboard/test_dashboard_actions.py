@@ -11,8 +11,8 @@ from experiment.exporting.tables import trial_rows
 from experiment.store import chain, queries
 from experiment.store.queries import exclusions
 from experiment.store.records import collection_of
-from experiment.store.tables import audit, sessions
-from tests.experiment.people.dashboard.conftest import words_of
+from experiment.store.tables import audit
+from tests.experiment.people.conftest import page_of, words_of
 
 RULES = (
     "  - debrief: debrief.md\n",
@@ -20,64 +20,41 @@ RULES = (
 )
 
 
-def page(person: Any, deed: str = "") -> str:
-    return f"/admin/small/sessions/{person.session_id[:12]}" + (f"/{deed}" if deed else "")
-
-
-def planned_rows(site: Any, person: Any) -> list[dict[str, Any]]:
-    """Return a session's trials as the server planned them, with what is right."""
-    with site.store.read() as connection:
-        plan = queries.session(connection, person.session_id)["plan"]  # type: ignore[index]
-    return [trial for screen in plan["screens"] for trial in screen.get("trials", ())]
-
-
 def audit_rows(site: Any) -> list[tuple[str, str, str | None]]:
-    with site.store.read() as connection:
-        rows = connection.execute(select(audit).order_by(audit.c.audit_id)).all()
-    return [
-        (row.actor, row.action, (row.detail or {}).get("reason")) for row in rows if row.action != "signed in"
-    ]
+    rows = site.rows(select(audit).where(audit.c.action != "signed in").order_by(audit.c.audit_id))
+    return [(row.actor, row.action, (row.detail or {}).get("reason")) for row in rows]
 
 
-def session_row(site: Any, person: Any) -> dict[str, Any]:
-    with site.store.read() as connection:
-        found = queries.session(connection, person.session_id)
-    assert found is not None
-    return found
-
-
-def test_an_exclusion_opens_the_place_again_and_can_be_taken_back(site, visit):
+def test_an_exclusion_opens_the_place_again_and_can_be_taken_back(recruiting, visit):
+    site = recruiting("link", {}, wanted=1)
     first = site.begin()
-    for index in range(5):
-        first.answer(index)
-    first.finish(5)
-    owner = visit("ada")
-    assert owner.post(page(first, "exclude"), reason="fire alarm").status_code == 302
-    with site.store.read() as connection:
-        assert exclusions(connection, "small") == {(first.session_id, None, None): "fire alarm"}
-        assert {row["excluded_reason"] for row in trial_rows(connection, "small")} == {"fire alarm"}
-    # its list is the emptiest again
-    second = site.begin()
-    assert session_row(site, second)["list_id"] in site.service.list_ids
-    owner.post(page(first, "restore"), reason="it was the other room")
-    with site.store.read() as connection:
-        assert exclusions(connection, "small") == {}
-        assert {row["excluded_reason"] for row in trial_rows(connection, "small")} == {None}
+    first.complete()
+    assert site.opening().body["rule"] == "full"
+    owner = visit("ada", site)
+
+    def excluded() -> set[str | None]:
+        with site.store.read() as connection:
+            return {row["excluded_reason"] for row in trial_rows(connection, "small")}
+
+    assert owner.post(page_of(first, "exclude"), reason="fire alarm").status_code == 302
+    assert excluded() == {"fire alarm"}
+    assert site.begin().status == 201
+    owner.post(page_of(first, "restore"), reason="it was the other room")
+    assert excluded() == {None}
     assert audit_rows(site) == [
-        ("ada", "excluded", "fire alarm"),
-        ("ada", "restored", "it was the other room"),
-    ]
+        ("ada", "excluded", "fire alarm"), ("ada", "restored", "it was the other room"),
+    ]  # fmt: skip
 
 
 def test_a_pilot_becomes_real_and_counts_follow(site, visit):
     person = site.begin()
-    taken = session_row(site, person)["list_id"]
+    taken = site.session(person)["list_id"]
     assistant = visit("ben")
-    assistant.post(page(person, "pilot"), reason="a colleague tried it")
-    assert session_row(site, person)["is_pilot"] is True
-    assert session_row(site, site.begin())["list_id"] in site.service.list_ids
-    assistant.post(page(person, "pilot"), reason="no, it was a participant")
-    row = session_row(site, person)
+    assistant.post(page_of(person, "pilot"), reason="a colleague tried it")
+    assert site.session(person)["is_pilot"] is True
+    assert site.session(site.begin())["list_id"] in site.service.list_ids
+    assistant.post(page_of(person, "pilot"), reason="no, it was a participant")
+    row = site.session(person)
     assert (row["is_pilot"], row["list_id"]) == (False, taken)
     assert audit_rows(site) == [
         ("ben", "made a pilot", "a colleague tried it"), ("ben", "made real", "no, it was a participant"),
@@ -88,12 +65,12 @@ def test_an_ended_session_keeps_its_trials_and_the_reason(site, visit):
     person = site.begin()
     person.answer(0)
     owner = visit("ada")
-    owner.post(page(person, "end"), reason="felt unwell")
-    row = session_row(site, person)
+    owner.post(page_of(person, "end"), reason="felt unwell")
+    row = site.session(person)
     assert (row["state"], row["ended_reason"]) == ("ended", "experimenter: felt unwell")
     with site.store.read() as connection:
         assert queries.done_keys(connection, person.session_id) == [(0, 1)]
-    owner.post(page(person, "end"), reason="again")
+    owner.post(page_of(person, "end"), reason="again")
     assert [action for _, action, _ in audit_rows(site)] == ["ended"]
 
 
@@ -105,14 +82,14 @@ def test_each_deed_is_open_to_its_roles_only_and_leaves_the_chain_whole(site, vi
         ("note", {"ada", "ben"}), ("flag", {"ada", "ben"}), ("pilot", {"ada", "ben"}), ("exclude", {"ada"}),
         ("restore", {"ada"}), ("end", {"ada"}), ("withdrawal", {"ada"}),
     ):  # fmt: skip
-        reader = session_row(site, person)["reader"]
+        reader = site.session(person)["reader"]
         for name, visitor in visitors.items():
-            told = visitor.post(page(person, deed), reason="because", typed=reader)
+            told = visitor.post(page_of(person, deed), reason="because", typed=reader)
             assert told.status_code == (302 if name in allowed else 403), (deed, name)
         with site.store.read() as connection:
             assert chain.verify(connection, person.session_id).broken is None, deed
     waiting = site.begin()
-    assert visitors["ada"].post(page(waiting, "end"), reason="left").status_code == 302
+    assert visitors["ada"].post(page_of(waiting, "end"), reason="left").status_code == 302
     with site.store.read() as connection:
         assert queries.session(connection, waiting.session_id) is None, "who has not agreed is erased"
 
@@ -131,9 +108,9 @@ def test_each_page_is_open_to_its_roles_only(visit):
 
 def test_a_deed_needs_a_reason_and_a_form_of_ours(site, visit):
     person, owner = site.begin(), visit("ada")
-    assert owner.post(page(person, "exclude"), reason="  ").status_code == 400
-    assert owner.client.post(page(person, "exclude"), data={"reason": "x"}).status_code == 400
-    assert owner.post(page(person, "nothing"), reason="x").status_code == 404
+    assert owner.post(page_of(person, "exclude"), reason="  ").status_code == 400
+    assert owner.client.post(page_of(person, "exclude"), data={"reason": "x"}).status_code == 400
+    assert owner.post(page_of(person, "nothing"), reason="x").status_code == 404
     assert owner.post("/admin/small/sessions/000000000000/note", reason="x").status_code == 404
     assert audit_rows(site) == []
 
@@ -145,11 +122,11 @@ def test_a_declared_rule_excludes_only_a_session_that_breaks_it(make_study, serv
         quick.answer(index, rt=90.0, response_ts=10324.1, handler_ts=10325.0)
         calm.answer(index)
     owner = visit("ada", site)
-    assert "Exclude by this rule" in owner.get(page(quick)).text
-    assert "Exclude by this rule" not in owner.get(page(calm)).text
-    assert owner.post(page(calm, "exclude"), rule="too_fast").status_code == 400
-    assert owner.post(page(quick, "exclude"), rule="hidden").status_code == 400
-    assert owner.post(page(quick, "exclude"), rule="too_fast").status_code == 302
+    assert "Exclude by this rule" in owner.get(page_of(quick)).text
+    assert "Exclude by this rule" not in owner.get(page_of(calm)).text
+    assert owner.post(page_of(calm, "exclude"), rule="too_fast").status_code == 400
+    assert owner.post(page_of(quick, "exclude"), rule="hidden").status_code == 400
+    assert owner.post(page_of(quick, "exclude"), rule="too_fast").status_code == 302
     with site.store.read() as connection:
         (reason,) = exclusions(connection, "small").values()
     assert reason == "declared rule: too_fast above 50% (4 of 4 answers under 200 ms; median 90 ms)"
@@ -160,60 +137,48 @@ def test_a_rule_on_accuracy_shows_no_number_until_the_study_is_closed(make_study
     site = serve_study(make_study(rule, name="blind"))
     wrong, right = site.begin(), site.begin()
     for person, is_right in ((wrong, False), (right, True)):
-        rows = planned_rows(site, person)
-        for index, trial in enumerate(rows):
+        for index, trial in enumerate(site.planned(person)):
             step = trial["steps"][-1]
-            label = next(
-                label
-                for label, stands in zip(step["labels"], step["responses"], strict=True)
-                if (stands == trial["answer"]) == is_right
-            )
-            person.answer(index, response_raw=label)
+            told = zip(step["labels"], step["responses"], strict=True)
+            given = next(label for label, meaning in told if (meaning == trial["answer"]) == is_right)
+            person.answer(index, response_raw=given)
     owner = visit("ada", site)
-    pages = {"wrong": page(wrong), "right": page(right), "flags": "/admin/small/flags"}
-    open_pages = {name: words_of(owner.get(address).text) for name, address in pages.items()}
-    assert not any("answers right" in text for text in open_pages.values())
-    assert " meets the rule" in open_pages["wrong"] and "meets the rule" in open_pages["flags"]
-    assert "does not meet the rule" in open_pages["right"]
-    assert owner.post(page(wrong, "exclude"), rule="question_accuracy").status_code == 302
+    pages = (page_of(wrong), page_of(right), "/admin/small/flags")
+    of_wrong, of_right, flags = (owner.says(address) for address in pages)
+    assert not any("answers right" in text for text in (of_wrong, of_right, flags))
+    assert " meets the rule" in of_wrong and "meets the rule" in flags
+    assert "does not meet the rule" in of_right
+    assert owner.post(page_of(wrong, "exclude"), rule="question_accuracy").status_code == 302
     with site.store.read() as connection:
         (reason,) = exclusions(connection, "small").values()
     assert reason == "declared rule: question_accuracy below 90%"
     assert owner.post("/admin/small/collection", state="closed", reason="enough").status_code == 302
-    assert "0 of 4 answers right" in words_of(owner.get(page(wrong)).text)
+    assert "0 of 4 answers right" in owner.says(page_of(wrong))
 
 
-def test_a_paused_study_takes_nobody_new_and_lets_the_others_finish(site, visit):
+def test_assistants_pause_a_study_and_only_owners_close_and_reopen_it(site, visit):
     running = site.begin(participant="1")
-    assistant = visit("ben")
-    assert assistant.post("/admin/small/collection", state="paused").status_code == 302
-    refused = site.opening(participant="2")
-    assert refused.status in (403, 409) and "paused" in refused.text
-    for index in range(5):
-        assert running.answer(index).status == 201
-    assert running.finish(5).status == 200
+    owner, assistant, address = visit("ada"), visit("ben"), "/admin/small/collection"
+    assert assistant.post(address, state="paused").status_code == 302
+    assert site.opening(participant="2").status in (403, 409), "a paused study takes nobody new"
+    assert running.complete().status == 200, "and lets the others finish"
     assert site.begin(**{"pass": site.make_pass("pilot")})
-    assistant.post("/admin/small/collection", state="open")
+    assistant.post(address, state="open")
     assert site.opening(participant="2").status == 201
-
-
-def test_only_an_owner_closes_a_study_and_opens_it_again(site, visit):
-    owner, assistant = visit("ada"), visit("ben")
-    assert assistant.post("/admin/small/collection", state="closed").status_code == 403
-    assert owner.post("/admin/small/collection", state="closed").status_code == 302
-    assert assistant.post("/admin/small/collection", state="open").status_code == 403
-    assert "ended" in site.opening().text
-    assert owner.post("/admin/small/collection", state="gone").status_code == 400
+    assert assistant.post(address, state="closed").status_code == 403
+    assert owner.post(address, state="closed").status_code == 302
+    assert assistant.post(address, state="open").status_code == 403
+    assert site.opening().status in (403, 409)
+    assert owner.post(address, state="gone").status_code == 400
     with site.store.read() as connection:
         told = collection_of(connection, "small")
     assert (told.state, told.by) == ("closed", "ada")
-    assert audit_rows(site) == [("ada", "collection closed", None)]
+    assert audit_rows(site)[-1] == ("ada", "collection closed", None)
 
 
 def test_looks_are_pooled_logged_and_by_condition_only_when_closed(site, visit):
     person = site.begin()
-    for index in range(5):
-        person.answer(index)
+    person.answer_all()
     assistant, owner = visit("ben"), visit("ada")
     assert "0 so far" in assistant.get("/admin/small/quality").text
     told = words_of(assistant.post("/admin/small/quality").text)
@@ -245,22 +210,20 @@ def test_a_withdrawn_participant_is_asked_for_twice_and_then_gone(site, visit):
     person, other = site.begin(participant="17"), site.begin(participant="18")
     person.answer(0)
     owner = visit("ada")
-    asked = words_of(owner.get(page(person, "withdrawal")).text)
+    asked = owner.says(page_of(person, "withdrawal"))
     assert "17: 1 trial," in asked and "Not erased" in asked
-    assert owner.post(page(person, "withdrawal"), typed="18").status_code == 400
-    assert owner.post(page(person, "withdrawal"), typed="17").status_code == 302
-    with site.store.read() as connection:
-        left = connection.scalars(select(sessions.c.session_id)).all()
-    assert left == [other.session_id]
-    assert owner.get(page(person)).status_code == 404
+    assert owner.post(page_of(person, "withdrawal"), typed="18").status_code == 400
+    assert owner.post(page_of(person, "withdrawal"), typed="17").status_code == 302
+    assert [row["session_id"] for row in site.sessions] == [other.session_id]
+    assert owner.get(page_of(person)).status_code == 404
 
 
 def test_notes_and_flags_stand_on_the_sessions_page_and_in_the_audit_under_their_makers_name(site, visit):
     person = site.begin()
     assistant = visit("ben")
-    assistant.post(page(person, "note"), reason="wore <b>glasses</b>")
-    assistant.post(page(person, "flag"), reason="spoke during block 1")
-    told = assistant.get(page(person)).text
+    assistant.post(page_of(person, "note"), reason="wore <b>glasses</b>")
+    assistant.post(page_of(person, "flag"), reason="spoke during block 1")
+    told = assistant.get(page_of(person)).text
     assert "wore &lt;b&gt;glasses&lt;/b&gt;" in told and "spoke during block 1" in told
     assert ("ben", "noted", "wore <b>glasses</b>") in audit_rows(site)
-    assert "glasses" in words_of(visit("ada").get("/admin/small/audit").text)
+    assert "glasses" in visit("ada").says("/admin/small/audit")

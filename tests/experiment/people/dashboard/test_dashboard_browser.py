@@ -2,47 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from experiment.rating.answers import answers_of
+from tests.experiment.people.browsing import fits, violations
+from tests.experiment.people.conftest import page_of
 from tests.experiment.people.dashboard.test_dashboard_rating import rated
 
 pytestmark = pytest.mark.browser
 __all__ = ["rated"]
-AXE = Path(__file__).resolve().parents[4] / "static" / "node_modules" / "axe-core" / "axe.min.js"
 
 
 @pytest.fixture
-def enter(chromium: Any) -> Iterator[Callable[..., Any]]:
-    """Return a function that opens the pages of a server as the owner, in a tab of its own."""
-    contexts = []
-    problems: list[str] = []
+def enter(tabs: Any) -> Callable[..., Any]:
+    """Return a function that opens the pages of a server as the owner."""
 
     def open_page(site: Any, path: str = "/admin/", scheme: str = "light") -> Any:
-        context = chromium.new_context(viewport={"width": 1366, "height": 768}, color_scheme=scheme)
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(10_000)
-        page.on("pageerror", lambda error: problems.append(str(error)))
-        page.on("console", lambda told: told.type == "error" and problems.append(told.text))
+        page = tabs.new_page()
+        page.emulate_media(color_scheme=scheme)
         base = f"http://127.0.0.1:{site.port}"
-        page.goto(f"{base}/admin/enter/{site.app.extensions['wrods'].make_link()}")
+        page.goto(f"{base}/admin/enter/{site.state.make_link()}")
         page.goto(base + path)
         return page
 
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert not problems, problems
-
-
-def violations(page: Any) -> list[str]:
-    page.evaluate(AXE.read_text("utf-8"))
-    found = page.evaluate("() => axe.run(document)")["violations"]
-    return [f"{one['id']}: {one['nodes'][0]['html']}" for one in found]
+    return open_page
 
 
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.full)])
@@ -77,14 +63,14 @@ def test_pages_fit_a_phone(rated: Any, enter: Callable[..., Any]) -> None:
     for path in (key, f"{key}/withdrawal", *study, "/admin/signed-in", "/admin/"):
         page.goto(f"http://127.0.0.1:{rated.port}{path}")
         page.locator(".panel:visible").first.wait_for()
-        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), path
+        assert fits(page), path
         widths = page.locator(".panel").evaluate_all("panels => panels.map(panel => panel.offsetWidth)")
         assert min(widths) > 300, path
     person = rated.begin()
-    page.goto(f"http://127.0.0.1:{rated.port}/admin/small/sessions/{person.session_id[:12]}")
+    page.goto(f"http://127.0.0.1:{rated.port}{page_of(person)}")
     page.get_by_role("button", name="Make a link").click()
     page.get_by_text("resume=").wait_for()
-    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    assert fits(page)
 
 
 @pytest.mark.full
@@ -105,9 +91,8 @@ def test_the_live_page_follows_what_happens_without_reloading(site, enter):
 
 def test_the_times_of_a_session_are_drawn_and_told_without_the_drawing(site, enter):
     person = site.begin()
-    for index in range(5):
-        person.answer(index)
-    page = enter(site, f"/admin/small/sessions/{person.session_id[:12]}")
+    person.answer_all()
+    page = enter(site, page_of(person))
     plot = page.get_by_role("img", name="Response times of 5 trials")
     plot.wait_for()
     assert plot.locator("canvas").count() == 1
@@ -133,8 +118,6 @@ def test_answers_are_rated_by_digits_and_arrows_alone(rated, enter):
         page.get_by_text(f"You have rated {done} of 6").wait_for()
     page.get_by_text("All done").wait_for()
     with rated.store.read() as connection:
-        from experiment.rating.answers import answers_of
-
         given = [one.ratings[0] for one in answers_of(connection, "small", rated.service.rating)]
     assert {one.value for one in given} == {2}
     assert sorted(one.note or "" for one in given) == ["", "", "", "", "", "2 halves"]

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from experiment.store.records import add_person
-from stimuli.item import Item
+from tests.experiment.people.conftest import word_items
 
 EXAMPLES = int(os.environ.get("WRODS_FUZZ", "150"))
 KEY, ANSWER, PLATFORM_ID = "zzkeyzz", "what a participant typed", "5f8d0d55a1b2c3aaaabbbb01"
@@ -44,21 +44,14 @@ def site(make_study: Any, serve_study: Any, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("experiment.people.server_state.SENDINGS_PER_MINUTE", 10**9)
     for limit in ("FREE_TRIES", "FREE_TRIES_OF_NETWORK"):
         monkeypatch.setattr(f"experiment.people.dashboard.sign_ins.{limit}", 10**9)
-    items = [
-        Item(
-            item_id=f"{KEY}{number}", set_name="words", role="test", condition={"position": level},
-            shown={"word": f"shown{number}"}, intact={"word": f"{KEY}{number}"}, choices=("this", "that"),
-            answer="this", covariates={"letters": 6},
-            provenance={"source": "t", "source_id": "x", "split": None, "licence": None, "operation": level, "seed": 7},
-        )
-        for number in range(4)
-        for level in ("intact", "initial")
-    ]  # fmt: skip
-    running = serve_study(make_study(items=items), config={"entries_per_minute": 10**9})
+    running = serve_study(
+        make_study(items=word_items(4, KEY + "{}", ("this", "that"), "this")),
+        config={"entries_per_minute": 10**9},
+    )
     person = running.begin()
     person.answer(1, response_raw=ANSWER)
     running.person = person
-    running.store.write(lambda c: add_person(c, "small", person.session_id, "prolific", PLATFORM_ID)).result()
+    running.do(lambda c: add_person(c, "small", person.session_id, "prolific", PLATFORM_ID))
     return running
 
 

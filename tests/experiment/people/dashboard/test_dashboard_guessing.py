@@ -11,9 +11,8 @@ from typing import Any
 
 import pyotp
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from experiment.cli import main
 from experiment.configuration import config_file, read_config
 from experiment.people.dashboard import accounts as second_factor
 from experiment.people.dashboard import sign_ins as sign_in_limits
@@ -23,11 +22,11 @@ from experiment.people.dashboard.sign_ins import (
     LONGEST_WAIT_S,
     Caller,
     FailedTries,
-    Lane,
     SignInLimits,
     TooManyTries,
 )
-from tests.experiment.people.dashboard.conftest import Visitor, words_of
+from tests.experiment.commands import wrods
+from tests.experiment.people.conftest import PASSWORD, Visitor
 
 
 def at(app: Any, address: str) -> Visitor:
@@ -49,13 +48,15 @@ def test_an_address_gets_five_tries_and_then_waits_ever_longer(site, people):
     )
 
 
-def test_25_wrong_passwords_from_one_address_lock_nobody_out(site, people):
-    guesser = at(site.app, "192.0.2.1")
-    for name in ("ada", "ben", "cora", "", "nobody"):
-        guesses(guesser, name, 5)
+def test_guesses_from_one_address_lock_nobody_out_and_end_no_sign_in(site, people, visit):
+    mine = visit("ada")
+    for address in ("192.0.2.1", "127.0.0.1"):
+        for name in ("ada", "ben", "cora", "", "nobody"):
+            guesses(at(site.app, address), name, 5)
     for name in ("ada", "ben", "cora"):
         elsewhere = at(site.app, "192.0.2.2")
         assert elsewhere.sign_in(name, people[name]).status_code == 302, name
+    assert mine.get("/admin/").status_code == 200
 
 
 def test_who_shares_a_guessers_address_still_gets_in_by_a_browser_that_did_before(site, people):
@@ -68,12 +69,6 @@ def test_who_shares_a_guessers_address_still_gets_in_by_a_browser_that_did_befor
     mine.post("/admin/logout")
     assert mine.sign_in("ben", people["ben"]).status_code == 429
     assert guesses(mine, "ada", 7) == [401] * FREE_TRIES + [429] * 2
-
-
-def test_a_sign_in_that_is_open_stays_open_while_others_guess(site, visit):
-    mine = visit("ada")
-    guesses(at(site.app, "127.0.0.1"), "ada", 12)
-    assert mine.get("/admin/").status_code == 200
 
 
 def test_guessers_of_one_network_are_slowed_together_and_keep_the_owner_out_nowhere(site, people):
@@ -129,25 +124,6 @@ def test_waits_double_up_to_five_minutes_are_forgotten_and_are_kept_for_few_addr
     assert len(tries._counts) == 100
 
 
-def test_tries_at_the_same_moment_are_no_more_than_one_by_one():
-    limits = SignInLimits()
-    looked_at = []
-
-    def compare() -> None:
-        looked_at.append(1)
-
-    def once(_: int) -> str:
-        try:
-            limits.password("ada", "192.0.2.1", None, compare)
-        except TooManyTries:
-            return "later"
-        return "wrong"
-
-    with ThreadPoolExecutor(16) as pool:
-        told = list(pool.map(once, range(64)))
-    assert len(looked_at) == told.count("wrong") <= FREE_TRIES
-
-
 def test_a_flood_of_passwords_holds_few_threads_and_leaves_known_browsers_their_lane():
     limits = SignInLimits()
     go_on = threading.Event()
@@ -180,19 +156,11 @@ def test_a_flood_of_passwords_holds_few_threads_and_leaves_known_browsers_their_
     assert limits.password("ada", "10.39.0.1", None, lambda: "in") == "in"
 
 
-def test_a_lane_that_moves_too_slowly_sends_those_away_who_wait():
-    lane = Lane(queue=1, wait_s=0.01)
-    with lane.turn(), pytest.raises(TooManyTries), lane.turn():
-        pass
-    with lane.turn():
-        pass
-
-
 # the second factor
 
 
-def wrods(*words: str, typed: str = "") -> Result:
-    return CliRunner().invoke(main, ["user", *words], input=typed)
+def user(*words: str, typed: str = "") -> Result:
+    return wrods("user", *words, given=typed)
 
 
 @pytest.fixture
@@ -217,7 +185,7 @@ def code(secret: str, moment: list[float]) -> str:
 @pytest.fixture
 def recovery_codes(people: dict[str, str], secret: str, moment: list[float]) -> list[str]:
     """Ada has a second factor; return her recovery codes."""
-    done = wrods("totp", "ada", typed=f"{code(secret, moment)}\n")
+    done = user("totp", "ada", typed=f"{code(secret, moment)}\n")
     assert done.exit_code == 0, done.output
     del people
     return [line.strip() for line in done.output.splitlines() if line.startswith("  ")]
@@ -237,19 +205,19 @@ def test_the_command_shows_what_an_app_needs_and_keeps_no_recovery_code(recovery
     kept = read_config()["accounts"]["ada"]
     assert kept["totp_secret"] == secret and len(kept["recovery_codes"]) == len(recovery_codes) == 8
     assert recovery_codes[0] not in config_file().read_text("utf-8")
-    told = {one["name"]: one["second_factor"] for one in json.loads(wrods("list", "--json").output)}
+    told = {one["name"]: one["second_factor"] for one in json.loads(user("list", "--json").output)}
     assert told == {"owner": False, "ada": True, "ben": False, "cora": False, "dan": False}
-    assert "second factor, 8 recovery codes left" in wrods("list").output
+    assert "second factor, 8 recovery codes left" in user("list").output
 
 
 def test_the_command_prints_address_and_secret_and_refuses_a_wrong_code(people, secret, moment):
     wrong = f"{(int(code(secret, moment)) + 1) % 1_000_000:06d}"
-    done = wrods("totp", "ada", typed=f"{wrong}\n")
-    assert done.exit_code == 2 and "nothing was changed" in done.output and "clocks" in done.output
+    done = user("totp", "ada", typed=f"{wrong}\n")
+    assert done.exit_code == 2
     assert f"otpauth://totp/wrods:ada?secret={secret}&issuer=wrods" in done.output
     assert "totp_secret" not in read_config()["accounts"]["ada"]
-    unknown = wrods("totp", "adda", typed="1\n")
-    assert unknown.exit_code == 2 and "Did you mean 'ada'?" in unknown.output
+    unknown = user("totp", "adda", typed="1\n")
+    assert unknown.exit_code == 2 and "'ada'" in unknown.output
     del people
 
 
@@ -266,7 +234,7 @@ def test_a_code_is_asked_for_after_the_password_and_counts_once(site, people, re
     assert second.post("/admin/login/code", code=given).status_code == 401
     moment[0] += 60
     assert second.post("/admin/login/code", code=code(secret, moment)).status_code == 302
-    audit = words_of(first.get("/admin/small/audit").text)
+    audit = first.says("/admin/small/audit")
     assert "by: password and code" in audit and "wrong code after the right password" in audit
 
 
@@ -285,7 +253,7 @@ def test_a_recovery_code_signs_in_once_and_is_crossed_out(site, people, recovery
     again = halfway(site, people)
     assert again.post("/admin/login/code", code=recovery_codes[0]).status_code == 401
     assert again.post("/admin/login/code", code=recovery_codes[1]).status_code == 302
-    assert "6 recovery codes left" in wrods("list").output
+    assert "6 recovery codes left" in user("list").output
 
 
 def test_codes_are_limited_and_whoever_knows_the_password_cannot_lock_the_owner_out(
@@ -309,22 +277,20 @@ def test_codes_are_limited_and_whoever_knows_the_password_cannot_lock_the_owner_
 
 def test_a_second_factor_ends_open_sign_ins_and_is_removed_by_command(site, visit, people, secret, moment):
     before = visit("ada")
-    assert wrods("totp", "ada", typed=f"{code(secret, moment)}\n").exit_code == 0
+    assert user("totp", "ada", typed=f"{code(secret, moment)}\n").exit_code == 0
     assert before.get("/admin/").status_code == 302
     visitor = halfway(site, people)
-    assert wrods("totp", "ada", "--remove").exit_code == 0
+    assert user("totp", "ada", "--remove").exit_code == 0
     assert visitor.post("/admin/login/code", code=code(secret, moment)).status_code == 400
     assert at(site.app, "127.0.0.1").sign_in("ada", people["ada"]).headers["Location"].endswith("/admin/")
 
 
 def test_the_servers_own_account_can_have_one_too(site, secret, moment):
-    from tests.experiment.people.conftest import PASSWORD
-
-    assert wrods("totp", "owner", typed=f"{code(secret, moment)}\n").exit_code == 0
+    assert user("totp", "owner", typed=f"{code(secret, moment)}\n").exit_code == 0
     assert read_config()["serve"]["totp_secret"] == secret
     visitor = at(site.app, "127.0.0.1")
     assert visitor.sign_in("", PASSWORD).headers["Location"].endswith("/login/code")
     assert visitor.post("/admin/login/code", code=code(secret, moment)).status_code == 302
     # whoever sits at the server's console needs no phone
-    link = site.app.extensions["wrods"].make_link()
+    link = site.state.make_link()
     assert site.app.test_client().get(f"/admin/enter/{link}").headers["Location"].endswith("/admin/")

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from sqlalchemy import update
 
 from experiment.people.quality import (
-    SessionMetrics,
     chance_of_run,
     flagged,
     longest_run,
@@ -24,8 +23,9 @@ from experiment.people.quality import (
 from experiment.simulated.reader import typed
 from experiment.simulated.truth import Typing
 from experiment.store import queries
-from experiment.store.tables import calls, trials
-from tests.experiment.people.dashboard.conftest import Visitor, words_of
+from experiment.store.records import create_session, store_call
+from experiment.store.tables import trials
+from tests.experiment.people.conftest import Visitor, page_of, words_of
 
 PLANNED = {
     index: {"steps": [{"step": "choose", "labels": [f"yes{index}", f"no{index}"], "keys": ["f", "j"]}]}
@@ -111,22 +111,14 @@ def test_nobody_who_types_like_a_person_is_flagged(words_a_minute):
         assert kinds([row(0, key_log=[list(one) for one in log])]) == {}
 
 
-def test_practice_counts_for_nothing():
-    bad = {"rt": 50.0, "paste_count": 9, "hidden_ms": 60_000, "is_practice": True}
-    assert kinds([row(index, **bad) for index in range(10)]) == {}
-
-
-def test_a_study_may_state_other_bounds():
+def test_bounds_are_the_study_s_and_practice_condition_and_correctness_count_for_nothing():
     rows = [row(index, rt=150.0 if index < 10 else 700.0) for index in range(40)]
-    assert "too_fast" in kinds(rows)
-    assert "too_fast" not in kinds(rows, too_fast=0.25)
-    assert "too_fast" in kinds(rows, too_fast=0.24)
-
-
-def test_neither_condition_nor_correctness_of_a_test_trial_matters():
-    rows = [row(index, rt=100.0) for index in range(30)]
+    given = ({}, {"too_fast": 0.25}, {"too_fast": 0.24})
+    assert ["too_fast" in kinds(rows, **bounds) for bounds in given] == [True, False, True]
     changed = [one | {"correct": False, "condition": {"position": "x"}} for one in rows]
     assert measures(rows, PLANNED) == measures(changed, PLANNED)
+    bad = {"rt": 50.0, "paste_count": 9, "hidden_ms": 60_000, "is_practice": True}
+    assert kinds([row(index, **bad) for index in range(10)]) == {}
 
 
 @given(st.lists(st.sampled_from("fj"), min_size=1, max_size=10))
@@ -144,6 +136,9 @@ def test_the_chance_of_a_run_is_that_of_counting_every_sequence(longest, answers
     every = list(product(range(keys), repeat=answers))
     counted = sum(longest_run(one) >= longest for one in every) / len(every)
     assert chance_of_run(longest, answers, keys) == pytest.approx(counted)
+
+
+QUICK = {"rt": 90.0, "response_ts": 10324.1, "handler_ts": 10325.0}
 
 
 def rows_of(visitor: Visitor) -> dict[str, dict[str, Any]]:
@@ -179,9 +174,8 @@ def test_nothing_is_sent_again_while_nothing_changes(site, visit):
 
 def test_signs_stand_beside_the_session_and_on_a_page_with_their_numbers(site, visit):
     quick, calm = site.begin(), site.begin()
-    for index in range(5):
-        quick.answer(index, rt=90.0, response_ts=10324.1, handler_ts=10325.0)
-        calm.answer(index)
+    quick.answer_all(**QUICK)
+    calm.answer_all()
     visitor = visit("ben")
     rows = rows_of(visitor)
     assert rows["P001"]["signs"] == ["Too fast"] and rows["P002"]["signs"] == []
@@ -194,13 +188,10 @@ def test_signs_stand_beside_the_session_and_on_a_page_with_their_numbers(site, v
 
 def test_a_session_that_cannot_be_measured_says_so_and_hides_no_other(site, visit):
     odd, quick = site.begin(), site.begin()
-    for index in range(5):
-        odd.answer(index)
-        quick.answer(index, rt=90.0, response_ts=10324.1, handler_ts=10325.0)
+    odd.answer_all()
+    quick.answer_all(**QUICK)
     log = update(trials).where(trials.c.session_id == odd.session_id)  # as earlier versions stored it
-    site.store.write(
-        lambda connection: connection.execute(log.values(key_log=[{"a": [1]}, {"a": [1]}])).close()
-    ).result()
+    site.do(lambda connection: connection.execute(log.values(key_log=[{"a": [1]}, {"a": [1]}])).close())
     visitor = visit("ben")
     rows = rows_of(visitor)
     assert rows["P001"]["signs"] == ["could not be summarized"] and rows["P002"]["signs"] == ["Too fast"]
@@ -211,8 +202,7 @@ def test_a_session_that_cannot_be_measured_says_so_and_hides_no_other(site, visi
 
 def test_what_a_session_is_measured_by_is_the_same_rows_as_those_of_the_table(site):
     person = site.begin()
-    for index in range(5):
-        person.answer(index)
+    person.answer_all()
     with site.store.read() as connection:
         few = trials_to_measure(connection, person.session_id)
         all_columns = list(queries.trials_of_session(connection, person.session_id))
@@ -221,21 +211,7 @@ def test_what_a_session_is_measured_by_is_the_same_rows_as_those_of_the_table(si
     assert not {"condition", "item_id", "shown"} & set(few[0])
 
 
-def test_measuring_stops_when_its_time_is_up_and_goes_on_later(site):
-    people = [site.begin() for _ in range(4)]
-    for person in people:
-        person.answer(0)
-        person.answer(1)
-    findings = SessionMetrics()
-    with site.store.read() as connection:
-        rows = queries.sessions_overview(connection, "small")
-        measured = [sum(map(bool, findings.of(connection, rows, {}, within_s=-1).values())) for _ in range(5)]
-    assert measured == [1, 2, 3, 4, 4]
-
-
 def test_models_and_what_they_cost_stand_beside_people(site, visit):
-    from experiment.store.records import create_session, store_call
-
     person = site.begin()
 
     def model(connection: Any) -> None:
@@ -248,7 +224,7 @@ def test_models_and_what_they_cost_stand_beside_people(site, visit):
                  "prompt_tokens": 100, "completion_tokens": 5},
             )  # fmt: skip
 
-    site.store.write(model).result()
+    site.do(model)
     (study,) = visit("ben").get("/admin/data.json").json["studies"]
     assert study["models"] == [
         {
@@ -261,20 +237,12 @@ def test_models_and_what_they_cost_stand_beside_people(site, visit):
         }
     ]
     assert study["kinds"]["model"] == {"running": 1, "all": 1} and "human" in study["kinds"]
-    with site.store.read() as connection:
-        assert connection.execute(calls.select()).first() is not None
 
 
 def test_no_page_tells_condition_correctness_or_token(site, visit):
     person, visitor = site.begin(), visit("ben")
-    for index in range(5):
-        person.answer(index)
-    for path in (
-        "/admin/",
-        "/admin/data.json",
-        "/admin/small/flags",
-        f"/admin/small/sessions/{person.session_id[:12]}",
-    ):
+    person.answer_all()
+    for path in ("/admin/", "/admin/data.json", "/admin/small/flags", page_of(person)):
         told = visitor.get(path)
         assert told.status_code == 200
         for secret in ("initial", "intact", "garden", "etacher", person.token, person.session_id, "position"):

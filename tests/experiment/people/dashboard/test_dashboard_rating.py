@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select, update
 
-from experiment.rating.answers import FreeAnswer, StoredRating, answers_of
+from experiment.rating.answers import StoredRating, answers_of
 from experiment.rating.rating_store import told_of_rating
 from experiment.scoring.trial import VERSION
 from experiment.store import chain, queries
@@ -18,7 +18,7 @@ from experiment.store.records import create_session, planned_columns, store_scor
 from experiment.store.tables import sessions
 from experiment.study import read_study
 from stimuli.item import Item
-from tests.experiment.people.dashboard.conftest import Visitor, words_of
+from tests.experiment.people.conftest import Visitor, words_of
 
 RUBRIC = "Two points for **both** halves of the story, one for either, else none."
 CHANGES = (
@@ -80,8 +80,13 @@ def rated(make_study: Any, serve_study: Any, tmp_path: Any) -> Any:
             verdict = site.service.score(trial, row["response_raw"])
             store_score(connection, "f" * 32, trial["trial_index"], 1, verdict)
 
-    site.store.write(model).result()
+    site.do(model)
     return site
+
+
+def token_in(page: str) -> str:
+    found = re.search(r'name="answer" value="([^"]+)"', page)
+    return found[1] if found else ""
 
 
 def rate_all(visitor: Visitor, values: Callable[[str], int]) -> list[str]:
@@ -89,13 +94,12 @@ def rate_all(visitor: Visitor, values: Callable[[str], int]) -> list[str]:
     seen = []
     while True:
         page = visitor.get("/admin/small/rating").text
-        token = re.search(r'name="answer" value="([^"]+)"', page)
-        if token is None:
+        if not (token := token_in(page)):
             return seen
         quoted = re.search(r"<blockquote[^>]*>(.*?)</blockquote>", page, re.S)
         assert quoted
         seen.append(quoted[1])
-        visitor.post("/admin/small/rating", answer=token[1], value=values(quoted[1]))
+        visitor.post("/admin/small/rating", answer=token, value=values(quoted[1]))
 
 
 def scores_of(site: Any, session_id: str) -> list[tuple[str, float | None, bool | None]]:
@@ -110,7 +114,7 @@ def test_raters_see_the_intact_text_and_nothing_of_reader_or_condition(rated, vi
     page = visit("cora", rated).get("/admin/small/rating").text
     told = words_of(page)
     assert re.search("garden|basket|planet|marble", told) and "What is it about?" in told and "both" in told
-    for secret in (
+    secrets = (
         "agrden",
         "absket",
         "lpanet",
@@ -121,8 +125,8 @@ def test_raters_see_the_intact_text_and_nothing_of_reader_or_condition(rated, vi
         "human",
         "correct",
         "f" * 12,
-    ):
-        assert secret not in told, secret
+    )
+    assert not [secret for secret in secrets if secret in told]
     assert "f" * 32 not in page
 
 
@@ -150,11 +154,10 @@ def test_agreed_answers_get_their_score_and_others_wait_for_a_decision(rated, vi
     assert scores_of(rated, "f" * 32) == [("rated", 0.5, None)] * 2
     page = dan.get("/admin/small/rating/agreement").text
     assert "A game" in page and "plants" not in page and "Cohen’s kappa" in page
-    token = re.search(r'name="answer" value="([^"]+)"', page)
-    assert token
-    own = dan.post("/admin/small/rating/agreement", answer=token[1], value=1, how="third")
+    token = token_in(page)
+    own = dan.post("/admin/small/rating/agreement", answer=token, value=1, how="third")
     assert own.status_code == 400
-    dan.post("/admin/small/rating/agreement", answer=token[1], value=2, how="discussion", note="both halves")
+    dan.post("/admin/small/rating/agreement", answer=token, value=2, how="discussion", note="both halves")
     with rated.store.read() as connection:
         (person,) = [row for row in queries.sessions_overview(connection) if row["reader"] == "P001"]
         rows = {
@@ -193,29 +196,16 @@ def test_what_people_rated_stands_when_answers_are_scored_again(rated, visit):
         rate_all(visit(name, rated), lambda _: 2)
     assert scores_of(rated, "f" * 32) == [("rated", 1.0, None)] * 2
 
-    rescored = [
-        trial
-        for screen in session_plan(rated)["screens"]
-        for trial in screen.get("trials", ())
-        if trial["trial_index"] < 2
-    ]
-
     def score_again(connection: Any) -> None:
-        for trial in rescored:
-            store_score(
-                connection, "f" * 32, trial["trial_index"], 1, rated.service.score(trial, "something else")
-            )
+        for trial in rated.planned("f" * 32)[:2]:
+            verdict = rated.service.score(trial, "something else")
+            store_score(connection, "f" * 32, trial["trial_index"], 1, verdict)
 
-    rated.store.write(score_again).result()
+    rated.do(score_again)
     assert scores_of(rated, "f" * 32) == [("rated", 1.0, None)] * 2
     with rated.store.read() as connection:
         given = [row["scorer"] for row in queries.all_scores(connection) if row["session_id"] == "f" * 32]
     assert sorted(given) == [f"accepted-{VERSION}"] * 4 + ["rated"] * 2, "nothing is overwritten"
-
-
-def session_plan(site: Any) -> Any:
-    with site.store.read() as connection:
-        return queries.session(connection, "f" * 32)["plan"]  # type: ignore[index]
 
 
 @pytest.mark.parametrize(
@@ -234,7 +224,7 @@ def test_raters_are_told_what_the_labels_of_an_answer_meant(rated, visit, label_
                 update(sessions).where(sessions.c.session_id == row.session_id).values(plan=plan)
             )
 
-    rated.store.write(relabel).result()
+    rated.do(relabel)
     page = words_of(visit("cora", rated).get("/admin/small/rating").text)
     assert (told in page) if told else ("In this answer" not in page)
 
@@ -244,12 +234,8 @@ def test_a_third_rater_decides_without_having_rated(rated, visit):
     rate_all(visit("dan", rated), lambda text: 2 if "game" in text else 0)
     owner = visit("ada", rated)
     assert rate_all(owner, lambda _: 1) == []
-    page = owner.get("/admin/small/rating/agreement").text
-    token = re.search(r'name="answer" value="([^"]+)"', page)
-    assert token
-    assert (
-        owner.post("/admin/small/rating/agreement", answer=token[1], value=1, how="third").status_code == 302
-    )
+    given = {"answer": token_in(owner.get("/admin/small/rating/agreement").text), "value": 1, "how": "third"}
+    assert owner.post("/admin/small/rating/agreement", **given).status_code == 302
     with rated.store.read() as connection:
         decided = [one for one in answers_of(connection, "small", rated.service.rating) if one.decided]
     assert [(one.text, one.value) for one in decided] == [("A game", 1)]
@@ -258,32 +244,21 @@ def test_a_third_rater_decides_without_having_rated(rated, visit):
 def test_a_rating_can_be_changed_until_the_other_has_rated(rated, visit):
     cora = visit("cora", rated)
     first = cora.get("/admin/small/rating?at=1").text
-    token = re.search(r'name="answer" value="([^"]+)"', first)
-    assert token
+    token = token_in(first)
     for value in (0, 2):
-        cora.post("/admin/small/rating", answer=token[1], value=value)
+        cora.post("/admin/small/rating", answer=token, value=value)
     assert "2, your rating so far" in cora.get("/admin/small/rating?at=1").text
     assert cora.post("/admin/small/rating", answer="guess", value=1).status_code == 400
     with rated.store.read() as connection:
         given = [one.ratings for one in answers_of(connection, "small", rated.service.rating) if one.ratings]
     assert given == [(StoredRating("cora", 2, None),)]
-    cora.post("/admin/small/rating", answer=token[1], value=7)
+    cora.post("/admin/small/rating", answer=token, value=7)
     assert "whole number from 0 to 2" in cora.get("/admin/small/rating").text
 
 
 def test_pilots_and_excluded_sessions_are_not_rated(rated, visit):
-    with rated.store.read() as connection:
-        (person,) = [row for row in queries.sessions_overview(connection) if row["reader"] == "P001"]
-    visit("ada", rated).post(f"/admin/small/sessions/{person['session_id'][:12]}/exclude", reason="slept")
+    (person,) = (row["session_id"] for row in rated.sessions if row["reader"] == "P001")
+    visit("ada", rated).post(f"/admin/small/sessions/{person[:12]}/exclude", reason="slept")
     with rated.store.read() as connection:
         left = answers_of(connection, "small", rated.service.rating)
     assert {one.place[0] for one in left} == {"f" * 32}
-
-
-def pair(*values: tuple[int, int]) -> list[FreeAnswer]:
-    return [
-        FreeAnswer(
-            (f"s{n}", 0, 1), "w", "w", "t", (StoredRating("a", one, None), StoredRating("b", other, None))
-        )
-        for n, (one, other) in enumerate(values)
-    ]

@@ -10,35 +10,20 @@ import zipfile
 from select import select
 from typing import Any
 
-import pytest
-
-from experiment.integrity.withdrawal import remembered
-from experiment.store import queries
-from experiment.store.backups import FOLDER, back_up
-from tests.experiment.people.dashboard.conftest import Visitor, words_of
-
-PROLIFIC = ("seed: 7\n", "seed: 7\nparticipants: {recruit: prolific, wanted: 5}\n")
+from tests.experiment.people.conftest import Visitor, settings_of, words_of
 
 
-@pytest.mark.parametrize(
-    ("form", "file"),
-    [
-        ("csv", "trials.csv"),
-        ("parquet", "trials.parquet"),
-        ("jspsych", ".json"),
-        ("psych-ds", "dataset_description.json"),
-    ],
-)
-def test_every_form_of_export_comes_as_one_file(site, visit, form, file):
-    person = site.begin()
-    for index in range(5):
-        person.answer(index)
-    owner = visit("ada")
-    told = owner.get(f"/admin/small/export/{form}.zip")
-    names = zipfile.ZipFile(io.BytesIO(told.data)).namelist()
-    assert any(name.endswith(file) for name in names), names
-    assert visit("ben").get(f"/admin/small/export/{form}.zip").status_code == 403
-    assert f"downloaded {form}" in words_of(owner.get("/admin/small/audit").text)
+def test_every_form_of_export_comes_as_one_file_to_owners(site, visit):
+    site.begin().answer_all()
+    owner, assistant = visit("ada"), visit("ben")
+    for form, file in (
+        ("csv", "trials.csv"), ("parquet", "trials.parquet"), ("jspsych", ".json"), ("psych-ds", "dataset_description.json"),
+    ):  # fmt: skip
+        told = owner.get(f"/admin/small/export/{form}.zip")
+        names = zipfile.ZipFile(io.BytesIO(told.data)).namelist()
+        assert any(name.endswith(file) for name in names), names
+        assert assistant.get(f"/admin/small/export/{form}.zip").status_code == 403
+        assert form in owner.says("/admin/small/audit")
 
 
 def send(visitor: Visitor, path: str, contents: bytes, name: str) -> Any:
@@ -49,38 +34,14 @@ def send(visitor: Visitor, path: str, contents: bytes, name: str) -> Any:
 def test_a_participants_copy_brings_what_did_not_arrive(site, visit):
     person = site.begin()
     person.answer(0)
-    copy = {
-        "wrods": 1, "kind": "answers", "study": "small", "session_id": person.session_id, "token": person.token,
-        "items": [{"kind": "trials", "body": person.payload(index)} for index in range(2)],
-    }  # fmt: skip
+    copy = person.copy(*(("trials", person.payload(index)) for index in range(2)))
     owner = visit("ada")
     told = words_of(send(owner, "/admin/small/copy", json.dumps(copy).encode(), "answers.json").text)
     assert "P001: 1 answers and events were new, 1 were here already, 0 were refused" in told
-    with site.store.read() as connection:
-        assert queries.done_keys(connection, person.session_id) == [(0, 1), (1, 1)]
+    assert [row["trial_index"] for row in site.trials] == [0, 1]
     wrong = copy | {"token": "x" * 43}
     refused = words_of(send(owner, "/admin/small/copy", json.dumps(wrong).encode(), "answers.json").text)
     assert "is not in this store" in refused
-
-
-def test_a_copy_that_declines_erases_the_session_and_cleans_its_backups(site, visit):
-    person = site.begin(participant="a-very-particular-person")
-    backup = back_up(site.store.address, site.service.folder / FOLDER, stem="study")
-    declined = {
-        "client_uuid": str(uuid.UUID(int=9)),
-        "kind": "consent",
-        "detail": {"agreed": False},
-        "at": None,
-    }
-    copy = {
-        "wrods": 1, "kind": "answers", "study": "small", "session_id": person.session_id, "token": person.token,
-        "items": [{"kind": "events", "body": declined}],
-    }  # fmt: skip
-    told = words_of(send(visit("ada"), "/admin/small/copy", json.dumps(copy).encode(), "answers.json").text)
-    assert "asked for this session to be erased, and it was" in told
-    site.app.extensions["wrods"].cleaning.close()
-    assert b"a-very-particular-person" not in backup.read_bytes()
-    assert person.session_id in remembered(site.service.folder)
 
 
 def test_files_that_are_no_copies_are_told_so(visit):
@@ -91,12 +52,10 @@ def test_files_that_are_no_copies_are_told_so(visit):
 
 
 def test_a_platforms_books_are_compared_with_what_is_here(make_study, serve_study, visit):
-    site = serve_study(make_study(PROLIFIC, name="online"))
+    site = serve_study(make_study(settings_of("recruit: prolific, wanted: 5"), name="online"))
     here, unseen = uuid.uuid4().hex[:24], uuid.uuid4().hex[:24]
     person = site.begin(platform={"PROLIFIC_PID": here, "STUDY_ID": "a" * 24, "SESSION_ID": "b" * 24})
-    for index in range(5):
-        person.answer(index)
-    person.finish(5)
+    person.complete()
     owner = visit("ada", site)
     assert "No submission list has been uploaded yet" in owner.get("/admin/small/reconciliation").text
     table = (
@@ -136,13 +95,7 @@ def test_a_copy_of_many_megabytes_is_taken_from_who_may_upload_and_from_nobody_e
     """Through the real socket: the size is judged before the body is read."""
     person = site.begin()
     person.agree()
-    items = [
-        {"kind": "trials", "body": person.payload(index, client_uuid=str(uuid.uuid4()))} for index in range(5)
-    ]
-    copy = {
-        "wrods": 1, "kind": "answers", "study": "small", "session_id": person.session_id, "token": person.token,
-        "items": items,
-    }  # fmt: skip
+    copy = person.copy(*(("trials", person.payload(index)) for index in range(5)))
     contents = json.dumps(copy).encode() + b" " * 3_000_000
     for name, status in (("ada", 302), ("ben", 413), (None, 413)):
         token, cookie = "none", ""
@@ -155,8 +108,7 @@ def test_a_copy_of_many_megabytes_is_taken_from_who_may_upload_and_from_nobody_e
             status_of(site, "/admin/small/copy", body, Content_Type=kind, Cookie=f"wrods_admin={cookie}")
             == status
         )
-    with site.store.read() as connection:
-        assert len(list(queries.trials_with_scores(connection))) == 5
+    assert len(site.trials) == 5
 
 
 def test_nobody_sends_large_bodies_elsewhere(site, visit):
@@ -185,7 +137,7 @@ def test_owners_open_the_items_and_the_newest_report_and_no_other_file(site, vis
     )
     report = owner.get("/admin/small/files/reports/2026-01-03/report.html")
     assert "2026-01-03" in report.text and "script-src" not in report.headers["Content-Security-Policy"]
-    assert "opened a report" in words_of(owner.get("/admin/small/audit").text)
+    assert "opened a report" in owner.says("/admin/small/audit")
     for path in (
         "study.yaml",
         "study.db",

@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -18,7 +17,6 @@ from typing import Any
 import pytest
 from flask import Flask
 
-from experiment.bundle import bundle_folder
 from experiment.people.app import create_app
 from experiment.people.connections import lan_addresses
 from experiment.people.lab.serving import LabServer, open_lab, spki_digest
@@ -27,12 +25,11 @@ from experiment.people.service import service_for
 from experiment.store import Store, open_store
 from experiment.store.queries import sessions_overview, trials_with_scores
 from experiment.study import Study
-from stimuli.errors import UserError
-from tests.conftest import ROOT, program
+from tests.conftest import program
+from tests.experiment.people.browsing import QUESTION, eventually, fits, violations, walk
 from tests.experiment.people.conftest import PIN
 
 pytestmark = pytest.mark.browser
-QUESTION = "Which word is it?"
 TRIALS = 5  # one of practice, four of the block
 
 
@@ -63,10 +60,6 @@ class LabSite:
 def lab(
     make_study: Callable[..., Study], settings: Any, tmp_path: Path, require: Callable[..., None]
 ) -> Iterator[LabSite]:
-    try:
-        bundle_folder()
-    except UserError as error:
-        pytest.skip(str(error))
     addresses = lan_addresses()
     require("chromium", addresses, "this computer has no network address")
     study = make_study()
@@ -120,35 +113,6 @@ def go_on(page: Any, number: str, trial: int) -> None:
     """Enter the experimenter's PIN where an unfinished session is shown, and continue it."""
     page.get_by_label("Experimenter's PIN").fill(PIN)
     page.get_by_role("button", name=f"Continue {number} at trial {trial}").click()
-
-
-def walk(page: Any, until: str, *, answers: int | None = None) -> None:
-    """Answer whatever the page shows until some words appear or so many trials are answered."""
-    stage = page.locator("#wrods-stage")
-    given = 0
-    for _ in range(1500):
-        words = stage.inner_text()
-        if until in words or given == answers:
-            return
-        if "I agree" in words:
-            page.get_by_role("button", name="I agree").click()
-        elif page.locator("#wrods-stage button.main").count():
-            page.locator("#wrods-stage button.main").first.click()
-        elif QUESTION in words:
-            page.keyboard.press("f")
-            page.wait_for_function("(asked) => !document.body.innerText.includes(asked)", arg=QUESTION)
-            given += 1
-        else:
-            page.keyboard.press("Space")
-        page.wait_for_timeout(40)
-    pytest.fail(f"the page never said {until!r}; it says {stage.inner_text()!r}")
-
-
-def eventually(condition: Callable[[], object], seconds: float = 20.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.05)
 
 
 def assert_whole(rows: list[dict[str, Any]]) -> None:
@@ -339,28 +303,21 @@ def test_the_start_screen_ends_a_session_with_a_reason_and_takes_a_new_participa
 
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.full)])
 def test_the_start_screens_pass_axe_and_ask_for_the_pin(lab, station, scheme):
-    script = (ROOT / "static/node_modules/axe-core/axe.min.js").read_text("utf-8")
-
-    def check(page: Any) -> None:
-        page.evaluate(script)
-        found = page.evaluate("() => axe.run(document)")["violations"]
-        assert [f"{one['id']}: {one['nodes'][0]['html']}" for one in found] == []
-
     page = station(lab.page())
     page.emulate_media(color_scheme=scheme)
     page.get_by_label("Name or number of the station").wait_for()
-    check(page)
+    assert violations(page) == []
     name_station(page, "7")
     begin(page, "P014")
     page.get_by_role("button", name="I agree").wait_for()
     other = station(lab.page(query="?station=7"))
     other.emulate_media(color_scheme=scheme)
     other.get_by_text("Unfinished at this station").wait_for()
-    check(other)
-    assert other.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    assert violations(other) == []
+    assert fits(other)
     other.get_by_role("button", name="Continue P014").click()
     other.get_by_role("heading", name="P014 has already begun").wait_for()
-    check(other)
+    assert violations(other) == []
     other.get_by_label("Experimenter's PIN").fill("0000")
     other.get_by_role("button", name="Continue P014").click()
     other.get_by_text("This PIN is not correct.").wait_for()
@@ -368,14 +325,14 @@ def test_the_start_screens_pass_axe_and_ask_for_the_pin(lab, station, scheme):
     other.get_by_role("heading", name="P014 has already begun").wait_for()
     other.get_by_role("button", name="End P014").click()
     other.get_by_label("Experimenter's PIN").wait_for()
-    check(other)
+    assert violations(other) == []
     other.get_by_label("Reason").fill("fire alarm")
     other.get_by_label("Experimenter's PIN").fill(PIN)
     other.get_by_role("button", name="End the session of P014").click()
     other.get_by_text("The session of P014 has ended.").wait_for()
     for path in ("/certificate", "/kiosk"):
         other.goto(lab.page().removesuffix("/small/") + path)
-        check(other)
+        assert violations(other) == []
 
 
 @pytest.mark.full

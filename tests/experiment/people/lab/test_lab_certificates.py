@@ -36,13 +36,11 @@ def test_the_authority_is_made_once_and_the_certificate_only_when_an_address_is_
     moved = server_certificate(tmp_path / "lab", NAMES, ["10.0.0.9"])
     assert moved.is_renewed and moved.fingerprint == first.fingerprint
     assert asked_for(moved.chain) == (NAMES, ["10.0.0.9"])
-
-
-def test_the_certificate_is_renewed_before_it_ends_under_the_same_authority(tmp_path):
-    first = server_certificate(tmp_path, NAMES, ["10.0.0.5"])
     later = datetime.now(UTC) + timedelta(days=380)
-    renewed = server_certificate(tmp_path, NAMES, ["10.0.0.5"], moment=later)
-    assert renewed.is_renewed and renewed.fingerprint == first.fingerprint
+    renewed = server_certificate(tmp_path / "lab", NAMES, ["10.0.0.9"], moment=later)
+    assert renewed.is_renewed and renewed.fingerprint == first.fingerprint, "before it ends"
+    renamed = server_certificate(tmp_path / "lab", ["other-pc"], ["10.0.0.9"])
+    assert renamed.is_renewed and renamed.fingerprint != first.fingerprint, "an authority for the new name"
 
 
 def test_stations_accept_the_certificate_for_its_names_alone(tmp_path):
@@ -61,12 +59,6 @@ def test_the_authority_can_vouch_for_this_computer_s_names_only(tmp_path):
     limits = authority.extensions.get_extension_for_class(x509.NameConstraints)
     names = [one.value for one in limits.value.permitted_subtrees or [] if isinstance(one, x509.DNSName)]
     assert limits.critical and set(names) == {"localhost", "local", *NAMES}
-
-
-def test_a_computer_that_was_renamed_gets_an_authority_for_its_new_name(tmp_path):
-    first = server_certificate(tmp_path, NAMES, ["10.0.0.5"])
-    renamed = server_certificate(tmp_path, ["other-pc"], ["10.0.0.5"])
-    assert renamed.fingerprint != first.fingerprint and renamed.is_renewed
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such permission bits")
@@ -112,22 +104,17 @@ def test_the_certificate_page_gives_the_certificate_and_its_fingerprint(lab):
     file = lab.caller().get("/certificate/wrods-lab.crt")
     assert file.text == lab.certificate.authority.read_text() and "PRIVATE" not in file.text
     assert file.headers["Content-Type"] == "application/x-x509-ca-cert"
-
-
-def test_private_keys_have_no_address(lab):
     for path in ("/certificate/authority.key", "/certificate/../authority.key", "/kiosk/small/authority.key"):
-        assert lab.caller().get(path).status == 404
+        assert lab.caller().get(path).status == 404, "private keys have no address"
 
 
-@pytest.mark.parametrize("system", SYSTEMS, ids=lambda one: one.name)
-def test_each_system_gets_a_shortcut_with_the_switch_and_a_profile_of_its_own(lab, system):
+def test_each_system_gets_a_shortcut_with_the_switch_and_a_profile_of_its_own(lab):
     assert SWITCH in lab.caller().get("/kiosk").text
-    file = lab.caller().get(f"/kiosk/small/{system.file}", Host="10.0.0.5:8000")
-    assert file.status == 200 and SWITCH in file.text and "--user-data-dir=" in file.text
-    assert "--kiosk" in file.text and PAGE in file.text
-
-
-def test_a_shortcut_never_names_a_host_that_is_not_this_computer_s(lab):
+    for system in SYSTEMS:
+        file = lab.caller().get(f"/kiosk/small/{system.file}", Host="10.0.0.5:8000")
+        assert file.status == 200 and SWITCH in file.text and "--user-data-dir=" in file.text
+        assert "--kiosk" in file.text and PAGE in file.text
+    # and never names a host that is not this computer's
     file = lab.caller().get("/kiosk/small/wrods-station.sh", Host="evil.example")
     assert "evil" not in file.text and SWITCH in file.text
     named = lab.caller().get("/kiosk/small/wrods-station.sh", Host="lab-pc:8000")

@@ -64,10 +64,6 @@ def application() -> Flask:
     def echo() -> bytes:
         return request.get_data()
 
-    @app.post("/often")
-    def often() -> bytes:
-        return 20 * request.get_data()
-
     @app.get("/robots.txt")
     def robots() -> str:
         return ""

@@ -10,24 +10,17 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import update
 
 from experiment.people.recruitment.admission import places_taken
 from experiment.people.recruitment.codes import recruitment_for
 from experiment.people.recruitment.reconciliation import import_submissions, parse_export, reconciliation
 from experiment.people.service import present
 from experiment.session_minutes import shortest_seconds
-from experiment.store import queries
 from experiment.store.session_activity import stamp
-from experiment.store.tables import flags, sessions
+from experiment.store.tables import flags
 from experiment.study import Study
-from tests.experiment.people.conftest import an_hour_later
-from tests.experiment.people.dashboard.conftest import people, visit
-from tests.experiment.people.recruitment.conftest import CODES, prolific_id
-from tests.experiment.people.recruitment.test_returns import SONA_URL, ended_early, finish
-
-__all__ = ["people", "visit"]
-MTURK = {"workerId": "A1", "assignmentId": "3X", "hitId": "3H"}
+from tests.experiment.people.conftest import CODES, MTURK, an_hour_later, page_of, prolific_id, settings_of
+from tests.experiment.people.recruitment.test_returns import SONA_URL
 
 
 @pytest.fixture
@@ -35,19 +28,11 @@ def serving(make_study: Callable[..., Study], serve_study: Callable[..., Any]) -
     """Return a function that serves the small study for a platform, with the server's own clock."""
 
     def run(recruit: str, codes: dict[str, str] | None = None, clock: Any = present, wanted: int = 1) -> Any:
-        given = f"seed: 7\nparticipants: {{recruit: {recruit}, wanted: {wanted}}}\n"
-        study = make_study(("seed: 7\n", given))
+        study = make_study(settings_of(f"recruit: {recruit}, wanted: {wanted}"))
         config = {"recruitment": {study.id: codes or {}}}
         return serve_study(study, recruitment=recruitment_for(study, config), clock=clock)
 
     return run
-
-
-def row_of(site: Any, participant: Any) -> dict[str, Any]:
-    with site.store.read() as connection:
-        row = queries.session(connection, participant.session_id)
-    assert row is not None
-    return row
 
 
 def taken(site: Any) -> tuple[int, int]:
@@ -55,14 +40,10 @@ def taken(site: Any) -> tuple[int, int]:
         return places_taken(connection, site.service)
 
 
-def page(participant: Any, deed: str = "") -> str:
-    return f"/admin/small/sessions/{participant.session_id[:12]}" + (f"/{deed}" if deed else "")
-
-
 def test_a_script_gets_no_code_and_fills_no_place_until_it_is_released(serving, visit):
     site = serving("link")
     script = site.begin()
-    told = finish(script).body
+    told = script.complete().body
     assert (told["completion_code"], told["return_url"], told["held"]) == (None, None, True)
     assert told["return_text"] == site.service.pack.texts["return_held"]
     assert script.finish(5).body["completion_code"] is None, "asking again does not help"
@@ -70,29 +51,23 @@ def test_a_script_gets_no_code_and_fills_no_place_until_it_is_released(serving, 
     assert site.begin().status == 201, "the only place is free"
 
     assistant = visit("ben", site)
-    shown = assistant.get(page(script)).text
+    shown = assistant.get(page_of(script)).text
     assert "held for review" in shown and "the plan takes at least" in shown
-    assert row_of(site, script)["completion_code"] not in shown
+    assert site.session(script)["completion_code"] not in shown
     live = assistant.get("/admin/data.json").json["studies"][0]
     assert live["kinds"]["held"]["finished"] == 1
     held = next(one for one in live["sessions"] if one["held"])
     assert held["awaits_review"] and held["code"] is None
 
-    assert assistant.post(page(script, "release"), reason="a known fast reader").status_code == 302
+    assert assistant.post(page_of(script, "release"), reason="a known fast reader").status_code == 302
     told = script.finish(5).body
-    assert (told["completion_code"], told["held"]) == (row_of(site, script)["completion_code"], False)
+    assert (told["completion_code"], told["held"]) == (site.session(script)["completion_code"], False)
     assert taken(site)[0] == 1
-    history = assistant.get(page(script)).text
+    history = assistant.get(page_of(script)).text
     assert "released: a known fast reader" in history and "held for review: ended after" in history
 
 
 ELIGIBLE = "eligible: {first_language: de, age: [18, 40]}"
-
-
-def gives(participant: Any, screen: str, **answers: Any) -> Any:
-    participant.agree()
-    body = {"client_uuid": str(uuid.uuid4()), "screen": screen, "answers": answers}
-    return participant.caller.post(f"{participant.base}/answers", body, **participant.auth)
 
 
 @pytest.fixture
@@ -100,14 +75,12 @@ def asking(make_study: Callable[..., Study], serve_study: Callable[..., Any]) ->
     """Return a function that serves a study that asks who may take part, and about the instructions."""
 
     def run(recruit: str = "link", if_failed: str = "end") -> Any:
-        participants = f"participants: {{recruit: {recruit}, wanted: 1, {ELIGIBLE}}}"
         asked = (
             "instructions: {pages: [instructions.md], rounds: 2, if_failed: "
             f"{if_failed}, questions: {{keys: {{ask: Which keys?, type: text, accept: F}}}}}}"
         )
-        study = make_study(
-            ("seed: 7\n", f"seed: 7\n{participants}\n"), ("instructions: instructions.md", asked)
-        )
+        settings = settings_of(f"recruit: {recruit}, wanted: 1, {ELIGIBLE}")
+        study = make_study(settings, ("instructions: instructions.md", asked))
         config: dict[str, Any] = {"recruitment": {study.id: {}}}
         return serve_study(study, recruitment=recruitment_for(study, config), clock=an_hour_later)
 
@@ -132,7 +105,7 @@ def test_who_leaves_practice_out_or_does_not_pass_it_gets_no_code(recruiting, pr
         person.answer(index)
     told = person.finish(len(person.trials()) - 1 + len(practice)).body
     assert (told["held"], told["completion_code"] is None) == (reason is not None, reason is not None)
-    assert row_of(site, person)["held_reason"] == reason
+    assert site.session(person)["held_reason"] == reason
 
 
 FAILED = {"block": "practice-1", "then": "end"}
@@ -161,21 +134,20 @@ def test_failed_practice_is_paid_only_if_its_answers_show_it(recruiting, visit, 
     person.agree()
     practises(person, *practice)
     assert person.event("practice", FAILED).status == 201
-    told = ended_early(person)
+    told = person.leave().body
     assert (told["state"], told["held"]) == ("failed_practice", reason is not None)
     assert told["return_url"].endswith("?cc=C3OUT" if reason is None else "?cc=NOCODE")
-    assert row_of(site, person)["held_reason"] == reason
+    assert site.session(person)["held_reason"] == reason
     if reason is not None:
-        visit("ben", site).post(page(person, "release"), reason="their browser lost the answers")
-        assert ended_early(person)["completion_code"] == CODES["screened_out"]
+        visit("ben", site).post(page_of(person, "release"), reason="their browser lost the answers")
+        assert person.leave().body["completion_code"] == CODES["screened_out"]
 
 
 @pytest.mark.parametrize("kind", ["eligibility", "comprehension", "practice"])
 def test_an_early_end_in_no_time_is_held(make_study, serve_study, kind):
-    participants = f"participants: {{recruit: prolific, {ELIGIBLE}}}"
     asked = "{pages: [instructions.md], minimum: 5 s, rounds: 1, questions: {keys: {ask: Which?, type: text, accept: F}}}"
     study = make_study(
-        ("seed: 7\n", f"seed: 7\n{participants}\n"),
+        settings_of(f"recruit: prolific, {ELIGIBLE}"),
         ("instructions: instructions.md", f"instructions: {asked}"),
     )
     site = serve_study(
@@ -183,19 +155,19 @@ def test_an_early_end_in_no_time_is_held(make_study, serve_study, kind):
     )
     person = site.begin(platform={"PROLIFIC_PID": prolific_id("one")})
     if kind == "eligibility":
-        gives(person, "eligibility", first_language="fr", age=30)
+        person.tell("eligibility", {"first_language": "fr", "age": 30})
     elif kind == "comprehension":
-        gives(person, "comprehension-1", keys="J")
+        person.tell("comprehension-1", {"keys": "J"})
     else:
         person.agree()
         practises(person, False)
         person.event("practice", FAILED)
-    told = ended_early(person)
+    told = person.leave().body
     # up to the questions on eligibility, no screen of this plan takes any time
     assert told["held"] is (kind != "eligibility")
     if told["held"]:
         assert told["completion_code"] == "NOCODE"
-        assert "the plan takes at least" in row_of(site, person)["held_reason"]
+        assert "the plan takes at least" in site.session(person)["held_reason"]
 
 
 def test_an_early_end_that_no_code_is_paid_for_is_not_held(recruiting):
@@ -203,7 +175,7 @@ def test_an_early_end_that_no_code_is_paid_for_is_not_held(recruiting):
     worker = site.begin(platform=MTURK)
     worker.agree()
     worker.event("practice", FAILED)
-    told = ended_early(worker)
+    told = worker.leave().body
     assert (told["held"], told["completion_code"]) == (False, None)
     assert told["return_text"] == site.service.pack.texts["return_mturk_screened_out"]
 
@@ -224,45 +196,41 @@ def test_who_skips_a_screen_that_decides_gets_no_code_and_fills_no_place(asking,
     site = asking()
     person = site.begin()
     if "eligibility" in screens:
-        assert gives(person, "eligibility", **LET_IN).body["eligible"] is True
+        assert person.tell("eligibility", LET_IN).body["eligible"] is True
     if "comprehension-1" in screens:
-        assert gives(person, "comprehension-1", keys="J").body["then"] == "again"
-        assert gives(person, "comprehension-1", keys="F").body["then"] == "go_on"
-    told = finish(person).body
+        assert person.tell("comprehension-1", {"keys": "J"}).body["then"] == "again"
+        assert person.tell("comprehension-1", {"keys": "F"}).body["then"] == "go_on"
+    told = person.complete().body
     assert (told["held"], told["completion_code"] is None) == (reason is not None, reason is not None)
-    assert row_of(site, person)["held_reason"] == reason
+    assert site.session(person)["held_reason"] == reason
     assert taken(site)[0] == (0 if reason else 1)
 
 
 def test_what_was_not_passed_after_a_session_timed_out_holds_it(asking):
     site = asking()
     person = site.begin()
-    gives(person, "comprehension-1", keys="F")
-    late = update(sessions).where(sessions.c.session_id == person.session_id).values(state="timed_out")
-    site.store.write(lambda connection: connection.execute(late).close()).result()
-    assert gives(person, "eligibility", first_language="fr", age=30).body["eligible"] is False
-    gives(person, "eligibility", **LET_IN)
-    assert finish(person).body["held"] is True
-    assert row_of(site, person)["held_reason"] == "the screen 'eligibility' was not passed"
+    person.tell("comprehension-1", {"keys": "F"})
+    site.change(person, state="timed_out")
+    assert person.tell("eligibility", {"first_language": "fr", "age": 30}).body["eligible"] is False
+    person.tell("eligibility", LET_IN)
+    assert person.complete().body["held"] is True
+    assert site.session(person)["held_reason"] == "the screen 'eligibility' was not passed"
 
 
 def test_a_copy_that_completes_a_session_holds_it_as_its_page_would(serving, visit):
     site = serving("link")
     script = site.begin()
     script.agree()
-    copy = {
-        "wrods": 1, "kind": "answers", "study": "small", "session_id": script.session_id, "token": script.token,
-        "items": [{"kind": "trials", "body": script.payload(index)} for index in range(5)],
-    }  # fmt: skip
+    copy = script.copy(*(("trials", script.payload(index)) for index in range(5)))
     assistant = visit("ada", site)
     sent = {"csrf": assistant.token(), "file": (io.BytesIO(json.dumps(copy).encode()), "copy.json")}
     assert assistant.client.post("/admin/small/copy", data=sent).status_code == 302
-    row = row_of(site, script)
+    row = site.session(script)
     assert row["state"] == "finished" and row["held_reason"].startswith("ended after")
     assert taken(site)[0] == 0
     told = script.finish(5).body
     assert (told["completion_code"], told["held"]) == (None, True), "asking later does not help"
-    assistant.post(page(script, "release"), reason="known")
+    assistant.post(page_of(script, "release"), reason="known")
     told = script.finish(5).body
     assert told["completion_code"] and told["held"] is False
     assert script.finish(5).body["completion_code"] == told["completion_code"]
@@ -271,10 +239,10 @@ def test_a_copy_that_completes_a_session_holds_it_as_its_page_would(serving, vis
 def test_a_session_that_is_kept_held_is_reviewed_and_never_paid(serving, visit):
     site = serving("link")
     script = site.begin()
-    finish(script)
+    script.complete()
     owner = visit("ada", site)
-    owner.post(page(script, "keep"), reason="five answers in no time")
-    assert row_of(site, script)["held_reason"] == "not paid: five answers in no time"
+    owner.post(page_of(script, "keep"), reason="five answers in no time")
+    assert site.session(script)["held_reason"] == "not paid: five answers in no time"
     (held,) = owner.get("/admin/data.json").json["studies"][0]["sessions"]
     assert not held["awaits_review"]
     assert script.finish(5).body["completion_code"] is None
@@ -286,9 +254,9 @@ def test_who_takes_as_long_as_the_plan_is_paid(serving, more_s, is_held):
     moment = present()
     site = serving("link", clock=lambda: moment)
     reader = site.begin()
-    begun = datetime.fromisoformat(row_of(site, reader)["created_at"])
+    begun = datetime.fromisoformat(site.session(reader)["created_at"])
     moment = begun + timedelta(seconds=shortest_seconds(reader.plan, range(5)) + more_s)
-    told = finish(reader).body
+    told = reader.complete().body
     assert told["held"] is is_held
     assert (told["completion_code"] is None) is is_held
     assert taken(site) == (not is_held, 0)
@@ -297,14 +265,14 @@ def test_who_takes_as_long_as_the_plan_is_paid(serving, more_s, is_held):
 def test_each_platform_is_told_that_a_session_is_held(serving):
     words = serving("link").service.pack.texts
     script = serving("prolific", {"complete": "C1DONE"}).begin(platform={"PROLIFIC_PID": prolific_id("one")})
-    told = finish(script).body
+    told = script.complete().body
     assert told["return_url"] == "https://app.prolific.com/submissions/complete?cc=NOCODE"
     assert told["return_text"] == words["return_prolific_held"]
-    told = finish(serving("sona", {"credit_url": SONA_URL}).begin(platform={"survey_code": "4711"})).body
+    told = serving("sona", {"credit_url": SONA_URL}).begin(platform={"survey_code": "4711"}).complete().body
     assert (told["return_url"], told["completion_code"]) == (None, None), "the address would grant the credit"
     assert told["return_text"] == words["return_sona_held"]
     worker = serving("mturk").begin(platform=MTURK)
-    told = finish(worker).body
+    told = worker.complete().body
     assert told["completion_code"] == f"REVIEW-{worker.session_id[:12]}"
     assert told["return_text"] == words["return_mturk_held"]
 
@@ -312,8 +280,8 @@ def test_each_platform_is_told_that_a_session_is_held(serving):
 def test_books_approve_a_held_session_only_once_it_is_released(serving, visit):
     site = serving("mturk")
     worker = site.begin(platform=MTURK)
-    code = finish(worker).body["completion_code"]
-    export = f"WorkerId,AssignmentId,AssignmentStatus,Answer.surveycode\nA1,3X,Submitted,{code}\n"
+    code, ids = worker.complete().body["completion_code"], f"{MTURK['workerId']},{MTURK['assignmentId']}"
+    export = f"WorkerId,AssignmentId,AssignmentStatus,Answer.surveycode\n{ids},Submitted,{code}\n"
 
     def line() -> Any:
         read = parse_export(export.encode(), "x.csv")
@@ -322,20 +290,19 @@ def test_books_approve_a_held_session_only_once_it_is_released(serving, visit):
         return found
 
     assert line().verdict == "review" and "held for review" in line().reasons[0]
-    visit("ada", site).post(page(worker, "release"), reason="fine")
+    visit("ada", site).post(page_of(worker, "release"), reason="fine")
     assert line().verdict == "approve" and "wrong_code" not in line().marks
 
 
 def test_pilots_and_simulated_readers_are_not_held_and_a_laboratory_only_flags(serving):
     site = serving("link")
     for body in ({"pass": site.make_pass("pilot")}, {"pass": site.make_pass("simulated"), "simulated": True}):
-        told = finish(site.begin(**body)).body
+        told = site.begin(**body).complete().body
         assert told["completion_code"] and not told["held"]
     lab = serving("lab")
-    assert finish(lab.begin()).body["completion_code"]
-    with lab.store.read() as connection:
-        (flag,) = connection.execute(flags.select()).mappings()
-    assert "the plan takes at least" in flag["reason"]
+    assert lab.begin().complete().body["completion_code"]
+    (flag,) = lab.rows(flags)
+    assert "the plan takes at least" in flag.reason
 
 
 def test_a_session_without_a_trial_holds_its_place_for_ten_minutes_whatever_it_sends(serving):
@@ -343,15 +310,8 @@ def test_a_session_without_a_trial_holds_its_place_for_ten_minutes_whatever_it_s
     invented = site.begin()
     assert taken(site) == (0, 1)
     earlier = stamp(datetime.now(UTC) - timedelta(minutes=11))
-
-    def age(connection: Any) -> None:
-        connection.execute(
-            update(sessions).where(sessions.c.session_id == invented.session_id).values(created_at=earlier)
-        )
-
-    site.store.write(age).result()
-    lease = {"X-Wrods-Lease": "a-tab-of-the-script"}
-    assert invented.caller.post(f"{invented.base}/lease", {}, **invented.auth, **lease).status == 200
+    site.change(invented, created_at=earlier)
+    assert invented.post("lease", {}, X_Wrods_Lease="a-tab-of-the-script").status == 200
     assert taken(site) == (0, 0)
     assert site.begin().status == 201
     invented.answer(0)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select
 
-from experiment.people.recruitment.codes import Recruitment, platforms, recruitment_for
+from experiment.people.recruitment.codes import Recruitment, platforms
 from experiment.people.recruitment.reconciliation import (
     Line,
     Report,
@@ -21,12 +21,9 @@ from experiment.people.recruitment.reconciliation import (
     parse_export,
     reconciliation,
 )
-from experiment.store import queries
-from experiment.store.queries import sessions_overview
 from experiment.store.tables import audit, submissions
-from experiment.study import Study
 from stimuli.errors import UserError
-from tests.experiment.people.recruitment.conftest import prolific_id
+from tests.experiment.people.conftest import prolific_id
 
 PROLIFIC_HEADER = [
     "Submission id", "Participant id", "Status", "Custom study tncs accepted at", "Started at", "Completed at",
@@ -63,43 +60,26 @@ def ids(*names: str) -> set[str]:
     return {prolific_id(name) for name in names}
 
 
-def planned(site: Any, participant: Any) -> dict[int, dict[str, Any]]:
-    with site.store.read() as connection:
-        row = queries.session(connection, participant.session_id)
-    assert row is not None
-    return {one["trial_index"]: one for screen in row["plan"]["screens"] for one in screen.get("trials", ())}
-
-
-def answer(site: Any, name: str, *, most: int | None = None, fail: int = 0, finish: bool = True) -> Any:
+def answer(site: Any, name: str, *, most: int | None = None, fail: int = 0) -> Any:
     """Let somebody take part: all or some trials, with so many failed checks."""
     participant = site.begin(platform=person(name))
-    plan = planned(site, participant)
-    for index, one in list(plan.items())[:most]:
+    plan = site.planned(participant)
+    for one in plan[:most]:
         labels = one["steps"][-1]["labels"]
         given = labels[0]
         if one["is_attention_check"]:
             is_wrong, fail = fail > 0, fail - 1
             given = next(label for label in labels if (label != one["answer"]) is is_wrong)
-        assert participant.answer(index, response_raw=given).status == 201
-    if finish and most is None:
+        assert participant.answer(one["trial_index"], response_raw=given).status == 201
+    if most is None:
         assert participant.finish(len(plan)).status == 200
     return participant
 
 
 @pytest.fixture
-def checked(make_study: Callable[..., Study], serve_study: Callable[..., Any]) -> Any:
+def checked(recruiting: Any) -> Any:
     """The small study with two attention checks, recruiting on Prolific."""
-    study = make_study(
-        ("break_every: 2", "attention_checks: 2"),
-        ("seed: 7\n", "seed: 7\nparticipants: {recruit: prolific}\n"),
-    )
-    config = {
-        "complete": "C1DONE",
-        "screened_out": "C3OUT",
-        "no_consent": "C2NOCON",
-        "failed_checks": "C4CHECK",
-    }
-    return serve_study(study, recruitment=recruitment_for(study, {"recruitment": {"small": config}}))
+    return recruiting("prolific", None, ("break_every: 2", "attention_checks: 2"))
 
 
 def reconcile(site: Any, contents: bytes, **changed: Any) -> Report:
@@ -166,9 +146,8 @@ def test_places_of_those_who_returned_reopen_and_finished_ones_stay_when_time_ra
     assert {name: of(report, name).state for name in ("gone", "left", "late")} == {
         "gone": "returned", "left": "timed_out", "late": "finished",
     }  # fmt: skip
-    with checked.store.read() as connection:
-        reasons = {row["ended_reason"] for row in sessions_overview(connection)}
-        (noted,) = connection.execute(select(audit.c.detail).where(audit.c.action == "reconcile")).scalars()
+    reasons = {row["ended_reason"] for row in checked.sessions}
+    (noted,) = checked.rows(select(audit.c.detail).where(audit.c.action == "reconcile"))
     assert reasons == {"returned on Prolific", "timed out on Prolific", None}
     assert (noted["returned"], noted["timed_out"]) == (1, 1)
 
@@ -195,7 +174,7 @@ def test_rejection_is_suggested_only_under_prolifics_own_rule(checked):
 
 def test_wrong_answers_to_questions_never_suggest_rejection(checked):
     participant = checked.begin(platform=person("poor"))
-    for index, one in planned(checked, participant).items():
+    for index, one in enumerate(checked.planned(participant)):
         labels = one["steps"][-1]["labels"]
         wrong = next((label for label in labels if label != one["answer"]), labels[0])
         participant.answer(
@@ -212,14 +191,8 @@ def test_importing_again_updates_and_doubles_nothing(checked):
     assert reconcile(checked, first).lines == reconcile(checked, first).lines
     later = reconcile(checked, table(PROLIFIC_HEADER, [submission("one", "APPROVED")]))
     assert of(later, "one").status == "approved" and of(later, "one").verdict == "settled"
-    with checked.store.read() as connection:
-        assert len(connection.execute(select(submissions)).all()) == 1
-
-
-def test_what_a_platform_tells_of_a_person_is_not_stored(checked):
-    reconcile(checked, table(PROLIFIC_HEADER, [submission("one", "APPROVED")]))
-    with checked.store.read() as connection:
-        (row,) = connection.execute(select(submissions)).all()
+    (row,) = checked.rows(submissions)
+    # what a platform tells of a person is not stored
     stored = [str(value) for value in row]
     assert prolific_id("one") in stored, "the platform's id is what submissions are compared by"
     assert not {"Female", "34"} & set(stored)
@@ -238,10 +211,7 @@ def test_mturk_is_read_and_given_back_with_whom_to_approve(recruiting):
     codes = {}
     for name in ("A1", "A2"):
         given = {"workerId": name, "assignmentId": f"as-{name}", "hitId": "h"}
-        participant = site.begin(platform=given)
-        for index in range(len(participant.trials())):
-            participant.answer(index)
-        codes[name] = participant.finish(len(participant.trials())).body["completion_code"]
+        codes[name] = site.begin(platform=given).complete().body["completion_code"]
     rows: list[dict[str, object]] = [
         {"HITId": "h", "WorkerId": name, "AssignmentId": f"as-{name}", "AssignmentStatus": "Submitted",
          "Reward": "$1.50", "WorkTimeInSeconds": 720, "Answer.surveycode": code}
@@ -265,10 +235,7 @@ def test_mturk_is_read_and_given_back_with_whom_to_approve(recruiting):
 
 def test_sona_is_read_with_its_survey_codes(recruiting):
     site = recruiting("sona", {})
-    participant = site.begin(platform={"survey_code": "4711"})
-    for index in range(len(participant.trials())):
-        participant.answer(index)
-    participant.finish(len(participant.trials()))
+    site.begin(platform={"survey_code": "4711"}).complete()
     contents = "Survey ID;Credit Status;Sign-Up Time\n4711;Awaiting Action;1\n4712;Credit Granted;2\n".encode(
         "utf-16"
     )

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,40 +9,20 @@ import pytest
 
 from experiment.people.recruitment.codes import lines_to_add, missing_lines, recruitment_for
 from experiment.people.recruitment.return_links import failed_checks, return_for
-from experiment.store import queries
 from experiment.study import Study
 from stimuli.errors import UserError
+from tests.experiment.people.conftest import config_of, settings_of
 
 SONA_URL = "https://school.sona-systems.com/webstudy_credit.aspx?experiment_id=123&credit_token=abc9"
-CHECKED = (
-    ("keys: [f, j], answer_by: text}\n      break_every: 2", "keys: [f, j], answer_by: text}\n      attention_checks: 2"),
-)  # fmt: skip
-
-
-def finish(participant: Any) -> Any:
-    for index in range(len(participant.trials())):
-        participant.answer(index)
-    return participant.finish(len(participant.trials()))
 
 
 def if_left(site: Any, given: dict[str, str]) -> dict[str, Any]:
     """What a page knows from the start of the way back of who declines or stops: it needs no session for that."""
-    page = site.caller().get(f"/small/?{urlencode(given)}").text
-    config = json.loads(page.partition('id="wrods-config">')[2].partition("</script>")[0])
-    told: dict[str, Any] = config["if_left"]
-    return told
-
-
-def ended_early(participant: Any) -> dict[str, Any]:
-    """What a page is told whose session was over before its last trial."""
-    body = {"trials": 0, "completed": False}
-    told = participant.caller.post(f"{participant.base}/finish", body, **participant.auth)
-    assert told.status == 200, told.text
-    return dict(told.body)
+    return dict(config_of(site.caller().get(f"/small/?{urlencode(given)}").text)["if_left"])
 
 
 def recruitment(make_study: Callable[..., Study], recruit: str, config: dict[str, Any]) -> Any:
-    study = make_study(("seed: 7\n", f"seed: 7\nparticipants: {{recruit: {recruit}}}\n"))
+    study = make_study(settings_of(f"recruit: {recruit}"))
     return recruitment_for(study, {"recruitment": {"small": config}})
 
 
@@ -52,9 +31,8 @@ def test_who_finishes_declines_or_deletes_on_prolific_goes_back_with_a_code(recr
     told = if_left(site, prolific)
     assert told["completion_code"] == "C2NOCON"
     assert told["return_url"] == "https://app.prolific.com/submissions/complete?cc=C2NOCON"
-    with site.store.read() as connection:
-        assert queries.sessions_overview(connection) == []
-    told = finish(site.begin(platform=prolific)).body
+    assert site.sessions == []
+    told = site.begin(platform=prolific).complete().body
     assert told["completion_code"] == "C1DONE"
     assert told["return_url"] == "https://app.prolific.com/submissions/complete?cc=C1DONE"
     assert told["return_by_itself"] is True and "Prolific" in told["return_text"]
@@ -72,7 +50,7 @@ def test_who_stops_has_a_code_and_whose_device_does_not_fit_returns_the_place(
     participant = site.begin(platform=prolific)
     participant.event("consent", participant.agreement)
     assert participant.event(*event).status == 201
-    told = ended_early(participant)
+    told = participant.leave().body
     assert told["completion_code"] == code
     if code is None:
         assert told["return_url"] is None
@@ -95,49 +73,41 @@ def test_without_codes_people_are_asked_to_return_their_place_or_prolific_is_tol
     told = if_left(site, prolific)
     assert told["return_url"] is None and told["completion_code"] is None
     assert told["return_text"] == site.service.pack.texts["return_prolific_no_consent"]
-    told = finish(site.begin(platform=prolific)).body
+    told = site.begin(platform=prolific).complete().body
     assert told["return_url"] == "https://app.prolific.com/submissions/complete?cc=NOCODE"
 
 
 @pytest.mark.parametrize("given", [SONA_URL, SONA_URL + "&survey_code=XXXX"])
 def test_sona_grants_credit_to_the_survey_code_of_the_link(recruiting, given):
-    told = finish(recruiting("sona", {"credit_url": given}).begin(platform={"survey_code": "4711"})).body
+    told = recruiting("sona", {"credit_url": given}).begin(platform={"survey_code": "4711"}).complete().body
     assert told["return_url"] == f"{SONA_URL}&survey_code=4711"
 
 
 def test_mturk_gives_each_a_code_to_take_along_and_leads_to_the_right_site(recruiting):
     site = recruiting("mturk", {})
     given = {"workerId": "A1", "assignmentId": "3X", "hitId": "3H"}
-    told = finish(site.begin(platform=given)).body
+    told = site.begin(platform=given).complete().body
     assert len(told["completion_code"]) == 8
     assert told["return_url"] == "https://worker.mturk.com/tasks"
     assert told["return_by_itself"] is False, "the code has to be copied first"
     sandbox = {"workerId": "A2", "assignmentId": "3Y", "turkSubmitTo": "https://workersandbox.mturk.com"}
-    other = finish(site.begin(platform=given | sandbox)).body
+    other = site.begin(platform=given | sandbox).complete().body
     assert other["return_url"] == "https://workersandbox.mturk.com/tasks"
     assert other["completion_code"] != told["completion_code"]
 
 
 @pytest.mark.parametrize(("wrong", "code"), [(True, "C4CHECK"), (False, "C1DONE")])
-def test_failed_attention_checks_have_a_code_of_their_own(
-    make_study, serve_study, prolific,
-    wrong, code,
-):  # fmt: skip
-    study = make_study(*CHECKED, ("seed: 7\n", "seed: 7\nparticipants: {recruit: prolific}\n"))
-    config = {"complete": "C1DONE", "failed_checks": "C4CHECK"}
-    site = serve_study(study, recruitment=recruitment_for(study, {"recruitment": {"small": config}}))
+def test_failed_attention_checks_have_a_code_of_their_own(recruiting, prolific, wrong, code):
+    site = recruiting("prolific", None, ("break_every: 2", "attention_checks: 2"))
     participant = site.begin(platform=prolific)
-    with site.store.read() as connection:
-        row = queries.session(connection, participant.session_id)
-    planned = {t["trial_index"]: t for s in row["plan"]["screens"] for t in s.get("trials", ())}
-    failed = []
-    for index, trial in planned.items():
+    planned, failed = site.planned(participant), []
+    for trial in planned:
         labels = trial["steps"][-1]["labels"]
         answer = labels[0]
         if trial["is_attention_check"]:
             answer = next(label for label in labels if (label == trial["answer"]) is not wrong)
-            failed += [index] if wrong else []
-        assert participant.answer(index, response_raw=answer).status == 201
+            failed += [trial["trial_index"]] if wrong else []
+        assert participant.answer(trial["trial_index"], response_raw=answer).status == 201
     assert participant.finish(len(planned)).body["completion_code"] == code
     with site.store.read() as connection:
         assert failed_checks(connection, participant.session_id) == failed
@@ -164,8 +134,7 @@ def test_what_the_study_declares_of_checks_comes_before_the_platforms_rule(make_
 
 @pytest.mark.parametrize(("recruit", "mend"), [("prolific", 'write complete = "…"'), ("mturk", "needs none")])
 def test_a_code_in_the_study_is_refused_where_people_are_paid_by_it(make_study, recruit, mend):
-    settings = f"participants: {{recruit: {recruit}, completion_code: SECRET7}}"
-    study = make_study(("seed: 7\n", f"seed: 7\n{settings}\n"))
+    study = make_study(settings_of(f"recruit: {recruit}, completion_code: SECRET7"))
     with pytest.raises(UserError, match="could be paid without taking part") as refused:
         recruitment_for(study, {})
     assert mend in str(refused.value) and "SECRET7" not in str(refused.value)

@@ -28,9 +28,8 @@ from experiment.people.recruitment.signed_links import (
     sign,
     signed_link,
 )
-from experiment.store import queries
 from stimuli.errors import UserError
-from tests.experiment.people.recruitment.conftest import PROLIFIC, prolific_id
+from tests.experiment.people.conftest import PROLIFIC, config_of, prolific_id, settings_of
 
 HOST = "study.example.org"
 KEY = "a key of the study's own, long enough"
@@ -111,17 +110,12 @@ def published(signer: Signer) -> Iterator[Published]:
     one.server.server_close()
 
 
-def stored(site: Any) -> list[dict[str, Any]]:
-    with site.store.read() as connection:
-        return queries.sessions_overview(connection)
-
-
 @pytest.fixture
 def serving(make_study: Any, serve_study: Any, published: Published) -> Callable[..., Any]:
     """Serve the small study for Prolific; ``settings`` are participants', the keys come from the loopback server."""
 
     def run(settings: str = "signed_links: required", recruit: str = "prolific", **config: object) -> Any:
-        study = make_study(("seed: 7\n", f"seed: 7\nparticipants: {{recruit: {recruit}, {settings}}}\n"))
+        study = make_study(settings_of(f"recruit: {recruit}, {settings}"))
         given = {"complete": "C1DONE", "key_set": published.address, "link_key": KEY} | config
         recruitment = recruitment_for(study, {"recruitment": {"small": given}})
         return serve_study(study, recruitment=recruitment, config={"public_url": f"https://{HOST}"})
@@ -134,8 +128,7 @@ def visit(site: Any, **parameters: str) -> tuple[int, dict[str, Any] | str]:
     told = site.app.test_client().get("/small/", query_string=parameters)
     if "wrods-config" not in told.text:
         return told.status_code, told.text
-    text = told.text.partition('id="wrods-config">')[2].partition("</script>")[0]
-    return told.status_code, json.loads(text)
+    return told.status_code, config_of(told.text)
 
 
 def arrive(site: Any, **parameters: str) -> Any:
@@ -151,7 +144,7 @@ def test_a_signed_arrival_begins_and_goes_on_in_any_browser(serving, signer):
     assert first.status == 201
     again = arrive(site, prolific_token=signer.token())
     assert (again.status, again.body["session_id"]) == (200, first.body["session_id"])
-    assert [row["reader"] for row in stored(site)] == ["P001"]
+    assert [row["reader"] for row in site.sessions] == ["P001"]
     assert "prolific_token" not in json.dumps(visit(site, prolific_token=signer.token())[1])
 
 
@@ -161,7 +154,7 @@ def test_once_required_nobody_comes_without_a_signature(serving):
     assert status == 403 and "no valid confirmation" in str(said)
     told = site.opening(platform=dict(PROLIFIC))
     assert told.status == 403 and told.body["rule"] == "unsigned"
-    assert stored(site) == []
+    assert site.sessions == []
 
 
 def test_a_signature_is_welcome_where_it_is_not_required(serving, signer):
@@ -190,7 +183,7 @@ def test_a_token_for_something_else_lets_nobody_in(serving, signer, demanded):
     site = serving(demanded)
     for name, claims in BAD_CLAIMS.items():
         assert visit(site, prolific_token=signer.token(**claims), **PROLIFIC)[0] == 403, name
-    assert stored(site) == []
+    assert site.sessions == []
 
 
 def test_a_token_by_another_key_algorithm_or_hand_lets_nobody_in(serving, signer, stranger):
@@ -276,29 +269,23 @@ def test_keys_are_fetched_when_needed_kept_for_a_day_and_through_outages(signer,
         KeySets().of("/no/such/file")("k1")
 
 
-def test_keys_can_come_from_a_file(serving, signer, published, tmp_path):
-    file = tmp_path / "keys.json"
-    file.write_text(json.dumps({"keys": [{"kty": "EC"}, signer.entry()]}), "utf-8")
-    site = serving(key_set=str(file))
-    assert arrive(site, prolific_token=signer.token()).status == 201 and published.asked == 0
-
-
-def test_weak_keys_and_keys_for_encryption_sign_nothing(tmp_path):
+def test_keys_may_come_from_a_file_and_weak_ones_and_those_for_encryption_sign_nothing(signer, tmp_path):
     weak, other = Signer("weak", bits=1024), Signer("other")
     file = tmp_path / "keys.json"
     for entry in (weak.entry(), other.entry() | {"use": "enc"}):
         file.write_text(json.dumps({"keys": [entry]}), "utf-8")
         with pytest.raises(KeysUnavailable):
             KeySets().of(str(file))(entry["kid"])
+    file.write_text(json.dumps({"keys": [{"kty": "EC"}, signer.entry()]}), "utf-8")
+    assert KeySets().of(str(file))("k1") is not None
+    until = int(time.time()) + 60
+    given = {"id": "17", "until": str(until), "signature": sign("", "small", "17", until)}
+    assert check_own(None, "small", given).standing == "invalid", "without a key no link is good"
 
 
 @drawn(st.text(max_size=80) | st.from_regex(r"[\w-]{0,20}\.[\w-]{0,20}\.[\w-]{0,20}", fullmatch=True))
 def test_whatever_comes_as_a_token_is_refused_and_not_fallen_over(text):
     assert read_token(text, lambda _: None) is None
-
-
-def own(site: Any, link: str) -> tuple[int, Any]:
-    return visit(site, **dict(parse_qsl(urlsplit(link).query)))
 
 
 def test_a_link_signed_with_the_study_s_key_begins_and_goes_on(serving):
@@ -310,7 +297,7 @@ def test_a_link_signed_with_the_study_s_key_begins_and_goes_on(serving):
     assert first.body["session_id"] == again.body["session_id"]
     other = signed_link(f"https://{HOST}", KEY, "small", "18", int(time.time()) + 60)
     assert arrive(site, **dict(parse_qsl(urlsplit(other).query))).status == 201
-    assert sorted(row["reader"] for row in stored(site)) == ["P001", "P002"]
+    assert sorted(row["reader"] for row in site.sessions) == ["P001", "P002"]
 
 
 @pytest.mark.parametrize("demanded", ["signed_links: required", "wanted: 9"])
@@ -332,17 +319,11 @@ def test_an_id_of_one_s_own_counts_only_with_its_signature(serving, demanded):
     for given in wrong:
         assert visit(site, **given)[0] == 403, given
     assert site.opening(platform={"id": "17"}).status == 403
-    assert stored(site) == []
+    assert site.sessions == []
     past = int(time.time()) - 1
     old = {"id": "17", "until": str(past), "signature": sign(KEY, "small", "17", past)}
     status, config = visit(site, **old)
     assert status == 200 and site.opening(platform=config["platform"]).status == 403
-
-
-def test_without_a_key_no_link_is_good():
-    until = int(time.time()) + 60
-    given = {"id": "17", "until": str(until), "signature": sign("", "small", "17", until)}
-    assert check_own(None, "small", given).standing == "invalid"
 
 
 def test_the_signature_is_the_one_that_the_docs_give():
@@ -353,9 +334,7 @@ def test_the_signature_is_the_one_that_the_docs_give():
 
 @pytest.mark.parametrize("recruit", ["sona", "mturk", "lab"])
 def test_links_that_nobody_signs_cannot_be_required(make_study, recruit):
-    study = make_study(
-        ("seed: 7\n", f"seed: 7\nparticipants: {{recruit: {recruit}, signed_links: required}}\n")
-    )
+    study = make_study(settings_of(f"recruit: {recruit}, signed_links: required"))
     with pytest.raises(UserError, match="signed_links"):
         recruitment_for(study, {})
 
@@ -364,14 +343,14 @@ def test_links_that_nobody_signs_cannot_be_required(make_study, recruit):
     ("name", "value"), [("key_set", "http://keys.example/k.json"), ("link_key", "short"), ("link_key", 4711)]
 )
 def test_a_setting_that_would_weaken_signatures_is_refused(make_study, name, value):
-    study = make_study(("seed: 7\n", "seed: 7\nparticipants: {recruit: link}\n"))
+    study = make_study(settings_of("recruit: link"))
     with pytest.raises(UserError, match=name):
         recruitment_for(study, {"recruitment": {"small": {name: value}}})
 
 
 def test_a_key_follows_from_the_server_s_own_and_differs_by_study(make_study, monkeypatch):
     monkeypatch.delenv("WRODS_SECRET", raising=False)
-    study = make_study(("seed: 7\n", "seed: 7\nparticipants: {recruit: link}\n"))
+    study = make_study(settings_of("recruit: link"))
     assert recruitment_for(study, {}).link_key is None
     derived = recruitment_for(study, {"serve": {"secret": "k" * 20}}).link_key
     monkeypatch.setenv("WRODS_SECRET", "k" * 20)
