@@ -56,9 +56,23 @@ def load_tokenizer(name_or_path: str | Path) -> Tokenizer:
     if not given.strip():
         raise UserError("tokenizer '' names nothing", mend="Give a folder, a tokenizer.json or owner/name.")
     try:
+        loaded: Tokenizer
         if place.is_file():
-            return _from_file(place)
-        return _from_folder_or_hub(given, place)
+            from tokenizers import Tokenizer as FastTokenizer
+
+            loaded = FastTokenizer.from_file(str(place))
+            return loaded
+        if not place.is_dir() and (
+            given.startswith((".", "/", "~")) or given.count("/") > 1 or "\\" in given
+        ):
+            raise UserError(
+                f"tokenizer {given!r}: there is no such folder or file",
+                mend="Correct the path, or name a model of the Hugging Face hub as owner/name.",
+            )
+        from transformers import AutoTokenizer
+
+        loaded = AutoTokenizer.from_pretrained(str(place) if place.is_dir() else given)
+        return loaded
     except UserError:
         raise
     except Exception as error:  # each tokenizer class fails in its own way on a damaged or missing file
@@ -68,22 +82,3 @@ def load_tokenizer(name_or_path: str | Path) -> Tokenizer:
             mend="Give a folder with tokenizer.json or tokenizer_config.json, the file tokenizer.json itself, or the"
             " name of a model on the Hugging Face hub (owner/name), which must be in the local cache when offline.",
         ) from error
-
-
-def _from_file(place: Path) -> Tokenizer:
-    from tokenizers import Tokenizer as FastTokenizer
-
-    loaded: Tokenizer = FastTokenizer.from_file(str(place))
-    return loaded
-
-
-def _from_folder_or_hub(given: str, place: Path) -> Tokenizer:
-    if not place.is_dir() and (given.startswith((".", "/", "~")) or given.count("/") > 1 or "\\" in given):
-        raise UserError(
-            f"tokenizer {given!r}: there is no such folder or file",
-            mend="Correct the path, or name a model of the Hugging Face hub as owner/name.",
-        )
-    from transformers import AutoTokenizer
-
-    loaded: Tokenizer = AutoTokenizer.from_pretrained(str(place) if place.is_dir() else given)
-    return loaded

@@ -27,8 +27,8 @@ from stimuli.htest.generation import GeneratedItem, generate
 from stimuli.htest.released import LABELS, RELEASED_TASKS
 from stimuli.htest.rules import data, plain_words, rule
 from stimuli.scramble.conditions import DEFAULT, Scrambled, ScrambleSettings, TextRandom
-from stimuli.scramble.text import Occurrences, OperationSpec, ScrambleConditions
-from stimuli.scramble.types import Operation, checked_rate, parse_operation
+from stimuli.scramble.text import Occurrences, ScrambleConditions
+from stimuli.scramble.types import Operation, OperationSpec, checked_rate, parse_operation
 from stimuli.seeds import stable_draws_of, stable_seed
 from stimuli.words import cut, movable_places, nfc
 

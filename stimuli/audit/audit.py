@@ -12,14 +12,15 @@ from stimuli.audit.balance import GroupBalance, agreement, decides_words, first_
 from stimuli.audit.changed import Changes, changes
 from stimuli.audit.choices import Choices, choices
 from stimuli.audit.findings import (
+    LEVELS,
     AuditFinding,
+    AuditSettings,
     Level,
     answers_vary,
     by_set,
     counted,
     exact_interval,
     quoted,
-    worst_first,
 )
 from stimuli.audit.shortcut import (
     CARRIER,
@@ -29,7 +30,7 @@ from stimuli.audit.shortcut import (
     shortcut_test,
     shown_text,
 )
-from stimuli.features import Tokenizer, bag
+from stimuli.features import bag
 from stimuli.item import Item
 
 if TYPE_CHECKING:
@@ -413,16 +414,9 @@ class Audit:
 
     def findings(self) -> tuple[AuditFinding, ...]:
         """Return everything found, the grave first."""
-        parts = (
-            self.balance,
-            self.duplicates,
-            self.labels,
-            self.leaks,
-            self.changes,
-            self.choices,
-            self.shortcut,
-        )
-        return worst_first([finding for part in parts if part is not None for finding in part.findings()])
+        parts = [part for name in CHECKS if (part := getattr(self, name)) is not None]
+        found = [finding for part in parts for finding in part.findings()]
+        return tuple(sorted(found, key=lambda finding: LEVELS.index(finding.level)))
 
     def problems(self) -> list[str]:
         """Return a line for each thing to mend, grave ones first and marked ``grave:``."""
@@ -457,44 +451,26 @@ class Audit:
         }
 
 
-def audit_items(
-    items: Sequence[Item],
-    *,
-    language: str,
-    tokenizer: Tokenizer | Any | None = None,
-    shortcut: bool = True,
-    seed: int = 0,
-    lists: Mapping[str, str] | None = None,
-    by_design: Collection[str] = (),
-    about: Mapping[str, Collection[str]] | None = None,
-    every_line: bool = False,
-) -> Audit:
-    """Audit the items of a study."""
+def audit_items(items: Sequence[Item], *, shortcut: bool = True, **settings: Any) -> Audit:
+    """Audit the items of a study; ``settings`` are those of :class:`AuditSettings`, such as ``language``."""
+    study = AuditSettings(**settings)
     test, fillers, exemplars = (
         [item for item in items if item.role == role] for role in ("test", "filler", "exemplar")
     )
     tasks = _tasks([*test, *fillers])
     tested = None
     if shortcut and tasks:
-        tested = shortcut_test(
-            tasks,
-            language=language,
-            seed=seed,
-            tokenizer=getattr(tokenizer, "tokenize", tokenizer),
-            about={name: (about or {}).get(name, _declared(own)) for name, own in tasks.items()},
-            every_line=every_line,
-        )
-    balance = agreement(
-        test, language=language, lists=lists, by_design=by_design, fillers=fillers, every_line=every_line
-    )
-    changed = changes(test, language, aside={factor for item in exemplars for factor in item.condition})
+        tested = shortcut_test(tasks, about={name: _declared(own) for name, own in tasks.items()}, **settings)
+    balance = agreement(test, fillers, study)
+    aside = {factor for item in exemplars for factor in item.condition}
+    changed = changes(test, study.language, aside=aside)
     sections: dict[str, tuple[Any, str]] = {
         "balance": (balance, "no covariate, or no two groups to compare"),
         "duplicates": (duplicates(test) if test else None, "no test items"),
         "labels": (labels(items), "no rule to hold answers against"),
         "leaks": (leaks(items), "no exemplars, practice items or questions"),
         "changes": (changed, "no condition changes words"),
-        "choices": (choices([*test, *fillers], every_line=every_line), "no item has choices"),
+        "choices": (choices([*test, *fillers], every_line=study.every_line), "no item has choices"),
         "shortcut": (
             tested,
             "no set whose items all offer the same choices" if shortcut else "not asked for",
@@ -502,7 +478,7 @@ def audit_items(
     }
     left_out = {name: why for name, (part, why) in sections.items() if part is None}
     found = {name: part for name, (part, _) in sections.items()}
-    return Audit(language, len(items), _roles(items), **found, left_out=left_out)
+    return Audit(study.language, len(items), _roles(items), **found, left_out=left_out)
 
 
 def _tasks(asked: Sequence[Item]) -> dict[str, list[Item]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import inf, sqrt
 from statistics import NormalDist
 
-from stimuli.audit.findings import AuditFinding, by_set, counted, line_weights, sidak
+from stimuli.audit.findings import AuditFinding, AuditSettings, by_set, counted, line_weights, sidak
 from stimuli.covariates import BIGRAMS, NEIGHBOURS, covariate_table, words_covariates
 from stimuli.item import Item
 from stimuli.matching import SMD_LIMIT, Balance, balance
@@ -176,43 +176,32 @@ def _named(off: Sequence[Covariate]) -> str:
     )
 
 
-def agreement(
-    items: Sequence[Item],
-    *,
-    language: str,
-    lists: Mapping[str, str] | None = None,
-    by_design: Collection[str] = (),
-    fillers: Sequence[Item] = (),
-    every_line: bool = False,
-) -> GroupBalance | None:
+def agreement(items: Sequence[Item], fillers: Sequence[Item], settings: AuditSettings) -> GroupBalance | None:
     """Compare covariates between conditions, answer classes and lists; None where there is nothing to compare."""
     found = []
     for set_name, own in by_set(items).items():
         for by in dict.fromkeys(factor for item in own for factor in item.condition):
-            found.append(_grouping(set_name, by, own, [item.condition.get(by) for item in own], by_design))
+            levels = [item.condition.get(by) for item in own]
+            found.append(_grouping(set_name, by, own, levels, settings.by_design))
         answering = [*own, *(item for item in fillers if item.set_name == set_name)]
-        answers = shared_answers(answering)
-        if answers:
-            found.append(_by_answer(set_name, answering, language, by_design, every_line=every_line))
-        if lists:
+        if shared_answers(answering):
+            found.append(_by_answer(set_name, answering, settings))
+        if settings.lists:
             once = first_lines(own)
-            found.append(
-                _grouping(set_name, LIST, once, [lists.get(item.item_id) for item in once], by_design)
-            )
+            levels = [settings.lists.get(item.item_id) for item in once]
+            found.append(_grouping(set_name, LIST, once, levels, settings.by_design))
     present = tuple(grouping for grouping in found if grouping is not None)
     return GroupBalance(SMD_LIMIT, present) if present else None
 
 
-def _by_answer(
-    set_name: str, items: Sequence[Item], language: str, by_design: Collection[str], *, every_line: bool
-) -> CovariateGrouping | None:
+def _by_answer(set_name: str, items: Sequence[Item], settings: AuditSettings) -> CovariateGrouping | None:
     """Compare the answers over what sessions show; words and nonwords by the strings themselves."""
     levels = [item.answer for item in items]
-    weights = list(map(float, line_weights(items, every_line=every_line)))
+    weights = list(map(float, line_weights(items, every_line=settings.every_line)))
     if not decides_words(items):
-        return _grouping(set_name, ANSWER, items, levels, by_design, weights=weights)
-    measured = string_covariates(items, language)
-    designed = {*by_design, *BY_DESIGN}
+        return _grouping(set_name, ANSWER, items, levels, settings.by_design, weights=weights)
+    measured = string_covariates(items, settings.language)
+    designed = {*settings.by_design, *BY_DESIGN}
     return _grouping(set_name, ANSWER, items, levels, designed, weights=weights, measured=measured)
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 from stimuli.item import Item
 
@@ -30,9 +30,16 @@ class AuditFinding:
         return f"{self.level}: {self.text}"
 
 
-def worst_first(findings: Sequence[AuditFinding]) -> tuple[AuditFinding, ...]:
-    """Return findings with the grave ones first, else in their order."""
-    return tuple(sorted(findings, key=lambda finding: LEVELS.index(finding.level)))
+@dataclass(frozen=True, kw_only=True)
+class AuditSettings:
+    """What the sections of an audit know of a study."""
+
+    language: str
+    seed: int = 0
+    tokenizer: Any = None  # what cuts a text into tokens, by itself or by its method ``tokenize``
+    lists: Mapping[str, str] | None = None  # the list of each item, by its id
+    by_design: Collection[str] = ()  # covariates that groups of items differ in on purpose
+    every_line: bool = False  # whether a session shows each line of an item
 
 
 class InSet(Protocol):

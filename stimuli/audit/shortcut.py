@@ -10,22 +10,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stimuli.audit.findings import AuditFinding, Level, ShareInterval, cluster_interval, counted, line_weights
-from stimuli.features import (
-    FEATURES,
-    Exempt,
-    Tokenizer,
-    bag,
-    exempt,
-    text_features,
-    unavailable_features,
+from stimuli.audit.findings import (
+    AuditFinding,
+    AuditSettings,
+    Level,
+    ShareInterval,
+    cluster_interval,
+    counted,
+    line_weights,
 )
+from stimuli.features import FEATURES, bag, exempt, text_features, unavailable_features
 from stimuli.item import Item
 from stimuli.seeds import stable_seed
 from stimuli.words import without_case
@@ -280,14 +280,11 @@ class ShortcutTest:
 def shortcut_test(
     tasks: Mapping[str, Sequence[Item]],
     *,
-    language: str,
-    seed: int,
-    tokenizer: Tokenizer | None = None,
     about: Mapping[str, Collection[str]] | None = None,
     together: int | None = None,
-    every_line: bool = False,
+    **settings: Any,
 ) -> ShortcutTest:
-    """Test whether nuisance features tell the answers."""
+    """Test whether nuisance features tell the answers; ``settings`` are those of :class:`AuditSettings`."""
     # The limit holds for libraries that are loaded when it is set.
     import sklearn.ensemble
     import sklearn.linear_model  # noqa: F401
@@ -295,30 +292,22 @@ def shortcut_test(
 
     declared = {name: tuple(sorted((about or {}).get(name, ()))) for name in tasks}
     intervals = max(len(tasks), together or 0) * len(CLASSIFIERS)
-    # Sums over several threads differ in their last digits from run to run.
-    setting = _Setting(language, seed, tokenizer, intervals, every_line)
-    with threadpool_limits(1):
-        tested = tuple(_test(name, items, declared[name], setting) for name, items in tasks.items())
-    return ShortcutTest(tested, intervals, unavailable_features(language, tokenizer))
+    study = AuditSettings(**settings)
+    tokenizer = getattr(study.tokenizer, "tokenize", study.tokenizer)
+    study = replace(study, tokenizer=tokenizer)
+    with threadpool_limits(1):  # sums over several threads differ in their last digits from run to run
+        tested = tuple(_test(name, items, declared[name], intervals, study) for name, items in tasks.items())
+    return ShortcutTest(tested, intervals, unavailable_features(study.language, tokenizer))
 
 
-@dataclass(frozen=True)
-class _Setting:
-    """What holds for every task of a test."""
-
-    language: str
-    seed: int
-    tokenizer: Tokenizer | None
-    intervals: int  # how many intervals hold together
-    every_line: bool  # whether a session shows each line of an item
-
-
-def _test(task: str, items: Sequence[Item], about: tuple[str, ...], setting: _Setting) -> Shortcut:
-    without, seed = exempt(about), setting.seed
+def _test(
+    task: str, items: Sequence[Item], about: tuple[str, ...], intervals: int, study: AuditSettings
+) -> Shortcut:
+    without, seed = exempt(about), study.seed
     items = sorted(items, key=lambda item: stable_seed(seed, "shortcut order", item.item_id))
     answers = tuple(sorted({str(item.answer) for item in items}))
     labels = np.array([answers.index(str(item.answer)) for item in items], dtype=np.int64)
-    shares = np.array(list(map(float, line_weights(items, every_line=setting.every_line))))
+    shares = np.array(list(map(float, line_weights(items, every_line=study.every_line))))
     counts = np.bincount(labels, minlength=len(answers))
     groups = groups_of(items)
     number = max(groups, default=-1) + 1
@@ -328,7 +317,12 @@ def _test(task: str, items: Sequence[Item], about: tuple[str, ...], setting: _Se
             task, len(items), number, answers, chance, {}, None, None, "too few to tell", about, ()
         )
     texts = [shown_text(item) for item in items]
-    names, numbers = _numbers(texts, setting, without)
+    measured = [
+        text_features(text, language=study.language, tokenizer=study.tokenizer, leave_out=without.features)
+        for text in texts
+    ]
+    names = [name for name in FEATURES if all(name in features for features in measured)]
+    numbers = np.array([[features[name] for name in names] for features in measured], dtype=float)
     bags = [bag(text, without) for text in texts]
     folds = np.array(
         folds_of(
@@ -344,7 +338,7 @@ def _test(task: str, items: Sequence[Item], about: tuple[str, ...], setting: _Se
         numbers, bags, labels, weights, np.array(groups), folds, stable_seed(seed, task)
     )
     accuracy = {
-        classifier: _interval(guess == labels, weights, groups, setting.intervals)
+        classifier: _interval(guess == labels, weights, groups, intervals)
         for classifier, guess in guesses.items()
     }
     upper, lower = max(one.high for one in accuracy.values()), max(one.low for one in accuracy.values())
@@ -369,17 +363,6 @@ def _verdict(items: int, upper: float, lower: float, chance: float) -> Verdict:
     if lower > chance:
         return "leaks"
     return "too few to tell" if items < ENOUGH_ITEMS else "not settled"
-
-
-def _numbers(texts: Sequence[str], setting: _Setting, without: Exempt) -> tuple[list[str], Numbers]:
-    measured = [
-        text_features(
-            text, language=setting.language, tokenizer=setting.tokenizer, leave_out=without.features
-        )
-        for text in texts
-    ]
-    names = [name for name in FEATURES if all(name in features for features in measured)]
-    return names, np.array([[features[name] for name in names] for features in measured], dtype=float)
 
 
 def _interval(

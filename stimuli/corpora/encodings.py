@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from stimuli.corpora.rows import opened
 from stimuli.errors import UserError
 from stimuli.files import data_file
 
@@ -131,12 +132,8 @@ def encoding_name(encoding: str) -> str:
 
 def read_decoded(path: Path, *, encoding: str | None = None, language: str | None = None) -> DecodedFile:
     """Read a file of texts."""
-    try:
-        raw = path.read_bytes()
-    except FileNotFoundError:
-        raise UserError(f"{path} does not exist") from None
-    except IsADirectoryError:
-        raise UserError(f"{path} is a folder, not a table") from None
+    with opened(path) as stream:
+        raw = stream.read()
     refuse_other_kinds(raw, path)
     found = _given(raw, encoding, path) if encoding else _certain(raw, path) or _guess(raw, language, path)
     zero = found.text.find("\0")

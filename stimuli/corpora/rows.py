@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from stimuli.errors import UserError
 
@@ -56,14 +56,14 @@ _CUT_OFF = "Is the file cut off? Get it again and compare its size."
 
 def json_rows(path: Path) -> Iterator[Numbered]:
     """Yield line and record of a JSONL file or of a JSON file that holds a list; a broken one as its error."""
-    with _opened(path) as stream:
+    with opened(path) as stream:
         first = stream.read(4096).removeprefix(_BYTE_ORDER_MARK).lstrip()
     return array_rows(path) if first.startswith(b"[") else line_rows(path)
 
 
 def line_rows(path: Path) -> Iterator[Numbered]:
     """Yield line and record of every filled line of a JSONL file; a broken one as its error."""
-    with _opened(path) as stream:
+    with opened(path) as stream:
         for number, raw in enumerate(stream, 1):
             line = raw.removeprefix(_BYTE_ORDER_MARK) if number == 1 else raw
             if not line.strip():
@@ -77,7 +77,7 @@ def line_rows(path: Path) -> Iterator[Numbered]:
 
 def array_rows(path: Path, *, after: re.Pattern[str] | None = None) -> Iterator[Numbered]:
     """Yield line and element of a list in a JSON file; where the list breaks off, its error comes last."""
-    with _opened(path) as stream:
+    with opened(path) as stream:
         try:
             text = stream.read().removeprefix(_BYTE_ORDER_MARK).decode("utf-8")
         except UnicodeDecodeError as error:
@@ -117,7 +117,8 @@ def _past_space(text: str, place: int) -> int:
     return found.end() if found else place
 
 
-def _opened(path: Path) -> Any:
+def opened(path: Path) -> BinaryIO:
+    """Open a file of materials."""
     try:
         return path.open("rb")
     except FileNotFoundError:

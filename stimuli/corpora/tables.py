@@ -29,7 +29,7 @@ from stimuli.corpora.encodings import (
     kind_of_bytes,
     read_decoded,
 )
-from stimuli.corpora.rows import json_object
+from stimuli.corpora.rows import json_object, opened
 from stimuli.errors import UserError, missing_column, together, unknown_name
 
 if TYPE_CHECKING:
@@ -356,18 +356,14 @@ def _opened(path: Path, *, data_only: bool) -> Any:
     damaged = UserError(
         f"{path} is no complete XLSX workbook", mend="Is the file cut off? Save it again, as XLSX or as CSV."
     )
+    with opened(path) as stream:
+        kind = kind_of_bytes(stream.read())
+    if kind == OLD_WORKBOOK:
+        raise UserError(f"{path} is {kind}", mend="Save it as XLSX without a password.")
+    if kind is not None and kind != WORKBOOK and "ZIP" not in kind:
+        raise UserError(f"{path} is {kind}, not an Excel workbook", mend="Save it as XLSX or as CSV.")
     try:
-        with path.open("rb") as stream:
-            kind = kind_of_bytes(stream.read())
-        if kind == OLD_WORKBOOK:
-            raise UserError(f"{path} is {kind}", mend="Save it as XLSX without a password.")
-        if kind is not None and kind != WORKBOOK and "ZIP" not in kind:
-            raise UserError(f"{path} is {kind}, not an Excel workbook", mend="Save it as XLSX or as CSV.")
         return load_workbook(path, data_only=data_only)
-    except FileNotFoundError:
-        raise UserError(f"{path} does not exist") from None
-    except IsADirectoryError:
-        raise UserError(f"{path} is a folder, not a table") from None
     except (zipfile.BadZipFile, KeyError, ValueError, EOFError, OSError, SyntaxError):
         raise damaged from None
     except Exception as error:

@@ -17,7 +17,7 @@ from stimuli.scramble.changes import Change
 from stimuli.scramble.conditions import DEFAULT, Scrambled, ScrambleSettings
 from stimuli.scramble.published import PUBLISHED_SEED, published_operation
 from stimuli.scramble.text import common_words, scramble_conditions
-from stimuli.scramble.types import Operation, Unit, parse_operation
+from stimuli.scramble.types import Operation, OperationSpec, Unit, parse_operation
 from stimuli.seeds import stable_seed
 from stimuli.words import WITHOUT_SPACES, nfc, word_starts
 
@@ -39,9 +39,6 @@ def draw_some(
         raise UserError(f"{number} {what} were requested, but there are {len(things)}")
     lucky = sorted(range(len(things)), key=lambda place: stable_seed(seed, "draw", what, key(things[place])))
     return [things[place] for place in sorted(lucky[:number])]
-
-
-OperationSpec = str | Mapping[str, object] | Operation
 
 
 WITHHOLD = "withhold"

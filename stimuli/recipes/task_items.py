@@ -34,7 +34,6 @@ from stimuli.scramble.changes import Change, described
 from stimuli.scramble.conditions import Scrambled
 from stimuli.scramble.letter_forms import TOO_SHORT
 from stimuli.scramble.published import (
-    Given,
     Passed,
     PublishedOperation,
     published_operation,
@@ -42,7 +41,7 @@ from stimuli.scramble.published import (
     tidy,
     trace,
 )
-from stimuli.scramble.types import Operation, parse_operation
+from stimuli.scramble.types import Operation, OperationSpec, parse_operation
 from stimuli.words import find_words, nfc, word_starts
 
 # A letter that no text has: it stands for a mask while words are looked for.
@@ -52,19 +51,8 @@ _WORD = re.compile(r"\w+")
 
 def recovery_items(texts: Sequence[SourceText], design: ItemDesign, *, field: str = "sentence") -> list[Item]:
     """Make recovery items: text by text, each in every condition, with the intact text as the answer."""
-    levels = design.factor_levels
-    if design.published:
-        show = published_passes(texts, levels.given, field=field, language=design.settings.language).shown
-        seeds = levels.published_seeds
-    else:
-        seeds = dict.fromkeys(levels.given, design.seed)
-
-        def show(place: int) -> list[DisplayedField]:
-            text = texts[place]
-            return show_in_conditions(
-                text.text, design.operations, design, field=field, item_id=text.source_id
-            )
-
+    levels, language = design.factor_levels, design.settings.language
+    seeds = levels.published_seeds if design.published else dict.fromkeys(levels.given, design.seed)
     drawn = draw_some(
         range(len(texts)),
         design.number,
@@ -72,22 +60,27 @@ def recovery_items(texts: Sequence[SourceText], design: ItemDesign, *, field: st
         key=lambda place: texts[place].source_id,
         what="texts",
     )
-    design = replace(design, set_name=design.set_name or "recovery")
-    return [
-        replace(
-            shown.item(text.source_id, design, answer=shown.intact),
-            provenance=Provenance(
-                source=text.source,
-                source_id=text.source_id,
-                split=text.split,
-                licence=text.licence,
-                operation=shown.operation,
-                seed=seeds[shown.level],
-            ),
-        )
-        for place, text in ((place, texts[place]) for place in drawn)
-        for shown in show(place)
-    ]
+    passes = published_passes([text.text for text in texts], levels.given) if design.published else None
+    items = []
+    for place in drawn:
+        text = texts[place]
+        if passes is not None:
+            shown = passes.shown(place, field, language)
+        else:
+            shown = show_in_conditions(
+                text.text, design.operations, design, field=field, item_id=text.source_id
+            )
+        record = Record(text.source_id, text.source, text.split, text.licence, {field: text.text}, None, None)
+        items += [
+            item_of(
+                TaskRecord(record, field, answer=one.intact),
+                {field: one},
+                levels.condition(one.level),
+                replace(design, set_name=design.set_name or "recovery", seed=seeds[one.level]),
+            )
+            for one in shown
+        ]
+    return items
 
 
 @dataclass(frozen=True)
@@ -97,58 +90,40 @@ class PublishedPasses:
     intact: tuple[str, ...]  # in NFC as all items are, tidied as the paper's own were
     passed: Mapping[str, Sequence[Passed]]  # by level
     operations: Mapping[str, PublishedOperation]
-    field: str
-    language: str
 
-    def shown(self, place: int) -> list[DisplayedField]:
+    def shown(self, place: int, field: str, language: str) -> list[DisplayedField]:
         """Show one text in every condition; ``words_dropped`` among the covariates says how many words were lost, where some were."""
-        done = {level: texts[place] for level, texts in self.passed.items()}
-        return _described(self.intact[place], done, self.operations, self.field, self.language)
+        intact = self.intact[place]
+        results = {
+            level: Scrambled(nfc(texts[place].text), _changes(intact, texts[place], self.operations[level]))
+            for level, texts in self.passed.items()
+        }
+        as_intact = dict.fromkeys(results, parse_operation("none"))
+        return [
+            replace(
+                one,
+                operation=self.operations[one.level].label,
+                covariates={**one.covariates, **_dropped(intact, one.text, self.operations[one.level])},
+            )
+            for one in describe(intact, results, as_intact, field=field, language=language)
+        ]
 
 
-def published_passes(
-    texts: Sequence[SourceText],
-    levels: Mapping[str, Given],
-    *,
-    field: str,
-    language: str,
-) -> PublishedPasses:
+def published_passes(texts: Sequence[str], levels: Mapping[str, OperationSpec]) -> PublishedPasses:
     """Scramble a list of texts as the published stimuli were made, one pass a condition."""
     operations = {level: published_operation(given) for level, given in levels.items()}
     papers = {operation.protocol.paper for operation in operations.values() if operation.protocol}
     # Cao et al. tidied spaces; only a text so tidied is the one that was shown intact.
-    prepare = nfc if papers == {"typobench2024"} else lambda text: tidy(nfc(text))
-    intact = tuple(prepare(text.text) for text in texts)
+    composed = map(nfc, texts)
+    intact = tuple(composed if papers == {"typobench2024"} else map(tidy, composed))
     passed = {level: _passed(intact, operation) for level, operation in operations.items()}
-    return PublishedPasses(intact, passed, operations, field, language)
+    return PublishedPasses(intact, passed, operations)
 
 
 def _passed(texts: Sequence[str], operation: PublishedOperation) -> list[Passed]:
     if operation.protocol is not None and operation.protocol.paper == "typobench2024":
         return trace(texts, operation, operation.protocol.seed)
     return [Passed(text) for text in published_pass(texts, operation)]
-
-
-def _described(
-    intact: str,
-    passed: Mapping[str, Passed],
-    operations: Mapping[str, PublishedOperation],
-    field: str,
-    language: str,
-) -> list[DisplayedField]:
-    results = {
-        level: Scrambled(nfc(one.text), _changes(intact, one, operations[level]))
-        for level, one in passed.items()
-    }
-    as_intact = dict.fromkeys(results, parse_operation("none"))
-    return [
-        replace(
-            one,
-            operation=operations[one.level].label,
-            covariates={**one.covariates, **_dropped(intact, one.text, operations[one.level])},
-        )
-        for one in describe(intact, results, as_intact, field=field, language=language)
-    ]
 
 
 def _changes(intact: str, passed: Passed, operation: PublishedOperation) -> tuple[Change, ...]:
@@ -377,18 +352,15 @@ def published_shown(
     splits: dict[tuple[str, str | None, str], list[int]] = {}
     for place, (record, field) in enumerate(zip(records, fields, strict=True)):
         splits.setdefault((record.corpus, record.split, has_text(record, field)), []).append(place)
-    for (corpus, _, field), places in splits.items():
-        texts = [
-            SourceText(records[place].record_id, records[place].texts[field], corpus) for place in places
-        ]
-        passed = published_passes(texts, levels.given, field=field, language=language)
+
+    def show(passes: PublishedPasses, number: int, field: str) -> list[dict[str, DisplayedField]]:
+        return [{field: withheld_shown(one, levels)} for one in passes.shown(number, field, language)]
+
+    for (_, _, field), places in splits.items():
+        passes = published_passes([records[place].texts[field] for place in places], levels.given)
         for number, place in enumerate(places):
-            result[place] = functools.partial(_as_passed, passed, number, levels)
+            result[place] = functools.partial(show, passes, number, field)
     return [result[place] for place in range(len(records))]
-
-
-def _as_passed(passed: PublishedPasses, place: int, levels: FactorLevels) -> list[dict[str, DisplayedField]]:
-    return [{passed.field: withheld_shown(one, levels)} for one in passed.shown(place)]
 
 
 def item_of(

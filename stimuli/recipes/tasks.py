@@ -21,7 +21,6 @@ from stimuli.recipes.conditions import (
     FactorLevels,
     ItemDesign,
     OnBad,
-    OperationSpec,
     Skipped,
     TaskItems,
     describe,
@@ -44,7 +43,7 @@ from stimuli.scramble.alignment import changes_between
 from stimuli.scramble.conditions import Scrambled
 from stimuli.scramble.published import published_operation, scramble_demonstrations
 from stimuli.scramble.sentences import find_sentences
-from stimuli.scramble.types import parse_operation
+from stimuli.scramble.types import OperationSpec, parse_operation
 from stimuli.seeds import stable_seed
 from stimuli.words import find_words, nfc
 
@@ -77,21 +76,19 @@ def ask_intact(record: Record, field: str) -> TaskRecord:
     return TaskRecord(record, has_text(record, field), answer=nfc(record.texts[field]))
 
 
-def ask_summary(record: Record, field: str, reference: str | None = None) -> TaskRecord:
-    """Ask for a summary; the answer is the record's text named ``reference``, None without one."""
-    return TaskRecord(record, has_text(record, field), answer=_reference(record, reference))
+def ask_summary(record: Record, field: str, options: Mapping[str, Any]) -> TaskRecord:
+    """Ask for a summary; the answer is the record's text named by option ``reference``, None without one."""
+    reference = options.get("reference")
+    answer = None if reference is None else nfc(record.texts[has_text(record, reference)])
+    return TaskRecord(record, has_text(record, field), answer=answer)
 
 
-def ask_translation(
-    record: Record, field: str, target_language: str, reference: str | None = None
-) -> TaskRecord:
-    """Ask for a translation into a language; the answer is the record's text named ``reference``, None without one."""
-    key = {"target_language": target_language}
-    return TaskRecord(record, has_text(record, field), answer=_reference(record, reference), key=key)
-
-
-def _reference(record: Record, reference: str | None) -> str | None:
-    return None if reference is None else nfc(record.texts[has_text(record, reference)])
+def ask_translation(record: Record, field: str, options: Mapping[str, Any]) -> TaskRecord:
+    """Ask for a translation into a language; the answer is that of a summary."""
+    language = options.get("target_language")
+    if not isinstance(language, str) or not language.strip():
+        raise UserError("task translate needs target_language", mend="Give a language tag, such as zh.")
+    return replace(ask_summary(record, field, options), key={"target_language": language})
 
 
 _CALCULATOR = re.compile(r"<<[^<>]*>>")
@@ -161,13 +158,6 @@ class Task:
 EVERY_TASK = ("field", "also_scramble", "demonstrations", "demonstration_factor")
 
 
-def _translation(record: Record, field: str, options: Mapping[str, Any]) -> TaskRecord:
-    language = options.get("target_language")
-    if not isinstance(language, str) or not language.strip():
-        raise UserError("task translate needs target_language", mend="Give a language tag, such as zh.")
-    return ask_translation(record, field, language, options.get("reference"))
-
-
 _RECOVER = ("unit", "words")
 TASKS: Mapping[str, Task] = {
     task.name: task
@@ -177,22 +167,22 @@ TASKS: Mapping[str, Task] = {
         Task("problem", lambda record, field, _: ask_problem(record, field), examples_need=require_worked),
         Task("complete", lambda record, field, _: ask_completion(record, field)),
         Task("rectify", lambda record, field, _: ask_intact(record, field), one_per_text=True),
-        Task(
-            "summarise",
-            lambda record, field, options: ask_summary(record, field, options.get("reference")),
-            ("reference",),
-            one_per_text=True,
-        ),
-        Task("translate", _translation, ("target_language", "reference"), one_per_text=True),
+        Task("summarise", ask_summary, ("reference",), one_per_text=True),
+        Task("translate", ask_translation, ("target_language", "reference"), one_per_text=True),
     )
 }
 """Every task that is made of records: those of Cao et al. (2023) to ``problem``, then those of TypoBench (2024)."""
 
 
-TYPOBENCH = frozenset({"gsm8k", "mbpp", "boolq", "squad", "csqa"})
+TYPOBENCH = ("gsm8k", "mbpp", "boolq", "squad", "csqa")
 """Corpora of TypoBench: its script pools all splits and cannot load three of these; no sample was released, so one of the user's
 own takes its place."""
-_OF_TYPOBENCH = ("complete", "rectify", "summarise", "translate")
+_PUBLISHED_TASKS: Mapping[str, Sequence[str]] = {
+    "realtimeqa": ("recover", "question"),
+    "dream": ("question",),
+    "aqua": ("problem",),
+    **dict.fromkeys(TYPOBENCH, ("complete", "rectify", "summarise", "translate")),
+}
 
 
 DREAM_DROPPED: Mapping[str, tuple[int, ...]] = {"test": (), "dev": (371,)}
@@ -212,29 +202,20 @@ def published_list(
     corpus: str, where: Path | Iterable[Path], *, task: str, split: str | None = None
 ) -> PublishedRecords:
     """Load what a paper asked, for :func:`stimuli.recipes.tasks.task_items` with ``published=True``."""
-    asked = {"realtimeqa": ("recover", "question"), "dream": ("question",), "aqua": ("problem",)}
-    if corpus in TYPOBENCH:
-        if task not in _OF_TYPOBENCH:
-            raise UserError(
-                f"task {task} was not published with {corpus}",
-                mend=f"Use one of TypoBench's: {', '.join(_OF_TYPOBENCH)}; or leave items out of published.",
-            )
-        records = load_corpus(corpus, where, split=split).records
-        return PublishedRecords(records, records)
-    if corpus not in asked:
-        raise unknown_name("published list of corpus", corpus, asked)
-    if task not in asked[corpus]:
+    if corpus not in _PUBLISHED_TASKS:
+        raise unknown_name("published list of corpus", corpus, _PUBLISHED_TASKS)
+    if task not in _PUBLISHED_TASKS[corpus]:
         raise UserError(
             f"task {task} was not published with {corpus}",
-            mend=f"Use {' or '.join(asked[corpus])}, or the corrected mode.",
+            mend=f"Use {' or '.join(_PUBLISHED_TASKS[corpus])}, or the corrected mode.",
         )
+    if corpus in TYPOBENCH or corpus == "aqua":
+        records = load_corpus(corpus, where, split="test" if corpus == "aqua" else split).records
+        return PublishedRecords(records, records)
     if corpus == "realtimeqa":
         whole = load_corpus(corpus, where, selection="recovery").records
         some = load_corpus(corpus, where, selection="answerable").records if task == "question" else whole
         return PublishedRecords(some, whole)
-    if corpus == "aqua":
-        problems = load_corpus(corpus, where, split="test").records
-        return PublishedRecords(problems, problems)
     sources = where if isinstance(where, Path) else tuple(where)
     parts = [_dream(sources, one) for one in ((split,) if split else tuple(DREAM_DROPPED))]
     return PublishedRecords(
@@ -304,11 +285,8 @@ _RS = "shuffle:all"
 
 def printed_examples(task: str) -> tuple[Record, ...]:
     """Return the examples that the papers print for a task."""
-    printed = {
-        name: given
-        for name, given in data_file("recipes/demonstrations.json").items()
-        if isinstance(given, Mapping)
-    }
+    data = data_file("recipes/demonstrations.json")
+    printed = {name: given for name, given in data.items() if isinstance(given, Mapping)}
     if task not in printed:
         raise UserError(
             f"the papers print no examples for task {task!r}",
@@ -336,27 +314,21 @@ def examples_shown(
     """Show examples at every rate that they come in."""
     if not design.published:
         return [corrected_shown(example, levels, design) for example in examples]
-    passes = {
-        level: demonstration_pass([nfc(example.text) for example in examples], given)
-        for level, given in levels.given.items()
-    }
+    texts = [nfc(example.text) for example in examples]
+    passes = {level: demonstration_pass(texts, given) for level, given in levels.given.items()}
     labels = {level: f"{published_operation(given).label}, examples" for level, given in levels.given.items()}
-    return [
-        [
-            {example.field: replace(shown, operation=labels[shown.level])}
-            for shown in describe(
-                example.text,
-                {
-                    level: Scrambled(texts[place], changes_between(nfc(example.text), texts[place]))
-                    for level, texts in passes.items()
-                },
-                dict.fromkeys(levels.given, parse_operation("none")),
-                field=example.field,
-                language=design.settings.language,
-            )
-        ]
-        for place, example in enumerate(examples)
-    ]
+    as_intact = dict.fromkeys(levels.given, parse_operation("none"))
+    examples_in_levels = []
+    for place, (example, text) in enumerate(zip(examples, texts, strict=True)):
+        results = {
+            level: Scrambled(passed[place], changes_between(text, passed[place]))
+            for level, passed in passes.items()
+        }
+        displayed = describe(text, results, as_intact, field=example.field, language=design.settings.language)
+        examples_in_levels.append(
+            [{example.field: replace(one, operation=labels[one.level])} for one in displayed]
+        )
+    return examples_in_levels
 
 
 def demonstration_pass(texts: Sequence[str], given: OperationSpec) -> list[str]:
@@ -401,11 +373,19 @@ def task_items(
     shown = work.published(suitable, pass_over or records) if design.published else None
     number = design.number
     made: dict[str, list[Item]] = {}
-    for asked in _by_luck(suitable, design.seed) if number is not None else suitable:
+    order = suitable
+    if number is not None:  # drawn by seed and id alone
+        order = sorted(
+            suitable, key=lambda asked: stable_seed(design.seed, "draw", "records", asked.record.record_id)
+        )
+    for asked in order:
         if len(made) == number:
             break
         try:
-            conditions = work.corrected(asked) if shown is None else shown[asked.record.record_id]()
+            if shown is None:
+                conditions = corrected_shown(asked, design.factor_levels, design, work.also)
+            else:
+                conditions = shown[asked.record.record_id]()
             made[asked.record.record_id] = work.test_items(asked, conditions)
         except Unsuitable as error:
             _stop_or_skip(error, asked.record, skipped, design.on_bad)
@@ -468,11 +448,11 @@ class _Work:
         return asked
 
     def examples(self, given: Sequence[Record] | str) -> list[TaskRecord]:
-        if isinstance(given, str) and given != PRINTED:
-            raise unknown_name("exemplars:", given, (PRINTED,))
-        if isinstance(given, str):
+        if given == PRINTED:
             printed = printed_examples(self.task.name)
             return [self.task.ask(record, reading_field(record), self.options) for record in printed]
+        if isinstance(given, str):
+            raise unknown_name("exemplars:", given, (PRINTED,))
         for record in given:
             if self.task.examples_need:
                 self.task.examples_need(record)
@@ -500,9 +480,6 @@ class _Work:
         if self.options.get("unit") == SENTENCE and SENTENCE in record.texts:
             return SENTENCE
         return reading_field(record, self.options.get("field"))
-
-    def corrected(self, asked: TaskRecord) -> list[dict[str, DisplayedField]]:
-        return corrected_shown(asked, self.design.factor_levels, self.design, self.also)
 
     def published(
         self, suitable: Sequence[TaskRecord], whole: Sequence[Record]
@@ -583,11 +560,6 @@ def _first_of_text(work: _Work, records: Sequence[Record]) -> dict[str, str]:
         text = record.texts.get(work.field_of(record) if record.texts else "", "")
         first.setdefault(_plain(text), record.record_id)
     return first
-
-
-def _by_luck(suitable: Sequence[TaskRecord], seed: int) -> list[TaskRecord]:
-    """Put records in the order in which they are drawn: each one's luck hangs on seed and id alone."""
-    return sorted(suitable, key=lambda record: stable_seed(seed, "draw", "records", record.record.record_id))
 
 
 def _plain(text: str) -> str:

@@ -27,12 +27,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from stimuli.errors import UserError, unknown_name
-from stimuli.scramble.types import Operation, Options, checked_rate, parse_operation, scramble_type
+from stimuli.scramble.types import (
+    Operation,
+    OperationSpec,
+    Options,
+    checked_percent,
+    checked_rate,
+    parse_operation,
+    scramble_type,
+)
 from stimuli.seeds import stable_seed
 from stimuli.words import scramble_data
-
-Given = str | Mapping[str, object] | Operation
-"""An operation as a study or a command line writes it."""
 
 _RATE = re.compile(r"(?P<name>.+?)(?:@(?P<share>[^@]+)|-(?P<percent>\d{1,3}(?:\.\d+)?))")
 _STEPS = 10
@@ -138,7 +143,7 @@ def _by_operation() -> Mapping[tuple[str, Options], Protocol]:
     return found
 
 
-def published_operation(given: Given, *, rate: float | None = None) -> PublishedOperation:
+def published_operation(given: OperationSpec, *, rate: float | None = None) -> PublishedOperation:
     """Read a published operation."""
     named, inside = _named(given)
     name = named if isinstance(named, str) else named.name
@@ -158,7 +163,7 @@ def published_operation(given: Given, *, rate: float | None = None) -> Published
     return chosen
 
 
-def _named(given: Given) -> tuple[Protocol | str, float | None]:
+def _named(given: OperationSpec) -> tuple[Protocol | str, float | None]:
     """Return the protocol that is meant, or a name that has none, and the rate inside ``given``."""
     if isinstance(given, str):
         name = _upper(given)
@@ -166,10 +171,8 @@ def _named(given: Given) -> tuple[Protocol | str, float | None]:
             return name, None
         match = _RATE.fullmatch(name)
         if match is not None and _is_known(match["name"]):
-            share = match["share"]
-            return match["name"], checked_rate(share) if share is not None else _percent(
-                given, match["percent"]
-            )
+            share, percent = match["share"], match["percent"]
+            return match["name"], checked_percent(percent, given) if share is None else checked_rate(share)
         base = re.split(r"[(@;]", _upper(given))[0].strip()
         if not _is_type(base) and not _is_type(re.sub(r"-[\d.]+$", "", base)):
             return name, None
@@ -235,12 +238,6 @@ def _published_names() -> str:
     return ", ".join(f"{name} ({readable[name]})" if name in readable else name for name in protocols())
 
 
-def _percent(given: str, percent: str) -> float:
-    if float(percent) > 100:
-        raise UserError(f"scramble {given!r}: a rate lies between 0 and 100 %")
-    return float(percent) / 100
-
-
 def _upper(name: str) -> str:
     return re.sub(r"\s*:\s*", ":", name.strip()).upper()
 
@@ -282,13 +279,13 @@ def _check_rate(chosen: PublishedOperation) -> None:
         )
 
 
-def faults(given: Given) -> tuple[ProtocolFault, ...]:
+def faults(given: OperationSpec) -> tuple[ProtocolFault, ...]:
     """Return the faults that a published copy of an operation reproduces; none for the intact condition."""
     protocol = published_operation(given).protocol
     return () if protocol is None else protocol.faults
 
 
-def describe(given: Given) -> str:
+def describe(given: OperationSpec) -> str:
     """State in a few sentences what a published copy is: paper, name of the released code, stream, stand-ins, faults."""
     chosen = published_operation(given)
     if chosen.protocol is None:
@@ -434,13 +431,8 @@ class Passed:
     spans: tuple[MovedSpan, ...] = ()
 
 
-def scramble_typobench(texts: Sequence[str], operation: PublishedOperation, seed: int) -> list[str]:
-    """Transform a list of texts with one stream."""
-    return [passed.text for passed in trace(texts, operation, seed)]
-
-
 def trace(texts: Sequence[str], operation: PublishedOperation, seed: int) -> list[Passed]:
-    """Transform a list of texts as :func:`scramble_typobench` does and tell which words or sentences changed places."""
+    """Transform a list of texts with one stream and tell which words or sentences changed places."""
     assert operation.protocol is not None
     change = _transform(operation.protocol.name)
     draw = random.Random(seed)
@@ -581,12 +573,9 @@ _REORDERS: dict[str, _Reorder] = {
 }
 
 
-_PAPERS = {"cao2023": scramble_cao, "typobench2024": scramble_typobench}
-
-
 def published_pass(
     texts: Sequence[str],
-    operation: Given | PublishedOperation,
+    operation: OperationSpec | PublishedOperation,
     *,
     rate: float | None = None,
     seed: int | None = None,
@@ -596,5 +585,7 @@ def published_pass(
         operation = published_operation(operation, rate=rate)
     if operation.protocol is None:
         return list(texts)
-    scramble = _PAPERS[operation.protocol.paper]
-    return scramble(texts, operation, operation.protocol.seed if seed is None else seed)
+    seed = operation.protocol.seed if seed is None else seed
+    if operation.protocol.paper == "cao2023":
+        return scramble_cao(texts, operation, seed)
+    return [passed.text for passed in trace(texts, operation, seed)]

@@ -24,10 +24,8 @@ from stimuli.scramble.conditions import (
     ScrambleSettings,
     TextRandom,
 )
-from stimuli.scramble.types import Operation, parse_operation
+from stimuli.scramble.types import Operation, OperationSpec, parse_operation
 from stimuli.words import nfc
-
-OperationSpec = str | Mapping[str, object] | Operation
 
 
 def scramble_text(

@@ -71,33 +71,12 @@ class Option:
         return int(text)
 
 
-DISTANCE = Option("distance", 1, "places between the two letters: 1 for neighbours", low=1, high=20)
-LETTERS = Option(
-    "letters", "any", "what both letters of the pair must be", choices=("any", "consonants", "vowels")
-)
-SHAPE = Option(
-    "shape", "any", "outline of the new letter compared with the old one's", ("keep", "change", "any")
-)
-KEEP_CV = Option("cv", "keep", "keep: a vowel for a vowel, a consonant for a consonant", ("keep", "any"))
-ANY_CV = Option("cv", "any", "keep: a vowel for a vowel, a consonant for a consonant", ("keep", "any"))
-REPLACED = Option("count", 2, "2 replaces the pair, 1 one letter of it, drawn", low=1, high=2)
-COUNT = Option("count", 1, "how many; at most half of the word's letters", low=1, high=4)
-EXCHANGED = Option("count", 1, "how many exchanges, none of which cancels another", low=1, high=4)
-FEWER = Option(
-    "fewer",
-    "auto",
-    "a word that cannot take the whole count: leave it, or make as many as it can; auto leaves it under eligibility "
-    "common and makes them under own",
-    ("auto", "leave", "make"),
-)
-LETTER = Option("letter", 1, "number of the first letter of the pair", low=1, high=99)
-UNSPACED = Option(
-    "unspaced",
-    "leave",
-    "a run of letters of a script written without spaces, which may be several words: leave it, or change it as one word",
-    ("leave", "change"),
-)
-SPACED = Option("spaced", False, "show the word with a gap between every two characters")
+_OPTIONS = {
+    key: Option(**{"name": key, **row, "choices": tuple(row.get("choices", ()))})
+    for key, row in scramble_data("types")["options"].items()
+}
+"""The options of types in ``data/types.json``, by the names under which types have them."""
+FEWER, UNSPACED, SPACED = _OPTIONS["fewer"], _OPTIONS["unspaced"], _OPTIONS["spaced"]
 GAPS = {"dot": "\u00b7", "narrow": "\u202f", "no_break": "\u00a0", "space": " "}
 """Separators of the letters of a spaced word: middle dot, narrow no-break space, no-break space, space."""
 _WITHOUT_GAPS = str.maketrans("", "", "".join(GAPS.values()))
@@ -107,11 +86,6 @@ GAP = Option("gap", "dot", "separator of the letters of a spaced word", tuple(GA
 def without_gaps(word: str) -> str:
     """Return a word without what a spaced form has between its letters; no word has it by itself."""
     return word.translate(_WITHOUT_GAPS)
-
-
-def min_letters(default: int) -> Option:
-    """Return the option that every letter type has: the fewest letters of a word that it changes."""
-    return Option("min_letters", default, "fewest letters of a word that may change", low=1, high=99)
 
 
 Unit = Literal["letter", "word", "sentence"]
@@ -166,7 +140,8 @@ class ScrambleType:
         if self.unit != "letter" or self.operation == "none":
             return self.own_options
         spaced = (GAP,) if self.family == "space" else (SPACED, GAP)
-        return (*self.own_options, min_letters(self.min_letters), *spaced, UNSPACED)
+        fewest = Option("min_letters", self.min_letters, "fewest letters of a word that may change")
+        return (*self.own_options, fewest, *spaced, UNSPACED)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -279,10 +254,6 @@ RULES: Mapping[str, ScrambleRule | RuleMaker] = {
     },
 }
 """The rule of every other type of ``data/types.json``."""
-_OPTIONS = {
-    "keep_cv": KEEP_CV, "any_cv": ANY_CV, "replaced": REPLACED, "exchanged": EXCHANGED,
-    **{option.name: option for option in (DISTANCE, LETTERS, SHAPE, COUNT, FEWER, LETTER)},
-}  # fmt: skip
 
 
 def _built_in(row: Mapping[str, Any]) -> ScrambleType:
@@ -369,6 +340,10 @@ class Operation:
         return GAPS[str(dict(self.options).get(GAP.name, GAP.default))] if self.spaced else ""
 
 
+OperationSpec = str | Mapping[str, object] | Operation
+"""An operation, or how a study or a command line writes it."""
+
+
 class _Named(NamedTuple):
     type: ScrambleType
     preset: Preset
@@ -431,7 +406,7 @@ def _found(name: str) -> tuple[_Named, dict[str, object]]:
 
 
 def parse_operation(
-    given: str | Mapping[str, object] | Operation, *, rate: float | None = None, default_rate: float = 1.0
+    given: OperationSpec, *, rate: float | None = None, default_rate: float = 1.0
 ) -> Operation:
     """Read an operation as a study or a command line writes it."""
     if isinstance(given, Operation):
@@ -476,6 +451,13 @@ def checked_rate(rate: object, name: str = "rate") -> float:
     return value
 
 
+def checked_percent(percent: str, given: str) -> float:
+    """Return the rate of a name such as ``KFL-50``."""
+    if float(percent) > 100:
+        raise UserError(f"scramble {given!r}: a rate lies between 0 and 100 %")
+    return float(percent) / 100
+
+
 def _operation(
     named: _Named, given: Mapping[str, object], texts: object, said: str
 ) -> tuple[Operation, float | None]:
@@ -517,9 +499,7 @@ def _from_text(given: str) -> tuple[Operation, float | None]:
     if percent is not None and rate is not None:
         raise UserError(f"scramble {given!r} says two rates", mend="Say the rate once.")
     if percent is not None:
-        if float(percent) > 100:
-            raise UserError(f"scramble {given!r}: a rate lies between 0 and 100 %")
-        return operation, float(percent) / 100
+        return operation, checked_percent(percent, given)
     return operation, preset_rate if rate is None else checked_rate(rate)
 
 

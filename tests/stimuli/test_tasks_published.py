@@ -107,7 +107,7 @@ def test_the_problems_that_the_paper_prints_come_out_of_the_pass_over_aqua(share
         (
             "squad",
             "question",
-            "task question was not published with squad\n  Use one of TypoBench's: complete",
+            "task question was not published with squad\n  Use complete",
         ),
         ("aqua", "recover", "task recover was not published with aqua\n  Use problem"),
     ],
