@@ -47,7 +47,9 @@ def count_label_maps(study: Study) -> int:
     """
     blocks = [study.get("procedure", place, "block") for place in blocks_of(study)]
     choosing = [step.get("choose", {}) for block in blocks for step in block["trial"]]
-    return math.lcm(*(balanced_rows(len(one["keys"])) for one in choosing if one.get("labels") == "balanced"))
+    return math.lcm(
+        *(balanced_rows(len(step["keys"])) for step in choosing if step.get("labels") == "balanced")
+    )
 
 
 def labels_of_classes(labels: Sequence[str], label_map: int) -> dict[str, str]:
@@ -90,11 +92,11 @@ def list_ids(study: Study, items: Sequence[Item], *, label_maps: str = "balanced
         ``balanced``, or ``fixed`` for only the lists with labels as written.
     """
     rows, maps = _rows(study, items), count_label_maps(study)
-    kept = 1 if label_maps == "fixed" else maps
+    n_maps = 1 if label_maps == "fixed" else maps
     return [
         (level * maps + label_map) * rows + row + 1
         for level in range(len(study.between_cells))
-        for label_map in range(kept)
+        for label_map in range(n_maps)
         for row in range(rows)
     ]
 

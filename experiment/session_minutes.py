@@ -136,13 +136,13 @@ MOST_LENGTHS = 4
 
 def length_in_words(by_levels: Mapping[str, float]) -> str:
     """Describe the duration of sessions in minutes, by their levels between sessions if they differ."""
-    said = {levels: minutes_in_words(minutes) for levels, minutes in by_levels.items()}
-    if len(set(said.values())) == 1:
-        return next(iter(said.values()))
-    if len(said) > MOST_LENGTHS:
+    texts = {levels: minutes_in_words(minutes) for levels, minutes in by_levels.items()}
+    if len(set(texts.values())) == 1:
+        return next(iter(texts.values()))
+    if len(texts) > MOST_LENGTHS:
         few, many = min(by_levels, key=by_levels.__getitem__), max(by_levels, key=by_levels.__getitem__)
-        return f"{by_levels[few]:,.0f} ({few}) to {said[many]} ({many})"
-    return ", ".join(f"{minutes} ({levels})" for levels, minutes in said.items())
+        return f"{by_levels[few]:,.0f} ({few}) to {texts[many]} ({many})"
+    return ", ".join(f"{minutes} ({levels})" for levels, minutes in texts.items())
 
 
 def minutes_in_words(minutes: float) -> str:

@@ -77,7 +77,7 @@ LONGEST = 120
 
 def line_remarks(study: Study, items: Sequence[Item]) -> list[str]:
     """Return, for each block with a moving window, the number of texts with several lines, and where the first breaks."""
-    found = []
+    remarks = []
     for number, place in enumerate(blocks_of(study)):
         length = int(study.get("procedure", place, "block", "line_length", default=LINE_LENGTH))
         texts = dict(_texts(study, items, number, place))
@@ -94,12 +94,12 @@ def line_remarks(study: Study, items: Sequence[Item]) -> list[str]:
             else f"shorten those of more than {LONGEST} characters to keep each on one line"
         )
         most = max(map(len, broken.values()))
-        found.append(
+        remarks.append(
             f"note: {where}: {len(broken)} of {len(texts)} texts take up to {most} lines in the moving window, broken after "
             f"the same words for everyone (lines have {length} characters at most; first: {first}, after "
             f"{lines[0].split()[-1]!r}); {mend}"
         )
-    return found
+    return remarks
 
 
 def _texts(study: Study, items: Sequence[Item], number: int, place: int) -> Iterator[tuple[str, str]]:
@@ -127,8 +127,8 @@ def _require_room(study: Study, where: str, lines: dict[str, list[str]]) -> None
         return  # without a rule each page requests the window that it needs; a measured size differs between screens
     width = int(smallest.split("x")[0])
     room = int((width - MARGIN_PX) / CELL_PX)
-    for name, own in lines.items():
-        longest = max(map(cells, own))
+    for name, broken in lines.items():
+        longest = max(map(cells, broken))
         if longest > room:
             needed = math.ceil(longest * CELL_PX) + MARGIN_PX
             raise UserError(
@@ -186,17 +186,17 @@ def build_study(study: Study) -> Built:
 
 def _audited(study: Study, made: Made, tokenizer: Tokenizer | None) -> Audit:
     """Return the audit of items with the study's settings (``materials.audit``)."""
-    asked = study.get("materials", "audit", default={})
+    settings = study.get("materials", "audit", default={})
     items = _apart(study, made.items)
     return audit_items(
         items,
         language=made.language or study.language,
         tokenizer=tokenizer,
-        shortcut=asked.get("shortcut", True),
+        shortcut=settings.get("shortcut", True),
         seed=study.seed,
         lists=_together(study, items),
         every_line=study.get("design", "lists") == "one",
-        by_design=(*asked.get("by_design", ()), *_made_to_differ(study, items)),
+        by_design=(*settings.get("by_design", ()), *_made_to_differ(study, items)),
     )
 
 
@@ -330,15 +330,17 @@ def _require_answerable(study: Study, items: Sequence[Item]) -> None:
 
 def _keys_elsewhere(study: Study) -> list[str]:
     """Return messages on keys that are not easily reached on every keyboard although letters or digits would be."""
-    told: list[str] = []
+    warnings: list[str] = []
     for i, screen in enumerate(study.get("procedure")):
         for j, step in enumerate(screen.get("block", {}).get("trial", ())):
             keys = step.get("choose", {}).get("keys", ())
             path = ("procedure", i, "block", "trial", j, "choose", "keys")
             for key in keys.values() if isinstance(keys, dict) else keys:
                 if (remark := key_remark(key)) is not None:
-                    told.append(f"note: {study.place(*path)}: {key!r}: {remark}; letters and digits do not")
-    return told
+                    warnings.append(
+                        f"note: {study.place(*path)}: {key!r}: {remark}; letters and digits do not"
+                    )
+    return warnings
 
 
 def _of_kind(study: Study, kind: str) -> Made:

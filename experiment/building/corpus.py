@@ -98,7 +98,7 @@ def items_from_corpus(study: Study) -> Made:
         options=options,
         pass_over=listed.pass_over or None,
     )
-    skipped += [f"{one.corpus} {one.record_id}: {one.reason}" for one in made.skipped]
+    skipped += [f"{record.corpus} {record.record_id}: {record.reason}" for record in made.skipped]
     answering = {kind for kind, _ in answering_steps(study)}
     if name not in RESTORING and "recover" in answering:
         raise UserError(
@@ -152,16 +152,16 @@ def _load(study: Study, corpus: Mapping[str, str], split: str | None) -> Loaded:
 
 def _about(name: str, loaded: Loaded) -> list[str]:
     about = corpora()[name]
-    told = [f"{about.title}: {len(loaded.records)} records; licence: {about.licence or 'none stated'}"]
-    told += [f"  note: {warning}" for warning in loaded.warnings]
+    lines = [f"{about.title}: {len(loaded.records)} records; licence: {about.licence or 'none stated'}"]
+    lines += [f"  note: {warning}" for warning in loaded.warnings]
     if loaded.duplicates:
         named = "; ".join(" = ".join(ids) for ids in loaded.duplicates[:MOST_DOUBLES])
         many = len(loaded.duplicates)
         more = " …" if many > MOST_DOUBLES else ""
-        told.append(
+        lines.append(
             f"  note: {counted(many, 'record')} {'stands' if many == 1 else 'stand'} there more than once ({named}{more})"
         )
-    return told
+    return lines
 
 
 def _published(study: Study, corpus: Mapping[str, str], task: str) -> tuple[PublishedRecords, list[Path]]:
@@ -180,13 +180,13 @@ def _published(study: Study, corpus: Mapping[str, str], task: str) -> tuple[Publ
 
 
 def _examples(
-    study: Study, corpus: Mapping[str, str], asked: Mapping[str, Any] | Sequence[Any], sources: list[Path]
+    study: Study, corpus: Mapping[str, str], settings: Mapping[str, Any] | Sequence[Any], sources: list[Path]
 ) -> list[Record]:
-    if not isinstance(asked, Mapping):
+    if not isinstance(settings, Mapping):
         return []
-    loaded = _load(study, corpus, asked["split"])
+    loaded = _load(study, corpus, settings["split"])
     sources += [file for file in loaded.files if file not in sources]
-    return subset(loaded.records, asked["number"], study.seed)
+    return subset(loaded.records, settings["number"], study.seed)
 
 
 def items_from_realtimeqa(study: Study) -> Made:

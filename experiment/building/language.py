@@ -72,8 +72,8 @@ def _reads_as(text: str, language: str) -> str | None:
         by_script["zh"] = 0.0
     if letters < ENOUGH or not has_lexicon(language):
         return None
-    own = by_script[study] if study in SCRIPTS else _common(words, study)
-    if own >= COMMON:
+    share = by_script[study] if study in SCRIPTS else _common(words, study)
+    if share >= COMMON:
         return None
     packs = [pack_for(tag) for tag in pack_languages() if tag != study]
     shares = {
@@ -83,7 +83,7 @@ def _reads_as(text: str, language: str) -> str | None:
         for pack in packs
     }
     best = max(shares, key=lambda name: shares[name])
-    return best if shares[best] > max(COMMON, 3 * own) else None
+    return best if shares[best] > max(COMMON, 3 * share) else None
 
 
 def _common(words: list[str], language: str) -> float:
@@ -97,16 +97,16 @@ def _common(words: list[str], language: str) -> float:
 def _check_passages(study: Study, path: KeyPath, text: str) -> None:
     for passage in text.replace("\r\n", "\n").split("\n\n"):
         words = _words(passage)
-        said = " ".join(words)
-        is_whole = len(words) >= WORDS and said in _templates()
-        found = (
-            said
+        passage_text = " ".join(words)
+        is_whole = len(words) >= WORDS and passage_text in _templates()
+        copied = (
+            passage_text
             if is_whole
-            else next((sentence for sentence in _consent_sentences() if sentence in said), None)
+            else next((sentence for sentence in _consent_sentences() if sentence in passage_text), None)
         )
-        if found is not None:
+        if copied is not None:
             raise UserError(
-                f"{study.place(*path)}: “{' '.join(found.split()[:8])} …” is a template's English text, and the study's language is "
+                f"{study.place(*path)}: “{' '.join(copied.split()[:8])} …” is a template's English text, and the study's language is "
                 f"{study.language!r}",
                 mend="Translate the template's texts.",
             )

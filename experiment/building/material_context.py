@@ -74,7 +74,7 @@ def answering_steps(study: Study, set_name: str | None = None) -> list[tuple[str
 
 def step_of_kind(study: Study, kind: str) -> dict[str, Any] | None:
     """Return the settings of the first block's answering step of a kind; None without one."""
-    return next((settings for one, settings in answering_steps(study) if one == kind), None)
+    return next((settings for step, settings in answering_steps(study) if step == kind), None)
 
 
 def shown_fields(study: Study, set_name: str | None = None) -> list[str]:

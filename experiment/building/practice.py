@@ -34,7 +34,7 @@ def practice_items(study: Study) -> Made:
     for set_name, i, settings in practice_screens(study):
         if "rule" in settings:
             place = study.place("procedure", i, "practice", "rule")
-            faults.check(lambda *one: made.items.extend(_of_rule(study, *one)), settings, set_name, place)
+            faults.check(lambda *given: made.items.extend(_of_rule(study, *given)), settings, set_name, place)
         else:
             faults.check(_add_screen, study, made, set_name, i)
     faults.report()
@@ -61,7 +61,9 @@ def practice_rows(study: Study, set_name: str, i: int, remarks: list[str]) -> Co
     name = str(study.get("procedure", i, "practice", "items"))
     table = table_beside(study, study.folder / name)
     columns = table.description.columns
-    remarks += [f"{name}: {said}" for said in unread_columns(name, columns, known_columns(study, set_name))]
+    remarks += [
+        f"{name}: {remark}" for remark in unread_columns(name, columns, known_columns(study, set_name))
+    ]
     factors = [*dict.fromkeys(factor for at in study.crossing.conditions.values() for factor in at)]
     named = [factor for factor in factors if factor in columns]
     if named and len(named) < len(factors):
@@ -105,8 +107,10 @@ def _of_screen(study: Study, rows: CorpusTable, set_name: str, file: str, place:
         if "item" not in rows[0]:  # practice needs no names of its own
             named = [{"item": f"{set_name}-{number}", **row} for number, row in enumerate(rows, 1)]
             rows = replace(rows, rows=tuple(named))
-        told, column = _conditions_told(study, rows)
-        made = sentences(study, told, design, level_column=column, lines=lines_of(rows, "item")).items
+        conditioned_rows, column = _conditions_told(study, rows)
+        made = sentences(
+            study, conditioned_rows, design, level_column=column, lines=lines_of(rows, "item")
+        ).items
         return _placed(study, made, rows, key="item")
     if "words" in materials:
         words = [item for row in rows for item in _word(study, row, design)]
@@ -156,11 +160,11 @@ def _conditions_told(
     if crossing.factor is None or not all(factor in rows[0] for factor in factors):
         return rows, None
     cells = {tuple(at.values()): cell for cell, at in crossing.conditions.items()}
-    told = []
+    conditioned_rows = []
     for row in rows:
         at = tuple(str(row[factor]) for factor in factors)
-        told.append({**row, crossing.factor: cells[at]})
-    return told, crossing.factor
+        conditioned_rows.append({**row, crossing.factor: cells[at]})
+    return conditioned_rows, crossing.factor
 
 
 def _placed(
@@ -186,7 +190,7 @@ def _placed(
 
 
 def _word(study: Study, row: Mapping[str, Any], design: ItemDesign) -> list[Item]:
-    (told,), column = _conditions_told(study, [row])
+    (conditioned,), column = _conditions_told(study, [row])
     missing = [name for name in ("word", "foil") if not row.get(name)]
     if missing:
         raise UserError(
@@ -196,4 +200,4 @@ def _word(study: Study, row: Mapping[str, Any], design: ItemDesign) -> list[Item
     made = word_items([row["word"]], design, foils={row["word"]: row["foil"]}).items
     if column is None:
         return list(made[:1])
-    return [item for item in made if item.condition[column] == told[column]]
+    return [item for item in made if item.condition[column] == conditioned[column]]

@@ -45,8 +45,8 @@ def matched_items(
     study: Study, items: Sequence[Item], cells: Mapping[str, Mapping[str, Any]]
 ) -> tuple[list[Item], list[str]]:
     """Return test items selected or ordered so that they match on the covariates that the study names."""
-    asked = study.get("materials", "match")
-    if asked is None:
+    match = study.get("materials", "match")
+    if match is None:
         return list(items), []
     crossing = study.crossing
     if not crossing.factors:
@@ -54,15 +54,15 @@ def matched_items(
             f"{study.place('materials', 'match')}: there is no factor whose levels could be matched",
             mend="Give the design a factor, or take `match` out.",
         )
-    on = {name: _tolerance(given) for name, given in asked["on"].items()}
+    on = {name: _tolerance(given) for name, given in match["on"].items()}
     first = {item.item_id: item for item in reversed(items)}
     candidates = [
         MatchCandidate(item_id, _picked(study, item), _covariates(study, on, item, cells.get(item_id, {})))
         for item_id, item in reversed(first.items())
     ]
-    missing = asked.get("missing", "error")
+    missing = match.get("missing", "error")
     try:
-        return _matched(study, items, candidates, on, asked.get("each"), missing)
+        return _matched(study, items, candidates, on, match.get("each"), missing)
     except UserError as error:
         place = study.place("materials", "match")
         raise UserError(f"{place}: {error.message.removeprefix('match: ')}", mend=error.mend) from None
@@ -77,9 +77,9 @@ def _matched(
     missing: Missing,
 ) -> tuple[list[Item], list[str]]:
     if study.crossing.rows:
-        found = match_sets(candidates, on, each, seed=study.seed, missing=missing).require()
-        kept = set(chain.from_iterable(found.sets.values()))
-        return [item for item in items if item.item_id in kept], _report_matching(found, "sets", on)
+        matching = match_sets(candidates, on, each, seed=study.seed, missing=missing).require()
+        retained = set(chain.from_iterable(matching.sets.values()))
+        return [item for item in items if item.item_id in retained], _report_matching(matching, "sets", on)
     together = [MatchCandidate(candidate.id, "all", candidate.covariates) for candidate in candidates]
     versions = len(items) // len(candidates)
     divided = match_lists(together, versions, on, seed=study.seed, missing=missing).require()
@@ -132,18 +132,18 @@ def _number_or_text(cell: Any) -> float | str | None:
         return text
 
 
-def _report_matching(found: Matched, what: str, on: Mapping[str, Tolerance]) -> list[str]:
-    sizes = ", ".join(f"{name}: {len(ids)}" for name, ids in found.sets.items())
-    told = [f"matched {what} ({sizes}) on {', '.join(on)}"]
-    for covariate in found.balance.covariates():
-        worst = found.balance.largest(covariate)
+def _report_matching(matching: Matched, what: str, on: Mapping[str, Tolerance]) -> list[str]:
+    sizes = ", ".join(f"{name}: {len(ids)}" for name, ids in matching.sets.items())
+    lines = [f"matched {what} ({sizes}) on {', '.join(on)}"]
+    for covariate in matching.balance.covariates():
+        worst = matching.balance.largest(covariate)
         if worst is not None and worst.smd is not None:
-            told.append(f"  {covariate}: largest standardised mean difference {abs(worst.smd):.3f}")
-    if found.excluded:
-        named = ", ".join(f"{one} ({covariate})" for one, covariate in found.excluded[:5])
-        more = f" and {len(found.excluded) - 5} more" if len(found.excluded) > 5 else ""
-        told.append(f"  left out for a missing covariate: {named}{more}")
-    return told
+            lines.append(f"  {covariate}: largest standardised mean difference {abs(worst.smd):.3f}")
+    if matching.excluded:
+        named = ", ".join(f"{item_id} ({covariate})" for item_id, covariate in matching.excluded[:5])
+        more = f" and {len(matching.excluded) - 5} more" if len(matching.excluded) > 5 else ""
+        lines.append(f"  left out for a missing covariate: {named}{more}")
+    return lines
 
 
 OWN_SETTINGS = ("words", "labels")
@@ -153,13 +153,13 @@ ANSWERS = ("word", "nonword")
 def items_from_lexical_decision(study: Study) -> Made:
     """Return the items of a lexical decision, ``materials: {lexical_decision: …}``."""
     materials = study.get("materials")
-    asked: dict[str, Any] = materials["lexical_decision"] or {}
+    settings: dict[str, Any] = materials["lexical_decision"] or {}
     records: list[Record] = []
     sources = []
     remarks: list[str] = []
     rows: dict[str, Any] = {}
     skipped: list[str] = []
-    if "words" in asked:
+    if "words" in settings:
         file = path_of(study, "lexical_decision", "words")
         table = word_rows(study, file, remarks, skipped)
         rows = {str(row["word"]): row for row in table}
@@ -179,7 +179,7 @@ def items_from_lexical_decision(study: Study) -> Made:
             for row, line in zip(table.rows, table.numbers, strict=True)
         ]
         sources.append(file)
-    options = {name: value for name, value in asked.items() if name not in OWN_SETTINGS}
+    options = {name: value for name, value in settings.items() if name not in OWN_SETTINGS}
     named = sum(record.extra.get("role") == "filler" for record in records)
     if named and "fillers" not in options:
         options["fillers"] = named
@@ -191,8 +191,8 @@ def items_from_lexical_decision(study: Study) -> Made:
     items = [_labelled(study, item) for item in in_design(study, made.items)]
     tested = [item for item in items if item.role == "test"]
     fillers = [item for item in items if item.role != "test"]
-    kept, told = matched_items(study, tested, rows)
-    return Made([*kept, *fillers], sources, [*remarks, *told], skipped)
+    matched, messages = matched_items(study, tested, rows)
+    return Made([*matched, *fillers], sources, [*remarks, *messages], skipped)
 
 
 def _labelled(study: Study, item: Item) -> Item:
@@ -335,12 +335,12 @@ def _by_rows(
                 raise unknown_name(f"{place}: column", column, rows[0])
         some = [row for row in rows if all(str(row[c]) == value for c, value in wanted.items())]
         if not some:
-            said = " and ".join(f"{column} is {value!r}" for column, value in wanted.items())
+            requirements = " and ".join(f"{column} is {value!r}" for column, value in wanted.items())
             held = (
                 f"Column {column!r} holds {_few({str(row[column]) for row in rows})}" for column in wanted
             )
             raise UserError(
-                f"{place}: there is no row in which {said}",
+                f"{place}: there is no row in which {requirements}",
                 mend=f"{'; '.join(held)}. Name one of these, or add rows.",
             )
         items += in_design(study, make(some), levels)
@@ -370,12 +370,12 @@ def sentences(
     choosing = step_of_kind(study, "choose")
     typed = (step_of_kind(study, kind) for kind in TYPED if kind != "recover")
     answering = next((step for step in typed if step is not None), None)
-    asked = choosing is not None or (answering is not None and "answer" in rows[0])
+    has_answers = choosing is not None or (answering is not None and "answer" in rows[0])
     keys = None if choosing is None else choosing["keys"]
     first_only = design.role == "practice" and level_column is None and design.factor is not None
     columns = SentenceColumns(
         also_show=tuple(name for name in shown_fields(study) if name != "sentence"),
-        answer="answer" if asked else None,
+        answer="answer" if has_answers else None,
         choices=None if keys is None else tuple(keys) if isinstance(keys, dict) else "choices",
         level=level_column,
         only_level=next(iter(design.levels)) if first_only else None,
@@ -425,10 +425,10 @@ def _without_twins(
     """Return a table without later rows of a duplicate name, which are listed; raise an error without such a list."""
     first: dict[str, int] = {}
     twins: list[str] = []
-    kept = []
+    retained = []
     for row, number, name in zip(table.rows, table.numbers, names, strict=True):
         if first.setdefault(name, number) == number:
-            kept.append((row, number))
+            retained.append((row, number))
         else:
             twins.append(
                 f"{file}, line {number}: {kind} {name!r} is listed twice (first in line {first[name]})"
@@ -437,7 +437,7 @@ def _without_twins(
         raise together([UserError(twin, mend=_ONCE[kind]) for twin in twins])
     if skipped is not None:
         skipped += twins
-    return _with_rows(table, kept)
+    return _with_rows(table, retained)
 
 
 def _with_rows(table: CorpusTable, numbered: Sequence[tuple[Mapping[str, Any], int]]) -> CorpusTable:
@@ -483,8 +483,8 @@ def read_rows(
     )
     remarks += table.description.lines()
     remarks += [
-        f"  note: {said}"
-        for said in unread_columns(file.name, table.description.columns, known_columns(study))
+        f"  note: {remark}"
+        for remark in unread_columns(file.name, table.description.columns, known_columns(study))
     ]
     skipped += [f"{file.name}, line {bad.line}: {bad.reason}" for bad in table.bad]
     return table

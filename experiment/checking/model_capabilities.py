@@ -53,23 +53,23 @@ def stored_probes(store: Store, study: str) -> dict[tuple[str, str, str], Probed
         .where(audit.c.study == study, audit.c.action.in_((PROBE, "run", "run_ended")))
         .order_by(audit.c.audit_id)
     )
-    found: dict[tuple[str, str, str], Probed] = {}
+    probes: dict[tuple[str, str, str], Probed] = {}
     with store.read() as connection:
         for row in connection.execute(query):
             detail = row.detail or {}
-            told = detail.get(PROBE) or (detail.get("engine") or {}).get("probe")
-            if isinstance(told, Mapping):
-                known = _capabilities(told)
-                found[known.model, known.base_url, known.api] = str(row.at), known
-    return found
+            probe = detail.get(PROBE) or (detail.get("engine") or {}).get("probe")
+            if isinstance(probe, Mapping):
+                known = _capabilities(probe)
+                probes[known.model, known.base_url, known.api] = str(row.at), known
+    return probes
 
 
-def _capabilities(told: Mapping[str, Any]) -> Capabilities:
+def _capabilities(stored: Mapping[str, Any]) -> Capabilities:
     """Return the capabilities of a stored probe, without fields added by later versions."""
     names = {field.name for field in fields(Capabilities)}
     given: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value
-        for name, value in told.items()
+        for name, value in stored.items()
         if name in names
     }
     return Capabilities(**given)
@@ -89,10 +89,12 @@ def giving_of(
             return KnownCapabilities(
                 None, remark="Not probed yet: `wrods check --probe` asks the server, as every run does first."
             )
-        at, found = known
-        gaps = (*found.gaps(needs), *_unused(settings, found, needs))
+        at, capabilities = known
+        gaps = (*capabilities.gaps(needs), *_unused(settings, capabilities, needs))
         return KnownCapabilities(
-            f"its probe of {at[:10]}", gaps, lacks=frozenset(one for one in NEEDS if found.gaps([one]))
+            f"its probe of {at[:10]}",
+            gaps,
+            lacks=frozenset(need for need in NEEDS if capabilities.gaps([need])),
         )
     if settings.kind == "hf":
         return _of_checkpoint(settings, needs, longest)
@@ -105,9 +107,13 @@ def giving_of(
     return KnownCapabilities(None, remark=f"What {settings.use} gives, its package alone knows.")
 
 
-def _unused(settings: ModelSettings, found: Capabilities, needs: Sequence[Need]) -> list[str]:
+def _unused(settings: ModelSettings, capabilities: Capabilities, needs: Sequence[Need]) -> list[str]:
     """Return messages on what a server supports but the study's settings do not use."""
-    if "long_labels" in needs and found.prompt_logprobs and settings.options.get("label_scoring") != "whole":
+    if (
+        "long_labels" in needs
+        and capabilities.prompt_logprobs
+        and settings.options.get("label_scoring") != "whole"
+    ):
         return [
             f"{settings.name} can score whole labels, but the study requests only their first token: set label_scoring: whole."
         ]
@@ -154,11 +160,11 @@ def _of_checkpoint(
     gaps = []
     lacks: frozenset[Need] = frozenset(("surprisal", "states") if _has_encoder(folder) else ())
     if lacks & set(needs):
-        told = {
+        gap_of_need = {
             "surprisal": "reads with an encoder, in both directions: it has no surprisal, and regions of it stay empty",
             "states": "reads with an encoder: its hidden states are not kept",
         }
-        gaps += [f"{settings.name} {told[need]}." for need in needs if need in told]
+        gaps += [f"{settings.name} {gap_of_need[need]}." for need in needs if need in gap_of_need]
     if "pictures" in needs:
         gaps += _of_pictures(folder, settings)
         lacks |= {"surprisal", "states"}
@@ -175,8 +181,8 @@ def _downloaded(name: str, revision: str | None) -> Path | None:
     """Return the folder with a hub model's configuration if it was downloaded before."""
     from huggingface_hub import try_to_load_from_cache
 
-    found = try_to_load_from_cache(name, "config.json", revision=revision)
-    return Path(found).parent if isinstance(found, str) else None
+    cached_file = try_to_load_from_cache(name, "config.json", revision=revision)
+    return Path(cached_file).parent if isinstance(cached_file, str) else None
 
 
 def _has_encoder(folder: Path) -> bool:

@@ -35,20 +35,20 @@ def needs_of(study: Study, settings: ModelSettings, plan: Mapping[str, Any]) -> 
     prompter = Prompter(plan, strategy=manner.strategy, is_local=manner.is_local)
     trials = [trial for trial in trials_of(plan) if not trial["is_practice"]]
     labels = _scored(prompter, trials)
-    found: list[ModelRequirement] = []
+    requirements: list[ModelRequirement] = []
     is_forced = manner.context == "teacher_forced"
     if is_forced:
-        found.append(ModelRequirement("likelihoods", "the log-probability of what people answered"))
+        requirements.append(ModelRequirement("likelihoods", "the log-probability of what people answered"))
     elif any(trial["trial_type"] == "choose" for trial in trials):
-        found.append(ModelRequirement("choices", "choices among labels"))
+        requirements.append(ModelRequirement("choices", "choices among labels"))
     if labels:
         if not is_forced:
-            found.append(ModelRequirement("label_logprobs", "label_logprobs and margin of choices"))
+            requirements.append(ModelRequirement("label_logprobs", "label_logprobs and margin of choices"))
         long = [label for label in labels if _may_be_long(label)]
         short = next((label for label in labels if begins_another(label, labels)), None)
         if short is not None:
             longer = next(label for label in labels if label != short and label.startswith(short))
-            found.append(
+            requirements.append(
                 ModelRequirement(
                     "long_labels",
                     f"labels of which one begins another ({short!r}, {longer!r}): {short!r} stands for answers that do not go on "
@@ -56,25 +56,25 @@ def needs_of(study: Study, settings: ModelSettings, plan: Mapping[str, Any]) -> 
                 )
             )
         elif long:
-            found.append(
+            requirements.append(
                 ModelRequirement("long_labels", f"labels that may be several tokens, such as {long[0]!r}")
             )
     if manner.reads and any(read_step(trial) for trial in trials):
-        found.append(ModelRequirement("surprisal", "surprisal of the words that are read"))
+        requirements.append(ModelRequirement("surprisal", "surprisal of the words that are read"))
     if is_forced and any(trial["trial_type"] in ("recover", "answer") for trial in trials):
-        found.append(ModelRequirement("long_labels", "the log-probability of what people typed"))
+        requirements.append(ModelRequirement("long_labels", "the log-probability of what people typed"))
     if manner.presentation != "image" and (states := state_positions(study)):
-        found.append(ModelRequirement("states", f"hidden states ({', '.join(states)})"))
+        requirements.append(ModelRequirement("states", f"hidden states ({', '.join(states)})"))
     replicates = int(study.get("models", "replicates", default=1))
     if replicates > 1:
-        found.append(ModelRequirement("sampling", f"{replicates} replicates that differ"))
+        requirements.append(ModelRequirement("sampling", f"{replicates} replicates that differ"))
     if manner.presentation == "image":
-        found.append(ModelRequirement("pictures", "items as pictures"))
+        requirements.append(ModelRequirement("pictures", "items as pictures"))
     if manner.system:
-        found.append(ModelRequirement("system_role", "instructions in a system message"))
+        requirements.append(ModelRequirement("system_role", "instructions in a system message"))
     if settings.options.get("reasoning_effort") not in (None, "none"):
-        found.append(ModelRequirement("reasoning", "reasoning_tokens"))
-    return found
+        requirements.append(ModelRequirement("reasoning", "reasoning_tokens"))
+    return requirements
 
 
 def _scored(prompter: Prompter, trials: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -14,17 +14,21 @@ from stimuli.errors import UserError
 
 def placeholders(study: Study) -> list[str]:
     """Return each placeholder in the texts that participants read, such as ``texts/consent.md, line 9: [FILL IN: date]``."""
-    found = {name: text.placeholders for name, text in study.texts.items()}
-    own = study.folder / OWN_FILE
-    if own.is_file():
-        found[OWN_FILE] = tuple(placeholders_in(own.read_text("utf-8-sig")))
+    placeholders_of = {name: text.placeholders for name, text in study.texts.items()}
+    texts_file = study.folder / OWN_FILE
+    if texts_file.is_file():
+        placeholders_of[OWN_FILE] = tuple(placeholders_in(texts_file.read_text("utf-8-sig")))
     source = read_yaml(study.folder / "study.yaml")
-    found["study.yaml"] = tuple(
+    placeholders_of["study.yaml"] = tuple(
         Placeholder(source.line(path), placeholder.words)
         for path, words in _texts(source.data)
         for placeholder in placeholders_in(words)
     )
-    return [f"{name}, line {one.line}: {one.words}" for name, every in found.items() for one in every]
+    return [
+        f"{name}, line {placeholder.line}: {placeholder.words}"
+        for name, every in placeholders_of.items()
+        for placeholder in every
+    ]
 
 
 def _texts(data: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
@@ -42,10 +46,10 @@ def _texts(data: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
 
 def refuse_placeholders(study: Study, mend: str) -> None:
     """Raise an error if a study's texts are incomplete."""
-    found = placeholders(study)
-    if found:
-        listed = "\n  ".join(found)
-        number = "1 placeholder" if len(found) == 1 else f"{len(found)} placeholders"
+    missing = placeholders(study)
+    if missing:
+        listed = "\n  ".join(missing)
+        number = "1 placeholder" if len(missing) == 1 else f"{len(missing)} placeholders"
         raise UserError(
             f"the texts of {study.id} have {number}; participants must get complete texts:\n  {listed}",
             mend=mend,

@@ -53,16 +53,16 @@ def planned_of(
 ) -> list[PlannedForModel]:
     """Compare every planned analysis that names a model with its sessions and its known capabilities."""
     trials = [trial for trial in trials_of(plan) if not trial["is_practice"]]
-    found = []
+    planned = []
     for analysis in planned_analyses(study):
         if name not in analysis.measures:
             continue
         measure = analysis.measures[name]
-        own = [trial for trial in trials if analysis.trials in (None, trial["trial_type"])]
-        lack = _lack(study, settings, measure, own, giving)
-        proviso = None if lack else _proviso(measure, own, giving)
-        found.append(PlannedForModel(analysis.name, measure.name, lack, proviso))
-    return found
+        own_trials = [trial for trial in trials if analysis.trials in (None, trial["trial_type"])]
+        lack = _lack(study, settings, measure, own_trials, giving)
+        proviso = None if lack else _proviso(measure, own_trials, giving)
+        planned.append(PlannedForModel(analysis.name, measure.name, lack, proviso))
+    return planned
 
 
 def _lack(

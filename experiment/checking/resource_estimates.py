@@ -53,13 +53,13 @@ class StatesSize:
 
     def said(self) -> str:
         """Return the size in a sentence."""
-        kept = f"Hidden states ({', '.join(self.positions)}): {self.rows:,} rows"
+        rows = f"Hidden states ({', '.join(self.positions)}): {self.rows:,} rows"
         if self.bytes is None:
             return (
-                f"{kept}; their gigabytes are known once its files are on this machine: "
+                f"{rows}; their gigabytes are known once its files are on this machine: "
                 f"rows × (layers + 1) × width × {BYTES} bytes."
             )
-        size = f"{kept} of {self.files} layers (the embedding is one) × {self.width:,} numbers, {gigabytes(self.bytes)}"
+        size = f"{rows} of {self.files} layers (the embedding is one) × {self.width:,} numbers, {gigabytes(self.bytes)}"
         if self.free < self.bytes:
             return f"{size}, and only {gigabytes(self.free)} are free where the study lies: free some space before a run."
         return f"{size} ({gigabytes(self.free)} are free)."
@@ -84,8 +84,8 @@ def states_size(
         return None
     script = SessionTemplate(dict(plan), read_prompting_settings(study, settings))
     positions = script.manner.states
-    asked = len(script.places)
-    if not positions or not asked:
+    n_trials = len(script.places)
+    if not positions or not n_trials:
         return None
     shape = _shape(settings)
     if shape == (0, 0):
@@ -93,7 +93,7 @@ def states_size(
     files, width = shape or (None, None)
     return StatesSize(
         positions,
-        round(script.state_rows * trials / asked),
+        round(script.state_rows * trials / n_trials),
         files,
         width,
         free_bytes(study.folder / "states"),
@@ -136,8 +136,8 @@ def stored_speeds(store: Store, study: str) -> dict[str, float]:
         for row in connection.execute(query):
             seconds = (datetime.fromisoformat(row.last) - datetime.fromisoformat(row.first)).total_seconds()
             if row.answered >= ENOUGH and seconds > 0:
-                one = (int(row.answered), (row.answered - 1) / seconds)
-                longest[str(row.requested_model)] = max(longest.get(str(row.requested_model), one), one)
+                speed = (int(row.answered), (row.answered - 1) / seconds)
+                longest[str(row.requested_model)] = max(longest.get(str(row.requested_model), speed), speed)
     return {use: speed for use, (_, speed) in longest.items()}
 
 

@@ -75,7 +75,9 @@ def papers_prompt(study: Study) -> str | None:
 def _answers_with_options(study: Study) -> bool:
     """Return whether every block is answered with one of the item's options."""
     steps = [
-        next(iter(one["block"]["trial"][-1].items())) for one in study.get("procedure") if "block" in one
+        next(iter(screen["block"]["trial"][-1].items()))
+        for screen in study.get("procedure")
+        if "block" in screen
     ]
     return all(kind == "choose" or settings.get("read_as") == "option" for kind, settings in steps)
 
@@ -95,13 +97,15 @@ def load_study(path: Path | str, faults: Faults | None = None) -> Study:
         The folder or file is missing; without ``faults`` also if a setting breaks the format or is not meaningful: names
         every error with line, value, rule and remedy.
     """
-    found = Faults() if faults is None else faults
-    study = read_study(path, found)
-    found.check(check_papers, study, reads=[("published",), ("materials",), ("procedure",)])
-    found.check(check_trainings, study, reads=[("tuning",), ("models",), ("materials",), ("published",)])
-    found.check(check_models, study, found, reads=[("models",), ("tuning",)])
+    faults_of_study = Faults() if faults is None else faults
+    study = read_study(path, faults_of_study)
+    faults_of_study.check(check_papers, study, reads=[("published",), ("materials",), ("procedure",)])
+    faults_of_study.check(
+        check_trainings, study, reads=[("tuning",), ("models",), ("materials",), ("published",)]
+    )
+    faults_of_study.check(check_models, study, faults_of_study, reads=[("models",), ("tuning",)])
     if faults is None:
-        found.report()
+        faults_of_study.report()
     return study
 
 
@@ -184,7 +188,7 @@ def _check_manner(study: Study, name: str, settings: Mapping[str, Any]) -> None:
         if only is not None and model.kind not in only and model.kind in BUILT_IN:
             raise UserError(
                 f"{study.place('models', 'who', name, key)}: {key} says nothing of {model.use}",
-                mend=f"It is a setting of {' and '.join(f'{one}:…' for one in only)}; take it out.",
+                mend=f"It is a setting of {' and '.join(f'{kind}:…' for kind in only)}; take it out.",
             )
     if model.kind == "openai":
         _check_server(study, name, model)
@@ -234,5 +238,5 @@ def _check_embeddings(study: Study) -> None:
         if only is not None and (HERE if model.kind == "package" else model.kind) not in only:
             raise UserError(
                 f"{study.place('models', 'embeddings', key)}: {key} says nothing of {model.use}",
-                mend=f"It is a setting of {' and '.join(f'{one}:…' for one in only)}; take it out.",
+                mend=f"It is a setting of {' and '.join(f'{kind}:…' for kind in only)}; take it out.",
             )

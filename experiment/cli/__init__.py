@@ -140,14 +140,14 @@ def _first_cause(error: OSError) -> tuple[int | None, str | None, str]:
 def _gathered(error: OSError) -> Iterator[tuple[str, str]]:
     """Yield target and reason of each file that ``shutil`` could not copy."""
     if error.args and isinstance(error.args[0], list):
-        for one in error.args[0]:
-            if isinstance(one, tuple) and len(one) == 3:
-                yield str(one[1]), str(one[2])
+        for failure in error.args[0]:
+            if isinstance(failure, tuple) and len(failure) == 3:
+                yield str(failure[1]), str(failure[2])
 
 
 def _number_in(words: str) -> int | None:
-    found = _NUMBERED.search(words)
-    return int(found[1]) if found else None
+    match = _NUMBERED.search(words)
+    return int(match[1]) if match else None
 
 
 @click.command(

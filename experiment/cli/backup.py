@@ -34,10 +34,10 @@ def backup(study: Path, target: Path | None, as_json: bool) -> None:
     from stimuli.audit.findings import counted
 
     with opened_study(study) as opened:
-        own = opened.study.folder / FOLDER
-        own.mkdir(exist_ok=True)
+        backup_folder = opened.study.folder / FOLDER
+        backup_folder.mkdir(exist_ok=True)
         stem = "study" if target is None else opened.study.id
-        copied = copy_of(opened.store, opened.study.id, target or own, stem=stem, actor=this_user())
+        copied = copy_of(opened.store, opened.study.id, target or backup_folder, stem=stem, actor=this_user())
         file = copied.resolve()
         with opened.store.read() as connection:
             held = contents(connection, opened.study.id)

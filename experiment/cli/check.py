@@ -60,10 +60,10 @@ def sensitivity_of(study: Study, items: Sequence[Item]) -> SensitivityReport:
         if plan.measure.scale not in SUGGESTED or (with_people and not known.participants):
             continue
         tests = _tests(plan, plans)
-        found = _numbers(plan, kinds, known, tests)
-        if found is not None:
-            numbers.append(found)
-            paragraphs.append(_told(plan, found))
+        values = _numbers(plan, kinds, known, tests)
+        if values is not None:
+            numbers.append(values)
+            paragraphs.append(_told(plan, values))
     return SensitivityReport(tuple(paragraphs), tuple(numbers))
 
 
@@ -72,10 +72,10 @@ def _tests(plan: Plan, plans: Sequence[Plan]) -> tuple[int, int]:
     from analysis.contrasts import compared
     from analysis.power.simulation import is_joined
 
-    own = [one for one in plans if one is plan or is_joined(plan, one)]
+    family = [other for other in plans if other is plan or is_joined(plan, other)]
     return (
-        sum(len(one.contrasts) * len(compared(one.groups)) for one in own),
-        max(1, sum(len(one.contrasts) * (len(one.groups) - 1) for one in own)),
+        sum(len(other.contrasts) * len(compared(other.groups)) for other in family),
+        max(1, sum(len(other.contrasts) * (len(other.groups) - 1) for other in family)),
     )
 
 
@@ -88,7 +88,7 @@ def _numbers(plan: Plan, kinds: dict[str, str], known: Any, tests: tuple[int, in
     layout = layout_of(plan, known.layouts)
     sizes = Sizes(known.participants or 0, known.items, known.prompts, known.replicates)
     bound = plan.equivalence or read_bound(SUGGESTED[plan.measure.scale], [plan.measure])
-    own = bound.half_width
+    half_width = bound.half_width
     several = len(plan.groups) > 1
     assumptions = []
     for mean in ACCURACIES if plan.measure.scale == "points" else (1000.0,):
@@ -101,19 +101,26 @@ def _numbers(plan: Plan, kinds: dict[str, str], known: Any, tests: tuple[int, in
         except UserError:
             return None
         least = _of_readers(expected)
-        found: dict[str, Any] = {
+        data: dict[str, Any] = {
             "mean": mean if plan.measure.scale == "points" else None,
-            "detectable": {readers: _shown(one.detectable, plan.measure) for readers, one in least.items()},
-            "half_width": {readers: _shown(one.half_width, plan.measure) for readers, one in least.items()},
+            "detectable": {
+                readers: _shown(contrast.detectable, plan.measure) for readers, contrast in least.items()
+            },
+            "half_width": {
+                readers: _shown(contrast.half_width, plan.measure) for readers, contrast in least.items()
+            },
         }
         if several:
-            widest = max((one for one in expected if len(one.groups) == 2), key=lambda one: one.se)
-            found["equivalence"] = {
-                "probability": round(widest.equivalence(own, tests[1]), 3),
+            widest = max(
+                (contrast for contrast in expected if len(contrast.groups) == 2),
+                key=lambda contrast: contrast.se,
+            )
+            data["equivalence"] = {
+                "probability": round(widest.equivalence(half_width, tests[1]), 3),
                 "reachable_bound": _shown(widest.reachable_bound(tests[1]), plan.measure),
-                "items_needed": items_needed(plan, truth, sizes, layout, own, tests),
+                "items_needed": items_needed(plan, truth, sizes, layout, half_width, tests),
             }
-        assumptions.append(found)
+        assumptions.append(data)
     return {
         "plan": plan.name,
         "measure": plan.measure.name,
@@ -129,12 +136,12 @@ def _numbers(plan: Plan, kinds: dict[str, str], known: Any, tests: tuple[int, in
 
 def _of_readers(expected: Sequence[Expected]) -> dict[str, Expected]:
     """Return the least precise contrast of each reader, and of each pair of compared readers."""
-    found: dict[str, Expected] = {}
-    for one in expected:
-        readers = " − ".join(one.groups)
-        if readers not in found or one.se > found[readers].se:
-            found[readers] = one
-    return found
+    widest: dict[str, Expected] = {}
+    for contrast in expected:
+        readers = " − ".join(contrast.groups)
+        if readers not in widest or contrast.se > widest[readers].se:
+            widest[readers] = contrast
+    return widest
 
 
 def _shown(value: float, measure: Measure) -> float:
@@ -144,28 +151,28 @@ def _shown(value: float, measure: Measure) -> float:
     return round(value if measure.scale == "points" else 100 * expm1(value), 1)
 
 
-def _told(plan: Plan, found: dict[str, Any]) -> str:
-    unit = " points" if found["unit"] == "points" else "%"
-    people = f"{found['participants']} participants, " if found["participants"] else ""
-    first, *others = found["assumed"]
+def _told(plan: Plan, data: dict[str, Any]) -> str:
+    unit = " points" if data["unit"] == "points" else "%"
+    people = f"{data['participants']} participants, " if data["participants"] else ""
+    first, *others = data["assumed"]
     at = f" at {first['mean']:g}% correct" if first["mean"] is not None else ""
-    together = f", {found['tests']} tests adjusted together" if found["tests"] > 1 else ""
+    together = f", {data['tests']} tests adjusted together" if data["tests"] > 1 else ""
     listed = []
     for readers, value in first["detectable"].items():
         elsewhere = ", ".join(f"{other['detectable'][readers]:g} at {other['mean']:g}%" for other in others)
         listed.append(f"{readers} {value:g}{unit}" + (f" ({elsewhere})" if elsewhere else ""))
     lines = [
-        f"Sensitivity of {found['plan']} ({people}{found['items']} items{together}; usual variation between participants and items): "
+        f"Sensitivity of {data['plan']} ({people}{data['items']} items{together}; usual variation between participants and items): "
         f"the smallest difference that 80% of such studies find{at}: {'; '.join(listed)}."
     ]
     if "equivalence" in first:
-        lines += _equivalence_told(plan, found, unit)
+        lines += _equivalence_told(plan, data, unit)
     return "\n".join(lines)
 
 
-def _equivalence_told(plan: Plan, found: dict[str, Any], unit: str) -> list[str]:
-    first, *others = found["assumed"]
-    planned, suggested = found["equivalence_bound"], found["suggested_bound"]
+def _equivalence_told(plan: Plan, data: dict[str, Any], unit: str) -> list[str]:
+    first, *others = data["assumed"]
+    planned, suggested = data["equivalence_bound"], data["suggested_bound"]
     lines = []
     if planned is None:
         lines.append(
@@ -186,7 +193,7 @@ def _equivalence_told(plan: Plan, found: dict[str, Any], unit: str) -> list[str]
         line += (
             f" For 80% within {planned or suggested}, plan about {needed} items."
             if needed
-            else f" No number of items up to {20 * found['items']:,} is enough with these participants."
+            else f" No number of items up to {20 * data['items']:,} is enough with these participants."
         )
     return [*lines, line]
 
@@ -242,7 +249,7 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
     changed = _changed_since_build(loaded)
     unprobed = _probe_all(loaded) if probe else {}
     probes, speeds = _known(loaded)
-    told = tell(loaded, made.items, probes, speeds)
+    summary = tell(loaded, made.items, probes, speeds)
     sensitivity = sensitivity_of(loaded, made.items)
     to_train, training_words = {}, []
     if trained := trainings(loaded):
@@ -252,8 +259,12 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
         training_words = told_together(to_train)
     if as_json:
         numbers = (
-            told.numbers
-            | ({"trainings": {name: one.numbers for name, one in to_train.items()}} if to_train else {})
+            summary.numbers
+            | (
+                {"trainings": {name: training.numbers for name, training in to_train.items()}}
+                if to_train
+                else {}
+            )
             | ({"not_probed": {name: str(fault) for name, fault in unprobed.items()}} if probe else {})
             | {
                 "sensitivity": sensitivity.numbers,
@@ -268,16 +279,16 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
     tell_skipped(made.skipped)
     if made.remarks or made.skipped:
         click.echo()
-    probing = probing_lines(loaded, told.numbers["models"])
+    probing = probing_lines(loaded, summary.numbers["models"])
     told_last = (*sensitivity.paragraphs, *training_words)
-    click.echo("\n\n".join(map(wrapped, (*told.paragraphs, *probing, *told_last))))
+    click.echo("\n\n".join(map(wrapped, (*summary.paragraphs, *probing, *told_last))))
     if explain:
         _explain_plan(loaded)
         _explain(loaded, made.items)
         _explain_probes(loaded, probes)
     usual = loaded.get("models", "determinism")
-    local = {name: one for name, one in loaded.models.items() if one["use"].startswith("hf:")}
-    if former := [name for name, one in local.items() if one.get("determinism", usual) == "stable"]:
+    local = {name: model for name, model in loaded.models.items() if model["use"].startswith("hf:")}
+    if former := [name for name, model in local.items() if model.get("determinism", usual) == "stable"]:
         click.echo(
             f"\ndeterminism: stable no longer exists; {', '.join(former)} will be computed with exact."
         )
@@ -291,7 +302,7 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
         click.secho(
             "Texts to complete before people take part (until then only `wrods serve --pilot`):", fg="yellow"
         )
-        click.echo("\n".join(f"  {one}" for one in missing))
+        click.echo("\n".join(f"  {line}" for line in missing))
     if changed:
         click.secho(f"The items were built from another design: {'; '.join(changed)}", fg="yellow")
         click.echo("serve, run and simulate refuse them until they are built again.")
@@ -344,9 +355,9 @@ def _explain_probes(study: Study, probes: dict[Any, Any]) -> None:
         settings = model_settings(study, name)
         known = probes.get(address_of(settings)) if settings.kind == "openai" else None
         if known is not None:
-            at, found = known
-            click.echo(f"\n--- {name}, {settings.use} at {found.base_url}, probed {at[:10]} ---")
-            for sentence in found.sentences():
+            at, capabilities = known
+            click.echo(f"\n--- {name}, {settings.use} at {capabilities.base_url}, probed {at[:10]} ---")
+            for sentence in capabilities.sentences():
                 click.echo(sentence)
 
 
@@ -376,25 +387,25 @@ def _probe_all(study: Study) -> dict[str, UserError]:
     from experiment.models.runs import budget_of
     from experiment.models.runs.status import new_run_id
 
-    asked = {name: model_settings(study, name) for name in study.models}
-    asked = {name: settings for name, settings in asked.items() if settings.kind == "openai"}
-    if not asked:
+    servers = {name: model_settings(study, name) for name in study.models}
+    servers = {name: settings for name, settings in servers.items() if settings.kind == "openai"}
+    if not servers:
         return {}
     faults: dict[str, UserError] = {}
     with own_store(study) as store:
-        for name, settings in asked.items():
+        for name, settings in servers.items():
             payer = Payer(study.id, new_run_id(), name)
             budget = Budget(store, payer, SpendingLimits(budget_of(study)))
             try:
                 price = price_of(settings)
                 billing = None if price.is_free else ProbeBilling(price, budget)
-                found = capabilities(settings, billing).describe()
+                found_capabilities = capabilities(settings, billing).describe()
             except UserError as fault:
                 faults[name] = fault
                 continue
             finally:
                 budget.close()
-            detail = {"reader": name, "use": study.models[name]["use"], PROBE: found}
+            detail = {"reader": name, "use": study.models[name]["use"], PROBE: found_capabilities}
             note_action(store, study.id, PROBE, detail)
     return faults
 
@@ -404,10 +415,10 @@ def probing_lines(study: Study, models: Mapping[str, Mapping[str, Any]]) -> list
 
     ``models``: check's numbers for each model: ``trials`` and ``states`` (``positions``, ``files``, ``width``).
     """
-    kept = {name: known.get("states") or {} for name, known in models.items()}
+    states = {name: known.get("states") or {} for name, known in models.items()}
     probed = {
         name: size
-        for name, size in kept.items()
+        for name, size in states.items()
         if "last" in size.get("positions", ()) and size.get("files") and size.get("width")
     }
     if not probed or not _has_options(study):
@@ -419,16 +430,16 @@ def probing_lines(study: Study, models: Mapping[str, Mapping[str, Any]]) -> list
     settings = settings_of(study.get("analysis", "probing"))
     if settings is None:
         return []
-    told = []
+    lines = []
     for name, size in probed.items():
         trials = int(models[name]["trials"])
         seconds = probing_seconds(trials, int(size["files"]), int(size["width"]), settings)
         memory = max(1e8, probing_bytes(trials, int(size["width"])))
-        told.append(
+        lines.append(
             f"Probing the states of {name} (wrods report): about {duration_in_words(seconds)} of one core, less with several, and "
             f"{gigabytes(memory)} of memory; kept layer by layer, so that it is computed once."
         )
-    return told
+    return lines
 
 
 def _has_options(study: Study) -> bool:

@@ -54,17 +54,17 @@ def export(study: Path, **options: Any) -> None:
     from experiment.exporting import ExportChoice, export_study
     from experiment.integrity.maintenance import note_place
 
-    asked = SimpleNamespace(**options)
+    chosen = SimpleNamespace(**options)
     choice = ExportChoice(
-        pilots=not asked.no_pilots, kinds=frozenset(asked.kinds) or None, prompts=asked.prompts
+        pilots=not chosen.no_pilots, kinds=frozenset(chosen.kinds) or None, prompts=chosen.prompts
     )
     with opened_study(study) as opened:
         done = export_study(
-            opened.study, opened.store, asked.out, asked.form, choice=choice, replace=asked.replace
+            opened.study, opened.store, chosen.out, chosen.form, choice=choice, replace=chosen.replace
         )
         # a withdrawal lists the exports that it cannot reach
-        note_place(opened.store, opened.study.id, "export", asked.out, this_user())
-    if asked.as_json:
+        note_place(opened.store, opened.study.id, "export", chosen.out, this_user())
+    if chosen.as_json:
         click.echo(json.dumps({"folder": str(done.folder), "rows": done.rows, "missing": list(done.missing)}))
         return
     click.echo(f"Wrote {done.folder}: " + ", ".join(f"{number} {name}" for name, number in done.rows.items()))

@@ -111,39 +111,41 @@ def _spelt(name: str) -> str:
 
 def refuse_idle_options(context: click.Context) -> None:
     """Raise an error for options that others make ineffective."""
-    asked: dict[str, Any] = context.params
-    if asked["as_json"] and asked["r_script"]:
+    options: dict[str, Any] = context.params
+    if options["as_json"] and options["r_script"]:
         raise UserError("--json and --r-script are both given", mend="Choose one.")
-    linear = asked["family"] == "gaussian" and asked["link"] in {None, "", "identity"}
-    if asked["reml"] and not linear:
+    linear = options["family"] == "gaussian" and options["link"] in {None, "", "identity"}
+    if options["reml"] and not linear:
         kind = (
-            asked["family"] if asked["link"] is None else f"{asked['family']} with the {asked['link']} link"
+            options["family"]
+            if options["link"] is None
+            else f"{options['family']} with the {options['link']} link"
         )
         raise UserError(
             f"--reml is for the gaussian family with the identity link, not for {kind}", mend="Leave it out."
         )
-    idle = [name for name in _QUESTIONS if _given(context, name)] if asked["r_script"] else []
+    idle = [name for name in _QUESTIONS if _given(context, name)] if options["r_script"] else []
     if idle:
         raise UserError(
             f"--r-script writes the program of the fit; {_spelt(idle[0])} has no part in it",
             mend=f"Leave {_spelt(idle[0])} out, or ask without --r-script.",
         )
     for name in _ONLY_BOOTSTRAP:
-        if _given(context, name) and asked["intervals"] != "bootstrap":
+        if _given(context, name) and options["intervals"] != "bootstrap":
             raise UserError(f"--{name} belongs to the bootstrap", mend="Add --intervals bootstrap.")
     for name in ("link", "weights", "offset", "penalty", "means", "slopes", "against", "keep"):
-        if asked[name] is not None and not str(asked[name]).strip():
+        if options[name] is not None and not str(options[name]).strip():
             raise UserError(f"{_spelt(name)} is empty", mend=f"Leave {_spelt(name)} out, or give it a value.")
-    if asked["means"] is None and asked["slopes"] is None:
+    if options["means"] is None and options["slopes"] is None:
         for name in ("adjust", "scale"):
             if _given(context, name):
                 raise UserError(
                     f"--{name} is of means and comparisons, and none are requested",
                     mend="Ask for them with --means or --slopes, or leave it out.",
                 )
-    if asked["means"] is None and asked["equivalence"] is not None:
+    if options["means"] is None and options["equivalence"] is not None:
         raise UserError("equivalence is tested on comparisons of means", mend="Say which with --means.")
-    if asked["means"] is None and asked["control"] is not None:
+    if options["means"] is None and options["control"] is not None:
         raise UserError("a control is compared with other means", mend="Say of which factor with --means.")
 
 
@@ -305,46 +307,46 @@ def fit(file: Path, **asked: Any) -> None:
         click.echo("\n\n".join([model.summary(), *map(table_text, tables)]))
 
 
-def _answers(model: FittedModel, asked: dict[str, Any]) -> Iterator[pd.DataFrame]:
+def _answers(model: FittedModel, given: dict[str, Any]) -> Iterator[pd.DataFrame]:
     """Yield a table for each question beyond the coefficients."""
     from analysis.fitted_model import is_comparable
 
-    if asked["against"] is not None:
-        yield model.against(asked["against"])
-    if (method := asked["intervals"]) != "wald":
+    if given["against"] is not None:
+        yield model.against(given["against"])
+    if (method := given["intervals"]) != "wald":
         names = ("replicates", "seed", "processes", "keep") if method == "bootstrap" else ()
         with WorkProgress("refits") as progress:
-            told = partial(progress.draw, method)
-            yield model.intervals(method, progress=told, **{name: asked[name] for name in names})
-    if asked["anova"]:
+            draw = partial(progress.draw, method)
+            yield model.intervals(method, progress=draw, **{name: given[name] for name in names})
+    if given["anova"]:
         yield model.anova()
-    if asked["r_squared"]:
+    if given["r_squared"]:
         yield model.r_squared()
-    factors, slopes, scale = asked["means"] or "", asked["slopes"], asked["scale"]
-    if asked["means"] is None and slopes is None:
+    factors, slopes, scale = given["means"] or "", given["slopes"], given["scale"]
+    if given["means"] is None and slopes is None:
         return
     means = model.means(factors, slopes=slopes, scale="link" if scale == "ratio" else scale)
     yield means
-    options = {"slopes": slopes, "control": asked["control"], "scale": scale, "adjust": asked["adjust"]}
+    options = {"slopes": slopes, "control": given["control"], "scale": scale, "adjust": given["adjust"]}
     if is_comparable(means, factors):
         yield model.contrasts(factors, **options)
-        if asked["equivalence"] is not None:
-            yield model.equivalence(factors, asked["equivalence"], **options)
+        if given["equivalence"] is not None:
+            yield model.equivalence(factors, given["equivalence"], **options)
     else:
-        _refuse_comparing(asked)
+        _refuse_comparing(given)
 
 
-def _refuse_comparing(asked: dict[str, Any]) -> None:
+def _refuse_comparing(options: dict[str, Any]) -> None:
     """Raise an error for options of comparisons if a single mean or slope leaves nothing to compare."""
     given = {
-        "an equivalence test": asked["equivalence"] is not None,
-        "an adjustment": asked["adjust"] is not None,
-        "a control": asked["control"] is not None,
-        "the ratio scale": asked["scale"] == "ratio",
+        "an equivalence test": options["equivalence"] is not None,
+        "an adjustment": options["adjust"] is not None,
+        "a control": options["control"] is not None,
+        "the ratio scale": options["scale"] == "ratio",
     }
     for name, is_given in given.items():
         if is_given:
             raise UserError(
-                f"{name} is of comparisons, and one {'slope' if asked['slopes'] else 'mean'} leaves nothing to compare",
+                f"{name} is of comparisons, and one {'slope' if options['slopes'] else 'mean'} leaves nothing to compare",
                 mend="Name a factor before the bar of --means.",
             )

@@ -77,9 +77,9 @@ def freeze(study: Path, is_check: bool, amend: str | None, heads: Path | None, a
     document = registration(loaded, sessions_before=before, amended=amend)
     frozen = lock(loaded, document, sessions_before=before, amend=amend)
     if as_json:
-        told = {"hash": frozen.hash, "design_hash": frozen.design_hash, "frozen_at": frozen.frozen_at}
+        summary = {"hash": frozen.hash, "design_hash": frozen.design_hash, "frozen_at": frozen.frozen_at}
         click.echo(
-            json.dumps({**told, "sessions_before": before, "registration": str(loaded.folder / DOCUMENT)})
+            json.dumps({**summary, "sessions_before": before, "registration": str(loaded.folder / DOCUMENT)})
         )
         return
     click.echo(f"Frozen {loaded.id} on {frozen.frozen_at}")
@@ -118,49 +118,52 @@ def _check(study: Study, heads: Path | None, as_json: bool) -> None:
     with ExitStack() as opened:
         if store is not None:
             opened.enter_context(store)
-        found = verify_study(study, store, known_heads=known)
-    if heads is not None and not found.changes and not found.broken:
-        write_heads(heads, found)
+        report = verify_study(study, store, known_heads=known)
+    if heads is not None and not report.changes and not report.broken:
+        write_heads(heads, report)
     if as_json:
-        print_json(_as_json(found))
+        print_json(_as_json(report))
     else:
-        _tell(found)
-    if not found.holds:
+        _tell(report)
+    if not report.holds:
         sys.exit(1)
 
 
-def _as_json(found: VerificationReport) -> dict[str, object]:
+def _as_json(report: VerificationReport) -> dict[str, object]:
     return {
-        "holds": found.holds,
-        "hash": found.hash,
-        "frozen_at": found.frozen_at,
-        "changes": found.changes,
-        "sessions": dict(found.sessions),
-        "rows": found.rows,
-        "broken": [{"session": session, "row": one.row, "fault": one.fault} for session, one in found.broken],
-        "before_freeze": found.before_freeze,
-        "other_design": found.other_design,
+        "holds": report.holds,
+        "hash": report.hash,
+        "frozen_at": report.frozen_at,
+        "changes": report.changes,
+        "sessions": dict(report.sessions),
+        "rows": report.rows,
+        "broken": [
+            {"session": session, "row": broken.row, "fault": broken.fault}
+            for session, broken in report.broken
+        ],
+        "before_freeze": report.before_freeze,
+        "other_design": report.other_design,
     }
 
 
-def _tell(found: VerificationReport) -> None:
+def _tell(report: VerificationReport) -> None:
     good, bad = click.style("holds", fg="green"), click.style("CHANGED", fg="red", bold=True)
-    if found.hash is None:
+    if report.hash is None:
         click.echo(f"Design {click.style('NEVER FROZEN', fg='red', bold=True)}: nothing shows what it was")
     else:
-        click.echo(f"Frozen {found.frozen_at}, hash {found.hash}")
-        changed = {re.split(r"[.\[:]", line, maxsplit=1)[0] for line in found.changes}
+        click.echo(f"Frozen {report.frozen_at}, hash {report.hash}")
+        changed = {re.split(r"[.\[:]", line, maxsplit=1)[0] for line in report.changes}
         for part, name in PARTS.items():
             click.echo(f"{name} {bad if part in changed else good}")
-    for line in found.changes:
+    for line in report.changes:
         click.echo(f"  {line}")
-    counted = ", ".join(f"{number} {kind}" for kind, number in sorted(found.sessions.items())) or "none yet"
-    click.echo(f"Rows   {bad if found.broken else good}: {found.rows} in the chains of sessions: {counted}")
-    for session, one in found.broken[:SHOWN_BROKEN]:
-        click.echo(f"  {session}: {one.row}: {one.fault}")
-    if len(found.broken) > SHOWN_BROKEN:
-        click.echo(f"  … and {len(found.broken) - SHOWN_BROKEN} sessions more")
-    if found.before_freeze:
-        click.echo(f"Note: {found.before_freeze} sessions of people were begun before the freeze.")
-    if found.other_design:
-        click.echo(f"Note: {found.other_design} sessions of people ran under a different design.")
+    counted = ", ".join(f"{number} {kind}" for kind, number in sorted(report.sessions.items())) or "none yet"
+    click.echo(f"Rows   {bad if report.broken else good}: {report.rows} in the chains of sessions: {counted}")
+    for session, broken in report.broken[:SHOWN_BROKEN]:
+        click.echo(f"  {session}: {broken.row}: {broken.fault}")
+    if len(report.broken) > SHOWN_BROKEN:
+        click.echo(f"  … and {len(report.broken) - SHOWN_BROKEN} sessions more")
+    if report.before_freeze:
+        click.echo(f"Note: {report.before_freeze} sessions of people were begun before the freeze.")
+    if report.other_design:
+        click.echo(f"Note: {report.other_design} sessions of people ran under a different design.")

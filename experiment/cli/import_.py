@@ -123,8 +123,8 @@ def _copy(opened: OpenedStudy, file: Path, *, as_json: bool) -> None:
         for line in clean_up(opened.store, opened.study.id, opened.study.folder):
             click.echo(line, err=True)
     if as_json:
-        told = {"file": str(file), "reader": taken.reader, "state": taken.state, **counts}
-        click.echo(json.dumps(told | {"reasons": list(taken.reasons)}, ensure_ascii=False))
+        summary = {"file": str(file), "reader": taken.reader, "state": taken.state, **counts}
+        click.echo(json.dumps(summary | {"reasons": list(taken.reasons)}, ensure_ascii=False))
         return
     click.echo(
         f"{file.name}: {taken.reader} ({taken.state}): {taken.new} new ({taken.trials} of them trials), "
@@ -166,11 +166,11 @@ def _tables(
                 f"Storing {trials:,} trials; until that is done nothing else writes to the store.", err=True
             )
         with own_store(loaded) as store:
-            found = write_import(given, store, actor=this_user(), new_version=new_version)
+            imported = write_import(given, store, actor=this_user(), new_version=new_version)
     if given.items.content is not None:
         click.echo(f"{len(given.items.study.items)} items made from {files[0].name}", err=True)
-    for one in found:
-        _print(one, as_json=as_json)
+    for result in imported:
+        _print(result, as_json=as_json)
 
 
 @contextmanager
@@ -196,8 +196,8 @@ def _study(folder: Path, paper: Paper | None) -> Iterator[Study]:
 
 def _print(imported: Imported, *, as_json: bool) -> None:
     if as_json:
-        told: dict[str, Any] = asdict(imported)
-        click.echo(json.dumps(told, ensure_ascii=False))
+        summary: dict[str, Any] = asdict(imported)
+        click.echo(json.dumps(summary, ensure_ascii=False))
         return
     from stimuli.audit.findings import counted
 

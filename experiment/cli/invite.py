@@ -76,15 +76,15 @@ def invite(study: Path, **options: Any) -> None:
     from stimuli.audit.findings import counted
     from stimuli.errors import UserError
 
-    asked = SimpleNamespace(**options)
-    if (asked.participants is None) == (asked.number is None):
+    chosen = SimpleNamespace(**options)
+    if (chosen.participants is None) == (chosen.number is None):
         raise UserError(
             "exactly one of --participants and --number is needed",
             mend="Give either --participants FILE or --number N.",
         )
-    if not asked.base_url.startswith(("https://", "http://")):
+    if not chosen.base_url.startswith(("https://", "http://")):
         raise UserError(
-            f"--base-url is {asked.base_url!r}; it must be a full address", mend="Write https://…"
+            f"--base-url is {chosen.base_url!r}; it must be a full address", mend="Write https://…"
         )
     loaded = load_study(study)
     if loaded.get("participants", "recruit", default="lab") == "lab":
@@ -92,20 +92,20 @@ def invite(study: Path, **options: Any) -> None:
             f"{loaded.place('participants')}: the study recruits in a lab, where links are not used",
             mend="Set participants.recruit to link.",
         )
-    file = asked.out or loaded.folder / f"invitations-{now()[:19].replace(':', '')}.csv"
+    file = chosen.out or loaded.folder / f"invitations-{now()[:19].replace(':', '')}.csv"
     if file.exists():
         raise UserError(f"{file} already exists", mend="Give another name with --out.")
-    names = [] if asked.participants is None else _named(asked.participants)
-    if asked.signed:
-        _write(file, _signed(loaded, names, asked.days, asked.base_url))
-        click.echo(f"Wrote {counted(len(names), 'signed link')} to {file}, valid for {asked.days:g} days.")
+    names = [] if chosen.participants is None else _named(chosen.participants)
+    if chosen.signed:
+        _write(file, _signed(loaded, names, chosen.days, chosen.base_url))
+        click.echo(f"Wrote {counted(len(names), 'signed link')} to {file}, valid for {chosen.days:g} days.")
         return
     with own_store(loaded) as store:
 
         def make(connection: Connection) -> list[Invitation]:
-            whom = names or numbered(connection, loaded.id, asked.number or 0)
+            whom = names or numbered(connection, loaded.id, chosen.number or 0)
             return invite_people(
-                connection, loaded.id, whom, base_url=asked.base_url, days=asked.days, again=asked.again
+                connection, loaded.id, whom, base_url=chosen.base_url, days=chosen.days, again=chosen.again
             )
 
         made = store.write(make).result()
@@ -113,7 +113,7 @@ def invite(study: Path, **options: Any) -> None:
     _write(file, made)
     click.echo(
         f"Wrote {counted(len(made), 'link')} to {file}"
-        + (f", valid for {asked.days:g} days." if asked.days else ".")
+        + (f", valid for {chosen.days:g} days." if chosen.days else ".")
     )
 
 
@@ -174,15 +174,15 @@ def _named(file: Path) -> list[str]:
     header = [column.strip().lower() for column in rows[0]] if rows else []
     if "participant" in header:
         at = header.index("participant")
-        found = [row[at].strip() for row in rows[1:] if len(row) > at]
+        names = [row[at].strip() for row in rows[1:] if len(row) > at]
     elif close := next((column for column in header if misspelt(column, ["participant"])), None):
         raise UserError(
             f"{file}, line 1: column {close!r} is not read; did you mean 'participant'?",
             mend="Rename the column to participant, or remove the line of column names.",
         )
     else:
-        found = [row[0].strip() for row in rows]
-    named = [name for name in found if name]
+        names = [row[0].strip() for row in rows]
+    named = [name for name in names if name]
     if not named:
         raise UserError(
             f"{file} contains no participants", mend="Write one name, number or address per line."

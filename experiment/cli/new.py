@@ -71,8 +71,8 @@ def new(
     if list_them:
         for name, about in templates().items():
             click.echo(f"{name:<18}{about}")
-            for one in parts_of(name).values():
-                click.echo(f"  --part {one.name:<16}{one.about}")
+            for template_part in parts_of(name).values():
+                click.echo(f"  --part {template_part.name:<16}{template_part.about}")
         return
     if directory is None:
         raise UserError("no folder is named", mend="Say where: wrods new my-study --from your-own")

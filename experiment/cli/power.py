@@ -42,7 +42,7 @@ class WholeNumbers(click.ParamType[tuple[int, ...]]):
     ) -> tuple[int, ...]:
         """Return numbers such as ``20,40,60``."""
         try:
-            return tuple(int(one) for one in str(value).split(","))
+            return tuple(int(part) for part in str(value).split(","))
         except ValueError:
             self.fail(f"{value!r} is no list of whole numbers, such as 20,40,60", param, ctx)
 
@@ -167,15 +167,15 @@ def power(study: Path, **asked: Any) -> None:
 
     check_wanted(asked["wanted"])
     known = _read(study)
-    found, remarks = planned_of(
+    plans, remarks = planned_of(
         known.planned,
         known.factors,
         only=asked["planned"],
         alpha=asked["alpha"],
         equivalence=asked["equivalence"],
     )
-    given = _statements(asked, found)
-    readers = {plan.name: kinds_of_plan(plan, known) for plan in found}
+    given = _statements(asked, plans)
+    readers = {plan.name: kinds_of_plan(plan, known) for plan in plans}
     with_people = any(kind in PARTICIPANT_KINDS for kinds in readers.values() for kind in kinds.values())
     sizes = grid(
         _sizes(asked, "participants", known, _around(known.participants)) if with_people else (2,),
@@ -187,9 +187,9 @@ def power(study: Path, **asked: Any) -> None:
         remarks.append(
             "Replicates are sampled answers: a model at temperature 0 repeats itself, and further ones add nothing."
         )
-    told: list[PowerReport] = []
+    reports: list[PowerReport] = []
     folder = asked["out"] or known.folder / "power"
-    for plan in found:
+    for plan in plans:
         truth = _assumed(plan, known, asked, given)
         truth = without_effects(truth, plan) if asked["no_effects"] else truth
         layout = layout_named(asked["layout"] or layout_of(plan, known.layouts))
@@ -202,13 +202,15 @@ def power(study: Path, **asked: Any) -> None:
                 processes=asked["processes"] or os.cpu_count() or 1,
                 progress=partial(progress.draw, plan.name),
             )
-        told.append(tell(question, outcomes, asked["wanted"], [*remarks, *plan.remarks, _laid_out(layout)]))
-        files = write(told[-1], folder)
+        reports.append(
+            tell(question, outcomes, asked["wanted"], [*remarks, *plan.remarks, _laid_out(layout)])
+        )
+        files = write(reports[-1], folder)
         if not asked["as_json"]:
-            click.echo(told[-1].text())
+            click.echo(reports[-1].text())
             click.echo("\nWritten: " + ", ".join(str(file) for file in files) + "\n")
     if asked["as_json"]:
-        print_json([report.to_json() for report in told])
+        print_json([report.to_json() for report in reports])
 
 
 def _laid_out(layout: str) -> str:
@@ -262,8 +264,8 @@ def planned_of_study(study: Study, items: Sequence[Item]) -> PlannedDesign:
 
     layouts = dict.fromkeys(study.between, "between_participants")
     for name, levels in study.factors_of_items.items():
-        own = all(does is None for does in levels.values())
-        if own or kind_of(levels, operation_families()) == "rows":
+        is_own_factor = all(does is None for does in levels.values())
+        if is_own_factor or kind_of(levels, operation_families()) == "rows":
             layouts[name] = "between_items"
         elif study.get("design", "lists") == "one":
             layouts[name] = "crossed"
@@ -291,16 +293,16 @@ def _around(wanted: int | None) -> tuple[int, ...]:
 
 
 def _sizes(
-    asked: Mapping[str, Any], name: str, known: PlannedDesign, default: tuple[int, ...]
+    options: Mapping[str, Any], name: str, known: PlannedDesign, default: tuple[int, ...]
 ) -> tuple[int, ...]:
-    given: tuple[int, ...] | None = asked[name]
+    given: tuple[int, ...] | None = options[name]
     if given is None and not default:
         why = "has no built items" if name == "items" else f"does not say how many {name} are wanted"
         raise UserError(f"{known.folder} {why}", mend=f"Give them, such as --{name} 20,40,60.")
     return default if given is None else given
 
 
-def _statements(asked: Mapping[str, Any], found: list[Plan]) -> list[EffectStatement]:
+def _statements(asked: Mapping[str, Any], plans: list[Plan]) -> list[EffectStatement]:
     """Return the specified effects and variances, those of the file before options."""
     from analysis.power.assumptions import from_mapping, from_option, from_table
 
@@ -328,12 +330,12 @@ def _statements(asked: Mapping[str, Any], found: list[Plan]) -> list[EffectState
             "nothing says how large the effects are",
             mend="Give --pilot FOLDER, --fit FILE, --literature CSV, --effects YAML, or --mean READER:CONDITION=VALUE.",
         )
-    if given and len(found) > 1:
-        is_told_by_key = [plan.key for plan in found].count(found[0].key) == 1 and bool(found[0].key)
-        quoted = f'"{found[0].name}"' if " " in found[0].name else found[0].name
+    if given and len(plans) > 1:
+        is_told_by_key = [plan.key for plan in plans].count(plans[0].key) == 1 and bool(plans[0].key)
+        quoted = f'"{plans[0].name}"' if " " in plans[0].name else plans[0].name
         raise UserError(
-            f"values belong to one planned analysis; this study plans {', '.join(plan.name for plan in found)}",
-            mend=f"Say which: --planned {found[0].key if is_told_by_key else quoted}.",
+            f"values belong to one planned analysis; this study plans {', '.join(plan.name for plan in plans)}",
+            mend=f"Say which: --planned {plans[0].key if is_told_by_key else quoted}.",
         )
     return given
 
@@ -358,18 +360,18 @@ def kinds_of_plan(plan: Plan, known: PlannedDesign) -> dict[str, str]:
 
 
 def _assumed(
-    plan: Plan, known: PlannedDesign, asked: Mapping[str, Any], given: list[EffectStatement]
+    plan: Plan, known: PlannedDesign, options: Mapping[str, Any], given: list[EffectStatement]
 ) -> Assumptions:
     from analysis.power.assumptions import assumed
     from analysis.power.pilots import from_fit_file, from_pilot
 
     kinds = kinds_of_plan(plan, known)
     begun = None
-    if asked["pilot"] is not None:
-        begun = from_pilot(plan, _tables(asked["pilot"]), kinds, str(asked["pilot"]))
-    elif asked["fit_file"] is not None:
-        begun = from_fit_file(plan, asked["fit_file"], kinds)
-    said = list(dict.fromkeys(statement.source for statement in given if statement.source))
-    file = asked["literature"] or asked["effects"]
-    source = (f"{file}: " if file else "") + ("; ".join(said) or "by hand")
+    if options["pilot"] is not None:
+        begun = from_pilot(plan, _tables(options["pilot"]), kinds, str(options["pilot"]))
+    elif options["fit_file"] is not None:
+        begun = from_fit_file(plan, options["fit_file"], kinds)
+    sources_of_effects = list(dict.fromkeys(statement.source for statement in given if statement.source))
+    file = options["literature"] or options["effects"]
+    source = (f"{file}: " if file else "") + ("; ".join(sources_of_effects) or "by hand")
     return assumed(plan, kinds, given, source, begun)

@@ -71,11 +71,11 @@ class WorkProgress(_Display):
             self._live.update(self._task, completed=done, more=more)
         elif self._is_line_due():
             began, before = self._begun
-            said = [f"{name}: {done:,} of {total:,} {self._noun}", *([more] if more else [])]
+            parts = [f"{name}: {done:,} of {total:,} {self._noun}", *([more] if more else [])]
             if before < done < total:
                 left = (time.monotonic() - began) * (total - done) / (done - before)
-                said.append(f"about {short_duration(left)} left")
-            click.echo(", ".join(said), err=True)
+                parts.append(f"about {short_duration(left)} left")
+            click.echo(", ".join(parts), err=True)
 
     def end(self) -> None:
         """Show the bar as full: the next step begins only when its work is done."""
@@ -161,9 +161,9 @@ def table(figures: Sequence[RunStatus], width: int) -> Any:
         ]
         shown.add_row(title, *(cell for cell, (_, is_there) in zip(cells, columns, strict=True) if is_there))
     remarks = [
-        Text(f"{figure.reader}: {said}", style="dim", no_wrap=True, overflow="ellipsis")
+        Text(f"{figure.reader}: {remark}", style="dim", no_wrap=True, overflow="ellipsis")
         for figure in figures
-        for said in remarks_of(figure)
+        for remark in remarks_of(figure)
     ]
     return Group(shown, *remarks)
 
@@ -181,8 +181,8 @@ def _together(figures: Sequence[RunStatus]) -> RunStatus:
     )  # fmt: skip
 
 
-def _tokens(one: RunStatus) -> int:
-    return sum(one.tokens.get(name, 0) for name in ("prompt_tokens", "completion_tokens"))
+def _tokens(status: RunStatus) -> int:
+    return sum(status.tokens.get(name, 0) for name in ("prompt_tokens", "completion_tokens"))
 
 
 def compact(count: int) -> str:
@@ -211,8 +211,8 @@ def line(one: RunStatus) -> str:
         parts.append(f"{_tokens(one):,} tokens")
     if one.cost_usd:
         parts.append(f"{one.cost_usd:.2f} USD")
-    said = "; ".join(([] if one.state in ("runs", "finished") else [one.state]) + remarks_of(one))
-    return ", ".join(parts) + (f" ({said})" if said else "")
+    notes = "; ".join(([] if one.state in ("runs", "finished") else [one.state]) + remarks_of(one))
+    return ", ".join(parts) + (f" ({notes})" if notes else "")
 
 
 def remarks_of(one: RunStatus) -> list[str]:

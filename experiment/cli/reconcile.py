@@ -68,11 +68,11 @@ def reconcile(study: Path, file: Path, as_json: bool, approve_file: Path | None)
         text = approve_csv(report, export.platform, file.read_bytes(), str(file))
         replace_file(approve_file, text, is_private=True)  # it contains participants' ids
     if as_json:
-        told = report.as_json() | {
+        summary = report.as_json() | {
             "imported": vars(imported),
             "unknown_columns": list(export.unknown_columns),
         }
-        print_json(told)
+        print_json(summary)
         return
     click.echo(
         f"{report.platform}: {len(export.rows)} submissions in {file}; {imported.new} new, {imported.changed} changed."

@@ -65,16 +65,16 @@ def ask_registration(study: Study, store: Store, url: str | None, *, is_not_regi
         "and printed in the report."
     )
     while True:
-        said = str(click.prompt(f"Its address, or {NOT_REGISTERED!r}")).strip()
-        if said.lower() == NOT_REGISTERED:
+        answer = str(click.prompt(f"Its address, or {NOT_REGISTERED!r}")).strip()
+        if answer.lower() == NOT_REGISTERED:
             note_registration(study, store, None, this_user())
             return
         try:
-            check_address(said)
+            check_address(answer)
         except UserError as fault:
             click.echo(str(fault))
             continue
-        note_registration(study, store, said, this_user())
+        note_registration(study, store, answer, this_user())
         return
 
 
@@ -113,12 +113,12 @@ def check_own_formulas(study: Study) -> None:
         for key, text in (("formula", analysis.formula), ("fallback", analysis.fallback))
         if text is not None
     ]
-    for one, key, text in given:
+    for plan, key, text in given:
         from analysis.frames import check_own_formula
 
-        measure, several = next(iter(one.by_measure)), len(one.readers) > 1
+        measure, several = next(iter(plan.by_measure)), len(plan.readers) > 1
         try:
-            check_own_formula(text, measure, one.factors, list(study.factors), several_readers=several)
+            check_own_formula(text, measure, plan.factors, list(study.factors), several_readers=several)
         except UserError as fault:
-            place = study.place(*PLANNED, one.name, key)
+            place = study.place(*PLANNED, plan.name, key)
             raise UserError(f"{place}: {fault.message}", mend=fault.mend) from None

@@ -45,7 +45,11 @@ def reproduce(
 
     Example: wrods reproduce mind-scramble gsm8k boolq csqa rectify
     """
-    ways = {name: one for name, one in papers().items() if one.reproduction or one.together}
+    ways = {
+        name: paper_named
+        for name, paper_named in papers().items()
+        if paper_named.reproduction or paper_named.together
+    }
     if paper not in ways:
         raise unknown_name("paper", paper, ways)
     if ways[paper].together:
@@ -85,16 +89,18 @@ def _together(paper: Paper, studies: Sequence[Path], out: Path, *, as_json: bool
     from analysis.report.studies_page import write_studies_page
     from experiment.version import installed_version
 
-    found = paper.part(f"{paper.together}:together")(studies, lambda remark: click.echo(remark, err=True))
-    page = write_studies_page(paper.part(f"{paper.together}:ABOUT"), found, out, installed_version())
+    tables = paper.part(f"{paper.together}:together")(studies, lambda remark: click.echo(remark, err=True))
+    page = write_studies_page(paper.part(f"{paper.together}:ABOUT"), tables, out, installed_version())
     if as_json:
-        named = [table.name for table in found]
+        named = [table.name for table in tables]
         click.echo(
             json.dumps({"paper": paper.name, "studies": len(studies), "tables": named, "page": str(page)})
         )
     else:
-        for one in found:
-            click.echo(f"  {one.name}.{'png' if isinstance(one, Drawing) else 'csv'}: {one.title}", err=True)
+        for table in tables:
+            click.echo(
+                f"  {table.name}.{'png' if isinstance(table, Drawing) else 'csv'}: {table.title}", err=True
+            )
         click.echo(page)
 
 

@@ -57,10 +57,10 @@ def restore(study: Path, file: Path, yes: bool, despite_broken: bool, as_json: b
     if address.get_backend_name() != "sqlite":
         compared = compare_dump(address, file, loaded.folder, loaded.id)
         _ask(compared.backup, compared.present, yes=yes and not compared.others, others=compared)
-        kept, checked = restore_postgres(
+        previous, checked = restore_postgres(
             address, file, loaded.folder, loaded.id, gone=listed(lists), actor=this_user()
         )
-        _tell(checked, kept, as_json, _clean(address, loaded.id, loaded.folder))
+        _tell(checked, previous, as_json, _clean(address, loaded.id, loaded.folder))
         if checked.broken:
             sys.exit(1)
         return
@@ -126,15 +126,15 @@ def _clean(address: URL, study: str, folder: Path) -> list[str]:
 
 def _tell(checked: CheckedBackup, aside: Path | None, as_json: bool, left: Sequence[str]) -> None:
     if as_json:
-        told = {
+        summary = {
             "sessions": checked.backup.sessions,
             "trials": checked.backup.trials,
             "withdrawn": checked.withdrawn,
-            "broken": {one: broken.row for one, broken in checked.broken.items()},
+            "broken": {session: broken.row for session, broken in checked.broken.items()},
             "former": None if aside is None else str(aside),
             "left": list(left),
         }
-        click.echo(json.dumps(told))
+        click.echo(json.dumps(summary))
         return
     click.echo(f"Restored: {_say(checked.backup)}; {len(checked.broken) or 'no'} broken hash chains")
     if checked.withdrawn:

@@ -94,14 +94,14 @@ def preview(study: Study, name: str, settings: Mapping[str, Any]) -> dict[str, A
 
 def _pictures_of(study: Study, request: Request) -> dict[str, Any]:
     """Write the pictures of a request into the study's folder and return their paths; empty if it has none."""
-    found = []
+    files = []
     for message in request.messages:
         for picture in message.pictures:
             file = study.folder / PICTURES / f"{picture.sha256[:16]}.png"
             file.parent.mkdir(exist_ok=True)
             file.write_bytes(picture.png)
-            found.append({**picture.to_json(), "file": str(file)})
-    return {"pictures": found} if found else {}
+            files.append({**picture.to_json(), "file": str(file)})
+    return {"pictures": files} if files else {}
 
 
 def _judged(study: Study, name: str, judge: object, session: ModelSession) -> list[dict[str, Any]]:
@@ -238,7 +238,9 @@ def print_previews(shown: list[dict[str, Any]], *, as_json: bool) -> None:
         if hidden > 0:
             click.echo(f"{model['model']}: {len(model['kinds'])} kinds of prompts; these as well, not shown:")
             seen = {prompt["kind"] for prompt in model["prompts"]}
-            for kind in [one for one in model["kinds"] if one["kind"] not in seen][:MOST_NAMED]:
+            for kind in [
+                kind_of_prompt for kind_of_prompt in model["kinds"] if kind_of_prompt["kind"] not in seen
+            ][:MOST_NAMED]:
                 click.echo(f"  {kind['requests']} of {kind['kind']}")
         tokens = f", about {model['prompt_tokens']} prompt tokens" if model["prompt_tokens"] else ""
         guess = " (guessed from the length of the texts)" if tokens and model["tokens_are_a_guess"] else ""
@@ -408,9 +410,9 @@ def run(study: Path, **options: Any) -> None:
     from experiment.models.runs import CommandLimits
     from experiment.summaries.plain_english import asked_in_english
 
-    asked = SimpleNamespace(**options)
+    chosen = SimpleNamespace(**options)
     loaded = load_study(study)
-    if asked.not_billed:
+    if chosen.not_billed:
         if others := _given_beside("study", "not_billed"):
             raise UserError(
                 f"--not-billed cannot be given with {', '.join(others)}: it asks nothing",
@@ -418,47 +420,49 @@ def run(study: Path, **options: Any) -> None:
             )
         give_back(loaded)
         return
-    given = {"--base-url": asked.base_url, "--key-env": asked.key_env, "--concurrency": asked.concurrency}
-    models = _chosen(loaded, asked.names, {name: value for name, value in given.items() if value is not None})
+    given = {"--base-url": chosen.base_url, "--key-env": chosen.key_env, "--concurrency": chosen.concurrency}
+    models = _chosen(
+        loaded, chosen.names, {name: value for name, value in given.items() if value is not None}
+    )
     kinds = {str(settings["use"]).partition(":")[0] for settings in models.values()}
     is_local = "hf" in kinds
     faults = {
-        "--batch": asked.batch and asked.timing and "answers of a batch have no times; leave out --timing or --batch",
-        "--workers": asked.workers and not asked.engine_name and "it counts the engines of --engine ray",
-        "--cancel-batches": asked.cancel_batches and (asked.batch or asked.timing) and "it asks nothing; give it alone",
-        "--engine ray": asked.engine_name and not is_local and "it is for local models (hf:…), and none is asked here",
-        "--self-test": asked.self_test and not is_local and "it is for local models (hf:…), and none is asked here",
-        "--max-minutes": asked.max_minutes != asked.max_minutes and "it is no number",
+        "--batch": chosen.batch and chosen.timing and "answers of a batch have no times; leave out --timing or --batch",
+        "--workers": chosen.workers and not chosen.engine_name and "it counts the engines of --engine ray",
+        "--cancel-batches": chosen.cancel_batches and (chosen.batch or chosen.timing) and "it asks nothing; give it alone",
+        "--engine ray": chosen.engine_name and not is_local and "it is for local models (hf:…), and none is asked here",
+        "--self-test": chosen.self_test and not is_local and "it is for local models (hf:…), and none is asked here",
+        "--max-minutes": chosen.max_minutes != chosen.max_minutes and "it is no number",
     }  # fmt: skip
     for option, why in faults.items():
         if why:
             raise UserError(f"{option} cannot be given here: {why}", mend="See `wrods run --help`.")
-    if asked.workers is not None:
-        models = {name: {**settings, "workers": asked.workers} for name, settings in models.items()}
-    if asked.timing:
+    if chosen.workers is not None:
+        models = {name: {**settings, "workers": chosen.workers} for name, settings in models.items()}
+    if chosen.timing:
         models = {name: {**settings, "timing": True} for name, settings in models.items()}
     require_current_items(loaded)
-    if asked.dry_run:
+    if chosen.dry_run:
         print_previews(
-            [preview(loaded, name, settings) for name, settings in models.items()], as_json=asked.as_json
+            [preview(loaded, name, settings) for name, settings in models.items()], as_json=chosen.as_json
         )
         return
-    if asked.self_test:
-        self_test_models(loaded, models, as_json=asked.as_json)
+    if chosen.self_test:
+        self_test_models(loaded, models, as_json=chosen.as_json)
         return
     limits = CommandLimits(
-        cost=None if asked.max_cost is None else parse_usd(asked.max_cost, "--max-cost"),
-        tokens=asked.max_tokens,
-        minutes=asked.max_minutes,
-        trials=asked.max_trials,
+        cost=None if chosen.max_cost is None else parse_usd(chosen.max_cost, "--max-cost"),
+        tokens=chosen.max_tokens,
+        minutes=chosen.max_minutes,
+        trials=chosen.max_trials,
     )
-    if not asked.cancel_batches and kinds != {"baseline"}:
-        ask_for_runs(loaded, asked.registered, is_not_registered=asked.not_registered)
+    if not chosen.cancel_batches and kinds != {"baseline"}:
+        ask_for_runs(loaded, chosen.registered, is_not_registered=chosen.not_registered)
         tell_unplanned(loaded, models)
         if warning := asked_in_english(loaded, models):
             click.secho(warning, fg="yellow", err=True)
-    outcomes, failed = _run_all(loaded, models, limits, asked)
-    _finish(loaded, models, outcomes, failed, as_json=asked.as_json)
+    outcomes, failed = _run_all(loaded, models, limits, chosen)
+    _finish(loaded, models, outcomes, failed, as_json=chosen.as_json)
 
 
 def _given_beside(*names: str) -> list[str]:
@@ -487,8 +491,8 @@ def _finish(
             {"reader": name, "use": models[name]["use"], "error": str(fault)}
             for name, fault in faults.items()
         ]
-        told = {"study": study.id, "models": [*results, *failed]}
-        print_json(told)
+        summary = {"study": study.id, "models": [*results, *failed]}
+        print_json(summary)
     elif len(faults) == len(models) == 1:
         raise next(iter(faults.values()))
     for name, fault in faults.items():
@@ -537,19 +541,19 @@ def _chosen(study: Study, names: tuple[str, ...], given: Mapping[str, Any]) -> d
             check_use(str(chosen[name]["use"]))
         else:
             raise unknown_name("model", name, [*study.models, *(f"{kind}:NAME" for kind in known_kinds())])
-    asked = [settings for settings in chosen.values() if str(settings["use"]).startswith("openai:")]
-    if given and not asked:
+    api_models = [settings for settings in chosen.values() if str(settings["use"]).startswith("openai:")]
+    if given and not api_models:
         raise UserError(
             f"{next(iter(given))} cannot be given here: it is for models of a server (openai:…), and none is asked here",
             mend="Name one, such as --model openai:my-model --base-url http://localhost:8000/v1.",
         )
-    for settings in asked:
+    for settings in api_models:
         settings |= {option.removeprefix("--").replace("-", "_"): value for option, value in given.items()}
     return chosen
 
 
 def _run_all(
-    study: Study, models: Mapping[str, dict[str, Any]], limits: CommandLimits, asked: SimpleNamespace
+    study: Study, models: Mapping[str, dict[str, Any]], limits: CommandLimits, given: SimpleNamespace
 ) -> tuple[list[RunOutcome], dict[str, UserError]]:
     """Run models together; if one cannot start (a wrong key, another run of it), the others still run."""
     from experiment.cli.progress import RunTable
@@ -560,19 +564,19 @@ def _run_all(
     from experiment.store.store import RUN_GROUP_MS
 
     opener = open_engine
-    if asked.engine_name == "ray":
+    if given.engine_name == "ray":
         from experiment.models.engines.ray_engine import open_on_ray
 
         opener = open_on_ray
     target = store_place(study)
     # Ray prints messages about workers between our results
-    apart = redirect_stdout(sys.stderr) if asked.engine_name == "ray" else nullcontext()
+    apart = redirect_stdout(sys.stderr) if given.engine_name == "ray" else nullcontext()
     with open_store(target, group_ms=RUN_GROUP_MS) as store, RunTable() as display, apart:
-        version = version_of(study, store, new_version=asked.new_version)
+        version = version_of(study, store, new_version=given.new_version)
         options = RunOptions(
             version=version, limits=limits, lease_at=target, opener=opener, draw=display.draw, say=display.say,
-            is_batch=asked.batch, if_changed=asked.if_changed, keep_going=asked.keep_going, yes=asked.yes,
-            cancels=asked.cancel_batches, asks_again=asked.ask_again,
+            is_batch=given.batch, if_changed=given.if_changed, keep_going=given.keep_going, yes=given.yes,
+            cancels=given.cancel_batches, asks_again=given.ask_again,
         )  # fmt: skip
         run = CommandRun(study, store, options)
         outcomes = run.run(models)
@@ -629,8 +633,8 @@ def print_outcome(outcome: RunOutcome) -> None:
             "as shown; the calls say which (purpose unscramble)",
             err=True,
         )
-    for told in describe_unanswerable(outcome):
-        click.echo(f"  {told}", err=True)
+    for line in describe_unanswerable(outcome):
+        click.echo(f"  {line}", err=True)
     tokens = outcome.tokens
     if tokens.get("prompt_tokens"):
         click.echo(
@@ -641,8 +645,8 @@ def print_outcome(outcome: RunOutcome) -> None:
         click.echo(f"  {outcome.handed_over} submitted; run the same command to collect finished batches")
         click.echo("  " + outcome.batches.replace("\n", "\n  "))
     if outcome.cost_usd or outcome.cached:
-        kept = f"; {outcome.cached} answers came from the cache" if outcome.cached else ""
-        click.echo(f"  cost {format_usd(outcome.cost_usd)}{kept}")
+        cached = f"; {outcome.cached} answers came from the cache" if outcome.cached else ""
+        click.echo(f"  cost {format_usd(outcome.cost_usd)}{cached}")
     if outcome.dearest > 1:
         click.echo(
             f"  the server counts up to {outcome.dearest:.3g} times the tokens that a request's length and max_tokens allow; what "
@@ -684,29 +688,29 @@ def self_test_models(study: Study, models: Mapping[str, Mapping[str, Any]], *, a
     from experiment.models.engines import open_engine
     from experiment.models.runs import self_test_of
 
-    found = {}
+    results = {}
     for name, settings in models.items():
         if not str(settings["use"]).startswith("hf:"):
             click.echo(f"{name}: only local models (hf:…) have a self-test", err=True)
             continue
         with store_of_people(study) as store:
-            found[name] = self_test_of(study, name, settings, open_engine, store=store)
+            results[name] = self_test_of(study, name, settings, open_engine, store=store)
         if not as_json:
-            _print_self_test(name, found[name])
+            _print_self_test(name, results[name])
     if as_json:
-        print_json(found)
-    if not all(one["holds"] for one in found.values()):
+        print_json(results)
+    if not all(result["holds"] for result in results.values()):
         sys.exit(1)
 
 
-def _print_self_test(name: str, found: Mapping[str, Any]) -> None:
+def _print_self_test(name: str, result: Mapping[str, Any]) -> None:
     click.echo(
-        f"{name}: {'every level keeps its promise' if found['holds'] else 'a level does not keep its promise'}"
+        f"{name}: {'every level keeps its promise' if result['holds'] else 'a level does not keep its promise'}"
     )
-    for one in found["comparisons"]:
-        apart = one["largest_difference"]
-        said = "nothing to compare" if apart is None else f"at most {apart:.2g} nats apart"
+    for pair in result["comparisons"]:
+        apart = pair["largest_difference"]
+        difference = "nothing to compare" if apart is None else f"at most {apart:.2g} nats apart"
         click.echo(
-            f"  {one['determinism']:<7}{one['left']} and {one['right']}, {one['trials']} trials: {said}, "
-            f"{one['changed_answers']} answers differ"
+            f"  {pair['determinism']:<7}{pair['left']} and {pair['right']}, {pair['trials']} trials: {difference}, "
+            f"{pair['changed_answers']} answers differ"
         )

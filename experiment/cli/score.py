@@ -74,26 +74,26 @@ def score(study: Path, **options: Any) -> None:
     from experiment.cli.study_store import note_action, opened_study
     from experiment.scoring.rescoring import score_again
 
-    asked = SimpleNamespace(**options)
-    if sum((asked.parser is not None, asked.judge is not None, asked.similarity, asked.execute)) > 1:
+    chosen = SimpleNamespace(**options)
+    if sum((chosen.parser is not None, chosen.judge is not None, chosen.similarity, chosen.execute)) > 1:
         raise click.UsageError("Give one of --parser, --judge, --similarity and --execute.")
-    if asked.prompts and not asked.similarity:
+    if chosen.prompts and not chosen.similarity:
         raise click.UsageError("--prompts goes with --similarity.")
-    if asked.execute:
-        _execute(study, asked)
+    if chosen.execute:
+        _execute(study, chosen)
         return
-    if asked.similarity:
-        _similarity(study, asked)
+    if chosen.similarity:
+        _similarity(study, chosen)
         return
     with opened_study(study) as opened:
-        if asked.judge is not None:
+        if chosen.judge is not None:
             outcome, sent = _judge(
-                opened.study, opened.store, asked.judge, asked.reader, dry_run=asked.dry_run
+                opened.study, opened.store, chosen.judge, chosen.reader, dry_run=chosen.dry_run
             )
         else:
             sent = None
             outcome = score_again(
-                opened.study, opened.store, parser=asked.parser, reader=asked.reader, dry_run=asked.dry_run
+                opened.study, opened.store, parser=chosen.parser, reader=chosen.reader, dry_run=chosen.dry_run
             )
         detail = {
             "scorer": outcome.scorer,
@@ -101,25 +101,25 @@ def score(study: Path, **options: Any) -> None:
             "beside": outcome.beside,
             "added": outcome.added,
             "responses": outcome.responses,
-            "reader": asked.reader,
+            "reader": chosen.reader,
         }
-        if not asked.dry_run:
+        if not chosen.dry_run:
             note_action(opened.store, opened.study.id, "score", detail)
-    if asked.as_json:
-        told = outcome.as_json() | {"dry_run": asked.dry_run} | ({} if sent is None else {"judged": sent})
-        print_json(told)
+    if chosen.as_json:
+        summary = outcome.as_json() | {"dry_run": chosen.dry_run} | ({} if sent is None else {"judged": sent})
+        print_json(summary)
         return
-    _tell(outcome, sent, dry_run=asked.dry_run)
+    _tell(outcome, sent, dry_run=chosen.dry_run)
     judges = {
         str(settings["judge"]): name
         for name, settings in opened.study.models.items()
         if settings.get("judge")
     }
-    for name, judged in judges.items() if asked.judge is None else ():
+    for name, judged in judges.items() if chosen.judge is None else ():
         click.echo(f"What {judged} thinks is read by {name} with: wrods score {study} --judge {name}")
 
 
-def _similarity(study: Path, asked: SimpleNamespace) -> None:
+def _similarity(study: Path, options: SimpleNamespace) -> None:
     """Compare texts by their embeddings and print the result; shown texts even before any answers exist."""
     from experiment.checking import load_study
     from experiment.cli.study_store import note_action, store_of
@@ -140,54 +140,54 @@ def _similarity(study: Path, asked: SimpleNamespace) -> None:
             loaded,
             store,
             embedder,
-            reader=asked.reader,
-            dry_run=asked.dry_run,
-            with_prompts=asked.prompts,
-            materials=embedder if asked.dry_run else embedder.keeping(loaded.folder / CACHE),
+            reader=options.reader,
+            dry_run=options.dry_run,
+            with_prompts=options.prompts,
+            materials=embedder if options.dry_run else embedder.keeping(loaded.folder / CACHE),
             told=partial(progress.draw, "similarity"),
         )
         stored = (
-            None if asked.dry_run else store_nearness(loaded, outcome.use, outcome.texts, outcome.prompts)
+            None if options.dry_run else store_nearness(loaded, outcome.use, outcome.texts, outcome.prompts)
         )
-        if store is not None and not asked.dry_run:
+        if store is not None and not options.dry_run:
             detail = {
                 "scorer": SIMILARITY,
                 **embedder.describe(),
                 "responses": len(outcome.answers),
-                "reader": asked.reader,
+                "reader": options.reader,
             }
             note_action(store, loaded.id, "score", detail)
-    if asked.as_json:
-        print_json(outcome.as_json() | {"dry_run": asked.dry_run})
+    if options.as_json:
+        print_json(outcome.as_json() | {"dry_run": options.dry_run})
         return
     click.echo(f"similarity by {outcome.use} (mean cosine):")
     for line in told(outcome):
         click.echo(line)
     click.echo(
         "Nothing was written."
-        if asked.dry_run
+        if options.dry_run
         else "These values are stored separately and are not verdicts."
     )
     if stored is not None:
         click.echo(f"{stored}: shown and intact texts, for reports")
 
 
-def _execute(study: Path, asked: SimpleNamespace) -> None:
+def _execute(study: Path, options: SimpleNamespace) -> None:
     """Run programs against their tests and print the result."""
     from experiment.cli.study_store import note_action, opened_study
     from experiment.scoring.execution import execute_programs
 
     with opened_study(study) as opened:
-        outcome = execute_programs(opened.study, opened.store, reader=asked.reader, dry_run=asked.dry_run)
-        if not asked.dry_run:
-            detail = {"scorer": "executed", "responses": outcome.programs, "reader": asked.reader}
+        outcome = execute_programs(opened.study, opened.store, reader=options.reader, dry_run=options.dry_run)
+        if not options.dry_run:
+            detail = {"scorer": "executed", "responses": outcome.programs, "reader": options.reader}
             note_action(opened.store, opened.study.id, "score", detail)
-    if asked.as_json:
-        print_json(outcome.as_json() | {"dry_run": asked.dry_run})
+    if options.as_json:
+        print_json(outcome.as_json() | {"dry_run": options.dry_run})
         return
     for line in outcome.told():
         click.echo(line)
-    click.echo("Nothing was written." if asked.dry_run else "These verdicts count in the tables.")
+    click.echo("Nothing was written." if options.dry_run else "These verdicts count in the tables.")
 
 
 def _judge(
@@ -236,8 +236,8 @@ def _tell(outcome: Rescored, sent: int | None, *, dry_run: bool) -> None:
     )
     _tell_moved(outcome, in_tables=True)
     if outcome.beside:
-        kept = ", ".join(f"{number} by {scorer}" for scorer, number in outcome.kept.most_common())
-        click.echo(f"Another {outcome.beside} verdicts differ but enter no table; the tables keep {kept}.")
+        counts = ", ".join(f"{number} by {scorer}" for scorer, number in outcome.kept.most_common())
+        click.echo(f"Another {outcome.beside} verdicts differ but enter no table; the tables keep {counts}.")
         _tell_moved(outcome, in_tables=False)
     if outcome.failed:
         click.echo(f"  {outcome.failed} could not be asked about; the same command asks for these again.")

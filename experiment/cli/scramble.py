@@ -75,11 +75,11 @@ class LineSource:
                 ended = next((mark for mark in _LINE_ENDS if line.endswith(mark)), ended)
                 line = line.removesuffix(ended)
                 try:
-                    found = self._read(number, line, f"{where}, line {number}")
+                    input_line = self._read(number, line, f"{where}, line {number}")
                 except UserError as error:
                     mend = f"{error.mend or ''} Lines before it are written.".strip()
                     raise UserError(error.message, mend=mend) from None
-                yield replace(found, ended=ended)
+                yield replace(input_line, ended=ended)
 
     def _read(self, number: int, line: bytes, where: str) -> InputLine:
         if self.field is None:
@@ -209,61 +209,67 @@ def scramble(file: Path | None, **options: Any) -> None:
 
     Example: wrods scramble --type KFL --rate 0.5 --seed 7 story.txt
     """
-    asked = SimpleNamespace(**options)
-    if asked.show_list:
+    given = SimpleNamespace(**options)
+    if given.show_list:
         click.echo(type_list())
         return
-    if asked.kind is None:
+    if given.kind is None:
         raise UserError(
             "--type is missing", mend="Say what to do, such as --type KFL; --list shows every type."
         )
     if (
-        not asked.jsonl
+        not given.jsonl
         and click.get_current_context().get_parameter_source("name") != ParameterSource.DEFAULT
     ):
         raise UserError(
-            f"--field {asked.name} has no say without --jsonl",
+            f"--field {given.name} has no say without --jsonl",
             mend="Add --jsonl where each line is a JSON object, or leave --field out.",
         )
-    source = LineSource(file, asked.name if asked.jsonl else None)
+    source = LineSource(file, given.name if given.jsonl else None)
     out = sys.stdout.buffer
-    if asked.mode == "published":
+    if given.mode == "published":
         _refuse_corrected_only(click.get_current_context())
-        operation = published_operation(asked.kind, rate=asked.rate)
+        operation = published_operation(given.kind, rate=given.rate)
         lines = list(source.lines())
         shown = iter(
-            published_pass([line.text for line in lines if line.text is not None], operation, seed=asked.seed)
+            published_pass([line.text for line in lines if line.text is not None], operation, seed=given.seed)
         )
         for line in lines:
             line.write(out, None if line.text is None else next(shown))
         source.tell_empty()
-        if asked.summary or (operation.protocol is not None and operation.protocol.stand_in):
-            click.echo(describe(asked.kind), err=True)
+        if given.summary or (operation.protocol is not None and operation.protocol.stand_in):
+            click.echo(describe(given.kind), err=True)
         return
-    chosen = parse_operation(asked.kind, rate=asked.rate)
-    if asked.texts is not None:
-        chosen = replace(chosen, texts=checked_rate(asked.texts, "texts"))
+    chosen = parse_operation(given.kind, rate=given.rate)
+    if given.texts is not None:
+        chosen = replace(chosen, texts=checked_rate(given.texts, "texts"))
     settings = ScrambleSettings(
-        asked.min_letters, avoid_real_words=asked.avoid_real_words, language=asked.language
+        given.min_letters, avoid_real_words=given.avoid_real_words, language=given.language
     )
-    told = ChangeSummary(chosen, asked.summary, asked.min_letters)
+    summary = ChangeSummary(chosen, given.summary, given.min_letters)
     changes_letters = chosen.type.unit == "letter" and not chosen.changes_nothing
-    if asked.avoid_real_words is None and changes_letters and not settings.avoids_real_words:
+    if given.avoid_real_words is None and changes_letters and not settings.avoids_real_words:
         click.echo(
-            f"no word list for language {asked.language!r}: changed forms that are words are not avoided",
+            f"no word list for language {given.language!r}: changed forms that are words are not avoided",
             err=True,
         )
     with ExitStack() as open_files:
         record = (
             None
-            if asked.changes is None
-            else open_files.enter_context(asked.changes.open("w", encoding="utf-8"))
+            if given.changes is None
+            else open_files.enter_context(given.changes.open("w", encoding="utf-8"))
         )
         _scramble_lines(
-            source, chosen, CORRECTED_SEED if asked.seed is None else asked.seed, settings, out, record, told
+            source,
+            chosen,
+            CORRECTED_SEED if given.seed is None else given.seed,
+            settings,
+            out,
+            record,
+            summary,
         )
     source.tell_empty()
-    told.tell()
+    summary.tell()
 
 
 def _scramble_lines(
@@ -273,7 +279,7 @@ def _scramble_lines(
     settings: ScrambleSettings,
     out: IO[bytes],
     record: IO[str] | None,
-    told: ChangeSummary,
+    summary: ChangeSummary,
 ) -> None:
     waiting: list[InputLine] = []
 
@@ -288,18 +294,18 @@ def _scramble_lines(
     for result in scramble_stream(texts(), operation, seed=seed, settings=settings):
         line = waiting.pop()
         line.write(out, result.text)
-        told.count(line, result)
+        summary.count(line, result)
         if record is not None:
             entry = {
                 "line": line.number,
-                "changes": [_recorded(change, told.asked) for change in result.changes],
+                "changes": [_recorded(change, summary.asked) for change in result.changes],
                 "left_intact": [left._asdict() for left in result.left_intact],
             }
             record.write(json.dumps(entry, ensure_ascii=False, separators=(",", ":")) + "\n")
 
 
-def _recorded(change: Change, asked: int | None) -> dict[str, Any]:
-    return change._asdict() | ({} if asked is None else {"made": count_made(change), "asked": asked})
+def _recorded(change: Change, requested: int | None) -> dict[str, Any]:
+    return change._asdict() | ({} if requested is None else {"made": count_made(change), "asked": requested})
 
 
 def type_list() -> str:

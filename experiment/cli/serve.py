@@ -95,25 +95,25 @@ def serve(studies: tuple[Path, ...], **options: Any) -> None:
     from experiment.study.screens import check_consent_first
     from stimuli.errors import UserError
 
-    asked = SimpleNamespace(**options)
-    if asked.public is not None and (asked.lan or asked.kiosk):
+    chosen = SimpleNamespace(**options)
+    if chosen.public is not None and (chosen.lan or chosen.kiosk):
         raise UserError(
             "--public is for a server behind a proxy, --lan and --kiosk are for stations of this network",
             mend="Use one of them.",
         )
-    if asked.public is not None and not asked.public.startswith(("https://", "http://")):
-        raise UserError(f"--public is {asked.public!r}; it must be a full address", mend="Write https://…")
-    if asked.registered is not None and (asked.pilot or len(studies) > 1):
+    if chosen.public is not None and not chosen.public.startswith(("https://", "http://")):
+        raise UserError(f"--public is {chosen.public!r}; it must be a full address", mend="Write https://…")
+    if chosen.registered is not None and (chosen.pilot or len(studies) > 1):
         raise UserError(
             "--registered applies to a single study, and not to pilots",
             mend="Serve each study once on its own, or answer when asked; pilots need no registration.",
         )
     config = read_config()
-    settings, made_password = read_settings(config, public_url=asked.public)
+    settings, made_password = read_settings(config, public_url=chosen.public)
     loaded = [load_study(folder) for folder in studies]
     for folder, study in zip(studies, loaded, strict=True):
         check_consent_first(study)
-        if not asked.pilot:
+        if not chosen.pilot:
             to_try = f"wrods serve {shlex.quote(str(folder))} --pilot"
             refuse_placeholders(study, f"Complete the texts. To try the study before that: {to_try}")
     twice = [study.id for place, study in enumerate(loaded) if study.id in {s.id for s in loaded[:place]}]
@@ -136,20 +136,20 @@ def serve(studies: tuple[Path, ...], **options: Any) -> None:
         for study in loaded:
             store = opened.enter_context(open_store(addresses[study.id]))
             services[study.id] = service_for(
-                study, store, is_pilot=asked.pilot, new_version=asked.new_version, config=config
+                study, store, is_pilot=chosen.pilot, new_version=chosen.new_version, config=config
             )
-            if not asked.pilot:
-                ask_registration(study, store, asked.registered, is_not_registered=asked.not_registered)
+            if not chosen.pilot:
+                ask_registration(study, store, chosen.registered, is_not_registered=chosen.not_registered)
         app = create_app(services, config=settings)
         opened.callback(app.extensions["wrods"].cleaning.close)
         pin, is_pin_new = read_pin(config)
         at_stations = None
-        if asked.lan or asked.kiosk:
+        if chosen.lan or chosen.kiosk:
             at_stations = open_lab(
                 app,
-                host=asked.host,
-                port=asked.port,
-                kiosk=asked.kiosk,
+                host=chosen.host,
+                port=chosen.port,
+                kiosk=chosen.kiosk,
                 pin=pin,
                 folder=config_file().parent / "lab",
                 tell=click.echo,
@@ -158,13 +158,13 @@ def serve(studies: tuple[Path, ...], **options: Any) -> None:
         else:
             set_lab(app, Lab(pin=pin))
             server = StudyServer(
-                app, asked.host or "127.0.0.1", asked.port, behind_proxy=asked.public is not None
+                app, chosen.host or "127.0.0.1", chosen.port, behind_proxy=chosen.public is not None
             )
-        here = "localhost" if at_stations else asked.host or "127.0.0.1"
-        base = asked.public.rstrip("/") if asked.public else f"http://{here}:{server.port}"
+        here = "localhost" if at_stations else chosen.host or "127.0.0.1"
+        base = chosen.public.rstrip("/") if chosen.public else f"http://{here}:{server.port}"
         for study_id, announce in claims.items():
             announce(f"{base}/{study_id}/")
-        _tell(base, services, pilot=asked.pilot)
+        _tell(base, services, pilot=chosen.pilot)
         for service in services.values():
             if service.recruitment is None or service.recruitment.platform is None:
                 continue
@@ -187,18 +187,18 @@ def serve(studies: tuple[Path, ...], **options: Any) -> None:
             )
         click.echo("\nCtrl-C stops the server; answers in progress are stored first.")
         sys.stdout.flush()
-        if not asked.no_browser and has_screen():
+        if not chosen.no_browser and has_screen():
             webbrowser.open(
                 f"http://localhost:{server.port}/admin/enter/{app.extensions['wrods'].make_link()}"
             )
         if at_stations is not None:
             threading.Thread(target=_tell_reach, args=(at_stations,), daemon=True).start()
-        if asked.public is not None:
-            threading.Thread(target=_tell_outside, args=(asked.public,), daemon=True).start()
+        if chosen.public is not None:
+            threading.Thread(target=_tell_outside, args=(chosen.public,), daemon=True).start()
         looked_after = [kept(study, services[study.id].store) for study in loaded]
         health = app.extensions["wrods"].health
         opened.enter_context(HealthWatch(health, services, _warn))
-        opened.enter_context(Maintenance(looked_after, asked.backup_to, _warn, health.backed_up))
+        opened.enter_context(Maintenance(looked_after, chosen.backup_to, _warn, health.backed_up))
         server.run()
     click.echo("Stopped. Every confirmed answer is stored.")
 

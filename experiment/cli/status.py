@@ -37,11 +37,11 @@ def status(study: Path, as_json: bool) -> None:
     from experiment.cli.study_store import opened_study
 
     with opened_study(study) as opened:
-        told = status_of(opened.study, opened.store)
+        summary = status_of(opened.study, opened.store)
     if as_json:
-        print_json(told)
+        print_json(summary)
         return
-    _print(told)
+    _print(summary)
 
 
 def status_of(study: Study, store: Store) -> dict[str, Any]:
@@ -92,12 +92,12 @@ def _run(row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: row[name] for name in same} | {"silent_s": silent_for(row), "state": state, **figures}
 
 
-def _states(one: Mapping[str, Any]) -> str:
-    named = ", ".join(f"{count} {state}" for state, count in sorted(one["states"].items()))
+def _states(reader: Mapping[str, Any]) -> str:
+    named = ", ".join(f"{count} {state}" for state, count in sorted(reader["states"].items()))
     return f" ({named})" if named else ""
 
 
-def _print(told: Mapping[str, Any]) -> None:
+def _print(summary: Mapping[str, Any]) -> None:
     from experiment.cli.progress import line
     from experiment.models.costs.prices import format_usd
     from experiment.models.runs import RunStatus
@@ -105,13 +105,13 @@ def _print(told: Mapping[str, Any]) -> None:
     from stimuli.audit.findings import counted
     from stimuli.durations import short_duration
 
-    click.echo(f"{told['study']}")
-    for one in told["readers"]:
-        ended = told["ended"].get(one["reader"]) if one["reader_kind"] == "model" else None
+    click.echo(f"{summary['study']}")
+    for reader in summary["readers"]:
+        ended = summary["ended"].get(reader["reader"]) if reader["reader_kind"] == "model" else None
         why = f"; {ended['sessions']} ended: {ended['reason']}" if ended and ended["sessions"] else ""
         click.echo(
-            f"  {one['reader']} ({one['reader_kind']}): {counted(one['sessions'], 'session')}{_states(one)}, "
-            f"{counted(one['trials'], 'trial')}{why}"
+            f"  {reader['reader']} ({reader['reader_kind']}): {counted(reader['sessions'], 'session')}{_states(reader)}, "
+            f"{counted(reader['trials'], 'trial')}{why}"
         )
         if ended and ended["trials"]:
             click.echo(
@@ -121,25 +121,25 @@ def _print(told: Mapping[str, Any]) -> None:
                 click.echo(f"      {fault}")
             if ended["trials"] > SHOWN:
                 click.echo(f"      … and {ended['trials'] - SHOWN} more (--json names all)")
-        if one["unanswered"]:
-            named = ", ".join(f"{count} {status}" for status, count in sorted(one["unanswered"].items()))
+        if reader["unanswered"]:
+            named = ", ".join(f"{count} {status}" for status, count in sorted(reader["unanswered"].items()))
             click.echo(f"    without an answer: {named}")
-        for reason, count in sorted(one["excluded"].items()):
+        for reason, count in sorted(reader["excluded"].items()):
             whole = f"{counted(count['sessions'], 'session')} with " if count["sessions"] else ""
             click.echo(
                 f"    excluded, not counted above: {whole}{counted(count['trials'], 'trial')} ({reason})"
             )
-    if not told["readers"]:
+    if not summary["readers"]:
         click.echo("  no sessions yet")
-    for name in told["not_run"]:
+    for name in summary["not_run"]:
         click.echo(f"  {name}: planned, not run yet")
     for kind, done in (
         ("declined", "declined to take part"),
         ("undecided", "left the consent form undecided"),
     ):
-        if told[kind]:
-            click.echo(f"  {done}: {told[kind]} (only the number is stored)")
-    for run in told["runs"]:
+        if summary[kind]:
+            click.echo(f"  {done}: {summary[kind]} (only the number is stored)")
+    for run in summary["runs"]:
         names = RunStatus.__dataclass_fields__
         figures = RunStatus(**{name: value for name, value in run.items() if name in names})
         not_valid = describe_unread(figures.response_statuses)
@@ -164,9 +164,9 @@ def _print(told: Mapping[str, Any]) -> None:
             f"last run of {run['reader']} {word} at {when} UTC: {figures.done} of {figures.planned} trials{never} "
             f"({how}){not_valid}"
         )
-    for batch in told["batches"]:
+    for batch in summary["batches"]:
         name = batch["batch_id"] or "a batch that does not exist yet"
-        kept = f"; {batch['waiting']} answers that match no trial are kept" if batch["waiting"] else ""
+        unmatched = f"; {batch['waiting']} answers that match no trial are kept" if batch["waiting"] else ""
         seen = (
             ""
             if batch["is_collected"]
@@ -175,8 +175,8 @@ def _print(told: Mapping[str, Any]) -> None:
             else f" (as of {str(batch['seen_at'])[:16].replace('T', ' ')} UTC; wrods run collects finished answers)"
         )
         of = batch["reader"] or batch["model"]
-        click.echo(f"{name} of {of}: {str(batch['said']).partition(': ')[2]}{seen}{kept}")
-    money = told["money"]
+        click.echo(f"{name} of {of}: {str(batch['said']).partition(': ')[2]}{seen}{unmatched}")
+    money = summary["money"]
     if money["spent_usd"] or money["budget_usd"] is not None or money["may_have_been_spent_usd"]:
         parts = [f"spent {format_usd(money['spent_usd'])}"]
         if money["set_aside_usd"]:

@@ -22,23 +22,23 @@ def readers_of(connection: Connection, study: str) -> list[dict[str, Any]]:
     whole ``sessions`` and of ``trials``, including those in sessions that count; ``unanswered``: requested trials without an
     answer yet, by the status of the last call.
     """
-    found: dict[tuple[str, str], dict[str, Any]] = {}
+    readers: dict[tuple[str, str], dict[str, Any]] = {}
     for row in _standing(connection, study):
-        one = _reader(found, row)
-        one["sessions"] += int(row.sessions)
-        one["trials"] += int(row.trials or 0)
-        one["states"][row.state] = one["states"].get(row.state, 0) + int(row.sessions)
-    _take_excluded(connection, study, found)
+        reader = _reader(readers, row)
+        reader["sessions"] += int(row.sessions)
+        reader["trials"] += int(row.trials or 0)
+        reader["states"][row.state] = reader["states"].get(row.state, 0) + int(row.sessions)
+    _take_excluded(connection, study, readers)
     for row in _unanswered(connection, study):
-        counts = _reader(found, row)["unanswered"]
+        counts = _reader(readers, row)["unanswered"]
         counts[str(row.status)] = counts.get(str(row.status), 0) + int(row.n)
-    return [found[key] for key in sorted(found)]
+    return [readers[key] for key in sorted(readers)]
 
 
-def _reader(found: dict[tuple[str, str], dict[str, Any]], row: Any) -> dict[str, Any]:
+def _reader(readers: dict[tuple[str, str], dict[str, Any]], row: Any) -> dict[str, Any]:
     name = "pilots" if row.is_pilot else str(row.reader_kind if row.reader_kind in PEOPLE else row.reader)
     kind = str(row.reader_kind)
-    return found.setdefault(
+    return readers.setdefault(
         (kind, name),
         {
             "reader": name, "reader_kind": kind, "sessions": 0, "trials": 0, "states": {}, "excluded": {}, "unanswered": {},
@@ -69,15 +69,17 @@ def _standing(connection: Connection, study: str) -> Iterator[Any]:
     )
 
 
-def _take_excluded(connection: Connection, study: str, found: dict[tuple[str, str], dict[str, Any]]) -> None:
+def _take_excluded(
+    connection: Connection, study: str, readers: dict[tuple[str, str], dict[str, Any]]
+) -> None:
     """Add exclusions by reason, and subtract excluded trials of sessions that count."""
     marks = exclusions(connection, study)
     whole = {name: why for (name, trial, _), why in marks.items() if trial is None}
     single = {mark: why for mark, why in marks.items() if mark[1] is not None and mark[0] not in whole}
     for row in _sessions(connection, sorted({*whole, *(mark[0] for mark in single)})):
-        one = _reader(found, row)
+        reader = _reader(readers, row)
         if row.session_id in whole:
-            _add(one, whole[row.session_id], 1, int(row.n))
+            _add(reader, whole[row.session_id], 1, int(row.n))
             continue
         query = select(trials.c.trial_index, trials.c.attempt).where(trials.c.session_id == row.session_id)
         for trial, attempt in connection.execute(query).all():
@@ -90,12 +92,12 @@ def _take_excluded(connection: Connection, study: str, found: dict[tuple[str, st
                 None,
             )
             if why is not None:
-                one["trials"] -= 1
-                _add(one, why, 0, 1)
+                reader["trials"] -= 1
+                _add(reader, why, 0, 1)
 
 
-def _add(one: dict[str, Any], reason: str, whole: int, count: int) -> None:
-    before = one["excluded"].setdefault(reason or EXCLUDED, {"sessions": 0, "trials": 0})
+def _add(reader: dict[str, Any], reason: str, whole: int, count: int) -> None:
+    before = reader["excluded"].setdefault(reason or EXCLUDED, {"sessions": 0, "trials": 0})
     before["sessions"] += whole
     before["trials"] += count
 

@@ -90,7 +90,7 @@ def tune(
 
     loaded = load_study(study)
     chosen = _chosen(trainings(loaded), loaded, names)
-    if submit and not any(one.is_api for one in chosen):
+    if submit and not any(training.is_api for training in chosen):
         raise UserError(
             "--submit cannot be given here: it is for models of a provider (openai:…), and none is trained here",
             mend="Leave it out.",
@@ -108,17 +108,17 @@ def tune(
                 break
             try:
                 if training.is_api:
-                    one = _at_provider(
+                    outcome = _at_provider(
                         loaded, training, stop, clock, submits=submit, most=most, yes=yes, quiet=as_json
                     )
                 else:
-                    one = _here(loaded, training, stop, clock)
+                    outcome = _here(loaded, training, stop, clock)
             except UserError as fault:
                 faults[training.name] = fault
                 continue
-            outcomes.append(one)
+            outcomes.append(outcome)
             if not as_json:
-                _print(one)
+                _print(outcome)
     _finish(loaded, chosen, outcomes, faults, as_json=as_json, interrupted=stop.interrupted)
 
 
@@ -186,15 +186,15 @@ def _at_provider(
             return done
         prepared = api.prepare(study, training, say=say)
         files = prepared.files
-        said = (
+        summary = (
             f"{training.name}: {files.examples:,} examples in {files.training}"
             + (f", {files.held_out:,} held out" if files.held_out else "")
             + f"; {training.epochs_of(replies=True)} epochs"
         )
         if prepared.most_usd and prepared.likely_usd:
-            said += f", about {format_usd(prepared.likely_usd)}, at most {format_usd(prepared.most_usd)}"
+            summary += f", about {format_usd(prepared.likely_usd)}, at most {format_usd(prepared.most_usd)}"
         if not api.is_submitted(training):
-            say(said)
+            say(summary)
             if not submits:
                 return Outcome(
                     training.name, training.base, f"tuned:{training.name}", "written", folder=str(training.folder),
@@ -221,12 +221,14 @@ def _tell(study: Study, chosen: list[Training], *, as_json: bool) -> None:
     from experiment.cli.terminal import wrapped
     from experiment.tuning.estimates import tell_trainings, told_together
 
-    told = tell_trainings(study, chosen)
+    requirements = tell_trainings(study, chosen)
     if as_json:
-        numbers = {name: one.numbers for name, one in told.items()}
+        numbers = {
+            name: training_requirements.numbers for name, training_requirements in requirements.items()
+        }
         print_json({"study": study.id, "trainings": numbers})
         return
-    for paragraph in told_together(told):
+    for paragraph in told_together(requirements):
         click.echo(wrapped(paragraph) + "\n")
 
 
@@ -275,8 +277,8 @@ def _finish(
     """Report the next step, and exit with the code for whether something is left."""
     if as_json:
         failed = [{"training": name, "error": str(fault)} for name, fault in faults.items()]
-        told = {"study": study.id, "trainings": [*(outcome.to_json() for outcome in outcomes), *failed]}
-        print_json(told)
+        summary = {"study": study.id, "trainings": [*(outcome.to_json() for outcome in outcomes), *failed]}
+        print_json(summary)
     elif len(faults) == len(chosen) == 1:
         raise next(iter(faults.values()))
     for name, fault in faults.items():

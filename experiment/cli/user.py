@@ -53,10 +53,10 @@ def list_accounts(as_json: bool) -> None:
     rows = [(OWNER, "owner", owners_second_factor(config))]
     rows += [(account.name, account.role, account.second_factor) for account in read_accounts(config)]
     if as_json:
-        told = [
+        accounts = [
             {"name": name, "role": role, "second_factor": factor is not None} for name, role, factor in rows
         ]
-        click.echo(json.dumps(told))
+        click.echo(json.dumps(accounts))
         return
     for name, role, factor in rows:
         left = "" if factor is None else f"  second factor, {len(factor.recovery_hashes)} recovery codes left"

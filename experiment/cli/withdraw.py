@@ -68,23 +68,23 @@ def withdraw(study: Path, **options: Any) -> None:
     from experiment.cli.study_store import opened_study, this_user
     from experiment.integrity import withdrawal
 
-    asked = SimpleNamespace(**options)
+    chosen = SimpleNamespace(**options)
     given = {
-        "participant": asked.participant,
-        "platform-id": asked.platform_id,
-        "station": asked.station,
-        "at": asked.at,
-        "session": asked.session,
+        "participant": chosen.participant,
+        "platform-id": chosen.platform_id,
+        "station": chosen.station,
+        "at": chosen.at,
+        "session": chosen.session,
     }
-    for name, value in (*given.items(), *(("backups", folder) for folder in asked.folders)):
+    for name, value in (*given.items(), *(("backups", folder) for folder in chosen.folders)):
         if value is not None and not value.strip():
             raise UserError(
                 f"--{name} is empty, which names nobody",
                 mend="Give a value; perhaps a variable of the shell is not set.",
             )
-    when = _moment(asked)
-    how = {"participant": asked.participant, "platform_id": asked.platform_id, "session": asked.session}
-    places = [Path(folder) for folder in asked.folders]
+    when = _moment(chosen)
+    how = {"participant": chosen.participant, "platform_id": chosen.platform_id, "session": chosen.session}
+    places = [Path(folder) for folder in chosen.folders]
     missing = [str(place) for place in places if not place.is_dir()]
     if missing:
         raise UserError(
@@ -93,34 +93,34 @@ def withdraw(study: Path, **options: Any) -> None:
         )
     with opened_study(study) as opened:
         name, folder = opened.study.id, opened.study.folder
-        if asked.again:
-            _finish(study, {}, withdrawal.scrub(opened.store, name, folder, backups=places), asked.as_json)
+        if chosen.again:
+            _finish(study, {}, withdrawal.scrub(opened.store, name, folder, backups=places), chosen.as_json)
             return
-        scope, alike = _scope(opened, study, {**how, "station": asked.station, "at": when}, places)
-        told: dict[str, Any] = {
+        scope, alike = _scope(opened, study, {**how, "station": chosen.station, "at": when}, places)
+        summary: dict[str, Any] = {
             "sessions": [_session(session) for session in scope.sessions],
             "links": len(scope.links),
             "look_alikes": alike,
             "beyond": list(scope.beyond),
         }
-        if not (asked.as_json and asked.yes):
-            _tell(scope, asked.participant, alike)
-        if not asked.yes:
+        if not (chosen.as_json and chosen.yes):
+            _tell(scope, chosen.participant, alike)
+        if not chosen.yes:
             confirm("\nPermanently erase this?", "nothing was erased")
         ids = [*(session.session_id for session in scope.sessions), *scope.links]
         erased, scrubbed = withdrawal.withdraw(
             opened.store, name, folder, ids, actor=this_user(), backups=places
         )
-        _finish(study, {**told, "erased": dict(erased.rows)}, scrubbed, asked.as_json)
+        _finish(study, {**summary, "erased": dict(erased.rows)}, scrubbed, chosen.as_json)
 
 
-def _moment(asked: SimpleNamespace) -> datetime | None:
-    station, at = asked.station, asked.at
+def _moment(options: SimpleNamespace) -> datetime | None:
+    station, at = options.station, options.at
     by_place = station is not None or at is not None
     ways = [
-        *(name is not None for name in (asked.participant, asked.platform_id, asked.session)),
+        *(name is not None for name in (options.participant, options.platform_id, options.session)),
         by_place,
-        asked.again,
+        options.again,
     ]
     if sum(ways) != 1 or (station is None) != (at is None):
         raise UserError(
@@ -150,19 +150,21 @@ def _scope(
     study, participant = opened.study.id, how["participant"]
     try:
         with opened.store.read() as connection:
-            found = find_person(connection, study, **how)
+            person_sessions = find_person(connection, study, **how)
             links = unopened_links(connection, study, participant) if participant else []
             alike = look_alikes(connection, study, participant) if participant else []
     except SeveralPersons as several:
         raise _several(folder, how, several.found) from None
-    if not found and not links:
+    if not person_sessions and not links:
         similar = f" Similar: {_quoted(alike)}." if alike else ""
         raise UserError(
             f"no session of {study} {_described(how)}",
             mend=f"Check numbers and times on the dashboard.{similar} A platform id that was deleted cannot be found.",
             exit_code=1,
         )
-    return scope_of(opened.store, study, opened.study.folder, found, links=links, backups=folders), alike
+    return scope_of(
+        opened.store, study, opened.study.folder, person_sessions, links=links, backups=folders
+    ), alike
 
 
 def _quoted(names: Sequence[str]) -> str:
@@ -180,10 +182,10 @@ def _described(how: Mapping[str, Any]) -> str:
     return f"belongs to {how['participant'] or how['platform_id']}"
 
 
-def _several(folder: Path, how: Mapping[str, Any], found: Sequence[PersonSession]) -> UserError:
+def _several(folder: Path, how: Mapping[str, Any], person_sessions: Sequence[PersonSession]) -> UserError:
     """Return the error for a search that matches several persons, with a line and a command for each."""
     persons: dict[str, list[PersonSession]] = {}
-    for session in found:
+    for session in person_sessions:
         persons.setdefault(session.person, []).append(session)
     lines = []
     for theirs in persons.values():
@@ -212,12 +214,12 @@ def _line(session: PersonSession) -> str:
     return ", ".join(parts)
 
 
-def _session(one: Any) -> dict[str, Any]:
+def _session(session: Any) -> dict[str, Any]:
     return {
-        "session_id": one.session_id,
-        "reader": one.reader,
-        "began_at": one.began_at,
-        "trials": one.trials,
+        "session_id": session.session_id,
+        "reader": session.reader,
+        "began_at": session.began_at,
+        "trials": session.trials,
     }
 
 
@@ -240,7 +242,7 @@ def _tell(scope: Scope, participant: str | None, alike: Sequence[str]) -> None:
         click.echo(f"  {line}", err=True)
 
 
-def _finish(study: Path, told: dict[str, Any], scrubbed: Scrubbed, as_json: bool) -> None:
+def _finish(study: Path, summary: dict[str, Any], scrubbed: Scrubbed, as_json: bool) -> None:
     if as_json:
         done = {
             "backups_cleaned": [str(file) for file in scrubbed.backups],
@@ -248,12 +250,12 @@ def _finish(study: Path, told: dict[str, Any], scrubbed: Scrubbed, as_json: bool
             "replies": scrubbed.replies,
             "left": scrubbed.left,
         }
-        print_json({**told, **done})
+        print_json({**summary, **done})
     else:
-        if told:
-            rows = sum(told["erased"].values())
-            whose = [counted(len(told["sessions"]), "session")]
-            whose += [counted(told["links"], "unopened link")] if told["links"] else []
+        if summary:
+            rows = sum(summary["erased"].values())
+            whose = [counted(len(summary["sessions"]), "session")]
+            whose += [counted(summary["links"], "unopened link")] if summary["links"] else []
             click.echo(f"Erased: {counted(rows, 'row')} of {' and '.join(whose)}.")
         click.echo(
             f"Cleaned: {counted(len(scrubbed.backups), 'backup')}, {counted(scrubbed.state_rows, 'row')} of hidden states, "

@@ -54,28 +54,28 @@ class ParticipantAnswers:
 
 def read_answers(study: Study, connection: Connection) -> ParticipantAnswers:
     """Return the answers of a study's participants; if a question was answered twice, the last answer counts."""
-    found = ParticipantAnswers()
+    answers = ParticipantAnswers()
     tests = _vocabulary_tests(study)
-    for asked in questions_of(study):
-        _add_columns(found, asked["name"], asked)
+    for question in questions_of(study):
+        _add_columns(answers, question["name"], question)
     mine = select(sessions.c.session_id).where(sessions.c.study == study.id)
     query = select(events.c.session_id, events.c.kind, events.c.detail).where(
         events.c.kind.in_(("answers", "device")), events.c.session_id.in_(mine)
     )
     for session_id, kind, detail in connection.execute(query.order_by(events.c.event_id)):
         if kind == "device":
-            found.passed[session_id] = bool(detail.get("passed")) and found.passed.get(session_id, True)
+            answers.passed[session_id] = bool(detail.get("passed")) and answers.passed.get(session_id, True)
             continue
-        row = found.by_session.setdefault(session_id, {})
+        row = answers.by_session.setdefault(session_id, {})
         if detail.get("screen") == "eligibility":
-            found.passed.setdefault(session_id, True)
+            answers.passed.setdefault(session_id, True)
         for name, value in (detail.get("answers") or {}).items():
-            _add_columns(found, name, {"name": name, "ask": name, "type": "text"})
-            is_number = found.columns[f"answer_{name}"].type == "number"
+            _add_columns(answers, name, {"name": name, "ask": name, "type": "text"})
+            is_number = answers.columns[f"answer_{name}"].type == "number"
             row[f"answer_{name}"] = _number(value) if is_number else _text(value)
             if name in tests and isinstance(value, list):
                 row[f"vocabulary_{name}"] = score(value, tests[name]["words"], tests[name]["nonwords"])
-    return found
+    return answers
 
 
 def participant_rows(
@@ -128,26 +128,26 @@ def questions_of(study: Study) -> Iterator[Mapping[str, Any]]:
 
 
 def _vocabulary_tests(study: Study) -> dict[str, dict[str, list[str]]]:
-    found = {}
-    for asked in questions_of(study):
-        if asked["type"] == "vocabulary":
+    tests = {}
+    for question in questions_of(study):
+        if question["type"] == "vocabulary":
             try:
-                found[asked["name"]] = vocabulary(study, asked["name"], asked)
+                tests[question["name"]] = vocabulary(study, question["name"], question)
             except UserError:
                 continue  # the word list of another version: the answers stay, unscored
-    return found
+    return tests
 
 
-def _add_columns(found: ParticipantAnswers, name: str, asked: Mapping[str, Any]) -> None:
+def _add_columns(answers: ParticipantAnswers, name: str, question: Mapping[str, Any]) -> None:
     column = f"answer_{name}"
-    if column in found.columns:
+    if column in answers.columns:
         return
-    kind = _TYPES.get(asked["type"], "string")
-    many = "; JSON: the list of what was chosen" if asked["type"] in ("several", "vocabulary") else ""
-    found.columns[column] = Column(column, kind, None, f"answer to: {asked['ask']}{many}")
-    if asked["type"] == "vocabulary":
+    kind = _TYPES.get(question["type"], "string")
+    many = "; JSON: the list of what was chosen" if question["type"] in ("several", "vocabulary") else ""
+    answers.columns[column] = Column(column, kind, None, f"answer to: {question['ask']}{many}")
+    if question["type"] == "vocabulary":
         prose = "score of the vocabulary test, 0 to 1: mean of the shares of words accepted and of nonwords rejected"
-        found.columns[f"vocabulary_{name}"] = Column(f"vocabulary_{name}", "number", None, prose)
+        answers.columns[f"vocabulary_{name}"] = Column(f"vocabulary_{name}", "number", None, prose)
 
 
 def _text(value: Any) -> str | None:
@@ -156,10 +156,10 @@ def _text(value: Any) -> str | None:
 
 def _number(value: Any) -> float | None:
     try:
-        found = None if value in (None, "") else float(value)
+        number = None if value in (None, "") else float(value)
     except (TypeError, ValueError, OverflowError):
         return None
-    return found if found is not None and math.isfinite(found) else None
+    return number if number is not None and math.isfinite(number) else None
 
 
 def _eligible(row: Mapping[str, Any], passed: bool | None) -> bool | None:
@@ -231,8 +231,8 @@ def write_plan(dictionary: Mapping[str, Any], file: Path) -> None:
     factors = dictionary["factors"]
     plan = {
         **dictionary,
-        "factors": {name: one["levels"] for name, one in factors.items()},
-        "reference": {name: one["reference"] for name, one in factors.items()},
+        "factors": {name: factor["levels"] for name, factor in factors.items()},
+        "reference": {name: factor["reference"] for name, factor in factors.items()},
         "coding": "treatment",
     }
     file.write_text(json.dumps(plan, ensure_ascii=False, indent=1) + "\n", "utf-8")
@@ -262,8 +262,8 @@ def _readers(
             entry["parameters"] = counted[group]
     if "human" in readers:
         readers["human"]["declined"] = number_of(connection, study.id)
-    for reader, told in summarize_calls(connection, study.id).items():
-        readers.get(reader, {}).update(told)
+    for reader, totals in summarize_calls(connection, study.id).items():
+        readers.get(reader, {}).update(totals)
     return readers
 
 
@@ -276,7 +276,7 @@ def _frozen(study: Study) -> dict[str, Any] | None:
         "hash": frozen.hash,
         "frozen_at": frozen.frozen_at,
         "sessions_before": frozen.sessions_before,
-        "earlier": [dict(one) for one in frozen.earlier],
+        "earlier": [dict(freeze) for freeze in frozen.earlier],
         "changes": changes_since(study, frozen),
     }
 
@@ -297,27 +297,27 @@ _COUNTED = ("choice", "yes_no", "scale")
 
 def summarize_calls(connection: Connection, study: str) -> dict[str, dict[str, Any]]:
     """Return, for each reader with calls, their dates, number and totals."""
-    asked = calls.c.from_cache.is_not(True)
+    is_sent = calls.c.from_cache.is_not(True)
     sums = [func.sum(calls.c[name]).label(name) for name in _SUMS]
     first, last = func.min(calls.c.created_at), func.max(calls.c.created_at)
     of_study = select(sessions.c.reader).join(calls, calls.c.session_id == sessions.c.session_id)
-    of_study = of_study.where(sessions.c.study == study, asked)
+    of_study = of_study.where(sessions.c.study == study, is_sent)
     query = of_study.add_columns(
         first.label("first_call"), last.label("last_call"), func.count().label("calls"), *sums
     ).group_by(sessions.c.reader)
-    found = {str(row["reader"]): {**row} for row in connection.execute(query).mappings()}
-    for entry in found.values():
+    totals = {str(row["reader"]): {**row} for row in connection.execute(query).mappings()}
+    for entry in totals.values():
         entry.pop("reader")
         entry["dtype"], entry["imported_calls"] = [], 0
     kinds = of_study.add_columns(calls.c.dtype).where(calls.c.dtype.is_not(None)).distinct()
     for reader, dtype in connection.execute(kinds.order_by(calls.c.dtype)):
-        found[str(reader)]["dtype"].append(dtype)
+        totals[str(reader)]["dtype"].append(dtype)
     elsewhere = _imported(study, connection, "model")
     if elsewhere:
         by_session = of_study.add_columns(calls.c.session_id, func.count().label("many"))
         for row in connection.execute(by_session.group_by(sessions.c.reader, calls.c.session_id)):
-            found[str(row.reader)]["imported_calls"] += row.many if row.session_id in elsewhere else 0
-    return found
+            totals[str(row.reader)]["imported_calls"] += row.many if row.session_id in elsewhere else 0
+    return totals
 
 
 def summarize_people(study: Study, connection: Connection) -> dict[str, Any]:
@@ -332,14 +332,18 @@ def summarize_people(study: Study, connection: Connection) -> dict[str, Any]:
         for row in queries.sessions_overview(connection, study.id)
         if row["reader_kind"] == "human" and not row["is_pilot"]
     ]
-    kept = [row["session_id"] for row in came if row["n_trials"] and row["session_id"] not in excluded]
+    counted = [row["session_id"] for row in came if row["n_trials"] and row["session_id"] not in excluded]
     answers = read_answers(study, connection)
-    own = [answers.by_session.get(session, {}) for session in kept]
+    of_sessions = [answers.by_session.get(session, {}) for session in counted]
     of_elsewhere = _imported(study.id, connection, "human")
     began = sorted(row["created_at"] for row in came if row["session_id"] not in of_elsewhere)
     many = [int(row["n_trials"]) for row in came if row["session_id"] in of_elsewhere]
     summed = [
-        _summed(asked, [one.get(f"answer_{asked['name']}") for one in own]) for asked in questions_of(study)
+        _summed(
+            question,
+            [answers_of_session.get(f"answer_{question['name']}") for answers_of_session in of_sessions],
+        )
+        for question in questions_of(study)
     ]
     return {
         "recruit": study.get("participants", "recruit"),
@@ -348,8 +352,8 @@ def summarize_people(study: Study, connection: Connection) -> dict[str, Any]:
         "last_session": began[-1] if began else None,
         "imported": len(many),
         "imported_trials": [min(many), max(many)] if many else None,
-        "people": len(kept),
-        "answers": [one for one in summed if one is not None],
+        "people": len(counted),
+        "answers": [summary for summary in summed if summary is not None],
     }
 
 
@@ -361,19 +365,21 @@ def _imported(study: str, connection: Connection, kind: str) -> set[str]:
     return {row.session_id for row in connection.execute(query) if "imported" in (row.client or ())}
 
 
-def _summed(asked: Mapping[str, Any], values: Iterable[Any]) -> dict[str, Any] | None:
+def _summed(question: Mapping[str, Any], values: Iterable[Any]) -> dict[str, Any] | None:
     """Return a summary of the answers to one question; None for texts, and without answers."""
     given = [value for value in values if value is not None]
     if not given:
         return None
-    told: dict[str, Any] = {name: asked.get(name) for name in ("name", "ask", "type")} | {"n": len(given)}
-    if asked["type"] == "number":
+    summary: dict[str, Any] = {name: question.get(name) for name in ("name", "ask", "type")} | {
+        "n": len(given)
+    }
+    if question["type"] == "number":
         mean = sum(given) / len(given)
         spread = sum((value - mean) ** 2 for value in given)
         sd = (spread / (len(given) - 1)) ** 0.5 if len(given) > 1 else None
-        return told | {"mean": mean, "sd": sd, "low": min(given), "high": max(given)}
-    if asked["type"] in _COUNTED:
-        return told | {"counts": dict(Counter(map(str, given)).most_common())}
+        return summary | {"mean": mean, "sd": sd, "low": min(given), "high": max(given)}
+    if question["type"] in _COUNTED:
+        return summary | {"counts": dict(Counter(map(str, given)).most_common())}
     return None
 
 

@@ -102,10 +102,10 @@ def _export(study: Study, store: Store, folder: Path, form: str, choice: ExportC
         dictionary = dictionary_of(study, connection, sessions)
         if chosen.kinds is not None and "human" not in chosen.kinds:
             dictionary["participants"] = None
-        kept = study.folder / STORED
-        if kept.is_file():
+        similarity_file = study.folder / STORED
+        if similarity_file.is_file():
             beside.mkdir(exist_ok=True)
-            shutil.copyfile(kept, beside / STORED)
+            shutil.copyfile(similarity_file, beside / STORED)
         if form == "psych-ds":
             given = credits_of(study)
             versions = queries.all_versions(connection, study.id)
@@ -146,21 +146,23 @@ def _what_they_mean(study: Study, dictionary: Mapping[str, Any], folder: Path) -
 
 def write_pictures(folder: Path, calls: Iterable[Mapping[str, Any]]) -> tuple[int, int]:
     """Write each picture in some calls once, named by its hash; return the numbers of written and of differing pictures."""
-    told: dict[str, Mapping[str, Any]] = {}
+    pictures: dict[str, Mapping[str, Any]] = {}
     for call in calls:
         if call.get("request") and '"pictures"' in call["request"]:
             for message in json.loads(call["request"])["messages"]:
-                told |= {one["sha256"]: one for one in message.get("pictures", ())}
+                pictures |= {
+                    picture_json["sha256"]: picture_json for picture_json in message.get("pictures", ())
+                }
     lost = 0
-    for sha256, one in told.items():
+    for sha256, picture_json in pictures.items():
         try:
-            picture = picture_of(one)
+            picture = picture_of(picture_json)
         except UserError:
             lost += 1
             continue
         folder.mkdir(exist_ok=True)
         (folder / f"{sha256}.png").write_bytes(picture.png)
-    return len(told) - lost, lost
+    return len(pictures) - lost, lost
 
 
 UNFINISHED = ".unfinished-export"
@@ -191,7 +193,7 @@ def placed(folder: Path, *, replace: bool, listed_in: str = LISTS[0]) -> Iterato
 
 
 def _holds_something(folder: Path) -> bool:
-    return any(one.name != UNFINISHED for one in folder.iterdir())
+    return any(entry.name != UNFINISHED for entry in folder.iterdir())
 
 
 def _move(unfinished: Path, folder: Path, listed_in: str) -> None:
@@ -222,14 +224,14 @@ def _list(unfinished: Path, file: Path, names: set[str]) -> None:
 
 def _listed(folder: Path) -> set[str]:
     """Return the files that the earlier export in a folder lists, none of them outside the folder."""
-    found: set[str] = set()
+    listed: set[str] = set()
     for file in (folder / name for name in LISTS):
         if file.is_file():
             names = file.read_text("utf-8").splitlines()
-            found |= {
+            listed |= {
                 name for name in names if name and (folder / name).resolve().is_relative_to(folder.resolve())
             }
-    return found
+    return listed
 
 
 def hand_over(study: Study, store: Store, folder: Path) -> Path:
@@ -266,8 +268,8 @@ def hand_over(study: Study, store: Store, folder: Path) -> Path:
     columns = item_columns(study.items, tuple(study.factors), own_columns("items"))
     write_parquet(folder / "items.parquet", columns, item_rows(study.items))
     dictionary["columns"] = {
-        name: {"type": one.type, "unit": one.unit, "prose": one.prose}
-        for name, one in trial_columns().items()
+        name: {"type": column.type, "unit": column.unit, "prose": column.prose}
+        for name, column in trial_columns().items()
     }
     (folder / "dictionary.json").write_text(json.dumps(dictionary, ensure_ascii=False, indent=1), "utf-8")
     return folder

@@ -61,9 +61,9 @@ def credits_of(study: Study) -> Credits:
     """Return the credits in the study (``about:``)."""
     about: Mapping[str, Any] = study.get("about", default={})
     return Credits(
-        authors=tuple(str(one) for one in about.get("authors", ())),
+        authors=tuple(str(author) for author in about.get("authors", ())),
         licence=about.get("licence"),
-        keywords=tuple(str(one) for one in about.get("keywords", ())),
+        keywords=tuple(str(keyword) for keyword in about.get("keywords", ())),
         citation=about.get("citation"),
         description=about.get("description"),
     )
@@ -143,7 +143,7 @@ def _description(
         "inLanguage": study.language,
         "identifier": f"{study.id}, design {study.design_hash}",
         "dateModified": datetime.now(UTC).date().isoformat(),
-        "variableMeasured": [_variable(name, found) for name, found in columns.items()],
+        "variableMeasured": [_variable(name, same_named) for name, same_named in columns.items()],
     }
 
 
@@ -156,8 +156,8 @@ def _columns(table: ExportTable) -> dict[str, Column]:
 def _variable(name: str, columns: Sequence[Column]) -> dict[str, Any]:
     prose = "; ".join(dict.fromkeys(column.prose for column in columns))
     units = list(dict.fromkeys(column.unit for column in columns if column.unit))
-    found = {"@type": "PropertyValue", "name": name, "description": f"{prose} ({columns[0].type})"}
-    return found | ({"unitText": units[0]} if len(units) == 1 else {})
+    description = {"@type": "PropertyValue", "name": name, "description": f"{prose} ({columns[0].type})"}
+    return description | ({"unitText": units[0]} if len(units) == 1 else {})
 
 
 def _texts(
@@ -292,24 +292,24 @@ class SessionClock:
 def _timeline(
     trials: list[dict[str, Any]], events: list[dict[str, Any]], clock: SessionClock, factors: tuple[str, ...]
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    found = [
+    entries = [
         (clock.elapsed(row["created_at"], row["received_at"]), 0, row["trial_index"], _trial(row, factors))
         for row in trials
     ]
-    found += [
+    entries += [
         (clock.elapsed(row["at"], row["received_at"]), 1, place, _screen(row))
         for place, row in enumerate(events)
         if row["kind"] in SCREENS
     ]
-    found.sort(key=lambda one: one[:3])
+    entries.sort(key=lambda entry: entry[:3])
     rows = [
-        {**row, "trial_index": place, "time_elapsed": time} for place, (time, _, _, row) in enumerate(found)
+        {**row, "trial_index": place, "time_elapsed": time} for place, (time, _, _, row) in enumerate(entries)
     ]
     interactions = []
     for row in events:
         if row["kind"] in INTERACTIONS:
             time = clock.elapsed(row["at"], row["received_at"])
-            during = sum(1 for one in found if one[0] <= time)
+            during = sum(1 for entry in entries if entry[0] <= time)
             interactions.append({"event": row["kind"], "trial": during, "time": time})
     return rows, interactions
 

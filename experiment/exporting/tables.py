@@ -81,17 +81,17 @@ def item_columns(
     items: Sequence[Item], factors: Sequence[str], prose: Mapping[str, Column]
 ) -> dict[str, Column]:
     """Return the columns of a study's items: common ones, its factors, and ``cov_`` columns for covariates."""
-    found = {name: prose[name] for name in _BEFORE_FACTORS}
-    found |= {name: Column(name, "string", None, "level of the study's factor") for name in factors}
-    found |= {name: column for name, column in prose.items() if name not in found}
+    columns = {name: prose[name] for name in _BEFORE_FACTORS}
+    columns |= {name: Column(name, "string", None, "level of the study's factor") for name in factors}
+    columns |= {name: column for name, column in prose.items() if name not in columns}
     values: dict[str, list[Any]] = {}
     for item in items:
         for name, value in item.covariates.items():
             values.setdefault(f"cov_{name}", []).append(value)
     for name, given in values.items():
         kind = "string" if any(isinstance(value, str) for value in given) else "number"
-        found[name] = Column(name, kind, None, f"covariate {name.removeprefix('cov_')} of the item")
-    return found
+        columns[name] = Column(name, kind, None, f"covariate {name.removeprefix('cov_')} of the item")
+    return columns
 
 
 def item_rows(items: Sequence[Item]) -> Iterator[dict[str, Any]]:
@@ -105,11 +105,11 @@ def item_rows(items: Sequence[Item]) -> Iterator[dict[str, Any]]:
 
 def region_rows(connection: Connection, study: Study) -> Iterator[dict[str, Any]]:
     """Yield a study's regions with ``excluded_reason``, including excluded ones."""
-    said = study.get("analysis", "exclude", "regions", "rt")
-    bounds = None if said is None else read_times(said)
+    limits = study.get("analysis", "exclude", "regions", "rt")
+    bounds = None if limits is None else read_times(limits)
     for row in queries.all_regions(connection, study.id):
         is_out = bounds is not None and row["rt"] is not None and not bounds[0] <= row["rt"] <= bounds[1]
-        yield {**row, "excluded_reason": f"rt {said}" if is_out else None}
+        yield {**row, "excluded_reason": f"rt {limits}" if is_out else None}
 
 
 OF_SESSION = (
@@ -193,20 +193,20 @@ def failed_trials(connection: Connection, study: str) -> Iterator[Row]:
         for session_id, of_session in groupby(result.mappings(), key=lambda call: str(call["session_id"])):
             planned: dict[int, Mapping[str, Any]] | None = None
             for _, of_trial in groupby(of_session, key=lambda call: (call["trial_index"], call["attempt"])):
-                asked = [dict(call) for call in of_trial]
-                if asked[-1]["status"] not in UNFINISHED:
+                calls_of_trial = [dict(call) for call in of_trial]
+                if calls_of_trial[-1]["status"] not in UNFINISHED:
                     continue  # a step before the answer, after which the run ended
                 if planned is None:
                     plan = connection.scalar(
                         select(sessions.c.plan).where(sessions.c.session_id == session_id)
                     )
                     planned = {trial["trial_index"]: trial for trial in trials_of(plan or {"screens": []})}
-                yield _row(asked, planned[asked[-1]["trial_index"]])
+                yield _row(calls_of_trial, planned[calls_of_trial[-1]["trial_index"]])
 
 
-def _row(asked: Sequence[Mapping[str, Any]], planned: Mapping[str, Any]) -> Row:
-    last = asked[-1]
-    costs = [call["cost_usd"] for call in asked if call["cost_usd"] is not None]
+def _row(calls_of_trial: Sequence[Mapping[str, Any]], planned: Mapping[str, Any]) -> Row:
+    last = calls_of_trial[-1]
+    costs = [call["cost_usd"] for call in calls_of_trial if call["cost_usd"] is not None]
     return {
         **dict.fromkeys((*(column.key for column in trials.c), *_SCORE)),
         **records.planned_columns(planned),
@@ -234,7 +234,7 @@ class ExportChoice:
         """Return the sessions to export, without those of people who have not consented, or not yet."""
         unagreed = set(undecided(connection, study))
         every = queries.sessions_overview(connection, study)
-        return [one for one in every if one["session_id"] not in unagreed and self._takes(one)]
+        return [row for row in every if row["session_id"] not in unagreed and self._takes(row)]
 
     def _takes(self, session: Mapping[str, Any]) -> bool:
         return (self.pilots or not session["is_pilot"]) and (
@@ -302,14 +302,16 @@ def tables_of(study: Study, connection: Connection, choice: ExportChoice) -> lis
 
 def _table(name: str, columns: Mapping[str, Column], rows: Callable[[], Rows], *key: str) -> ExportTable:
     """Return a table described in ``tables.json``."""
-    told = _told_of_tables()[name]
-    return ExportTable(name, told["about"], columns, (*told["key"], *key), rows)
+    about = _told_of_tables()[name]
+    return ExportTable(name, about["about"], columns, (*about["key"], *key), rows)
 
 
 @cache
 def _told_of_tables() -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(resources.files(__package__).joinpath("tables.json").read_text("utf-8"))
-    return told
+    tables: dict[str, Any] = json.loads(
+        resources.files(__package__).joinpath("tables.json").read_text("utf-8")
+    )
+    return tables
 
 
 def verdict_tables(study: Study, connection: Connection) -> list[ExportTable]:
@@ -317,14 +319,14 @@ def verdict_tables(study: Study, connection: Connection) -> list[ExportTable]:
 
     There are none for a study without a paper's parser and without compared embeddings.
     """
-    found: list[ExportTable] = []
+    tables: list[ExportTable] = []
     for paper in papers().values():
-        found += paper.part(paper.verdicts)(study, connection) if paper.verdicts else ()
+        tables += paper.part(paper.verdicts)(study, connection) if paper.verdicts else ()
     if has_similarities(connection, study.id):
-        found.append(
+        tables.append(
             _table("answer_similarity", SIMILARITY_COLUMNS, lambda: similarity_rows(study, connection))
         )
-    return [dataclasses.replace(table, is_of_verdicts=True) for table in found]
+    return [dataclasses.replace(table, is_of_verdicts=True) for table in tables]
 
 
 def _event_rows(connection: Connection, study: str) -> Iterator[dict[str, Any]]:
@@ -337,9 +339,9 @@ def _event_rows(connection: Connection, study: str) -> Iterator[dict[str, Any]]:
 
 def _detail_rows(connection: Connection, study: str) -> Iterator[dict[str, Any]]:
     for event in _event_rows(connection, study):
-        own = {name: event[name] for name in ("session_id", "event_index", "kind")}
+        of_event = {name: event[name] for name in ("session_id", "event_index", "kind")}
         for name, value in _values(event["detail"] or {}):
-            yield {**own, "name": name, "value": value}
+            yield {**of_event, "name": name, "value": value}
 
 
 def _values(detail: Any, name: str = "") -> Iterator[tuple[str, str]]:
@@ -354,12 +356,12 @@ def _values(detail: Any, name: str = "") -> Iterator[tuple[str, str]]:
 
 def _declared(columns: Mapping[str, Column]) -> dict[str, Column]:
     """Return columns with the descriptions of trial types, if these add something."""
-    found = dict(columns)
+    declared = dict(columns)
     for name, column in columns.items():
-        said = {
+        prose_of_kind = {
             kind: trial_type(kind).fields[name].prose for kind in TYPES if name in trial_type(kind).fields
         }
-        more = [f"{kind}: {prose}" for kind, prose in said.items() if prose != column.prose]
+        more = [f"{kind}: {prose}" for kind, prose in prose_of_kind.items() if prose != column.prose]
         if more:
-            found[name] = Column(name, column.type, column.unit, f"{column.prose} ({'; '.join(more)})")
-    return found
+            declared[name] = Column(name, column.type, column.unit, f"{column.prose} ({'; '.join(more)})")
+    return declared

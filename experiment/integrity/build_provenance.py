@@ -104,21 +104,21 @@ def _settings(study: Study) -> dict[str, Any]:
 
 def _procedure(study: Study) -> dict[str, Any]:
     """Return the settings of practice and blocks that affect items, by their index among screens of their kind."""
-    found: dict[str, Any] = {}
+    screens: dict[str, Any] = {}
     for screen in study.get("procedure"):
         for kind in ("practice", "block"):
             if kind not in screen:
                 continue
-            name = f"{kind}-{1 + sum(one.startswith(kind) for one in found)}"
+            name = f"{kind}-{1 + sum(name_of_screen.startswith(kind) for name_of_screen in screens)}"
             settings = screen[kind]
             if kind == "practice":
-                found[name] = {
+                screens[name] = {
                     part: settings[part] for part in ("items", "rule", "number") if part in settings
                 }
             else:
                 sets = {"sets": settings["sets"]} if "sets" in settings else {}
-                found[name] = {**sets, "trial": [_step(step) for step in settings["trial"]]}
-    return found
+                screens[name] = {**sets, "trial": [_step(step) for step in settings["trial"]]}
+    return screens
 
 
 def _step(step: Mapping[str, Any]) -> dict[str, Any]:
@@ -130,20 +130,20 @@ def _step(step: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _files(study: Study, files: Iterable[Path]) -> Iterable[tuple[str, str]]:
-    named = sorted(_named(study), key=lambda one: -len(one[1].parts))
+    named = sorted(_named(study), key=lambda entry: -len(entry[1].parts))
     home = study.folder.resolve()
     for given in files:
         source = given.resolve()
         # a folder that contains the study also contains what wrods writes
         inside = (
-            [one for one in source.rglob("*") if one.is_file() and home not in one.parents]
+            [path for path in source.rglob("*") if path.is_file() and home not in path.parents]
             if source.is_dir() and (source == home or source in home.parents)
-            else [one for one in source.rglob("*") if one.is_file()]
+            else [path for path in source.rglob("*") if path.is_file()]
             if source.is_dir()
             else [source]
         )
         for file in inside:
-            known = next((one for one in named if one[1] == file or one[1] in file.parents), None)
+            known = next((entry for entry in named if entry[1] == file or entry[1] in file.parents), None)
             if known is not None:
                 within = file.relative_to(known[1]).as_posix()
                 yield known[0] if within == "." else f"{known[0]}/{within}", file_sha256(file)
@@ -219,10 +219,10 @@ def _items_line(connection: Connection, study: Study, version: int) -> str:
             continue
         seen.add(name)
         now = _now(row["condition"] or {}, by_name.get((row["item_set"], row["item_id"]), []))
-        told = _difference(dict(row), now)
-        if told is not None:
-            differing.append(told)
-            intact += [told] if now is None or not now.changes else []
+        line = _difference(dict(row), now)
+        if line is not None:
+            differing.append(line)
+            intact += [line] if now is None or not now.changes else []
     if not differing:
         return f"the items were rebuilt; the {len(seen)} checked of those that readers saw are unchanged"
     # unscrambled words show an edit most clearly
@@ -249,5 +249,5 @@ def _difference(row: Mapping[str, Any], now: Item | None) -> str | None:
 
 
 def _short(text: object) -> str:
-    said = json.dumps(text, ensure_ascii=False)
-    return said if len(said) <= SHOWN_TEXT else f'{said[: SHOWN_TEXT - 2]}…"'
+    written = json.dumps(text, ensure_ascii=False)
+    return written if len(written) <= SHOWN_TEXT else f'{written[: SHOWN_TEXT - 2]}…"'

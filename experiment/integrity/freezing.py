@@ -71,7 +71,7 @@ def read_freeze(folder: Path) -> Frozen | None:
         return None
     try:
         given = json.loads(file.read_text("utf-8"))
-        found = Frozen(
+        frozen = Frozen(
             hash=given["hash"],
             design_hash=given["design_hash"],
             frozen_at=given["frozen_at"],
@@ -83,13 +83,13 @@ def read_freeze(folder: Path) -> Frozen | None:
         raise UserError(
             f"{file} cannot be read as a freeze", mend="Take the file back from a copy."
         ) from error
-    if hash_of(found.locked) != found.hash:
+    if hash_of(frozen.locked) != frozen.hash:
         raise UserError(
-            f"{file} was changed by hand: what it holds has the hash {hash_of(found.locked)[:16]}…, it says {found.hash[:16]}…",
+            f"{file} was changed by hand: what it holds has the hash {hash_of(frozen.locked)[:16]}…, it says {frozen.hash[:16]}…",
             mend="Take the file back from a copy.",
             exit_code=1,
         )
-    return found
+    return frozen
 
 
 def changes_since(study: Study, frozen: Frozen, *, items: str | None = None) -> list[str]:
@@ -148,9 +148,9 @@ def freeze(study: Study, document: str, *, sessions_before: int, amend: str | No
     }
     replace_file(study.folder / DOCUMENT, document)
     replace_file(study.folder / FILE, json.dumps(given, ensure_ascii=False, indent=1) + "\n")
-    found = read_freeze(study.folder)
-    assert found is not None
-    return found
+    frozen = read_freeze(study.folder)
+    assert frozen is not None
+    return frozen
 
 
 def _replaced(study: Study, before: Frozen, reason: str) -> dict[str, Any]:
@@ -262,11 +262,11 @@ def verify_study(
             raise UserError(
                 f"{study.id} was never frozen", mend=f"Freeze it with: wrods freeze {study.folder}"
             )
-        found = VerificationReport(None, None, [])
+        report = VerificationReport(None, None, [])
     else:
-        found = VerificationReport(frozen.hash, frozen.frozen_at, changes_since(study, frozen))
+        report = VerificationReport(frozen.hash, frozen.frozen_at, changes_since(study, frozen))
     if store is None:
-        return found
+        return report
     with store.read() as connection:
         gone = set(withdrawn_sessions(connection, study.id))
         known = {
@@ -286,22 +286,22 @@ def verify_study(
             row = known.get(session_id)
             if row is None and not _has_chain(connection, session_id):
                 continue  # a model's session that was erased with a withdrawn participant
-            told = verify(connection, session_id)
-            found.rows += told.rows
-            if told.head is not None:
-                found.heads[session_id] = {"place": told.rows, "link": told.head}
+            verified = verify(connection, session_id)
+            report.rows += verified.rows
+            if verified.head is not None:
+                report.heads[session_id] = {"place": verified.rows, "link": verified.head}
             name = session_id if row is None else f"{row.reader} ({session_id})"
-            if told.broken is not None:
-                found.broken.append((name, told.broken))
+            if verified.broken is not None:
+                report.broken.append((name, verified.broken))
             if row is None:
-                found.sessions["withdrawn"] += session_id in gone
+                report.sessions["withdrawn"] += session_id in gone
                 continue
-            found.sessions[f"{row.reader_kind} pilot" if row.is_pilot else row.reader_kind] += 1
+            report.sessions[f"{row.reader_kind} pilot" if row.is_pilot else row.reader_kind] += 1
             if frozen is not None and not row.is_pilot and row.reader_kind == "human":
-                found.before_freeze += row.created_at < frozen.frozen_at
-                found.other_design += row.design_hash != frozen.design_hash
-        found.broken += _lost_heads(connection, known_heads or {})
-    return found
+                report.before_freeze += row.created_at < frozen.frozen_at
+                report.other_design += row.design_hash != frozen.design_hash
+        report.broken += _lost_heads(connection, known_heads or {})
+    return report
 
 
 def read_heads(file: Path) -> dict[str, Any]:

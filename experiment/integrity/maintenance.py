@@ -58,20 +58,20 @@ def kept(study: Study, store: Store) -> MaintainedStudy:
 
 def long_duration(text: str) -> timedelta:
     """Return a text such as ``30 days`` as a duration."""
-    found = re.fullmatch(r"([0-9.]+) ?(min|h|d)(?:ours?|ays?)?", text.strip())
-    if found is None:
+    match = re.fullmatch(r"([0-9.]+) ?(min|h|d)(?:ours?|ays?)?", text.strip())
+    if match is None:
         raise ValueError(f"{text!r} is no time such as 30 days")
-    return timedelta(**{_UNITS[found[2]]: float(found[1])})
+    return timedelta(**{_UNITS[match[2]]: float(match[1])})
 
 
 def make_backups(kept: MaintainedStudy, places: Sequence[Path] = (), *, actor: str = SERVER) -> list[Path]:
     """Back a study up into its folder ``backups/`` and further folders, and remove expired copies."""
     made: list[Path] = []
     first: UserError | OSError | None = None
-    own = kept.folder / FOLDER
-    own.mkdir(exist_ok=True)
-    for place in (own, *places):
-        stem = "study" if place == own else kept.study
+    backup_folder = kept.folder / FOLDER
+    backup_folder.mkdir(exist_ok=True)
+    for place in (backup_folder, *places):
+        stem = "study" if place == backup_folder else kept.study
         try:
             file = copy_of(kept.store, kept.study, place, stem=stem, actor=actor, automatic=True)
             rotate(place, stem, lambda old: is_copy(kept.store, old))

@@ -133,13 +133,13 @@ def find_person(
         *is_persons,
         or_(sessions.c.person_key.in_(keys), sessions.c.session_id.in_([row.session_id for row in matched])),
     )
-    found = [
+    found_sessions = [
         _found(connection, dict(row))
         for row in connection.execute(theirs.order_by(sessions.c.created_at)).mappings()
     ]
-    if len({one.person for one in found}) > 1:
-        raise SeveralPersons(found)
-    return found
+    if len({session.person for session in found_sessions}) > 1:
+        raise SeveralPersons(found_sessions)
+    return found_sessions
 
 
 def look_alikes(connection: Connection, study: str, participant: str) -> list[str]:
@@ -189,8 +189,8 @@ def _stations(connection: Connection, study: str, given: str) -> list[str]:
 
 
 def _is_number(station: str, given: str) -> bool:
-    found = re.fullmatch(r"\D*?0*(\d+)", station)
-    return found is not None and given.isdecimal() and int(found[1]) == int(given)
+    match = re.fullmatch(r"\D*?0*(\d+)", station)
+    return match is not None and given.isdecimal() and int(match[1]) == int(given)
 
 
 def _found(connection: Connection, row: Mapping[str, Any]) -> PersonSession:
@@ -258,7 +258,7 @@ def scope_of(
     ids = [session.session_id for session in chosen]
     with store.read() as connection:
         derived = derived_sessions(connection, ids)
-        asked = sorted(
+        models = sorted(
             set(
                 connection.scalars(
                     select(calls.c.requested_model).where(
@@ -287,7 +287,7 @@ def scope_of(
         for place in unreachable
     ]
     beyond += copies
-    beyond += [f"{model}: its operator keeps what was sent to it" for model in asked]
+    beyond += [f"{model}: its operator keeps what was sent to it" for model in models]
     if any((parent / ".git").exists() for parent in (folder.resolve(), *folder.resolve().parents)):
         beyond.append("the Git history that holds this folder, and its clones, if data were ever committed")
     beyond += [
@@ -403,7 +403,7 @@ def _clean_folder(
 
 def _copies(store: Store, place: Path) -> list[Path]:
     """Return the files in a folder that may be copies of a database, including interrupted ones."""
-    files = [*(kept.file for kept in backups_in(place)), *unfinished_in(place)]
+    files = [*(backup.file for backup in backups_in(place)), *unfinished_in(place)]
     return [file for file in files if store.path is None or not is_dump(file)]
 
 
@@ -456,7 +456,7 @@ def forget_in_backups(store: Store, study: str, folder: Path, due: str) -> None:
         folders, _ = _backup_folders(connection, store, folder, ())
         ours = marks_in(connection)
 
-    for file in (kept.file for place in folders for kept in backups_in(place)):
+    for file in (backup.file for place in folders for backup in backups_in(place)):
         if not is_dump(file) and _is_ours(file, ours):
             with suppress(DBAPIError, sqlite3.Error, OSError):
                 _change_backup(file, lambda connection: forget_names(connection, study, due) > 0)
@@ -531,11 +531,11 @@ def share_list(place: Path, stem: str, gone: Iterable[str]) -> None:
 
 def _add_lines(file: Path, gone: Iterable[str]) -> None:
     known = set(_read_list(file))
-    new = [one for one in gone if one not in known]
+    new = [line for line in gone if line not in known]
     if new:
         file.parent.mkdir(exist_ok=True)
         with file.open("a", encoding="utf-8") as stream:
-            stream.writelines(f"{one}\n" for one in new)
+            stream.writelines(f"{line}\n" for line in new)
 
 
 def remembered(folder: Path) -> list[str]:
@@ -552,7 +552,7 @@ def lists_for(folder: Path, backup: Path, study: str) -> list[Path]:
 
 def listed(lists: Iterable[Path]) -> list[str]:
     """Return the ids in lists of withdrawn ids."""
-    return list(dict.fromkeys(one for file in lists for one in _read_list(file)))
+    return list(dict.fromkeys(line for file in lists for line in _read_list(file)))
 
 
 def _read_list(file: Path) -> list[str]:
@@ -594,8 +594,8 @@ def _backup_folders(
 ) -> tuple[list[Path], list[Path]]:
     """Return the folders that may contain backups of the whole database, and those that cannot be reached now."""
     noted = [*_noted_places(connection, "backup"), *_noted_places(connection, RESTORE, key="from")]
-    own = [folder / FOLDER] if store.path is None else [folder / FOLDER, store.path.parent / FOLDER]
-    every = [path.resolve() for path in (*own, *further, *(Path(place).parent for place in noted))]
-    found = list(dict.fromkeys(every))
-    optional = {path.resolve() for path in own}
-    return [p for p in found if p.is_dir()], [p for p in found if not p.is_dir() and p not in optional]
+    own_folders = [folder / FOLDER] if store.path is None else [folder / FOLDER, store.path.parent / FOLDER]
+    every = [path.resolve() for path in (*own_folders, *further, *(Path(place).parent for place in noted))]
+    distinct = list(dict.fromkeys(every))
+    optional = {path.resolve() for path in own_folders}
+    return [p for p in distinct if p.is_dir()], [p for p in distinct if not p.is_dir() and p not in optional]

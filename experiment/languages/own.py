@@ -40,8 +40,8 @@ def read_own(language: str, folder: Path) -> Own:
     text, given, twice = _read(file)
 
     def fault(key: str, words: str) -> UserError:
-        found = re.search(rf'"{re.escape(key)}"\s*:', text)
-        line = text.count("\n", 0, found.start()) + 1 if found else 1
+        match = re.search(rf'"{re.escape(key)}"\s*:', text)
+        line = text.count("\n", 0, match.start()) + 1 if match else 1
         return UserError(f"{OWN_FILE}, line {line}: {key} {words}")
 
     faults = [fault(key, "is given twice") for key in twice]
@@ -56,8 +56,8 @@ def read_own(language: str, folder: Path) -> Own:
         pack = replace(brought, texts={**brought.texts, **(texts or {})})
         return Own(pack, given.get(PROMPTS))
     head = {"language": language, "name": language, "english_name": language, "script": ""}
-    own = {name: given[name] for name in Pack.__dataclass_fields__ if name in given}
-    return Own(None if texts is None else Pack(**{**head, **own}), given.get(PROMPTS))
+    given_head = {name: given[name] for name in Pack.__dataclass_fields__ if name in given}
+    return Own(None if texts is None else Pack(**{**head, **given_head}), given.get(PROMPTS))
 
 
 def _read(file: Path) -> tuple[str, dict[str, Any], list[str]]:
@@ -105,8 +105,8 @@ def _of_head(
     allowed = ("ltr", "rtl") if brought is None else (brought.direction,)
     direction = given.get("direction", allowed[0] if brought or TEXTS not in given else None)
     if direction not in allowed:
-        said = "is missing" if direction is None else f"is {direction!r}"
-        yield fault("direction", f"{said}; it must be {' or '.join(map(repr, allowed))}")
+        problem = "is missing" if direction is None else f"is {direction!r}"
+        yield fault("direction", f"{problem}; it must be {' or '.join(map(repr, allowed))}")
 
 
 def _of_texts(
@@ -142,10 +142,12 @@ def _of_prompts(given: Mapping[str, Any], fault: Fault) -> Iterator[UserError]:
             yield fault(key, _unknown(key, english))
             continue
         wanted = [english[key]] if isinstance(english[key], str) else english[key]
-        own = [written] if isinstance(english[key], str) else written
-        if not isinstance(own, list) or len(own) != len(wanted):
+        variants = [written] if isinstance(english[key], str) else written
+        if not isinstance(variants, list) or len(variants) != len(wanted):
             yield fault(key, f"must be a list of {len(wanted)} texts")
-        elif wrong := next((wrong for one in own if (wrong := fault_of_text(one, wanted[0]))), None):
+        elif wrong := next(
+            (wrong for variant in variants if (wrong := fault_of_text(variant, wanted[0]))), None
+        ):
             yield fault(key, wrong)
     missing = [key for key in english if key not in prompts]
     if missing:

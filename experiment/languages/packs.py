@@ -21,14 +21,14 @@ def _wordings() -> dict[str, Any]:
 
 def wording_language(language: str) -> str:
     """Return the language of the built-in prompts for a study's language: its own if there are any, else English."""
-    own = language.split("-")[0]
-    return own if own in _wordings() else "en"
+    primary = language.split("-")[0]
+    return primary if primary in _wordings() else "en"
 
 
 def wording(language: str) -> Mapping[str, Any]:
     """Return the built-in prompts for a study's language: five of every kind of question, and single words."""
-    found: Mapping[str, Any] = _wordings()[wording_language(language)]
-    return found
+    built_in: Mapping[str, Any] = _wordings()[wording_language(language)]
+    return built_in
 
 
 TRADITIONAL = frozenset({"tw", "hk", "mo"})
@@ -122,7 +122,7 @@ def fault_of_text(text: object, english: str) -> str | None:
     """Return what is wrong with the translation of an English text, or None."""
     if not isinstance(text, str) or not text.strip():
         return f"is {text!r}; it must be a text"
-    places, wanted = (sorted(set(PLACE.findall(one))) for one in (text, english))
+    places, wanted = (sorted(set(PLACE.findall(wording_text))) for wording_text in (text, english))
     if places != wanted or re.search(r"[{}]", PLACE.sub("", text)):
         named = ", ".join(f"{{{place}}}" for place in wanted) or "none"
         return f"must have the same places to fill as in English: {named}"

@@ -63,10 +63,10 @@ class Message:
         if not self.pictures:
             return (self.content,)
         texts = self.content.split(MARK)
-        found: list[str | Picture] = [texts[0]]
+        parts: list[str | Picture] = [texts[0]]
         for picture, text in zip(self.pictures, texts[1:], strict=True):
-            found += [picture, text]
-        return tuple(part for part in found if part)
+            parts += [picture, text]
+        return tuple(part for part in parts if part)
 
 
 @dataclass(frozen=True)

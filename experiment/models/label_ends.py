@@ -37,7 +37,7 @@ def disjoint_logprobs(
         In nats; the shorter of two labels gets log(p(short) - p(long)).
     """
     paths = {label: tuple(tokens[label]) for label in logprobs}
-    found = {}
+    disjoint = {}
     for label, value in logprobs.items():
         longer = [path for path in paths.values() if _goes_on(paths[label], path)]
         nearest = {path for path in longer if not any(_goes_on(between, path) for between in longer)}
@@ -47,8 +47,8 @@ def disjoint_logprobs(
                 paths[logprob]: logprob for logprob in logprobs if paths[logprob] in nearest
             }.values()
         )
-        found[label] = value + math.log(max(LEAST_LEFT, 1.0 - lost)) if nearest else value
-    return found
+        disjoint[label] = value + math.log(max(LEAST_LEFT, 1.0 - lost)) if nearest else value
+    return disjoint
 
 
 def _goes_on(path: tuple[Hashable, ...], other: tuple[Hashable, ...]) -> bool:

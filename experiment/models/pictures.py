@@ -59,9 +59,9 @@ class Picture:
     @classmethod
     def of(cls, text: str, lines: Sequence[str] = ()) -> Picture:
         """Return the picture of a text, in its planned lines if there are any."""
-        found = tuple(unicodedata.normalize("NFC", line) for line in lines or break_lines(text))
-        _check(text, found)
-        return cls(found)
+        planned_lines = tuple(unicodedata.normalize("NFC", line) for line in lines or break_lines(text))
+        _check(text, planned_lines)
+        return cls(planned_lines)
 
     @property
     def text(self) -> str:
@@ -201,7 +201,7 @@ def _missing(font: Any) -> bytes:
 def _fonts() -> tuple[Any, ...]:
     from PIL import ImageFont
 
-    found = []
+    fonts = []
     for path in _files():
         try:
             font = ImageFont.truetype(path, SIZE, layout_engine=ImageFont.Layout.BASIC)
@@ -213,14 +213,14 @@ def _fonts() -> tuple[Any, ...]:
                 mend="Install Pillow from PyPI (pip install --force-reinstall pillow): its FreeType reads WOFF2.",
                 exit_code=1,
             ) from fault
-        found.append(font)
-    return tuple(found)
+        fonts.append(font)
+    return tuple(fonts)
 
 
 @functools.cache
 def _files() -> tuple[Path, ...]:
     import matplotlib
 
-    own = bundle_folder() / "fonts"
+    font_folder = bundle_folder() / "fonts"
     last = Path(matplotlib.get_data_path()) / "fonts" / "ttf" / FALLBACK
-    return (*(own / _FILE.format(subset) for subset in _SUBSETS), last)
+    return (*(font_folder / _FILE.format(subset) for subset in _SUBSETS), last)

@@ -153,8 +153,8 @@ def layer_path(folder: Path, layer: int) -> Path:
 def read_layer(folder: Path, layer: int) -> NDArray[np.float16]:
     """Return the states of one layer, a memory map of shape (rows of the index, width)."""
     rows = len(read_index(folder))
-    found: NDArray[np.float16] = np.load(layer_path(folder, layer), mmap_mode="r")
-    return found[:rows]
+    states: NDArray[np.float16] = np.load(layer_path(folder, layer), mmap_mode="r")
+    return states[:rows]
 
 
 def read_index(folder: Path) -> list[tuple[str, int, str]]:
@@ -212,6 +212,8 @@ def _broken(folder: Path, what: str) -> UserError:
 
 def _header(rows: int, width: int) -> bytes:
     """Return a NumPy header (format 1.0) of constant length, so that the file can grow."""
-    said = f"{{'descr': '<f2', 'fortran_order': False, 'shape': ({rows}, {width}), }}"
+    description = f"{{'descr': '<f2', 'fortran_order': False, 'shape': ({rows}, {width}), }}"
     room = HEADER_BYTES - 10
-    return b"\x93NUMPY\x01\x00" + struct.pack("<H", room) + said.ljust(room - 1).encode("latin1") + b"\n"
+    return (
+        b"\x93NUMPY\x01\x00" + struct.pack("<H", room) + description.ljust(room - 1).encode("latin1") + b"\n"
+    )

@@ -77,7 +77,9 @@ def program_of(reply: str) -> str:
     mark = _CODE_MARK.search(reply)
     begin, end = (0, len(reply)) if mark is None else (mark.end(), _next_mark(reply, mark.end()))
     # the first fence that does not end before the mark, which may be inside it
-    fenced = next((one for one in _FENCED.finditer(reply) if one.end() > begin and one.start() < end), None)
+    fenced = next(
+        (fence for fence in _FENCED.finditer(reply) if fence.end() > begin and fence.start() < end), None
+    )
     if fenced is not None:
         begin, end = max(begin, fenced.start("code")), min(end, fenced.end("code"))
     given = reply[begin:end]
@@ -90,13 +92,13 @@ def program_of(reply: str) -> str:
 
 
 def _next_mark(reply: str, begin: int) -> int:
-    found = _NEXT_MARK.search(reply, begin)
-    return len(reply) if found is None else found.start()
+    match = _NEXT_MARK.search(reply, begin)
+    return len(reply) if match is None else match.start()
 
 
 def _number(reply: str, announced: Sequence[str], decimal: str) -> str | None:
     """Return the first number in the announced answer, or else the last in the reply, without negated ones."""
-    for text, place in [*((one, 0) for one in announced[-1:]), (reply, -1)]:
+    for text, place in [*((announcement, 0) for announcement in announced[-1:]), (reply, -1)]:
         plain = _DENIED.sub(" ", _FRACTION.sub(r"\1/\2", text))
         numbers = _NUMBERS[decimal].findall(plain)
         if numbers:
@@ -109,24 +111,24 @@ def _option(reply: str, announced: Sequence[str], options: Sequence[str]) -> str
     letters = string.ascii_uppercase[: len(options)]
     last = [line for line in reply.splitlines() if line.strip()][-1:]
     for text in (*announced[-1:], *last):
-        told = text.strip(_WRAPPING + ".,;:!")
-        same = [option for option in options if _words(option) == _words(told)]
+        plain = text.strip(_WRAPPING + ".,;:!")
+        same = [option for option in options if _words(option) == _words(plain)]
         if len(same) == 1:
             return same[0]
-        leading = re.match(r"\(?([A-Za-z])\)?(?:[.):,\s]|$)", told)
-        if leading and leading[1].upper() in letters and (len(told) <= 3 or not leading[1].islower()):
-            rest = told[leading.end() :].strip()
+        leading = re.match(r"\(?([A-Za-z])\)?(?:[.):,\s]|$)", plain)
+        if leading and leading[1].upper() in letters and (len(plain) <= 3 or not leading[1].islower()):
+            rest = plain[leading.end() :].strip()
             by_letter = options[letters.index(leading[1].upper())]
             if (
                 not rest
-                or told[0] == "("
+                or plain[0] == "("
                 or _words(rest) == _words(by_letter)
-                or told[leading.end() - 1] in ").:"
+                or plain[leading.end() - 1] in ").:"
             ):
                 return by_letter
-        found = {letter for letter in re.findall(r"\(([A-Z])\)", told) if letter in letters}
-        if len(found) == 1:
-            return options[letters.index(found.pop())]
+        named = {letter for letter in re.findall(r"\(([A-Z])\)", plain) if letter in letters}
+        if len(named) == 1:
+            return options[letters.index(named.pop())]
     return None
 
 
@@ -153,10 +155,10 @@ def number_of(text: str, decimal: str = ".") -> Decimal | None:
     With a decimal point ``1,200``, ``−3.50``, ``1/4``; with a decimal comma ``1.200``, ``3,50`` and, because no group of three
     follows the point, ``3.5``.
     """
-    found = _NUMBERS[decimal].search(_FRACTION.sub(r"\1/\2", text).replace("−", "-"))
-    if found is None:
+    match = _NUMBERS[decimal].search(_FRACTION.sub(r"\1/\2", text).replace("−", "-"))
+    if match is None:
         return None
-    above, _, below = found.group().partition("/")
+    above, _, below = match.group().partition("/")
     plain = re.sub(r"[' \u00a0\u2009\u202f]", "", above)
     if decimal == ",":
         grouped = re.fullmatch(r"-?\d{1,3}(?:\.\d{3})+(?:,\d+)?", plain)

@@ -83,7 +83,7 @@ def _named(label: str) -> re.Pattern[str]:
 @lru_cache(MOST_LABELS)
 def _turned(labels: tuple[str, ...]) -> tuple[tuple[re.Pattern[str], str], ...]:
     """Return patterns of labels of several words in another order, with the label that is meant."""
-    found = []
+    patterns = []
     for label in labels:
         for other in labels:
             more = _more(other, label)
@@ -91,8 +91,8 @@ def _turned(labels: tuple[str, ...]) -> tuple[tuple[re.Pattern[str], str], ...]:
                 continue
             turned = f"{other} {more}" if fold(label).endswith(fold(other)) else f"{more} {other}"
             if fold(turned) not in map(fold, labels):
-                found.append((re.compile(rf"(?<!\w){re.escape(turned)}(?!\w)", re.IGNORECASE), label))
-    return tuple(found)
+                patterns.append((re.compile(rf"(?<!\w){re.escape(turned)}(?!\w)", re.IGNORECASE), label))
+    return tuple(patterns)
 
 
 @lru_cache(MOST_LABELS)
@@ -100,8 +100,8 @@ def _have_idioms(labels: tuple[str, ...]) -> bool:
     return any(pattern("idiom").search(label) for label in labels)
 
 
-def _blank(found: re.Match[str]) -> str:
-    return BLANK * len(found[0])
+def _blank(match: re.Match[str]) -> str:
+    return BLANK * len(match[0])
 
 
 def is_graded(label: str, reply: SearchableReply) -> bool:
@@ -155,16 +155,16 @@ def _is_negation(more: str) -> bool:
 
 def _more(label: str, longer: str) -> str | None:
     """Return the words that a longer label adds before or after another; None if it does not contain it so."""
-    one, other = fold(label), fold(longer)
-    if other.endswith(f" {one}"):
-        return other[: -len(one) - 1]
-    return other[len(one) + 1 :] if other.startswith(f"{one} ") else None
+    short, other = fold(label), fold(longer)
+    if other.endswith(f" {short}"):
+        return other[: -len(short) - 1]
+    return other[len(short) + 1 :] if other.startswith(f"{short} ") else None
 
 
 def _without_longer(reply: str, label: str, labels: tuple[str, ...]) -> str:
     item = _naming_the_item(label)
     if item is not None:
-        reply = item.sub(lambda found: found[0][: -len(found["noun"])] + BLANK * len(found["noun"]), reply)
+        reply = item.sub(lambda match: match[0][: -len(match["noun"])] + BLANK * len(match["noun"]), reply)
     for longer in _longer(label, labels):
         reply = longer.sub(_blank, reply)
     return reply
@@ -173,15 +173,15 @@ def _without_longer(reply: str, label: str, labels: tuple[str, ...]) -> str:
 @lru_cache(MOST_LABELS)
 def _longer(label: str, labels: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
     """Return the patterns of longer labels that contain a label."""
-    found = []
+    patterns = []
     for other in labels:
         spellings = (other, re.sub(r"\A(non|pseudo)(?=\w)", r"\1 ", other, flags=re.IGNORECASE))
         within = rf"(?<!\w){re.escape(label)}(?!\w)"
         if other != label and any(
             len(spelling) > len(label) and re.search(within, spelling, flags(label)) for spelling in spellings
         ):
-            found.append(re.compile(rf"(?<!\w){spelt(other)}(?!\w)", flags(other)))
-    return tuple(found)
+            patterns.append(re.compile(rf"(?<!\w){spelt(other)}(?!\w)", flags(other)))
+    return tuple(patterns)
 
 
 OPEN = r"[\"'“„«(\[*_`$「『（]{0,4}"
@@ -221,10 +221,10 @@ def _announcements() -> tuple[tuple[str, str], ...]:
     """Return patterns of what precedes an announced label, each with what may follow it."""
     answer, name, link = words("answer"), words("name"), rf"(?: (?:{words('link')})){{0,4}}"
     quotes = r"[\"'*_`]{0,4}"
-    asked = rf"(?: (?:{words('asked')}))?"
+    participle = rf"(?: (?:{words('asked')}))?"
     return (
         (
-            rf"(?<!\w)(?:{answer}){quotes}{asked}{link}{quotes}\s?[:=]?{quotes}{link}(?: (?:{name}))?\s{{0,4}}",
+            rf"(?<!\w)(?:{answer}){quotes}{participle}{link}{quotes}\s?[:=]?{quotes}{link}(?: (?:{name}))?\s{{0,4}}",
             mark(),
         ),
         (rf"[\"'](?:{answer}|{name})[\"']\s?:\s?", r"\s?[,}\]]"),
@@ -287,18 +287,18 @@ def announced(label: str, reply: SearchableReply) -> GivenLabel | None:
     """Return where a label is first announced; None if never, or only after a negation or in a supposition."""
     if not _ends_a_word(label).search(reply.shown[label]):
         return None
-    found = []
-    for one in _announcing(label):
-        for match in one.finditer(reply.shown[label]):
+    ends = []
+    for announcing in _announcing(label):
+        for match in announcing.finditer(reply.shown[label]):
             place = match.start("label")
             heading = match.start() if "\n" in match[0][: place - match.start()] else place
             if is_denied(place, reply, label) or is_denied(heading, reply, label):
                 continue
             if _is_conditional(reply.text[match.end("label") :]):
                 continue
-            found.append(match.end("label"))
+            ends.append(match.end("label"))
             break
-    return GivenLabel(min(found), True) if found else None
+    return GivenLabel(min(ends), True) if ends else None
 
 
 def in_clause(label: str, reply: SearchableReply) -> GivenLabel | None:
@@ -444,43 +444,43 @@ def parse_label(reply: str | None, labels: Sequence[str], options: Sequence[str]
     whole = _whole(reply, labels)
     if whole is not None:
         return Parsed(whole, "valid")
-    said = told(without_echo(_unforced(reply), labels), labels)
-    whole = _whole(said.text, labels)
-    parsed = Parsed(whole, "valid") if whole is not None else _found(said, options or ())
-    if parsed.value is not None and is_graded(parsed.value, said):
+    searchable = told(without_echo(_unforced(reply), labels), labels)
+    whole = _whole(searchable.text, labels)
+    parsed = Parsed(whole, "valid") if whole is not None else _found(searchable, options or ())
+    if parsed.value is not None and is_graded(parsed.value, searchable):
         return Parsed(None, "unparsed")
     return parsed
 
 
-def _found(said: SearchableReply, options: Sequence[str]) -> Parsed:
+def _found(searchable: SearchableReply, options: Sequence[str]) -> Parsed:
     """Return the label in a reply with additional text."""
     given: dict[str, tuple[int, bool]] = {}
-    for label in said.labels:
-        ways = (announced(label, said), in_clause(label, said), contrasted(label, said))
+    for label in searchable.labels:
+        ways = (announced(label, searchable), in_clause(label, searchable), contrasted(label, searchable))
         places = [way for way in ways if way is not None]
-        first = _stands_first(label, said)
-        if first is None or _is_heading(label, said.text):
-            first = _closes_alone(label, said)
+        first = _stands_first(label, searchable)
+        if first is None or _is_heading(label, searchable.text):
+            first = _closes_alone(label, searchable)
         ends = [place.end for place in places] + ([] if first is None else [first])
         if ends:
             given[label] = min(ends), any(place.is_said for place in places)
     if len(given) == 1:
         ((label, (end, is_said)),) = given.items()
-        return _only(label, said, end, is_said=is_said)
+        return _only(label, searchable, end, is_said=is_said)
     if given:
         return Parsed(None, "unparsed")
-    worded = _by_option(said.text, said.labels, options)
+    worded = _by_option(searchable.text, searchable.labels, options)
     if worded is not None:
         return Parsed(worded, "valid")
-    if pattern("refused").search(said.text):
+    if pattern("refused").search(searchable.text):
         return Parsed(None, "refused")
-    mentioned = [label for label in said.labels if said.places(label)]
+    mentioned = [label for label in searchable.labels if searchable.places(label)]
     if len(mentioned) == 1:
         (label,) = mentioned
-        around = anywhere(label).sub(" ", said.shown[label])
+        around = anywhere(label).sub(" ", searchable.shown[label])
         if any(pattern(name).search(around) for name in ("denied", "supposed")):
             return Parsed(None, "unparsed")
-        if _closes(label, said.text) or all(_is_telling(label) for label in said.labels):
+        if _closes(label, searchable.text) or all(_is_telling(label) for label in searchable.labels):
             return Parsed(label, "valid")
     return Parsed(None, "unparsed")
 
@@ -502,32 +502,32 @@ def _whole(reply: str, labels: Sequence[str]) -> str | None:
     """Return the label that equals a reply, ignoring marks around it and hyphens in it."""
     if (bare := reply.strip(WRAPPING)) in labels:
         return bare
-    told = fold(bare)
-    if _NEGATIVE.match(told) and told not in labels:
+    folded = fold(bare)
+    if _NEGATIVE.match(folded) and folded not in labels:
         return None
     exact = {fold(label.strip(WRAPPING) or label): label for label in labels}
-    if told in exact:
-        return exact[told]
+    if folded in exact:
+        return exact[folded]
     joined: dict[str, list[str]] = {}
     for name, label in exact.items():
         joined.setdefault(name.replace("-", "").replace(" ", ""), []).append(label)
-    same = joined.get(told.replace("-", "").replace(" ", ""), [])
-    return same[0] if len(same) == 1 and len(told) > 1 else None
+    same = joined.get(folded.replace("-", "").replace(" ", ""), [])
+    return same[0] if len(same) == 1 and len(folded) > 1 else None
 
 
-def _only(label: str, said: SearchableReply, end: int, *, is_said: bool) -> Parsed:
+def _only(label: str, searchable: SearchableReply, end: int, *, is_said: bool) -> Parsed:
     """Return the only label given, unless the reply doubts it, retracts it or names another as well."""
-    others = said.others(label)
-    rest = said.text[end:]
-    named = [other for other in others if said.places(other, end)]
-    undenied = not are_denied(named, said, end)
+    others = searchable.others(label)
+    rest = searchable.text[end:]
+    named = [other for other in others if searchable.places(other, end)]
+    undenied = not are_denied(named, searchable, end)
     if named and pattern("corrected").search(rest) and undenied:
         return Parsed(None, "unparsed")
     brackets = re.match(r"\s?\([^()\n]{1,200}\)", rest)
-    if brackets is not None and not are_denied(others, said, end, end + brackets.end()):
+    if brackets is not None and not are_denied(others, searchable, end, end + brackets.end()):
         return Parsed(None, "unparsed")
-    lines = [line.strip() for line in said.text.split("\n") if line.strip()]
-    last = re.split(r"[.!?;:,] |\n", said.text.strip())[-1]
+    lines = [line.strip() for line in searchable.text.split("\n") if line.strip()]
+    last = re.split(r"[.!?;:,] |\n", searchable.text.strip())[-1]
     if any(fold(text.strip(WRAPPING)) == fold(other) for other in others for text in (lines[-1], last)):
         return Parsed(None, "unparsed")
     if any(_is_explained(other, rest) or _is_possible(other, rest) for other in named):
@@ -535,11 +535,11 @@ def _only(label: str, said: SearchableReply, end: int, *, is_said: bool) -> Pars
     if _declines_in_the_end(rest):
         return Parsed(None, "refused")
     if is_said and not _begins_with_excuse(label, rest):
-        is_below = "\n" in said.text[:end].rstrip() and any(
+        is_below = "\n" in searchable.text[:end].rstrip() and any(
             _begins_a_line(other, lines[1:]) for other in named
         )
         return Parsed(None, "unparsed") if is_below else Parsed(label, "valid")
-    if named and _is_only_labels(rest, said.labels):
+    if named and _is_only_labels(rest, searchable.labels):
         return Parsed(None, "unparsed")
     if any(_begins_a_line(other, lines[1:]) or _is_listed(other, rest) for other in named):
         return Parsed(None, "unparsed")
@@ -563,7 +563,7 @@ def _possibly(label: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 def _declines_in_the_end(rest: str) -> bool:
     """Return whether a reply's last sentence only declines: "The text says it is A. I cannot tell."."""
-    sentences = [one for one in re.split(r"[.!?\n;]", rest.rstrip(WRAPPING)) if one.strip()]
+    sentences = [sentence for sentence in re.split(r"[.!?\n;]", rest.rstrip(WRAPPING)) if sentence.strip()]
     return (
         len(sentences) > 0
         and re.search(r"[.!?\n;]", rest.rstrip(WRAPPING)) is not None
@@ -614,15 +614,15 @@ def _doubts() -> re.Pattern[str]:
     return re.compile(doubts, re.IGNORECASE)
 
 
-def _stands_first(label: str, said: SearchableReply) -> int | None:
+def _stands_first(label: str, searchable: SearchableReply) -> int | None:
     """Return where a label ends that is alone on the first line, or begins it before punctuation; None otherwise."""
-    text = said.shown[label]
+    text = searchable.shown[label]
     begin = len(text) - len(text.lstrip())
     first = text[begin:].split("\n", 1)[0].rstrip()
     if fold(first.strip(WRAPPING)) == fold(label.strip(WRAPPING) or label):
         return begin + len(first)
-    found = _marked(label).match(first)
-    return None if found is None else begin + found.end()
+    match = _marked(label).match(first)
+    return None if match is None else begin + match.end()
 
 
 @lru_cache(MOST_LABELS)
@@ -630,16 +630,16 @@ def _marked(label: str) -> re.Pattern[str]:
     return re.compile(rf"{OPEN}{spelt(label)}{SHUT}(?={mark()})", flags(label))
 
 
-def _closes_alone(label: str, said: SearchableReply) -> int | None:
+def _closes_alone(label: str, searchable: SearchableReply) -> int | None:
     """Return where a label ends that is alone on the last line of a reply that does not decline; None otherwise."""
-    above, _, last = said.shown[label].rstrip().rpartition("\n")
+    above, _, last = searchable.shown[label].rstrip().rpartition("\n")
     if fold(last.strip(WRAPPING)) != fold(label.strip(WRAPPING) or label) or (
         len(label) == 1 and label not in last
     ):
         return None
     if above.rstrip().endswith((":", ",")) or pattern("refused").search(above):
         return None
-    return len(said.shown[label].rstrip())
+    return len(searchable.shown[label].rstrip())
 
 
 def _is_heading(label: str, reply: str) -> bool:
@@ -700,13 +700,13 @@ def _by_option(reply: str, labels: Sequence[str], options: Sequence[str]) -> str
         return None
     last = deque(_answering().finditer(reply), maxlen=1)
     announced = [reply[match.end() :].split("\n")[0] for match in last]
-    told = {fold(text.strip(WRAPPING)) for text in (*announced, reply, *lines[:1], *lines[-1:])}
-    found = [
+    folded = {fold(text.strip(WRAPPING)) for text in (*announced, reply, *lines[:1], *lines[-1:])}
+    matching = [
         label
         for label, option in zip(labels, options, strict=False)
-        if fold(option.strip(WRAPPING) or option) in told
+        if fold(option.strip(WRAPPING) or option) in folded
     ]
-    return found[0] if len(found) == 1 else None
+    return matching[0] if len(matching) == 1 else None
 
 
 @cache
@@ -748,11 +748,11 @@ def without_echo(reply: str, labels: Sequence[str]) -> str:
 
 
 def _without_question(reply: str, labels: tuple[str, ...]) -> str:
-    found = _question().match(reply)
-    if found is None:
+    match = _question().match(reply)
+    if match is None:
         return reply
-    named = sum(_word(label).search(found[0]) is not None for label in labels)
-    return reply if named == 1 else reply[found.end() :]
+    named = sum(_word(label).search(match[0]) is not None for label in labels)
+    return reply if named == 1 else reply[match.end() :]
 
 
 def _unlisted(echo: re.Pattern[str], reply: str) -> str:
@@ -774,8 +774,8 @@ def _word(label: str) -> re.Pattern[str]:
 @lru_cache(MOST_LABELS)
 def _listed(labels: tuple[str, ...]) -> re.Pattern[str]:
     """Return a pattern of several offered labels, at the beginning of a line or after the name of the answer."""
-    one = rf"[\"'*_`(]{{0,3}}(?:{'|'.join(cased(label) for label in sorted(labels, key=len, reverse=True))})[\"'*_`)]{{0,3}}"
-    offered = rf"\(?{one}(?:\s?(?:,? (?i:{words('or')}) |[,/|])\s?{one})+\)?"
+    label_pattern = rf"[\"'*_`(]{{0,3}}(?:{'|'.join(cased(label) for label in sorted(labels, key=len, reverse=True))})[\"'*_`)]{{0,3}}"
+    offered = rf"\(?{label_pattern}(?:\s?(?:,? (?i:{words('or')}) |[,/|])\s?{label_pattern})+\)?"
     answer = rf"(?i:{words('answer')})[\"'*_]{{0,3}} ?"
     before = rf"(?P<before>^[ ]?{_MARKS}(?:{answer})?|(?<!\w){answer}(?=\())"
     return re.compile(rf"{before}{offered}[\"'*_]{{0,3}}\s?[:?][\"'*_]{{0,3}}[ \n]{{0,2}}", re.MULTILINE)

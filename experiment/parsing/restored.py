@@ -34,10 +34,10 @@ _MOST_TAKEN_OFF = 6
 @cache
 def _left() -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Return patterns of a reply that calls a text correct as it is, without and with the text after it."""
-    said = rf"(?:{words('unchanged')})"
+    unchanged = rf"(?:{words('unchanged')})"
     return (
-        re.compile(rf"(?:{said}(?:[.!]+\s*|\s*\Z))+\Z", re.IGNORECASE),
-        re.compile(rf"(?:{said}[.!]*\s*)+(?::\s*|\n+)(?=\S)", re.IGNORECASE),
+        re.compile(rf"(?:{unchanged}(?:[.!]+\s*|\s*\Z))+\Z", re.IGNORECASE),
+        re.compile(rf"(?:{unchanged}[.!]*\s*)+(?::\s*|\n+)(?=\S)", re.IGNORECASE),
     )
 
 
@@ -45,11 +45,11 @@ def _left() -> tuple[re.Pattern[str], re.Pattern[str]]:
 def _remarks() -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Return patterns of lines and of brackets after a restored text that explain the changes."""
     title = rf"(?:{words('remark_title')})[*_]{{0,2}} ?[:：]"
-    said = rf"(?:{words('remark')})(?!\w)"
+    remark_words = rf"(?:{words('remark')})(?!\w)"
     return (
-        re.compile(rf"\n[*_>\s(\[-]{{0,6}}(?:{title}|{said})", re.IGNORECASE),
+        re.compile(rf"\n[*_>\s(\[-]{{0,6}}(?:{title}|{remark_words})", re.IGNORECASE),
         re.compile(
-            rf"\s\((?:{title}|{said}|(?:{words('remark_participle')})(?!\w))[^()\n]{{0,300}}\)\W{{0,3}}\Z",
+            rf"\s\((?:{title}|{remark_words}|(?:{words('remark_participle')})(?!\w))[^()\n]{{0,300}}\)\W{{0,3}}\Z",
             re.IGNORECASE,
         ),
     )
@@ -69,13 +69,11 @@ def _headings() -> tuple[re.Pattern[str], re.Pattern[str]]:
     named = rf"{owner}(?:{words('answer')}|{noun}|spelling)(?: final)?"
     # "The answer is: yes, said the dog" may be the text itself; a new beginning or a single word is not
     begins = r"(?=[\"“„«*`\n]|(?-i:[A-ZÀ-Þ])|[\w'’-]+[.!]?\s*\Z)"
-    told = rf"(?:{named}{marks}{closed}|{named} {verb}{marks}{closed}{begins})"
+    heading = rf"(?:{named}{marks}{closed}|{named} {verb}{marks}{closed}{begins})"
     greeting = rf"(?:(?:{words('greeting')})[!,.]? ?\s?)?"
     here = rf"(?:(?:{words('here')}) )"
     first = rf"{marks}{greeting}(?:{here}?{called}(?: [^:\n]{{1,40}})??(?:{ending}|{quoted})|{here}[^:\n]{{0,40}}?:[*_]{{0,3}}(?=\n)|"
-    first += (
-        rf"{told}|(?:it|this|that) should (?:be|read|say){marks}{closed}|here you (?:go|are){marks}{closed}|"
-    )
+    first += rf"{heading}|(?:it|this|that) should (?:be|read|say){marks}{closed}|here you (?:go|are){marks}{closed}|"
     first += rf"(?:fixed|output|answer|antwort|respuesta|restored|recovered|corrected|result){marks}{closed})"
     return (
         re.compile(first, re.IGNORECASE),
@@ -99,12 +97,12 @@ def parse_recovered(reply: str | None, *, multiline: bool = False, shown: str | 
         given = left_and_given.match(whole)
         whole = whole if given is None else inside(whole[given.end() :].strip())
     first, anywhere = _headings()
-    found = first.match(whole)
-    if found is None and not multiline:
+    match = first.match(whole)
+    if match is None and not multiline:
         later = list(anywhere.finditer(whole))
-        found = later[-1] if later else None
-    if found is not None and whole[found.end() :].strip():
-        whole = inside(whole[found.end() :].strip())
+        match = later[-1] if later else None
+    if match is not None and whole[match.end() :].strip():
+        whole = inside(whole[match.end() :].strip())
     lines = (line.strip() for line in whole.split("\n"))
     text = _without_remarks(whole, shown) if multiline else next((line for line in lines if line), "")
     if shown is not None and "(" not in shown:
@@ -132,8 +130,10 @@ def _lines(text: str) -> int:
 
 def _is_alike(reply: str, shown: str) -> bool:
     """Return whether a reply has the letters of a text."""
-    one, other = (Counter(letter for letter in text.lower() if letter.isalpha()) for text in (reply, shown))
-    return (one & other).total() > _ALIKE * max(one.total(), other.total(), 1)
+    letters, other = (
+        Counter(letter for letter in text.lower() if letter.isalpha()) for text in (reply, shown)
+    )
+    return (letters & other).total() > _ALIKE * max(letters.total(), other.total(), 1)
 
 
 def inside(text: str) -> str:

@@ -37,8 +37,8 @@ def words(name: str) -> str:
     """Return a kind of words in all languages as alternatives of a regular expression, longer ones first."""
     text = resources.files(__package__).joinpath("words.json").read_text("utf-8")
     of_kind = json.loads(text)[name]
-    found = {word for language in ("en", "de", "es") for word in of_kind[language]}
-    return "|".join(sorted(found, key=lambda word: (-len(word), word)))
+    alternatives = {word for language in ("en", "de", "es") for word in of_kind[language]}
+    return "|".join(sorted(alternatives, key=lambda word: (-len(word), word)))
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,8 @@ def final_answer(reply: str) -> tuple[str, bool]:
     announced = [match.end() for match in CLOSING.finditer(lines)]
     if announced:
         return lines[announced[-1] :].strip(), True
-    told = [line.strip() for line in unmarked(lines).split("\n") if line.strip()]
-    return told[-1] if told else "", False
+    answer_lines = [line.strip() for line in unmarked(lines).split("\n") if line.strip()]
+    return answer_lines[-1] if answer_lines else "", False
 
 
 def tidy(reply: str) -> str:

@@ -78,8 +78,8 @@ def _session(service: StudyService, session_id: str) -> LiveSession:
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
     if scheme != "Bearer" or not token:
         raise Problem(401, "the session's token is missing", rule="Authorization: Bearer <token>")
-    found = this_site().live.find(service.store, service.study, session_id, token)
-    if found is None:
+    live = this_site().live.find(service.store, service.study, session_id, token)
+    if live is None:
         raise no_such_session()
     site = this_site()
     wait = site.sendings.wait(session_id) or site.volumes.wait(
@@ -93,7 +93,7 @@ def _session(service: StudyService, session_id: str) -> LiveSession:
             mend="The browser tries again by itself.",
             retry_after_s=int(wait) + 1,
         )
-    return found
+    return live
 
 
 def _lease() -> str | None:
@@ -177,10 +177,10 @@ def _arrival(service: StudyService, body: Mapping[str, Any]) -> Arrival:
         )
     resumes = link.pop(RESUME_LINK, None)
     if resumes is not None:
-        told = this_site().passes.read(resumes, service.study)
-        if told is None or told.kind != "resume":
+        pass_contents = this_site().passes.read(resumes, service.study)
+        if pass_contents is None or pass_contents.kind != "resume":
             raise resume_link_spent(service)
-        return Arrival(resumes=told.told)
+        return Arrival(resumes=pass_contents.told)
     is_pilot = service.is_pilot or kind == "pilot"
     if is_pilot or body.get("simulated"):
         return Arrival(link, is_pilot=is_pilot, is_simulated=bool(body.get("simulated")))
@@ -223,8 +223,8 @@ def _opening(
     except OpenElsewhere as refusal:
         raise _elsewhere(service, refusal.may_take) from None
     key = {"finished": "already_took_part"}.get(state, state)
-    said = words[key if key in ("already_took_part", "timed_out", "blocked", "interrupted") else "ended"]
-    raise Problem(409, said, rule=rule, mend=mend, state=state, title=words["ended_title"], **parting)
+    text = words[key if key in ("already_took_part", "timed_out", "blocked", "interrupted") else "ended"]
+    raise Problem(409, text, rule=rule, mend=mend, state=state, title=words["ended_title"], **parting)
 
 
 def _parting(service: StudyService, session_id: str = "") -> dict[str, Any]:
@@ -236,12 +236,12 @@ def _parting(service: StudyService, session_id: str = "") -> dict[str, Any]:
     plan = service.plan_session(service.list_ids[0], "parting", 0) if row is None else row["plan"]
     screens = {screen["kind"]: screen for screen in plan["screens"]}
     debrief, consent = screens.get("debrief"), screens.get("consent")
-    told: dict[str, Any] = {"debrief": None if debrief is None else debrief["html"]}
+    parting: dict[str, Any] = {"debrief": None if debrief is None else debrief["html"]}
     if row is not None:
-        told["participant"] = row["participant_id"]
+        parting["participant"] = row["participant_id"]
         if consent is not None:
-            told["consent"] = {"html": consent["html"], "version": consent["version"]}
-    return told
+            parting["consent"] = {"html": consent["html"], "version": consent["version"]}
+    return parting
 
 
 def _elsewhere(service: StudyService, may_take: bool) -> Problem:
@@ -251,7 +251,7 @@ def _elsewhere(service: StudyService, may_take: bool) -> Problem:
 
 
 def _told(service: StudyService, opened: OpenedSession) -> dict[str, Any]:
-    told = {
+    reply = {
         "session_id": opened.session_id,
         "token": opened.token,
         "plan": service.participant_view(dict(opened.plan)),
@@ -260,7 +260,7 @@ def _told(service: StudyService, opened: OpenedSession) -> dict[str, Any]:
         "state": opened.state,
         "participant": opened.participant,
     }
-    return told if opened.token else {name: value for name, value in told.items() if name != "token"}
+    return reply if opened.token else {name: value for name, value in reply.items() if name != "token"}
 
 
 @api.get("/sessions/<session_id>")
@@ -398,16 +398,16 @@ def _taken(service: StudyService, operation: Take, session_id: str) -> tuple[Res
     if taken.departed is not None:
         this_site().let_go(service, taken.departed)
         return jsonify(erased=True), 201
-    told: dict[str, Any] = {"stored": True, "elsewhere": taken.is_elsewhere, "eligible": taken.eligible}
+    reply: dict[str, Any] = {"stored": True, "elsewhere": taken.is_elsewhere, "eligible": taken.eligible}
     if not taken.eligible:
-        told["ended"] = SCREENED_OUT
+        reply["ended"] = SCREENED_OUT
     if taken.feedback is not None:
-        told["feedback"] = taken.feedback
+        reply["feedback"] = taken.feedback
     if taken.then is not None:
-        told["then"] = taken.then
+        reply["then"] = taken.then
     if taken.then == "end":
-        told["ended"] = FAILED_COMPREHENSION
-    return jsonify(told), 201 if taken.told == "stored" else 200
+        reply["ended"] = FAILED_COMPREHENSION
+    return jsonify(reply), 201 if taken.told == "stored" else 200
 
 
 @api.post("/sessions/<session_id>/finish")
@@ -447,5 +447,5 @@ def finish(study: str, session_id: str) -> tuple[Response, int] | Response:
     with service.store.read() as connection:
         row = queries.session(connection, live.session_id) or {"state": state}
     is_held = bool(row.get("held_reason"))
-    told = {"stored": stored, "state": state, "completion_code": code, "held": is_held}
-    return jsonify(told | return_fields(service, row))
+    reply = {"stored": stored, "state": state, "completion_code": code, "held": is_held}
+    return jsonify(reply | return_fields(service, row))

@@ -115,8 +115,8 @@ def _refuse_zero_bytes() -> None:
 
 def _health() -> tuple[Response, int]:
     """Report whether answers can be stored: 503 if they cannot."""
-    status, told = this_site().health.report()
-    return jsonify(told), status
+    status, body = this_site().health.report()
+    return jsonify(body), status
 
 
 def _tell_errors(app: Flask) -> None:
@@ -159,11 +159,11 @@ def _page(heading: str, text: str, **speaks: Any) -> str:
     return render_template("problem.html", heading=heading, text=text, **speaks)
 
 
-def _participants_page(said: str) -> str:
+def _participants_page(key: str) -> str:
     """Return an error page for participants in their study's language."""
     speaks = speaking(this_site().services.get(str((request.view_args or {}).get("study"))))
     words = speaks["words"]
-    return _page(words.get(f"{said}_title", words.get(said)), words[f"{said}_text"], **speaks)
+    return _page(words.get(f"{key}_title", words.get(key)), words[f"{key}_text"], **speaks)
 
 
 def _for_experimenters(error: StoreError) -> str:

@@ -95,12 +95,12 @@ def network_of(address: str) -> str:
 
 def _within(address: str, bits: int, bits_of_six: int) -> str:
     try:
-        found = ipaddress.ip_address(address.partition("%")[0])
+        ip = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
         return address
-    if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
-        found = found.ipv4_mapped
-    return str(ipaddress.ip_network((found, bits if found.version == 4 else bits_of_six), strict=False))
+    if isinstance(ip, ipaddress.IPv6Address) and ip.ipv4_mapped is not None:
+        ip = ip.ipv4_mapped
+    return str(ipaddress.ip_network((ip, bits if ip.version == 4 else bits_of_six), strict=False))
 
 
 class InProgress:
@@ -300,7 +300,7 @@ class Connections:
     def cut_overdue(self) -> int:
         """Close the connections whose callers take longer than allowed; return their number."""
         now = self.now()
-        overdue = [one for one in self._open if one.is_overdue(now, self.limits)]
+        overdue = [connection for connection in self._open if connection.is_overdue(now, self.limits)]
         for connection in overdue:
             connection.cut()
         return len(overdue)
@@ -311,24 +311,24 @@ BACKLOG = 1024
 
 def listen(host: str, port: int) -> list[socket.socket]:
     """Return sockets that listen at every address of a host on one port; 0 is any free port."""
-    found: list[socket.socket] = []
+    sockets: list[socket.socket] = []
     try:
         for family, kind, protocol, _, address in socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         ):
-            if found:
-                address = (address[0], found[0].getsockname()[1], *address[2:])
+            if sockets:
+                address = (address[0], sockets[0].getsockname()[1], *address[2:])
             try:
-                found.append(_bound(socket.socket(family, kind, protocol), address))
+                sockets.append(_bound(socket.socket(family, kind, protocol), address))
             except OSError as error:
                 # a name such as localhost may resolve to an address that this computer lacks
-                if not found or error.errno == errno.EADDRINUSE:
+                if not sockets or error.errno == errno.EADDRINUSE:
                     raise
     except OSError as error:
-        for listening in found:
+        for listening in sockets:
             listening.close()
         raise cannot_listen(error, host, port) from error
-    return found
+    return sockets
 
 
 def _bound(listening: socket.socket, address: tuple[object, ...]) -> socket.socket:
@@ -366,15 +366,17 @@ def cannot_listen(error: OSError, host: str, port: int) -> UserError:
 
 def lan_addresses() -> list[str]:
     """Return the addresses at which other computers of the network may reach this one, likeliest first."""
-    found: list[str] = []
+    addresses: list[str] = []
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe, suppress(OSError):
         # connecting a datagram socket sends nothing; it only selects the outgoing address
         probe.connect(("192.0.2.1", 9))
-        found.append(probe.getsockname()[0])
+        addresses.append(probe.getsockname()[0])
     with suppress(OSError):
-        found += [str(info[4][0]) for info in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)]
+        addresses += [
+            str(info[4][0]) for info in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)
+        ]
     return [
         address
-        for address in dict.fromkeys(found)
+        for address in dict.fromkeys(addresses)
         if not ipaddress.ip_address(address).is_loopback and address != "0.0.0.0"
     ]

@@ -119,9 +119,9 @@ def _signed(service: StudyService) -> Signed:
 
 
 def _refusal(service: StudyService, given: dict[str, str], signed: Signed) -> EntryRefusal | None:
-    found = link_refusal(service, given, standing=signed.standing)
-    if found is not None or platform_of(service) is None:
-        return found
+    refusal = link_refusal(service, given, standing=signed.standing)
+    if refusal is not None or platform_of(service) is None:
+        return refusal
     with service.store.read() as connection:
         return person_refusal(connection, service, given, is_signed=signed.standing == "valid")
 

@@ -186,11 +186,11 @@ def _only(screens: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     place, wanted = _number("screen"), _number("trial")
     if wanted is None:
         return list(screens if place is None else screens[place : place + 1])
-    kept = [
+    screens_shown = [
         {**screen, "trials": [trial for trial in screen.get("trials", ()) if trial["trial_index"] == wanted]}
         for screen in screens
     ]
-    return [screen for screen in kept if screen["trials"]]
+    return [screen for screen in screens_shown if screen["trials"]]
 
 
 def prompt_maker(study: Study, model: str | None) -> Callable[[Plan, Trial], dict[str, Any]]:

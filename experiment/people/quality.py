@@ -63,8 +63,8 @@ class QualitySign:
 def signs() -> Mapping[str, Mapping[str, Any]]:
     """Return the definitions of signs: kind → bound, unit, label, description, and constants."""
     text = resources.files(__package__).joinpath("quality.json").read_text("utf-8")
-    found: Mapping[str, Mapping[str, Any]] = json.loads(text)["bounds"]
-    return found
+    definitions: Mapping[str, Mapping[str, Any]] = json.loads(text)["bounds"]
+    return definitions
 
 
 def said(kind: str, value: float) -> str:
@@ -86,7 +86,7 @@ def measures(
 ) -> list[QualitySign]:
     """Return the signs of a session's trials; those that cannot be measured are left out."""
     rows = [row for row in trials if not row["is_practice"]]
-    found = {
+    measured = {
         "too_fast": _too_fast(rows),
         "same_key": _same_key(rows, planned),
         "hidden": _hidden(rows),
@@ -99,7 +99,11 @@ def measures(
         RIGHT_SHARE: _wrong(rows) if RIGHT_SHARE in (bounds or {}) else None,
     }
     chosen = {kind: float(sign["bound"]) for kind, sign in signs().items()} | dict(bounds or {})
-    return [QualitySign(kind, one[0], chosen[kind], one[1]) for kind, one in found.items() if one is not None]
+    return [
+        QualitySign(kind, sign[0], chosen[kind], sign[1])
+        for kind, sign in measured.items()
+        if sign is not None
+    ]
 
 
 def flagged(found: Sequence[QualitySign]) -> list[QualitySign]:
@@ -116,8 +120,8 @@ def _too_fast(rows: Sequence[Row]) -> Found:
         return None
     fastest = signs()["too_fast"]["fastest_ms"]
     fast = sum(time < fastest for time in times)
-    told = f"{fast} of {len(times)} answers under {fastest} ms; median {statistics.median(times):.0f} ms"
-    return fast / len(times), told
+    evidence = f"{fast} of {len(times)} answers under {fastest} ms; median {statistics.median(times):.0f} ms"
+    return fast / len(times), evidence
 
 
 def _same_key(rows: Sequence[Row], planned: Mapping[int, Row]) -> Found:
@@ -133,11 +137,11 @@ def _same_key(rows: Sequence[Row], planned: Mapping[int, Row]) -> Found:
     longest = longest_run(keys)
     chance = chance_of_run(longest, len(keys), most)
     pressed = max(set(keys), key=keys.count)
-    told = (
+    evidence = (
         f"longest run {longest} of {len(keys)} answers (by chance {_probability(chance)}); "
         f"{keys.count(pressed)} of them with “{pressed}”"
     )
-    return 1 - chance, told
+    return 1 - chance, evidence
 
 
 def longest_run(values: Sequence[object]) -> int:
@@ -219,8 +223,8 @@ def _regular_typing(rows: Sequence[Row]) -> Found:
     median = statistics.median(between)
     apart = MAD_TO_SD * statistics.median(abs(time - median) for time in between)
     variation = apart / median if median else 0.0
-    told = f"variation {variation:.2f} over {len(between)} times between keys, median {median:.0f} ms"
-    return 1 - variation, told
+    evidence = f"variation {variation:.2f} over {len(between)} times between keys, median {median:.0f} ms"
+    return 1 - variation, evidence
 
 
 def _fast_typing(rows: Sequence[Row]) -> Found:
@@ -228,8 +232,10 @@ def _fast_typing(rows: Sequence[Row]) -> Found:
     if not between:
         return None
     median = max(statistics.median(between), 0.1)
-    told = f"median {median:.0f} ms between keys, over {len(between)}: {12_000 / median:.0f} words a minute"
-    return 1000 / median, told
+    evidence = (
+        f"median {median:.0f} ms between keys, over {len(between)}: {12_000 / median:.0f} words a minute"
+    )
+    return 1000 / median, evidence
 
 
 def _wrong(rows: Sequence[Row]) -> Found:
@@ -283,20 +289,20 @@ class SessionMetrics:
         within_s: float | None = None,
     ) -> dict[str, list[QualitySign]]:
         """Return the signs of participants' (and simulated readers') sessions."""
-        found = {}
+        signs_by_session = {}
         until = None if within_s is None else self._clock() + within_s
         has_measured = False
         for row in rows:
             if row["reader_kind"] not in MEASURED_KINDS or not row["n_trials"]:
                 continue
-            kept, is_current = self._known(row)
+            cached, is_current = self._known(row)
             # at least one each time, so that all are eventually measured however little time there is
             if is_current or (has_measured and until is not None and self._clock() > until):
-                found[row["session_id"]] = [] if kept is None else kept.found
+                signs_by_session[row["session_id"]] = [] if cached is None else cached.found
             else:
-                found[row["session_id"]] = self._measure(connection, row, bounds)
+                signs_by_session[row["session_id"]] = self._measure(connection, row, bounds)
                 has_measured = True
-        return found
+        return signs_by_session
 
     def forget(self, session_id: str) -> None:
         """Remove a session that is gone."""
@@ -307,12 +313,12 @@ class SessionMetrics:
     def _known(self, row: Mapping[str, Any]) -> tuple[_Kept | None, bool]:
         """Return a session's cached metrics, and whether they are current."""
         with self._lock:
-            kept = self._kept.get(row["session_id"])
-        if kept is None:
+            cached = self._kept.get(row["session_id"])
+        if cached is None:
             return None, False
         is_running = row["state"] == "started"
-        holds = is_running and self._clock() - kept.at < AGAIN_AFTER_S
-        return kept, kept.trials == row["n_trials"] or holds
+        holds = is_running and self._clock() - cached.at < AGAIN_AFTER_S
+        return cached, cached.trials == row["n_trials"] or holds
 
     def _measure(
         self, connection: Connection, row: Mapping[str, Any], bounds: Mapping[str, float]
@@ -324,15 +330,15 @@ class SessionMetrics:
             keys = keys_of_plan(connection, session_id)
         rows = trials_to_measure(connection, session_id, answers=RIGHT_SHARE in bounds)
         try:
-            found = measures(rows, keys, bounds)
+            signs_found = measures(rows, keys, bounds)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             # one session's rows must not hide the others
             why = f"its rows cannot be measured ({type(error).__name__})"
-            found = [QualitySign(UNREADABLE, 1.0, 0.0, why)]
+            signs_found = [QualitySign(UNREADABLE, 1.0, 0.0, why)]
         with self._lock:
-            self._kept[session_id] = _Kept(row["n_trials"], self._clock(), found)
+            self._kept[session_id] = _Kept(row["n_trials"], self._clock(), signs_found)
             self._keys[session_id] = keys
-        return found
+        return signs_found
 
 
 def trials_to_measure(

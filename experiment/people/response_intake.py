@@ -264,9 +264,9 @@ def trial_operation(
 
     def store_all(connection: Connection, heard: session_activity.SessionActivity) -> IntakeResult:
         _require_agreement(connection, live)
-        told = records.store_trial(connection, row, parts, verdict)
-        if told == "same":
-            return IntakeResult(told, heard.is_elsewhere, feedback=feedback)
+        stored = records.store_trial(connection, row, parts, verdict)
+        if stored == "same":
+            return IntakeResult(stored, heard.is_elsewhere, feedback=feedback)
         if heard.state == "finished":
             raise SessionEnded
         if doubt is not None:
@@ -276,7 +276,7 @@ def trial_operation(
             index, attempt = announced
             detail = {"trial_index": index, "attempt": attempt}
             records.add_event(connection, live.session_id, session_activity.SHOWN, detail)
-        return IntakeResult(told, heard.is_elsewhere, feedback=feedback)
+        return IntakeResult(stored, heard.is_elsewhere, feedback=feedback)
 
     return store
 
@@ -335,10 +335,10 @@ def event_operation(
                 "erased", departed=depart(connection, live.session_id, wish, live.withdraw_until)
             )
         heard = session_activity.hear(connection, live.session_id, lease)
-        told = records.add_event(
+        stored = records.add_event(
             connection, live.session_id, kind, detail, client_uuid=body["client_uuid"], at=body.get("at")
         )
-        if ending is not None and told == "stored":
+        if ending is not None and stored == "stored":
             has_ended = session_activity.end_session(connection, live.session_id, *ending)
             if has_ended and kind == "practice":
                 hold_early_end(connection, live.session_id, None)
@@ -346,9 +346,9 @@ def event_operation(
             left = leave_unagreed(connection, live.session_id) if kind == "stop" else None
             if left is not None:
                 return IntakeResult("erased", departed=left)
-        if kind == "consent" and told == "stored":
+        if kind == "consent" and stored == "stored":
             keep_network(connection, live.session_id)
-        return IntakeResult(told, heard.is_elsewhere)
+        return IntakeResult(stored, heard.is_elsewhere)
 
     return store
 
@@ -376,7 +376,7 @@ def _ending(kind: str, detail: Mapping[str, Any]) -> tuple[str, str] | None:
         return "failed_practice", f"practice: {detail.get('right')} right of {detail.get('needed')} needed"
     if kind == "device" and detail.get("passed") is False:
         missed = detail.get("missed")
-        named = ", ".join(str(one) for one in missed)[:200] if isinstance(missed, list) else ""
+        named = ", ".join(str(name) for name in missed)[:200] if isinstance(missed, list) else ""
         return SCREENED_OUT, f"{DEVICE}{named}"
     return None
 
@@ -403,7 +403,7 @@ def answers_operation(
     def store(connection: Connection) -> IntakeResult:
         heard = session_activity.hear(connection, live.session_id, lease)
         _require_agreement(connection, live, screen)
-        told = records.add_event(
+        stored = records.add_event(
             connection, live.session_id, "answers", detail, client_uuid=body["client_uuid"]
         )
 
@@ -415,7 +415,7 @@ def answers_operation(
             if not lets_in:
                 end(SCREENED_OUT, f"eligibility: {', '.join(missed)}")
             # a reader who was turned away is not admitted by other answers to the same questions
-            return IntakeResult(told, heard.is_elsewhere, lets_in and heard.state != SCREENED_OUT)
+            return IntakeResult(stored, heard.is_elsewhere, lets_in and heard.state != SCREENED_OUT)
         right, needed, rounds = (
             right_answers(questions, body["answers"]),
             criterion["needed"],
@@ -432,9 +432,9 @@ def answers_operation(
         elif right < needed and criterion["if_failed"] == "end":
             then = "end"
             end(FAILED_COMPREHENSION, reason)
-        elif right < needed and told == "stored":
+        elif right < needed and stored == "stored":
             records.add_flag(connection, live.session_id, SUSPECT, reason, "server")
-        return IntakeResult(told, heard.is_elsewhere, then=then)
+        return IntakeResult(stored, heard.is_elsewhere, then=then)
 
     return store
 
@@ -541,18 +541,25 @@ def take_copy(
         (kind, outcome.told if isinstance(outcome, IntakeResult) else outcome) for kind, outcome in outcomes
     ]
     state = store.write(lambda connection: _complete(connection, live, recruitment, clock())).result()
-    told = [outcome for _, outcome in results]
+    statuses = [outcome for _, outcome in results]
     return CopyResult(
-        new=told.count("stored"),
-        same=told.count("same"),
-        refused=sum(one not in ("stored", "same", "erased") for one in told),
+        new=statuses.count("stored"),
+        same=statuses.count("same"),
+        refused=sum(status not in ("stored", "same", "erased") for status in statuses),
         trials=results.count(("trials", "stored")),
-        reasons=tuple(dict.fromkeys(one for one in told if one not in ("stored", "same", "erased"))),
+        reasons=tuple(
+            dict.fromkeys(status for status in statuses if status not in ("stored", "same", "erased"))
+        ),
         session_id=live.session_id,
         reader=str(row["reader"]),
         state=state,
         departed=next(
-            (one.departed for _, one in outcomes if isinstance(one, IntakeResult) and one.departed), None
+            (
+                outcome.departed
+                for _, outcome in outcomes
+                if isinstance(outcome, IntakeResult) and outcome.departed
+            ),
+            None,
         ),
     )
 

@@ -297,14 +297,14 @@ class Workers:
         while (job := self._taken.get()) is not None:
             work, future, caller = job
             try:
-                told: tuple[Any, BaseException | None] = work(), None
+                outcome: tuple[Any, BaseException | None] = work(), None
             except BaseException as error:  # every error is passed to the caller that waits
-                told = None, error
+                outcome = None, error
             try:
-                self._loop.call_soon_threadsafe(self._done, future, caller, *told)
+                self._loop.call_soon_threadsafe(self._done, future, caller, *outcome)
             except RuntimeError:  # the loop has ended, and nobody waits any more
                 return
-            del job, work, future, told
+            del job, work, future, outcome
 
     def _done(
         self, future: asyncio.Future[Any], caller: str, value: Any, error: BaseException | None
@@ -427,8 +427,8 @@ class _Site:
         self._in_progress = InProgress(self._limits)
         self._workers = Workers()
         self.manager = web.Server(self._answer)
-        for one in listening:
-            self.begin(self._accept(one))
+        for socket_listening in listening:
+            self.begin(self._accept(socket_listening))
         self.begin(self._look_after())
         try:
             await stopping.wait()

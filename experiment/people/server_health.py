@@ -78,17 +78,19 @@ class ServerHealth:
 
     def concerns(self) -> list[Concern]:
         """Return the current concerns, those that stop answers first."""
-        found = [one for service in self._services.values() for one in self._of(service)]
-        return sorted(found, key=lambda one: not one.stops_answers)
+        concerns = [concern for service in self._services.values() for concern in self._of(service)]
+        return sorted(concerns, key=lambda concern: not concern.stops_answers)
 
     def report(self) -> tuple[int, dict[str, Any]]:
         """Return HTTP status and body of ``/health``: 503 while answers cannot be stored, and no paths."""
         self._prove()
-        found = self.concerns()
-        stops = any(one.stops_answers for one in found)
-        told = [{"study": one.study, "kind": one.kind, "what": one.public} for one in found]
-        status = "failing" if stops else "warning" if found else "ok"
-        return 503 if stops else 200, {"status": status, "concerns": told}
+        concerns = self.concerns()
+        stops = any(concern.stops_answers for concern in concerns)
+        described = [
+            {"study": concern.study, "kind": concern.kind, "what": concern.public} for concern in concerns
+        ]
+        status = "failing" if stops else "warning" if concerns else "ok"
+        return 503 if stops else 200, {"status": status, "concerns": described}
 
     def _prove(self) -> None:
         """Have each store write something, at most every few seconds; failures become the store's trouble."""
@@ -110,16 +112,18 @@ class ServerHealth:
         if isinstance(trouble, DamagedStore):
             # a damaged database is not backed up, and needs no second warning for that
             return [Concern("damaged", service.study, True, "the database is damaged", str(trouble))]
-        found = []
+        concerns = []
         if trouble is None and service.study in self._unanswered:
             words = (
                 f"The database has taken nothing for {PROVE_WITHIN_S:g} seconds: another program may hold it."
             )
-            found.append(Concern("unusable", service.study, True, "the database does not answer", words))
+            concerns.append(Concern("unusable", service.study, True, "the database does not answer", words))
         if trouble is not None:
             words = f"No answers can be stored: {trouble}"
-            found.append(Concern("unusable", service.study, True, "the database cannot be used", words))
-        return found + [one for one in (self._disk(service), self._backups(service)) if one is not None]
+            concerns.append(Concern("unusable", service.study, True, "the database cannot be used", words))
+        return concerns + [
+            concern for concern in (self._disk(service), self._backups(service)) if concern is not None
+        ]
 
     def _disk(self, service: StudyService) -> Concern | None:
         file = service.store.path
@@ -152,8 +156,8 @@ class ServerHealth:
             )
             return Concern("backup failed", service.study, False, "the latest backup failed", words)
         now = datetime.now(UTC)
-        made = [kept.made_at for kept in backups_in(folder) if kept.made_at is not None]
-        times = [one for one in made if one <= now]  # later ones come from a clock that was set back
+        made = [backup.made_at for backup in backups_in(folder) if backup.made_at is not None]
+        times = [moment for moment in made if moment <= now]  # later ones come from a clock that was set back
         age = now - max(times) if times else None
         is_old = age is None or age > BACKUP_EVERY
         # by the server's own time as well, so that a clock set forward does not make an old backup look new

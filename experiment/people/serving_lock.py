@@ -64,10 +64,10 @@ def _locked_file(store: Path, study: str) -> Iterator[Announce]:
 def _read(about: Path) -> dict[str, Any]:
     """Return the details of the server that holds the lock; empty while it is starting."""
     try:
-        found = json.loads(about.read_text("utf-8"))
+        details = json.loads(about.read_text("utf-8"))
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return details if isinstance(details, dict) else {}
 
 
 def _served(study: str, by: dict[str, Any]) -> UserError:

@@ -53,14 +53,14 @@ def token_hash(token: str) -> str:
 def is_token(token: str, stored_hash: str | None) -> bool:
     """Return, in constant time, whether a token is one of those whose digests are stored, separated by blanks."""
     given = token_hash(token)
-    return any(hmac.compare_digest(given, one) for one in (stored_hash or "").split())
+    return any(hmac.compare_digest(given, stored) for stored in (stored_hash or "").split())
 
 
 def with_token(stored_hash: str | None, token: str) -> str:
     """Return stored digests with one more token's: a page with an earlier token can still send its answers."""
     known = (stored_hash or "").split()
     given = token_hash(token)
-    return " ".join([*(one for one in known if one != given), given][-MOST_TOKENS:])
+    return " ".join([*(digest for digest in known if digest != given), given][-MOST_TOKENS:])
 
 
 @dataclass(frozen=True)
@@ -84,11 +84,11 @@ class Passes:
     def read(self, given: str, study: str) -> AccessPass | None:
         """Return the contents of a pass; None if it is invalid, expired or of a different study."""
         try:
-            (of_study, kind, told), made = self._signer.loads(given, return_timestamp=True)
+            (of_study, kind, contents), made = self._signer.loads(given, return_timestamp=True)
         except (BadSignature, ValueError, TypeError):
             return None
         age = datetime.now(UTC) - made
-        return AccessPass(kind, told) if of_study == study and age <= PASS_AGE[kind] else None
+        return AccessPass(kind, contents) if of_study == study and age <= PASS_AGE[kind] else None
 
 
 class Throttle:
@@ -140,9 +140,9 @@ class PlannedTrials(Mapping[int, Mapping[str, Any]]):
         }
 
     def __getitem__(self, index: int) -> Mapping[str, Any]:
-        found = json.loads(self._texts[index])
-        assert isinstance(found, dict)
-        return found
+        trial = json.loads(self._texts[index])
+        assert isinstance(trial, dict)
+        return trial
 
     def __contains__(self, index: object) -> bool:
         return index in self._texts
@@ -176,7 +176,7 @@ def live_session(row: Mapping[str, Any]) -> LiveSession:
     """Return the cached form of a stored session with a plan."""
     plan = row["plan"]
     screens = plan["screens"]
-    asked = [screen for screen in screens if screen["kind"] == "questions"]
+    question_screens = [screen for screen in screens if screen["kind"] == "questions"]
     consents = [place for place, screen in enumerate(screens) if screen["kind"] == "consent"]
     above = screens[: consents[0]] if consents else screens
     live = LiveSession(
@@ -184,8 +184,12 @@ def live_session(row: Mapping[str, Any]) -> LiveSession:
         row["study"],
         row["token_hash"],
         PlannedTrials(trial for screen in screens for trial in screen.get("trials", ())),
-        {screen["name"]: screen["questions"] for screen in asked},
-        {screen["name"]: screen["comprehension"] for screen in asked if screen.get("comprehension")},
+        {screen["name"]: screen["questions"] for screen in question_screens},
+        {
+            screen["name"]: screen["comprehension"]
+            for screen in question_screens
+            if screen.get("comprehension")
+        },
         {
             screen["block"]: screen["feedback"]
             for screen in screens

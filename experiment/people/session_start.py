@@ -137,17 +137,21 @@ def open_session(
         if arrival.number is not None:
             identities[TYPED] = arrival.number
             if number_is_taken(connection, service.study, arrival.number):
-                said = service.pack.fill("number_taken", participant=arrival.number)
-                raise Problem(409, said, rule="a number is one person's", state="taken")
+                text = service.pack.fill("number_taken", participant=arrival.number)
+                raise Problem(409, text, rule="a number is one person's", state="taken")
         theirs = [*queries.sessions_of_person(connection, service.study, identities, pilots=True), *invited]
         person = next(iter(theirs), None)
         earlier = [row for row in theirs if not row["is_pilot"]]
         unfinished = next((row for row in earlier if row["state"] == "started"), None)
         ended = next((row for row in earlier if row["state"] not in ("started", *BEGIN_ANEW)), None)
         # a personal link identifies the owner of its session, a browser that of the session it left
-        own = {row["session_id"] for row in (earlier if arrival.is_shown or arrival.is_signed else invited)}
+        own_sessions = {
+            row["session_id"] for row in (earlier if arrival.is_shown or arrival.is_signed else invited)
+        }
         left = {row["person_key"] for row in earlier if row["client_uuid"] == body.get("previous")}
-        others = [row for row in earlier if row["session_id"] not in own and row["person_key"] not in left]
+        others = [
+            row for row in earlier if row["session_id"] not in own_sessions and row["person_key"] not in left
+        ]
         if any(row["state"] not in BEGIN_ANEW or row["ended_reason"] == RESTARTED for row in others):
             # nobody else learns the session's state
             raise Problem(
@@ -186,11 +190,11 @@ def _continue(
     connection: Connection,
     service: StudyService,
     body: Mapping[str, Any],
-    told: Mapping[str, str],
+    pass_contents: Mapping[str, str],
     lease: str | None,
 ) -> OpenedSession:
-    row = queries.session(connection, told["session"])
-    if row is None or row["study"] != service.study or resume_pass(row) != told:
+    row = queries.session(connection, pass_contents["session"])
+    if row is None or row["study"] != service.study or resume_pass(row) != pass_contents:
         raise resume_link_spent(service)
     opened = come_back(connection, row, token=secrets.token_urlsafe(32), lease=lease, take=True)
     # a browser that lost the reply repeats its request with its client_uuid

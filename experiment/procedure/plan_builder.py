@@ -145,16 +145,16 @@ class PlanBuilder:
         return self.study.text(self.between.get("texts", {}).get(name, name))
 
     def _eligibility(self) -> list[Screen]:
-        found: list[Screen] = []
+        screens: list[Screen] = []
         rules = device_rules(self.study)
         if rules is not None:
-            found.append({"kind": "device", **rules})
+            screens.append({"kind": "device", **rules})
         questions = eligibility_questions(self.study)
         if questions:
-            found.append(
+            screens.append(
                 {"kind": "questions", "name": "eligibility", "screening": True, "questions": questions}
             )
-        return found
+        return screens
 
     def _instructions(self, value: Any) -> Screen:
         given = value if isinstance(value, Mapping) else {"pages": value}
@@ -223,17 +223,17 @@ class PlanBuilder:
         labels = self._labels_of_checks(step, sequence)
         made = make_checks(wanted, step, labels, self.study, draw)
         before: dict[int, list[tuple[Item, str]]] = {}
-        for place, one in zip(check_places(wanted, len(sequence), draw), made, strict=True):
-            before.setdefault(place, []).append(one)
+        for place, check in zip(check_places(wanted, len(sequence), draw), made, strict=True):
+            before.setdefault(place, []).append(check)
         last = {item.set_name: place for place, item in enumerate(sequence)}
         trials: list[PlannedTrial] = []
         for place, item in enumerate(sequence):
-            trials += [self._check(*one, step, labels, name, settings) for one in before.get(place, ())]
+            trials += [self._check(*check, step, labels, name, settings) for check in before.get(place, ())]
             trials.append(self._trial(item, name, settings))
             if "state_rule" in settings and last[item.set_name] == place:
                 trials.append(self._rule(item, name, settings))
         return trials + [
-            self._check(*one, step, labels, name, settings) for one in before.get(len(sequence), ())
+            self._check(*check, step, labels, name, settings) for check in before.get(len(sequence), ())
         ]
 
     def _labels_of_checks(self, step: Mapping[str, Any], sequence: Sequence[Item]) -> list[str]:
@@ -260,8 +260,8 @@ class PlanBuilder:
 
     def _rule(self, item: Item, block: str, settings: Mapping[str, Any]) -> PlannedTrial:
         """Return the trial that asks for the rule of the set that has just ended; its answers are judged by people."""
-        asked = {"multiline": True, **settings["state_rule"]}
-        made = make_step("answer", asked, item, [], self.labels, language=self.study.language)
+        rule_settings = {"multiline": True, **settings["state_rule"]}
+        made = make_step("answer", rule_settings, item, [], self.labels, language=self.study.language)
         row = self._row(item, block, settings, [made], exemplars=self._exemplars(item, settings), order=[])
         unlike: PlannedTrial = {
             "item_id": f"{item.set_name} {RULE}",
@@ -329,14 +329,14 @@ class PlanBuilder:
     def _exemplars(self, item: Item, settings: Mapping[str, Any]) -> list[dict[str, str | None]]:
         """Return the solved examples of an item's set and condition, as many as the session shows."""
         fitting = [
-            one
-            for one in self.exemplars.get(item.set_name, [])
-            if one.condition.items() <= item.condition.items()
+            exemplar
+            for exemplar in self.exemplars.get(item.set_name, [])
+            if exemplar.condition.items() <= item.condition.items()
         ]
         chosen = fitting[: self.between.get("exemplars")]
         if self.between.get("example_labels") == LABELS_SHUFFLED:
             chosen = with_shuffled_labels(chosen, self.study.seed)
-        return [self._solved(one, settings) for one in chosen]
+        return [self._solved(exemplar, settings) for exemplar in chosen]
 
     def _solved(self, exemplar: Item, settings: Mapping[str, Any]) -> dict[str, str | None]:
         """Return a solved trial as shown: its text, with its options if they have letters, and its label."""
@@ -368,16 +368,16 @@ class PlanBuilder:
 
 def _label_map(blocks: Sequence[Mapping[str, Any]], label_map: int) -> dict[str, str]:
     """Return class → label shown; empty if labels come with the items."""
-    found: dict[str, str] = {}
+    shown: dict[str, str] = {}
     for block in blocks:
         for step in block["trial"]:
             settings = step.get("choose", {})
             keys = settings.get("keys")
             if isinstance(keys, dict):
-                found |= labels_of_classes(
+                shown |= labels_of_classes(
                     list(keys), label_map if settings.get("labels") == "balanced" else 0
                 )
-    return found
+    return shown
 
 
 def with_shuffled_labels(examples: Sequence[Item], seed: int) -> list[Item]:
@@ -389,11 +389,11 @@ def with_shuffled_labels(examples: Sequence[Item], seed: int) -> list[Item]:
     other = dict(zip(classes, reversed(classes), strict=True))
     turned: set[str] = set()
     for answer in classes:
-        own = sorted(
+        own_examples = sorted(
             (example.item_id for example in examples if example.answer == answer),
             key=lambda name: stable_seed(seed, "labels of examples", name),
         )
-        turned |= set(own[: len(own) // 2])
+        turned |= set(own_examples[: len(own_examples) // 2])
     return [
         replace(example, answer=other[example.answer]) if example.item_id in turned else example
         for example in examples
@@ -412,11 +412,11 @@ def make_checks(
     made = []
     for place in range(1, number + 1):
         if kind in TYPED:
-            asked = str(draw.choice(words))
-            text = texts["check_typed"].format(word=asked)
+            word = str(draw.choice(words))
+            text = texts["check_typed"].format(word=word)
         else:
-            asked = str(draw.choice(list(labels)))
-            text = texts["check_choose"].format(label=asked)
+            word = str(draw.choice(list(labels)))
+            text = texts["check_choose"].format(label=word)
         provenance: Any = {
             "source": "wrods",
             "source_id": None,
@@ -433,10 +433,10 @@ def make_checks(
             shown={CHECK_FIELD: text},
             intact={},
             choices=tuple(labels) if kind == "choose" else None,
-            answer=asked,
+            answer=word,
             provenance=provenance,
         )
-        made.append((item, asked))
+        made.append((item, word))
     return made
 
 
@@ -445,22 +445,22 @@ def check_step(
 ) -> dict[str, Any]:
     """Return the one step of a check: the block's answering step with the check's own text and no time limit."""
     (kind, settings), *_ = step.items()
-    own = (
+    check_settings = (
         {"show": CHECK_FIELD, "keys": settings["keys"], "answer_by": "text"}
         if kind == "choose"
         else {"show": CHECK_FIELD}
     )
     names = SessionLabels({label: label for label in labels})
-    return make_step(kind, own, item, range(len(labels)), names, line_length=line_length)
+    return make_step(kind, check_settings, item, range(len(labels)), names, line_length=line_length)
 
 
 def check_places(number: int, trials: int, draw: Random) -> list[int]:
     """Return the trials before which checks are shown: one in each equal section of the block, never first or adjacent."""
     if trials < 2 or number < 1:
         return [trials] * max(number, 0)
-    found: list[int] = []
+    places: list[int] = []
     for place in range(number):
-        low = max(1, round(place * trials / number), (found[-1] + 1) if found else 1)
+        low = max(1, round(place * trials / number), (places[-1] + 1) if places else 1)
         high = max(low, round((place + 1) * trials / number) - 1)
-        found.append(min(draw.randint(low, high), trials))
-    return found
+        places.append(min(draw.randint(low, high), trials))
+    return places

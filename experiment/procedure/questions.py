@@ -87,22 +87,22 @@ def vocabulary(study: Study, name: str, given: Mapping[str, Any]) -> dict[str, l
 
 def _of_file(study: Study, name: str, file: str) -> dict[str, list[str]]:
     rows = read_table(study.folder / file, required=("word", "kind"))
-    found: dict[str, list[str]] = {"word": [], "nonword": []}
+    items_of_kind: dict[str, list[str]] = {"word": [], "nonword": []}
     faults: list[UserError] = []
     for number, row in zip(rows.numbers, rows.rows, strict=True):
         word, kind = str(row["word"]).strip(), str(row["kind"]).strip()
-        if kind not in found:
-            fault = unknown_name("kind", kind, found)
+        if kind not in items_of_kind:
+            fault = unknown_name("kind", kind, items_of_kind)
             faults.append(UserError(f"{file}, line {number}: {fault.message}", mend=fault.mend))
         else:
-            found[kind].append(word)
+            items_of_kind[kind].append(word)
     if faults:
         raise together(faults)
-    if not all(found.values()):
+    if not all(items_of_kind.values()):
         raise UserError(f"{file}: a vocabulary test needs words and nonwords")
-    shown = [*found["word"], *found["nonword"]]
+    shown = [*items_of_kind["word"], *items_of_kind["nonword"]]
     generator(study.seed, "vocabulary test", name, file).shuffle(shown)
-    return {"words": found["word"], "nonwords": found["nonword"], "shown": shown}
+    return {"words": items_of_kind["word"], "nonwords": items_of_kind["nonword"], "shown": shown}
 
 
 def eligibility_questions(study: Study, pack: Pack | None = None) -> list[Question]:
@@ -111,7 +111,7 @@ def eligibility_questions(study: Study, pack: Pack | None = None) -> list[Questi
     if not eligible:
         return []
     texts = (pack or study.pack).texts
-    found: list[Question] = []
+    questions: list[Question] = []
     blank = dict.fromkeys(("options", "from", "to", "low", "high"))
     if "first_language" in eligible:
         wanted = eligible["first_language"]
@@ -120,7 +120,7 @@ def eligibility_questions(study: Study, pack: Pack | None = None) -> list[Questi
         options = [{"value": code, "label": label} for code, label in named.items()]
         options += [{"value": code, "label": code} for code in codes if code not in named]
         options += [{"value": "other", "label": texts["another_language"]}]
-        found.append(
+        questions.append(
             {
                 **blank,
                 "name": "first_language",
@@ -133,7 +133,7 @@ def eligibility_questions(study: Study, pack: Pack | None = None) -> list[Questi
         )
     if "age" in eligible:
         low, high = eligible["age"]
-        found.append(
+        questions.append(
             {
                 **blank,
                 "name": "age",
@@ -145,10 +145,10 @@ def eligibility_questions(study: Study, pack: Pack | None = None) -> list[Questi
                 "accept": f"{low} to {high}",
             }
         )
-    found += [
+    questions += [
         make_question(study, name, given, pack) for name, given in eligible.get("questions", {}).items()
     ]
-    return found
+    return questions
 
 
 def device_rules(study: Study) -> dict[str, Any] | None:
@@ -189,7 +189,7 @@ def comprehension_screen(study: Study, number: int, given: Mapping[str, Any]) ->
     ``number``: of the screen among those of its kind, from 1; ``given``: the settings of the instructions: ``questions``,
     ``pass``, ``rounds``, ``if_failed``.
     """
-    questions = [make_question(study, name, one) for name, one in given["questions"].items()]
+    questions = [make_question(study, name, settings) for name, settings in given["questions"].items()]
     share = int(str(given.get("pass", "100%")).rstrip("%")) / 100
     return {
         "kind": "questions",
@@ -213,7 +213,9 @@ def _is_right(question: Question, given: Any) -> bool:
     accept = question["accept"]
     if question["type"] == "several":
         wanted = accept if isinstance(accept, list) else [accept]
-        return isinstance(given, list) and {str(one) for one in given} == {str(one) for one in wanted}
+        return isinstance(given, list) and {str(answer) for answer in given} == {
+            str(answer) for answer in wanted
+        }
     return _accepts(accept, given)
 
 
@@ -226,8 +228,8 @@ def _accepts(accept: Any, given: Any) -> bool:
             return float(low) <= float(given) <= float(high)
         except (TypeError, ValueError, OverflowError):
             return False
-    wanted = {_plain(one) for one in ([accept] if isinstance(accept, str | int | float) else accept)}
-    return bool({_plain(one) for one in (given if isinstance(given, list) else [given])} & wanted)
+    wanted = {_plain(answer) for answer in ([accept] if isinstance(accept, str | int | float) else accept)}
+    return bool({_plain(answer) for answer in (given if isinstance(given, list) else [given])} & wanted)
 
 
 def _plain(value: object) -> str:

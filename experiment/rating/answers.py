@@ -110,8 +110,8 @@ class FreeAnswer:
         """The decision, or the rating of all raters if equal, else None."""
         if self.decided is not None:
             return self.decided.value
-        said = {rating.value for rating in self.ratings}
-        return said.pop() if len(said) == 1 else None
+        values = {rating.value for rating in self.ratings}
+        return values.pop() if len(values) == 1 else None
 
 
 @dataclass(frozen=True)
@@ -178,16 +178,18 @@ def answers_of(connection: Connection, study: str, rating: Rating) -> list[FreeA
         if not row.accepted and (rating.sets is None or row.item_set in rating.sets)
     ]
     is_rehearsal = all(row.reader_kind == REHEARSING for row in rows)
-    found = []
+    answers = []
     for row in rows:
         if row.reader_kind == REHEARSING and not is_rehearsal:
             continue
         place = (row.session_id, row.trial_index, row.attempt)
-        said = tuple(given.get(place, {}).values())
-        found.append(
-            FreeAnswer(place, row.item_set, row.item_id, row.response, said, decided.get(place), is_rehearsal)
+        ratings = tuple(given.get(place, {}).values())
+        answers.append(
+            FreeAnswer(
+                place, row.item_set, row.item_id, row.response, ratings, decided.get(place), is_rehearsal
+            )
         )
-    return _read_as_text(connection, found)
+    return _read_as_text(connection, answers)
 
 
 def _given(
@@ -203,25 +205,25 @@ def _given(
     decided: dict[Place, StoredRating] = {}
     for row in connection.execute(query):
         place = (row.session_id, row.trial_index, row.attempt)
-        one = StoredRating(row.rater, row.value, row.note)
+        stored = StoredRating(row.rater, row.value, row.note)
         if row.role == ADJUDICATOR:
-            decided[place] = one
+            decided[place] = stored
         else:
-            given.setdefault(place, {})[row.rater] = one
+            given.setdefault(place, {})[row.rater] = stored
     return given, decided
 
 
-def _read_as_text(connection: Connection, found: Sequence[FreeAnswer]) -> list[FreeAnswer]:
+def _read_as_text(connection: Connection, answers: Sequence[FreeAnswer]) -> list[FreeAnswer]:
     """Return answers without numbers and code; the plan specifies how an answer is parsed, the same for every item of a set."""
     readings: dict[str, str] = {}
-    kept = []
-    for answer in found:
+    text_answers = []
+    for answer in answers:
         if answer.item_set not in readings:
             planned = planned_trial(connection, answer.place) or {"steps": [{}]}
             readings[answer.item_set] = planned["steps"][-1].get("read_as") or "text"
         if readings[answer.item_set] == "text":
-            kept.append(answer)
-    return kept
+            text_answers.append(answer)
+    return text_answers
 
 
 def planned_trial(connection: Connection, place: Place) -> Mapping[str, Any] | None:
@@ -237,8 +239,8 @@ def _trial_of(plan: Mapping[str, Any], place: Place) -> Mapping[str, Any] | None
     for screen in plan.get("screens", ()):
         for trial in screen.get("trials", ()):
             if trial["trial_index"] == place[1]:
-                found: Mapping[str, Any] = trial
-                return found
+                planned: Mapping[str, Any] = trial
+                return planned
     return None
 
 

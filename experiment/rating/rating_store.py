@@ -95,10 +95,10 @@ def decide(
 def _answer(connection: Connection, study: str, rating: Rating, place: Place, value: int) -> FreeAnswer:
     if value not in rating.levels:
         raise NotRated(f"A rating is a whole number from {rating.low} to {rating.high}.")
-    found = next((answer for answer in answers_of(connection, study, rating) if answer.place == place), None)
-    if found is None:
+    answer = next((answer for answer in answers_of(connection, study, rating) if answer.place == place), None)
+    if answer is None:
         raise NotRated("There is no such answer to rate.")
-    return found
+    return answer
 
 
 def _store(
@@ -141,8 +141,8 @@ def score_of(rating: Rating, text: str, value: int) -> Rated:
 def agreements(answers: Sequence[FreeAnswer], rating: Rating) -> list[RaterAgreement]:
     """Return the agreement of each two raters with common answers, by their own ratings before any decision."""
     raters = sorted({rating.rater for answer in answers for rating in answer.ratings})
-    found = [agreement_of(answers, pair, rating) for pair in combinations(raters, 2)]
-    return [one for one in found if one.answers]
+    agreements_found = [agreement_of(answers, pair, rating) for pair in combinations(raters, 2)]
+    return [agreement for agreement in agreements_found if agreement.answers]
 
 
 def agreement_of(answers: Sequence[FreeAnswer], raters: tuple[str, str], rating: Rating) -> RaterAgreement:
@@ -155,7 +155,7 @@ def agreement_of(answers: Sequence[FreeAnswer], raters: tuple[str, str], rating:
         for answer in answers
         if (first := answer.by(raters[0])) is not None and (second := answer.by(raters[1])) is not None
     ]
-    same = sum(one == other for one, other in pairs)
+    same = sum(rating_given == other for rating_given, other in pairs)
     weights = "quadratic" if len(rating.levels) > 2 else "none"
     if not pairs:
         return RaterAgreement(raters, 0, same, None, None, None, weights)
@@ -163,9 +163,9 @@ def agreement_of(answers: Sequence[FreeAnswer], raters: tuple[str, str], rating:
 
     counted = np.array([[pairs.count((a, b)) for b in rating.levels] for a in rating.levels])
     with np.errstate(all="ignore"):
-        found = cohens_kappa(counted, wt=weights if weights != "none" else None)
-    values = (float(found.kappa), float(found.kappa_low), float(found.kappa_upp))
-    kappa, low, high = values if math.isfinite(found.kappa) else (None, None, None)
+        result = cohens_kappa(counted, wt=weights if weights != "none" else None)
+    values = (float(result.kappa), float(result.kappa_low), float(result.kappa_upp))
+    kappa, low, high = values if math.isfinite(result.kappa) else (None, None, None)
     return RaterAgreement(raters, len(pairs), same, kappa, low, high, weights)
 
 
@@ -193,10 +193,11 @@ def told_of_rating(study: Study, connection: Connection) -> dict[str, Any] | Non
         "people": len(numbers),
         "answers": len(answers),
         "complete": len(complete),
-        "differing": sum(len({given.value for given in one.ratings}) > 1 for one in complete),
-        "decided": sum(one.decided is not None for one in complete),
+        "differing": sum(len({given.value for given in answer.ratings}) > 1 for answer in complete),
+        "decided": sum(answer.decided is not None for answer in complete),
         "by_discussion": sum(
-            one.decided is not None and str(one.decided.note).startswith(DISCUSSION) for one in complete
+            answer.decided is not None and str(answer.decided.note).startswith(DISCUSSION)
+            for answer in complete
         ),
         "agreements": [
             asdict(agreement) | {"raters": [numbers[name] for name in agreement.raters]}

@@ -70,16 +70,16 @@ def _examined(test: str, setup: str) -> Examined:
         map(_is_whole, statements)
     ):
         return Examined((("do", test),), "", on_trust=True)
-    imported = {alias.asname or alias.name.split(".")[0] for one in imports for alias in one.names}
+    imported = {alias.asname or alias.name.split(".")[0] for stmt in imports for alias in stmt.names}
     bound = _bound(statements)
-    helpers = {name: one for name, one in _helpers(before, imported).items() if name not in bound}
-    functions = {name for name, one in helpers.items() if not _is_constant(one)}
+    helpers = {name: stmt for name, stmt in _helpers(before, imported).items() if name not in bound}
+    functions = {name for name, stmt in helpers.items() if not _is_constant(stmt)}
     taken = _Taken(imported, functions, frozenset(_bound(before)), frozenset(bound))
     named = {
         node.id for helper in helpers.values() for node in ast.walk(helper) if isinstance(node, ast.Name)
     }
     judged = [f"import {name}" for name in sorted(named & MODULES - imported)]
-    judged += [ast.unparse(one) for one in (*imports, *helpers.values())]
+    judged += [ast.unparse(stmt) for stmt in (*imports, *helpers.values())]
     for statement in statements:
         if not isinstance(statement, ast.Assert):
             taken.steps.append(("do", ast.unparse(statement)))
@@ -118,19 +118,21 @@ def _helpers(setup: Sequence[ast.stmt], imported: set[str]) -> dict[str, ast.stm
     A function that inspects objects, calls its arguments or needs a name of the program must run next to the program.
     """
     times = _bound(setup)
-    found: dict[str, ast.stmt] = {}
-    for one in setup:
-        if isinstance(one, ast.FunctionDef):
-            found[one.name] = one
-        elif isinstance(one, ast.Assign) and (isinstance(one.value, ast.Lambda) or _is_constant(one)):
-            found |= {target.id: one for target in one.targets if isinstance(target, ast.Name)}
-    found = {name: one for name, one in found.items() if times[name] == 1}
+    by_name: dict[str, ast.stmt] = {}
+    for stmt in setup:
+        if isinstance(stmt, ast.FunctionDef):
+            by_name[stmt.name] = stmt
+        elif isinstance(stmt, ast.Assign) and (isinstance(stmt.value, ast.Lambda) or _is_constant(stmt)):
+            by_name |= {target.id: stmt for target in stmt.targets if isinstance(target, ast.Name)}
+    by_name = {name: stmt for name, stmt in by_name.items() if times[name] == 1}
     while True:
-        known = (BUILTINS - _READERS) | MODULES | imported | found.keys()
-        kept = {name: one for name, one in found.items() if _needs_plain_values_only(one, known, imported)}
-        if len(kept) == len(found):
-            return kept
-        found = kept
+        known = (BUILTINS - _READERS) | MODULES | imported | by_name.keys()
+        judgeable = {
+            name: stmt for name, stmt in by_name.items() if _needs_plain_values_only(stmt, known, imported)
+        }
+        if len(judgeable) == len(by_name):
+            return judgeable
+        by_name = judgeable
 
 
 def _is_constant(statement: ast.stmt) -> bool:
@@ -258,12 +260,12 @@ class _Asking(ast.NodeTransformer):
 
 
 def _calls(node: ast.expr) -> list[ast.Call]:
-    return [one for one in ast.walk(node) if isinstance(one, ast.Call)]
+    return [inner for inner in ast.walk(node) if isinstance(inner, ast.Call)]
 
 
 def _given(call: ast.Call) -> list[ast.expr]:
     given = [*call.args, *(keyword.value for keyword in call.keywords)]
-    return [one.value if isinstance(one, ast.Starred) else one for one in given]
+    return [argument.value if isinstance(argument, ast.Starred) else argument for argument in given]
 
 
 def _needs_more_than_truth(node: ast.expr) -> bool:

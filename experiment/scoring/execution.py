@@ -91,12 +91,12 @@ def execute_programs(
     outcome = Executed()
     workers = max(1, min(8, os.cpu_count() or 1))
     with store.read() as connection, ThreadPoolExecutor(workers) as pool:
-        asked = responses(study, connection, reader=reader)
-        while batch := list(islice(asked, AT_ONCE)):
-            judged = pool.map(lambda one: _judged(one, tested, limits), batch)
-            found = [done for done in map(_noted(outcome), batch, judged) if done is not None]
+        stream = responses(study, connection, reader=reader)
+        while batch := list(islice(stream, AT_ONCE)):
+            judged = pool.map(lambda response: _judged(response, tested, limits), batch)
+            scored = [done for done in map(_noted(outcome), batch, judged) if done is not None]
             if not dry_run:
-                write_scores(store, found)
+                write_scores(store, scored)
     return outcome
 
 
@@ -145,8 +145,13 @@ def _noted(outcome: Executed) -> Any:
 
 def _is_new(response: StoredResponse, score: Score) -> bool:
     """Return whether a score differs from the one that counts."""
-    kept = response.counts
-    return kept is None or (kept["scorer"], kept["response"], kept["correct"], kept["score"]) != (
+    current = response.counts
+    return current is None or (
+        current["scorer"],
+        current["response"],
+        current["correct"],
+        current["score"],
+    ) != (
         score.scorer,
         score.response,
         score.correct,

@@ -78,8 +78,10 @@ def judge_of(trial: Mapping[str, Any]) -> str | None:
     paper = _paper(trial)
     if paper is None or not paper.judged:
         return None
-    own = tuple(paper.parsers)
-    return next((name for name in paper_prompts() if name.startswith(own) and name.endswith("_judge")), None)
+    prefixes = tuple(paper.parsers)
+    return next(
+        (name for name in paper_prompts() if name.startswith(prefixes) and name.endswith("_judge")), None
+    )
 
 
 def judged_label(trial: Mapping[str, Any], reply: str) -> str | None:

@@ -99,12 +99,12 @@ class Rescored:
 
     def as_json(self) -> dict[str, Any]:
         """Return the outcome as JSON."""
-        told: dict[str, Any] = dict(vars(self))
+        data: dict[str, Any] = dict(vars(self))
         for name in ("moved", "moved_beside"):
-            told[name] = [
-                {"from": old, "to": new, "responses": n} for (old, new), n in told[name].most_common()
+            data[name] = [
+                {"from": old, "to": new, "responses": n} for (old, new), n in data[name].most_common()
             ]
-        return told
+        return data
 
 
 def responses(study: Study, connection: Connection, *, reader: str | None = None) -> Iterator[StoredResponse]:
@@ -148,20 +148,20 @@ def score_again(
 
     ``parser``: one of :func:`experiment.scoring.published.parser_names`; None is the study's own.
     """
-    own = parser_of(study) or OWN
-    asked = parser or own
-    if asked not in parser_names():
-        raise unknown_name("parser", asked, parser_names())
+    default = parser_of(study) or OWN
+    chosen = parser or default
+    if chosen not in parser_names():
+        raise unknown_name("parser", chosen, parser_names())
     kind = kind_of_material(study)
-    if asked == "published" and kind not in published_materials():
+    if chosen == "published" and kind not in published_materials():
         papers = ", ".join(name for name in parser_names() if name not in (OWN, "published"))
         raise UserError(
             f"answers to `{kind}` were scored by no paper",
             mend=f"Name the paper whose parser is to read them: --parser {papers}.",
         )
-    outcome = Rescored(asked, asked == own)
+    outcome = Rescored(chosen, chosen == default)
     judged = {name for name, settings in study.models.items() if settings.get("judge")}
-    of_paper = None if asked == OWN else asked
+    of_paper = None if chosen == OWN else chosen
 
     def verdict(response: StoredResponse) -> Score | None:
         if of_paper is not None and response.reader_kind not in MODEL_KINDS:
@@ -170,14 +170,14 @@ def score_again(
 
     waiting: list[tuple[StoredResponse, Score]] = []
     with store.read() as connection:
-        for found in _differing(outcome, responses(study, connection, reader=reader), verdict, judged):
-            is_beside = found[1].scorer.startswith(BESIDE)
-            if is_beside and _stands_there(connection, *found):
+        for differing in _differing(outcome, responses(study, connection, reader=reader), verdict, judged):
+            is_beside = differing[1].scorer.startswith(BESIDE)
+            if is_beside and _stands_there(connection, *differing):
                 continue
             outcome.added += 1
             if dry_run:
                 continue
-            waiting.append(found)
+            waiting.append(differing)
             if len(waiting) == WRITTEN_AT_ONCE:
                 write_scores(store, waiting)
                 waiting = []
@@ -228,8 +228,8 @@ def _stands_there(connection: Connection, response: StoredResponse, score: Score
         .order_by(scores.c.score_id.desc())
         .limit(1)
     )
-    found = connection.execute(query).first()
-    return found is not None and tuple(found) == (
+    row = connection.execute(query).first()
+    return row is not None and tuple(row) == (
         score.response,
         score.response_status,
         score.correct,
@@ -276,8 +276,10 @@ def write_scores(store: Store, found: list[tuple[StoredResponse, Score]]) -> Non
     """Add scores in one transaction."""
 
     def write(connection: Connection) -> None:
-        for one, score in found:
-            records.store_score(connection, one.session_id, one.trial["trial_index"], one.attempt, score)
+        for response, score in found:
+            records.store_score(
+                connection, response.session_id, response.trial["trial_index"], response.attempt, score
+            )
 
     if found:
         store.write(write).result()

@@ -98,31 +98,31 @@ def run_program(
     asking = {
         "setup": setup,
         "program": program,
-        "tests": [one.steps for one in examined],
+        "tests": [test.steps for test in examined],
         "calls": _calls(os.uname().machine),
         **asdict(limits),
     }
-    judging = [(one.judgement, one.asked) for one in examined]
-    said, complaint, code = _run_child((asking, judging), 2 * limits.wall_seconds + _TO_BEGIN)
+    judging = [(test.judgement, test.asked) for test in examined]
+    output, complaint, code = _run_child((asking, judging), 2 * limits.wall_seconds + _TO_BEGIN)
     if code == _REFUSED:
         raise _unavailable(complaint)
     try:
-        told: dict[str, Any] = json.loads(said)
+        result: dict[str, Any] = json.loads(output)
     except ValueError:
         return Ran("ended", 0, len(tests), f"exit code {code} {complaint}".strip())
-    return _fate(told, len(tests), sum(one.on_trust for one in examined), limits)
+    return _fate(result, len(tests), sum(test.on_trust for test in examined), limits)
 
 
-def _fate(told: Mapping[str, Any], tests: int, on_trust: int, limits: SandboxLimits) -> Ran:
-    if told.get("late"):
+def _fate(result: Mapping[str, Any], tests: int, on_trust: int, limits: SandboxLimits) -> Ran:
+    if result.get("late"):
         return Ran("too_slow", 0, tests, f"more than {limits.wall_seconds:g} s")
-    if told["is_too_long"]:
+    if result["is_too_long"]:
         return Ran("failed", 0, tests, "its answers are longer than a megabyte")
-    if told["raised"] is not None:
-        return Ran("failed", 0, tests, _text(told["raised"]))
-    if told["tests"] is None:
-        return Ran("ended", 0, tests, f"exit code {told.get('code')}")
-    verdicts: list[str | None] = told["tests"]
+    if result["raised"] is not None:
+        return Ran("failed", 0, tests, _text(result["raised"]))
+    if result["tests"] is None:
+        return Ran("ended", 0, tests, f"exit code {result.get('code')}")
+    verdicts: list[str | None] = result["tests"]
     verdicts += ["its answers could not be compared in time"] * (tests - len(verdicts))
     held = sum(why is None for why in verdicts)
     why = next((_text(why) for why in verdicts if why is not None), None)
@@ -148,7 +148,8 @@ def _calls(machine: str) -> dict[str, Any]:
         "pivot_root": known["pivot_root"][place],
         "allowed": [of[place] for of in known["allowed"].values() if of[place] is not None],
         "allowed_with": [
-            (one["number"][place], one["argument"], one["values"]) for one in known["allowed_with"].values()
+            (entry["number"][place], entry["argument"], entry["values"])
+            for entry in known["allowed_with"].values()
         ],
         "tried": {name: of[place] for name, of in known["tried"].items()},
     }
@@ -156,9 +157,9 @@ def _calls(machine: str) -> dict[str, Any]:
 
 def require_sandbox() -> None:
     """Raise an error unless the sandbox runs a harmless program."""
-    found = run_program(_HARMLESS, ["assert answer == 1"])
-    if found.fate != "passed":
-        raise _unavailable(f"a harmless program did not pass: {found.fate.replace('_', ' ')}, {found.why}")
+    ran = run_program(_HARMLESS, ["assert answer == 1"])
+    if ran.fate != "passed":
+        raise _unavailable(f"a harmless program did not pass: {ran.fate.replace('_', ' ')}, {ran.why}")
 
 
 def _unavailable(why: str) -> SandboxUnavailable:
@@ -175,11 +176,11 @@ def _run_child(parts: Sequence[object], seconds: float) -> tuple[bytes, str, int
     job = b"".join(
         struct.pack(">Q", len(part)) + part for part in (json.dumps(part).encode() for part in parts)
     )
-    with tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as complaints:
+    with tempfile.TemporaryFile() as outputs, tempfile.TemporaryFile() as complaints:
         child = subprocess.Popen(
             [sys.executable, "-I", "-S", "-B", str(_CHILD)],
             stdin=subprocess.PIPE,
-            stdout=said,
+            stdout=outputs,
             stderr=complaints,
             cwd="/",
             env={},
@@ -193,6 +194,6 @@ def _run_child(parts: Sequence[object], seconds: float) -> tuple[bytes, str, int
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(child.pid, signal.SIGKILL)
             child.wait()
-        said.seek(0)
+        outputs.seek(0)
         complaints.seek(0)
-        return said.read(_MOST_SAID), complaints.read(500).decode("utf-8", "replace"), child.returncode
+        return outputs.read(_MOST_SAID), complaints.read(500).decode("utf-8", "replace"), child.returncode

@@ -84,7 +84,7 @@ def leave_root() -> None:
 
 def mount(source: str | None, target: str, kind: str | None, flags: int, data: str | None = None) -> None:
     """Mount, or raise LockUnavailable."""
-    encoded = [None if one is None else one.encode() for one in (source, target, kind)]
+    encoded = [None if text is None else text.encode() for text in (source, target, kind)]
     given = None if data is None else data.encode()
     called(f"mounting {target}", libc.mount(*encoded, ctypes.c_ulong(flags), given))
 
@@ -98,7 +98,9 @@ def python_folders() -> list[str]:
     ]
     wanted += [folder for folder in LIBRARIES if os.path.isdir(folder)]
     real = sorted({os.path.realpath(folder) for folder in wanted if os.path.isdir(folder)})
-    return [one for one in real if not any(one.startswith(other + "/") for other in real)]
+    return [
+        folder_path for folder_path in real if not any(folder_path.startswith(other + "/") for other in real)
+    ]
 
 
 def shut_in(kilobytes: int, owner: int, pivot_root: int) -> list[str]:
@@ -324,10 +326,10 @@ def answer(job: Mapping[str, Any], pipe: int) -> None:
                     values.append(packed(eval(compile(source, "<test>", "eval"), space)))
                 else:
                     exec(compile(source, "<test>", "exec"), space)
-            said: object = {"values": values}
+            line: object = {"values": values}
         except BaseException as error:
-            said = {"raised": error_text(error)}
-        say(pipe, said)
+            line = {"raised": error_text(error)}
+        say(pipe, line)
 
 
 def judge(job: Mapping[str, Any], pipe: int) -> None:
@@ -339,10 +341,10 @@ def judge(job: Mapping[str, Any], pipe: int) -> None:
 def judged(line: str, source: str, wanted: int) -> str | None:
     """Return why a test does not hold, or None."""
     try:
-        said = json.loads(line)
-        if "raised" in said:
-            return str(said["raised"])
-        values = [unpacked(one) for one in said["values"]]
+        reply = json.loads(line)
+        if "raised" in reply:
+            return str(reply["raised"])
+        values = [unpacked(value) for value in reply["values"]]
         if len(values) != wanted:
             return "its answers cannot be read"
     except Exception:
@@ -382,9 +384,9 @@ def inside(
         os._exit(0)
     os.close(complaint)
     os.close(pipe)
-    said = os.read(complaints, 500)
-    if said != LOCKED:
-        raise LockUnavailable(said.decode("utf-8", "replace") or "the locked process did not begin")
+    message = os.read(complaints, 500)
+    if message != LOCKED:
+        raise LockUnavailable(message.decode("utf-8", "replace") or "the locked process did not begin")
     until = time.monotonic() + float(job["wall_seconds"])
     while True:
         ended, how = os.waitpid(child, os.WNOHANG)
@@ -400,15 +402,15 @@ def locked_in(
     job: Mapping[str, Any], task: Callable[[Mapping[str, Any], int], None]
 ) -> tuple[str | None, dict[str, Any]]:
     """Run a task in new namespaces; return its output (None if too long) and how it ended."""
-    said, pipe = os.pipe()
-    told, status = os.pipe()
+    complaint_end, pipe = os.pipe()
+    result_end, status = os.pipe()
     gate = os.fork()
     if gate == 0:
         nothing = os.open("/dev/null", os.O_RDWR)
         for stream in (0, 1, 2):
             os.dup2(nothing, stream)
-        for one in (nothing, said, told):
-            os.close(one)
+        for end in (nothing, complaint_end, result_end):
+            os.close(end)
         try:
             enter_namespaces()
             first = os.fork()
@@ -425,14 +427,14 @@ def locked_in(
     os.close(pipe)
     os.close(status)
     text, length = [], 0
-    while part := os.read(said, 65536):
+    while part := os.read(complaint_end, 65536):
         length += len(part)
         if length <= MOST_ANSWERED:
             text.append(part)
     os.waitpid(gate, 0)
-    how: dict[str, Any] = json.loads(os.read(told, 65536) or b"{}")
-    os.close(said)
-    os.close(told)
+    how: dict[str, Any] = json.loads(os.read(result_end, 65536) or b"{}")
+    os.close(complaint_end)
+    os.close(result_end)
     if "refused" in how:
         raise LockUnavailable(how["refused"])
     return None if length > MOST_ANSWERED else b"".join(text).decode("utf-8", "replace"), how
@@ -458,27 +460,27 @@ def main() -> None:
     os.closerange(3, 4096)
     job = frame() | {"is_root": os.geteuid() == 0}
     try:
-        answers, told = locked_in(job, answer)
+        answers, outcome = locked_in(job, answer)
         first, *answered = (answers or "").split("\n")[:-1] or [""]
         answered = answered[: len(job["tests"])]
-        told |= {"is_too_long": answers is None, "raised": program_error(first), "tests": None}
-        if first == "null" and len(answered) == len(job["tests"]) and told.get("code") == 0:
+        outcome |= {"is_too_long": answers is None, "raised": program_error(first), "tests": None}
+        if first == "null" and len(answered) == len(job["tests"]) and outcome.get("code") == 0:
             judging = {**job, "program": "", "answers": answered, "judgements": frame()}
             verdicts, _ = locked_in(judging, judge)
-            told["tests"] = [json.loads(line) for line in (verdicts or "").split("\n")[:-1]]
+            outcome["tests"] = [json.loads(line) for line in (verdicts or "").split("\n")[:-1]]
     except LockUnavailable as error:
         os.write(2, str(error).encode())
         os._exit(REFUSED)
-    os.write(1, json.dumps(told).encode())
+    os.write(1, json.dumps(outcome).encode())
 
 
 def program_error(line: str) -> str | None:
     """Return the error in the first line of answers, if it is one."""
     try:
-        said = json.loads(line)
+        reply = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    return said if isinstance(said, str) else None
+    return reply if isinstance(reply, str) else None
 
 
 if __name__ == "__main__":

@@ -48,8 +48,8 @@ def recovery(given: str, intact: str) -> float:
     It is 1 − d / n, at least 0, with the optimal string alignment distance d to the intact text (insertions, deletions,
     substitutions and transpositions of neighbours) and the number n of its characters, both after NFC normalisation.
     """
-    one, other = (unicodedata.normalize("NFC", text.strip()) for text in (given, intact))
-    return max(0.0, 1.0 - OSA.distance(one, other) / max(1, len(other)))
+    restored, other = (unicodedata.normalize("NFC", text.strip()) for text in (given, intact))
+    return max(0.0, 1.0 - OSA.distance(restored, other) / max(1, len(other)))
 
 
 def _words(text: str) -> list[str]:

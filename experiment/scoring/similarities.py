@@ -57,13 +57,13 @@ def stored_cosines(connection: Connection, study: str) -> dict[Place, tuple[str,
 
 
 def _newest(connection: Connection, study: str, stored_as: str) -> dict[Place, tuple[str, float]]:
-    found: dict[Place, tuple[str, float]] = {}
+    cosines: dict[Place, tuple[str, float]] = {}
     for row in all_scores(connection, study):
         scorer = str(row["scorer"])
         if scorer.startswith(stored_as) and row["score"] is not None:
             place = (str(row["session_id"]), int(row["trial_index"]), int(row["attempt"]))
-            found[place] = (scorer.removeprefix(stored_as).rpartition("-")[0], float(row["score"]))
-    return found
+            cosines[place] = (scorer.removeprefix(stored_as).rpartition("-")[0], float(row["score"]))
+    return cosines
 
 
 def has_similarities(connection: Connection, study: str) -> bool:

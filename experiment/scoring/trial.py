@@ -85,18 +85,18 @@ def score_trial(
         # a filter may pass half an answer
         return Score(None, "refused", None, None, name)
     scorer = SCORERS[declared.scorer]
-    said = response_raw if reply_status is None else without_thought(response_raw or "")
-    if thinks and said and answering.get("read_as", "text") == "text":
-        said, is_announced = final_answer(said)
+    reply = response_raw if reply_status is None else without_thought(response_raw or "")
+    if thinks and reply and answering.get("read_as", "text") == "text":
+        reply, is_announced = final_answer(reply)
         if reply_status == "truncated" and not is_announced:
             return Score(None, "truncated", None, None, name)
-    if not (said or "").strip() and (response_raw or "").strip():
+    if not (reply or "").strip() and (response_raw or "").strip():
         return Score(None, "truncated" if reply_status == "truncated" else "empty", None, None, name)
-    parsed = PARSERS[declared.parser](said, answering)
-    cut = reply_status == "truncated" and (scorer.needs_all or _is_cut(declared.parser, parsed, said or ""))
+    parsed = PARSERS[declared.parser](reply, answering)
+    cut = reply_status == "truncated" and (scorer.needs_all or _is_cut(declared.parser, parsed, reply or ""))
     if parsed.status != "valid" or parsed.value is None or cut:
-        kept = parsed.value if cut and scorer.needs_all else None
-        return Score(kept, _failure(parsed, reply_status), None, None, name)
+        value = parsed.value if cut and scorer.needs_all else None
+        return Score(value, _failure(parsed, reply_status), None, None, name)
     judged = scorer.judge(parsed.value, trial)
     return Score(judged.response, "valid", judged.correct, judged.score, name)
 
@@ -121,15 +121,17 @@ def log_likelihood(trial: Mapping[str, Any], answer: str, logprobs: Mapping[str,
     """
     step = trial["steps"][-1]
     response = step["responses"][step["labels"].index(answer)] if step["step"] == "choose" else answer
-    told = (logprobs or {}).get(answer)
-    return Score(response, "unparsed" if told is None else "valid", None, told, f"{LOG_LIKELIHOOD}-{VERSION}")
+    logprob = (logprobs or {}).get(answer)
+    return Score(
+        response, "unparsed" if logprob is None else "valid", None, logprob, f"{LOG_LIKELIHOOD}-{VERSION}"
+    )
 
 
-def _is_cut(parser: str, parsed: Parsed, said: str) -> bool:
+def _is_cut(parser: str, parsed: Parsed, reply: str) -> bool:
     """Return whether a label ends a truncated sentence, so that its continuation is unknown: "The answer is A"."""
     if parser != "label" or parsed.value is None:
         return False
-    return ends_open(parsed.value, said) and not is_whole(parsed.value, said)
+    return ends_open(parsed.value, reply) and not is_whole(parsed.value, reply)
 
 
 def _failure(parsed: Parsed, reply_status: str | None) -> ResponseStatus:

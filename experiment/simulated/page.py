@@ -40,7 +40,7 @@ def visit(
     told: Callable[[str, int], None] = lambda _, __: None,
 ) -> int:
     """Send readers through the page, one after another."""
-    program = next((found for name in BROWSERS if (found := which(name))), None)
+    program = next((path for name in BROWSERS if (path := which(name))), None)
     try:
         import playwright.sync_api  # noqa: F401
     except ImportError:
@@ -65,7 +65,7 @@ def _visits(
     given_pass: str,
     numbers: range,
     speed: float,
-    told: Callable[[str, int], None],
+    report: Callable[[str, int], None],
     program: str,
 ) -> int:
     from playwright.sync_api import Error, sync_playwright
@@ -85,7 +85,7 @@ def _visits(
                     exit_code=1,
                 ) from error
             page.close()
-            told(reader.name, count)
+            report(reader.name, count)
             done += count
         browser.close()
     return done
@@ -157,8 +157,8 @@ class _Visit:
             field = self.page.locator(".question").nth(place)
             answer = answers[question["name"]]
             if isinstance(answer, list):
-                for one in answer:
-                    field.locator("input[type=checkbox]").nth(_place_of(question, one)).check()
+                for value in answer:
+                    field.locator("input[type=checkbox]").nth(_place_of(question, value)).check()
             elif field.locator("select").count():
                 field.locator("select").select_option(str(answer))
             elif field.locator("input[type=radio]").count():

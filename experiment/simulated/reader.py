@@ -62,7 +62,7 @@ def begin_at(store: Store, study: str) -> int:
     """Return the number of the next simulated reader of a study, from 1."""
     with store.read() as connection:
         sessions_so_far = queries.sessions_overview(connection, study)
-    return 1 + len([one for one in sessions_so_far if one["reader_kind"] == "simulated"])
+    return 1 + len([row for row in sessions_so_far if row["reader_kind"] == "simulated"])
 
 
 def fill(
@@ -413,11 +413,11 @@ KeyLog = list[tuple[float, str]]
 
 def typed(text: str, given: Typing, seed: int, name: str, draw: Random) -> KeyLog:
     """Return the keys with which a reader types a text, each with its time after the first in ms."""
-    own = generator(seed, "simulated reader", "typing", name).gauss(0, given.participant_sd)
+    reader_deviation = generator(seed, "simulated reader", "typing", name).gauss(0, given.participant_sd)
     moment, log = 0.0, KeyLog()
     for place, letter in enumerate(text):
         if place:
-            moment += given.key_ms * math.exp(own + draw.gauss(0, given.residual_sd))
+            moment += given.key_ms * math.exp(reader_deviation + draw.gauss(0, given.residual_sd))
             if text[place - 1].isspace():
                 moment += draw.expovariate(1 / given.word_pause_ms) if given.word_pause_ms else 0.0
         log.append((moment, "Enter" if letter == "\n" else letter))

@@ -196,20 +196,22 @@ def _group(file: str, name: str, given: Any) -> Any:
     kind = GROUPS[name]
     if not isinstance(given, dict):
         raise UserError(f"{file}: {name} is {given!r}, not a mapping of settings")
-    known = {one.name for one in fields(kind)}
+    known = {setting.name for setting in fields(kind)}
     settings = {key: value for key, value in given.items() if key != "scale"}
     for key in settings:
         if key not in known:
             raise unknown_name(f"{file}: {name}:", str(key), known)
-    for one in fields(kind):
-        if one.name not in settings:
-            if one.default is MISSING and one.default_factory is MISSING:
+    for setting in fields(kind):
+        if setting.name not in settings:
+            if setting.default is MISSING and setting.default_factory is MISSING:
                 raise UserError(
-                    f"{file}: {name} lacks {one.name!r}",
-                    mend=f"Write {'effects of each level, {} for none' if one.name == 'effects' else 'a number; 0 for none'}.",
+                    f"{file}: {name} lacks {setting.name!r}",
+                    mend=f"Write {'effects of each level, {} for none' if setting.name == 'effects' else 'a number; 0 for none'}.",
                 )
         else:
-            _require_numbers(f"{file}: {name}.{one.name}", settings[one.name], DEPTHS.get(one.name, 0))
+            _require_numbers(
+                f"{file}: {name}.{setting.name}", settings[setting.name], DEPTHS.get(setting.name, 0)
+            )
     return kind(**settings)
 
 

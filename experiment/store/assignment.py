@@ -63,11 +63,11 @@ def _other_names(connection: Connection, study: str, prefix: str) -> set[str]:
         select(people.c.external_id).where(people.c.study == study, people.c.source.in_((TYPED, INVITED))),
         select(invitations.c.participant).where(invitations.c.study == study),
     )
-    found: set[str] = set()
+    other_names: set[str] = set()
     for names in of_study:
         (name,) = names.selected_columns
-        found.update(connection.scalars(names.where(name.startswith(prefix, autoescape=True))))
-    return found
+        other_names.update(connection.scalars(names.where(name.startswith(prefix, autoescape=True))))
+    return other_names
 
 
 def typed_numbers(connection: Connection, study: str) -> set[str]:

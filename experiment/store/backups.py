@@ -85,14 +85,14 @@ def marks_in(connection: Connection) -> DatabaseMarks:
 
 def marks_of(file: Path) -> DatabaseMarks:
     """Return the marks of an SQLite file or a PostgreSQL dump of any origin; the file is only read."""
-    found: dict[str, list[tuple[str, ...]]] = {name: [] for name in _MARKED}
+    rows_by_table: dict[str, list[tuple[str, ...]]] = {name: [] for name in _MARKED}
     for table, row in rows_of(file, _MARKED):
-        found[table].append(row)
+        rows_by_table[table].append(row)
     return DatabaseMarks(
-        frozenset(session for (session,) in found["sessions"]),
-        frozenset(session for session, action in found["audit"] if action == WITHDRAWN),
-        frozenset(token for (token,) in found["invitations"]),
-        frozenset(found["versions"]),
+        frozenset(session for (session,) in rows_by_table["sessions"]),
+        frozenset(session for session, action in rows_by_table["audit"] if action == WITHDRAWN),
+        frozenset(token for (token,) in rows_by_table["invitations"]),
+        frozenset(rows_by_table["versions"]),
     )
 
 
@@ -145,9 +145,9 @@ def _dumped_rows(file: Path, wanted: Mapping[str, Sequence[str]]) -> Iterator[tu
             elif places is not None:
                 values = line.decode(errors="replace").rstrip("\n").split("\t")
                 yield table, tuple(values[place] for place in places)
-        said = reading.stderr.read().decode(errors="replace").strip().splitlines()
+        complaints = reading.stderr.read().decode(errors="replace").strip().splitlines()
     if reading.returncode:
-        why = said[0] if said else f"exit code {reading.returncode}"
+        why = complaints[0] if complaints else f"exit code {reading.returncode}"
         raise UserError(f"{file} cannot be read: {why}", mend="Check the file.", exit_code=1)
 
 
@@ -176,15 +176,15 @@ def copy_sqlite(source: Path, copy: Path) -> None:
         try:
             reading.backup(writing)
             writing.execute("PRAGMA journal_mode = DELETE")
-            said = str(writing.execute("PRAGMA integrity_check").fetchone()[0])
+            result = str(writing.execute("PRAGMA integrity_check").fetchone()[0])
         finally:
             writing.close()
             reading.close()
     except sqlite3.DatabaseError as error:
-        said = str(error)
-    if said != "ok":
+        result = str(error)
+    if result != "ok":
         raise UserError(
-            f"{source} is no sound SQLite database: {said.splitlines()[0]}",
+            f"{source} is no sound SQLite database: {result.splitlines()[0]}",
             mend="Take another copy.",
             exit_code=1,
         )
@@ -229,17 +229,17 @@ def rotate(folder: Path, stem: str, is_ours: Callable[[Path], bool]) -> list[Pat
     now = datetime.now(UTC)
     automatic = re.compile(rf"{re.escape(stem)}-auto-\d{{8}}T\d{{6}}Z(?:-\d+)?\.(?:db|dump)")
     series = [
-        kept
-        for kept in reversed(backups_in(folder))
-        if kept.made_at is not None and kept.made_at <= now and automatic.fullmatch(kept.file.name)
+        backup
+        for backup in reversed(backups_in(folder))
+        if backup.made_at is not None and backup.made_at <= now and automatic.fullmatch(backup.file.name)
     ]
     # newest first; of two in one second the file's own time decides
-    series.sort(key=lambda kept: kept.made_at or datetime.min, reverse=True)
+    series.sort(key=lambda backup: backup.made_at or datetime.min, reverse=True)
     stay = {
-        kept.file
-        for kept in (*_newest(series, "%Y%m%dT%H", KEPT_HOURS), *_newest(series, "%Y%m%d", KEPT_DAYS))
+        backup.file
+        for backup in (*_newest(series, "%Y%m%dT%H", KEPT_HOURS), *_newest(series, "%Y%m%d", KEPT_DAYS))
     }
-    removed = [kept.file for kept in series if kept.file not in stay and is_ours(kept.file)]
+    removed = [backup.file for backup in series if backup.file not in stay and is_ours(backup.file)]
     for part in unfinished_in(folder):
         of = _UNFINISHED.fullmatch(part.name)
         is_old = time.time() - part.stat().st_mtime > UNFINISHED_FOR.total_seconds()
@@ -252,29 +252,32 @@ def rotate(folder: Path, stem: str, is_ours: Callable[[Path], bool]) -> list[Pat
 
 def run_postgres(program: str, address: URL, options: Sequence[str]) -> None:
     """Run ``pg_dump`` or ``pg_restore`` on a database; the password is passed in the environment, never on the command line."""
-    found = _program(program)
+    executable = _program(program)
     named = address.set(drivername="postgresql", password=None).render_as_string(hide_password=False)
     secret = {"PGPASSWORD": str(address.password)} if address.password else {}
     done = subprocess.run(
-        [found, *options, f"--dbname={named}"], env={**os.environ, **secret}, capture_output=True, text=True
+        [executable, *options, f"--dbname={named}"],
+        env={**os.environ, **secret},
+        capture_output=True,
+        text=True,
     )
     if done.returncode:
-        said = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[0]
+        message = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[0]
         raise UserError(
-            f"{program} failed: {said}", mend="Check the server and the versions of both.", exit_code=1
+            f"{program} failed: {message}", mend="Check the server and the versions of both.", exit_code=1
         )
 
 
 def _program(name: str) -> str:
-    found = shutil.which(name)
-    if found is None:
+    executable = shutil.which(name)
+    if executable is None:
         raise UserError(
             f"the store is a PostgreSQL database, and {name} is not installed",
             mend="Install PostgreSQL's client programs (Debian: apt install postgresql-client), or back the server up by "
             "its own means.",
             exit_code=1,
         )
-    return found
+    return executable
 
 
 def name_copy(address: URL, target: Path, *, stem: str, automatic: bool = False) -> Path:
@@ -299,14 +302,14 @@ def name_copy(address: URL, target: Path, *, stem: str, automatic: bool = False)
 
 
 def _moment(file: Path) -> datetime | None:
-    found = re.search(r"-(\d{8}T\d{6})", file.name)
-    return datetime.strptime(found[1], "%Y%m%dT%H%M%S").replace(tzinfo=UTC) if found else None
+    match = re.search(r"-(\d{8}T\d{6})", file.name)
+    return datetime.strptime(match[1], "%Y%m%dT%H%M%S").replace(tzinfo=UTC) if match else None
 
 
 def _newest(series: Sequence[StoredBackup], form: str, number: int) -> list[StoredBackup]:
     """Return the newest backup of each hour (or day), for the last ``number`` hours (or days) that have one."""
-    found: dict[str, StoredBackup] = {}
-    for kept in series:
-        if kept.made_at is not None:
-            found.setdefault(kept.made_at.strftime(form), kept)
-    return list(found.values())[:number]
+    by_period: dict[str, StoredBackup] = {}
+    for backup in series:
+        if backup.made_at is not None:
+            by_period.setdefault(backup.made_at.strftime(form), backup)
+    return list(by_period.values())[:number]

@@ -131,9 +131,9 @@ def _link_all(
     connection: Connection,
     session_id: str,
     rows: Sequence[tuple[str, str, Mapping[str, Any]]],
-    asked: Callable[[], Sequence[Any] | None],
+    fetch_last: Callable[[], Sequence[Any] | None],
 ) -> None:
-    last = asked()
+    last = fetch_last()
     if last is None:
         return
     place, made = last
@@ -165,7 +165,7 @@ def verify(connection: Connection, session_id: str) -> Verified:
     if not links:
         missing = Broken(0, "the session", "it has no chain")
         return Verified(session_id, 0, 0, None, missing)
-    erased = sum(one.salt is None for one in links[1:])
+    erased = sum(row.salt is None for row in links[1:])
     broken = _first_broken(connection, session_id, links)
     return Verified(session_id, len(links) - 1, erased, str(links[-1].link), broken)
 
@@ -202,32 +202,36 @@ def _first_broken(connection: Connection, session_id: str, links: Any) -> Broken
     if session is None and not is_withdrawn:
         return Broken(0, "the session", "it is gone, and no withdrawal says why")
     before = ""
-    for place, one in enumerate(links):
-        name = _name(one.kind, one.row_key)
-        if one.place != place:
+    for place, link_row in enumerate(links):
+        name = _name(link_row.kind, link_row.row_key)
+        if link_row.place != place:
             return Broken(place, f"link {place}", "it is missing from the chain")
         if place == 0:
-            expected = first_link(session_id, one.digest)
-            if session is not None and session.design_hash != one.digest:
+            expected = first_link(session_id, link_row.digest)
+            if session is not None and session.design_hash != link_row.digest:
                 return Broken(0, name, "its design hash differs from that at its start")
         else:
-            expected = _link(before, place, one.kind, one.row_key, one.digest)
-        if one.link != expected:
+            expected = _link(before, place, link_row.kind, link_row.row_key, link_row.digest)
+        if link_row.link != expected:
             return Broken(place, name, "its link does not follow from the one before")
-        before = one.link
+        before = link_row.link
     stored: dict[tuple[str, str], Mapping[str, Any]] = {}
     if session is not None:
         stored[PLAN, ""] = _begun(session.plan, session.reader_kind)
     stored |= dict(_rows_of(connection, session_id))
-    for one in links[1:]:
-        row = stored.pop((one.kind, one.row_key), None)
-        name = _name(one.kind, one.row_key)
-        if one.salt is None and (not is_withdrawn or row is not None):
-            return Broken(one.place, name, "its salt is gone, and no withdrawal says why")
-        if one.salt is not None and row is None:
-            return Broken(one.place, name, "it is missing")
-        if one.salt is not None and row is not None and _digest(one.salt, one.kind, row) != one.digest:
-            return Broken(one.place, name, "it was changed after it was stored")
+    for link_row in links[1:]:
+        row = stored.pop((link_row.kind, link_row.row_key), None)
+        name = _name(link_row.kind, link_row.row_key)
+        if link_row.salt is None and (not is_withdrawn or row is not None):
+            return Broken(link_row.place, name, "its salt is gone, and no withdrawal says why")
+        if link_row.salt is not None and row is None:
+            return Broken(link_row.place, name, "it is missing")
+        if (
+            link_row.salt is not None
+            and row is not None
+            and _digest(link_row.salt, link_row.kind, row) != link_row.digest
+        ):
+            return Broken(link_row.place, name, "it was changed after it was stored")
     if stored:
         kind, key = next(iter(stored))
         return Broken(len(links), _name(kind, key), "it was added outside the chain")

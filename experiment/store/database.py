@@ -61,28 +61,28 @@ class SessionGone(Exception):
 def cannot_open(address: URL, error: DBAPIError | sqlite3.Error) -> UserError:
     """Return the error for a store that could not be opened, with the remedy; the address has no password."""
     cause = error.orig if isinstance(error, DBAPIError) else error
-    said = (str(cause).strip().splitlines() or [type(cause).__name__])[0]
+    message = (str(cause).strip().splitlines() or [type(cause).__name__])[0]
     if address.get_backend_name() != "sqlite":
-        return _server_fails(address, said)
+        return _server_fails(address, message)
     file = Path(address.database or "")
     name = getattr(cause, "sqlite_errorname", None) or ""
     if name.startswith(HELD):
         mend = "Another program holds it; close that and try again."
     else:
         mend = "Check that the folder may be written and that the disk is not full."
-    return UserError(f"{file} could not be opened: {said}", mend=mend, exit_code=1)
+    return UserError(f"{file} could not be opened: {message}", mend=mend, exit_code=1)
 
 
-def _server_fails(address: URL, said: str) -> UserError:
+def _server_fails(address: URL, message: str) -> UserError:
     secrets = [
         str(address.password or ""),
         *(str(address.query.get(n, "")) for n in ("password", "sslpassword")),
     ]
     for secret in filter(None, secrets):
-        said = said.replace(secret, "***")
+        message = message.replace(secret, "***")
     place = f"{address.host or 'this computer'}" + (f":{address.port}" if address.port else "")
     return UserError(
-        f"the store's database {address.database or ''!r} at {place} could not be opened: {said}",
+        f"the store's database {address.database or ''!r} at {place} could not be opened: {message}",
         mend="Check that the database server runs and that the address is right (WRODS_STORE, or store in config.toml).",
         exit_code=1,
     )

@@ -108,32 +108,32 @@ def withdrawn(connection: Connection) -> list[str]:
 
 def derived_sessions(connection: Connection, session_ids: Sequence[str]) -> list[str]:
     """Return the sessions in which a model read a participant's own answers as its context."""
-    found: list[str] = []
+    derived: list[str] = []
     for part in _parts(session_ids):
         query = select(sessions.c.session_id).where(
             sessions.c.yoked_to.in_(part), sessions.c.context == TEACHER_FORCED
         )
-        found += connection.scalars(query)
-    return found
+        derived += connection.scalars(query)
+    return derived
 
 
 def erase_sessions(connection: Connection, session_ids: Sequence[str], *, actor: str) -> Erased:
     """Erase sessions and personal links in a connection's transaction; missing ones are skipped."""
     there = set(inspect(connection).get_table_names())
-    found = Erased(sessions=[*dict.fromkeys((*session_ids, *derived_sessions(connection, session_ids)))])
-    for part in _parts(found.sessions):
+    erased = Erased(sessions=[*dict.fromkeys((*session_ids, *derived_sessions(connection, session_ids)))])
+    for part in _parts(erased.sessions):
         # a backup may lack newer columns
         rows = connection.execute(select(*_TOLD).where(sessions.c.session_id.in_(part))).mappings().all()
         tombstones = [_tombstone(connection, dict(row), actor, there) for row in rows]
         keys = connection.scalars(
             select(trials.c.work_key).where(trials.c.session_id.in_(part), trials.c.work_key.is_not(None))
         )
-        found.work_keys.update(str(key) for key in keys)
-        _erase_calls(connection, part, found)
-        _erase_names(connection, part, there, found, actor)
+        erased.work_keys.update(str(key) for key in keys)
+        _erase_calls(connection, part, erased)
+        _erase_names(connection, part, there, erased, actor)
         for table in _CHILDREN_FIRST:
             if table.name in there:
-                _delete(connection, table, table.c.session_id.in_(part), found)
+                _delete(connection, table, table.c.session_id.in_(part), erased)
         if "chain" in there:
             connection.execute(
                 update(chain).where(chain.c.session_id.in_(part), chain.c.salt.is_not(None)).values(salt=None)
@@ -141,12 +141,12 @@ def erase_sessions(connection: Connection, session_ids: Sequence[str], *, actor:
         connection.execute(
             update(audit).where(audit.c.session_id.in_(part), audit.c.action != WITHDRAWN).values(detail={})
         )
-        _delete(connection, sessions, sessions.c.session_id.in_(part), found)
+        _delete(connection, sessions, sessions.c.session_id.in_(part), erased)
         if tombstones:
             connection.execute(audit.insert(), tombstones)
         for study in {str(row["study"]) for row in rows}:
-            note_due(connection, study, found.work_keys)
-    return found
+            note_due(connection, study, erased.work_keys)
+    return erased
 
 
 def clean_tombstones(connection: Connection) -> set[str]:
@@ -185,20 +185,20 @@ def note_cleaned(connection: Connection, numbers: Iterable[int]) -> None:
         connection.execute(delete(audit).where(audit.c.audit_id.in_(part)))
 
 
-def _erase_calls(connection: Connection, part: Sequence[str], found: Erased) -> None:
+def _erase_calls(connection: Connection, part: Sequence[str], erased: Erased) -> None:
     """Erase the calls of sessions, and cached ones without a session that answered the same requests."""
     keys = list(
         connection.scalars(select(calls.c.request_key).where(calls.c.session_id.in_(part)).distinct())
     )
-    _delete(connection, calls, calls.c.session_id.in_(part), found)
+    _delete(connection, calls, calls.c.session_id.in_(part), erased)
     for some in _parts(keys):
-        _delete(connection, calls, and_(calls.c.session_id.is_(None), calls.c.request_key.in_(some)), found)
-    for some in _parts(sorted(found.work_keys)):
-        _delete(connection, calls, and_(calls.c.session_id.is_(None), calls.c.work_key.in_(some)), found)
+        _delete(connection, calls, and_(calls.c.session_id.is_(None), calls.c.request_key.in_(some)), erased)
+    for some in _parts(sorted(erased.work_keys)):
+        _delete(connection, calls, and_(calls.c.session_id.is_(None), calls.c.work_key.in_(some)), erased)
 
 
 def _erase_names(
-    connection: Connection, part: Sequence[str], there: set[str], found: Erased, actor: str
+    connection: Connection, part: Sequence[str], there: set[str], erased: Erased, actor: str
 ) -> None:
     """Erase what identifies the participants: their invitations, and their lines in a platform's lists."""
     ids = connection.execute(
@@ -207,7 +207,7 @@ def _erase_names(
     if "submissions" in there:
         for study, source, external_id in ids:
             same = (submissions.c.study == study, submissions.c.source == source)
-            _delete(connection, submissions, and_(*same, submissions.c.external_id == external_id), found)
+            _delete(connection, submissions, and_(*same, submissions.c.external_id == external_id), erased)
     if "invitations" in there:
         named = {(study, external_id) for study, source, external_id in ids if source == INVITED}
         invited = [
@@ -217,14 +217,14 @@ def _erase_names(
         theirs = or_(invitations.c.session_id.in_(part), invitations.c.token_hash.in_(part), *invited)
         links = erase_invitations(connection, theirs, actor=actor)
         if links:
-            found.rows[invitations.name] += len(links)
-            found.invitations += links
+            erased.rows[invitations.name] += len(links)
+            erased.invitations += links
 
 
 def erase_invitations(connection: Connection, which: ColumnElement[bool], *, actor: str) -> list[str]:
     """Erase personal links with their names, but keep the digests, by which they are found in backups."""
-    found = connection.execute(select(invitations.c.token_hash, invitations.c.study).where(which)).all()
-    if found:
+    links = connection.execute(select(invitations.c.token_hash, invitations.c.study).where(which)).all()
+    if links:
         connection.execute(delete(invitations).where(which))
         moment = stamp(datetime.now(UTC))
         rows = [
@@ -232,15 +232,15 @@ def erase_invitations(connection: Connection, which: ColumnElement[bool], *, act
                 "at": moment,
                 "actor": actor,
                 "action": UNINVITED,
-                "study": one.study,
-                "detail": {"token_hash": one.token_hash},
+                "study": row.study,
+                "detail": {"token_hash": row.token_hash},
             }
-            for one in found
+            for row in links
         ]
         connection.execute(audit.insert(), rows)
-        for study in {one.study for one in found}:
+        for study in {row.study for row in links}:
             note_due(connection, study)
-    return [one.token_hash for one in found]
+    return [row.token_hash for row in links]
 
 
 def _tombstone(connection: Connection, row: dict[str, Any], actor: str, there: set[str]) -> dict[str, Any]:
@@ -261,10 +261,10 @@ def _tombstone(connection: Connection, row: dict[str, Any], actor: str, there: s
     }
 
 
-def _delete(connection: Connection, table: Table, where: ColumnElement[bool], found: Erased) -> None:
+def _delete(connection: Connection, table: Table, where: ColumnElement[bool], erased: Erased) -> None:
     number = connection.execute(delete(table).where(where)).rowcount
     if number > 0:
-        found.rows[table.name] += number
+        erased.rows[table.name] += number
 
 
 def _parts(values: Sequence[T]) -> list[Sequence[T]]:
@@ -506,8 +506,8 @@ def _repeat(connection: Connection, statement: str, what: str, done: Rewritten) 
     dead: list[int] = []  # rows that VACUUM FULL copied because an open transaction still sees them
 
     def listen(notice: Any) -> None:
-        if found := re.search(r"\d+", notice.message_detail or ""):
-            dead.append(int(found[0]))
+        if match := re.search(r"\d+", notice.message_detail or ""):
+            dead.append(int(match[0]))
 
     driver: Any = connection.connection.driver_connection
     driver.add_notice_handler(listen)
@@ -568,23 +568,23 @@ def _overwrite_log(connection: Connection, done: Rewritten) -> None:
         files = sorted(
             int(name[:8], 16) * in_a_log + int(name[8:], 16) for name in connection.scalars(SQL["log_files"])
         )
-        kept = [file for file in files if file < start]
+        retained = [file for file in files if file < start]
         last = max(*files, start + keep // size)
-        while kept != before and new <= last and left:
+        while retained != before and new <= last and left:
             new, left = _begin_file(connection, size), left - 1
         connection.exec_driver_sql("CHECKPOINT")
-        if kept != before and new <= last:
+        if retained != before and new <= last:
             done.postpone(
                 f"PostgreSQL's write-ahead log is large: {MOST_BYTES >> 30} GB of it were overwritten, and about "
                 f"{counted(last - new + 1, 'file')} were not"
             )
             return
-        if not kept:
+        if not retained:
             return
-        before = kept
+        before = retained
     keepers = ", ".join(connection.scalars(SQL["log_keepers"], {"start": start * size})) or "the server"
     done.left.append(
-        f"PostgreSQL's write-ahead log: {counted(len(kept), 'file')} from before the erasure, which may hold the answers, kept "
+        f"PostgreSQL's write-ahead log: {counted(len(retained), 'file')} from before the erasure, which may hold the answers, kept "
         f"by {keepers}"
     )
 

@@ -42,15 +42,15 @@ def exclusions(connection: Connection, study: str) -> dict[Marked, str]:
     of_study: ColumnElement[bool] = flags.c.session_id.in_(
         select(sessions.c.session_id).where(sessions.c.study == study)
     )
-    found: dict[Marked, str] = {}
+    reasons: dict[Marked, str] = {}
     query = select(flags).where(of_study, flags.c.kind.in_((EXCLUDED, RESTORED))).order_by(flags.c.flag_id)
     for flag in connection.execute(query):
         mark = (flag.session_id, flag.trial_index, flag.attempt)
         if flag.kind == EXCLUDED:
-            found[mark] = str(flag.reason)
+            reasons[mark] = str(flag.reason)
         else:
-            found.pop(mark, None)
-    return found
+            reasons.pop(mark, None)
+    return reasons
 
 
 Row = dict[str, Any]
@@ -94,39 +94,37 @@ def model_sessions(connection: Connection, study: str) -> Iterator[tuple[str, bo
         sessions.c.study == study, sessions.c.reader_kind.in_(("model", "baseline"))
     )
     for row in connection.execute(query):
-        told = row.client if isinstance(row.client, dict) else {}
-        settings = told.get("settings")
+        client = row.client if isinstance(row.client, dict) else {}
+        settings = client.get("settings")
         shown = settings.get("presentation") if isinstance(settings, dict) else None
-        yield str(row.session_id), bool(told.get("timed")), str(shown or "text")
+        yield str(row.session_id), bool(client.get("timed")), str(shown or "text")
 
 
 def session(connection: Connection, session_id: str) -> Row | None:
     """Return one session with its plan and token hash, or None."""
-    found = connection.execute(select(sessions).where(sessions.c.session_id == session_id)).mappings().first()
-    return None if found is None else dict(found)
+    row = connection.execute(select(sessions).where(sessions.c.session_id == session_id)).mappings().first()
+    return None if row is None else dict(row)
 
 
 def session_by_client(connection: Connection, client_uuid: str) -> Row | None:
     """Return the session that a browser began under its own token, or None."""
-    found = (
-        connection.execute(select(sessions).where(sessions.c.client_uuid == client_uuid)).mappings().first()
-    )
-    return None if found is None else dict(found)
+    row = connection.execute(select(sessions).where(sessions.c.client_uuid == client_uuid)).mappings().first()
+    return None if row is None else dict(row)
 
 
 def sessions_of_person(
     connection: Connection, study: str, identities: Mapping[str, str], *, pilots: bool = False
 ) -> list[Row]:
     """Return the sessions of a participant known by any of several ids (source → id), newest first; with ``pilots``, theirs too."""
-    found: dict[str, Row] = {}
+    by_id: dict[str, Row] = {}
     for source, external_id in identities.items():
         query = (
             select(sessions)
             .join(people, people.c.session_id == sessions.c.session_id)
             .where(people.c.study == study, people.c.source == source, people.c.external_id == external_id)
         )
-        found |= {row["session_id"]: row for row in _rows(connection, query)}
-    counted = (row for row in found.values() if pilots or not row["is_pilot"])
+        by_id |= {row["session_id"]: row for row in _rows(connection, query)}
+    counted = (row for row in by_id.values() if pilots or not row["is_pilot"])
     return sorted(counted, key=lambda row: str(row["created_at"]), reverse=True)
 
 
@@ -229,19 +227,19 @@ def resolved_models(connection: Connection, study: str) -> dict[str, list[str]]:
         .distinct()
         .order_by(sessions.c.reader, calls.c.resolved_model)
     )
-    found: dict[str, list[str]] = {}
+    models: dict[str, list[str]] = {}
     for row in connection.execute(query):
-        found.setdefault(row.reader, []).append(row.resolved_model)
-    return found
+        models.setdefault(row.reader, []).append(row.resolved_model)
+    return models
 
 
 def counted_parameters(connection: Connection, study: str) -> dict[str, int]:
     """Return, for each reader whose engine counted them, the number of parameters in its newest run."""
     query = select(audit.c.detail).where(audit.c.study == study, audit.c.action == "run_ended")
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for row in connection.execute(query.order_by(audit.c.audit_id)):
         detail = row.detail or {}
         counted = (detail.get("engine") or {}).get("parameters")
         if counted:
-            found[str(detail["reader"])] = int(counted)
-    return found
+            counts[str(detail["reader"])] = int(counted)
+    return counts

@@ -90,8 +90,8 @@ def payload_hash(payload: object) -> str:
 def _insert_new(connection: Connection, table: Table, row: Mapping[str, Any]) -> Any:
     """Insert a row unless one of its unique keys exists; return its first key, or None if it was not inserted."""
     # not rowcount: drivers disagree on it for inserts
-    found = insert_new(table).first(connection, row)
-    return None if found is None else found[0]
+    key = insert_new(table).first(connection, row)
+    return None if key is None else key[0]
 
 
 def planned_columns(planned: Mapping[str, Any]) -> dict[str, Any]:
@@ -170,8 +170,8 @@ def store_trial(
 def _compare_with_stored(connection: Connection, row: Mapping[str, Any]) -> Stored:
     place = and_(*(trials.c[name] == row[name] for name in ("session_id", "trial_index", "attempt")))
     tokens = [trials.c[name] == row[name] for name in ("client_uuid", "work_key") if row.get(name)]
-    found = connection.execute(select(trials).where(or_(place, *tokens))).mappings().all()
-    for stored in found:
+    rows = connection.execute(select(trials).where(or_(place, *tokens))).mappings().all()
+    for stored in rows:
         if stored["payload_hash"] != row["payload_hash"] or stored["session_id"] != row["session_id"]:
             raise TrialConflict(dict(stored), row)
     return "same"
@@ -198,11 +198,11 @@ def store_score(
         "scorer_version": str(verdict.version),
         "created_at": now(),
     }
-    found = insert_returning_key(scores).first(connection, row) if number is None else number()
-    assert found is not None
+    key = insert_returning_key(scores).first(connection, row) if number is None else number()
+    assert key is not None
     if number is not None:
-        insert_with_key(scores).put_off(connection, row | {"score_id": found[0]})
-    chain.link(connection, session_id, chain.SCORE, found[0], row)
+        insert_with_key(scores).put_off(connection, row | {"score_id": key[0]})
+    chain.link(connection, session_id, chain.SCORE, key[0], row)
 
 
 def store_call(connection: Connection, call: Mapping[str, Any]) -> None:
@@ -323,11 +323,11 @@ def finish_session(
     A session with a ``held_reason`` has its code too, which nobody receives while the session is held.
     """
     query = select(sessions.c.state, sessions.c.completion_code).where(sessions.c.session_id == session_id)
-    found = connection.execute(query).first()
-    if found is None:
+    row = connection.execute(query).first()
+    if row is None:
         raise SessionGone(session_id)
-    if found.state == "finished" and found.completion_code is not None:
-        return str(found.completion_code)
+    if row.state == "finished" and row.completion_code is not None:
+        return str(row.completion_code)
     code = completion_code or secrets.token_hex(4).upper()
     moment = now()
     values = {"state": "finished", "ended_reason": None, "completion_code": code, "held_reason": held_reason}

@@ -175,14 +175,14 @@ def compare_dump(address: URL, backup: Path, folder: Path, study: str) -> Compar
     """Compare a dump with the PostgreSQL database that it would replace, without changing anything."""
     if not backup.is_file():
         raise UserError(f"there is no backup {backup}", mend=f"Look in {folder / FOLDER}.")
-    found: dict[str, list[tuple[str, ...]]] = {name: [] for name in _COMPARED}
+    rows_by_table: dict[str, list[tuple[str, ...]]] = {name: [] for name in _COMPARED}
     for table, row in rows_of(backup, _COMPARED):
-        found[table].append(row)
-    if found["alembic_version"] > [(LATEST_REVISION,)]:
+        rows_by_table[table].append(row)
+    if rows_by_table["alembic_version"] > [(LATEST_REVISION,)]:
         raise UserError(f"{backup} was written by a newer version of wrods", mend="Update wrods first.")
-    mine = {session: seen for session, of, seen in found["sessions"] if of == study}
-    dumped = Counter(of for _, of, _ in found["sessions"])
-    known = {of for (of,) in found["versions"]} | dumped.keys()
+    mine = {session: seen for session, of, seen in rows_by_table["sessions"] if of == study}
+    dumped = Counter(of for _, of, _ in rows_by_table["sessions"])
+    known = {of for (of,) in rows_by_table["versions"]} | dumped.keys()
     if study not in known:
         what = (
             f"the backup is of {', '.join(sorted(known))}, not of"
@@ -190,7 +190,7 @@ def compare_dump(address: URL, backup: Path, folder: Path, study: str) -> Compar
             else f"{backup} holds no sessions of"
         )
         raise UserError(f"{what} {study}", mend="Choose another file.")
-    answered = sum(session in mine for (session,) in found["trials"])
+    answered = sum(session in mine for (session,) in rows_by_table["trials"])
     with open_store(address.render_as_string(hide_password=False)) as store, store.read() as connection:
         present = contents(connection, study)
         now = Counter(connection.scalars(select(sessions.c.study)))
@@ -221,8 +221,8 @@ def restore_postgres(
     # older tables are upgraded under the same lock
     with open_store(address.render_as_string(hide_password=False)) as store:
         checked = _check(store, backup, study, present, gone, actor, backup)
-        kept = {"to": str(aside.resolve())}
-        store.write(lambda c: add_audit(c, actor, "backup", study=study, detail=kept)).result()
+        detail = {"to": str(aside.resolve())}
+        store.write(lambda c: add_audit(c, actor, "backup", study=study, detail=detail)).result()
     return aside, checked
 
 
@@ -291,12 +291,12 @@ def _check(
 
     store.write(bring_up_to_date).result()
     with store.read() as connection:
-        found = {session: verify(connection, session) for session in chained_sessions(connection, study)}
+        verified = {session: verify(connection, session) for session in chained_sessions(connection, study)}
         # sessions older than chains have none, which is not damage
         broken = {
-            one: told.broken
-            for one, told in found.items()
-            if told.broken is not None and told.head is not None
+            session: result.broken
+            for session, result in verified.items()
+            if result.broken is not None and result.head is not None
         }
         return CheckedBackup(
             ready, contents(connection, study), present.contents, len(here), broken, frozenset(gone)

@@ -47,10 +47,10 @@ def holder(row: Mapping[str, Any], moment: datetime | None = None) -> str | None
 def hear(connection: Connection, session_id: str, lease: str | None = None) -> SessionActivity:
     """Record contact with a session; the tab that holds it continues to hold it."""
     moment = datetime.now(UTC)
-    found = _LOOK.first(connection, {"session": session_id})
-    if found is None:
+    row = _LOOK.first(connection, {"session": session_id})
+    if row is None:
         raise SessionGone(session_id)
-    state, tab, until, seen = found
+    state, tab, until, seen = row
     lately = stamp(moment - HEARD_AGAIN)
     is_held = tab is not None and tab == lease
     if seen < lately or (is_held and (until is None or until < stamp(moment + LEASE - HEARD_AGAIN))):
@@ -95,10 +95,10 @@ def change_session(
 def take_lease(connection: Connection, session_id: str, lease: str, *, by_force: bool = False) -> bool:
     """Let a tab hold a session for half a minute; return False if another tab holds it."""
     moment = datetime.now(UTC)
-    found = connection.execute(
+    result = connection.execute(
         select(sessions.c.lease, sessions.c.lease_until).where(sessions.c.session_id == session_id)
     ).mappings()
-    row = found.first()
+    row = result.first()
     if row is None:
         raise SessionGone(session_id)
     held_by = holder(dict(row), moment)
@@ -176,7 +176,7 @@ def was_begun(connection: Connection, session_id: str) -> bool:
         select(table.c.session_id).where(table.c.session_id == session_id).limit(1)
         for table in (events, trials)
     )
-    return any(connection.scalar(one) is not None for one in recorded)
+    return any(connection.scalar(query) is not None for query in recorded)
 
 
 def has_met_a_trial(connection: Connection, session_id: str) -> bool:
@@ -185,4 +185,4 @@ def has_met_a_trial(connection: Connection, session_id: str) -> bool:
     shown = (
         select(events.c.session_id).where(events.c.session_id == session_id, events.c.kind == SHOWN).limit(1)
     )
-    return any(connection.scalar(one) is not None for one in (answered, shown))
+    return any(connection.scalar(query) is not None for query in (answered, shown))

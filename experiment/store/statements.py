@@ -74,11 +74,11 @@ class PreparedStatement:
 
     def _for(self, connection: Connection) -> _Compiled:
         dialect = connection.dialect
-        found = self._compiled.get(dialect.name)
-        if found is None:
-            found = _Compiled(self._make(dialect.name == "sqlite"), dialect)
-            self._compiled[dialect.name] = found
-        return found
+        compiled = self._compiled.get(dialect.name)
+        if compiled is None:
+            compiled = _Compiled(self._make(dialect.name == "sqlite"), dialect)
+            self._compiled[dialect.name] = compiled
+        return compiled
 
 
 class _Compiled:
@@ -105,17 +105,17 @@ class _Compiled:
                 f"no parameters of this statement: {', '.join(sorted(values.keys() - self._names))}"
             )
         return [
-            values.get(name, own) if convert is None else convert(values.get(name, own))
-            for name, convert, own in self._parameters
+            values.get(name, default) if convert is None else convert(values.get(name, default))
+            for name, convert, default in self._parameters
         ]
 
     def run(self, connection: Connection, parameters: Any, *, is_asked: bool = False) -> Sequence[Any] | None:
         if not connection.in_transaction():
             connection.begin()
         if self.is_postgresql:
-            asked = _put_off(connection, self.text, parameters)
+            sent = _put_off(connection, self.text, parameters)
             _send(connection)
-            return cast("Sequence[Any] | None", asked.fetchone()) if is_asked else None
+            return cast("Sequence[Any] | None", sent.fetchone()) if is_asked else None
         with closing(connection.connection.cursor()) as cursor, _named_by_sqlalchemy(connection, self.text):
             cursor.execute(self.text, parameters)
             return cast("Sequence[Any] | None", cursor.fetchone()) if is_asked else None
@@ -162,8 +162,8 @@ def _send(connection: Connection) -> None:
 def drop_put_off(connection: Connection, *, but: PreparedStatement | None = None) -> None:
     """Discard deferred statements, except one."""
     if not connection.invalidated and (waiting := connection.info.pop(_PUT_OFF, ())):
-        kept = None if but is None else but.text(connection)
-        connection.info[_PUT_OFF] = [one for one in waiting if one[1] == kept]
+        retained = None if but is None else but.text(connection)
+        connection.info[_PUT_OFF] = [statement for statement in waiting if statement[1] == retained]
 
 
 def send_put_off(engine: Engine) -> None:

@@ -70,7 +70,7 @@ def is_damage(error: BaseException | None) -> bool:
 def check_file(file: Path, *, within_s: float | None = WITHIN_S) -> bool:
     """Read every page of an SQLite file; return whether the check was finished in time."""
     if not file.exists():
-        if any(_has_sessions(kept.file) for kept in _copies(file)):
+        if any(_has_sessions(backup.file) for backup in _copies(file)):
             raise damaged(file, "")
         return True
     if _is_empty(file) and _copies(file):
@@ -95,41 +95,41 @@ def _quick_check(file: Path, within_s: float | None) -> tuple[str | None, bool]:
             if within_s is not None:
                 timer.start()
             try:
-                said = str(reading.execute("PRAGMA quick_check(1)").fetchone()[0])
+                result = str(reading.execute("PRAGMA quick_check(1)").fetchone()[0])
             finally:
                 timer.cancel()
     except sqlite3.DatabaseError as error:
         # other obstacles (a lock, the disk) are reported when the file is opened next
         return (str(error), True) if is_damage(error) else (None, False)
-    return (None if said == "ok" else said.splitlines()[-1]), True
+    return (None if result == "ok" else result.splitlines()[-1]), True
 
 
 def damaged(file: Path, fault: str) -> DamagedStore:
     """Return the error for a damaged or missing file, with the newest intact backup and the command that restores it."""
     copies = _copies(file)
     unsound = 0
-    for kept in reversed(copies):
-        if not _is_empty(kept.file) and _quick_check(kept.file, None) == (None, True):
+    for backup in reversed(copies):
+        if not _is_empty(backup.file) and _quick_check(backup.file, None) == (None, True):
             break
         unsound += 1
     else:
-        kept = None
+        backup = None
     folder = file.parent
     study = shlex.quote(str(folder)) if (folder / "study.yaml").is_file() else "STUDY"
-    if kept is None:
-        found = f"{folder / FOLDER} holds no sound backup"
+    if backup is None:
+        remedy = f"{folder / FOLDER} holds no sound backup"
         mend = f"Restore one from another place: wrods restore {study} FILE"
     else:
-        when = "" if kept.made_at is None else f", made on {kept.made_at:%d %B %Y at %H:%M} UTC"
+        when = "" if backup.made_at is None else f", made on {backup.made_at:%d %B %Y at %H:%M} UTC"
         newer = (
             f" ({unsound} newer {'backup is' if unsound == 1 else 'backups are'} damaged)" if unsound else ""
         )
-        found = f"The newest sound backup is {kept.file.name}{when}{newer}"
-        mend = f"Stop what uses the study, then run: wrods restore {study} {shlex.quote(str(kept.file))}"
+        remedy = f"The newest sound backup is {backup.file.name}{when}{newer}"
+        mend = f"Stop what uses the study, then run: wrods restore {study} {shlex.quote(str(backup.file))}"
     if file.exists():
-        return DamagedStore(f"{file} is damaged ({fault}); it is not used. {found}.", mend=mend)
+        return DamagedStore(f"{file} is damaged ({fault}); it is not used. {remedy}.", mend=mend)
     mend += f"\nTo start over without these answers, move {folder / FOLDER} elsewhere first."
-    return DamagedStore(f"{file} is missing, and backups of it hold sessions. {found}.", mend=mend)
+    return DamagedStore(f"{file} is missing, and backups of it hold sessions. {remedy}.", mend=mend)
 
 
 def _has_sessions(copy: Path) -> bool:
@@ -143,9 +143,9 @@ def _has_sessions(copy: Path) -> bool:
 def _copies(file: Path) -> list[StoredBackup]:
     """Return the SQLite backups of a file, oldest first, without a database set aside as damaged."""
     return [
-        kept
-        for kept in backups_in(file.parent / FOLDER)
-        if kept.file.suffix == SQLITE_SUFFIX and f"{file.stem}-damaged-" not in kept.file.name
+        backup
+        for backup in backups_in(file.parent / FOLDER)
+        if backup.file.suffix == SQLITE_SUFFIX and f"{file.stem}-damaged-" not in backup.file.name
     ]
 
 
@@ -220,14 +220,14 @@ class Writer:
         if self._damage is not None:
             return self._damage.again()
         if isinstance(error, StoreError):
-            told = error
+            store_error = error
         elif is_damage(error):
-            told = damaged(Path(self._engine.url.database or ""), _words(error))
+            store_error = damaged(Path(self._engine.url.database or ""), _words(error))
         else:
-            told = _as_store_error(error)
-        if isinstance(told, DamagedStore):
-            self._damage = told
-        return told
+            store_error = _as_store_error(error)
+        if isinstance(store_error, DamagedStore):
+            self._damage = store_error
+        return store_error
 
     def _work(self) -> None:
         more = True
@@ -262,9 +262,9 @@ class Writer:
         try:
             outcomes = self._commit(batch)
         except _CannotBegin as failure:
-            told = self._failed(failure.__cause__)
+            store_error = self._failed(failure.__cause__)
             for waiting in batch:
-                waiting.future.set_exception(told)
+                waiting.future.set_exception(store_error)
             return
         except _DatabaseFailed as failure:
             if len(batch) == 1:
@@ -278,11 +278,11 @@ class Writer:
             outcome.tell(waiting.future)
 
     def _failed(self, error: BaseException | None) -> StoreError:
-        told = self.as_store_error(error)
+        store_error = self.as_store_error(error)
         if not isinstance(error, DBAPIError) or isinstance(error, OperationalError | InterfaceError):
-            self._failure = told
-        told.__cause__ = error
-        return told
+            self._failure = store_error
+        store_error.__cause__ = error
+        return store_error
 
     def _commit(self, batch: list[_Waiting[Any]]) -> list[_Outcome]:
         try:
@@ -387,11 +387,11 @@ def revision_of(connection: Connection) -> str | None:
 def upgrade(engine: Engine, *, scripts: Path = MIGRATIONS, latest: str = LATEST_REVISION) -> Path | None:
     """Run the missing migrations of a database, all or none."""
     with engine.connect() as connection, connection.begin():
-        found = revision_of(connection)
-        _refuse_strange(connection, found)
-    if found == latest:
+        current = revision_of(connection)
+        _refuse_strange(connection, current)
+    if current == latest:
         return None
-    backup = _back_up(Path(engine.url.database or ""), found) if found and is_sqlite(engine) else None
+    backup = _back_up(Path(engine.url.database or ""), current) if current and is_sqlite(engine) else None
     with engine.connect() as connection, connection.begin():
         lock_for_change(connection)
         # another process may have upgraded while this one waited for the lock
@@ -400,8 +400,8 @@ def upgrade(engine: Engine, *, scripts: Path = MIGRATIONS, latest: str = LATEST_
     return backup
 
 
-def _refuse_strange(connection: Connection, found: str | None) -> None:
-    if found is not None or not is_sqlite(connection):
+def _refuse_strange(connection: Connection, current: str | None) -> None:
+    if current is not None or not is_sqlite(connection):
         return
     ours = set(metadata.tables)
     strange = sorted(set(inspect(connection).get_table_names()) - ours)

@@ -70,10 +70,10 @@ def _check_level(study: Study, kind: str, factor: str, level: str, given: object
             mend="Withhold them for whole sessions, design: between: {evidence: {examples: {exemplars: 4}, none: "
             "{exemplars: 0}}}, or shuffle their labels: {exemplars: 4, example_labels: shuffled}.",
         )
-    said = given if isinstance(given, str) else dict(given) if isinstance(given, Mapping) else given
+    shown = given if isinstance(given, str) else dict(given) if isinstance(given, Mapping) else given
     hint = did_you_mean(str(given), ARMS[kind])
     raise UserError(
-        f"{place} is {said!r}, which cannot be done to items of {MATERIAL[kind]}",
+        f"{place} is {shown!r}, which cannot be done to items of {MATERIAL[kind]}",
         mend=f"{hint}Levels are {', '.join(ARMS[kind])}: the item as it is, other letters instead of its own"
         + (", the question left out." if WITHHELD in ARMS[kind] else "."),
     )

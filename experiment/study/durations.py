@@ -17,7 +17,7 @@ DURATION = re.compile(r"([0-9.]+) ?(ms|s|min|h(?:ours?)?|d(?:ays?)?)")
 
 def milliseconds(text: str) -> int:
     """Return the milliseconds of a duration, such as 10000 for ``10 s``."""
-    found = DURATION.fullmatch(text.strip())
-    if found is None:
+    match = DURATION.fullmatch(text.strip())
+    if match is None:
         raise ValueError(f"{text!r} is no duration")
-    return round(float(found[1]) * MILLISECONDS[found[2]])
+    return round(float(match[1]) * MILLISECONDS[match[2]])

@@ -156,9 +156,9 @@ def _merged(operation: Any, settings: list[Mapping[str, Any]], cell: str) -> Any
             mend="Give one factor a level, and a column, for each combination.",
         )
     merged: dict[str, Any] = dict(operation) if isinstance(operation, Mapping) else {"type": operation}
-    said = {"rate"} if isinstance(operation, str) and _says_rate(operation) else set()
+    options_set = {"rate"} if isinstance(operation, str) and _says_rate(operation) else set()
     for given in settings:
-        twice = sorted((set(merged) | said) & set(given))
+        twice = sorted((set(merged) | options_set) & set(given))
         if twice:
             raise UserError(
                 f"condition {cell!r} is given {twice[0]} twice", mend="Say each option in one factor."

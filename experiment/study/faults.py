@@ -49,7 +49,7 @@ class Faults:
 
     def is_sound(self, *paths: KeyPath) -> bool:
         """Return whether settings conform to the schema."""
-        return not any(_overlap(one, path) for one in self.broken for path in paths)
+        return not any(_overlap(broken_path, path) for broken_path in self.broken for path in paths)
 
     def add(self, place: Callable[..., str], path: KeyPath, found: Iterable[PlanFault]) -> None:
         """Add errors of a plan, or of exclusion rules, at a path of the study."""
@@ -69,7 +69,7 @@ def _overlap(path: KeyPath, other: KeyPath) -> bool:
 
 def _place(fault: UserError) -> tuple[bool, str, int]:
     """Return the sort key of an error: study.yaml first, then other files by name."""
-    found = PLACE.match(fault.message)
-    if found is None:
+    match = PLACE.match(fault.message)
+    if match is None:
         return True, "", 0
-    return found[1] != "study.yaml", found[1], int(found[2])
+    return match[1] != "study.yaml", match[1], int(match[2])

@@ -53,8 +53,8 @@ def check_format(source: YamlSource, faults: Faults) -> None:
             f"{source.place(('wrods',))} is {version}; this wrods reads study format {LATEST}",
             mend="Install a newer wrods to use this study.",
         )
-    for error, path, said in schema_faults(source, validator()):
-        faults.found.append(UserError(said))
+    for error, path, message in schema_faults(source, validator()):
+        faults.found.append(UserError(message))
         faults.broken += _broken(error, path)
 
 
@@ -110,8 +110,8 @@ def _of_groups(error: ValidationError) -> list[ValidationError]:
         return []
     forms: Any = error.validator_value
     groups = {place for place, form in enumerate(forms) if form.get("type") == "object"}
-    found = [one for one in error.context or () if one.schema_path[0] in groups]
-    return [one for one in found if one.validator != "type" or one.path] or found
+    errors = [nested for nested in error.context or () if nested.schema_path[0] in groups]
+    return [nested for nested in errors if nested.validator != "type" or nested.path] or errors
 
 
 def _paths(error: ValidationError) -> list[KeyPath]:
@@ -153,8 +153,8 @@ def _say(source: YamlSource, error: ValidationError, path: KeyPath, root: Any) -
         if None not in (low, high):
             return f"{place} is {value}; it must be between {low} and {high}"
         bounds = (("at least", low), ("above", above), ("at most", high))
-        said = " and ".join(f"{what} {bound}" for what, bound in bounds if bound is not None)
-        return f"{place} is {value}; it must be {said}"
+        bounds_text = " and ".join(f"{what} {bound}" for what, bound in bounds if bound is not None)
+        return f"{place} is {value}; it must be {bounds_text}"
     if error.validator == "multipleOf":
         return f"{place} is {value}; it must be a multiple of {rule}"
     if error.validator == "pattern":
@@ -201,8 +201,8 @@ def _settings_of(schema: Any, root: Any) -> dict[str, Any]:
     """Return the settings that a part of the schema defines by name; empty if it is not a group of settings."""
     while isinstance(schema, dict) and "$ref" in schema:
         schema = root["$defs"][schema["$ref"].removeprefix("#/$defs/")]
-    found = schema.get("properties", {}) if isinstance(schema, dict) else {}
-    return found if isinstance(found, dict) else {}
+    properties = schema.get("properties", {}) if isinstance(schema, dict) else {}
+    return properties if isinstance(properties, dict) else {}
 
 
 def _pattern_in_words(pattern: str) -> str:

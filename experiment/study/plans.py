@@ -48,7 +48,7 @@ def _signs_in_words() -> dict[str, str]:
     """Return the description of each sign of careless answering in the study format."""
     schema: Any = validator().schema
     signs = schema["properties"]["analysis"]["properties"]["exclude"]["properties"]["sessions"]["properties"]
-    return {name: str(one["description"]).partition(", such as")[0] for name, one in signs.items()}
+    return {name: str(sign["description"]).partition(", such as")[0] for name, sign in signs.items()}
 
 
 def check_planned(study: Study, faults: Faults) -> None:
@@ -63,13 +63,19 @@ def check_planned(study: Study, faults: Faults) -> None:
 
 def _check_plan(study: Study, faults: Faults, path: tuple[str, ...]) -> None:
     """Check one plan, except for parts whose settings violate the schema."""
-    broken = [one[len(path)] for one in faults.broken if one[: len(path)] == path and len(one) > len(path)]
+    broken = [
+        keys[len(path)] for keys in faults.broken if keys[: len(path)] == path and len(keys) > len(path)
+    ]
     factors = (
         {name: list(levels) for name, levels in study.factors.items()} if faults.is_sound(*FACTORS) else None
     )
     models = study.models if faults.is_sound(("models", "who")) else None
     steps = (
-        {str(next(iter(one["block"]["trial"][-1]))) for one in study.get("procedure") if "block" in one}
+        {
+            str(next(iter(screen["block"]["trial"][-1])))
+            for screen in study.get("procedure")
+            if "block" in screen
+        }
         if faults.is_sound(("procedure",))
         else None
     )

@@ -40,7 +40,9 @@ def check_procedure(study: Study, faults: Faults) -> None:
 def _screens(study: Study) -> list[Any]:
     """Return the screens, with empty ones for those that are not valid screens."""
     given = study.get("procedure")
-    return [one if isinstance(one, Mapping) else {} for one in given] if isinstance(given, list) else []
+    return (
+        [screen if isinstance(screen, Mapping) else {} for screen in given] if isinstance(given, list) else []
+    )
 
 
 def _blocks(study: Study) -> list[int]:
@@ -135,22 +137,22 @@ def _check_limits(study: Study, block: int) -> None:
 
 def _check_feedback(study: Study, block: int) -> None:
     settings = study.get("procedure", block, "block")
-    told = settings.get("feedback", "none")
+    feedback = settings.get("feedback", "none")
     place = study.place("procedure", block, "block", "feedback")
-    if "feedback_for" in settings and told == "none":
+    if "feedback_for" in settings and feedback == "none":
         raise UserError(
             f"{study.place('procedure', block, 'block', 'feedback_for')}: the block gives no feedback",
             mend="Say which: feedback: late, accuracy or accuracy_and_late.",
         )
     (kind, step), *_ = settings["trial"][-1].items()
-    if told.startswith("accuracy") and kind == "read":
+    if feedback.startswith("accuracy") and kind == "read":
         raise UserError(
-            f"{place} is {told!r}, and the block's trials ask nothing",
+            f"{place} is {feedback!r}, and the block's trials ask nothing",
             mend="Let the trial end with choose, recover or answer.",
         )
-    if told.endswith("late") and "time_limit" not in step:
+    if feedback.endswith("late") and "time_limit" not in step:
         raise UserError(
-            f"{place} is {told!r}, and no time runs out: {kind} has no time limit",
+            f"{place} is {feedback!r}, and no time runs out: {kind} has no time limit",
             mend="Give it `time_limit:`, or choose feedback: accuracy or none.",
         )
 
@@ -209,8 +211,8 @@ def _check_questions(study: Study, faults: Faults) -> None:
         if isinstance(screen.get("instructions"), Mapping):
             faults.check(_check_criterion, study, path, reads=[path])
             groups += [(*path, "questions")] if "questions" in screen["instructions"] else []
-    asked = ("participants", "eligible", "questions")
-    groups += [asked] if study.get(*asked) else []
+    eligibility = ("participants", "eligible", "questions")
+    groups += [eligibility] if study.get(*eligibility) else []
     named: set[str] = set()
     for path in groups:
         faults.check(_check_group, study, path, named, faults, reads=[path])
@@ -269,7 +271,9 @@ def _check_accept(place: str, given: Mapping[str, Any], path: KeyPath) -> None:
     options = {str(option) for option in given.get("options", ())}
     accepts = given.get("accept", [])
     unknown = [
-        one for one in (accepts if isinstance(accepts, list) else [accepts]) if str(one) not in options
+        accepted
+        for accepted in (accepts if isinstance(accepts, list) else [accepts])
+        if str(accepted) not in options
     ]
     if options and unknown:
         raise UserError(

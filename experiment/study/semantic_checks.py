@@ -51,12 +51,12 @@ def read_study(path: Path | str, faults: Faults | None = None) -> Study:
             f"there is no study folder {str(given)!r}", mend="Make one with `wrods new DIR --from your-own`."
         )
     source = read_yaml(folder / FILE)
-    found = Faults() if faults is None else faults
-    check_format(source, found)
+    faults_found = Faults() if faults is None else faults
+    check_format(source, faults_found)
     study = Study(folder, source)
-    check_meaning(study, found)
+    check_meaning(study, faults_found)
     if faults is None:
-        found.report()
+        faults_found.report()
     return study
 
 
@@ -320,7 +320,9 @@ def _check_operation(study: Study, kind: str, given: Any, factor: str, level: st
 
 def _check_withheld(study: Study, kind: str, factor: str, level: str) -> None:
     """Raise an error if nothing remains to be answered with the text withheld."""
-    steps = [next(iter(one["block"]["trial"][-1])) for one in study.get("procedure") if "block" in one]
+    steps = [
+        next(iter(screen["block"]["trial"][-1])) for screen in study.get("procedure") if "block" in screen
+    ]
     if kind != "corpus" and "recover" in steps:
         raise UserError(
             f"{study.place('design', 'factors', factor, level)}: a text that is withheld cannot be restored",

@@ -165,8 +165,8 @@ class Study:
         from stimuli.htest.geometry.questions import FAMILIES
         from stimuli.htest.geometry.released import ReleasedFamily
 
-        asked = self.get("materials", "letter_geometry")
-        return tuple(asked.get("families", get_args(ReleasedFamily) if "from" in asked else FAMILIES))
+        settings = self.get("materials", "letter_geometry")
+        return tuple(settings.get("families", get_args(ReleasedFamily) if "from" in settings else FAMILIES))
 
     @cached_property
     def htest_arms(self) -> tuple[str, dict[str, str]] | None:
@@ -185,13 +185,13 @@ class Study:
 
         htest = self.get("materials", "htest")
         if "rules" in htest:
-            asked = htest["rules"]
+            rules_given = htest["rules"]
             groups = {
                 "all": list(rules()),
                 "paper": [name for name in rules() if name in RELEASED_TASKS],
                 "own": [name for name in rules() if name not in RELEASED_TASKS],
             }
-            return tuple(groups[asked] if isinstance(asked, str) else asked)
+            return tuple(groups[rules_given] if isinstance(rules_given, str) else rules_given)
         tasks = htest.get("tasks", "all")
         return tuple(RELEASED_TASKS if tasks == "all" else tasks)
 
@@ -217,7 +217,7 @@ class Study:
     @cached_property
     def design(self) -> dict[str, Any]:
         """The parts covered by the design hash: settings that affect sessions, and hashes of texts and items."""
-        kept = (
+        names = (
             "wrods",
             "study",
             "language",
@@ -229,12 +229,12 @@ class Study:
             "procedure",
         )
         texts = {name: text.version for name, text in self.texts.items()}
-        if (own := self.folder / OWN_FILE).is_file():
-            texts[OWN_FILE] = version_of(own.read_bytes())
+        if (texts_file := self.folder / OWN_FILE).is_file():
+            texts[OWN_FILE] = version_of(texts_file.read_bytes())
         file = self.folder / ITEMS
         items = hashlib.sha256(file.read_bytes()).hexdigest() if file.exists() else None
         return {
-            **{k: self.source.data[k] for k in kept if k in self.source.data},
+            **{k: self.source.data[k] for k in names if k in self.source.data},
             "texts": texts,
             "items": items,
         }

@@ -65,8 +65,8 @@ def render_text(text: str) -> StudyText:
 
 def placeholders_in(text: str) -> Iterator[Placeholder]:
     """Yield the placeholders in a text."""
-    for found in PLACEHOLDER.finditer(text):
-        yield Placeholder(text.count("\n", 0, found.start()) + 1, " ".join(found[0].split()))
+    for match in PLACEHOLDER.finditer(text):
+        yield Placeholder(text.count("\n", 0, match.start()) + 1, " ".join(match[0].split()))
 
 
 def _plain(tokens: Sequence[Token]) -> str:

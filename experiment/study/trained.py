@@ -37,15 +37,15 @@ class Trains(Protocol):
 
 def given_trainings(study: Trains) -> dict[str, dict[str, Any]]:
     """Return the settings of each training run, by name; ``task: each`` is one run per task, named ``NAME-TASK``."""
-    found: dict[str, dict[str, Any]] = {}
+    trainings: dict[str, dict[str, Any]] = {}
     for name, given in study.get("tuning", default={}).items():
         if given.get("task") == EACH and study.get("materials", "htest") is not None:
-            found |= {
+            trainings |= {
                 f"{name}-{task}": {**given, "task": task, "entry": str(name)} for task in study.htest_tasks
             }
         else:
-            found[str(name)] = {**given, "entry": str(name)}
-    return found
+            trainings[str(name)] = {**given, "entry": str(name)}
+    return trainings
 
 
 def training_folder(folder: Path, name: str) -> Path:
@@ -76,19 +76,19 @@ def as_trained(study: Trains, given: Mapping[str, Any], place: str) -> dict[str,
             mend=unknown_name("model", base, known).mend if known else "Name the model there.",
         )
     inherited = {key: value for key, value in known[base].items() if key not in NOT_INHERITED}
-    own = {key: value for key, value in given.items() if key != "use"}
+    overrides = {key: value for key, value in given.items() if key != "use"}
     use = _use_of(study, name, str(known[base]["use"]))
-    return {"use": use, **inherited, **own, "trained": name, "base": base}
+    return {"use": use, **inherited, **overrides, "trained": name, "base": base}
 
 
 def trained_name(folder: Path, name: str) -> str | None:
     """Return the name that a provider gave to a trained model; None if there is none yet."""
     try:
-        told = json.loads((training_folder(folder, name) / RECORD).read_text("utf-8"))
+        record = json.loads((training_folder(folder, name) / RECORD).read_text("utf-8"))
     except (OSError, ValueError):
         return None
-    found = told.get("model_name")
-    return str(found) if found else None
+    model_name = record.get("model_name")
+    return str(model_name) if model_name else None
 
 
 def _use_of(study: Trains, name: str, base: str) -> str:

@@ -80,9 +80,9 @@ def tell(
         name: _model(study, items, name, settings, plan, trials) for name, settings in study.models.items()
     }
     if probes is not None:
-        for name, told in models.items():
-            told |= _held_against(study, name, plan, probes)
-            told |= size_of(study, model_settings(study, name), plan, told["trials"], speeds or {})
+        for name, described in models.items():
+            described |= _held_against(study, name, plan, probes)
+            described |= size_of(study, model_settings(study, name), plan, described["trials"], speeds or {})
     numbers = {
         "study": study.id,
         "items": len({(item.set_name, item.item_id) for item in items if item.role == "test"}),
@@ -91,7 +91,7 @@ def tell(
         "practice_trials": len(trials) - len(tested),
         "trials_per_cell": _cells(study, items, lists),
         "minutes": round(longest.minutes, 1),
-        "minutes_by_levels": {levels: round(one.minutes, 1) for levels, one in durations.items()},
+        "minutes_by_levels": {levels: round(duration.minutes, 1) for levels, duration in durations.items()},
         "minutes_that_limits_allow": round(longest.limits_allow, 1),
         "participants_wanted": study.get("participants", "wanted"),
         "models": models,
@@ -124,25 +124,25 @@ def _durations(
     study: Study, items: Sequence[Item], lists: Sequence[int], plan: Mapping[str, Any]
 ) -> dict[str, Duration]:
     """Return the duration of a session, by its levels between sessions."""
-    found: dict[str, Duration] = {}
+    durations: dict[str, Duration] = {}
     for list_id in lists:
         levels = ", ".join(map(str, session_levels(study, items, list_id)["condition"].values()))
-        if levels not in found:
-            shown = plan if not found else plan_session(study, items, list_id=list_id)
-            found[levels] = session_duration(shown)
-    return found
+        if levels not in durations:
+            shown = plan if not durations else plan_session(study, items, list_id=list_id)
+            durations[levels] = session_duration(shown)
+    return durations
 
 
 def _model_lines(models: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Return lines on models, with one line for those whose description and remaining set-up are the same."""
     alike: dict[tuple[str, bool], list[str]] = {}
-    for name, told in models.items():
-        alike.setdefault((_of_model(told), bool(told["to_train"])), []).append(name)
-    found: dict[str, str] = {}
-    for (said, to_train), names in alike.items():
+    for name, described in models.items():
+        alike.setdefault((_of_model(described), bool(described["to_train"])), []).append(name)
+    lines: dict[str, str] = {}
+    for (text, to_train), names in alike.items():
         if len(names) < _TOGETHER:
-            found |= {
-                name: f"Model {name} ({models[name]['use']}): {said}{_not_yet(models[name])}"
+            lines |= {
+                name: f"Model {name} ({models[name]['use']}): {text}{_not_yet(models[name])}"
                 for name in names
             }
             continue
@@ -152,24 +152,26 @@ def _model_lines(models: Mapping[str, Mapping[str, Any]]) -> list[str]:
             if to_train
             else "".join(f" {name}:{_not_yet(models[name])}" for name in names if models[name]["remark"])
         )
-        found[names[0]] = f"{len(names)} models, {every}, each: {said}{lacks}"
-    return [found[name] for name in models if name in found]
+        lines[names[0]] = f"{len(names)} models, {every}, each: {text}{lacks}"
+    return [lines[name] for name in models if name in lines]
 
 
-def _of_model(told: Mapping[str, Any]) -> str:
+def _of_model(described: Mapping[str, Any]) -> str:
     return (
-        f"{told['sessions']:,} session{'' if told['sessions'] == 1 else 's'}, {told['trials']:,} trials, roughly "
-        f"{told['prompt_tokens']:,} prompt tokens; asked {told['how']}."
-        + "".join(f" {sentence}" for sentence in told["as_published"])
-        + (f" {told['costs']}" if told["costs"] else "")
-        + (f" {told['judged']}" if told["judged"] else "")
-        + f" Gives {told['gives']}.{told['reads']}"
-        + "".join(f" {sentence}" for sentence in (*told.get("held_against", ()), *told.get("size", ())))
+        f"{described['sessions']:,} session{'' if described['sessions'] == 1 else 's'}, {described['trials']:,} trials, roughly "
+        f"{described['prompt_tokens']:,} prompt tokens; asked {described['how']}."
+        + "".join(f" {sentence}" for sentence in described["as_published"])
+        + (f" {described['costs']}" if described["costs"] else "")
+        + (f" {described['judged']}" if described["judged"] else "")
+        + f" Gives {described['gives']}.{described['reads']}"
+        + "".join(
+            f" {sentence}" for sentence in (*described.get("held_against", ()), *described.get("size", ()))
+        )
     )
 
 
-def _not_yet(told: Mapping[str, Any]) -> str:
-    return f" Not yet: {told['remark']}" if told["remark"] else ""
+def _not_yet(described: Mapping[str, Any]) -> str:
+    return f" Not yet: {described['remark']}" if described["remark"] else ""
 
 
 def _held_against(
@@ -177,35 +179,42 @@ def _held_against(
 ) -> dict[str, Any]:
     """Compare a study's requirements and plans for a model with its known capabilities, in numbers and sentences."""
     settings = model_settings(study, name)
-    asked = needs_of(study, settings, plan)
+    requirements = needs_of(study, settings, plan)
     longest = longest_prompt(study, settings, plan) if settings.kind == "hf" else None
-    giving = giving_of(settings, asked, probes, longest)
+    giving = giving_of(settings, requirements, probes, longest)
     planned = planned_of(study, settings, name, plan, giving)
     alike = replicates_alike(study, settings)
-    said = [f"Asked of it: {'; '.join(one.because for one in asked) or 'text alone'}."]
+    sentences = [f"Asked of it: {'; '.join(need.because for need in requirements) or 'text alone'}."]
     if giving.known_from is None:
         # for an unavailable model, its own remark gives the reason
         is_missing = (
             settings.kind == "hf" and use_remark(settings.use, study.folder, settings.options) is not None
         )
-        said += [] if is_missing else [giving.remark or ""]
+        sentences += [] if is_missing else [giving.remark or ""]
     elif giving.gaps:
-        said.append(f"By {giving.known_from}: {' '.join(giving.gaps)}")
+        sentences.append(f"By {giving.known_from}: {' '.join(giving.gaps)}")
     else:
-        said.append(f"By {giving.known_from} it gives all of that.")
-    said += [f"Planned analysis {one.name} has nothing of it: {one.lack}." for one in planned if one.lack]
-    said += [f"Planned analysis {one.name}: {one.proviso}." for one in planned if one.proviso]
-    said += [f"{alike}."] if alike else []
+        sentences.append(f"By {giving.known_from} it gives all of that.")
+    sentences += [
+        f"Planned analysis {analysis.name} has nothing of it: {analysis.lack}."
+        for analysis in planned
+        if analysis.lack
+    ]
+    sentences += [
+        f"Planned analysis {analysis.name}: {analysis.proviso}." for analysis in planned if analysis.proviso
+    ]
+    sentences += [f"{alike}."] if alike else []
     refused = refused_answers(study, settings)
-    said += [f"A run refuses it: {refused}."] if refused else []
+    sentences += [f"A run refuses it: {refused}."] if refused else []
     return {
-        "asked": {one.need: one.because for one in asked},
+        "asked": {need.need: need.because for need in requirements},
         "known_from": giving.known_from,
         "gaps": list(giving.gaps),
         "planned": {
-            one.name: {"measure": one.measure, "lack": one.lack, "proviso": one.proviso} for one in planned
+            analysis.name: {"measure": analysis.measure, "lack": analysis.lack, "proviso": analysis.proviso}
+            for analysis in planned
         },
-        "held_against": [one for one in said if one],
+        "held_against": [sentence for sentence in sentences if sentence],
     }
 
 
@@ -219,12 +228,12 @@ def _left_out(study: Study) -> str:
     """Describe which rows are in no analysis, and which sessions a rule may exclude."""
     plan = study_plan(study)
     rules = "; ".join(rules_in_words(plan.exclude, plan.signs))
-    told = [f"Excluded from analyses, never deleted: {rules}."] if rules else []
+    sentences = [f"Excluded from analyses, never deleted: {rules}."] if rules else []
     if plan.exclude.get("sessions"):
-        told.append("Sessions are excluded on the dashboard only.")
+        sentences.append("Sessions are excluded on the dashboard only.")
     if has_checks(study) and "attention_checks_failed" not in plan.exclude.get("sessions", {}):
-        told.append(NO_RULE_ON_CHECKS)
-    return " ".join(told)
+        sentences.append(NO_RULE_ON_CHECKS)
+    return " ".join(sentences)
 
 
 def _cells(study: Study, items: Sequence[Item], lists: Sequence[int]) -> dict[str, int]:
@@ -243,10 +252,10 @@ def _cell(item: Item) -> str:
 
 def _first_lists(study: Study, items: Sequence[Item], lists: Sequence[int]) -> list[int]:
     """Return the first list of each combination of levels between sessions; other lists' prompts have the same length."""
-    found: dict[tuple[str, ...], int] = {}
+    first_lists: dict[tuple[str, ...], int] = {}
     for list_id in lists:
-        found.setdefault(tuple(session_levels(study, items, list_id)["condition"].values()), list_id)
-    return list(found.values())
+        first_lists.setdefault(tuple(session_levels(study, items, list_id)["condition"].values()), list_id)
+    return list(first_lists.values())
 
 
 def _model(
@@ -262,14 +271,14 @@ def _model(
     model = ModelSettings.of(settings, study.folder)
     plans = [
         plan,
-        *(plan_session(study, items, list_id=one) for one in _first_lists(study, items, lists)[1:]),
+        *(plan_session(study, items, list_id=list_id) for list_id in _first_lists(study, items, lists)[1:]),
     ]
     counted = [prompt_characters(study, model, plan) for plan in plans]
-    asked, characters, tokens = (sum(numbers) / len(plans) for numbers in zip(*counted, strict=True))
+    n_trials, characters, tokens = (sum(numbers) / len(plans) for numbers in zip(*counted, strict=True))
     sessions = (study.get("participants", "wanted", default=1) if needs_people(study) else len(lists)) * times
     judge = settings.get("judge")
     judging = judging_of(study, model, model_settings(study, judge), plans, sessions) if judge else None
-    answered, read = round(sessions * asked), int(characters * sessions // CHARACTERS_PER_TOKEN)
+    answered, read = round(sessions * n_trials), int(characters * sessions // CHARACTERS_PER_TOKEN)
     return {
         "use": settings["use"],
         "sessions": sessions,
@@ -299,7 +308,7 @@ def _how(study: Study, settings: Mapping[str, Any]) -> str:
     context = study.get("models", "context", default="independent")
     practice = study.get("models", "practice", default="answered" if context == "session" else "none")
     wording = papers_wording(study)
-    said = [
+    parts = [
         f"each trial by itself in the wording of {wording}, without the study's instructions"
         if wording
         else WORDS["contexts"][context],
@@ -307,8 +316,8 @@ def _how(study: Study, settings: Mapping[str, Any]) -> str:
         WORDS["strategies"][strategy],
     ]
     if needs_people(study):
-        said.append("with list, order and labels of each person who has finished")
-    return ", ".join(part for part in said if part)
+        parts.append("with list, order and labels of each person who has finished")
+    return ", ".join(part for part in parts if part)
 
 
 def _reads(settings: Mapping[str, Any], trials: Sequence[Mapping[str, Any]]) -> str:
@@ -339,11 +348,11 @@ class Judging:
     def said(self) -> str:
         """Return the judge's work in sentences."""
         each = f"{self.prompt_tokens / max(self.calls, 1):,.0f}"
-        told = (
+        text = (
             f"{self.judge} then reads its thoughts (`wrods score STUDY --judge {self.judge}`): {self.calls:,} calls of at most "
             f"{each} tokens each, {self.prompt_tokens:,} together."
         )
-        return f"{told} {self.costs}".strip()
+        return f"{text} {self.costs}".strip()
 
 
 def judging_of(
@@ -439,14 +448,14 @@ def _materials(items: Sequence[Item]) -> str:
     )
     beside = [_counted(roles[role], noun) for role, noun in WORDS["beside_items"].items() if roles[role]]
     *first, last = [f"{_counted(roles['test'], 'item')}{named}", *beside]
-    told = f"{', '.join(first)} and {last}" if first else last
+    text = f"{', '.join(first)} and {last}" if first else last
     lost = {(item.item_id, word["intact"]): word["reason"] for item in items for word in item.left_intact}
     words = "; ".join(f"{word!r} in {item_id} ({reason})" for (item_id, word), reason in lost.items())
     left = f" Left intact in every condition, though meant to change: {words}." if lost else ""
     if len(lost) > MOST_WORDS:
         words = ", ".join(list(dict.fromkeys(f"{word!r}" for _, word in lost))[:MOST_WORDS])
         left = f" {len(lost):,} words that were meant to change stayed intact in every condition, such as {words}."
-    return f"{told}.{left}"
+    return f"{text}.{left}"
 
 
 def _lists(numbers: Mapping[str, Any], has_factors: bool, verbs: Mapping[str, str]) -> str:
@@ -496,24 +505,24 @@ def _as_published(given: Any) -> Any:
 
 def _factor(name: str, levels: Mapping[str, Any]) -> str:
     papers = [level for level, operation in levels.items() if operation == f"published {level}"]
-    said = [
+    texts = [
         level if level in papers else f"{level} ({_operation(operation)})"
         for level, operation in levels.items()
         if operation is not None
     ]
     made = ", those without brackets as the paper's code makes them" if papers else ""
-    return f"{name} has the levels {', '.join(said) if said else ', '.join(levels)}{made}; {next(iter(levels))} is the reference"
+    return f"{name} has the levels {', '.join(texts) if texts else ', '.join(levels)}{made}; {next(iter(levels))} is the reference"
 
 
 def _between(given: Mapping[str, Any]) -> str:
     """Describe the settings of a level between sessions."""
-    said = [WORDS["items"][given["items"]]] if "items" in given else []
+    parts = [WORDS["items"][given["items"]]] if "items" in given else []
     if "exemplars" in given:
-        said.append(_counted(given["exemplars"], "example") if given["exemplars"] else "no examples")
+        parts.append(_counted(given["exemplars"], "example") if given["exemplars"] else "no examples")
     if given.get("example_labels") == "shuffled":
-        said.append("labels of examples shuffled, so that they tell nothing")
-    said += [f"{new} in place of {old}" for old, new in given.get("texts", {}).items()]
-    return ", ".join(said) or "as it is"
+        parts.append("labels of examples shuffled, so that they tell nothing")
+    parts += [f"{new} in place of {old}" for old, new in given.get("texts", {}).items()]
+    return ", ".join(parts) or "as it is"
 
 
 def _operation(operation: Any) -> str:
@@ -544,17 +553,19 @@ def _screens(study: Study) -> tuple[str, ...]:
 
 def _told_to_readers(plan: Mapping[str, Any], verbs: Mapping[str, str]) -> str:
     """Describe the questions about instructions, the practice criterion, and the feedback in blocks."""
-    said = []
+    sentences = []
     is_one = sum(screen["kind"] == "block" for screen in plan["screens"]) == 1
     for screen in plan["screens"]:
-        asked = screen.get("comprehension")
-        if asked:
-            number, needed = len(screen["questions"]), asked["needed"]
+        comprehension = screen.get("comprehension")
+        if comprehension:
+            number, needed = len(screen["questions"]), comprehension["needed"]
             of_them = "all" if needed == number else f"{needed} of them"
-            ends = f"{verbs['ends']}" if asked["if_failed"] == "end" else f"{verbs['goes']} on, flagged"
-            said.append(
+            ends = (
+                f"{verbs['ends']}" if comprehension["if_failed"] == "end" else f"{verbs['goes']} on, flagged"
+            )
+            sentences.append(
                 f"The instructions {verbs['are']} followed by {_counted(number, 'question')}, {of_them} to be answered correctly "
-                f"within {_counted(asked['rounds'], 'round')}; otherwise, the session {ends}."
+                f"within {_counted(comprehension['rounds'], 'round')}; otherwise, the session {ends}."
             )
         elif screen["kind"] == "practice":
             passing = screen.get("pass")
@@ -563,7 +574,7 @@ def _told_to_readers(plan: Mapping[str, Any], verbs: Mapping[str, str]) -> str:
                 if passing is None
                 else f"; {passing:.0%} {verbs['have']} to be correct within {_counted(screen['attempts'], 'attempt')}"
             )
-            said.append(
+            sentences.append(
                 f"Practice ({_counted(len(screen['trials']), 'trial')}) {_feedback(screen['feedback'], verbs)}{needed}."
             )
         elif screen["kind"] == "block":
@@ -575,8 +586,8 @@ def _told_to_readers(plan: Mapping[str, Any], verbs: Mapping[str, str]) -> str:
                 *([f"a break after every {every}"] if every else []),
             ]
             named = "The block" if is_one else f"Block {screen['name'] or screen['block']}"
-            said.append(f"{named} ({', '.join(parts)}) {_feedback(screen['feedback'], verbs)}.")
-    return " ".join(said)
+            sentences.append(f"{named} ({', '.join(parts)}) {_feedback(screen['feedback'], verbs)}.")
+    return " ".join(sentences)
 
 
 def _feedback(given: Mapping[str, Any] | None, verbs: Mapping[str, str]) -> str:
@@ -605,8 +616,8 @@ def asked_in_english(study: Study, models: Mapping[str, Mapping[str, Any]]) -> s
     papers = papers_wording(study)
     language = "en" if papers else wording_language(study.language)
     is_own = study.own_texts.wording is not None and not papers
-    asked = any(not str(model["use"]).startswith("baseline:") for model in models.values())
-    if not asked or is_own or language == study.language.split("-")[0]:
+    has_models = any(not str(model["use"]).startswith("baseline:") for model in models.values())
+    if not has_models or is_own or language == study.language.split("-")[0]:
         return ""
     why = (
         f"they read the prompt of {papers}"
@@ -624,28 +635,30 @@ def sent_as_published(study: Study, settings: ModelSettings) -> list[str]:
         return []
     prompt = _prompt(name, study, settings)
     papers = float(prompt["temperature"])
-    own = float(str(settings.options.get("temperature", papers)))
+    temperature = float(str(settings.options.get("temperature", papers)))
     room = _tokens(settings.options.get("max_tokens", prompt["max_tokens"]))
     replicates = study.get("models", "replicates", default=1)
     answers = "one answer" if replicates == 1 else f"{replicates} answers"
     if settings.kind == "hf" and prompt.get("scored"):
         drawn = f"temperature {papers:g}, at most {_tokens(prompt['max_tokens'])}"
-        said = [
+        sentences = [
             f"Its labels are compared by their log-probability, so that nothing is drawn (the paper: {drawn})."
         ]
     else:
-        heat = f"temperature {own:g}" + (" as in the paper" if own == papers else f" (the paper: {papers:g})")
-        said = [f"Sent at {heat}, with at most {room} an answer; {answers} to an item in each list."]
+        heat = f"temperature {temperature:g}" + (
+            " as in the paper" if temperature == papers else f" (the paper: {papers:g})"
+        )
+        sentences = [f"Sent at {heat}, with at most {room} an answer; {answers} to an item in each list."]
     if (
         settings.kind == "hf"
         and prompt.get("template") == "plain"
         and settings.options.get("template") != "plain"
     ):
-        said.append(
+        sentences.append(
             "The paper gave open chat models the text alone: write template: plain. A chat template would frame it, and as answers "
             "end at the first line break, a chat model's opening line (“Sure! Here is …”) would be taken for its answer."
         )
-    return said
+    return sentences
 
 
 def _tokens(number: object) -> str:
@@ -672,10 +685,10 @@ def cost_words(model: ModelSettings, trials: int, prompt_tokens: int, answer_tok
     price = _price(model)
     if isinstance(price, str):
         return f"Its answers have at most {answer_tokens:,} tokens together ({size}). {price}".strip()
-    asked = format_usd(prompt_tokens * price.input / 1e6)
+    prompt_cost = format_usd(prompt_tokens * price.input / 1e6)
     answers = format_usd(answer_tokens * price.output / 1e6)
     unseen = "what a reasoning model thinks unseen comes on top"
-    return f"Its prompts cost about {asked}, answers at most {answers} ({size}; {unseen})."
+    return f"Its prompts cost about {prompt_cost}, answers at most {answers} ({size}; {unseen})."
 
 
 def most_words(model: ModelSettings, prompt_tokens: int, answer_tokens: int) -> str:

@@ -117,7 +117,7 @@ def _sample(study: Study) -> Iterator[str]:
 def _exclusions(study: Study) -> Iterator[str]:
     eligible = _eligible(study)
     yield "Participants must meet these criteria:" if eligible else "Anyone can take part."
-    yield from (f"- {one}" for one in eligible)
+    yield from (f"- {criterion}" for criterion in eligible)
     yield _interruption(study)
     plan = study_plan(study)
     lines = [f"- {rule}" for rule in rules_in_words(plan.exclude, plan.signs)]
@@ -130,29 +130,29 @@ def _exclusions(study: Study) -> Iterator[str]:
 
 def _eligible(study: Study) -> list[str]:
     """Return the eligibility criteria, one each; empty if the study has none."""
-    asked: Mapping[str, Any] = study.get("participants", "eligible", default={})
-    found = []
-    if "first_language" in asked:
-        codes = asked["first_language"]
+    criteria: Mapping[str, Any] = study.get("participants", "eligible", default={})
+    lines = []
+    if "first_language" in criteria:
+        codes = criteria["first_language"]
         named = [_language(code) for code in ([codes] if isinstance(codes, str) else codes)]
-        found.append(f"first language: {' or '.join(named)}")
-    if "age" in asked:
-        low, high = asked["age"]
-        found.append(f"age: {low} to {high} years")
-    if "device" in asked:
-        found.append("device: a computer, no phone or tablet")
-    if "browsers" in asked:
-        found.append(f"browser: {', '.join(name.capitalize() for name in asked['browsers'])}")
-    if "screen" in asked:
-        width, height = asked["screen"].split("x")
-        found.append(f"window: at least {width} × {height} pixels")
-    if "refresh_rate" in asked:
-        low, high = asked["refresh_rate"]
-        found.append(f"refresh rate: {low} to {high} Hz")
-    for given in asked.get("questions", {}).values():
+        lines.append(f"first language: {' or '.join(named)}")
+    if "age" in criteria:
+        low, high = criteria["age"]
+        lines.append(f"age: {low} to {high} years")
+    if "device" in criteria:
+        lines.append("device: a computer, no phone or tablet")
+    if "browsers" in criteria:
+        lines.append(f"browser: {', '.join(name.capitalize() for name in criteria['browsers'])}")
+    if "screen" in criteria:
+        width, height = criteria["screen"].split("x")
+        lines.append(f"window: at least {width} × {height} pixels")
+    if "refresh_rate" in criteria:
+        low, high = criteria["refresh_rate"]
+        lines.append(f"refresh rate: {low} to {high} Hz")
+    for given in criteria.get("questions", {}).values():
         accepted = given["accept"] if isinstance(given["accept"], list) else [given["accept"]]
-        found.append(f"question: “{given['ask']}” Accepted: {', '.join(map(str, accepted))}")
-    return found
+        lines.append(f"question: “{given['ask']}” Accepted: {', '.join(map(str, accepted))}")
+    return lines
 
 
 def _language(code: str) -> str:
@@ -169,10 +169,10 @@ def _interruption(study: Study) -> str:
 
 
 def _planned(study: Study) -> Iterator[str]:
-    told = plans_in_words(study_plan(study))
-    if not told:
+    descriptions = plans_in_words(study_plan(study))
+    if not descriptions:
         yield "No analysis is planned: all of the report will be exploratory."
-    for first, *more in told:
+    for first, *more in descriptions:
         name, _, question = first.partition(": ")
         yield f"**{name}**: {question}."
         yield from (f"- {line}." for line in more)

@@ -47,8 +47,8 @@ def templates() -> dict[str, str]:
 
 def consent_sentences(template: str, part: str | None = None) -> Mapping[str, str]:
     """Return the study-specific sentences of a template's consent form: ``purpose``, ``task`` and ``duration``."""
-    own = {} if part is None else parts_of(template)[part].consent
-    given: Mapping[str, str] = own or _told_of(template)["consent"]
+    of_part = {} if part is None else parts_of(template)[part].consent
+    given: Mapping[str, str] = of_part or _told_of(template)["consent"]
     return given
 
 
@@ -56,11 +56,11 @@ def consent_form(template: str, part: str | None = None) -> str:
     """Return a template's consent form as Markdown."""
     source = consent_source()
     paragraphs = [source["first"], f"# {source['title']}"]
-    for one in source["elements"]:
-        words = " ".join(filter(None, (one["minimum"], one.get("recommended"))))
+    for element in source["elements"]:
+        words = " ".join(filter(None, (element["minimum"], element.get("recommended"))))
         for name, sentence in consent_sentences(template, part).items():
             words = words.replace(f"{{{name}}}", sentence)
-        paragraphs.append(f"**{one['heading']}.** {words}")
+        paragraphs.append(f"**{element['heading']}.** {words}")
     paragraphs.append(source["last"])
     filled = (
         textwrap.fill(paragraph, WIDTH, break_long_words=False, break_on_hyphens=False)
@@ -94,7 +94,7 @@ class TemplateStudy:
 
 def parts_of(template: str) -> dict[str, TemplateStudy]:
     """Return the parts of a template by name; empty if it is one study."""
-    return {name: TemplateStudy(name, **one) for name, one in _told_of(template).get("parts", {}).items()}
+    return {name: TemplateStudy(name, **part) for name, part in _told_of(template).get("parts", {}).items()}
 
 
 def default_part(template: str) -> str | None:
@@ -139,11 +139,11 @@ def data_path(part: TemplateStudy, given: Path | None, study: Path) -> str:
     if not given.exists():
         raise UserError(f"--data: there is no {given}", mend=f"Give the folder that holds {part.data}.")
     inner = given / part.data
-    found = (inner if inner.is_dir() else given).resolve()
+    data = (inner if inner.is_dir() else given).resolve()
     try:
-        return Path(os.path.relpath(found, study.resolve())).as_posix()
+        return Path(os.path.relpath(data, study.resolve())).as_posix()
     except ValueError:  # another drive
-        return found.as_posix()
+        return data.as_posix()
 
 
 def filled(text: str, path: str, *, corrected: bool) -> str:

@@ -113,7 +113,7 @@ def trial_type(name: str) -> TrialType:
             for key, value in given["parameters"].items()
         },
         plan={
-            key: PlanEntry(**{"setting" if word == "from" else word: said for word, said in value.items()})
+            key: PlanEntry(**{"setting" if word == "from" else word: value for word, value in value.items()})
             for key, value in given["plan"].items()
         },
         fields=_fields(name, given),
@@ -164,10 +164,12 @@ def _settings_schema(declared: TrialType) -> dict[str, Any]:
     return {
         "type": "object",
         "additionalProperties": False,
-        "required": [name for name, one in given.items() if one.required],
+        "required": [name for name, parameter in given.items() if parameter.required],
         "properties": {
-            name: {"enum": list(one.values)} if one.values else {**kinds[one.type], **one.rule}
-            for name, one in given.items()
+            name: {"enum": list(parameter.values)}
+            if parameter.values
+            else {**kinds[parameter.type], **parameter.rule}
+            for name, parameter in given.items()
         },
     }
 

@@ -47,17 +47,19 @@ def typescript() -> str:
     blocks = [
         "/** Trial types. Made by `python -m experiment.trials.generate` from experiment/trials/; not edited by hand. */",
         'import { ParameterType } from "jspsych";',
-        *(_step(one) for one in declared),
-        f"export type Step = {' | '.join(_name(one, 'Step') for one in declared)};",
+        *(_step(kind) for kind in declared),
+        f"export type Step = {' | '.join(_name(kind, 'Step') for kind in declared)};",
         _record("ExposureRecord", "What every step records while its stimulus is up.", exposure_fields()),
         *(
-            _record(_name(one, "Record"), f"What a step of {one.name} records.", one.fields, "ExposureRecord")
-            for one in declared
+            _record(
+                _name(kind, "Record"), f"What a step of {kind.name} records.", kind.fields, "ExposureRecord"
+            )
+            for kind in declared
         ),
-        f"export type StepRecord = {' | '.join(_name(one, 'Record') for one in declared)};",
+        f"export type StepRecord = {' | '.join(_name(kind, 'Record') for kind in declared)};",
         _trial_record(),
         _constant("exposureFields", "What every plugin records.", _data(exposure_fields())),
-        *(block for one in declared for block in _info(one)),
+        *(block for kind in declared for block in _info(kind)),
     ]
     return "\n\n".join(blocks) + "\n"
 
@@ -187,26 +189,29 @@ def _section(declared: TrialType) -> Iterator[str]:
     yield declared.about
     yield _table(
         ("parameter", "values", "default", "meaning"),
-        [(f"`{name}`", _takes(one), _default(one), one.prose) for name, one in declared.parameters.items()],
+        [
+            (f"`{name}`", _takes(parameter), _default(parameter), parameter.prose)
+            for name, parameter in declared.parameters.items()
+        ],
     )
     yield "In the session plan:"
     yield _table(
         ("entry", "type", "meaning"),
         [
-            (f"`{name}`", _value(one.type, many=one.many, nullable=one.nullable), one.prose)
-            for name, one in declared.plan.items()
+            (f"`{name}`", _value(entry.type, many=entry.many, nullable=entry.nullable), entry.prose)
+            for name, entry in declared.plan.items()
         ],
     )
     if declared.fields:
         yield "Recorded, in addition to what every step records:"
         yield _fields_table(declared.fields)
-    told = {
+    properties = {
         "Chance": declared.chance,
         "Parser": declared.parser and f"`{declared.parser}`",
         "Scorer": declared.scorer and f"`{declared.scorer}`",
         "Simulated readers": declared.simulated,
     }
-    yield "\n".join(f"- {name}: {value}" for name, value in told.items() if value)
+    yield "\n".join(f"- {name}: {value}" for name, value in properties.items() if value)
 
 
 def _fields_table(fields: Mapping[str, Field]) -> str:

@@ -46,10 +46,10 @@ def split_words(recipe: Recipe) -> WordSplit:
     plain = re.compile(f"[a-z]{{{recipe.shortest},{recipe.longest}}}")
     eligible = (word for word in wordfreq.iter_wordlist("en") if plain.fullmatch(word))
     words = sorted(islice(eligible, recipe.vocabulary))
-    kept = {word for word in words if is_held_out(word, recipe.held_out_one_in)}
+    held_out = {word for word in words if is_held_out(word, recipe.held_out_one_in)}
     return WordSplit(
-        training=tuple(word for word in words if word not in kept),
-        held_out=tuple(word for word in words if word in kept),
+        training=tuple(word for word in words if word not in held_out),
+        held_out=tuple(word for word in words if word in held_out),
     )
 
 

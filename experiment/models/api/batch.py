@@ -138,9 +138,9 @@ class Ledger:
 
     def keep_answers(self, batch: Batch, lines: Iterable[Mapping[str, Any]]) -> None:
         """Save the answers of a batch that no trial has taken."""
-        said = "\n".join(json.dumps(line) for line in lines)
-        if said:
-            replace_file(self.answers_file(batch), said)
+        written = "\n".join(json.dumps(line) for line in lines)
+        if written:
+            replace_file(self.answers_file(batch), written)
         else:
             self.answers_file(batch).unlink(missing_ok=True)
 
@@ -151,15 +151,17 @@ class Ledger:
 
 def known_batches(folder: Path) -> list[dict[str, Any]]:
     """Return all batches of a study as last reported, with ``model`` and ``waiting`` (number of answers no trial has taken)."""
-    found = []
+    batches = []
     for file in sorted((folder / FOLDER).glob("*.json")):
-        kept = json.loads(file.read_text("utf-8"))
-        for one in _batches_in(file):
-            answers = file.parent / f"{one.token}.answers"
+        ledger = json.loads(file.read_text("utf-8"))
+        for batch in _batches_in(file):
+            answers = file.parent / f"{batch.token}.answers"
             lines = answers.read_text("utf-8").splitlines() if answers.exists() else []
             waiting = sum(is_answered(json.loads(line)) for line in lines)
-            found.append({"model": kept["model"], **asdict(one), "said": str(one), "waiting": waiting})
-    return sorted(found, key=lambda one: str(one["submitted_at"]))
+            batches.append(
+                {"model": ledger["model"], **asdict(batch), "said": str(batch), "waiting": waiting}
+            )
+    return sorted(batches, key=lambda row: str(row["submitted_at"]))
 
 
 def is_answered(line: Mapping[str, Any]) -> bool:
@@ -169,9 +171,9 @@ def is_answered(line: Mapping[str, Any]) -> bool:
 
 
 def _batches_in(file: Path) -> list[Batch]:
-    names = {one.name for one in fields(Batch)}
-    kept = json.loads(file.read_text("utf-8"))["batches"]
-    return [Batch(**{name: value for name, value in one.items() if name in names}) for one in kept]
+    names = {item.name for item in fields(Batch)}
+    rows = json.loads(file.read_text("utf-8"))["batches"]
+    return [Batch(**{name: value for name, value in row.items() if name in names}) for row in rows]
 
 
 MOST_REQUESTS = 50_000
@@ -218,22 +220,22 @@ class _Batches(Provider):
         """Update open batches from the API; with ``gives_up``, a batch that the server no longer knows is marked as gone."""
         lost = {batch.token: batch for batch in self.state.batches if batch.batch_id is None}
         if lost:
-            for found in self.ask(lambda: list(self.client.batches.list(limit=100))):
-                token = (found.metadata or {}).get("wrods")
+            for remote in self.ask(lambda: list(self.client.batches.list(limit=100))):
+                token = (remote.metadata or {}).get("wrods")
                 if token in lost:
-                    _update(lost.pop(token), found)
-            for one in lost.values():
-                self.state.batches.remove(one)
-                self.ledger.keys_file(one).unlink(missing_ok=True)
+                    _update(lost.pop(token), remote)
+            for batch in lost.values():
+                self.state.batches.remove(batch)
+                self.ledger.keys_file(batch).unlink(missing_ok=True)
         try:
-            for one in self.state.open:
+            for batch in self.state.open:
                 try:
-                    _update(one, self.ask(lambda name=one.batch_id: self.client.batches.retrieve(name)))
+                    _update(batch, self.ask(lambda name=batch.batch_id: self.client.batches.retrieve(name)))
                 except NoBatch:
                     if not gives_up:
                         raise
-                    one.status, one.is_collected = GONE, True
-                    self.ledger.keys_file(one).unlink(missing_ok=True)
+                    batch.status, batch.is_collected = GONE, True
+                    self.ledger.keys_file(batch).unlink(missing_ok=True)
         finally:
             if self.state.batches or lost:
                 self.ledger.save()
@@ -348,9 +350,9 @@ def cancel(settings: ModelSettings, *, reader: str = "") -> BatchState:
     """Cancel all batches that are still running (of one reader); mark those that the server no longer knows as gone."""
     api = _Batches(settings)
     api.look(gives_up=True)
-    for one in api.state.open:
-        if reader in ("", one.reader) or not one.reader:
-            _update(one, api.ask(lambda name=one.batch_id: api.client.batches.cancel(name)))
+    for batch in api.state.open:
+        if reader in ("", batch.reader) or not batch.reader:
+            _update(batch, api.ask(lambda name=batch.batch_id: api.client.batches.cancel(name)))
     api.ledger.save()
     return api.state
 
@@ -367,15 +369,15 @@ def ledger_of(settings: ModelSettings) -> Ledger:
 
 def owed(ledger: Ledger, cost_of: Callable[[Usage], float]) -> dict[str, float]:
     """Return US dollars of answers that no trial has taken by their batch's token; estimated if the server counted no tokens."""
-    found = {}
+    owed_usd = {}
     for batch in (batch for batch in ledger.state.batches if batch.is_collected):
         total = 0.0
         for line in filter(is_answered, ledger.answers(batch)):
             usage = _usage(line["response"])
             is_counted = usage.prompt is not None and usage.completion is not None
             total += cost_of(usage) if is_counted else batch.most_usd / max(1, batch.requests)
-        found[batch.token] = total
-    return found
+        owed_usd[batch.token] = total
+    return owed_usd
 
 
 def collect(
@@ -392,19 +394,19 @@ def collect(
     """
     api = _Batches(settings, dialect)
     api.fetch()
-    asked = {request.work_key: request for request in requests}
+    awaited = {request.work_key: request for request in requests}
     for batch in api.state.batches:
-        kept, taken = [], 0
+        remaining, taken = [], 0
         for line in api.ledger.answers(batch):
-            request = asked.pop(str(line.get("custom_id")), None)
+            request = awaited.pop(str(line.get("custom_id")), None)
             if request is None:
-                kept.append(line)
+                remaining.append(line)
                 continue
             taken += 1
             yield _reply(line, request, api.form, api.key)
         if taken:
             settle()
-            api.ledger.keep_answers(batch, kept)
+            api.ledger.keep_answers(batch, remaining)
 
 
 def _reply(line: Mapping[str, Any], request: Request, form: ApiFormat, key: str | None) -> Reply:
@@ -461,4 +463,4 @@ def _update(batch: Batch, seen: Any) -> None:
         batch.completed, batch.failed = int(counts.completed), int(counts.failed)
     data = seen.errors.data if seen.errors is not None else None
     if data:
-        batch.error = "; ".join(str(one.message) for one in data)[:500]
+        batch.error = "; ".join(str(fault.message) for fault in data)[:500]

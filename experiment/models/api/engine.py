@@ -168,7 +168,7 @@ class ApiEngine:
         most = 2 * self.concurrency + AHEAD
         outstanding = 0
         exhausted = False
-        found: deque[Reply] = deque()
+        cached: deque[Reply] = deque()
         came: deque[Reply] = deque()
 
         def look_up(requests: Iterable[Request]) -> list[Request]:
@@ -178,12 +178,12 @@ class ApiEngine:
                 if hit is None:
                     missing.append(request)
                 else:
-                    found.append(hit)
+                    cached.append(hit)
             return missing
 
         while True:
             batch: list[Request] = []
-            while not (exhausted or found or outstanding + len(batch) >= most or self._closed.is_set()):
+            while not (exhausted or cached or outstanding + len(batch) >= most or self._closed.is_set()):
                 request = next(source, None)
                 if request is None:
                     exhausted = True
@@ -194,7 +194,7 @@ class ApiEngine:
             outstanding += len(batch)
             if batch:
                 self._call("add", batch)
-            if not found and not came:
+            if not cached and not came:
                 if outstanding == 0 and (exhausted or self._closed.is_set()):
                     return
                 item = _next(replies)
@@ -204,10 +204,10 @@ class ApiEngine:
                     raise item
                 assert isinstance(item, list)
                 came.extend(item)
-            for _ in range(min(AHEAD, len(found) + len(came))):
+            for _ in range(min(AHEAD, len(cached) + len(came))):
                 if came:
                     outstanding -= 1
-                reply = self._finished(came.popleft() if came else found.popleft())
+                reply = self._finished(came.popleft() if came else cached.popleft())
                 if follow is not None:
                     after = look_up(follow(reply))
                     outstanding += len(after)
@@ -244,9 +244,9 @@ class ApiEngine:
             replies.put(_DONE)
 
     async def _send(self, replies: queue.Queue[object], begun: threading.Event) -> None:
-        found = self._capabilities
+        capabilities = self._capabilities
         options = SendingOptions(
-            self.concurrency, self.allow, self.release, self.has_answered, found is not None and found.answered,
+            self.concurrency, self.allow, self.release, self.has_answered, capabilities is not None and capabilities.answered,
             self._pace, self.timing,
         )  # fmt: skip
         async with self._transport() as transport:

@@ -110,8 +110,12 @@ class RequestOptions:
 
     def describe(self) -> dict[str, object]:
         """Return the options that can change an answer, as JSON."""
-        said = {**asdict(self), "extra_body": dict(self.extra_body)}
-        return said if self.pictures else {name: value for name, value in said.items() if name != "pictures"}
+        described = {**asdict(self), "extra_body": dict(self.extra_body)}
+        return (
+            described
+            if self.pictures
+            else {name: value for name, value in described.items() if name != "pictures"}
+        )
 
 
 def parse_request_options(settings: ModelSettings) -> RequestOptions:
@@ -150,7 +154,7 @@ def parse_request_options(settings: ModelSettings) -> RequestOptions:
     room = options.get("thinking_tokens", THOUGHT_ROOM if thinks else 0)
     system = options.get("system_role")
     return RequestOptions(
-        surface=next(one for one in SURFACES if one == surface),
+        surface=next(known for known in SURFACES if known == surface),
         revision=None if options.get("revision") is None else str(options["revision"]),
         reasoning_effort=None if effort is None else str(effort),
         thinking_tokens=int(str(room)),
@@ -277,14 +281,14 @@ class Dialect:
                 raise no_whole_labels([words[:300]])
             self.prompt_logprobs = False
             return True
-        asked = sent.get("top_logprobs")
-        if asked is None and not isinstance(sent.get("logprobs"), bool):
-            asked = sent.get("logprobs")
+        n_top = sent.get("top_logprobs")
+        if n_top is None and not isinstance(sent.get("logprobs"), bool):
+            n_top = sent.get("logprobs")
         named = ("logprobs", "top_logprobs", *(("include",) if "include" in sent else ()))
-        if not asked or not _names(words, *named):
+        if not n_top or not _names(words, *named):
             return False
-        if asked <= self.top_logprobs:
-            self.top_logprobs = next(n for n in _TOP_LOGPROBS if n < asked)
+        if n_top <= self.top_logprobs:
+            self.top_logprobs = next(n for n in _TOP_LOGPROBS if n < n_top)
         return True
 
     def _learn_structure(self, words: str, sent: Mapping[str, Any]) -> bool:
@@ -297,8 +301,8 @@ class Dialect:
         }  # fmt: skip
         if self.structure == "none":
             return False
-        name, said = marks[self.structure]
-        if (name in sent or "text" in sent) and _names(words, *said):
+        name, named = marks[self.structure]
+        if (name in sent or "text" in sent) and _names(words, *named):
             self.next_structure()
             return True
         return False
@@ -485,10 +489,10 @@ class ApiFormat:
         thoughts: list[str] = []
         refusal = None
         tokens: list[scoring.ScoredToken] = []
-        for item in (one for one in output if isinstance(one, dict)):
+        for item in (item_json for item_json in output if isinstance(item_json, dict)):
             parts = [part for part in item.get("content") or [] if isinstance(part, dict)]
             if item.get("type") == "reasoning":
-                shown = [*parts, *(one for one in item.get("summary") or [] if isinstance(one, dict))]
+                shown = [*parts, *(part for part in item.get("summary") or [] if isinstance(part, dict))]
                 thoughts += [str(part.get("text") or "") for part in shown]
             for part in parts if item.get("type") == "message" else ():
                 if part.get("type") == "refusal":
@@ -526,12 +530,18 @@ class ApiFormat:
                 logprobs[label] = score
                 ends[label] = scoring.tokens_of_end(tokens, ending)
         logprobs = disjoint_logprobs(logprobs, ends)
-        best = max(logprobs, key=lambda one: logprobs[one]) if len(logprobs) == len(request.labels) else None
+        best = (
+            max(logprobs, key=lambda label: logprobs[label]) if len(logprobs) == len(request.labels) else None
+        )
         generated = None
         if request.also_text or best is None:
-            own = replace(request, regions=())
-            asked = self._complete(own) if self.options.surface == "completions" else self._chat(own)
-            generated = yield from asked
+            without_regions = replace(request, regions=())
+            free_answer = (
+                self._complete(without_regions)
+                if self.options.surface == "completions"
+                else self._chat(without_regions)
+            )
+            generated = yield from free_answer
             usage += Usage(
                 generated.prompt_tokens, generated.cached_tokens, generated.completion_tokens, generated.reasoning_tokens
             )  # fmt: skip
@@ -647,11 +657,11 @@ class ApiFormat:
 
     def _reply(self, request: Request, payload: Mapping[str, Any], content: Content) -> Reply:
         """Build a reply from the content of any form."""
-        said = str(content.refusal) if content.refusal else None
+        refusal = str(content.refusal) if content.refusal else None
         read = label_in_json(content.answer, request.labels)
         answer, is_stopped = up_to_stop(read if read is not None else content.answer, request.stop)
-        status = status_of(answer, "stop" if is_stopped else content.finish, said)
-        text: str | None = answer if answer is not None else said
+        status = status_of(answer, "stop" if is_stopped else content.finish, refusal)
+        text: str | None = answer if answer is not None else refusal
         scores, mark = None, ""
         is_told = request.labels is not None and any(token.alternatives for token in content.tokens)
         if request.labels is not None and status != "refused":

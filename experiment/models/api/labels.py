@@ -44,11 +44,11 @@ def content_tokens(content: object) -> list[ScoredToken]:
     if not isinstance(content, list):
         return []
     tokens = []
-    for one in content:
-        if not isinstance(one, dict) or not isinstance(one.get("token"), str):
+    for token in content:
+        if not isinstance(token, dict) or not isinstance(token.get("token"), str):
             return []
-        top = one.get("top_logprobs")
-        tokens.append(ScoredToken(one["token"], _number(one.get("logprob")), _alternatives(top)))
+        top = token.get("top_logprobs")
+        tokens.append(ScoredToken(token["token"], _number(token.get("logprob")), _alternatives(top)))
     return tokens
 
 
@@ -61,9 +61,11 @@ def _alternatives(top: object) -> tuple[tuple[str, float], ...]:
     if not isinstance(top, list):
         return ()
     return tuple(
-        (str(one["token"]), number)
-        for one in top
-        if isinstance(one, dict) and "token" in one and (number := _number(one.get("logprob"))) is not None
+        (str(alternative["token"]), number)
+        for alternative in top
+        if isinstance(alternative, dict)
+        and "token" in alternative
+        and (number := _number(alternative.get("logprob"))) is not None
     )
 
 
@@ -104,10 +106,10 @@ def prompt_tokens(payload: Mapping[str, Any]) -> list[ScoredToken]:
         if not isinstance(entry, dict) or not entry:
             tokens.append(ScoredToken("", None))
             continue
-        own = next(iter(entry.values()))
-        if not isinstance(own, dict):
+        actual = next(iter(entry.values()))
+        if not isinstance(actual, dict):
             return []
-        tokens.append(ScoredToken(str(own.get("decoded_token") or ""), _number(own.get("logprob"))))
+        tokens.append(ScoredToken(str(actual.get("decoded_token") or ""), _number(actual.get("logprob"))))
     return tokens
 
 
@@ -141,19 +143,19 @@ def score_regions(
     begins: list[int] = []
     at = 0
     for text in texts:
-        found = whole.find(text.strip(), at)
-        if found < 0:
+        begin = whole.find(text.strip(), at)
+        if begin < 0:
             return ()
-        begins.append(found - (len(text) - len(text.lstrip())))
-        at = found + len(text.strip())
+        begins.append(begin - (len(text) - len(text.lstrip())))
+        at = begin + len(text.strip())
     first_characters = _first_characters(tokens)
     scores = []
     for message, start, end in spans:
         low, high = begins[message] + start, begins[message] + end
         inside = [token for token, first in zip(tokens, first_characters, strict=True) if low <= first < high]
         values = [token.logprob for token in inside]
-        told = [value for value in values if value is not None]
-        surprisal = -math.fsum(told) if inside and len(told) == len(values) else None
+        reported = [value for value in values if value is not None]
+        surprisal = -math.fsum(reported) if inside and len(reported) == len(values) else None
         scores.append(RegionScore(surprisal, len(inside)))
     return tuple(scores)
 
@@ -210,21 +212,23 @@ def first_token_scores(
     token = _first_of_answer(tokens, content, keys, part=part, thinks=thinks)
     if token is None or not token.alternatives:
         return None
-    told = _told(token)
-    total = math.fsum(math.exp(logprob) for _, logprob in told)
+    alternatives = _told(token)
+    total = math.fsum(math.exp(logprob) for _, logprob in alternatives)
     if total > MOST_TOLD:
         return None
-    found = [(keys.key(text), logprob) for text, logprob in told]
-    anything = math.fsum(math.exp(logprob) for key, logprob in found if not key)
+    keyed = [(keys.key(text), logprob) for text, logprob in alternatives]
+    anything = math.fsum(math.exp(logprob) for key, logprob in keyed if not key)
     untold = max(LEAST_UNTOLD, 1.0 - total)
     logprobs: dict[str, float] = {}
     bounds: dict[str, float] = {}
     most: dict[str, float] = {}
     for label in labels:
-        own = keys.of[label]
-        forms = [logprob for key, logprob in found if key == own]
-        begun = anything + math.fsum(math.exp(logprob) for key, logprob in found if key and _begins(key, own))
-        if forms and not any(_begins(own, other) for other in keys.of.values()):
+        own_key = keys.of[label]
+        forms = [logprob for key, logprob in keyed if key == own_key]
+        begun = anything + math.fsum(
+            math.exp(logprob) for key, logprob in keyed if key and _begins(key, own_key)
+        )
+        if forms and not any(_begins(own_key, other) for other in keys.of.values()):
             logprobs[label] = _summed(forms)
             most[label] = math.exp(logprobs[label]) + begun
         else:
@@ -237,28 +241,28 @@ def first_token_scores(
 def _best(logprobs: Mapping[str, float], most: Mapping[str, float]) -> str | None:
     if not logprobs or math.fsum(map(math.exp, logprobs.values())) < LEAST_MASS:
         return None
-    label = max(logprobs, key=lambda one: logprobs[one])
+    label = max(logprobs, key=lambda label: logprobs[label])
     least = math.exp(logprobs[label])
     return label if all(least > limit for other, limit in most.items() if other != label) else None
 
 
 def label_given(reply: str | None, labels: Sequence[str], best: str | None, *, is_cut: bool) -> str | None:
     """Return the label that a reply states, as the study's parser reads it."""
-    said = (reply or "").strip()
-    if said in labels:
-        return said
-    parsed = parse_label(said, labels)
+    text = (reply or "").strip()
+    if text in labels:
+        return text
+    parsed = parse_label(text, labels)
     label = parsed.value
     if label is not None:
-        return None if is_cut and ends_open(label, said) and not is_whole(label, said) else label
-    first, _, rest = said.partition("\n")
+        return None if is_cut and ends_open(label, text) and not is_whole(label, text) else label
+    first, _, rest = text.partition("\n")
     is_alone = best is not None and bool(rest) and is_whole(best, first)
     return best if is_alone and parsed.status == "unparsed" else None
 
 
 def mark_of(path: str | None) -> str | None:
     """Return the mark in a reply's path about its first token: ``unsettled``, ``disagrees``, or None."""
-    return next((one for one in (path or "").split("+") if one in ("unsettled", "disagrees")), None)
+    return next((mark for mark in (path or "").split("+") if mark in ("unsettled", "disagrees")), None)
 
 
 def standing(best: str | None, given: str | None) -> Standing:
@@ -317,10 +321,10 @@ def _summed(values: Sequence[float]) -> float:
 
 def _told(token: ScoredToken) -> list[tuple[str, float]]:
     """Return the distinct alternatives, and the token itself if it is not among them."""
-    told = list(dict.fromkeys(token.alternatives))
-    if token.logprob is not None and all(text != token.text for text, _ in told):
-        told.append((token.text, token.logprob))
-    return told
+    alternatives = list(dict.fromkeys(token.alternatives))
+    if token.logprob is not None and all(text != token.text for text, _ in alternatives):
+        alternatives.append((token.text, token.logprob))
+    return alternatives
 
 
 def _first_of_answer(
@@ -354,10 +358,10 @@ def _first_of_answer(
 
 def _place(whole: str, ends: Sequence[int], texts: Sequence[str], wanted: str) -> int | None:
     """Return the last position of a text that starts a token (after punctuation), or else its last position."""
-    last = found = whole.rfind(wanted)
-    while found >= 0:
-        token = bisect_right(ends, found)
-        if not texts[token][: found - (ends[token] - len(texts[token]))].strip(WRAPPING):
-            return found
-        found = whole.rfind(wanted, 0, found + len(wanted) - 1)
+    last = position = whole.rfind(wanted)
+    while position >= 0:
+        token = bisect_right(ends, position)
+        if not texts[token][: position - (ends[token] - len(texts[token]))].strip(WRAPPING):
+            return position
+        position = whole.rfind(wanted, 0, position + len(wanted) - 1)
     return last if last >= 0 else None

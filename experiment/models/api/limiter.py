@@ -121,8 +121,8 @@ def limiter_of(base_url: str, key: str | None, *, start: int, cap: int) -> Limit
     """Return the limiter that all models of this run share at one address with one key."""
     name = (base_url.rstrip("/"), hashlib.sha256((key or "").encode()).hexdigest())
     with _shared_lock:
-        found = _shared.get(name)
-        if found is None:
-            found = _shared[name] = Limiter(start=start, cap=cap)
-        found.cap = max(found.cap, cap)
-        return found
+        limiter = _shared.get(name)
+        if limiter is None:
+            limiter = _shared[name] = Limiter(start=start, cap=cap)
+        limiter.cap = max(limiter.cap, cap)
+        return limiter

@@ -516,10 +516,10 @@ async def _find_draws(
     if not form.dialect.temperature:
         return None, None
     request = Request("probe", (Message("user", texts["user"]),), None, DRAWN_TOKENS, 1.0, 0)
-    one, other = stable_seed("probe", 1), stable_seed("probe", 2)
+    seed_a, other = stable_seed("probe", 1), stable_seed("probe", 2)
     drawn = []
     try:
-        for seed in (one, one, other):
+        for seed in (seed_a, seed_a, other):
             reply = await questions.ask(replace(request, seed=seed), form)
             drawn.append(f"{reply.reasoning or ''}{reply.text or ''}")
     except ProbeUnanswered:
@@ -571,19 +571,19 @@ async def _differences(questions: Questions, form: ApiFormat, request: Request) 
         return []
     drawn = replace(request, labels=("A", "B"), temperature=1.0)
     token = await questions.hold(form.first_token(drawn), form)
-    found: list[float] = []
+    differences: list[float] = []
     alternatives = (
         () if token is None else sorted(token.alternatives, key=lambda alternative: -alternative[1])
     )
     plain = [alternative for alternative in alternatives if re.fullmatch(r" ?[A-Za-z]+", alternative[0])]
-    for text, told in plain[:MOST_COMPARED]:
+    for text, reported in plain[:MOST_COMPARED]:
         if form.options.surface == "chat" and text.startswith(" "):
             continue
         tokens, _ = await questions.hold(form.read_ending(request, text), None)
         last = tokens[-1] if tokens else None
         if last is not None and last.text == text and last.logprob is not None:
-            found.append(abs(last.logprob - told))
-    return found
+            differences.append(abs(last.logprob - reported))
+    return differences
 
 
 def _ways(form: ApiFormat, has_openai_models: bool) -> tuple[Structure, ...]:
@@ -591,7 +591,7 @@ def _ways(form: ApiFormat, has_openai_models: bool) -> tuple[Structure, ...]:
     if has_openai_models:
         return ("json_schema",)
     if form.options.surface == "completions":
-        return tuple(one for one in STRUCTURES if one != "json_schema")
+        return tuple(structure for structure in STRUCTURES if structure != "json_schema")
     return STRUCTURES
 
 

@@ -53,10 +53,10 @@ _NOT_KEPT = frozenset(
 
 def cache_key(about: Mapping[str, object], request: Request) -> str:
     """Return the key of a request: SHA-256 of canonical JSON."""
-    said = {name: value for name, value in asdict(request).items() if name not in _NOT_OF_THE_REQUEST}
-    said["messages"] = [_said(message) for message in request.messages]
+    described = {name: value for name, value in asdict(request).items() if name not in _NOT_OF_THE_REQUEST}
+    described["messages"] = [_said(message) for message in request.messages]
     text = json.dumps(
-        {"schema": SCHEMA, "reading": READING, "about": about, "request": said},
+        {"schema": SCHEMA, "reading": READING, "about": about, "request": described},
         sort_keys=True,
         ensure_ascii=True,
         separators=(",", ":"),
@@ -67,8 +67,8 @@ def cache_key(about: Mapping[str, object], request: Request) -> str:
 def _said(message: Message) -> dict[str, object]:
     """Return a message as JSON, with pictures identified by their pixels, which a new renderer may change."""
     pictures = [picture.sha256 for picture in message.pictures]
-    said: dict[str, object] = {"role": message.role, "content": message.content}
-    return said | ({"pictures": pictures} if pictures else {})
+    described: dict[str, object] = {"role": message.role, "content": message.content}
+    return described | ({"pictures": pictures} if pictures else {})
 
 
 def is_worth_keeping(reply: Reply) -> bool:
@@ -142,11 +142,11 @@ class Cache:
         self.commit()
         count = 0
         for work_key in work_keys:
-            found = self._connection.execute(
+            deleted = self._connection.execute(
                 "DELETE FROM answers WHERE work_key = ? OR (work_key > ? AND work_key < ?)",
                 (work_key, f"{work_key}:", f"{work_key};"),
             )
-            count += found.rowcount
+            count += deleted.rowcount
         if not empty_log(self._connection):
             raise UserError(
                 f"{self.file}-wal may still hold erased answers: other programs are reading the file",
@@ -197,19 +197,19 @@ def _check(connection: sqlite3.Connection) -> None:
 
 
 def _write(reply: Reply) -> str:
-    kept = {
+    stored = {
         field.name: getattr(reply, field.name)
         for field in fields(reply)
         if field.name not in _NOT_KEPT | {"regions"}
     }
-    kept["regions"] = [[score.surprisal, score.tokens] for score in reply.regions]
-    return json.dumps(kept, ensure_ascii=True, separators=(",", ":"))
+    stored["regions"] = [[score.surprisal, score.tokens] for score in reply.regions]
+    return json.dumps(stored, ensure_ascii=True, separators=(",", ":"))
 
 
 def _read(text: str, request: Request) -> Reply:
-    kept: dict[str, Any] = parsed(text)
-    regions = tuple(RegionScore(surprisal, tokens) for surprisal, tokens in kept.pop("regions"))
-    return replace(Reply(work_key=request.work_key, **kept), regions=regions, from_cache=True)
+    stored: dict[str, Any] = parsed(text)
+    regions = tuple(RegionScore(surprisal, tokens) for surprisal, tokens in stored.pop("regions"))
+    return replace(Reply(work_key=request.work_key, **stored), regions=regions, from_cache=True)
 
 
 def forget_replies(folder: Path, work_keys: Iterable[str]) -> tuple[int, list[str]]:
@@ -224,15 +224,15 @@ def forget_replies(folder: Path, work_keys: Iterable[str]) -> tuple[int, list[st
     for file in sorted((folder / FOLDER).glob("*.answers")):
         lines = file.read_text("utf-8").splitlines()
         works = [str(json.loads(line).get("custom_id")).partition(":")[0] for line in lines]
-        kept = [line for line, work in zip(lines, works, strict=True) if work not in keys]
-        if len(kept) == len(lines):
+        retained = [line for line, work in zip(lines, works, strict=True) if work not in keys]
+        if len(retained) == len(lines):
             continue
-        count += len(lines) - len(kept)
+        count += len(lines) - len(retained)
         # replies that remain are on disk before the old bytes are erased, which the open file still holds
         with file.open("r+b") as opened:
             size = file.stat().st_size
-            if kept:
-                replace_file(file, "\n".join(kept))
+            if retained:
+                replace_file(file, "\n".join(retained))
             else:
                 file.unlink()
             opened.write(b"\0" * size)

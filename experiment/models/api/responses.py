@@ -29,7 +29,7 @@ class Usage:
 
     def __add__(self, other: Usage) -> Usage:
         pairs = zip(self.counts, other.counts, strict=True)
-        return Usage(*(_sum(one, another) for one, another in pairs))
+        return Usage(*(_sum(count, another) for count, another in pairs))
 
     @property
     def counts(self) -> tuple[int | None, int | None, int | None, int | None]:
@@ -44,8 +44,8 @@ class Usage:
 
 def read_usage(payload: Mapping[str, Any]) -> Usage:
     """Return the token counts of a response body in any known format."""
-    found = payload.get("usage")
-    usage: Mapping[str, Any] = found if isinstance(found, dict) else {}
+    reported = payload.get("usage")
+    usage: Mapping[str, Any] = reported if isinstance(reported, dict) else {}
     prompt = _count(usage, "prompt_tokens", "input_tokens")
     completion = _count(usage, "completion_tokens", "output_tokens")
     cached = _part(usage, ("prompt_tokens_details", "input_tokens_details"), "cached_tokens")
@@ -67,8 +67,8 @@ def read_usage(payload: Mapping[str, Any]) -> Usage:
     return Usage(prompt, cached, completion, reasoning)
 
 
-def _sum(one: int | None, other: int | None) -> int | None:
-    return other if one is None else one if other is None else one + other
+def _sum(left: int | None, other: int | None) -> int | None:
+    return other if left is None else left if other is None else left + other
 
 
 def _count(usage: Mapping[str, Any], *names: str) -> int | None:
@@ -125,7 +125,7 @@ def turns(messages: Sequence[Message], *, system: bool, form: PictureForm = "cha
             given = rest
         else:
             given = [Message("user", first.content), *rest]
-    return [{"role": one.role, "content": content_of(one, form)} for one in given]
+    return [{"role": message.role, "content": content_of(message, form)} for message in given]
 
 
 def content_of(message: Message, form: PictureForm) -> str | list[dict[str, Any]]:

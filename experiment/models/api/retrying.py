@@ -185,12 +185,12 @@ def _is_spent(body: str, message: str) -> bool:
 
 def _wait_said(words: str) -> float | None:
     """Return the seconds to wait that a message states: "Please retry in 38.9s", "try again in 20 ms"."""
-    found = re.search(
+    match = re.search(
         r"(?:retry|try again) (?:in|after) (\d{1,6}(?:\.\d{1,6})?) ?(ms|s)", words, re.IGNORECASE
     )
-    if found is None:
+    if match is None:
         return None
-    return float(found[1]) / (1000 if found[2].lower() == "ms" else 1)
+    return float(match[1]) / (1000 if match[2].lower() == "ms" else 1)
 
 
 def _key_refused(status: int, message: str, *, with_key: bool) -> RunStopped:
@@ -228,9 +228,9 @@ def unreached(base_url: str, reason: str) -> RunStopped:
 
 def sent_elsewhere(status: int, headers: Mapping[str, str], base_url: str, path: str) -> RunStopped:
     """Return the error for a server that redirects to another address, to which the key is never sent."""
-    asked = f"{base_url.rstrip('/')}{path}"
+    address = f"{base_url.rstrip('/')}{path}"
     location = headers.get("location", "")
-    to = urllib.parse.urljoin(asked, location).removesuffix(path) if location else ""
+    to = urllib.parse.urljoin(address, location).removesuffix(path) if location else ""
     return RunStopped(
         f"the server sends requests elsewhere ({status}): {f'{base_url} → {to}' if to else 'it does not say where'}",
         mend=f"Give {to if to else 'the right address'} as base_url (it usually ends in /v1), if that is the model's server.",
@@ -258,9 +258,9 @@ def _whole(value: Any) -> Any:
     if isinstance(value, str):
         return whole_characters(value)
     if isinstance(value, list):
-        return [_whole(one) for one in value]
+        return [_whole(part) for part in value]
     if isinstance(value, dict):
-        return {whole_characters(name): _whole(one) for name, one in value.items()}
+        return {whole_characters(name): _whole(part) for name, part in value.items()}
     return value
 
 
@@ -280,13 +280,13 @@ def _details(detail: object) -> str:
     """Return the text of an error's detail, which FastAPI gives as a list that repeats the request."""
     if not isinstance(detail, list):
         return str(detail or "")
-    told = []
-    for one in detail:
-        if isinstance(one, Mapping) and "msg" in one:
-            told.append(f"{'.'.join(map(str, one.get('loc') or ()))}: {one['msg']}".removeprefix(": "))
+    parts = []
+    for fault in detail:
+        if isinstance(fault, Mapping) and "msg" in fault:
+            parts.append(f"{'.'.join(map(str, fault.get('loc') or ()))}: {fault['msg']}".removeprefix(": "))
         else:
-            told.append(str(one))
-    return "; ".join(told)
+            parts.append(str(fault))
+    return "; ".join(parts)
 
 
 def refusal_of(body: str) -> Mapping[str, Any]:
@@ -361,14 +361,16 @@ def words_about_parameters(body: str, sent: Mapping[str, Any], secret: str | Non
 
 def without_texts(words: str, texts: Iterable[str]) -> str:
     """Return a server's message without lines of the given texts and without quotes from them."""
-    own = [text.lower() for text in texts]
-    for text in sorted({line.strip() for one in own for line in one.split("\n")}, key=len, reverse=True):
+    lowered = [text.lower() for text in texts]
+    for text in sorted(
+        {line.strip() for text_lowered in lowered for line in text_lowered.split("\n")}, key=len, reverse=True
+    ):
         if len(text) >= _LEAST:
             words = re.sub(re.escape(text), " ", words, flags=re.IGNORECASE)
 
     def without(found: re.Match[str]) -> str:
         quoted = next(part for part in found.groups() if part is not None).strip().lower()
-        return " " if any(quoted in text for text in own) else found[0]
+        return " " if any(quoted in text for text in lowered) else found[0]
 
     return _QUOTED.sub(without, words)
 

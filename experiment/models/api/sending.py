@@ -362,30 +362,30 @@ class Sending:
 
     # one try
 
-    async def _attempt(self, one: InFlightRequest | Request) -> None:
+    async def _attempt(self, work: InFlightRequest | Request) -> None:
         """Send one call of one request, and release its slot afterwards."""
         try:
-            if isinstance(one, Request):
-                if self._options.allow is not None and not await self._options.allow(one):
+            if isinstance(work, Request):
+                if self._options.allow is not None and not await self._options.allow(work):
                     self.end()
                     return
-                one = InFlightRequest(one, self._form.ask(one))
-                one.call = next(one.talk)
-            elif one.is_owing:
-                if self._options.allow is not None and not await self._options.allow(one.request):
-                    self._finish_one(self._failed(one, Retry.no(one.waits_for), "error"))
+                work = InFlightRequest(work, self._form.ask(work))
+                work.call = next(work.talk)
+            elif work.is_owing:
+                if self._options.allow is not None and not await self._options.allow(work.request):
+                    self._finish_one(self._failed(work, Retry.no(work.waits_for), "error"))
                     self.end()
                     return
-                one.is_owing = False
-            outcome = await self._try(one)
+                work.is_owing = False
+            outcome = await self._try(work)
         finally:
             self._limiter.leave()
         if isinstance(outcome, Reply):
             self._finish_one(outcome)
         elif isinstance(outcome, Retry):
-            self._again_or_not(one, outcome)
+            self._again_or_not(work, outcome)
         elif not self._is_ending:
-            self._ready.appendleft(one)
+            self._ready.appendleft(work)
 
     async def _try(self, request: InFlightRequest) -> Reply | Retry | None:
         """Send the current call; return the reply, a decision about the failure, or None if another call follows."""
@@ -526,12 +526,12 @@ class Sending:
 
     def _settle(self, held: list[Doubtful], was_down: bool) -> None:
         """Resend requests that met a server which was down; record those on which it fails while it answers others."""
-        for one, verdict in held:
+        for request, verdict in held:
             if was_down:
-                one.begin_anew()
-                self._ready.append(one)
+                request.begin_anew()
+                self._ready.append(request)
             else:
-                self._set_aside(one, verdict, is_own=True)
+                self._set_aside(request, verdict, is_own=True)
         self._fill()
 
     def _is_given_up(self, request: InFlightRequest, verdict: Retry) -> bool:

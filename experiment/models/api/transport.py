@@ -98,10 +98,10 @@ def _add(choice: dict[str, Any], part: dict[str, Any]) -> bool:
         brought = brought or bool(part["text"])
     logprobs = part.get("logprobs")
     if isinstance(logprobs, dict):
-        kept = choice.setdefault("logprobs", {})
+        collected = choice.setdefault("logprobs", {})
         for name, values in logprobs.items():
             if isinstance(values, list):
-                kept[name] = [*kept.get(name, ()), *values]
+                collected[name] = [*collected.get(name, ()), *values]
     if part.get("finish_reason") is not None:
         choice["finish_reason"] = part["finish_reason"]
     return brought

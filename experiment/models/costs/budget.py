@@ -381,12 +381,12 @@ class Payments:
 
     def take(self, request: Request) -> bool:
         """Reserve the most that one try of a request can cost and use."""
-        told = self.price.most(request)
-        usd = told * self.dearest
+        by_length = self.price.most(request)
+        usd = by_length * self.dearest
         tokens = 0 if self.budget.limits.tokens is None else sum(self.price.most_tokens(request))
         if not self._patiently(lambda: self.budget.take(usd, tokens)):
             return False
-        self._taken[request.work_key] = _Taken(usd, tokens, told)
+        self._taken[request.work_key] = _Taken(usd, tokens, by_length)
         return True
 
     def untake(self, request: Request) -> None:
@@ -415,18 +415,18 @@ class Payments:
         if self._turn is None or self._turn[0] is not loop:
             self._turn = (loop, asyncio.Lock())
         async with self._turn[1]:
-            returned, asked = -1, 0.0
+            returned, asked_at = -1, 0.0
             while not self._is_stopped() and self.full is None:
                 # money returned after this moment is found by the next check
                 is_awaited, now = self._is_awaited, self.budget.returned
                 is_held = self._is_held(request)
-                if is_held or now != returned or time.monotonic() - asked > ASK_S:
+                if is_held or now != returned or time.monotonic() - asked_at > ASK_S:
                     if self.take(request) if is_held else await self._take_aside(request):
                         return True
                     if not is_awaited:
                         self.refuse()
                         return False
-                    returned, asked = now, time.monotonic()
+                    returned, asked_at = now, time.monotonic()
                 await asyncio.sleep(LOOK_S)
         return False
 
@@ -446,7 +446,7 @@ class Payments:
     def _is_awaited(self) -> bool:
         """Whether requests in flight may still return something."""
         shared = (self.budget.limits.cost, self.budget.limits.tokens)
-        return bool(self._taken) or any(one is not None and one.is_awaited for one in shared)
+        return bool(self._taken) or any(limit is not None and limit.is_awaited for limit in shared)
 
     def settle(self, reply: Reply) -> float | None:
         """Return the cost of a reply in US dollars, or None if it is unknown; the rest of its reservation becomes available.

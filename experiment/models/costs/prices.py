@@ -122,9 +122,9 @@ def _known(settings: ModelSettings) -> Price:
         return _given(given, f"the study's price of {settings.name}")
     if settings.kind != "openai":
         return FREE
-    own = read_config().get("prices", {}).get(settings.name)
-    if own is not None:
-        return _given(own, f"[prices] in {config_file()}")
+    configured = read_config().get("prices", {}).get(settings.name)
+    if configured is not None:
+        return _given(configured, f"[prices] in {config_file()}")
     server = server_of(settings.options)
     if server.is_openai:
         listed = _listed(settings.name)
@@ -180,11 +180,11 @@ def _list() -> dict[str, Any]:
 def _listed(name: str) -> Price | None:
     """Return the listed price of a model, or of the model behind a dated snapshot."""
     listed = _list()
-    found = listed["models"].get(name) or listed["models"].get(_SNAPSHOT.sub("", name))
-    if found is None:
+    price = listed["models"].get(name) or listed["models"].get(_SNAPSHOT.sub("", name))
+    if price is None:
         return None
     source = f"price list of {listed['checked']} ({listed['source']})"
-    return Price(found["input"], found["cached_input"], found["output"], listed["batch"], source)
+    return Price(price["input"], price["cached_input"], price["output"], listed["batch"], source)
 
 
 _AMOUNT = re.compile(
@@ -197,16 +197,16 @@ _DOLLARS = frozenset({"USD", "$", "US$"})
 def parse_usd(given: object, place: str) -> float:
     """Return an amount in US dollars."""
     text = str(given).strip()
-    found = _AMOUNT.fullmatch(text)
-    if isinstance(given, bool) or found is None:
+    match = _AMOUNT.fullmatch(text)
+    if isinstance(given, bool) or match is None:
         raise UserError(f"{place} is {given!r}, which is no amount of money", mend="Write it as 40 USD.")
-    if _THOUSANDS.fullmatch(found["number"]):
-        whole = found["number"].replace(",", "")
-        point = found["number"].replace(",", ".")
+    if _THOUSANDS.fullmatch(match["number"]):
+        whole = match["number"].replace(",", "")
+        point = match["number"].replace(",", ".")
         raise UserError(
             f"{place} is {text!r}, which may be {whole} or {point}", mend=f"Write {whole} USD or {point} USD."
         )
-    currencies = {part.upper() for part in (found["before"], found["after"]) if part}
+    currencies = {part.upper() for part in (match["before"], match["after"]) if part}
     if not currencies:
         raise UserError(f"{place} is {text!r}, without a currency", mend=f"Write it as {text} USD.")
     if not currencies <= _DOLLARS:
@@ -215,7 +215,7 @@ def parse_usd(given: object, place: str) -> float:
             f"{place} is {text!r}; prices are in US dollars, and rates of {named} change",
             mend="Write the amount in US dollars, such as 40 USD.",
         )
-    amount = float(found["number"].replace(",", "."))
+    amount = float(match["number"].replace(",", "."))
     if not math.isfinite(amount) or amount <= 0:
         raise UserError(f"{place} is {text!r}; it must be above zero", mend="Write it as 40 USD.")
     return amount

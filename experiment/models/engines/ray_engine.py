@@ -104,8 +104,8 @@ class RayEngine:
         resources: Mapping[str, float] = ray.cluster_resources()
         self._gpus = int(resources.get("GPU", 0))
         self._cpus = max(1, int(resources.get("CPU", 1)))
-        asked = settings.options.get("workers")
-        self.size = int(str(asked)) if asked is not None else (self._gpus or max(1, self._cpus // 2))
+        workers = settings.options.get("workers")
+        self.size = int(str(workers)) if workers is not None else (self._gpus or max(1, self._cpus // 2))
         if self._local.timing:
             self.size = 1
         if self.size < 1:
@@ -120,9 +120,9 @@ class RayEngine:
 
     def describe(self) -> dict[str, object]:
         """Return the local engine's description, from a worker once one has computed, and the number of workers."""
-        own = self._local.describe()
+        described = self._local.describe()
         return {
-            **own, **self._described, "identity": own["identity"],
+            **described, **self._described, "identity": described["identity"],
             "ray": {"version": self._ray.__version__, "workers": self.size, "gpus": self._gpus, "lost": self._losses},
         }  # fmt: skip
 
@@ -172,7 +172,7 @@ class RayEngine:
                     return
                 streams = [worker.stream for worker in busy]
                 ready, _ = self._ray.wait(streams, timeout=LOOK_S, fetch_local=False)
-                for worker in [one for one in busy if one.stream in ready]:
+                for worker in [candidate for candidate in busy if candidate.stream in ready]:
                     for reply in self._taken(worker, waiting, lost):
                         if follow is not None:
                             worker.turns.extend(follow(reply))
@@ -236,7 +236,7 @@ class RayEngine:
     def _replaced(
         self, worker: _Worker, waiting: deque[Request], lost: dict[str, int], why: str
     ) -> list[Reply]:
-        self._workers = [one for one in self._workers if one is not worker]
+        self._workers = [other for other in self._workers if other is not worker]
         self._losses += 1
         failed: list[Reply] = []
         waiting.extendleft(reversed(worker.turns))

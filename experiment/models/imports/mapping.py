@@ -49,8 +49,8 @@ class Columns:
 
     def texts(self, name: str, row: TableRow) -> dict[str, str]:
         """Return a row's values for a field with several parts."""
-        found = {field: self._value(given, row) for field, given in self.given.get(name, {}).items()}
-        return {field: value for field, value in found.items() if value is not None}
+        values = {field: self._value(given, row) for field, given in self.given.get(name, {}).items()}
+        return {field: value for field, value in values.items() if value is not None}
 
     def _value(self, given: Any, row: TableRow) -> str | None:
         if isinstance(given, Mapping) and "value" in given:
@@ -179,10 +179,10 @@ class ResponseFile:
         self._refuse_doubles(reader.fieldnames or ())
         for row in reader:
             if None in row or any(value is None for value in row.values()):
-                said = {",": "a comma", ";": "a semicolon", "\t": "a tab"}[mark]
+                separator = {",": "a comma", ";": "a semicolon", "\t": "a tab"}[mark]
                 raise UserError(
                     f"{self.file.name}, line {reader.line_num} has another number of cells than the header",
-                    mend=f"Cells are split at {said}: quote those that hold one, or correct the row.",
+                    mend=f"Cells are split at {separator}: quote those that hold one, or correct the row.",
                 )
             yield TableRow(self.file, reader.line_num, row, "," if mark == ";" else ".")
 
@@ -224,6 +224,8 @@ def check_mapping(source: YamlSource) -> None:
             f"{source.file.name} holds no mapping of columns",
             mend="Write a part of a mapping on each line: `reader: participant`, `item: base`, `response: key`.",
         )
-    told = sorted({(source.line(path), said) for _, path, said in schema_faults(source, _validator())})
-    if told:
-        raise UserError("\n".join(text for _, text in told[:SHOWN_FAULTS]))
+    faults = sorted(
+        {(source.line(path), message) for _, path, message in schema_faults(source, _validator())}
+    )
+    if faults:
+        raise UserError("\n".join(text for _, text in faults[:SHOWN_FAULTS]))

@@ -63,7 +63,7 @@ def read_responses(
 
 def _items_of(tables: Sequence[_Table]) -> list[Item]:
     """Return the items in the tables, in the order of their first appearance."""
-    found: dict[_Key, Item] = {}
+    items: dict[_Key, Item] = {}
     for table in tables:
         if "show" not in table.columns.given:
             raise UserError(
@@ -73,14 +73,14 @@ def _items_of(tables: Sequence[_Table]) -> list[Item]:
         for row in table.rows:
             item = _item_of(table.study, table.columns, row)
             key = (item.set_name, item.item_id, tuple(sorted(item.condition.items())))
-            known = found.setdefault(key, item)
+            known = items.setdefault(key, item)
             if (known.shown, known.answer) != (item.shown, item.answer):
                 raise UserError(
                     f"{row.where}: item {item.item_id!r} shows {dict(item.shown)} here and {dict(known.shown)} before "
                     "in the same condition",
                     mend="Let `item` and `condition` name columns that tell apart what was shown.",
                 )
-    return list(found.values())
+    return list(items.values())
 
 
 class _Table:
@@ -124,13 +124,13 @@ class _Table:
                 )
         if listed is None:
             return number
-        found = _counted(listed)
-        if not found:
+        list_number = _counted(listed)
+        if not list_number:
             raise UserError(
                 f"{rows[0].where}: the list is {listed!r}; it must be a whole number from 1",
                 mend="Map what the table calls its lists to 1, 2, … under `list`.",
             )
-        return found
+        return list_number
 
     def remarks(self, given: Sequence[GivenSession]) -> list[str]:
         """Return warnings if response times have an implausible magnitude, since their unit may be wrong."""
@@ -179,9 +179,9 @@ def _check_condition(study: Study, condition: Mapping[str, str], row: TableRow) 
     for factor, levels in study.factors.items():
         level = condition.get(factor)
         if level is None or level not in levels:
-            said = "leaves it empty" if level is None else f"has {level!r}"
+            problem = "leaves it empty" if level is None else f"has {level!r}"
             raise UserError(
-                f"{row.where} {said} for the factor {factor}",
+                f"{row.where} {problem} for the factor {factor}",
                 mend=f"Levels are {', '.join(levels)}; map the values of the table to them under `condition`.",
             )
 
@@ -230,16 +230,16 @@ def _response(study: Study, columns: Columns, row: TableRow, item: Item) -> str 
     given = columns.given["response"]
     if not (isinstance(given, Mapping) and "correct" in given):
         return columns.text("response", row)
-    told = row.value(str(given["correct"]))
-    if told is None:
+    is_correct = row.value(str(given["correct"]))
+    if is_correct is None:
         return None
-    if told not in ("0", "1", "0.0", "1.0", "true", "false", "True", "False", "TRUE", "FALSE"):
+    if is_correct not in ("0", "1", "0.0", "1.0", "true", "false", "True", "False", "TRUE", "FALSE"):
         raise UserError(
-            f"{row.where}: {given['correct']} is {told!r}; it must be 1 or 0",
+            f"{row.where}: {given['correct']} is {is_correct!r}; it must be 1 or 0",
             mend="Correct or empty the cell.",
         )
     labels = _two_labels(study, item)
-    is_right = told.lower() in ("1", "1.0", "true")
+    is_right = is_correct.lower() in ("1", "1.0", "true")
     if item.answer not in labels:
         raise UserError(
             f"{row.where}: the answer {item.answer!r} is none of the labels {' and '.join(labels)}"
@@ -276,21 +276,21 @@ def _whole(columns: Columns, name: str, row: TableRow) -> int | None:
     text = columns.text(name, row)
     if text is None:
         return None
-    found = _counted(text)
-    if found is None:
+    number = _counted(text)
+    if number is None:
         raise UserError(
             f"{row.where}: {name} is {text!r}; it must be a whole number", mend="Correct or empty the cell."
         )
-    return found
+    return number
 
 
 def _counted(text: str) -> int | None:
     """Return a non-negative whole number, also as spreadsheets write it (3.0); None for other text."""
-    found = re.fullmatch(r"([0-9]{1,15})(?:\.0+)?", text)
-    return None if found is None else int(found[1])
+    match = re.fullmatch(r"([0-9]{1,15})(?:\.0+)?", text)
+    return None if match is None else int(match[1])
 
 
 def _plain(given: Any) -> Any:
     if isinstance(given, Mapping):
         return {str(key): _plain(value) for key, value in given.items()}
-    return [_plain(one) for one in given] if isinstance(given, list) else given
+    return [_plain(value) for value in given] if isinstance(given, list) else given

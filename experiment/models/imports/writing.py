@@ -226,7 +226,7 @@ def write_import(given: Import, store: Store, *, actor: str, new_version: bool =
 
     def write(connection: Connection) -> list[Imported]:
         version = note_design(connection, study, new_version=new_version)
-        found = []
+        results = []
         for source in given.sources:
             made = Imported(source.name, source.sha256, remarks=list(source.remarks))
             writing = _Writing(study, connection, made, source, given.kind, version, parser)
@@ -237,8 +237,8 @@ def write_import(given: Import, store: Store, *, actor: str, new_version: bool =
                     writing.session(session)
             detail = {name: getattr(made, name) for name in _TOLD}
             records.add_audit(connection, actor, "imported responses", study=study.id, detail=detail)
-            found.append(made)
-        return found
+            results.append(made)
+        return results
 
     # a signal raised here could fall between the submission to the writer and its future: the sessions would be stored without
     # their items
@@ -321,8 +321,8 @@ class _Writing:
 
     def _there(self, name: str) -> dict[int, str]:
         query = select(stored_trials.c.trial_index, stored_trials.c.payload_hash)
-        found = self.connection.execute(query.where(stored_trials.c.session_id == name))
-        return {row.trial_index: row.payload_hash for row in found}
+        stored = self.connection.execute(query.where(stored_trials.c.session_id == name))
+        return {row.trial_index: row.payload_hash for row in stored}
 
     def _trial(
         self, name: str, session: GivenSession, trial: PlannedTrial, response: ImportedResponse, verdict: Score, timed_out: bool,
@@ -344,8 +344,8 @@ class _Writing:
         if stored is not None:
             self.made.same += 1
             return
-        told = row | {"plugin_version": self.plugin, "payload_hash": digest}
-        records.store_trial(self.connection, told, verdict=verdict)
+        row_stored = row | {"plugin_version": self.plugin, "payload_hash": digest}
+        records.store_trial(self.connection, row_stored, verdict=verdict)
         if self.kind == "model":
             _store_call(self.connection, place, response, name)
         self.made.trials += 1
@@ -375,11 +375,13 @@ class _Writing:
 def _store_call(
     connection: Connection, place: Mapping[str, Any], response: ImportedResponse, name: str
 ) -> None:
-    asked = None if response.prompt is None else {"messages": [{"role": "user", "content": response.prompt}]}
+    request = (
+        None if response.prompt is None else {"messages": [{"role": "user", "content": response.prompt}]}
+    )
     records.store_call(
         connection,
         {
-            **place, "request_key": canonical_hash([name, place["trial_index"], asked]), "request": asked,
+            **place, "request_key": canonical_hash([name, place["trial_index"], request]), "request": request,
             "text": response.response, "status": "answered" if response.response else "empty",
             **{key: response.more.get(key) for key in TOKENS},
         },
@@ -403,17 +405,17 @@ class _AsGiven(PlanBuilder):
 
     def given_screens(self) -> list[Screen]:
         """Return instructions and blocks."""
-        found: list[Screen] = []
+        screens: list[Screen] = []
         number = 0
         for screen in self.study.get("procedure"):
             kind, value = next(iter(screen.items()))
             if kind == "instructions":
-                found.append(self._instructions(value))
+                screens.append(self._instructions(value))
             elif kind == "block":
                 number += 1
                 if number - 1 in self._of_block:
-                    found.append(self._given_block(value, number))
-        return found
+                    screens.append(self._given_block(value, number))
+        return screens
 
     def _given_block(self, settings: Mapping[str, object], number: int) -> Screen:
         name = f"block-{number}"

@@ -71,19 +71,19 @@ class Embedder:
     ) -> Vectors:
         """Return the vectors of texts, shape (texts, width), each of length 1; ``told`` receives progress as (done, total)."""
         names = [self._name(text) for text in texts]
-        found = self._kept(set(names))
-        missing = {name: text for name, text in zip(names, texts, strict=True) if name not in found}
+        known = self._kept(set(names))
+        missing = {name: text for name, text in zip(names, texts, strict=True) if name not in known}
         for batch in self._batches(missing):
             vectors = self._way.embed([missing[name] for name in batch])
             vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True).clip(1e-12)
             self.computed += len(batch)
             news = dict(zip(batch, vectors.astype(np.float32), strict=True))
             self._keep(news)
-            found |= news
-            told(len(found), len(set(names)))
+            known |= news
+            told(len(known), len(set(names)))
         if not names:
             return np.empty((0, 0), dtype=np.float32)
-        return np.stack([found[name] for name in names])
+        return np.stack([known[name] for name in names])
 
     def _batches(self, texts: dict[str, str]) -> Iterator[list[str]]:
         """Yield names of texts with similar lengths together."""
@@ -99,19 +99,19 @@ class Embedder:
 
     def _name(self, text: str) -> str:
         way = [self._way.revision, *([self._way.manner] if self._way.manner else [])]
-        said = "\0".join([self.settings.use, str(self.settings.options.get("base_url")), *way, text])
-        return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
+        identity = "\0".join([self.settings.use, str(self.settings.options.get("base_url")), *way, text])
+        return hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()
 
     def _kept(self, names: set[str]) -> dict[str, Vectors]:
         if self.cache is None or not self.cache.is_file():
             return {}
-        found = {}
+        vectors = {}
         with closing(self._connection()) as connection:
             for name in names:
                 row = connection.execute("SELECT vector FROM vectors WHERE name = ?", (name,)).fetchone()
                 if row is not None:
-                    found[name] = np.frombuffer(row[0], dtype="<f4").copy()
-        return found
+                    vectors[name] = np.frombuffer(row[0], dtype="<f4").copy()
+        return vectors
 
     def _keep(self, news: dict[str, Vectors]) -> None:
         if self.cache is None:
@@ -175,18 +175,18 @@ class _LocalWay:
             "input_ids"
         ]
         order = sorted(range(len(given)), key=lambda place: -len(given[place]))
-        found: dict[int, Vectors] = {}
+        vectors: dict[int, Vectors] = {}
         left = [place for place in order if given[place]]
         while left:
             batch = left[: max(1, self._tokens // len(given[left[0]]))]
-            said: str | None = None
+            out_of_memory: str | None = None
             try:
-                found |= zip(batch, self._pooled([given[place] for place in batch]), strict=True)
+                vectors |= zip(batch, self._pooled([given[place] for place in batch]), strict=True)
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error):
                     raise
-                said = str(error)  # the error itself would keep the tensors of its frames alive
-            if said is None:
+                out_of_memory = str(error)  # the error itself would keep the tensors of its frames alive
+            if out_of_memory is None:
                 left = left[len(batch) :]
             elif len(batch) == 1:
                 raise UserError(
@@ -198,10 +198,10 @@ class _LocalWay:
                 self._tokens = max(1, len(given[batch[0]]) * len(batch) // 2)
                 give_back()
         width = next(
-            (len(vector) for vector in found.values()), self._model.config.get_text_config().hidden_size
+            (len(vector) for vector in vectors.values()), self._model.config.get_text_config().hidden_size
         )
         nothing = np.zeros(width, dtype=np.float32)
-        return np.stack([found.get(place, nothing) for place in range(len(given))])
+        return np.stack([vectors.get(place, nothing) for place in range(len(given))])
 
     def cut(self, texts: Sequence[str]) -> int:
         given = self._tokenizer(list(texts), padding=False, truncation=False, verbose=False)["input_ids"]
@@ -245,7 +245,7 @@ def packaged_model(name: str) -> Path:
         ) from None
     for file in files:
         folder = Path(str(file.locate())).parent
-        weights = (folder / one for one in ("model.safetensors", "pytorch_model.bin"))
+        weights = (folder / file_name for file_name in ("model.safetensors", "pytorch_model.bin"))
         if file.name == "config.json" and any(weight.is_file() for weight in weights):
             return folder
     raise UserError(
@@ -290,8 +290,8 @@ class _ApiWay:
                 mend="This server does not keep to the embeddings interface.",
                 exit_code=1,
             )
-        ordered = sorted(answer.data, key=lambda one: one.index)
-        return np.array([one.embedding for one in ordered], dtype=np.float32)
+        ordered = sorted(answer.data, key=lambda embedding: embedding.index)
+        return np.array([embedding.embedding for embedding in ordered], dtype=np.float32)
 
     def cut(self, texts: Sequence[str]) -> None:
         return None
@@ -353,18 +353,18 @@ def _file(source: CheckpointSource, name: str) -> dict[str, Any]:
     else:
         from transformers.utils import cached_file
 
-        found = cached_file(
+        cached = cached_file(
             source.place,
             name,
             revision=source.revision,
             _raise_exceptions_for_missing_entries=False,
             _raise_exceptions_for_connection_errors=False,
         )
-        path = None if found is None else Path(found)
+        path = None if cached is None else Path(cached)
     if path is None or not path.is_file():
         return {}
     try:
-        said = json.loads(path.read_text("utf-8"))
+        content = json.loads(path.read_text("utf-8"))
     except ValueError as error:
         raise UserError(f"{path} is not JSON: {error}", mend="Get the model's files again.") from error
-    return {"modules": said} if isinstance(said, list) else dict(said)
+    return {"modules": content} if isinstance(content, list) else dict(content)

@@ -112,29 +112,30 @@ def judge_again(
         engine.billing = ProbeBilling(price, paying.budget)
         upfront = None
     for start in range(0, len(waiting), AT_ONCE):
-        asked = {}
-        for one in waiting[start : start + AT_ONCE]:
-            request = judge_request(study, judge, settings, one)
+        requests_by_key = {}
+        for response in waiting[start : start + AT_ONCE]:
+            request = judge_request(study, judge, settings, response)
             if upfront is not None and not upfront.take(request):
                 upfront.refuse()
                 break
-            asked[request.work_key] = (one, request)
-        for reply in engine.answer([request for _, request in asked.values()]):
-            one, request = asked[reply.work_key]
+            requests_by_key[request.work_key] = (response, request)
+        for reply in engine.answer([request for _, request in requests_by_key.values()]):
+            response, request = requests_by_key[reply.work_key]
             cost = 0.0 if paying is None else paying.settle(reply)
-            row = _call(one, request, reply, identity) | {"run_id": run_id, "cost_usd": cost}
+            row = _call(response, request, reply, identity) | {"run_id": run_id, "cost_usd": cost}
             store.write(partial(_store_call, row=row, budget=budget)).result()
             if paying is not None:
                 paying.forget(reply)
             if reply.status in UNFINISHED:
                 outcome.failed += 1
                 continue
-            score = judge_verdict(study, judge, one, reply)
-            counts = one.reader in named
-            note(outcome, one, score, counts=counts)
+            score = judge_verdict(study, judge, response, reply)
+            counts = response.reader in named
+            note(outcome, response, score, counts=counts)
             outcome.added += 1
             write_scores(
-                store, [(one, score if counts else replace(score, scorer=f"{queries.BESIDE}{score.scorer}"))]
+                store,
+                [(response, score if counts else replace(score, scorer=f"{queries.BESIDE}{score.scorer}"))],
             )
         if paying is not None:
             paying.end()
@@ -149,8 +150,8 @@ def first_judged(
 ) -> Request | None:
     """Return the first request that a judge would receive; None if it has nothing to read."""
     with store.read() as connection:
-        one = next(_waiting(study, connection, Rescored(JUDGE, True), judge, reader), None)
-    return None if one is None else judge_request(study, judge, settings, one)
+        response = next(_waiting(study, connection, Rescored(JUDGE, True), judge, reader), None)
+    return None if response is None else judge_request(study, judge, settings, response)
 
 
 def _judged_by(study: Study, judge: str) -> set[str]:

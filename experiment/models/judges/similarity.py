@@ -86,7 +86,7 @@ class Nearness:
                     "items": len(some),
                     "mean": fmean(some),
                     "of": self.items[name],
-                    "cosines": [round(one, _DECIMALS) for one in some],
+                    "cosines": [round(value, _DECIMALS) for value in some],
                 }
                 for name, some in self.shown.items()
             },
@@ -94,7 +94,7 @@ class Nearness:
                 "pairs": self.pairs,
                 "mean": fmean(self.unrelated) if self.unrelated else None,
                 "of": self.unrelated_items,
-                "cosines": [round(one, _DECIMALS) for one in self.unrelated],
+                "cosines": [round(value, _DECIMALS) for value in self.unrelated],
             },
             "texts": self.texts,
             "cut": self.cut,
@@ -104,22 +104,26 @@ class Nearness:
 
 def nearness(embedder: Embedder, texts: Sequence[Text], told: Told = lambda done, of: None) -> Nearness:
     """Return the cosine of each changed text with the intact one, and of the intact texts of every two items."""
-    different = list(dict.fromkeys(one for text in texts for one in (text.changed, text.intact)))
-    found = Nearness(texts=len(different))
+    different = list(
+        dict.fromkeys(text_shown for text in texts for text_shown in (text.changed, text.intact))
+    )
+    result = Nearness(texts=len(different))
     if not different:
-        return found
-    found.cut = embedder.cut(different)
+        return result
+    result.cut = embedder.cut(different)
     vectors = dict(zip(different, embedder.embed(different, told), strict=True))
     for text in texts:
-        found.shown.setdefault(text.condition, []).append(float(vectors[text.changed] @ vectors[text.intact]))
-        found.items.setdefault(text.condition, []).append(text.item)
+        result.shown.setdefault(text.condition, []).append(
+            float(vectors[text.changed] @ vectors[text.intact])
+        )
+        result.items.setdefault(text.condition, []).append(text.item)
     intact = {text.item: text.intact for text in reversed(texts)}
-    _set_floor(found, dict(sorted(intact.items())), vectors)
-    return found
+    _set_floor(result, dict(sorted(intact.items())), vectors)
+    return result
 
 
 def _set_floor(
-    found: Nearness, intact: Mapping[str, str], vectors: Mapping[str, NDArray[np.floating]]
+    result: Nearness, intact: Mapping[str, str], vectors: Mapping[str, NDArray[np.floating]]
 ) -> None:
     """Add the mean cosine of each item's intact text with those of items that have another text."""
     texts = list(intact.values())
@@ -128,10 +132,10 @@ def _set_floor(
         intact, texts, with_others([vectors[text] for text in texts], texts), strict=True
     ):
         if mean is not None:
-            found.unrelated.append(mean)
-            found.unrelated_items.append(item)
-            found.pairs += len(texts) - same[text]
-    found.pairs //= 2
+            result.unrelated.append(mean)
+            result.unrelated_items.append(item)
+            result.pairs += len(texts) - same[text]
+    result.pairs //= 2
 
 
 def with_others(vectors: Sequence[NDArray[np.floating]], texts: Sequence[str]) -> list[float | None]:
@@ -142,24 +146,24 @@ def with_others(vectors: Sequence[NDArray[np.floating]], texts: Sequence[str]) -
     """
     if not len(vectors):
         return []
-    own = np.array(vectors, dtype=float)
+    rows = np.array(vectors, dtype=float)
     of_text: dict[str, NDArray[np.float64]] = {}
-    for text, vector in zip(texts, own, strict=True):
+    for text, vector in zip(texts, rows, strict=True):
         of_text[text] = of_text[text] + vector if text in of_text else vector
-    same, total = Counter(texts), own.sum(axis=0)
+    same, total = Counter(texts), rows.sum(axis=0)
     return [
-        float(vector @ (total - of_text[text])) / (len(own) - same[text]) if len(own) > same[text] else None
-        for text, vector in zip(texts, own, strict=True)
+        float(vector @ (total - of_text[text])) / (len(rows) - same[text]) if len(rows) > same[text] else None
+        for text, vector in zip(texts, rows, strict=True)
     ]
 
 
 def shown_texts(items: Sequence[Item]) -> list[Text]:
     """Return the text that conditions change in each test item, without withheld parts."""
-    found = []
+    texts = []
     for item in items:
         pairs = [(item.shown[name], text) for name, text in item.intact.items() if item.shown.get(name)]
         if item.role == "test" and pairs:
-            found.append(
+            texts.append(
                 Text(
                     f"{item.set_name}/{item.item_id}",
                     ", ".join(item.condition.values()),
@@ -167,30 +171,30 @@ def shown_texts(items: Sequence[Item]) -> list[Text]:
                     pairs[0][1],
                 )
             )
-    return found
+    return texts
 
 
 def whole_prompts(study: Study) -> tuple[list[Text], int]:
     """Return items' prompts with their intact forms, and how many differ from these in labels or order of choices too."""
     prompts: dict[tuple[str, str], tuple[str, str]] = {}
     intact: dict[str, dict[str, str]] = {}
-    for plan, asked in _trials(study):
-        item, condition = f"{asked['set']}/{asked['item_id']}", ", ".join(asked["condition"].values())
+    for plan, trial in _trials(study):
+        item, condition = f"{trial['set']}/{trial['item_id']}", ", ".join(trial["condition"].values())
         if (item, condition) in prompts:
             continue
-        prompt = "\n\n".join(message.content for message in render(plan, asked).messages)
-        wording = _without_texts(prompt, asked["shown"])
+        prompt = "\n\n".join(message.content for message in render(plan, trial).messages)
+        wording = _without_texts(prompt, trial["shown"])
         prompts[item, condition] = (prompt, wording)
-        if _is_intact(asked):
+        if _is_intact(trial):
             intact.setdefault(item, {}).setdefault(wording, prompt)
-    found, other = [], 0
+    texts, other = [], 0
     for (item, condition), (prompt, wording) in prompts.items():
         bases = intact.get(item)
         if bases is None:
             continue
         other += wording not in bases
-        found.append(Text(item, condition, prompt, bases.get(wording, next(iter(bases.values())))))
-    return found, other
+        texts.append(Text(item, condition, prompt, bases.get(wording, next(iter(bases.values())))))
+    return texts, other
 
 
 def _trials(study: Study) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
@@ -216,23 +220,25 @@ def store_nearness(study: Study, use: str, texts: Nearness, prompts: Nearness | 
     if not texts.shown:
         return None
     file, items = study.folder / STORED, study.folder / "items.jsonl"
-    kept: dict[str, Any] = {"use": use, **texts.as_json()}
+    content: dict[str, Any] = {"use": use, **texts.as_json()}
     if items.is_file():
-        kept["items"] = hashlib.sha256(items.read_bytes()).hexdigest()
+        content["items"] = hashlib.sha256(items.read_bytes()).hexdigest()
     if prompts is not None:
-        kept["prompts"] = prompts.as_json()
-    elif (before := _before(file)) and all(before.get(name) == kept.get(name) for name in ("use", "items")):
-        kept |= {"prompts": before["prompts"]} if "prompts" in before else {}
-    replace_file(file, json.dumps(kept, ensure_ascii=False, indent=1))
+        content["prompts"] = prompts.as_json()
+    elif (before := _before(file)) and all(
+        before.get(name) == content.get(name) for name in ("use", "items")
+    ):
+        content |= {"prompts": before["prompts"]} if "prompts" in before else {}
+    replace_file(file, json.dumps(content, ensure_ascii=False, indent=1))
     return file
 
 
 def _before(file: Path) -> dict[str, Any]:
     try:
-        found = json.loads(file.read_text("utf-8"))
+        content = json.loads(file.read_text("utf-8"))
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}
 
 
 VERSION = 2
@@ -275,12 +281,12 @@ class Similarity:
 
     def by_condition(self) -> dict[tuple[str, str], list[float]]:
         """Return the similarities of answers by reader and condition."""
-        found: dict[tuple[str, str], list[float]] = {}
+        by_key: dict[tuple[str, str], list[float]] = {}
         for answer in self.answers:
-            found.setdefault((answer.reader, ", ".join(answer.condition.values())), []).append(
+            by_key.setdefault((answer.reader, ", ".join(answer.condition.values())), []).append(
                 answer.similarity
             )
-        return found
+        return by_key
 
     def as_json(self) -> dict[str, Any]:
         """Return everything as JSON: means by condition, and each answer's."""
@@ -334,11 +340,11 @@ def compare_texts(
     ``materials`` may be.
     """
     outcome = Similarity(embedder.settings.use)
-    own = materials or embedder
-    outcome.texts = nearness(own, shown_texts(study.items), told)
+    materials_embedder = materials or embedder
+    outcome.texts = nearness(materials_embedder, shown_texts(study.items), told)
     if with_prompts:
         prompts, other_wording = whole_prompts(study)
-        outcome.prompts = nearness(own, prompts, told)
+        outcome.prompts = nearness(materials_embedder, prompts, told)
         outcome.prompts.other_wording = other_wording
     outcome.placeholders = "scoring" in study.published
     free = _free_answers(study, store, reader)
@@ -348,44 +354,46 @@ def compare_texts(
             mend="Similarity is of scrambled texts with their intact forms, and of answers of trials of the type answer.",
         )
     stands_in = PLACEHOLDER if outcome.placeholders else ""
-    read = [(one, _text(one, parser_of(study))) for one in free]
+    read = [(response, _text(response, parser_of(study))) for response in free]
     outcome.unread = sum(not text for _, text in read)
     given = [
-        (one, text or stands_in) for one, text in read if text or (stands_in and one.reader_kind == "model")
+        (response, text or stands_in)
+        for response, text in read
+        if text or (stands_in and response.reader_kind == "model")
     ]
     if is_remote(embedder.settings):
-        outcome.kept_here = sum(one.reader_kind not in MODEL_KINDS for one, _ in given)
-        given = [(one, text) for one, text in given if one.reader_kind in MODEL_KINDS]
+        outcome.kept_here = sum(response.reader_kind not in MODEL_KINDS for response, _ in given)
+        given = [(response, text) for response, text in given if response.reader_kind in MODEL_KINDS]
     intact = _about_intact_texts(study, given)
     compared: list[tuple[StoredResponse, str, str]] = []
-    for one, text in given:
-        wanted = _wanted(one, intact)
+    for response, text in given:
+        wanted = _wanted(response, intact)
         if wanted is None:
             outcome.alone += 1
         else:
-            compared.append((one, text, wanted))
+            compared.append((response, text, wanted))
     different = list(dict.fromkeys(text for _, *both in compared for text in both))
     vectors = dict(zip(different, embedder.embed(different), strict=True))
     scored: list[tuple[StoredResponse, Score]] = []
-    for one, text, wanted in compared:
+    for response, text, wanted in compared:
         value = float(vectors[text] @ vectors[wanted])
         outcome.answers.append(
             ComparedAnswer(
-                one.reader,
-                one.session_id,
-                one.trial["trial_index"],
-                one.attempt,
-                one.trial["item_id"],
-                one.trial["condition"],
+                response.reader,
+                response.session_id,
+                response.trial["trial_index"],
+                response.attempt,
+                response.trial["item_id"],
+                response.trial["condition"],
                 value,
             )
         )
         name = f"{STORED_AS}{embedder.settings.use}-{VERSION}"
-        scored.append((one, Score(text, "valid", None, value, name, VERSION)))
-    for one, text, floor in _floors(intact, vectors):
-        outcome.floors.setdefault(one.reader, []).append(floor)
+        scored.append((response, Score(text, "valid", None, value, name, VERSION)))
+    for response, text, floor in _floors(intact, vectors):
+        outcome.floors.setdefault(response.reader, []).append(floor)
         name = f"{FLOOR_AS}{embedder.settings.use}-{VERSION}"
-        scored.append((one, Score(text, "valid", None, floor, name, VERSION)))
+        scored.append((response, Score(text, "valid", None, floor, name, VERSION)))
     if store is not None and not dry_run:
         for begin in range(0, len(scored), MOST_AT_ONCE):
             write_scores(store, scored[begin : begin + MOST_AT_ONCE])
@@ -414,16 +422,16 @@ def _floors(
     reader.
     """
     groups: dict[tuple[str, str, int, int], list[tuple[StoredResponse, str]]] = {}
-    for (reader, set_name, _, variant, replicate), told in intact.items():
-        if told[1] in vectors and compared_with(told[0].trial) == OWN_ANSWER:
-            groups.setdefault((reader, set_name, variant, replicate), []).append(told)
+    for (reader, set_name, _, variant, replicate), answered in intact.items():
+        if answered[1] in vectors and compared_with(answered[0].trial) == OWN_ANSWER:
+            groups.setdefault((reader, set_name, variant, replicate), []).append(answered)
     for some in groups.values():
-        about = [json.dumps(one.trial["intact"], sort_keys=True) for one, _ in some]
-        for (one, text), mean in zip(
+        about = [json.dumps(response.trial["intact"], sort_keys=True) for response, _ in some]
+        for (response, text), mean in zip(
             some, with_others([vectors[text] for _, text in some], about), strict=True
         ):
             if mean is not None:
-                yield one, text, mean
+                yield response, text, mean
 
 
 def _is_free(response: StoredResponse) -> bool:
@@ -450,16 +458,16 @@ def _about_intact_texts(
         factor: {str(level): place for place, level in enumerate(levels)}
         for factor, levels in study.factors.items()
     }
-    found: dict[Key, tuple[list[int], StoredResponse, str]] = {}
-    for one, text in given:
-        if not _is_intact(one.trial):
+    first_answers: dict[Key, tuple[list[int], StoredResponse, str]] = {}
+    for response, text in given:
+        if not _is_intact(response.trial):
             continue
-        condition = one.trial["condition"]
+        condition = response.trial["condition"]
         rank = [places[factor].get(str(level), 0) for factor, level in condition.items() if factor in places]
-        if _key(one) not in found or rank < found[_key(one)][0]:
-            found[_key(one)] = (rank, one, text)
-    times = Counter(_key(one) for one, _ in given)
-    return {key: (one, text) for key, (_, one, text) in found.items() if times[key] > 1}
+        if _key(response) not in first_answers or rank < first_answers[_key(response)][0]:
+            first_answers[_key(response)] = (rank, response, text)
+    times = Counter(_key(response) for response, _ in given)
+    return {key: (response, text) for key, (_, response, text) in first_answers.items() if times[key] > 1}
 
 
 def _text(response: StoredResponse, parser: str | None) -> str:

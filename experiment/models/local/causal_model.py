@@ -34,8 +34,10 @@ def is_out_of_memory(error: BaseException) -> bool:
     """Return whether an error means that memory ran out, on a GPU or on the machine."""
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return True
-    said = str(error).lower()
-    return isinstance(error, RuntimeError) and ("out of memory" in said or "can't allocate memory" in said)
+    message = str(error).lower()
+    return isinstance(error, RuntimeError) and (
+        "out of memory" in message or "can't allocate memory" in message
+    )
 
 
 def give_back() -> None:
@@ -105,8 +107,10 @@ class CausalModel:
         """Attention window in tokens of a layer with sliding attention, or None."""
         config = self.model.config.get_text_config()
         names = ("sliding_window", "attention_window_size", "attention_chunk_size")
-        found = [one for name in names if isinstance(one := getattr(config, name, None), int) and one > 0]
-        return min(found, default=None)
+        windows = [
+            size for name in names if isinstance(size := getattr(config, name, None), int) and size > 0
+        ]
+        return min(windows, default=None)
 
     @property
     def positions_by_length(self) -> bool:
@@ -122,10 +126,10 @@ class CausalModel:
         layers = getattr(config, "per_layer_config", None) or [config] * config.num_hidden_layers
         numbers = 0
         for layer in layers:
-            said: dict[str, Any] = {name: getattr(layer, name, None) for name in _SIZES}
-            heads = said["num_attention_heads"] or said["num_heads"] or 1
-            width = said["head_dim"] or said["hidden_size"] // heads
-            numbers += 2 * (said["num_key_value_heads"] or heads) * width
+            sizes: dict[str, Any] = {name: getattr(layer, name, None) for name in _SIZES}
+            heads = sizes["num_attention_heads"] or sizes["num_heads"] or 1
+            width = sizes["head_dim"] or sizes["hidden_size"] // heads
+            numbers += 2 * (sizes["num_key_value_heads"] or heads) * width
         return int(numbers * next(self.model.parameters()).element_size())
 
     @property
@@ -142,8 +146,8 @@ class CausalModel:
         self.calls += 1
         places = torch.tensor(list(keep), dtype=torch.long, device=self.device)
         extra = {"logits_to_keep": places} if "logits_to_keep" in self._taken else {}
-        found = self.model(input_ids=tokens, **extra, **given).logits
-        return (found if extra else found[:, places]).float()
+        output = self.model(input_ids=tokens, **extra, **given).logits
+        return (output if extra else output[:, places]).float()
 
     def layers(self) -> Sequence[Any]:
         """Return the model's blocks in order."""
@@ -164,9 +168,9 @@ class CausalModel:
         """Yield an object that one pass fills with hidden states at the (line, token) ``places`` and with sums over tokens."""
         import torch
 
-        found = Hidden()
+        states = Hidden()
         if not places and not sums:
-            yield found
+            yield states
             return
         blocks = self.layers()
         lines = torch.tensor([row for row, _ in places], device=self.device)
@@ -176,12 +180,12 @@ class CausalModel:
         def note(hidden: Any) -> None:
             whole = hidden[0] if isinstance(hidden, tuple) else hidden
             if places:
-                found.at.append(whole[lines, columns].float().cpu().numpy())
+                states.at.append(whole[lines, columns].float().cpu().numpy())
             if sums:
                 if not weighed:
                     weighed.extend(weights_of(sums, whole.shape[0], whole.shape[1], whole.device))
                 weights, at = weighed
-                found.sums.append(torch.bmm(weights, whole.float())[at[:, 0], at[:, 1]].cpu().numpy())
+                states.sums.append(torch.bmm(weights, whole.float())[at[:, 0], at[:, 1]].cpu().numpy())
 
         def before(module: Any, given: tuple[Any, ...], named: dict[str, Any]) -> None:
             note(given[0] if given else named["hidden_states"])
@@ -189,7 +193,7 @@ class CausalModel:
         hooks = [blocks[0].register_forward_pre_hook(before, with_kwargs=True)]
         hooks += [block.register_forward_hook(lambda _module, _given, out: note(out)) for block in blocks]
         try:
-            yield found
+            yield states
         finally:
             for hook in hooks:
                 hook.remove()
@@ -231,8 +235,8 @@ def choose(logits: Any, how: Sequence[Decoding], draws: Sequence[random.Random])
     drawn = torch.tensor(
         [[draws[line].random()] for line in sampled], dtype=torch.float64, device=weights.device
     )
-    found = torch.searchsorted(cumulated, drawn * cumulated[:, -1:], right=True)
-    for line, token in zip(sampled, found[:, 0].tolist(), strict=True):
+    chosen = torch.searchsorted(cumulated, drawn * cumulated[:, -1:], right=True)
+    for line, token in zip(sampled, chosen[:, 0].tolist(), strict=True):
         best[line] = min(token, logits.shape[-1] - 1)
     return best
 
@@ -319,8 +323,8 @@ def fork(cache: Any, count: int, device: str) -> Any:
 
 def is_forkable(model: CausalModel) -> bool:
     """Return whether the cache of every layer can be forked."""
-    found = _layer_kinds(model)
-    return bool(found) and found <= _FORKABLE
+    kinds = _layer_kinds(model)
+    return bool(kinds) and kinds <= _FORKABLE
 
 
 def has_states(model: CausalModel) -> bool:
@@ -440,7 +444,7 @@ class OutputSelection:
 
 def asked_of(rows: Sequence[Row], start: int = 0, before: Sums | None = None) -> OutputSelection:
     """Return the outputs that rows request of a batch, with each row on its own line from position ``start`` on."""
-    asked = OutputSelection()
+    selection = OutputSelection()
     for number, row in enumerate(rows):
-        asked.add(number, row, range(len(row.ids) - start), start=start, line=number, before=before)
-    return asked
+        selection.add(number, row, range(len(row.ids) - start), start=start, line=number, before=before)
+    return selection

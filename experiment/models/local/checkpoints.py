@@ -82,8 +82,8 @@ def free_memory(device: str) -> float | None:
 
         return float(torch.cuda.mem_get_info(device)[0])
     try:
-        told = dict(line.split(":") for line in Path("/proc/meminfo").read_text("ascii").splitlines())
-        available = 1024.0 * int(told["MemAvailable"].split()[0])
+        meminfo = dict(line.split(":") for line in Path("/proc/meminfo").read_text("ascii").splitlines())
+        available = 1024.0 * int(meminfo["MemAvailable"].split()[0])
     except (OSError, ValueError, KeyError):
         try:
             # systems that do not report free memory: half of the total
@@ -170,10 +170,10 @@ def not_loading() -> NotThereYet | None:
     try:
         importlib.import_module("torchvision")
     except (ImportError, RuntimeError, OSError, AttributeError) as fault:
-        said = " ".join(str(fault).split())[:200]
+        message = " ".join(str(fault).split())[:200]
         return NotThereYet(
             f"torchvision is installed and does not load with PyTorch {importlib.metadata.version('torch')}, which keeps "
-            f"transformers from loading any model: {said}",
+            f"transformers from loading any model: {message}",
             mend=f"{how_to_get_it()} Where no model looks at pictures: pip uninstall torchvision.",
         )
     return None
@@ -264,8 +264,8 @@ def decoder_beginning(source: CheckpointSource, config: Any) -> tuple[int, ...]:
         generation = None
 
     def said(name: str) -> int | None:
-        for one in (generation, config):
-            if (given := getattr(one, name, None)) is not None:
+        for settings in (generation, config):
+            if (given := getattr(settings, name, None)) is not None:
                 return int(given)
         return None
 
@@ -305,10 +305,14 @@ def load_model(
 
 def stored_quantisation(config: Any) -> str | None:
     """Return the method by which a checkpoint's weights are already quantised, or None."""
-    said = getattr(config, "quantization_config", None)
-    if said is None:
+    quantisation = getattr(config, "quantization_config", None)
+    if quantisation is None:
         return None
-    method = said.get("quant_method") if isinstance(said, dict) else getattr(said, "quant_method", None)
+    method = (
+        quantisation.get("quant_method")
+        if isinstance(quantisation, dict)
+        else getattr(quantisation, "quant_method", None)
+    )
     return str(getattr(method, "value", method) or "unnamed")
 
 

@@ -73,19 +73,21 @@ class EncoderDecoderBackend:
             some = [line for line in lines if (rows[line[1]].decoding is not None) == continues]
             while some:
                 length = max(len(rows[place].ids) for _, place in some)
-                asked = max(1, *(len(rows[place].asked_at()) for _, place in some))
+                n_positions = max(1, *(len(rows[place].asked_at()) for _, place in some))
                 at_once = min(
-                    budget.tokens // length, budget.held // (longest + length), budget.positions // asked
+                    budget.tokens // length,
+                    budget.held // (longest + length),
+                    budget.positions // n_positions,
                 )
-                together = [one for one in some if not continues or len(rows[one[1]].ids) == length]
+                together = [line for line in some if not continues or len(rows[line[1]].ids) == length]
                 together = together[: 1 if self.alone else max(1, at_once)]
-                for place, found in self._decode(rows, together, read, seen):
-                    found.computed = first.get(place, 0)
+                for place, outcome in self._decode(rows, together, read, seen):
+                    outcome.computed = first.get(place, 0)
                     if self.alone:
-                        found.time_since(started)
-                    yield place, found
+                        outcome.time_since(started)
+                    yield place, outcome
                 taken = set(together)
-                some = [one for one in some if one not in taken]
+                some = [line for line in some if line not in taken]
 
     def _decode(
         self, rows: Sequence[Row], lines: Sequence[tuple[int, int]], read: Any, seen: Any
@@ -94,19 +96,19 @@ class EncoderDecoderBackend:
         import torch
 
         some = [rows[place] for _, place in lines]
-        found = [RowOutcome() for _ in some]
-        asked = asked_of(some)
+        outcomes = [RowOutcome() for _ in some]
+        selection = asked_of(some)
         decodings = [row.decoding for row in some if row.decoding is not None]
         with torch.inference_mode():
             of_line = torch.tensor([number for number, _ in lines], device=self.model.device)
             read, mask = _of_lines(read, of_line), seen[of_line]
             begun = padded([row.ids for row in some], self.model.device)
             output = self._pass(begun, read, mask, None, use_cache=bool(decodings))
-            logits = output.logits[:, list(asked.columns())].float()
-            asked.note(self.model, found, logits, Hidden())
+            logits = output.logits[:, list(selection.columns())].float()
+            selection.note(self.model, outcomes, logits, Hidden())
         self.model.forwarded += sum(len(row.ids) for row in some)
         if not decodings:
-            yield from ((place, found[number]) for number, (_, place) in enumerate(lines))
+            yield from ((place, outcomes[number]) for number, (_, place) in enumerate(lines))
             return
         cache = output.past_key_values
 
@@ -123,8 +125,8 @@ class EncoderDecoderBackend:
             return output.logits[:, -1].float()
 
         for _, number, decoded in continue_rows(logits[:, -1], decodings, self.model.ends, advance):
-            found[number].decoded = decoded
-            yield lines[number][1], found[number]
+            outcomes[number].decoded = decoded
+            yield lines[number][1], outcomes[number]
 
     def _pass(self, tokens: Any, read: Any, mask: Any, cache: Any, *, use_cache: bool) -> Any:
         if self.model.is_closed:

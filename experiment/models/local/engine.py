@@ -71,10 +71,10 @@ class LocalEngine:
                 f"({self.stored_quantisation})",
                 mend="Leave quantisation out.",
             )
-        asked = str(options.get("determinism", "fast"))
-        self.determinism = FORMER_DETERMINISM.get(asked, asked)
+        level = str(options.get("determinism", "fast"))
+        self.determinism = FORMER_DETERMINISM.get(level, level)
         if self.determinism not in DETERMINISM:
-            raise unknown_name("determinism", asked, DETERMINISM)
+            raise unknown_name("determinism", level, DETERMINISM)
         self.revision = checkpoints.name_revision(self.source, self.config)
         self.timing = bool(options.get("timing", False))
         self.order_seed = int(cast(int, options.get("order_seed", 1)))
@@ -100,13 +100,13 @@ class LocalEngine:
         )
 
     def _token_budget(self, usual: int) -> int:
-        asked = self.settings.options.get("token_budget", usual)
-        if not isinstance(asked, int) or isinstance(asked, bool) or asked < 1:
+        n_tokens = self.settings.options.get("token_budget", usual)
+        if not isinstance(n_tokens, int) or isinstance(n_tokens, bool) or n_tokens < 1:
             raise UserError(
-                f"token_budget: {asked} is not a number of tokens",
+                f"token_budget: {n_tokens} is not a number of tokens",
                 mend="Write a whole number, 768 for instance.",
             )
-        return asked
+        return n_tokens
 
     def _ordered(self, requests: Sequence[Request]) -> list[Request]:
         """Return requests in their order, or in random order if times are measured."""
@@ -242,15 +242,17 @@ class LocalEngine:
         work = merged(jobs, apart=self.timing)
         if not work:
             return
-        computing = self._begun([one.row for one in work])
-        for one, found, path in computing.compute(work, self.budget, going_on_from(work) if holds else set()):
-            for job, place in one.waiting:
+        computing = self._begun([item.row for item in work])
+        for item, outcome, path in computing.compute(
+            work, self.budget, going_on_from(work) if holds else set()
+        ):
+            for job, place in item.waiting:
                 if job.error is not None:
                     continue
-                if isinstance(found, str):
-                    job.error = found
+                if isinstance(outcome, str):
+                    job.error = outcome
                 else:
-                    job.found[place] = found if one.waiting[0][0] is job else replace(found, computed=0)
+                    job.found[place] = outcome if item.waiting[0][0] is job else replace(outcome, computed=0)
                 if job.is_done:
                     yield job, path
 
@@ -347,8 +349,8 @@ class VisionEngine(LocalEngine):
         """Return the text that the model reads, its pictures and number of tokens, without loading weights."""
         look = self.images.look(request)
         labels = {label.label: len(label.targets) for label in look.tokens.labels}
-        told = [picture.to_json() for picture in look.pictures]
-        shown = {"text": look.tokens.text, "pictures": told, "tokens": len(look.tokens.ids)}
+        pictures = [picture.to_json() for picture in look.pictures]
+        shown = {"text": look.tokens.text, "pictures": pictures, "tokens": len(look.tokens.ids)}
         return {**shown, "label_tokens": labels or None}
 
     def _job(self, request: Request) -> Job:

@@ -99,19 +99,19 @@ def _decoding(request: Request, most: int, stops: Stops) -> Decoding:
 
 def _rows(prompt: Row, tokens: Tokens) -> list[Row]:
     """Return the prompt's row with its requested outputs, and one row for each other beginning of labels."""
-    asked: dict[bytes, list[tuple[int, int]]] = {}
+    wanted: dict[bytes, list[tuple[int, int]]] = {}
     ids = {prompt.ids.tobytes(): prompt.ids}
     for label in tokens.labels:
         whole = _ids(label.ids[:-1])
         ids.setdefault(whole.tobytes(), whole)
-        asked.setdefault(whole.tobytes(), []).extend(
+        wanted.setdefault(whole.tobytes(), []).extend(
             (label.start + step, token) for step, token in enumerate(label.targets)
         )
-    own = tuple(dict.fromkeys([*prompt.targets, *asked.pop(prompt.ids.tobytes(), [])]))
-    needed = own or prompt.borders or prompt.states or prompt.mean or prompt.decoding is not None
-    rows = [replace(prompt, targets=own)] if needed else []
+    targets = tuple(dict.fromkeys([*prompt.targets, *wanted.pop(prompt.ids.tobytes(), [])]))
+    needed = targets or prompt.borders or prompt.states or prompt.mean or prompt.decoding is not None
+    rows = [replace(prompt, targets=targets)] if needed else []
     return rows + [
-        Row(ids[key], tuple(dict.fromkeys(places)), source=prompt.source) for key, places in asked.items()
+        Row(ids[key], tuple(dict.fromkeys(places)), source=prompt.source) for key, places in wanted.items()
     ]
 
 
@@ -121,18 +121,18 @@ def _ids(ids: Sequence[int]) -> Ids:
 
 def _state_positions(request: Request, tokens: Tokens) -> dict[str, int]:
     """Return the positions whose hidden states are stored, by name."""
-    found: dict[str, int] = {}
+    positions: dict[str, int] = {}
     if tokens.source is not None:
-        return found
+        return positions
     if "last" in request.states:
-        found["last"] = len(tokens.ids) - 1
+        positions["last"] = len(tokens.ids) - 1
     if "regions" in request.states:
-        found |= {
+        positions |= {
             f"region {number}": region.last - 1
             for number, region in enumerate(tokens.regions)
             if region.first < region.last
         }
-    return found
+    return positions
 
 
 def _wants_mean(request: Request, tokens: Tokens) -> bool:
@@ -142,10 +142,10 @@ def _wants_mean(request: Request, tokens: Tokens) -> bool:
 def label_logprobs(job: Job) -> dict[str, float]:
     """Return log-probabilities of the labels as mutually exclusive answers, in the order of the request."""
     values: dict[tuple[bytes, int, int], float] = {}
-    for place, found in job.found.items():
+    for place, outcome in job.found.items():
         key = job.rows[place].ids.tobytes()
-        values |= {(key, position, token): value for (position, token), value in found.logprobs.items()}
-    told = {
+        values |= {(key, position, token): value for (position, token), value in outcome.logprobs.items()}
+    begin_logprobs = {
         label.label: float(
             sum(
                 values[_ids(label.ids[:-1]).tobytes(), label.start + step, token]
@@ -154,14 +154,16 @@ def label_logprobs(job: Job) -> dict[str, float]:
         )
         for label in job.tokens.labels
     }
-    return disjoint_logprobs(told, {label.label: label.targets for label in job.tokens.labels})
+    return disjoint_logprobs(begin_logprobs, {label.label: label.targets for label in job.tokens.labels})
 
 
 def reply_of(job: Job, wording: Wording, path: str) -> Reply:
     """Return the reply to a request whose rows are all computed."""
     request, first = job.request, job.before or job
-    found = [*job.found.values(), *(first.found.values() if job.before is not None else ())]
-    computed = sum(one.computed for one in (first.found if job.before is not None else job.found).values())
+    outcomes = [*job.found.values(), *(first.found.values() if job.before is not None else ())]
+    computed = sum(
+        outcome.computed for outcome in (first.found if job.before is not None else job.found).values()
+    )
     length = len(first.tokens.ids if first.tokens.source is None else first.tokens.source)
     reply = Reply(
         request.work_key,
@@ -169,11 +171,13 @@ def reply_of(job: Job, wording: Wording, path: str) -> Reply:
         "answered",
         prompt_tokens=length,
         cached_tokens=max(0, length - computed),
-        completion_tokens=sum(len(one.decoded.ids) for one in found if one.decoded is not None),
+        completion_tokens=sum(
+            len(outcome.decoded.ids) for outcome in outcomes if outcome.decoded is not None
+        ),
         path=path,
         attempts=job.attempts,
-        latency_ms=_sum(one.milliseconds for one in found),
-        ttft_ms=next((one.first_ms for one in (first.found.get(0),) if one is not None), None),
+        latency_ms=_sum(outcome.milliseconds for outcome in outcomes),
+        ttft_ms=next((outcome.first_ms for outcome in (first.found.get(0),) if outcome is not None), None),
         finish_reason="scored",
     )
     prompt = first.found.get(0)
@@ -193,11 +197,16 @@ def reply_of(job: Job, wording: Wording, path: str) -> Reply:
         )
     if request.labels is not None:
         cut_short = job.before is not None and reply.status == "truncated" and reply.reasoning is not None
-        own = job.found.get(0)
+        first_outcome = job.found.get(0)
         if job.before is not None:
             answer = None
-            if own is not None and own.decoded is not None:
-                answer, _ = _read(wording.decode(own.decoded.ids), own.decoded, request.stop, is_ended=True)
+            if first_outcome is not None and first_outcome.decoded is not None:
+                answer, _ = _read(
+                    wording.decode(first_outcome.decoded.ids),
+                    first_outcome.decoded,
+                    request.stop,
+                    is_ended=True,
+                )
         logprobs = label_logprobs(job)
         reply = replace(
             reply,
@@ -297,37 +306,37 @@ class Work:
 
 def merged(jobs: Sequence[Job], *, apart: bool = False) -> list[Work]:
     """Return the rows of all jobs without duplicates; ``apart`` keeps equal rows of different jobs."""
-    found: dict[tuple[object, ...], Work] = {}
+    work_of: dict[tuple[object, ...], Work] = {}
     for job in jobs:
         for place, row in enumerate(job.rows):
             how = row.decoding
-            said: tuple[object, ...] = ()
+            settings: tuple[object, ...] = ()
             if how is not None:
                 draws = (how.temperature, how.seed, how.top_p, how.top_k) if how.temperature > 0 else ()
-                said = (how.max_tokens, job.request.stop, job.thought_only, *draws)
+                settings = (how.max_tokens, job.request.stop, job.thought_only, *draws)
             source = None if row.source is None else row.source.tobytes()
-            key = (id(job) if apart else None, source, row.seen, row.ids.tobytes(), said)
-            one = found.get(key)
-            if one is None:
-                found[key] = one = Work(row, [])
+            key = (id(job) if apart else None, source, row.seen, row.ids.tobytes(), settings)
+            work = work_of.get(key)
+            if work is None:
+                work_of[key] = work = Work(row, [])
             else:
-                one.row = replace(
-                    one.row,
-                    targets=tuple(dict.fromkeys([*one.row.targets, *row.targets])),
-                    borders=tuple(sorted({*one.row.borders, *row.borders})),
-                    states=tuple(sorted({*one.row.states, *row.states})),
-                    mean=one.row.mean or row.mean,
+                work.row = replace(
+                    work.row,
+                    targets=tuple(dict.fromkeys([*work.row.targets, *row.targets])),
+                    borders=tuple(sorted({*work.row.borders, *row.borders})),
+                    states=tuple(sorted({*work.row.states, *row.states})),
+                    mean=work.row.mean or row.mean,
                 )
-            one.waiting.append((job, place))
-    return list(found.values())
+            work.waiting.append((job, place))
+    return list(work_of.values())
 
 
 def going_on_from(work: Sequence[Work]) -> set[int]:
     """Return the places of rows that a next turn continues: each request's prompt, or the longer row scored after it."""
     shortest: dict[int, int] = {}
-    for place, one in enumerate(work):
-        for job, _ in one.waiting:
+    for place, row_work in enumerate(work):
+        for job, _ in row_work.waiting:
             before = shortest.setdefault(id(job), place)
-            if len(one.row.ids) < len(work[before].row.ids):
+            if len(row_work.row.ids) < len(work[before].row.ids):
                 shortest[id(job)] = place
     return set(shortest.values())

@@ -60,12 +60,12 @@ class KVCacheTree:
 
     def marks(self, ids: Ids) -> Marks:
         """Return the stored sums over the part that a row shares with the conversations."""
-        found: Marks = {}
+        marks: Marks = {}
         depth = 0
         for stretch, taken in self._way(ids):
             depth += taken
-            found |= up_to(stretch.marks, depth)
-        return found
+            marks |= up_to(stretch.marks, depth)
+        return marks
 
     def load(self, ids: Ids, start: int) -> Iterator[tuple[int, Layers, Layers]]:
         """Yield place, keys and values of everything stored for a row from ``start`` on, in order."""
@@ -88,9 +88,11 @@ class KVCacheTree:
         self._keep(ids, rest)
         depth = 0
         for stretch, taken in self._way(ids) if marks else ():
-            own = {place: sums for place, sums in (marks or {}).items() if depth < place <= depth + taken}
+            new_marks = {
+                place: sums for place, sums in (marks or {}).items() if depth < place <= depth + taken
+            }
             depth += taken
-            known = stretch.marks | own
+            known = stretch.marks | new_marks
             stretch.marks = {place: known[place] for place in sorted(known)[-_MARKS:]}
 
     def _keep(self, ids: Ids, rest: Callable[[int], tuple[Layers, Layers]]) -> None:
@@ -284,8 +286,8 @@ class CacheMemory:
             cut = max(0, depth - start)
             pairs = ((self.path.keys, keys), (self.path.values, values))
             left, right = (
-                {n: torch.cat([lying[n][:, depth:start], own[n][:, cut:]], dim=1) for n in own}
-                for lying, own in pairs
+                {n: torch.cat([lying[n][:, depth:start], added[n][:, cut:]], dim=1) for n in added}
+                for lying, added in pairs
             )
             return left, right
 
@@ -297,7 +299,7 @@ def _clusters(
 ) -> list[Walk]:
     """Return walks of rows (stored tokens, place) with similar numbers of stored tokens, the largest first."""
     clusters: list[list[tuple[int, int]]] = []
-    for known, place in sorted(some, key=lambda one: (-one[0], one[1])):
+    for known, place in sorted(some, key=lambda entry: (-entry[0], entry[1])):
         if not clusters or known < clusters[-1][0][0] - WORTH_KEEPING:
             clusters.append([])
         clusters[-1].append((known, place))

@@ -112,11 +112,11 @@ class Continuations:
         heads = own_keys.shape[1]
         groups = query.shape[1] // heads
         scale = how.get("scaling") or query.shape[-1] ** -0.5
-        asked = query[0].transpose(0, 1).reshape(rows, heads, groups, -1)
+        grouped = query[0].transpose(0, 1).reshape(rows, heads, groups, -1)
         path_keys, path_values = self.memory.path(layer, self.start)
-        flat = asked.permute(1, 0, 2, 3).reshape(heads, rows * groups, -1)
+        flat = grouped.permute(1, 0, 2, 3).reshape(heads, rows * groups, -1)
         before = (flat @ path_keys.transpose(1, 2)).reshape(heads, rows, groups, -1).permute(1, 0, 2, 3)
-        scores = torch.cat([before, asked @ own_keys.transpose(2, 3)], dim=-1).float() * scale
+        scores = torch.cat([before, grouped @ own_keys.transpose(2, 3)], dim=-1).float() * scale
         if softcap := how.get("softcap"):
             scores = torch.tanh(scores / softcap) * softcap
         hidden = torch.arange(used, device=query.device)[None, :] > self.lengths[:, None]
@@ -202,10 +202,10 @@ def _attention(
         if given is not None and name not in _UNDERSTOOD | _WITHOUT_MEANING
     }
     layer = getattr(module, "layer_idx", None)
-    one = _current.one
-    if one is None or attention_mask is not None or layer is None or strange:
+    current = _current.one
+    if current is None or attention_mask is not None or layer is None or strange:
         raise NotUnderstood(f"attention of {type(module).__name__} with {sorted(strange) or 'a mask'}")
-    return one.attend(layer, query, key, value, how), None
+    return current.attend(layer, query, key, value, how), None
 
 
 def _weights(scores: Any, how: Mapping[str, Any]) -> Any:
@@ -226,8 +226,8 @@ def _stepwise(query: Any, keys: Any, values: Any, mask: Any, groups: int, how: M
 
     heads, count = keys.shape[0], query.shape[2]
     scale = how.get("scaling") or query.shape[-1] ** -0.5
-    asked = query[0].reshape(heads, groups * count, -1)
-    scores = (asked @ keys.transpose(1, 2)).float() * scale
+    grouped = query[0].reshape(heads, groups * count, -1)
+    scores = (grouped @ keys.transpose(1, 2)).float() * scale
     if softcap := how.get("softcap"):
         scores = torch.tanh(scores / softcap) * softcap
     scores = scores.reshape(heads, groups, count, -1).masked_fill(~mask, -torch.inf)
@@ -297,19 +297,19 @@ class PackedBackend:
 
         if not hold:
             self.memory.kept.shrink(0)
-        found = [RowOutcome() for _ in rows]
+        outcomes = [RowOutcome() for _ in rows]
         try:
             walks = self.memory.walks(rows)
             floor = min(_common([row.ids for row in rows]), *(walk.known for walk in walks)) if walks else 0
-            under_way = _UnderWay(rows, found, hold, floor if len(walks) > 1 else -1)
+            under_way = _UnderWay(rows, outcomes, hold, floor if len(walks) > 1 else -1)
             for walk in walks:
                 with torch.inference_mode():
                     known = self.memory.begin(walk, rows[walk.places[0]])
                 for place in self._walk(under_way, walk.places, known, budget):
-                    yield place, found[place]
+                    yield place, outcomes[place]
                 self.memory.kept.shrink(budget.held)
             for place in self._continue(under_way, under_way.waiting):
-                yield place, found[place]
+                yield place, outcomes[place]
             self.memory.kept.shrink(budget.held)
         except BaseException:
             self.memory.forget()
@@ -331,39 +331,39 @@ class PackedBackend:
             yield from self._continue(under_way, full)
         yield from self._continue(under_way, [length for length in waiting if length != under_way.floor])
 
-    def _pass(self, under_way: _UnderWay, places: Sequence[int], one: ForwardPass) -> list[int]:
+    def _pass(self, under_way: _UnderWay, places: Sequence[int], step: ForwardPass) -> list[int]:
         """Compute one pass, store its outputs, and return the rows that are complete."""
         import torch
 
-        asked = OutputSelection()
+        selection = OutputSelection()
         path = self.memory.path
-        before = path.marks.get(one.start)
-        for line in one.lines:
+        before = path.marks.get(step.start)
+        for line in step.lines:
             place = places[line.place]
-            asked.add(
-                place, under_way.rows[place], line.index, start=one.start, ends=line.ends, before=before
+            selection.add(
+                place, under_way.rows[place], line.index, start=step.start, ends=line.ends, before=before
             )
-        marks = _marks(under_way, places, one, asked)
+        marks = _marks(under_way, places, step, selection)
         with torch.inference_mode():
-            positions = torch.from_numpy(one.depths).to(self.model.device)
+            positions = torch.from_numpy(step.depths).to(self.model.device)
             seen = None
-            if not one.extends or one.start:
-                seen = torch.from_numpy(_seen(one)).to(self.model.device)
-            tokens = torch.from_numpy(one.tokens.astype(np.int64)).to(self.model.device)
-            path.cut(one.start)
+            if not step.extends or step.start:
+                seen = torch.from_numpy(_seen(step)).to(self.model.device)
+            tokens = torch.from_numpy(step.tokens.astype(np.int64)).to(self.model.device)
+            path.cut(step.start)
             with (
-                passing(self.model.model, Branches(path, one.start, positions, seen)),
-                self.model.watched(*asked.watched()) as hidden,
+                passing(self.model.model, Branches(path, step.start, positions, seen)),
+                self.model.watched(*selection.watched()) as hidden,
             ):
-                columns = asked.columns()
+                columns = selection.columns()
                 logits = self.model.logits(
                     tokens[None], list(columns), position_ids=positions[None], use_cache=False
                 )
             if not path.keys:
                 raise NotUnderstood(f"{type(self.model.model).__name__} has no attention")
-            self.model.forwarded += len(one.tokens)
-            asked.note(self.model, under_way.found, logits, hidden)
-            sums = asked.summed(hidden)
+            self.model.forwarded += len(step.tokens)
+            selection.note(self.model, under_way.found, logits, hidden)
+            sums = selection.summed(hidden)
             for owner, depths in marks.items():
                 news: Marks = {
                     depth: sums[name] if before is None else np.add(sums[name], before)
@@ -372,45 +372,45 @@ class PackedBackend:
                 if owner is None:
                     path.marks |= news
                 else:
-                    under_way.marks[owner] = {**up_to(path.marks, one.start), **news}
+                    under_way.marks[owner] = {**up_to(path.marks, step.start), **news}
             complete = []
             alone = len(places) == 1
-            for line in one.lines:
+            for line in step.lines:
                 place = places[line.place]
                 under_way.found[place].computed += line.new
                 if not line.ends:
                     continue
                 if under_way.rows[place].decoding is not None:
                     after = logits[0, columns[int(line.index[-1])]].clone()
-                    self._wait(under_way, place, one, line, after, alone=alone)
+                    self._wait(under_way, place, step, line, after, alone=alone)
                     continue
                 if place in under_way.hold:
-                    own = path.taken(self._places(one, line, one.start))
+                    cached = path.taken(self._places(step, line, step.start))
                     self.memory.keep(
-                        under_way.rows[place].ids, one.start, *own, under_way.marks.get(place, {})
+                        under_way.rows[place].ids, step.start, *cached, under_way.marks.get(place, {})
                     )
                 complete.append(place)
-            first = one.tokens if one.extends else one.tokens[: len(one.lines[0].index)]
+            first = step.tokens if step.extends else step.tokens[: len(step.lines[0].index)]
             path.ids = np.concatenate([path.ids, first])
         return complete
 
     def _wait(
-        self, under_way: _UnderWay, place: int, one: ForwardPass, line: TrieRow, logits: Any, *, alone: bool
+        self, under_way: _UnderWay, place: int, step: ForwardPass, line: TrieRow, logits: Any, *, alone: bool
     ) -> None:
         """Queue a row to be continued with others that share a path; a row alone in its walk shares only the common path."""
         decoding = under_way.rows[place].decoding
         assert decoding is not None
-        length = one.start + len(one.tokens) if one.extends else one.start
+        length = step.start + len(step.tokens) if step.extends else step.start
         if alone and 0 <= under_way.floor < length:
             length = under_way.floor
-        own = self.memory.path.taken(self._places(one, line, length))
-        under_way.waiting.setdefault(length, []).append(_WaitingRow(place, decoding, *own, logits))
+        cached = self.memory.path.taken(self._places(step, line, length))
+        under_way.waiting.setdefault(length, []).append(_WaitingRow(place, decoding, *cached, logits))
 
-    def _places(self, one: ForwardPass, line: TrieRow, first: int) -> Any:
+    def _places(self, step: ForwardPass, line: TrieRow, first: int) -> Any:
         """Return the places of a row's tokens from position ``first`` on in the path's buffers during a pass."""
         import torch
 
-        places: NDArray[np.int64] = np.concatenate([np.arange(one.start), one.start + line.index])[first:]
+        places: NDArray[np.int64] = np.concatenate([np.arange(step.start), step.start + line.index])[first:]
         return torch.from_numpy(places).to(self.model.device)
 
     def _continue(
@@ -431,12 +431,12 @@ class PackedBackend:
                 positions = (state.start + state.lengths)[None]
                 given = torch.tensor([chosen], device=self.model.device)
                 with passing(self.model.model, state):
-                    found = self.model.logits(
+                    logits = self.model.logits(
                         given, range(len(chosen)), position_ids=positions, use_cache=False
                     )
                 self.model.forwarded += len(chosen)
                 state.goes_on()
-                return found[0]
+                return logits[0]
 
             how = [row.decoding for row in group]
             for line, number, decoded in continue_rows(logits, how, self.model.ends, advance):
@@ -454,40 +454,40 @@ def _continuations(memory: Memory, start: int, group: Sequence[_WaitingRow]) -> 
     """Return rows in parallel, each with room for all that it may still generate."""
     import torch
 
-    own = [row.own for row in group]
+    counts = [row.own for row in group]
     room = max(row.tokens for row in group)
 
     def stacked(parts: Sequence[Layers]) -> Layers:
-        found = {}
+        stacked_layers = {}
         for layer, first in parts[0].items():
-            found[layer] = first.new_zeros((len(parts), first.shape[0], room, first.shape[2]))
+            stacked_layers[layer] = first.new_zeros((len(parts), first.shape[0], room, first.shape[2]))
             for number, part in enumerate(parts):
-                found[layer][number, :, : part[layer].shape[1]] = part[layer]
-        return found
+                stacked_layers[layer][number, :, : part[layer].shape[1]] = part[layer]
+        return stacked_layers
 
-    lengths = torch.tensor(own, device=group[0].logits.device)
+    lengths = torch.tensor(counts, device=group[0].logits.device)
     keys, values = stacked([row.keys for row in group]), stacked([row.values for row in group])
-    return Continuations(memory, start, lengths, max(own), keys, values)
+    return Continuations(memory, start, lengths, max(counts), keys, values)
 
 
 def _marks(
-    under_way: _UnderWay, places: Sequence[int], one: ForwardPass, asked: OutputSelection
+    under_way: _UnderWay, places: Sequence[int], step: ForwardPass, selection: OutputSelection
 ) -> dict[int | None, dict[int, tuple[int, int]]]:
     """Request the sums from which later passes and turns continue, by length, for the path (None) and each stored row."""
     if not any(under_way.rows[place].mean for place in places):
         return {}
-    first = one.lines[0].index
-    common = min((len(line.index) - line.new for line in one.lines[1:]), default=len(first))
-    shared = {one.start + length: asked.sum(first[:length]) for length in (common, len(first)) if length}
-    found: dict[int | None, dict[int, tuple[int, int]]] = {None: shared}
-    for line in one.lines:
+    first = step.lines[0].index
+    common = min((len(line.index) - line.new for line in step.lines[1:]), default=len(first))
+    shared = {step.start + length: selection.sum(first[:length]) for length in (common, len(first)) if length}
+    marks: dict[int | None, dict[int, tuple[int, int]]] = {None: shared}
+    for line in step.lines:
         place = places[line.place]
         if line.ends and place in under_way.hold and under_way.rows[place].mean:
             lengths = [common, len(line.index) - SLACK, len(line.index)]
-            found[place] = {
-                one.start + length: asked.sum(line.index[:length]) for length in lengths if length > 0
+            marks[place] = {
+                step.start + length: selection.sum(line.index[:length]) for length in lengths if length > 0
             }
-    return found
+    return marks
 
 
 def _common(rows: Sequence[NDArray[np.int32]]) -> int:
@@ -495,15 +495,15 @@ def _common(rows: Sequence[NDArray[np.int32]]) -> int:
     return min((common_length(rows[0], row) for row in rows[1:]), default=len(rows[0]))
 
 
-def _seen(one: ForwardPass) -> NDArray[np.bool_]:
+def _seen(step: ForwardPass) -> NDArray[np.bool_]:
     """Return the tokens of a pass that each token attends to: itself and its ancestors, shape (n, n)."""
-    count = len(one.tokens)
-    if one.extends:
+    count = len(step.tokens)
+    if step.extends:
         return np.tri(count, dtype=bool)
     seen = np.zeros((count, count), dtype=bool)
-    for line in one.lines:
-        own = line.index[len(line.index) - line.new :]
-        for number, at in enumerate(own, start=len(line.index) - line.new):
+    for line in step.lines:
+        new = line.index[len(line.index) - line.new :]
+        for number, at in enumerate(new, start=len(line.index) - line.new):
             seen[at, line.index[: number + 1]] = True
     return seen
 
@@ -541,13 +541,13 @@ class Trie:
         self.rows = rows
         self.order = sorted(range(len(rows)), key=lambda place: rows[place].ids.astype(">u4").tobytes())
         ids = [rows[place].ids for place in self.order]
-        lengths = [len(one) for one in ids]
+        lengths = [len(row_ids) for row_ids in ids]
         shared = [0, *(common_length(ids[n - 1], ids[n]) for n in range(1, len(ids)))]
         self._lengths = np.array(lengths, dtype=np.int64)
         self._shared = np.array(shared, dtype=np.int64)
         self._added = np.concatenate([[0], np.cumsum(self._lengths - self._shared)])
-        asked = [len(rows[place].asked_at()) for place in self.order]
-        self._asked = np.concatenate([[0], np.cumsum(asked)])
+        n_positions = [len(rows[place].asked_at()) for place in self.order]
+        self._asked = np.concatenate([[0], np.cumsum(n_positions)])
         self._continued = np.array(
             [number for number, place in enumerate(self.order) if rows[place].decoding is not None],
             dtype=np.int64,
@@ -617,11 +617,11 @@ class Trie:
         before = np.empty(0, dtype=np.int64)
         for number in range(low, high):
             place = self.order[number]
-            kept = depth if number == low else int(self._shared[number])
-            ids = self.rows[place].ids[kept:]
-            index = np.concatenate([before[: kept - depth], np.arange(count, count + len(ids))])
+            start = depth if number == low else int(self._shared[number])
+            ids = self.rows[place].ids[start:]
+            index = np.concatenate([before[: start - depth], np.arange(count, count + len(ids))])
             pieces.append(ids)
-            depths.append(np.arange(kept, kept + len(ids)))
+            depths.append(np.arange(start, start + len(ids)))
             lines.append(TrieRow(place, index, len(ids), ends=True))
             count += len(ids)
             before = index

@@ -192,17 +192,17 @@ def _sample(model: CausalModel, rows: Sequence[Row]) -> list[Row]:
     longest = max(rows[:: max(1, len(rows) // _CANDIDATES)], key=lambda row: len(row.ids))
     if window is None or len(longest.ids) <= window:
         ids = longest.ids if model.positions_by_length else longest.ids[:_LONG]
-        found = [Row(ids)]
+        sample = [Row(ids)]
     else:
         ids = longest.ids
-        found = [longest]
-        found.append(
+        sample = [longest]
+        sample.append(
             replace(longest, ids=np.concatenate([ids[: -_TWIG - 2], ids[-_TWIG - 2 :][::-1]]), targets=())
         )
     stem, twigs = ids[:_STEM], ids[-3 * _TWIG :]
     for twig in (twigs[:_TWIG], twigs[_TWIG : 2 * _TWIG], twigs[-_TWIG:][::-1]):
-        found.append(Row(np.concatenate([stem, twig]), decoding=_SHORT))
-    found.append(Row(np.concatenate([stem[: _STEM // 2], twigs[:_TWIG]])))
+        sample.append(Row(np.concatenate([stem, twig]), decoding=_SHORT))
+    sample.append(Row(np.concatenate([stem[: _STEM // 2], twigs[:_TWIG]])))
     states, mean = any(row.states for row in rows), any(row.mean for row in rows)
     return [
         replace(
@@ -212,7 +212,7 @@ def _sample(model: CausalModel, rows: Sequence[Row]) -> list[Row]:
             mean=mean,
             decoding=row.decoding and _SHORT,
         )
-        for row in found
+        for row in sample
         if len(row.ids)
     ]
 
@@ -222,42 +222,44 @@ _SHORT = Decoding(_CHECKED_TOKENS, 0.0, 0, lambda _: False)
 
 def _difference(model: CausalModel, way: Way, rows: Sequence[Row], tokens: int) -> ParityDeviation:
     """Return a backend's deviation from plain passes; it may choose another token only if the two are this close."""
-    asked = [replace(row, targets=_targets(row)) for row in rows]
-    found = dict(way.compute(asked, MemoryBudget(tokens, 16 * tokens)))
-    apart = [_apart_from_plain(model, row, found[place]) for place, row in enumerate(asked)]
-    states = [one.states for one in apart if one.states is not None]
-    return ParityDeviation(max(one.nats for one in apart), max(states) if states else None)
+    prepared = [replace(row, targets=_targets(row)) for row in rows]
+    outcomes = dict(way.compute(prepared, MemoryBudget(tokens, 16 * tokens)))
+    apart = [_apart_from_plain(model, row, outcomes[place]) for place, row in enumerate(prepared)]
+    states = [deviation.states for deviation in apart if deviation.states is not None]
+    return ParityDeviation(max(deviation.nats for deviation in apart), max(states) if states else None)
 
 
 def _between(way: Way, plain: Way, rows: Sequence[Row], tokens: int) -> float:
     """Return the largest difference in a log-probability between two backends, in nats."""
-    asked = [
+    prepared = [
         replace(
             row, targets=(*row.targets, *((len(row.ids), token) for token in range(_COMPARED))), decoding=None
         )
         for row in rows
     ]
     budget = MemoryBudget(16 * tokens, 16 * tokens)
-    left, right = dict(way.compute(asked, budget)), dict(plain.compute(asked, budget))
+    left, right = dict(way.compute(prepared, budget)), dict(plain.compute(prepared, budget))
     return max(
         abs(value - right[place].logprobs[pick])
-        for place, one in left.items()
-        for pick, value in one.logprobs.items()
+        for place, outcome in left.items()
+        for pick, value in outcome.logprobs.items()
     )
 
 
 def _targets(row: Row) -> tuple[tuple[int, int], ...]:
     """Return the targets to compare for a row: its requests, its own last tokens, and its first ones as candidates after it."""
     length = len(row.ids)
-    own = [(position, int(row.ids[position])) for position in range(max(1, length - _COMPARED), length)]
+    own_targets = [
+        (position, int(row.ids[position])) for position in range(max(1, length - _COMPARED), length)
+    ]
     candidates = [(length, token) for token in dict.fromkeys(row.ids[:_COMPARED].tolist())]
-    return tuple(dict.fromkeys([*row.targets[:_COMPARED], *own, *candidates]))
+    return tuple(dict.fromkeys([*row.targets[:_COMPARED], *own_targets, *candidates]))
 
 
-def _apart_from_plain(model: CausalModel, row: Row, found: RowOutcome) -> ParityDeviation:
+def _apart_from_plain(model: CausalModel, row: Row, outcome: RowOutcome) -> ParityDeviation:
     import torch
 
-    news = [] if found.decoded is None else found.decoded.ids
+    news = [] if outcome.decoded is None else outcome.decoded.ids
     ids = [*row.ids.tolist(), *news]
     with torch.inference_mode():
         tokens = torch.tensor([ids], device=model.device)
@@ -266,23 +268,25 @@ def _apart_from_plain(model: CausalModel, row: Row, found: RowOutcome) -> Parity
         with model.watched([(0, position) for position in row.states], over) as hidden:
             logprobs = model.logits(tokens, range(first, len(ids)), use_cache=False)[0].log_softmax(-1)
     apart = [
-        abs(logprobs[position - 1 - first, token].item() - found.logprobs[position, token])
+        abs(logprobs[position - 1 - first, token].item() - outcome.logprobs[position, token])
         for position, token in row.targets
     ]
     for step, token in enumerate(news):
         after = logprobs[len(row.ids) - 1 + step - first]
         apart.append((after.max() - after[token]).item())
-    pairs = [(found.states[position], hidden.of_place(number)) for number, position in enumerate(row.states)]
-    if row.mean and found.mean is not None:
-        pairs.append((found.mean, hidden.of_sum(0) / np.float32(len(row.ids))))
-    states = [_share_apart(one, model.in_16_bits(other)) for one, other in pairs]
+    pairs = [
+        (outcome.states[position], hidden.of_place(number)) for number, position in enumerate(row.states)
+    ]
+    if row.mean and outcome.mean is not None:
+        pairs.append((outcome.mean, hidden.of_sum(0) / np.float32(len(row.ids))))
+    states = [_share_apart(state, model.in_16_bits(other)) for state, other in pairs]
     nats = max(value if math.isfinite(value) else math.inf for value in apart)
     return ParityDeviation(nats, max(states) if states else None)
 
 
-def _share_apart(one: NDArray[np.float16], other: NDArray[np.float16]) -> float:
+def _share_apart(left_states: NDArray[np.float16], other: NDArray[np.float16]) -> float:
     """Return the largest distance between two layers' states, shape (layers + 1, width), relative to the second's norm."""
-    left, right = one.astype(float), other.astype(float)
+    left, right = left_states.astype(float), other.astype(float)
     lengths = np.linalg.norm(right, axis=1)
     distances = np.linalg.norm(left - right, axis=1)
     shares = np.divide(distances, lengths, out=np.where(distances > 0, np.inf, 0.0), where=lengths > 0)
@@ -312,14 +316,14 @@ class Computing:
         before = budget.tokens, budget.held, budget.positions
         while left:
             if alone:
-                left.sort(key=lambda one: -len(one[1].row.ids))
+                left.sort(key=lambda entry: -len(entry[1].row.ids))
             some = left[:1] if alone else left
             held = {number for number, (place, _) in enumerate(some) if place in hold}
             way, done, fault = self._ways[0], set[int](), None
             try:
-                for number, found in way.compute([one.row for _, one in some], budget, held):
+                for number, outcome in way.compute([entry.row for _, entry in some], budget, held):
                     done.add(number)
-                    yield some[number][1], found, way.name
+                    yield some[number][1], outcome, way.name
             except Closed:
                 return
             except Exception as error:
@@ -328,9 +332,9 @@ class Computing:
             if fault is None:
                 alone = False
             else:
-                out_of_memory, said = fault
-                for _, one in some:
-                    for job, _ in one.waiting:
+                out_of_memory, message = fault
+                for _, entry in some:
+                    for job, _ in entry.waiting:
                         job.attempts += 1
                 if out_of_memory:
                     if not done and alone and budget.tokens <= LEAST_TOKENS:
@@ -343,23 +347,23 @@ class Computing:
                     else:
                         budget.halve()
                         give_back()
-                elif not self._slower(said, [one.row for _, one in some]):
+                elif not self._slower(message, [entry.row for _, entry in some]):
                     if alone or len(some) == 1:
                         done.add(0)
-                        yield some[0][1], said, way.name
+                        yield some[0][1], message, way.name
                     alone = not alone
-            left = [one for number, one in enumerate(left) if number not in done]
+            left = [entry for number, entry in enumerate(left) if number not in done]
 
     def forget(self) -> None:
         """Clear the backends' caches."""
         for way in self._ways:
             way.forget()
 
-    def _slower(self, said: str, rows: Sequence[Row]) -> bool:
+    def _slower(self, message: str, rows: Sequence[Row]) -> bool:
         """Switch to the next correct backend and record why; return False if there is none."""
         if len(self._ways) < 2:
             return False
-        change: dict[str, object] = {"from": self._ways.pop(0).name, "why": said}
+        change: dict[str, object] = {"from": self._ways.pop(0).name, "why": message}
         refused = {}
         while len(self._ways) > 1:
             worst = apart_from_plain(self.model, self._ways[0], rows, self._ways[-1])
@@ -390,12 +394,14 @@ def require_causal(model: CausalModel, ids: Ids, dtype: str, name: str) -> None:
     changed = min(_CAUSAL_CHANGED, len(begun) - 1)
     if changed < 1:
         return
-    other = [*begun[:-changed], *((one + 1) % model.vocabulary for one in begun[-changed:])]
+    other = [*begun[:-changed], *((token + 1) % model.vocabulary for token in begun[-changed:])]
     with model.as_check(), torch.inference_mode():
         places = range(len(begun) - changed)
         left, right = (
-            model.logits(torch.tensor([one], device=model.device), places, use_cache=False).log_softmax(-1)
-            for one in (begun, other)
+            model.logits(
+                torch.tensor([ids_tested], device=model.device), places, use_cache=False
+            ).log_softmax(-1)
+            for ids_tested in (begun, other)
         )
         model.forwarded += 2 * len(begun)
         apart = float((left - right).abs().max().item())

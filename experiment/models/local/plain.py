@@ -59,12 +59,12 @@ class PlainBackend:
             paid = len(prefix.ids)
             for batch in self._batches(group, rows, budget):
                 started = time.perf_counter()
-                for number, found in self._batch(prefix, [rows[place] for place in batch]):
-                    found.computed = len(rows[batch[number]].ids) - len(prefix.ids) + paid
+                for number, outcome in self._batch(prefix, [rows[place] for place in batch]):
+                    outcome.computed = len(rows[batch[number]].ids) - len(prefix.ids) + paid
                     paid = 0
                     if self.alone:
-                        found.time_since(started)
-                    yield batch[number], found
+                        outcome.time_since(started)
+                    yield batch[number], outcome
 
     def _batches(self, group: Group, rows: Sequence[Row], budget: MemoryBudget) -> Iterator[tuple[int, ...]]:
         def is_single(place: int) -> bool:
@@ -96,9 +96,9 @@ class PlainBackend:
         import torch
 
         start = len(prefix.ids)
-        found = [RowOutcome() for _ in rows]
-        asked = asked_of(rows, start, prefix.sums)
-        columns = asked.columns()
+        outcomes = [RowOutcome() for _ in rows]
+        selection = asked_of(rows, start, prefix.sums)
+        columns = selection.columns()
         how = [row.decoding for row in rows if row.decoding is not None]
         cache = None
         with torch.inference_mode():
@@ -107,12 +107,12 @@ class PlainBackend:
                 cache = fork(prefix.cache, len(rows), self.model.device)
             elif how and self.keeps_memory:
                 cache = new_cache(self.model)
-            with self.model.watched(*asked.watched()) as hidden:
+            with self.model.watched(*selection.watched()) as hidden:
                 logits = self.model.logits(tokens, list(columns), **self.model.going_on(cache))
-            asked.note(self.model, found, logits, hidden)
+            selection.note(self.model, outcomes, logits, hidden)
         self.model.forwarded += sum(len(row.ids) - start for row in rows)
         if not how:
-            yield from enumerate(found)
+            yield from enumerate(outcomes)
             return
         whole = rows[0].ids.tolist()
 
@@ -130,8 +130,8 @@ class PlainBackend:
 
         after = logits[:, columns[len(whole) - 1 - start]]
         for _, row, decoded in continue_rows(after, how, self.model.ends, advance):
-            found[row].decoded = decoded
-            yield row, found[row]
+            outcomes[row].decoded = decoded
+            yield row, outcomes[row]
 
 
 @dataclass(frozen=True)
@@ -182,10 +182,10 @@ def batches(group: Group, rows: Sequence[Row], budget: MemoryBudget) -> Iterator
     while waiting:
         first = rows[waiting[0]]
         longest, continued = len(first.ids), first.decoding is not None
-        own = longest - group.prefix
-        asked = max(1, len(first.asked_at()))
-        most = max(1, min(budget.tokens // own, budget.held // longest, budget.positions // asked))
-        least = longest if continued else group.prefix + (1 if own <= 64 else own * 3 // 4)
+        n_own = longest - group.prefix
+        n_positions = max(1, len(first.asked_at()))
+        most = max(1, min(budget.tokens // n_own, budget.held // longest, budget.positions // n_positions))
+        least = longest if continued else group.prefix + (1 if n_own <= 64 else n_own * 3 // 4)
         batch = []
         for place in waiting[:most]:
             if (rows[place].decoding is not None) != continued or len(rows[place].ids) < least:

@@ -54,10 +54,12 @@ class Row:
 
     def asked_at(self) -> set[int]:
         """Return the positions of tokens after which the next token's distribution is needed."""
-        found = {position - 1 for position, _ in self.targets} | {position - 1 for position in self.borders}
+        positions = {position - 1 for position, _ in self.targets} | {
+            position - 1 for position in self.borders
+        }
         if self.decoding is not None:
-            found.add(len(self.ids) - 1)
-        return found
+            positions.add(len(self.ids) - 1)
+        return positions
 
     @property
     def shareable(self) -> int:

@@ -73,9 +73,9 @@ def self_test(
         if loaded is not None:
             engine.borrow(loaded)
         loaded = engine
-        found = _computed(engine, some, seed)
+        replies = _computed(engine, some, seed)
         pairs = [("batched", "resumed"), ("batched", "shuffled"), ("batched", "alone")]
-        comparisons += [_compared(level, left, right, found) for left, right in pairs]
+        comparisons += [_compared(level, left, right, replies) for left, right in pairs]
     return SelfTest(settings.use, tuple(comparisons), all(_is_kept(comparison) for comparison in comparisons))
 
 
@@ -84,26 +84,28 @@ def _computed(engine: LocalEngine, requests: Sequence[Request], seed: int) -> di
     shuffled = list(requests)
     generator("self-test", seed).shuffle(shuffled)
     cut = int(len(requests) * _CUT)
-    asked: dict[str, list[Sequence[Request]]] = {
+    orders: dict[str, list[Sequence[Request]]] = {
         "batched": [requests],
         "resumed": [requests[:cut], requests[cut:]],
         "shuffled": [shuffled],
         "alone": [[request] for request in requests],
     }
-    found: dict[str, dict[str, Reply]] = {}
-    for name, parts in asked.items():
-        found[name] = {}
+    replies: dict[str, dict[str, Reply]] = {}
+    for name, parts in orders.items():
+        replies[name] = {}
         for part in parts:
             engine.forget_memory()
-            found[name] |= {reply.work_key: reply for reply in engine.answer(part)} if part else {}
-    return found
+            replies[name] |= {reply.work_key: reply for reply in engine.answer(part)} if part else {}
+    return replies
 
 
-def _compared(level: str, left: str, right: str, found: dict[str, dict[str, Reply]]) -> ComputationDifference:
-    one, other = found[left], found[right]
+def _compared(
+    level: str, left: str, right: str, replies: dict[str, dict[str, Reply]]
+) -> ComputationDifference:
+    left_replies, other = replies[left], replies[right]
     apart: list[float] = []
     changed = 0
-    for key, reply in one.items():
+    for key, reply in left_replies.items():
         beside = other[key]
         changed += (reply.text, reply.generated) != (beside.text, beside.generated)
         labels, labels_beside = reply.label_logprobs or {}, beside.label_logprobs or {}
@@ -113,7 +115,9 @@ def _compared(level: str, left: str, right: str, found: dict[str, dict[str, Repl
             for a, b in zip(reply.regions, beside.regions, strict=True)
             if a.surprisal is not None and b.surprisal is not None
         ]
-    return ComputationDifference(level, left, right, len(one), max(apart) if apart else None, changed)
+    return ComputationDifference(
+        level, left, right, len(left_replies), max(apart) if apart else None, changed
+    )
 
 
 def _is_kept(difference: ComputationDifference) -> bool:

@@ -61,7 +61,7 @@ def find_regions(
         while at < end and text[at].isspace():
             at += 1
         starts.append(at)
-    found = []
+    regions = []
     place = 0
     for start, end in spans:
         while place < len(starts) and (starts[place] < start or _is_blank(text, offsets[place], start)):
@@ -73,8 +73,8 @@ def find_regions(
             first -= 1
         begins_word = first < place and begins[first]
         ends_word = place >= len(begins) or begins[place]
-        found.append(RegionTokens(first + special_before, place + special_before, begins_word, ends_word))
-    return found
+        regions.append(RegionTokens(first + special_before, place + special_before, begins_word, ends_word))
+    return regions
 
 
 def region_targets(
@@ -129,13 +129,13 @@ def word_beginnings(tokenizer: Any, vocabulary: int) -> list[bool]:
 
 def _without_gaps(text: str, offsets: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return offsets in which a token includes the blanks before it, even if the tokenizer reports it without them."""
-    found: list[tuple[int, int]] = []
+    extended: list[tuple[int, int]] = []
     before = 0
     for start, end in offsets:
         start = before if before < start and text[before:start].isspace() else start
-        found.append((start, end))
+        extended.append((start, end))
         before = max(before, end)
-    return found
+    return extended
 
 
 def _is_blank(text: str, offset: tuple[int, int], before: int) -> bool:
@@ -184,7 +184,9 @@ class Thoughts:
     def __init__(self, tokenizer: Any, decode: Callable[[Sequence[int]], str]) -> None:
         known = {*tokenizer.get_added_vocab(), *tokenizer.all_special_tokens}
         template = str(getattr(tokenizer, "chat_template", None) or "")
-        self.marks = next((one for one in FAMILIES if one.ends in known or one.ends in template), None)
+        self.marks = next(
+            (family for family in FAMILIES if family.ends in known or family.ends in template), None
+        )
         if self.marks is None and "<|channel|>" in known:
             self.marks = FAMILIES[-1]
         self._tokenizer = tokenizer
@@ -360,8 +362,8 @@ class Wording:
 
     def ids(self, text: str) -> tuple[int, ...]:
         """Return the tokens of a whole text; text from a template already includes its special tokens."""
-        found = self.encoder.ids(text)
-        return found if self.template == "chat" else (*self._before, *found)
+        ids = self.encoder.ids(text)
+        return ids if self.template == "chat" else (*self._before, *ids)
 
     def tokens(self, request: Request) -> Tokens:
         """Return a request as tokens, with every label after the prompt."""
@@ -389,13 +391,15 @@ class Wording:
         before = (*tokens.ids, *thought) if thought else tokens.ids
         if not thought:
             end = ""
-        own = self.encoder.ids(end) if end else ()
+        own_ids = self.encoder.ids(end) if end else ()
         space = " " if self.leading_space and not (end or tokens.text)[-1:].isspace() else ""
         whole = [(*before, *self.encoder.ids(end + space + label)) for label in labels]
-        ids = (*before, *own)
-        start = min(common_length(ids, one) for one in whole)
-        found = tuple(LabelTokens(label, one, start) for label, one in zip(labels, whole, strict=True))
-        return Tokens(tokens.text + raw + end, ids, found)
+        ids = (*before, *own_ids)
+        start = min(common_length(ids, sequence) for sequence in whole)
+        labelled = tuple(
+            LabelTokens(label, sequence, start) for label, sequence in zip(labels, whole, strict=True)
+        )
+        return Tokens(tokens.text + raw + end, ids, labelled)
 
     def _of_two_texts(self, text: str, labels: Sequence[str]) -> Tokens:
         """Return the encoder's text and the decoder's text as separate tokens."""
@@ -404,11 +408,11 @@ class Wording:
         if not source:
             raise ValueError("the prompt is empty: there is no token to read")
         begun = self.decoder_start
-        found = [LabelTokens(label, (*begun, *self.encoder.ids(label)), len(begun)) for label in labels]
-        for label in found:
+        labelled = [LabelTokens(label, (*begun, *self.encoder.ids(label)), len(begun)) for label in labels]
+        for label in labelled:
             if not label.targets:
                 raise ValueError(f"label {label.label!r} cannot be scored: it has no token")
-        return Tokens(text, begun, tuple(found), (), source)
+        return Tokens(text, begun, tuple(labelled), (), source)
 
     def _regions(self, text: str, request: Request) -> tuple[tuple[int, ...], tuple[RegionTokens, ...]]:
         """Return the tokens of a text and those of a request's regions."""
@@ -416,7 +420,7 @@ class Wording:
         whole = self.encoder.whole(text)
         begins = self.beginnings
         before = () if self.template == "chat" else self._before
-        mask = [begins[one] for one in whole.ids]
+        mask = [begins[token] for token in whole.ids]
         return (*before, *whole.ids), tuple(find_regions(text, whole.offsets, spans, mask, len(before)))
 
     def _places(self, text: str, request: Request) -> list[tuple[int, int]]:
@@ -427,13 +431,13 @@ class Wording:
         cursor = len(between[0])
         for message, after in zip(request.messages, between[1:], strict=False):
             content = message.content
-            for kept in (content, content.rstrip(), content.lstrip(), content.strip()):
-                if text.startswith(kept + after, cursor):
+            for variant in (content, content.rstrip(), content.lstrip(), content.strip()):
+                if text.startswith(variant + after, cursor):
                     break
             else:
                 break
-            starts.append(cursor - (content.find(kept) if kept else 0))
-            cursor += len(kept) + len(after)
+            starts.append(cursor - (content.find(variant) if variant else 0))
+            cursor += len(variant) + len(after)
         if (
             len(starts) < len(request.messages)
             or len(between) != len(request.messages) + 1
@@ -457,7 +461,7 @@ class Wording:
     def marks_beginnings(self) -> bool:
         """Whether this tokenizer's tokens include the blank before a word, judged by one word."""
         begins = self.beginnings
-        return any(begins[one] for one in self.encoder.ids("a a")[1:])
+        return any(begins[token] for token in self.encoder.ids("a a")[1:])
 
     def begins_word(self, vocabulary: int) -> list[bool]:
         """Return for every token whether it can begin a word; ids beyond the tokenizer's own cannot."""
@@ -467,7 +471,7 @@ class Wording:
     def decode(self, ids: Sequence[int]) -> str:
         """Return generated tokens as text, without special tokens."""
         text: str = self.tokenizer.decode(
-            [one for one in ids if one <= self._last],
+            [token for token in ids if token <= self._last],
             skip_special_tokens=True,
             clean_up_tokenization_spaces=False,
         )
@@ -495,20 +499,20 @@ def labels_behind(
     ids: Sequence[int], labels: Sequence[str], whole: Sequence[tuple[int, ...]]
 ) -> tuple[LabelTokens, ...]:
     """Return labels after a prompt; ``whole`` has the tokens of prompt and label for each label."""
-    start = min(common_length(ids, one) for one in whole)
-    for label, one in zip(labels, whole, strict=True):
-        if start < 1 or len(one) <= start:
+    start = min(common_length(ids, sequence) for sequence in whole)
+    for label, sequence in zip(labels, whole, strict=True):
+        if start < 1 or len(sequence) <= start:
             raise ValueError(f"label {label!r} cannot be scored: it adds no token after the prompt")
-    return tuple(LabelTokens(label, one, start) for label, one in zip(labels, whole, strict=True))
+    return tuple(LabelTokens(label, sequence, start) for label, sequence in zip(labels, whole, strict=True))
 
 
 def _without_system(turns: Sequence[dict[str, str]]) -> list[dict[str, str]]:
     """Return turns with system messages joined to the first user message, for templates without a system role."""
-    said = [turn["content"] for turn in turns if turn["role"] == "system"]
+    system_texts = [turn["content"] for turn in turns if turn["role"] == "system"]
     rest = [dict(turn) for turn in turns if turn["role"] != "system"]
     if rest:
-        rest[0]["content"] = "\n\n".join([*said, rest[0]["content"]])
-    return rest or [{"role": "user", "content": "\n\n".join(said)}]
+        rest[0]["content"] = "\n\n".join([*system_texts, rest[0]["content"]])
+    return rest or [{"role": "user", "content": "\n\n".join(system_texts)}]
 
 
 def _template_fault(error: Exception) -> UserError:
@@ -596,8 +600,8 @@ class TextEncoder:
         if not getattr(self.tokenizer, "is_fast", False):
             raise ValueError("this tokenizer does not say which characters its tokens stand for")
         self.characters += len(text)
-        found = self.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
-        return Encoded(tuple(found["input_ids"]), found["offset_mapping"], found.word_ids(0))
+        encoding = self.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
+        return Encoded(tuple(encoding["input_ids"]), encoding["offset_mapping"], encoding.word_ids(0))
 
     def _plain(self, text: str) -> tuple[int, ...]:
         self.characters += len(text)

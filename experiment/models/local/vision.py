@@ -33,11 +33,11 @@ class ProcessorInput:
 
     def seen(self, row: Row) -> Seen:
         """Return the model's input for one of the request's rows."""
-        own = row.ids.tobytes()
+        row_bytes = row.ids.tobytes()
         scored = (
             text
             for text, label in zip(self.texts, self.tokens.labels, strict=True)
-            if np.asarray(label.ids[:-1], np.int32).tobytes() == own
+            if np.asarray(label.ids[:-1], np.int32).tobytes() == row_bytes
         )
         return Seen(self.tokens.text, next(scored, self.tokens.text), self.pictures)
 
@@ -61,10 +61,10 @@ class ImageProcessor:
                 source.place, revision=source.revision
             )
         except (ImportError, ValueError, OSError) as error:
-            said = " ".join(str(error).split())[:200]
+            message = " ".join(str(error).split())[:200]
             raise UserError(
-                f"the processor of {name}, which prepares its pictures, cannot be loaded: {said}",
-                mend=_mend_of(said),
+                f"the processor of {name}, which prepares its pictures, cannot be loaded: {message}",
+                mend=_mend_of(message),
             ) from error
         tokenizer = getattr(self.processor, "tokenizer", None)
         if tokenizer is None or not getattr(self.processor, "chat_template", None):
@@ -118,8 +118,8 @@ class ImageProcessor:
             raise ValueError(f"the processor does not take the pictures of this prompt: {fault}") from fault
 
 
-def _mend_of(said: str) -> str:
-    if "torchvision" in said.casefold():
+def _mend_of(message: str) -> str:
+    if "torchvision" in message.casefold():
         return how_to_get_it()
     return "Install what is named; the folder needs preprocessor_config.json or processor_config.json."
 
@@ -161,14 +161,14 @@ class VisionBackend:
             count = 1 if self.alone else max(1, budget.tokens // len(rows[waiting[0]].ids))
             places, waiting = waiting[:count], waiting[count:]
             started = time.perf_counter()
-            found = {place: RowOutcome(computed=len(rows[place].ids)) for place in places}
-            self._score([(rows[place], found[place]) for place in places if rows[place].targets])
+            outcomes = {place: RowOutcome(computed=len(rows[place].ids)) for place in places}
+            self._score([(rows[place], outcomes[place]) for place in places if rows[place].targets])
             for place in places:
                 if (how := rows[place].decoding) is not None:
-                    found[place].decoded = self._continue(rows[place], how)
+                    outcomes[place].decoded = self._continue(rows[place], how)
                 if self.alone:
-                    found[place].time_since(started)
-                yield place, found[place]
+                    outcomes[place].time_since(started)
+                yield place, outcomes[place]
 
     def _score(self, rows: Sequence[tuple[Row, RowOutcome]]) -> None:
         """Fill in the labels' log-probabilities."""
@@ -177,13 +177,13 @@ class VisionBackend:
         if not rows:
             return
         seen = [_seen(row) for row, _ in rows]
-        inputs = self._inputs([one.scored for one in seen], [one.pictures for one in seen])
+        inputs = self._inputs([shown.scored for shown in seen], [shown.pictures for shown in seen])
         keep = sorted({position - 1 for row, _ in rows for position, _ in row.targets})
         with torch.inference_mode():
             logits = self.model.model(**inputs, use_cache=False).logits[:, keep].float().log_softmax(-1)
         self.model.forwarded += int(inputs["attention_mask"].sum())
-        for number, (row, found) in enumerate(rows):
-            found.logprobs = {
+        for number, (row, outcome) in enumerate(rows):
+            outcome.logprobs = {
                 (at, token): float(logits[number, keep.index(at - 1), token]) for at, token in row.targets
             }
 

@@ -58,8 +58,8 @@ def calls_before(connection: Connection, session_id: str) -> dict[str, str]:
         calls.c.purpose.in_((UNSCRAMBLE, "reason")),
         calls.c.status.not_in(UNFINISHED),
     )
-    found = connection.execute(query.order_by(calls.c.call_id))
-    return {f"{row.work_key}:{row.purpose}": given_back(row.text, row.status) for row in found}
+    rows = connection.execute(query.order_by(calls.c.call_id))
+    return {f"{row.work_key}:{row.purpose}": given_back(row.text, row.status) for row in rows}
 
 
 class People:
@@ -186,14 +186,14 @@ def plan_sessions(
                 for list_id in lists:
                     yield session(of_list(list_id, variant), replicate, None)
                 continue
-            found = 0
+            count = 0
             for person in people or ():
-                found += 1
+                count += 1
                 if manner.context == "teacher_forced" and is_remote(settings):
                     require_consent(study, settings, person)
                 plan = {**person.plan, "prompt_variant": variant, "context": manner.context}
                 yield session(SessionTemplate(plan, manner), replicate, person)
-            if not found:
+            if not count:
                 raise UserError(
                     f"{study.place('models', 'yoke' if study.get('models', 'yoke') else 'context')}: models take the "
                     "sessions of people here, and no person has finished one yet",

@@ -81,7 +81,7 @@ def first_prompts(session: ModelSession, *, by_cell: bool = False) -> list[Previ
 
     This consumes the session.
     """
-    found: dict[object, PreviewedRequest] = {}
+    previews: dict[object, PreviewedRequest] = {}
     second: PreviewedRequest | None = None
     waiting = session.begin({})
     while waiting:
@@ -97,14 +97,14 @@ def first_prompts(session: ModelSession, *, by_cell: bool = False) -> list[Previ
             )
             shown = PreviewedRequest(trial, request, turn, stands_in)
             kind = shown.cell if by_cell else shown.kind
-            is_new = kind not in found
-            found.setdefault(kind, shown)
+            is_new = kind not in previews
+            previews.setdefault(kind, shown)
             if turn == 2 and second is None and not is_new:
                 second = shown
             if is_new or session.script.talks:
                 after += session.follow(_stand_in(trial, request))
         waiting = after
-    return [*found.values(), *([second] if second is not None else [])]
+    return [*previews.values(), *([second] if second is not None else [])]
 
 
 def prompt_in_context(
@@ -127,10 +127,10 @@ def prompt_in_context(
         if place.trial["trial_index"] < index
     }
     for request in session.begin(stood_in):
-        asked = session.trial_of(request.work_key)
-        if asked["trial_index"] == index:
+        prompted = session.trial_of(request.work_key)
+        if prompted["trial_index"] == index:
             turn = sum(message.role == "user" for message in request.messages)
-            return PreviewedRequest(asked, request, turn, turn > 1)
+            return PreviewedRequest(prompted, request, turn, turn > 1)
     return None
 
 
@@ -140,7 +140,7 @@ def longest_prompt(study: Study, settings: ModelSettings, plan: Mapping[str, Any
     if not script.places:
         return None
     if script.manner.context == "independent":
-        number = max(range(len(script.places)), key=lambda one: len(script.turn(one).text))
+        number = max(range(len(script.places)), key=lambda place_number: len(script.turn(place_number).text))
     else:
         number = len(script.places) - 1
     if script.manner.context == "teacher_forced":
@@ -152,14 +152,14 @@ def longest_prompt(study: Study, settings: ModelSettings, plan: Mapping[str, Any
 def prompt_characters(study: Study, settings: ModelSettings, plan: Mapping[str, Any]) -> tuple[int, int, int]:
     """Return a plan's number of trials, the characters read (earlier turns again each time), and the most output tokens."""
     script = SessionTemplate(dict(plan), read_prompting_settings(study, settings))
-    trials = total = said = longest = 0
+    trials = total = earlier = longest = 0
     for number, place in enumerate(script.places):
         turn = script.turn(number)
         seen = CHARACTERS_PER_TOKEN * sum(picture.tokens for picture in turn.pictures)
-        own = len(place.lead) + len(turn.text) + seen
+        turn_length = len(place.lead) + len(turn.text) + seen
         stays = script.talks and (script.manner.context != "independent" or number < script.practice)
-        total += said + own
-        said += own + len(right_answer(place.trial)) if stays else 0
+        total += earlier + turn_length
+        earlier += turn_length + len(right_answer(place.trial)) if stays else 0
         longest += script.manner.max_tokens or turn.max_tokens
         trials += 1
     return trials, total, longest
@@ -192,27 +192,29 @@ class Kinds:
 
 def kinds_of(plan: Iterable[ModelSession], *, most: int = MOST_SHOWN) -> Kinds:
     """Return the number of prompts of each kind in a plan, and the first prompt of at most ``most`` kinds."""
-    found = Kinds()
+    kinds = Kinds()
     known: dict[int, tuple[object, Counter[PromptKind]]] = {}
     shown: dict[tuple[PromptKind, bool], PreviewedRequest] = {}
     for session in plan:
-        found.sessions += 1
-        found.trials += len(session)
+        kinds.sessions += 1
+        kinds.trials += len(session)
         script = session.script
         of_script, cells = known.get(id(script), (None, Counter()))
         if of_script is not script:
             cells = _cells(session)
             if session.yoked_to is None:
                 known[id(script)] = (script, cells)
-        is_new = any(cell not in found.counts for cell in cells)
-        found.counts.update(cells)
-        if is_new and found.sessions <= LOOKED_AT:
+        is_new = any(cell not in kinds.counts for cell in cells)
+        kinds.counts.update(cells)
+        if is_new and kinds.sessions <= LOOKED_AT:
             for prompt in first_prompts(session, by_cell=True):
                 shown.setdefault((prompt.cell, prompt.turn == 2), prompt)
-    seconds = [one for (_, is_second), one in shown.items() if is_second and (one.cell, False) in shown]
-    firsts = [one for one in shown.values() if one not in seconds]
-    found.examples = [*_varied(firsts, most), *seconds[:1]]
-    return found
+    seconds = [
+        preview for (_, is_second), preview in shown.items() if is_second and (preview.cell, False) in shown
+    ]
+    firsts = [preview for preview in shown.values() if preview not in seconds]
+    kinds.examples = [*_varied(firsts, most), *seconds[:1]]
+    return kinds
 
 
 def _cells(session: ModelSession) -> Counter[PromptKind]:

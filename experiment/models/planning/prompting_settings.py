@@ -48,10 +48,10 @@ class PromptingSettings:
         """Return the settings that work keys hash; those added later are left out at their defaults."""
         usual: dict[str, Any] = {"also_text": False, "states": (), "top_p": 1.0, "top_k": None}
         usual |= {"presentation": "text", "of_examples": "text"}
-        said = {
+        described = {
             name: value for name, value in asdict(self).items() if name not in usual or value != usual[name]
         }
-        return said if self.presentation == "text" else {**said, "pictures": dict(LOOK)}
+        return described if self.presentation == "text" else {**described, "pictures": dict(LOOK)}
 
 
 def read_prompting_settings(study: Study, settings: ModelSettings) -> PromptingSettings:
@@ -90,8 +90,8 @@ def read_prompting_settings(study: Study, settings: ModelSettings) -> PromptingS
 
 def state_positions(study: Study) -> tuple[str, ...]:
     """Return the requested positions of states without duplicates in a fixed order, so that reordering the file changes nothing."""
-    asked: str | Sequence[str] = study.get("models", "states", default=())
-    named = (asked,) if isinstance(asked, str) else asked
+    positions: str | Sequence[str] = study.get("models", "states", default=())
+    named = (positions,) if isinstance(positions, str) else positions
     return tuple(position for position in STATES if position in named)
 
 

@@ -32,14 +32,14 @@ def given_back(reply: str | None, status: str) -> str:
 
 def restored_text(shown: str, reply: str) -> str | None:
     """Return a shown text as restored in a reply (one line by one line); None if the reply has none, so the text stays as shown."""
-    said = without_thought(reply)
-    return parse_recovered(said, multiline="\n" in shown.strip(), shown=shown).value
+    without_reasoning = without_thought(reply)
+    return parse_recovered(without_reasoning, multiline="\n" in shown.strip(), shown=shown).value
 
 
 def is_restored(reply: str | None, status: str) -> bool:
     """Return whether a reply restores a whole text, or states that it was intact."""
-    said = without_thought(given_back(reply, status))
-    return parse_recovered(said, multiline=True, shown="").status == "valid"
+    without_reasoning = without_thought(given_back(reply, status))
+    return parse_recovered(without_reasoning, multiline=True, shown="").status == "valid"
 
 
 _SEED_BITS = 63
@@ -98,7 +98,9 @@ class ModelSession:
         if self._person is not None:
             indices = {place.trial["trial_index"]: number for number, place in enumerate(script.places)}
             self._told = {
-                indices[index]: told for index, told in self._person.answers.items() if index in indices
+                indices[index]: feedback
+                for index, feedback in self._person.answers.items()
+                if index in indices
             }
 
     @cached_property
@@ -133,9 +135,9 @@ class ModelSession:
     ) -> list[Request]:
         """Return the requests that can be sent now."""
         for number in self.numbers:
-            told = stored.get(self.script.places[number].trial["trial_index"])
-            if told is not None:
-                self._note(number, told)
+            feedback = stored.get(self.script.places[number].trial["trial_index"])
+            if feedback is not None:
+                self._note(number, feedback)
         return [self._first(number, calls or {}) for number in self._ready()]
 
     def follow(self, reply: Reply) -> list[Request]:
@@ -150,7 +152,7 @@ class ModelSession:
             return []
         verdict = self.verdict(reply)
         self._note(number, TrialFeedback(reply.text, None if verdict is None else verdict.correct))
-        return [self._first(one, {}) for one in self._ready()]
+        return [self._first(place, {}) for place in self._ready()]
 
     def trial_of(self, work_key: str) -> PlannedTrial:
         """Return the trial of a work key."""
@@ -186,7 +188,7 @@ class ModelSession:
 
     def right_answers(self) -> dict[str, str]:
         """Return the correct answer by work key, for readers that look it up."""
-        found = {}
+        answers = {}
         for number, key in zip(self.numbers, self.keys, strict=True):
             trial = self.script.places[number].trial
             answer = right_answer(trial)
@@ -194,8 +196,8 @@ class ModelSession:
                 answer = in_its_form(trial, answer)
             if self._person is not None:
                 answer = str(self._told[number].text)
-            found[key] = answer
-        return found
+            answers[key] = answer
+        return answers
 
     def choices(self) -> dict[str, tuple[str, ...]]:
         """Return the possible choices by work key of each choice trial, whether or not its labels are scored."""
@@ -214,16 +216,16 @@ class ModelSession:
         return self._numbers_by_key[key]
 
     def _is_scored(self, number: int) -> bool:
-        trial, told = self.script.places[number].trial, self._told.get(number)
+        trial, feedback = self.script.places[number].trial, self._told.get(number)
         if (
-            told is None
-            or not (told.text or "").strip()
+            feedback is None
+            or not (feedback.text or "").strip()
             or trial["is_practice"]
             or trial["trial_type"] == "read"
         ):
             return False
         step = trial["steps"][-1]
-        return step["step"] != "choose" or told.text in step["labels"]
+        return step["step"] != "choose" or feedback.text in step["labels"]
 
     def _before(self, number: int) -> range:
         """Return the places whose answers precede a trial."""
@@ -240,10 +242,10 @@ class ModelSession:
         in_talk = self.manner.context != "independent"
         return in_talk or (self.manner.practice == "answered" and number < self.script.practice)
 
-    def _note(self, number: int, told: TrialFeedback) -> None:
+    def _note(self, number: int, feedback: TrialFeedback) -> None:
         self._done.add(number)
         if self._waits(number):
-            self._told[number] = told
+            self._told[number] = feedback
 
     def _ready(self) -> list[int]:
         """Return the places that can be prompted now and are not answered."""
@@ -349,19 +351,19 @@ class ModelSession:
         """Return all turns up to a trial, and the start of the trial's own text in the last of them."""
         before = len(self._before(number))
         self._say(before)
-        said = self._said[: self._length_of(before)]
-        own, shift = self._user(number, text, is_first=before == 0)
-        return (*said, *own), shift
+        conversation = self._said[: self._length_of(before)]
+        messages, shift = self._user(number, text, is_first=before == 0)
+        return (*conversation, *messages), shift
 
     def _say(self, places: int) -> None:
         """Build the conversation of the first places, each with its answer."""
         while self._said_places < places:
             number = self._said_places
             turn = self.script.turn(number)
-            own, _ = self._user(number, turn.text, is_first=number == 0)
+            messages, _ = self._user(number, turn.text, is_first=number == 0)
             text = self._told[number].text if number in self._told else None
             self._said += [
-                *own,
+                *messages,
                 Message("assistant", text if text and text.strip() else self.script.prompter.no_answer),
             ]
             self._said_places += 1
@@ -375,20 +377,22 @@ class ModelSession:
 
     def _user(self, number: int, text: str, *, is_first: bool) -> tuple[list[Message], int]:
         lead = self.script.places[number].lead
-        own: list[Message] = []
+        messages: list[Message] = []
         if is_first and self.manner.system and lead:
-            own, lead = [Message("system", lead)], ""
+            messages, lead = [Message("system", lead)], ""
         before = BLANK.join(part for part in ("" if is_first else self._feedback(number), lead) if part)
         content = BLANK.join(part for part in (before, text) if part)
-        return [*own, Message("user", content)], len(content) - len(text)
+        return [*messages, Message("user", content)], len(content) - len(text)
 
     def _feedback(self, number: int) -> str:
         """Return the feedback on the trial before a place in the conversation; empty if there is none."""
         last = self._before(number)[-1]
-        place, told = self.script.places[last], self._told.get(last)
-        if not self.manner.feedback or told is None or place.feedback is None:
+        place, feedback = self.script.places[last], self._told.get(last)
+        if not self.manner.feedback or feedback is None or place.feedback is None:
             return ""
-        verdict = verdict_of(place.feedback, place.trial, correct=told.correct, timed_out=told.timed_out)
+        verdict = verdict_of(
+            place.feedback, place.trial, correct=feedback.correct, timed_out=feedback.timed_out
+        )
         if verdict is None:
             return ""
         answer = right_answer(place.trial) if place.trial["is_practice"] else None
@@ -447,7 +451,7 @@ def canonical_hash(value: object) -> str:
 
 def request_json(request: Request) -> dict[str, Any]:
     """Return a request as JSON for the store, without unused parts."""
-    said: dict[str, Any] = {
+    described: dict[str, Any] = {
         "messages": [_said(message) for message in request.messages],
         "labels": None if request.labels is None else list(request.labels),
         "max_tokens": request.max_tokens,
@@ -456,23 +460,23 @@ def request_json(request: Request) -> dict[str, Any]:
         "stop": list(request.stop),
     }
     if request.top_p != 1.0:
-        said["top_p"] = request.top_p
+        described["top_p"] = request.top_p
     if request.top_k is not None:
-        said["top_k"] = request.top_k
+        described["top_k"] = request.top_k
     if request.also_text:
-        said["also_text"] = True
+        described["also_text"] = True
     if request.regions:
-        said["regions"] = [[span.message, span.start, span.end] for span in request.regions]
+        described["regions"] = [[span.message, span.start, span.end] for span in request.regions]
     if request.states:
-        said["states"] = list(request.states)
-    return said
+        described["states"] = list(request.states)
+    return described
 
 
 def _said(message: Message) -> dict[str, Any]:
-    said: dict[str, Any] = {"role": message.role, "content": message.content}
+    described: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.pictures:
-        said["pictures"] = [picture.to_json() for picture in message.pictures]
-    return said
+        described["pictures"] = [picture.to_json() for picture in message.pictures]
+    return described
 
 
 def request_key(identity: Mapping[str, object], request: Request) -> str:

@@ -59,35 +59,35 @@ class SessionTemplate:
     def digests(self) -> bytes:
         """One digest per trial, :data:`DIGEST` bytes each, of everything in its turn and before it."""
         leads: dict[str, Any] = {}
-        found = bytearray()
+        digests_so_far = bytearray()
         for place in self.places:
             if place.lead not in leads:
                 leads[place.lead] = hashlib.sha256(place.lead.encode("utf-8", "surrogatepass"))
             trial = place.trial
             turn = self.prompter.turn(trial, with_exemplars=place.shows_exemplars, with_words=False)
             # word positions follow from text and trial
-            said = (
+            prompt_parts = (
                 turn.labels,
                 turn.max_tokens,
                 turn.stop,
                 turn.temperature,
                 place.feedback if self.talks else None,
             )
-            own = (trial["item_id"], *trial["condition"].items(), trial["trial_index"], len(turn.text))
+            identity = (trial["item_id"], *trial["condition"].items(), trial["trial_index"], len(turn.text))
             digest = leads[place.lead].copy()
             seen = repr(turn.pictures) if turn.pictures else ""
-            digest.update(f"{said!r}{own!r}{turn.text}{seen}".encode("utf-8", "surrogatepass"))
-            found += digest.digest()
-        return bytes(found)
+            digest.update(f"{prompt_parts!r}{identity!r}{turn.text}{seen}".encode("utf-8", "surrogatepass"))
+            digests_so_far += digest.digest()
+        return bytes(digests_so_far)
 
     @cached_property
     def state_rows(self) -> int:
         """Number of rows of hidden states for its prompts: one per position, and one per word read under ``regions``."""
         positions = self.manner.states
-        found = len(self.places) * sum(position != "regions" for position in positions)
+        rows = len(self.places) * sum(position != "regions" for position in positions)
         if "regions" in positions and self.manner.reads:
-            found += sum(len(self.turn(number).words) for number in range(len(self.places)))
-        return found
+            rows += sum(len(self.turn(number).words) for number in range(len(self.places)))
+        return rows
 
     @property
     def talks(self) -> bool:

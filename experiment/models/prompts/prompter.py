@@ -48,9 +48,9 @@ def pictured(trial: Mapping[str, Any], *, of_examples: bool) -> tuple[dict[str, 
     exemplars = trial["exemplars"]
     if of_examples and exemplars:
         exemplars = []
-        for one in trial["exemplars"]:
-            text, options = text_and_options(str(one["text"]))
-            exemplars.append({**one, "text": "\n".join([marked(text), *options])})
+        for exemplar in trial["exemplars"]:
+            text, options = text_and_options(str(exemplar["text"]))
+            exemplars.append({**exemplar, "text": "\n".join([marked(text), *options])})
     return {**trial, "steps": steps, "shown": shown, "exemplars": exemplars}, pictures
 
 
@@ -137,12 +137,12 @@ class Prompter:
                 paper.stop,
                 temperature=paper.temperature,
             )
-        asked = self._asked(answering)
+        instruction = self._asked(answering)
         if trial["exemplars"] and with_exemplars:
-            parts = self._few_shot(trial, asked)
+            parts = self._few_shot(trial, instruction)
         else:
             parts = [self._step_text(step) for step in trial["steps"]]
-            parts.append("\n".join(asked))
+            parts.append("\n".join(instruction))
         parts = [part for part in parts if part]
         content = BLANK.join(parts)
         thinks = self.thinks and answering["step"] != "read"
@@ -162,20 +162,24 @@ class Prompter:
         as_text = copy(self)
         as_text.presentation = "text"
         turn = as_text.turn(shown, with_exemplars=with_exemplars, with_words=False)
-        content, found = in_order(turn.text, pictures)
+        content, ordered = in_order(turn.text, pictures)
         limit = turn.max_tokens
         if not self.is_published:  # room for an answer depends on the displayed text
             limit = as_text.turn(trial, with_exemplars=with_exemplars, with_words=False).max_tokens
-        return replace(turn, text=content, pictures=found, max_tokens=limit)
+        return replace(turn, text=content, pictures=ordered, max_tokens=limit)
 
     def solved(self, trial: Mapping[str, Any], answer: str, feedback: Mapping[str, Any] | None) -> str:
         """Return a practice trial with its answer as participants saw it: text, question, answer, feedback."""
         lines = [text for step in trial["steps"] if (text := self._step_text(step))]
         if trial["steps"][-1]["step"] != "read":
             lines.append(f"{self.words['answer']} {answer}")
-        told = feedback_text(feedback, "correct") if feedback is not None and feedback["accuracy"] else ""
+        feedback_line = (
+            feedback_text(feedback, "correct") if feedback is not None and feedback["accuracy"] else ""
+        )
         return (
-            BLANK.join([*lines[:-1], "\n".join(part for part in (lines[-1], told) if part)]) if lines else ""
+            BLANK.join([*lines[:-1], "\n".join(part for part in (lines[-1], feedback_line) if part)])
+            if lines
+            else ""
         )
 
     def practice(self, solved: Sequence[str]) -> str:
@@ -202,19 +206,19 @@ class Prompter:
         """Text of a missing answer in a conversation."""
         return str(self.words["no_answer"])
 
-    def _few_shot(self, trial: Mapping[str, Any], asked: Sequence[str]) -> list[str]:
+    def _few_shot(self, trial: Mapping[str, Any], instruction: Sequence[str]) -> list[str]:
         """Return the parts of a few-shot prompt: question, solved trials, trial; the question comes last if nothing else is shown."""
         *before, answering = trial["steps"]
-        how = list(asked)
+        how = list(instruction)
         ending = how.pop() if how and how[-1] == self.words["answer"] else ""
         question = "\n".join(line for line in (answering.get("ask"), *how) if line)
         solved = [
-            f"{_captioned(answering, one['text'])}\n{self.words['answer']} {one['label']}"
-            for one in trial["exemplars"]
+            f"{_captioned(answering, exemplar['text'])}\n{self.words['answer']} {exemplar['label']}"
+            for exemplar in trial["exemplars"]
         ]
         closing = ending or ("" if self.thinks else self.words["answer"])
         if not _with_options(answering):
-            asks = [line for line in (answering.get("ask"), *asked) if line]
+            asks = [line for line in (answering.get("ask"), *instruction) if line]
             return [
                 *(self._step_text(step) for step in before),
                 self.words["exemplars"][self.variant],
@@ -281,7 +285,7 @@ class Prompter:
         if trial["exemplars"] and step is trial["steps"][-1]:
             begin = content.rindex(self.words["item"]) if self.words["item"] in content else begin
         begin = content.index(step["text"], begin)
-        return tuple((begin + found.start(), begin + found.end()) for found in _WORD.finditer(step["text"]))
+        return tuple((begin + match.start(), begin + match.end()) for match in _WORD.finditer(step["text"]))
 
 
 def changed_field(trial: Mapping[str, Any]) -> str | None:
@@ -320,9 +324,9 @@ def _restored(trial: Mapping[str, Any], text: str) -> dict[str, Any]:
     return {**trial, "steps": steps, "shown": {**trial["shown"], name: text}}
 
 
-def _with_options(step: Mapping[str, Any], asked: str = "") -> str:
+def _with_options(step: Mapping[str, Any], question: str = "") -> str:
     """Return a step's text, its question, and its options if they have letters."""
-    lines = [_captioned(step, step["text"] or ""), asked]
+    lines = [_captioned(step, step["text"] or ""), question]
     if step["step"] == "choose" and step.get("options"):  # options of an answer are in its text
         lines += [
             f"({label}) {option}" for label, option in zip(step["labels"], step["options"], strict=True)

@@ -105,7 +105,7 @@ def paper_prompt(trial: Mapping[str, Any], *, thinks: bool = False, is_local: bo
         raise ValueError(f"no paper's prompt asks what item {trial['item_id']!r} asks")
     prompt = paper_prompts()[name]
     lines = (
-        [_filled(prompt["exemplar"], _of_exemplar(one)) for one in trial["exemplars"]]
+        [_filled(prompt["exemplar"], _of_exemplar(exemplar)) for exemplar in trial["exemplars"]]
         if "exemplar" in prompt
         else []
     )
@@ -132,8 +132,10 @@ def judge_prompt(name: str, reply: str, labels: Sequence[str]) -> PaperPrompt:
 def text_and_options(text: str) -> tuple[str, list[str]]:
     """Return a solved example's text and the lettered options below it, from A on."""
     lines = text.split("\n")
-    found = [_OPTION.fullmatch(line) for line in lines]
-    first = next((place for place, match in enumerate(found) if match and match["letter"] == "A"), len(lines))
+    matches = [_OPTION.fullmatch(line) for line in lines]
+    first = next(
+        (place for place, match in enumerate(matches) if match and match["letter"] == "A"), len(lines)
+    )
     return "\n".join(lines[:first]), lines[first:]
 
 

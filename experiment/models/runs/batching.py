@@ -79,8 +79,8 @@ class Batches:
             batch.fetch(self._settings)
         if cancels:
             self._decide(self._own())
-            for one in self._own():
-                self._say(f"{self._reader}: {one}")
+            for pending in self._own():
+                self._say(f"{self._reader}: {pending}")
         self._balance()
 
     def take(self, plan: Callable[[], Iterable[ModelSession]], recording: Recording, *, refuses: bool) -> int:
@@ -99,7 +99,7 @@ class Batches:
                 planned |= mine
                 begun, left = self._begin(session, recording)
                 recording.expect(session.session_id, left)
-                requests |= {one.work_key: (session, one) for one in begun}
+                requests |= {request.work_key: (session, request) for request in begun}
         self._check(named, planned, refuses=refuses)
         taken = 0
         failed: Counter[str] = Counter()
@@ -153,7 +153,7 @@ class Batches:
                     found.out[place] += 1
         mine_out = {key for key in out if key.partition(":")[0] in theirs}
         if mine_out:
-            names = ", ".join(one.name for one in self._ledger.state.open) or "fetched soon"
+            names = ", ".join(batch.name for batch in self._ledger.state.open) or "fetched soon"
             self._say(
                 f"{self._reader}: {len(mine_out)} requests are out in a batch ({names}) and are not sent again; give "
                 "the same command later, or --batch, to collect them, or --cancel-batches to give them up"
@@ -240,26 +240,26 @@ class Batches:
         ledger = self._ledger
         strange: list[Batch] = []
         out = came = 0
-        for one in self._own():
-            if one.is_decided:
+        for batch in self._own():
+            if batch.is_decided:
                 continue
-            lines = {str(line.get("custom_id")): is_answered(line) for line in ledger.answers(one)}
-            keys = [key for key in named[one.token] if key.partition(":")[0] not in planned]
-            here = [key for key in keys if lines.get(key, not one.is_collected)]
+            lines = {str(line.get("custom_id")): is_answered(line) for line in ledger.answers(batch)}
+            keys = [key for key in named[batch.token] if key.partition(":")[0] not in planned]
+            here = [key for key in keys if lines.get(key, not batch.is_collected)]
             if here:
-                strange.append(one)
-                came += len(here) if one.is_collected else 0
-                out += 0 if one.is_collected else len(here)
+                strange.append(batch)
+                came += len(here) if batch.is_collected else 0
+                out += 0 if batch.is_collected else len(here)
         if not strange:
             return
         names = ", ".join(batch.name for batch in strange)
         costs = batch_costs(ledger, self._price)
         cost = format_usd(sum(costs.get(batch.token, 0.0) for batch in strange))
-        told = [
+        fates = [
             f"{came} answers, which cost {cost}" if came else "",
             f"{out} requests that are out" if out else "",
         ]
-        what = " and ".join(filter(None, told))
+        what = " and ".join(filter(None, fates))
         if refuses:
             raise UserError(
                 f"{self._reader} has changed: a batch ({names}) was submitted under another plan or other settings, and "
@@ -286,13 +286,13 @@ class Batches:
             return
         ledger = self._ledger
         costs = batch_costs(ledger, self._price)
-        own = self._own()
-        named = {f"{BATCH}-{one.run_id}" for one in own}
+        batches = self._own()
+        named = {f"{BATCH}-{batch.run_id}" for batch in batches}
         held: dict[str, tuple[str, float]] = {}
-        for run_id in {one.run_id for one in own}:
-            some = [one for one in own if one.run_id == run_id]
-            lost = sum(one.most_usd for one in some if one.status == GONE)
-            if all(one.is_collected for one in some):
+        for run_id in {batch.run_id for batch in batches}:
+            some = [batch for batch in batches if batch.run_id == run_id]
+            lost = sum(batch.most_usd for batch in some if batch.status == GONE)
+            if all(batch.is_collected for batch in some):
                 held[run_id] = ("lost" if lost else "closed", lost)
 
         def write(connection: Connection) -> None:
@@ -313,10 +313,10 @@ class Batches:
                 )
                 .values(state="closed", open_usd=0.0)
             )
-            for one in own:
-                if one.token in costs:
-                    payer = replace(self._payer, run_id=one.run_id)
-                    payer.book(connection, f"{BATCH}-{one.token}", costs[one.token])
+            for batch in batches:
+                if batch.token in costs:
+                    payer = replace(self._payer, run_id=batch.run_id)
+                    payer.book(connection, f"{BATCH}-{batch.token}", costs[batch.token])
 
         self._store.write(write).result()
 

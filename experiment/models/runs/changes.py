@@ -66,10 +66,10 @@ def changed_sessions(
     first: tuple[str, dict[str, Any]] | None = None
     with store.read() as connection:
         for row in connection.execute(query):
-            told = dict(row.client or {})
-            if row.session_id in known or "imported" in told:
+            client = dict(row.client or {})
+            if row.session_id in known or "imported" in client:
                 continue
-            if bool(told.get("timed")) != bool(about.get("timed")):
+            if bool(client.get("timed")) != bool(about.get("timed")):
                 continue  # timed sessions are stored in addition to the others
             place = (row.list_id, row.prompt_variant, row.replicate, row.yoked_to)
             if place not in found.places:
@@ -78,7 +78,7 @@ def changed_sessions(
             changed.session_ids.append(row.session_id)
             changed.places.append(place)
             changed.trials += int(row.n)
-            first = first or (row.session_id, told)
+            first = first or (row.session_id, client)
         if first is not None:
             changed.lines = _lines(connection, first, about, found, planned)
     return changed
@@ -159,27 +159,29 @@ def settle(
 
 
 def _lines(
-    connection: Connection, first: tuple[str, dict[str, Any]], about: Mapping[str, Any], found: Survey,
+    connection: Connection, first: tuple[str, dict[str, Any]], about: Mapping[str, Any], survey_of_plan: Survey,
     planned: Sequence[ModelSession],
 ) -> list[str]:  # fmt: skip
-    session_id, told = first
+    session_id, client = first
     names = ("model", "settings")
-    before = _leaves({name: told.get(name) for name in names}) if told else {}
+    before = _leaves({name: client.get(name) for name in names}) if client else {}
     after = _leaves({name: about.get(name) for name in names})
     lines = []
     for path in dict.fromkeys((*before, *after)) if before else ():
         if before.get(path) != after.get(path):
             lines.append(f"{path}: {before.get(path, 'not there')} → {after.get(path, 'not there')}")
-    return lines or _said_otherwise(connection, session_id, found, planned)
+    return lines or _said_otherwise(connection, session_id, survey_of_plan, planned)
 
 
 def _said_otherwise(
-    connection: Connection, session_id: str, found: Survey, planned: Sequence[ModelSession]
+    connection: Connection, session_id: str, survey_of_plan: Survey, planned: Sequence[ModelSession]
 ) -> list[str]:
     """Return lines on the differences between a stored session's trials and those planned in its place."""
     row = connection.execute(select(sessions).where(sessions.c.session_id == session_id)).mappings().one()
     place = (row["list_id"], row["prompt_variant"], row["replicate"], row["yoked_to"])
-    now = next((session for session in planned if session.session_id == found.places.get(place)), None)
+    now = next(
+        (session for session in planned if session.session_id == survey_of_plan.places.get(place)), None
+    )
     if now is None or not row["plan"]:
         return ["what the sessions say"]
     old = [trial for screen in row["plan"]["screens"] for trial in screen.get("trials", ())]
@@ -187,7 +189,7 @@ def _said_otherwise(
     lines = []
     if len(old) != len(new):
         lines.append(f"trials a session: {len(old)} → {len(new)}")
-    if [one["item_id"] for one in old] != [one["item_id"] for one in new]:
+    if [trial["item_id"] for trial in old] != [trial["item_id"] for trial in new]:
         lines.append("which items a session shows, or their order")
     for name in ("shown", "answer", "exemplars", "steps"):
         count = sum(a.get(name) != b.get(name) for a, b in zip(old, new, strict=False))

@@ -85,12 +85,12 @@ def close(connection: Connection, session_id: str, planned: int) -> None:
 
 def flagged(connection: Connection, session_ids: Sequence[str]) -> dict[str, dict[int, str]]:
     """Return the trials of some sessions that can never be answered, with the reason, by session and trial index."""
-    found: dict[str, dict[int, str]] = defaultdict(dict)
+    faults: dict[str, dict[int, str]] = defaultdict(dict)
     for start in range(0, len(session_ids), _AT_ONCE):
         some = session_ids[start : start + _AT_ONCE]
         for row in connection.execute(never_trials(flags.c.session_id.in_(some))):
-            found[row.session_id][int(row.trial_index)] = str(row.reason)
-    return dict(found)
+            faults[row.session_id][int(row.trial_index)] = str(row.reason)
+    return dict(faults)
 
 
 def never_trials(where: ColumnElement[bool]) -> Any:
@@ -138,37 +138,37 @@ def ask_again(connection: Connection, study: str, reader: str) -> int:
 
 def reasons_of(connection: Connection, session_ids: Iterable[str]) -> dict[str, int]:
     """Return the number of ended conversations by reason."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for session_id in sorted(session_ids):
         query = select(sessions.c.ended_reason).where(sessions.c.session_id == session_id)
         reason = str(connection.scalar(query) or BEGINS)
         if reason != REST:
-            found[reason] = found.get(reason, 0) + 1
-    return found
+            counts[reason] = counts.get(reason, 0) + 1
+    return counts
 
 
 def ended_of(connection: Connection, study: str) -> dict[str, dict[str, Any]]:
     """Return the sessions and trials that each reader can never answer."""
-    found: dict[str, dict[str, Any]] = {}
+    by_reader: dict[str, dict[str, Any]] = {}
 
     def of(reader: object) -> dict[str, Any]:
-        return found.setdefault(str(reader), {"sessions": 0, "reason": None, "trials": 0, "faults": []})
+        return by_reader.setdefault(str(reader), {"sessions": 0, "reason": None, "trials": 0, "faults": []})
 
     counted = and_(sessions.c.study == study, sessions.c.session_id.not_in(excluded_sessions()))
     query = select(sessions.c.reader, sessions.c.ended_reason).where(
         counted, sessions.c.state == ENDED, sessions.c.ended_reason.startswith(BEGINS)
     )
     for row in connection.execute(query.order_by(sessions.c.created_at, sessions.c.session_id)):
-        one = of(row.reader)
-        one["sessions"] += 1
-        one["reason"] = one["reason"] or row.ended_reason
+        entry = of(row.reader)
+        entry["sessions"] += 1
+        entry["reason"] = entry["reason"] or row.ended_reason
     some = select(flags.c.session_id).where(flags.c.kind == TOO_LONG)
     whose = select(sessions.c.session_id, sessions.c.reader).where(counted, sessions.c.session_id.in_(some))
     readers = {row.session_id: row.reader for row in connection.execute(whose)}
     for row in connection.execute(
         never_trials(flags.c.session_id.in_(select(sessions.c.session_id).where(counted)))
     ):
-        one = of(readers[row.session_id])
-        one["trials"] += 1
-        one["faults"].append(row.reason)
-    return found
+        entry = of(readers[row.session_id])
+        entry["trials"] += 1
+        entry["faults"].append(row.reason)
+    return by_reader

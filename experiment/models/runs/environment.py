@@ -56,13 +56,13 @@ def git_state(folder: Path) -> dict[str, object] | None:
 
 def versions() -> dict[str, str]:
     """Return the versions of wrods, Python and the installed packages that can change an answer."""
-    found = {"wrods": installed_version(), "python": platform.python_version()}
+    found_versions = {"wrods": installed_version(), "python": platform.python_version()}
     for name in PACKAGES:
         try:
-            found[name] = importlib.metadata.version(name)
+            found_versions[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             continue
-    return found
+    return found_versions
 
 
 @cache
@@ -86,8 +86,10 @@ def _memory() -> int | None:
 
 
 def _gpus() -> list[dict[str, str]]:
-    said = printed("nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader")
-    rows = [line.split(", ") for line in (said or "").splitlines() if line.strip()]
+    printed_rows = printed(
+        "nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"
+    )
+    rows = [line.split(", ") for line in (printed_rows or "").splitlines() if line.strip()]
     return [dict(zip(("name", "memory", "driver"), row, strict=False)) for row in rows]
 
 

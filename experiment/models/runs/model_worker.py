@@ -110,8 +110,8 @@ class ModelWorker:
         now, earlier = self.engine.describe(), self._earlier
         if earlier is None:
             return now
-        told = earlier if now.get("parameters") is None else now
-        return {**told, **{name: _number(now, name) + _number(earlier, name) for name in _SUMMED}}
+        latest = earlier if now.get("parameters") is None else now
+        return {**latest, **{name: _number(now, name) + _number(earlier, name) for name in _SUMMED}}
 
     def ready(self, order: dict[Round, int]) -> Iterator[tuple[ModelSession, Request]]:
         """Yield all requests that can be sent now, round by round."""
@@ -173,15 +173,15 @@ class ModelWorker:
 
     def _block(self, gate: Gate) -> list[Request]:
         """Return the requests of the next block of each list."""
-        asked: list[Request] = []
+        requests: list[Request] = []
         while (due := self._pending.peek()) is not None and gate.may_ask(self.reader, due.place):
             if self.stop.is_asked or self.full is not None:
                 break
             self._pending.pop()
             if not self._register(due.session, due.request, due.place):
                 break
-            asked.append(due.request)
-        return asked
+            requests.append(due.request)
+        return requests
 
     def _turn(self, gate: Gate, turns: threading.Lock | None, release: Callable[[], None]) -> None:
         """Complete blocks while the others are not behind: the last in a round is the first in the next."""
@@ -261,9 +261,10 @@ class ModelWorker:
         never = self.recording.read(lambda connection: flagged(connection, [name])).get(name, {})
         self.recording.expect(session.session_id, len(session) - len(stored) - len(never))
         requests = [
-            one
-            for one in session.begin(stored, before)
-            if one.work_key not in self.out and session.trial_of(one.work_key)["trial_index"] not in never
+            request
+            for request in session.begin(stored, before)
+            if request.work_key not in self.out
+            and session.trial_of(request.work_key)["trial_index"] not in never
         ]
         if self.settings.kind == "baseline":
             self.settings.choices.update(session.choices())  # type: ignore[attr-defined]
@@ -320,10 +321,10 @@ class ModelWorker:
 
     def _turn_of(self, session: ModelSession, request: Request) -> list[Request]:
         """Return the next turn of a conversation if it may be sent now; otherwise queue it."""
-        own = self._pending.place_of(session, session.trial_of(request.work_key))
-        if self._gate is not None and self._gate.may_ask(self.reader, own):
-            return [request] if self._register(session, request, own) else []
-        self._pending.put(Due(own, session, request))
+        place = self._pending.place_of(session, session.trial_of(request.work_key))
+        if self._gate is not None and self._gate.may_ask(self.reader, place):
+            return [request] if self._register(session, request, place) else []
+        self._pending.put(Due(place, session, request))
         return []
 
     def _keep(self, reply: Reply) -> None:
@@ -350,8 +351,8 @@ class ModelWorker:
                     self.found.missing[number] -= 1
 
 
-def _number(told: Mapping[str, object], name: str) -> int:
-    value = told.get(name)
+def _number(description: Mapping[str, object], name: str) -> int:
+    value = description.get(name)
     return value if isinstance(value, int) else 0
 
 
@@ -508,7 +509,9 @@ class Pending:
         """Yield the requests of rounds, alternating between lists trial by trial."""
         for number, wave in waves:
             # requests of the previous wave may still be in flight
-            self._blocks = {name: one for name, one in self._blocks.items() if one[0] >= self._before}
+            self._blocks = {
+                name: blocks for name, blocks in self._blocks.items() if blocks[0] >= self._before
+            }
             self._before = number
             self._blocks |= {session.session_id: (number, Blocks(session)) for session in wave}
             rounds: dict[int, list[tuple[float, Due]]] = {}

@@ -145,9 +145,9 @@ class ModelRun:
             )  # the time that a model waits for others before it begins does not count for its speed
         status.per_second = self.speed.of(outcome.answered)
         status.seconds_left = outcome.left / status.per_second if status.per_second else None
-        told = self.engine.status() if callable(getattr(self.engine, "status", None)) else None
-        status.engine = None if told is None else str(told)
-        status.waits = self.recording.waits_for or getattr(told, "why", None) or worker.waits
+        engine_status = self.engine.status() if callable(getattr(self.engine, "status", None)) else None
+        status.engine = None if engine_status is None else str(engine_status)
+        status.waits = self.recording.waits_for or getattr(engine_status, "why", None) or worker.waits
         return status
 
     def count_questions(self) -> None:
@@ -222,11 +222,11 @@ class CommandRun:
                     self.faults[name] = fault
             with interruptible(self.stop):
                 some = [run for run in self._runs if run.worker.found.left or run.outcome.answered]
-                asked = self._begin(some)
+                ready_runs = self._begin(some)
                 if self.options.is_batch and not self.options.cancels:
-                    self._hand_over(asked)
-                elif asked and not self.options.cancels and not self.stop.is_asked:
-                    self._work(asked)
+                    self._hand_over(ready_runs)
+                elif ready_runs and not self.options.cancels and not self.stop.is_asked:
+                    self._work(ready_runs)
             for run in self._runs:
                 self._end(run)
         return [run.outcome for run in self._runs]
@@ -249,18 +249,20 @@ class CommandRun:
         batches.look(cancels=options.cancels)
         if options.asks_again:
             store.write(lambda connection: ask_again(connection, study.id, reader)).result()
-        found = survey(plan(), store)
-        if not found.planned:
+        surveyed = survey(plan(), store)
+        if not surveyed.planned:
             raise UserError(
                 "no trial of this study asks for an answer",
                 mend="Give the block a choose, recover or answer step.",
             )
-        outcome = RunOutcome(reader, settings.use, payer.run_id, found.sessions, found.planned, found.stored)
-        outcome.given_up = found.given_up
-        outcome.too_long = [fault for some in found.never.values() for fault in some.values()]
-        if found.ended:
+        outcome = RunOutcome(
+            reader, settings.use, payer.run_id, surveyed.sessions, surveyed.planned, surveyed.stored
+        )
+        outcome.given_up = surveyed.given_up
+        outcome.too_long = [fault for some in surveyed.never.values() for fault in some.values()]
+        if surveyed.ended:
             with store.read() as connection:
-                outcome.ended = reasons_of(connection, found.ended)
+                outcome.ended = reasons_of(connection, surveyed.ended)
         is_timed = bool(settings.options.get("timing"))
         answerer = Answerer(
             "baseline" if settings.kind == "baseline" else "model",
@@ -268,11 +270,11 @@ class CommandRun:
             {"timed": True} if is_timed else {},
         )
         first = list(islice(plan(), 64))
-        outcome.other_sessions = self._settle_changes(reader, found, answerer, first)
+        outcome.other_sessions = self._settle_changes(reader, surveyed, answerer, first)
         if options.lease_at is not None:
             outcome.lost_usd = close_abandoned(store, study.id, reader)
         budget = Budget(store, payer, self._spending)
-        states = self._state_writer(payer.run_id, first[0], found.left)
+        states = self._state_writer(payer.run_id, first[0], surveyed.left)
         recording = Recording(store, outcome, answerer, budget, self.stop, states)
         recording.served = self._served(reader, engine, recording)
         stack.callback(recording.close)
@@ -280,13 +282,13 @@ class CommandRun:
         # timed sessions are separate from those in batches
         refuses = options.if_changed == "stop" and not options.cancels
         if not is_timed and batches.take(plan, recording, refuses=refuses):
-            found = survey(plan(), store)
-        model = PlannedModel(reader, settings, engine, plan, found, price)
+            surveyed = survey(plan(), store)
+        model = PlannedModel(reader, settings, engine, plan, surveyed, price)
         worker = ModelWorker(model, recording, self.stop, most_trials=self.limits.trials, seed=study.seed)
-        worker.out = set() if is_timed else batches.leave_out(plan, found, recording)
+        worker.out = set() if is_timed else batches.leave_out(plan, surveyed, recording)
         run = ModelRun(worker, outcome, recording, batches, RunStatus(reader))
         worker.computed = lambda: self._computed(run)
-        recording.finish(found.unfinished)
+        recording.finish(surveyed.unfinished)
         return run
 
     def _state_writer(self, run_id: str, session: ModelSession, left: int) -> Any:
@@ -308,15 +310,15 @@ class CommandRun:
         return ServedModel(reader, server.base_url, lambda: recording.read(stored))
 
     def _settle_changes(
-        self, reader: str, found: Survey, answerer: Answerer, first: Sequence[ModelSession]
+        self, reader: str, surveyed: Survey, answerer: Answerer, first: Sequence[ModelSession]
     ) -> int:
         """Stop, set aside or keep both if stored sessions have other settings; return the number of unplanned ones."""
         about = {"model": answerer.identity, "settings": first[0].manner.to_json(), **answerer.about}
         changed = changes.changed_sessions(
-            self.store, (self.study.id, self.options.version, reader), found, about, first
+            self.store, (self.study.id, self.options.version, reader), surveyed, about, first
         )
         settled = changes.settle(
-            self.store, self.study.id, reader, changed, found.places, if_changed=self.options.if_changed
+            self.store, self.study.id, reader, changed, surveyed.places, if_changed=self.options.if_changed
         )
         if line := settled.told(reader):
             self._say(line)
@@ -356,9 +358,11 @@ class CommandRun:
         for run in able:
             for line in describe_endpoint(run.outcome.reader, run.engine.describe().get("probe")):
                 self._say(line)
-            found = run.worker.found
+            surveyed = run.worker.found
             self._note(
-                run, "run", {"planned": found.planned, "stored_before": found.stored, **self._facts(run)}
+                run,
+                "run",
+                {"planned": surveyed.planned, "stored_before": surveyed.stored, **self._facts(run)},
             )
         return [run for run in able if run.to_ask]
 
@@ -376,23 +380,23 @@ class CommandRun:
                     f"{run.outcome.reader}: the other {worker.found.to_ask} trials will cost {about} {rest}, as the "
                     f"{count} that are stored did"
                 )
-        order = sorted({one for run in runs for one, left in run.worker.found.missing.items() if left})
+        order = sorted({number for run in runs for number, left in run.worker.found.missing.items() if left})
         if order and all(run.worker.costed for run in runs) and (why := self._shortfall(runs, order[:1])):
             self.stop.ask(why)
 
     def _probe(self, run: ModelRun) -> None:
         """Probe a model's server; raise RunStopped if it is missing or lacks what these sessions need."""
         try:
-            found = run.engine.probe()
+            capabilities_found = run.engine.probe()
         finally:
             run.count_questions()
             run.recording.patiently(run.worker.budget.rest)
-        if not isinstance(found, Capabilities):
+        if not isinstance(capabilities_found, Capabilities):
             return
         if run.recording.served is not None:
-            run.recording.served.require(found.resolved_model)
+            run.recording.served.require(capabilities_found.resolved_model)
         is_forced = self.study.get("models", "context") == "teacher_forced"
-        if is_forced and (gaps := found.gaps(["likelihoods"])):
+        if is_forced and (gaps := capabilities_found.gaps(["likelihoods"])):
             raise RunStopped(
                 gaps[0].removesuffix("."),
                 mend="Name a model whose server tells them (vLLM with label_scoring: whole), or hf: on this machine.",
@@ -420,8 +424,8 @@ class CommandRun:
         parity = run.engine.describe().get("parity")
         if not run.is_checked and isinstance(parity, Mapping) and parity.get("path"):
             run.is_checked = True
-            told = {"parity": dict(parity)}
-            run.recording.patiently(lambda: self._note(run, "run_checked", told))
+            detail = {"parity": dict(parity)}
+            run.recording.patiently(lambda: self._note(run, "run_checked", detail))
             for line in describe_parity(run.outcome.reader, parity):
                 self._say(line)
 
@@ -430,7 +434,7 @@ class CommandRun:
     def _hand_over(self, runs: Sequence[ModelRun]) -> None:
         """Submit the batches of each model, one after another."""
         for run in runs:
-            order = {one: place for place, one in enumerate(sorted(run.worker.found.missing))}
+            order = {number: place for place, number in enumerate(sorted(run.worker.found.missing))}
             wanted = (request for _, request in run.worker.ready(order))
             dialect = getattr(run.engine, "dialect", None)
             try:
@@ -442,8 +446,8 @@ class CommandRun:
             run.recording.unanswered.handed_over(run.batches.out())
 
     def _work(self, runs: Sequence[ModelRun]) -> None:
-        rounds = sorted({one for run in runs for one, left in run.worker.found.missing.items() if left})
-        order = {one: place for place, one in enumerate(rounds)}
+        rounds = sorted({number for run in runs for number, left in run.worker.found.missing.items() if left})
+        order = {number: place for place, number in enumerate(rounds)}
         # trials of the previous round may still be in flight
         self._gate = Gate(
             (run.outcome.reader for run in runs),
@@ -474,7 +478,7 @@ class CommandRun:
         cost = tokens = seconds = 0.0
         for run in runs:
             worker, outcome = run.worker, run.outcome
-            count = sum(worker.found.missing.get(one, 0) for one in rounds)
+            count = sum(worker.found.missing.get(number, 0) for number in rounds)
             cost += count * worker.cost_usd / max(1, worker.costed)
             used = sum(outcome.tokens.get(name, 0) for name in ("prompt_tokens", "completion_tokens"))
             tokens += count * used / max(1, outcome.answered)

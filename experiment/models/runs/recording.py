@@ -117,8 +117,8 @@ class Recording:
         if self.served is not None and not reply.from_cache:
             self.served.require(reply.resolved_model)
         self._count(session, request, reply, cost)
-        kept = replace(reply, states=()) if reply.states else reply
-        operation = self._operation(session, request, kept, cost=cost, in_batch=in_batch)
+        without_states = replace(reply, states=()) if reply.states else reply
+        operation = self._operation(session, request, without_states, cost=cost, in_batch=in_batch)
         if self._states is None:
             self._submit(operation, session.session_id)
         else:
@@ -199,18 +199,18 @@ class Recording:
         began, wait = time.monotonic(), 0.5
         while True:
             try:
-                found = attempt()
+                result = attempt()
             except (StoreError, DBAPIError) as error:
-                told = error if isinstance(error, StoreError) else cannot_open(self.store.address, error)
-                self.waits_for = told.message
+                failure = error if isinstance(error, StoreError) else cannot_open(self.store.address, error)
+                self.waits_for = failure.message
                 if time.monotonic() - began > PATIENCE_S or self._stop.wait(wait):
-                    raise told from error
+                    raise failure from error
                 wait = min(15.0, 2 * wait)
             except records.TrialConflict as conflict:
                 raise _another_run(conflict) from conflict
             else:
                 self.waits_for = None
-                return found
+                return result
 
     def _count(self, session: ModelSession, request: Request, reply: Reply, cost: float | None) -> None:
         outcome = self.outcome
@@ -297,8 +297,8 @@ class Recording:
             stored: records.Stored | None = None
             if row is not None and verdict is not None:
                 earlier = _cost_before(connection, place) if cost else 0.0
-                told = row if not earlier else row | {"cost_usd": (cost or 0.0) + earlier}
-                stored = records.store_trial(connection, told, regions, verdict)
+                trial_row = row if not earlier else row | {"cost_usd": (cost or 0.0) + earlier}
+                stored = records.store_trial(connection, trial_row, regions, verdict)
             records.store_call(connection, call)
             if stored == "stored" and is_last and _is_complete(connection, session.session_id, planned):
                 records.finish_session(connection, session.session_id)
@@ -413,10 +413,10 @@ class UnansweredTrials:
         key = _trial(reply.work_key)
         self._take_out(key)
         error = reply.error or reply.status
-        one = _Failed(reply.status, error.splitlines()[0][:WORDS])
-        self._failed[key] = one
-        self._kinds[one.kind] += 1
-        self._statuses[one.status] += 1
+        failed = _Failed(reply.status, error.splitlines()[0][:WORDS])
+        self._failed[key] = failed
+        self._kinds[failed.kind] += 1
+        self._statuses[failed.status] += 1
         if len(self._outcome.errors) < SHOWN_ERRORS:
             self._outcome.errors.append(
                 {
@@ -433,7 +433,7 @@ class UnansweredTrials:
 
     def handed_over(self, work_keys: Container[str]) -> None:
         """Record that failed trials are pending in a batch again."""
-        for key in [one for one in self._failed if one in work_keys]:
+        for key in [key_failed for key_failed in self._failed if key_failed in work_keys]:
             self._take_out(key)
         self._tell()
 

@@ -145,21 +145,21 @@ class Shapes:
 
 def survey(plan: Iterable[ModelSession], store: Store) -> Survey:
     """Compare a plan with the store in one pass."""
-    found = Survey()
+    surveyed = Survey()
     shapes = Shapes()
     numbered = ((number, session) for number, wave in enumerate(waves(plan)) for session in wave)
     while chunk := list(islice(numbered, CHUNK)):
         held = stored_counts(store, [session.session_id for _, session in chunk])
         begun = [name for name, (_, state) in held.items() if state != "finished"]
         with store.read() as connection:
-            found.never |= flagged(connection, begun)
+            surveyed.never |= flagged(connection, begun)
         for number, session in chunk:
-            _count(found, shapes, number, session, held.get(session.session_id), store)
-    return found
+            _count(surveyed, shapes, number, session, held.get(session.session_id), store)
+    return surveyed
 
 
 def _count(
-    found: Survey,
+    surveyed: Survey,
     shapes: Shapes,
     wave: int,
     session: ModelSession,
@@ -168,28 +168,28 @@ def _count(
 ) -> None:
     total = len(session)
     stored, state = held or (0, "")
-    found.sessions += 1
-    found.planned += total
-    found.stored += stored
-    found.places[place_of(session)] = session.session_id
+    surveyed.sessions += 1
+    surveyed.planned += total
+    surveyed.stored += stored
+    surveyed.places[place_of(session)] = session.session_id
     blocks, sizes = shapes.of(session)
-    found.rounds.update((wave, block) for block in sizes)
+    surveyed.rounds.update((wave, block) for block in sizes)
     if stored >= total:
         if state != "finished":
-            found.unfinished.append(session.session_id)
+            surveyed.unfinished.append(session.session_id)
         return
     if state == ENDED:
-        found.given_up += total - stored
-        found.ended.add(session.session_id)
+        surveyed.given_up += total - stored
+        surveyed.ended.add(session.session_id)
         return
-    never = found.never.get(session.session_id, {})
-    found.given_up += len(never)
+    never = surveyed.never.get(session.session_id, {})
+    surveyed.given_up += len(never)
     if stored or never:
         done = stored_trials(store, session.session_id) | never.keys()
         left = [trial for trial in session.trials if trial["trial_index"] not in done]
         sizes = Counter(blocks.of_trial[trial["trial_index"]] for trial in left)
     for block, count in sizes.items():
-        found.missing[wave, block] = found.missing.get((wave, block), 0) + count
+        surveyed.missing[wave, block] = surveyed.missing.get((wave, block), 0) + count
 
 
 def stored_counts(store: Store, session_ids: Sequence[str]) -> dict[str, tuple[int, str]]:

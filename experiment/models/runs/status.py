@@ -138,7 +138,7 @@ def runs_of(connection: Connection, study: str, *, latest: bool = True) -> list[
     A run that did not end is dead if its process is gone (on this machine) or was silent for half a minute.
     """
     query = select(runs).where(runs.c.study == study).order_by(runs.c.began_at.desc(), runs.c.run_id.desc())
-    found: list[dict[str, Any]] = []
+    runs_found: list[dict[str, Any]] = []
     seen: set[str] = set()
     rows = sorted(
         connection.execute(query).mappings(), key=lambda row: -int((row["figures"] or {}).get("number") or 0)
@@ -147,11 +147,11 @@ def runs_of(connection: Connection, study: str, *, latest: bool = True) -> list[
         if latest and row["reader"] in seen:
             continue
         seen.add(row["reader"])
-        one = {**row, "alive": is_alive(dict(row))}
+        run = {**row, "alive": is_alive(dict(row))}
         if row["ended_at"] is None:
-            one["figures"] = {**(row["figures"] or {}), **_stored_of(connection, str(row["run_id"]))}
-        found.append(one)
-    return found
+            run["figures"] = {**(row["figures"] or {}), **_stored_of(connection, str(row["run_id"]))}
+        runs_found.append(run)
+    return runs_found
 
 
 def _stored_of(connection: Connection, run_id: str) -> dict[str, Any]:
@@ -303,7 +303,7 @@ def describe_read_from_reply(first_tokens: Mapping[str, int], answered: int) -> 
         "disagrees": "makes another label most probable (as it may where answers are drawn)",
     }
     named = ", ".join(
-        f"of {first_tokens[mark]} it {said}" for mark, said in why.items() if mark in first_tokens
+        f"of {first_tokens[mark]} it {reason}" for mark, reason in why.items() if mark in first_tokens
     )
     return (
         f"{sum(first_tokens.values())} of {answered} answers are read from the reply, since their first token does not say the same: "
@@ -343,7 +343,11 @@ _COMPUTES = {
 def describe_blocks(found: Survey, left: int) -> str:
     """Describe the progress of a model with this many trials left."""
     total = len(found.rounds)
-    begun = sum(found.missing.get(one, 0) + found.out[one] > 0 for one in found.rounds) if left > 0 else 0
+    begun = (
+        sum(found.missing.get(number, 0) + found.out[number] > 0 for number in found.rounds)
+        if left > 0
+        else 0
+    )
     if not begun:
         return f"all {total} blocks of each list" if total > 1 else "the one block of each list"
     return f"{total - begun} of {total} blocks of each list"
@@ -371,7 +375,7 @@ def describe_endpoint(reader: str, probe: object) -> list[str]:
         "" if probe["temperature"] else "temperature",
         "" if probe["seed"] else "seed",
     ]
-    said = f"{reader}: {probe['resolved_model'] or probe['model']} at {probe['base_url']}"
+    heading = f"{reader}: {probe['resolved_model'] or probe['model']} at {probe['base_url']}"
     parts = [("gives", gives), ("does not give", lacks)]
     lines = [f"  {word}: {', '.join(filter(None, some))}" for word, some in parts if any(some)]
     unstable = probe["stable_prompt_logprobs"] is False
@@ -379,7 +383,7 @@ def describe_endpoint(reader: str, probe: object) -> list[str]:
         *probe["remarks"],
         *(["the same prompt had other log-probabilities twice"] if unstable else []),
     ]
-    return [said, *lines, *(f"  {remark}" for remark in remarks)]
+    return [heading, *lines, *(f"  {remark}" for remark in remarks)]
 
 
 def describe_parity(reader: str, parity: Mapping[str, object]) -> list[str]:
@@ -402,11 +406,9 @@ def new_run_id() -> str:
 
 def dead_runs(connection: Connection, study: str) -> dict[str, str]:
     """Return the readers by run of those that ended without recording it, for example killed ones."""
-    found = runs_of(connection, study, latest=False)
+    rows = runs_of(connection, study, latest=False)
     return {
-        str(row["run_id"]): str(row["reader"])
-        for row in found
-        if row["ended_at"] is None and not row["alive"]
+        str(row["run_id"]): str(row["reader"]) for row in rows if row["ended_at"] is None and not row["alive"]
     }
 
 

@@ -52,11 +52,11 @@ class SecondFactor:
         """Return the time step of a given code, or None if it is not currently valid."""
         now = int((time.time() if moment is None else moment) // STEP_S)
         totp = pyotp.TOTP(self.secret)
-        found = None
+        matching_step = None
         for step in range(now - STEPS_APART, now + STEPS_APART + 1):
             if hmac.compare_digest(totp.at(step * STEP_S).encode(), without_blanks(given).encode()):
-                found = step
-        return found
+                matching_step = step
+        return matching_step
 
 
 def looks_like_totp(given: str) -> bool:
@@ -176,16 +176,16 @@ def is_password(password: str, password_hash: str) -> bool:
 
 def read_accounts(config: Mapping[str, Any]) -> list[Account]:
     """Return the accounts of a configuration, by name."""
-    found = []
-    for name, kept in sorted(config.get("accounts", {}).items()):
-        role = kept.get("role") if isinstance(kept, Mapping) else None
-        if role not in ROLES or not isinstance(kept.get("password_hash"), str):
+    accounts = []
+    for name, settings in sorted(config.get("accounts", {}).items()):
+        role = settings.get("role") if isinstance(settings, Mapping) else None
+        if role not in ROLES or not isinstance(settings.get("password_hash"), str):
             raise UserError(
                 f"the account {name!r} in config.toml is not complete",
                 mend=f"Remove it and run: wrods user add {name} --role {'|'.join(ROLES)}",
             )
-        found.append(Account(name, role, kept["password_hash"], _second_factor(kept)))
-    return found
+        accounts.append(Account(name, role, settings["password_hash"], _second_factor(settings)))
+    return accounts
 
 
 def owners_second_factor(config: Mapping[str, Any]) -> SecondFactor | None:
@@ -193,9 +193,9 @@ def owners_second_factor(config: Mapping[str, Any]) -> SecondFactor | None:
     return _second_factor(config.get("serve", {}))
 
 
-def _second_factor(kept: Mapping[str, Any]) -> SecondFactor | None:
-    secret = kept.get("totp_secret")
-    return None if secret is None else SecondFactor(str(secret), tuple(kept.get("recovery_codes", ())))
+def _second_factor(settings: Mapping[str, Any]) -> SecondFactor | None:
+    secret = settings.get("totp_secret")
+    return None if secret is None else SecondFactor(str(secret), tuple(settings.get("recovery_codes", ())))
 
 
 def add_account(name: str, role: str, password: str, *, file: Path | None = None) -> Account:
@@ -230,22 +230,22 @@ def remove_account(name: str, *, file: Path | None = None) -> None:
 
 def set_second_factor(name: str, factor: SecondFactor | None, *, file: Path | None = None) -> None:
     """Set or, with None, remove an account's second factor; either signs it out everywhere."""
-    with _settings_of(name, file) as kept:
+    with _settings_of(name, file) as settings:
         for key in ("totp_secret", "recovery_codes"):
-            kept.pop(key, None)
+            settings.pop(key, None)
         if factor is not None:
-            kept["totp_secret"] = factor.secret
-            kept["recovery_codes"] = list(factor.recovery_hashes)
+            settings["totp_secret"] = factor.secret
+            settings["recovery_codes"] = list(factor.recovery_hashes)
 
 
 def use_recovery_code(name: str, code: str, *, file: Path | None = None) -> bool:
     """Return whether a recovery code is one of an account's, and remove it: each works once."""
     given = recovery_hash(name, code)
-    with _settings_of(name, file) as kept:
-        known = list(kept.get("recovery_codes", ()))
+    with _settings_of(name, file) as settings:
+        known = list(settings.get("recovery_codes", ()))
         if given not in known:
             return False
-        kept["recovery_codes"] = [one for one in known if one != given]
+        settings["recovery_codes"] = [code_hash for code_hash in known if code_hash != given]
     return True
 
 

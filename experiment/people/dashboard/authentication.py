@@ -72,21 +72,21 @@ def account() -> Account | None:
         row = this_site().sign_ins.find(SIGN_IN, token(), is_used=not request.path.endswith(".json"))
         g.account = None if row is None else account_of(row)
         g.sign_in = None if g.account is None else row
-    found: Account | None = g.account
-    return found
+    current: Account | None = g.account
+    return current
 
 
 def this_sign_in() -> SignIn | None:
     """Return the row of this request's sign-in."""
     account()
-    found: SignIn | None = g.sign_in
-    return found
+    current: SignIn | None = g.sign_in
+    return current
 
 
 def account_of(row: SignIn) -> Account | None:
     """Return the account of a row; None if it was changed or removed since."""
-    found = this_site().accounts.find(row.account)
-    return found if found is not None and hmac.compare_digest(found.stamp(), row.stamp) else None
+    stored = this_site().accounts.find(row.account)
+    return stored if stored is not None and hmac.compare_digest(stored.stamp(), row.stamp) else None
 
 
 def token() -> str:
@@ -133,15 +133,15 @@ def cookie_name(name: str) -> str:
 
 def actor() -> str:
     """Return the name of the current user for the audit."""
-    found = account()
-    assert found is not None, "only signed-in accounts act"
-    return found.name
+    current = account()
+    assert current is not None, "only signed-in accounts act"
+    return current.name
 
 
 def signed_in(permission: str = "see") -> bool:
     """Return whether the caller is signed in with a permission."""
-    found = account()
-    return found is not None and found.may(permission)
+    current = account()
+    return current is not None and current.may(permission)
 
 
 def needs(permission: str | None = None) -> Callable[[Callable[P, R]], Callable[P, R | Any]]:
@@ -150,13 +150,13 @@ def needs(permission: str | None = None) -> Callable[[Callable[P, R]], Callable[
     def guard(view: Callable[P, R]) -> Callable[P, R | Any]:
         @wraps(view)
         def guarded(*args: P.args, **kwargs: P.kwargs) -> R | Any:
-            found = account()
-            if found is None:
+            current = account()
+            if current is None:
                 if request.path.endswith(".json"):
                     return jsonify(error="please sign in"), 401
                 return redirect(url_for("admin.login_form"))
-            if permission is not None and not found.may(permission):
-                abort(403, f"The role {found.role} may not do this.")
+            if permission is not None and not current.may(permission):
+                abort(403, f"The role {current.role} may not do this.")
             return view(*args, **kwargs)
 
         return guarded
@@ -245,18 +245,18 @@ def login() -> Page:
     site = this_site()
     password = request.form.get("password", "")
     try:
-        found = site.limits.password(
+        signing_in = site.limits.password(
             name, request.remote_addr, _known_browser(name), lambda: site.accounts.accepts(name, password)
         )
     except TooManyTries as refusal:
         _note_failure(name, "too many tries")
         return _form(_too_many(refusal), 429, name)
-    if found is None:
+    if signing_in is None:
         _note_failure(name, "name and password do not match")
         return _form("The name and password do not match.", 401, name)
-    if found.second_factor is None:
-        return _sign_in(found, "password")
-    give_token(site.sign_ins.begin(SECOND_STEP, found.name, found.stamp()))
+    if signing_in.second_factor is None:
+        return _sign_in(signing_in, "password")
+    give_token(site.sign_ins.begin(SECOND_STEP, signing_in.name, signing_in.stamp()))
     return redirect(url_for("admin.code_form"))
 
 
@@ -269,8 +269,8 @@ def code_form() -> Page:
 @admin.post("/login/code")
 def take_code() -> Page:
     """Check a code of the authenticator app, or a recovery code; each works once."""
-    found = _halfway()
-    if found is None:
+    signing_in = _halfway()
+    if signing_in is None:
         return _form("That took too long. Please sign in again.", 400)
     if not is_our_form():
         return _code_form(TOO_OLD, 400)
@@ -278,42 +278,44 @@ def take_code() -> Page:
     limits, address = this_site().limits, request.remote_addr
     try:
         if looks_like_totp(given):
-            browser = _known_browser(found.name)
-            is_right = limits.code(found.name, address, browser, lambda: _spend_code(found, given) or None)
+            browser = _known_browser(signing_in.name)
+            is_right = limits.code(
+                signing_in.name, address, browser, lambda: _spend_code(signing_in, given) or None
+            )
             how = "password and code"
         else:
             is_right = limits.recovery_code(
-                found.name, address, lambda: _spend_recovery(found, given) or None
+                signing_in.name, address, lambda: _spend_recovery(signing_in, given) or None
             )
             how = "password and recovery code"
     except TooManyTries as refusal:
-        _note_failure(found.name, "too many tries")
+        _note_failure(signing_in.name, "too many tries")
         return _code_form(_too_many(refusal), 429)
     if not is_right:
-        _note_failure(found.name, "wrong code after the right password")
+        _note_failure(signing_in.name, "wrong code after the right password")
         return _code_form("This code is incorrect or was already used. Please enter the current one.", 401)
     this_site().sign_ins.use_once(SECOND_STEP, token())
-    return _sign_in(found, how)
+    return _sign_in(signing_in, how)
 
 
 def _halfway() -> Account | None:
     """Return the account whose password this browser has just given."""
     row = this_site().sign_ins.find(SECOND_STEP, token())
-    found = None if row is None else account_of(row)
-    return found if found is not None and found.second_factor is not None else None
+    signing_in = None if row is None else account_of(row)
+    return signing_in if signing_in is not None and signing_in.second_factor is not None else None
 
 
-def _spend_code(found: Account, given: str) -> bool:
-    assert found.second_factor is not None
-    step = found.second_factor.step_of(given)
+def _spend_code(owner_of_code: Account, given: str) -> bool:
+    assert owner_of_code.second_factor is not None
+    step = owner_of_code.second_factor.step_of(given)
     return step is not None and this_site().sign_ins.spend(
-        f"{found.name}\0{found.second_factor.secret}\0{step}", found.name
+        f"{owner_of_code.name}\0{owner_of_code.second_factor.secret}\0{step}", owner_of_code.name
     )
 
 
-def _spend_recovery(found: Account, given: str) -> bool:
+def _spend_recovery(owner_of_code: Account, given: str) -> bool:
     try:
-        return use_recovery_code(found.name, given)
+        return use_recovery_code(owner_of_code.name, given)
     except (OSError, UserError) as error:
         # a code that cannot be removed would work again
         abort(503, f"The recovery code cannot be used: config.toml cannot be changed ({error}).")
@@ -326,19 +328,19 @@ def _known_browser(name: str) -> str | None:
     return row.token_hash if row is not None and row.account == name and account_of(row) else None
 
 
-def _sign_in(found: Account, how: str) -> AnyResponse:
+def _sign_in(signed: Account, how: str) -> AnyResponse:
     sign_ins = this_site().sign_ins
-    give_token(sign_ins.begin(SIGN_IN, found.name, found.stamp()))
-    if _known_browser(found.name) is None:
-        browser = sign_ins.begin(BROWSER, found.name, found.stamp())
+    give_token(sign_ins.begin(SIGN_IN, signed.name, signed.stamp()))
+    if _known_browser(signed.name) is None:
+        browser = sign_ins.begin(BROWSER, signed.name, signed.stamp())
 
         @after_this_request
         def _remember(response: Response) -> Response:
             set_cookie(response, BROWSER_COOKIE, browser, int(LASTS[BROWSER].total_seconds()))
             return response
 
-    note("signed in", by=found.name, detail={"role": found.role, "by": how})
-    return redirect(url_for("admin.show" if found.may("see") else "admin.rating_studies"))
+    note("signed in", by=signed.name, detail={"role": signed.role, "by": how})
+    return redirect(url_for("admin.show" if signed.may("see") else "admin.rating_studies"))
 
 
 def _note_failure(name: str, why: str) -> None:
@@ -394,13 +396,13 @@ def end_sign_in() -> AnyResponse:
     me = account()
     assert me is not None
     rows = this_site().sign_ins.open_ones(None if me.may("audit") else me.name)
-    found = next((row for row in rows if row.token_hash == request.form.get("sign_in")), None)
-    if found is None:
+    row_to_end = next((row for row in rows if row.token_hash == request.form.get("sign_in")), None)
+    if row_to_end is None:
         flash("This sign-in has ended already.")
     else:
-        this_site().sign_ins.end(found.token_hash)
-        note("ended a sign-in", detail={"account": found.account})
-        flash(f"The sign-in of {found.account} has ended.")
+        this_site().sign_ins.end(row_to_end.token_hash)
+        note("ended a sign-in", detail={"account": row_to_end.account})
+        flash(f"The sign-in of {row_to_end.account} has ended.")
     return redirect(url_for("admin.show_sign_ins"))
 
 

@@ -47,7 +47,7 @@ def _sees_agreement(answers: list[FreeAnswer], rating: Rating) -> bool:
         return False
     if who.may("see") and not any(answer.by(who.name) for answer in answers):
         return True
-    return all(one.by(who.name) is not None for one in offered_to(answers, who.name, rating))
+    return all(answer.by(who.name) is not None for answer in offered_to(answers, who.name, rating))
 
 
 @admin.get("/rating")
@@ -64,12 +64,12 @@ def rating_studies() -> AnyResponse | str:
 @needs("rate")
 def rating(study: str) -> str:
     """Show the next answer to rate, or the requested one."""
-    service, asked = _rated(study)
+    service, settings = _rated(study)
     who = actor()
-    answers = _answers(service, asked)
-    mine = in_order_for(offered_to(answers, who, asked), who, service.seed)
-    done = [one for one in mine if one.by(who) is not None]
-    waiting = next((place for place, one in enumerate(mine) if one.by(who) is None), None)
+    answers = _answers(service, settings)
+    mine = in_order_for(offered_to(answers, who, settings), who, service.seed)
+    done = [answer for answer in mine if answer.by(who) is not None]
+    waiting = next((place for place, answer in enumerate(mine) if answer.by(who) is None), None)
     at = request.args.get("at", type=int)
     place = (waiting if waiting is not None else 0) if at is None else min(max(at - 1, 0), len(mine) - 1)
     current = mine[place] if mine and not (at is None and waiting is None) else None
@@ -81,7 +81,7 @@ def rating(study: str) -> str:
     return render_template(
         "admin/rating.html",
         service=service,
-        rating=asked,
+        rating=settings,
         answer=current,
         card=card,
         token=token,
@@ -89,8 +89,8 @@ def rating(study: str) -> str:
         place=place + 1,
         total=len(mine),
         done=len(done),
-        is_locked=current is not None and current.is_complete(asked),
-        sees_agreement=_sees_agreement(answers, asked),
+        is_locked=current is not None and current.is_complete(settings),
+        sees_agreement=_sees_agreement(answers, settings),
     )
 
 
@@ -98,16 +98,16 @@ def rating(study: str) -> str:
 @needs("rate")
 def take_rating(study: str) -> AnyResponse:
     """Store a rating and continue with the next answer."""
-    service, asked = _rated(study)
+    service, settings = _rated(study)
     who = actor()
-    answer = _named(_answers(service, asked), who).get(request.form.get("answer", ""))
+    answer = _named(_answers(service, settings), who).get(request.form.get("answer", ""))
     value = request.form.get("value", type=int)
     words = request.form.get("note", "").strip()[:LONGEST_NOTE]
     if answer is None or value is None:
         abort(400, "Please choose a rating for an answer that is to be rated.")
     try:
         service.store.write(
-            lambda connection: rate(connection, study, asked, answer.place, who, value, words)
+            lambda connection: rate(connection, study, settings, answer.place, who, value, words)
         ).result()
     except NotRated as refusal:
         flash(str(refusal))
@@ -118,25 +118,25 @@ def take_rating(study: str) -> AnyResponse:
 @needs("rate")
 def agreement(study: str) -> str:
     """Show kappa and the answers on which raters disagree."""
-    service, asked = _rated(study)
+    service, settings = _rated(study)
     who = actor()
-    answers = _answers(service, asked)
-    if not _sees_agreement(answers, asked):
+    answers = _answers(service, settings)
+    if not _sees_agreement(answers, settings):
         abort(403, "Agreement is shown to raters who have rated all of their answers.")
-    disputed = in_order_for([answer for answer in answers if answer.is_disputed(asked)], who, service.seed)
+    disputed = in_order_for([answer for answer in answers if answer.is_disputed(settings)], who, service.seed)
     secret = this_site().settings.secret
     with service.store.read() as connection:
         lines = [
-            {"answer": one, "card": card_of(connection, one), "token": token_of(one, who, secret)}
-            for one in disputed
+            {"answer": answer, "card": card_of(connection, answer), "token": token_of(answer, who, secret)}
+            for answer in disputed
         ]
     return render_template(
         "admin/agreement.html",
         service=service,
-        rating=asked,
-        agreements=agreements(answers, asked),
+        rating=settings,
+        agreements=agreements(answers, settings),
         answers=len(answers),
-        complete=sum(answer.is_complete(asked) for answer in answers),
+        complete=sum(answer.is_complete(settings) for answer in answers),
         decided=sum(answer.decided is not None for answer in answers),
         lines=lines,
     )
@@ -146,10 +146,10 @@ def agreement(study: str) -> str:
 @needs("rate")
 def take_decision(study: str) -> AnyResponse:
     """Store the decision on an answer, by a third rater or by discussion."""
-    service, asked = _rated(study)
+    service, settings = _rated(study)
     who = actor()
-    answers = _answers(service, asked)
-    if not _sees_agreement(answers, asked):
+    answers = _answers(service, settings)
+    if not _sees_agreement(answers, settings):
         abort(403, "Decisions are made by those who have rated all of their answers.")
     answer = _named(answers, who).get(request.form.get("answer", ""))
     value = request.form.get("value", type=int)
@@ -159,13 +159,13 @@ def take_decision(study: str) -> AnyResponse:
     if how == "third" and answer.by(who) is not None:
         abort(400, "You rated this answer yourself: it takes a third rater, or a discussion.")
     words = request.form.get("note", "").strip()[:LONGEST_NOTE]
-    said = {"third": "third rater", "discussion": DISCUSSION}[how] + (f": {words}" if words else "")
+    note_text = {"third": "third rater", "discussion": DISCUSSION}[how] + (f": {words}" if words else "")
     try:
         service.store.write(
-            lambda connection: decide(connection, study, asked, answer.place, who, value, said)
+            lambda connection: decide(connection, study, settings, answer.place, who, value, note_text)
         ).result()
     except NotRated as refusal:
         flash(str(refusal))
     else:
-        note("decided a rating", study=study, session_id=answer.place[0], detail={"reason": said})
+        note("decided a rating", study=study, session_id=answer.place[0], detail={"reason": note_text})
     return redirect(url_for("admin.agreement", study=study))

@@ -34,8 +34,8 @@ def session_by_key(connection: Connection, study: str, key: str) -> Row | None:
     query = select(*SESSION_COLUMNS, sessions.c.client).where(
         sessions.c.study == study, func.substr(sessions.c.session_id, 1, KEY_LENGTH) == key
     )
-    found = connection.execute(query).mappings().first()
-    return None if found is None else dict(found)
+    row = connection.execute(query).mappings().first()
+    return None if row is None else dict(row)
 
 
 def latest_blocks(connection: Connection, study: str) -> dict[str, str | None]:
@@ -61,10 +61,10 @@ def flag_counts(connection: Connection, study: str) -> dict[str, Counter[str]]:
         .where(sessions.c.study == study)
         .group_by(flags.c.session_id, flags.c.kind)
     )
-    found: dict[str, Counter[str]] = {}
+    counts: dict[str, Counter[str]] = {}
     for session_id, kind, number in connection.execute(query):
-        found.setdefault(session_id, Counter())[kind] = int(number)
-    return found
+        counts.setdefault(session_id, Counter())[kind] = int(number)
+    return counts
 
 
 def suspicions(counts: Mapping[str, int]) -> int:
@@ -111,8 +111,8 @@ def audit_of(
         query = query.where(audit.c.audit_id < before)
     if session_id is not None:
         query = query.where(audit.c.session_id == session_id)
-    found = connection.execute(query.order_by(audit.c.audit_id.desc()).limit(most))
-    return [dict(row) for row in found.mappings()]
+    rows = connection.execute(query.order_by(audit.c.audit_id.desc()).limit(most))
+    return [dict(row) for row in rows.mappings()]
 
 
 def in_words(detail: Mapping[str, Any] | None) -> str:
@@ -126,9 +126,11 @@ def in_words(detail: Mapping[str, Any] | None) -> str:
 
 def _value(value: Any) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{name} {_value(one)}" for name, one in value.items() if one not in (None, {}, []))
+        return ", ".join(
+            f"{name} {_value(part)}" for name, part in value.items() if part not in (None, {}, [])
+        )
     if isinstance(value, list):
-        return ", ".join(_value(one) for one in value)
+        return ", ".join(_value(part) for part in value)
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
 
@@ -140,16 +142,16 @@ def looks(connection: Connection, study: str) -> int:
 
 def service_of(study: str) -> StudyService:
     """Return a served study."""
-    found = this_site().services.get(study)
-    if found is None:
+    service = this_site().services.get(study)
+    if service is None:
         abort(404)
-    return found
+    return service
 
 
 def session_of(service: StudyService, key: str) -> Row:
     """Return one of a study's sessions by its short name."""
     with service.store.read() as connection:
-        found = session_by_key(connection, service.study, key)
-    if found is None:
+        row = session_by_key(connection, service.study, key)
+    if row is None:
         abort(404)
-    return found
+    return row

@@ -100,9 +100,9 @@ def measures_of(service: StudyService, row: Row) -> list[QualitySign]:
     """Return a session's quality signs."""
     with service.store.read() as connection:
         rows = queries.sessions_overview(connection, service.study)
-        mine = [one for one in rows if one["session_id"] == row["session_id"]]
-        found = this_site().findings.of(connection, mine, service.session_rules)
-    return found.get(row["session_id"], [])
+        mine = [session for session in rows if session["session_id"] == row["session_id"]]
+        signs_of_session = this_site().findings.of(connection, mine, service.session_rules)
+    return signs_of_session.get(row["session_id"], [])
 
 
 def broken_rules(service: StudyService, found: list[QualitySign]) -> dict[str, str]:
@@ -123,7 +123,7 @@ def show_session(study: str, key: str) -> str:
     service = service_of(study)
     row = session_of(service, key)
     session_id = row["session_id"]
-    found = measures_of(service, row)
+    signs_found = measures_of(service, row)
     with service.store.read() as connection:
         trials = [
             {name: trial[name] for name in SHOWN_OF_TRIALS}
@@ -138,11 +138,11 @@ def show_session(study: str, key: str) -> str:
         service=service,
         session=row,
         key=key,
-        measures=found,
+        measures=signs_found,
         keeps_back=is_open,
         signs=signs(),
         said=said,
-        rules=broken_rules(service, found),
+        rules=broken_rules(service, signs_found),
         awaits_review=awaits_review(row),
         trials=trials,
         flags=flags,
@@ -268,7 +268,7 @@ def withdraw_session(study: str, key: str) -> AnyResponse:
     row = session_of(service, key)
     if request.form.get("typed", "").strip() != row["reader"]:
         abort(400, f"Nothing was erased: type {row['reader']} to continue.")
-    ids = [one.session_id for one in _found(service, row)]
+    ids = [session.session_id for session in _found(service, row)]
     _, scrubbed = withdraw(service.store, study, _folder(service), ids, actor=actor())
     for session_id in ids:
         this_site().live.forget(session_id)

@@ -106,11 +106,11 @@ class SignIns:
             ).first()
         if row is None:
             return None
-        found = SignIn(**row._mapping)
-        if is_used and not stamp(now - SEEN_AGAIN) < found.seen_at <= stamp(now):
-            seen = update(sign_ins).where(sign_ins.c.token_hash == found.token_hash)
+        sign_in = SignIn(**row._mapping)
+        if is_used and not stamp(now - SEEN_AGAIN) < sign_in.seen_at <= stamp(now):
+            seen = update(sign_ins).where(sign_ins.c.token_hash == sign_in.token_hash)
             self._store.write(lambda connection: connection.execute(seen.values(seen_at=stamp(now))).close())
-        return found
+        return sign_in
 
     def use_once(self, kind: str, token: str) -> SignIn | None:
         """Return the row of a token and delete it: of two simultaneous uses, in any process, only one succeeds."""
@@ -240,11 +240,11 @@ class FailedTries:
             for count in counts:
                 if moment - count.latest > FORGET_AFTER_S:
                     count.failed = 0
-            own, *shared = counts
-            wait = _wait(own.failed - self._free)
-            if own.failed:
+            address_count, *shared = counts
+            wait = _wait(address_count.failed - self._free)
+            if address_count.failed:
                 wait = max(wait, *(_wait(count.failed - FREE_TRIES_OF_NETWORK) for count in shared), 0.0)
-            rest = own.latest + wait - moment
+            rest = address_count.latest + wait - moment
             if rest > 0:
                 raise TooManyTries(rest)
             for count in counts:
@@ -351,9 +351,9 @@ class SignInLimits:
             for tries, by in counts:
                 tries.begin(by)
                 begun.append((tries, by))
-            found = compare()
-            is_wrong = found is None
-            return found
+            result = compare()
+            is_wrong = result is None
+            return result
         finally:
             if not is_wrong:
                 for tries, by in begun:
@@ -404,7 +404,7 @@ def failures(connection: Connection, study: str, clock: Callable[[], datetime] |
 
 def most(found: Iterable[Failures]) -> Failures:
     """Return the largest of several studies' failures, since all of their audits contain the same tries."""
-    return max(found, key=lambda one: one.tries, default=Failures(0, None))
+    return max(found, key=lambda failures_of_study: failures_of_study.tries, default=Failures(0, None))
 
 
 def _tries(detail: Any) -> int:

@@ -87,7 +87,7 @@ def show_flags(study: str) -> str:
     service = service_of(study)
     with service.store.read() as connection:
         rows = queries.sessions_overview(connection, study)
-        found = this_site().findings.of(connection, rows, service.session_rules)
+        signs_by_session = this_site().findings.of(connection, rows, service.session_rules)
         excluded = {
             mark[0]: why for mark, why in exclusions(connection, study).items() if mark[1:] == (None, None)
         }
@@ -100,10 +100,10 @@ def show_flags(study: str) -> str:
             "pilot": row["is_pilot"],
             "state": row["state"],
             "excluded": excluded.get(row["session_id"]),
-            "found": flagged(found[row["session_id"]]),
+            "found": flagged(signs_by_session[row["session_id"]]),
         }
         for row in rows
-        if flagged(found.get(row["session_id"], []))
+        if flagged(signs_by_session.get(row["session_id"], []))
     ]
     lines.sort(key=lambda line: -len(line["found"]))
     return render_template(
@@ -112,7 +112,7 @@ def show_flags(study: str) -> str:
         lines=lines,
         signs=signs(),
         said=said,
-        sessions=len(found),
+        sessions=len(signs_by_session),
         keeps_back=is_open,
     )
 
@@ -208,9 +208,12 @@ def _summaries(rows: Iterable[Mapping[str, Any]], factors: Sequence[str]) -> lis
         kind = row["reader_kind"]
         name = kind if kind in ("human", "simulated") else row["reader"]
         condition = tuple(str((row["condition"] or {}).get(factor, "")) for factor in factors)
-        kept = {column: row[column] for column in ("session_id", "response_status", "correct", "rt")}
-        groups.setdefault((kind != "human", str(name), condition), []).append(kept)
-    return [_summary(name, condition, kept) for (_, name, condition), kept in sorted(groups.items())]
+        row_values = {column: row[column] for column in ("session_id", "response_status", "correct", "rt")}
+        groups.setdefault((kind != "human", str(name), condition), []).append(row_values)
+    return [
+        _summary(name, condition, trials_of_group)
+        for (_, name, condition), trials_of_group in sorted(groups.items())
+    ]
 
 
 def _summary(name: str, condition: tuple[str, ...], rows: Sequence[Mapping[str, Any]]) -> Pooled:
@@ -266,17 +269,17 @@ def data() -> Response:
     site = this_site()
     # the banner names an unusable database, and the other studies stay visible
     usable = [service for service in site.services.values() if service.store.trouble is None]
-    told = jsonify(
+    response = jsonify(
         studies=[_tell(service, present) for service in usable],
         concerns=[
             {"study": concern.study, "words": concern.words, "stops_answers": concern.stops_answers}
             for concern in site.health.concerns()
         ],
     )
-    told.add_etag()
-    told.make_conditional(request)
-    told.headers["X-Wrods-Now"] = present.isoformat(timespec="milliseconds")
-    return told
+    response.add_etag()
+    response.make_conditional(request)
+    response.headers["X-Wrods-Now"] = present.isoformat(timespec="milliseconds")
+    return response
 
 
 def _tell(service: StudyService, present: datetime) -> dict[str, Any]:
@@ -309,12 +312,12 @@ def _backups(service: StudyService) -> dict[str, Any] | None:
     there = backups_in(service.folder / FOLDER)
     newest = [
         {
-            "file": one.file.name,
-            "at": None if one.made_at is None else one.made_at.isoformat(timespec="seconds"),
-            "bytes": one.file.stat().st_size,
+            "file": backup.file.name,
+            "at": None if backup.made_at is None else backup.made_at.isoformat(timespec="seconds"),
+            "bytes": backup.file.stat().st_size,
         }
-        for one in reversed(there[-NEWEST_BACKUPS:])
-        if one.file.is_file()
+        for backup in reversed(there[-NEWEST_BACKUPS:])
+        if backup.file.is_file()
     ]
     return {"number": len(there), "newest": newest}
 
@@ -405,7 +408,7 @@ def _group(session: Mapping[str, Any], is_excluded: bool) -> str:
 
 def _row(session: Mapping[str, Any], state: str, group: str, beside: SessionExtras) -> dict[str, Any]:
     number, session_id = session["participant_id"], session["session_id"]
-    found = flagged(beside.measures.get(session_id, ()))
+    flagged_signs = flagged(beside.measures.get(session_id, ()))
     return {
         "key": key_of(session_id),
         "reader": session["reader"],
@@ -427,7 +430,7 @@ def _row(session: Mapping[str, Any], state: str, group: str, beside: SessionExtr
         "started": session["created_at"],
         "seen": session["last_seen_at"],
         "code": None if session["held_reason"] else session["completion_code"],
-        "signs": [one.label for one in found],
+        "signs": [sign.label for sign in flagged_signs],
         "flags": suspicions(beside.flags.get(session_id, {})),
         "notes": beside.flags.get(session_id, {}).get("note", 0),
     }

@@ -69,8 +69,8 @@ def tls_of(certificate: ServerCertificate) -> ssl.SSLContext:
 def own_names() -> list[str]:
     """Return the names by which this computer may be known in its network, likeliest first."""
     name = socket.gethostname().lower()
-    found = [name, f"{name.split('.')[0]}.local", "localhost"]
-    return [fromkey for fromkey in dict.fromkeys(found) if fromkey and len(fromkey) <= LONGEST_NAME]
+    names = [name, f"{name.split('.')[0]}.local", "localhost"]
+    return [fromkey for fromkey in dict.fromkeys(names) if fromkey and len(fromkey) <= LONGEST_NAME]
 
 
 def server_certificate(
@@ -83,8 +83,8 @@ def server_certificate(
         certificate, key = _authority(folder, names, now)
         is_renewed = not _serves(folder, certificate, names, addresses, now)
         if is_renewed:
-            asked: list[x509.GeneralName] = [x509.DNSName(name) for name in names]
-            asked += [x509.IPAddress(ipaddress.ip_address(address)) for address in addresses]
+            alternatives: list[x509.GeneralName] = [x509.DNSName(name) for name in names]
+            alternatives += [x509.IPAddress(ipaddress.ip_address(address)) for address in addresses]
             _issue(
                 folder / "server",
                 (names or addresses)[0],
@@ -93,7 +93,7 @@ def server_certificate(
                 SERVER_LASTS,
                 (x509.BasicConstraints(ca=False, path_length=None), True),
                 (x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), False),
-                (x509.SubjectAlternativeName(asked), False),
+                (x509.SubjectAlternativeName(alternatives), False),
             )
     except OSError as error:
         raise UserError(
@@ -135,9 +135,11 @@ def _authority(
             raise ValueError("authority.key does not belong to authority.pem")
         limits = certificate.extensions.get_extension_for_class(x509.NameConstraints).value
         permitted = [
-            str(one.value) for one in limits.permitted_subtrees or () if isinstance(one, x509.DNSName)
+            str(subtree.value)
+            for subtree in limits.permitted_subtrees or ()
+            if isinstance(subtree, x509.DNSName)
         ]
-        is_mine = all(any(f".{name}".endswith(f".{one}") for one in permitted) for name in names)
+        is_mine = all(any(f".{name}".endswith(f".{allowed}") for allowed in permitted) for name in names)
         if is_mine and certificate.not_valid_after_utc - now > SERVER_LASTS:
             return certificate, known
     called = f"wrods lab of {socket.gethostname()}"[:LONGEST_NAME]
@@ -282,13 +284,13 @@ def firewall_hint(port: int) -> str | None:
     A computer reaches itself through most firewalls, so an address that answers here may still be closed to stations.
     """
     if sys.platform == "win32":
-        told = _output("netsh", "advfirewall", "show", "currentprofile", "state")
-        is_on = "ON" in told.upper().split()
+        output = _output("netsh", "advfirewall", "show", "currentprofile", "state")
+        is_on = "ON" in output.upper().split()
         mend = f"netsh advfirewall firewall add rule name=wrods dir=in action=allow protocol=TCP localport={port}"
         return f"the Windows firewall is on; run as administrator: {mend}" if is_on else None
     if sys.platform == "darwin":
-        told = _output("/usr/libexec/ApplicationFirewall/socketfilterfw", "--getglobalstate")
-        is_on = "enabled" in told.lower()
+        output = _output("/usr/libexec/ApplicationFirewall/socketfilterfw", "--getglobalstate")
+        is_on = "enabled" in output.lower()
         return (
             "the macOS firewall is on: open System Settings, Network, Firewall, and allow Python"
             if is_on
@@ -374,9 +376,9 @@ class LabServer:
             if authority is None
             else try_addresses(self.addresses, port, authority)
         )
-        for one in tried:
-            yield _line("reached" if one.trouble is None else "NOT reached", f"{one.address}:{port}"
-                        + ("" if one.trouble is None else f" ({one.trouble})"))  # fmt: skip
+        for reached in tried:
+            yield _line("reached" if reached.trouble is None else "NOT reached", f"{reached.address}:{port}"
+                        + ("" if reached.trouble is None else f" ({reached.trouble})"))  # fmt: skip
         hint = firewall_hint(port)
         if hint is not None:
             yield _line("firewall", hint)
@@ -441,14 +443,14 @@ def open_lab(
     """
     given = host or EVERYWHERE
     addresses = tuple(lan_addresses()) if given == EVERYWHERE else (given,)
-    own = [str(ipaddress.ip_address(address)) for address in addresses if _is_address(address)]
+    valid_addresses = [str(ipaddress.ip_address(address)) for address in addresses if _is_address(address)]
     certificate = None
     if not kiosk:
         names = own_names() + [address for address in addresses if not _is_address(address)]
-        certificate = server_certificate(folder, list(dict.fromkeys(names)), [*own, LOOPBACK])
+        certificate = server_certificate(folder, list(dict.fromkeys(names)), [*valid_addresses, LOOPBACK])
 
     tls = None if certificate is None else tls_of(certificate)
-    server = StudyServer(app, given, port, tls=tls, on_visitor=Meeting(own, tell).meet)
+    server = StudyServer(app, given, port, tls=tls, on_visitor=Meeting(valid_addresses, tell).meet)
     hosts = (*addresses, *own_names())
     lab = Lab(
         has_stations=True,

@@ -24,8 +24,8 @@ def typed_number(service: StudyService, typed: str | None) -> str | None:
     """Return a participant's typed number in the study's format; None if the study assigns numbers itself."""
     if service.ask_participant:
         if typed is None:
-            said = service.pack.texts["participant_missing"]
-            raise Problem(400, said, rule="sessions in a laboratory have a typed number", state="number")
+            text = service.pack.texts["participant_missing"]
+            raise Problem(400, text, rule="sessions in a laboratory have a typed number", state="number")
         return number_of(service, typed)
     if typed is not None:
         raise Problem(
@@ -42,8 +42,8 @@ def number_of(service: StudyService, typed: str) -> str:
     number = written(typed, service.number_pattern)
     if number is None:
         pattern = example(service.number_pattern or "#")
-        said = service.pack.fill("number_pattern", example=pattern)
-        raise Problem(400, said, rule=f"a number such as {pattern}", state="number")
+        text = service.pack.fill("number_pattern", example=pattern)
+        raise Problem(400, text, rule=f"a number such as {pattern}", state="number")
     return number
 
 
@@ -83,10 +83,10 @@ def written(typed: str, pattern: str | None) -> str | None:
     if pattern is None:
         return number or None
     before, marks, after = _parts(pattern)
-    found = re.fullmatch(
+    match = re.fullmatch(
         rf"(?:{re.escape(before)})?([0-9]{{1,{len(marks)}}})(?:{re.escape(after)})?", number, re.IGNORECASE
     )
-    return None if found is None else f"{before}{found[1].zfill(len(marks))}{after}"
+    return None if match is None else f"{before}{match[1].zfill(len(marks))}{after}"
 
 
 def example(pattern: str) -> str:
@@ -96,10 +96,10 @@ def example(pattern: str) -> str:
 
 
 def _parts(pattern: str) -> tuple[str, str, str]:
-    found = re.fullmatch(r"([^#]*)(#+)([^#]*)", pattern)
-    if found is None:
+    match = re.fullmatch(r"([^#]*)(#+)([^#]*)", pattern)
+    if match is None:
         raise ValueError(f"{pattern!r} has no single run of #")
-    return found[1], found[2], found[3]
+    return match[1], match[2], match[3]
 
 
 SHORTEST_PIN = 4

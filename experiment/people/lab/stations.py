@@ -237,7 +237,7 @@ def kiosk() -> str:
 def kiosk_file(study: str, name: str) -> Response:
     """Send a shortcut."""
     lab = _lab()
-    system = next((one for one in SYSTEMS if one.file == name), None)
+    system = next((candidate for candidate in SYSTEMS if candidate.file == name), None)
     if system is None or study not in this_site().services:
         abort(404)
     response = Response(shortcut(system, _page(lab, study)), mimetype="application/octet-stream")
@@ -247,8 +247,8 @@ def kiosk_file(study: str, name: str) -> Response:
 
 def _page(lab: Lab, study: str) -> str:
     """Return a study's address for stations: the requested host if it is ours, else the likeliest."""
-    asked = f"http://{request.host}"
-    origin = asked if asked in lab.origins else next(iter(lab.origins), asked)
+    requested = f"http://{request.host}"
+    origin = requested if requested in lab.origins else next(iter(lab.origins), requested)
     return origin + url_for("pages.participant", study=study)
 
 
@@ -271,16 +271,16 @@ def start(study: str) -> Response:
     """Return the status of a number, or a station's unfinished sessions."""
     service = _service(study)
     body = read_body(request, "station_start")
-    told: dict[str, Any] = {"participant": None, "state": None}
+    reply: dict[str, Any] = {"participant": None, "state": None}
     typed, station = body.get("participant"), body.get("station")
     with service.store.read() as connection:
         if typed:
             number = number_of(service, typed)
-            state, found = state_of_number(connection, study, number)
-            told |= {"participant": number, "state": state}
+            state, unfinished = state_of_number(connection, study, number)
+            reply |= {"participant": number, "state": state}
         else:
-            found = unfinished_at(connection, study, station) if station else []
-    return jsonify(told | {"unfinished": [asdict(one) for one in found]})
+            unfinished = unfinished_at(connection, study, station) if station else []
+    return jsonify(reply | {"unfinished": [asdict(session) for session in unfinished]})
 
 
 @stations.post("/end")
@@ -292,14 +292,14 @@ def end(study: str) -> Response:
         raise pin_needed()
     number, reason = number_of(service, body["participant"]), body["reason"].strip()
     try:
-        told, departed = service.store.write(
+        outcome, departed = service.store.write(
             lambda connection: end_unfinished(connection, study, number, reason, body.get("station"))
         ).result(timeout=this_site().settings.patience_s)
     except (NotInTime, StoreError) as error:
         raise Problem(
             503, PATIENCE, rule="an end is confirmed only when it is on disk", retry_after_s=2
         ) from error
-    if told == "none":
+    if outcome == "none":
         raise Problem(404, f"{number} has no session here", rule="the number of an unfinished session")
     if departed is not None:
         this_site().let_go(service, departed)

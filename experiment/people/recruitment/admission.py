@@ -107,9 +107,9 @@ def invite(
     stuck = [row.participant for row in known if row.session_id is not None or not again]
     if stuck:
         names = ", ".join(stuck[:5]) + (f" and {len(stuck) - 5} more" if len(stuck) > 5 else "")
-        told = "took part with their link" if again else "have a link already"
+        reason = "took part with their link" if again else "have a link already"
         mend = "Leave them out." if again else "Leave them out, or replace unused links with --again."
-        raise UserError(f"{names}: {told}", mend=mend)
+        raise UserError(f"{names}: {reason}", mend=mend)
     erase_invitations(connection, and_(theirs, invitations.c.session_id.is_(None)), actor=SERVER)
     expires = None if days is None else stamp(datetime.now(UTC) + timedelta(days=days))
     row = {"study": study, "session_id": None, "created_at": records.now(), "expires_at": expires}
@@ -155,7 +155,7 @@ def places_taken(connection: Connection, service: StudyService) -> tuple[int, in
     """Return the number of finished and active sessions that take a place: participants' own, without pilots and exclusions."""
     recently = min(STARTED_RECENTLY, service.left_within or STARTED_RECENTLY)
     conditions = (is_finished(), is_under_way(recently))
-    found = connection.execute(
+    counts = connection.execute(
         select(*(func.sum(case((condition, 1), else_=0)) for condition in conditions)).where(
             sessions.c.study == service.study,
             sessions.c.version == service.version,
@@ -164,7 +164,7 @@ def places_taken(connection: Connection, service: StudyService) -> tuple[int, in
             sessions.c.session_id.not_in(excluded_sessions()),
         )
     ).one()
-    return int(found[0] or 0), int(found[1] or 0)
+    return int(counts[0] or 0), int(counts[1] or 0)
 
 
 def place_refusal(connection: Connection, service: StudyService) -> EntryRefusal | None:
@@ -371,7 +371,7 @@ def note_network(
     if recruitment is None:
         return
     wanted = {"ip_address": recruitment.keep_ip_address, "user_agent": recruitment.keep_user_agent}
-    kept = {
+    stored = {
         name: value[:LONGEST_KEPT]
         for name, is_kept in wanted.items()
         if is_kept and (value := network.get(name))
@@ -381,8 +381,8 @@ def note_network(
         sessions.c.reader_kind == "human",
         sessions.c.is_pilot.is_(False),
     )
-    if kept and connection.scalar(is_real) is not None:
-        records.add_person(connection, service.study, session_id, NETWORK, session_id, kept)
+    if stored and connection.scalar(is_real) is not None:
+        records.add_person(connection, service.study, session_id, NETWORK, session_id, stored)
 
 
 def coarse(client: Mapping[str, Any] | None) -> dict[str, Any] | None:

@@ -269,14 +269,14 @@ def _codes(given: Mapping[str, Any], where: str) -> dict[Outcome, str]:
 
 
 def _own_codes(given: Mapping[str, Any], where: str) -> frozenset[Outcome]:
-    own = [name for name in OUTCOMES if given.get(name) == EACH]
-    wrong = [name for name in own if name not in MAY_DIFFER]
+    individual = [name for name in OUTCOMES if given.get(name) == EACH]
+    wrong = [name for name in individual if name not in MAY_DIFFER]
     if wrong:
         raise UserError(
             f"{where}: {wrong[0]} is {EACH!r}; only {' and '.join(MAY_DIFFER)} can differ between participants",
             mend="Give one code for everybody, or leave it out.",
         )
-    return frozenset(own)
+    return frozenset(individual)
 
 
 def _needs_signature(study: Any, platform: Platform | None) -> bool:
@@ -377,10 +377,10 @@ def lines_to_add(recruitment: Recruitment) -> list[str]:
 
 def outcome_named(name: str) -> Outcome:
     """Return an outcome by its name, or by the session state that leads to it."""
-    found = OUTCOME_OF_STATE.get(name, name)
-    if found not in OUTCOMES:
+    outcome = OUTCOME_OF_STATE.get(name, name)
+    if outcome not in OUTCOMES:
         raise UserError(f"{name!r} is no outcome", mend=f"Known: {', '.join(OUTCOMES)}.")
-    return found
+    return outcome
 
 
 def code_of(recruitment: Recruitment, outcome: Outcome) -> str | None:

@@ -105,13 +105,13 @@ class Report:
 
     def as_json(self) -> dict[str, Any]:
         """Return the report as plain data."""
-        told = asdict(self)
-        told["reward"] = None if self.reward is None else str(self.reward)
-        told["hourly"] = None if self.hourly is None else float(self.hourly)
-        told["counts"] = {mark: len(self.marked(mark)) for mark in MARKS} | {
+        data = asdict(self)
+        data["reward"] = None if self.reward is None else str(self.reward)
+        data["hourly"] = None if self.hourly is None else float(self.hourly)
+        data["counts"] = {mark: len(self.marked(mark)) for mark in MARKS} | {
             verdict: len(self.with_verdict(verdict)) for verdict in ("approve", "review", "reject", "settled")
         }
-        return told
+        return data
 
 
 ANSWERS = "answer."
@@ -157,8 +157,8 @@ def parse_export(contents: bytes, name: str, *, expected: Platform | None = None
     assert platform.export is not None
     places = {part: _place(header, columns) for part, columns in platform.export.items()}
     if places["code"] is None:
-        found = [place for place, column in enumerate(header) if _plain(column).startswith(ANSWERS)]
-        places["code"] = found[0] if len(found) == 1 else None
+        answer_columns = [place for place, column in enumerate(header) if _plain(column).startswith(ANSWERS)]
+        places["code"] = answer_columns[0] if len(answer_columns) == 1 else None
     read: list[Submission] = []
     skipped = 0
     for number, row in enumerate(rows, start=2):
@@ -238,11 +238,11 @@ def _platform_of(header: Sequence[str], name: str, expected: Platform | None) ->
             mend="Give that platform's file, or change participants.recruit.",
         )
     if not fitting:
-        asked = [expected] if expected is not None and expected.export else list(platforms().values())
+        candidates = [expected] if expected is not None and expected.export else list(platforms().values())
         needed = "; ".join(
-            f"{one.name}: {one.export['external_id'][0]!r} and {one.export['status'][0]!r}"
-            for one in asked
-            if one.export is not None
+            f"{candidate.name}: {candidate.export['external_id'][0]!r} and {candidate.export['status'][0]!r}"
+            for candidate in candidates
+            if candidate.export is not None
         )
         raise UserError(
             f"{name} is no platform's list of submissions; its columns are {', '.join(header[:12])}",
@@ -305,20 +305,20 @@ def store_export(connection: Connection, study: str, export: Export) -> tuple[in
         known[(row.external_id, (row.details or {}).get("submission_id"))] = row
     moment = records.now()
     new = changed = 0
-    for one in export.rows:
+    for submission in export.rows:
         values = {
-            "status": one.status,
-            "code": one.code,
-            "details": {"submission_id": one.submission_id, "minutes": one.minutes},
+            "status": submission.status,
+            "code": submission.code,
+            "details": {"submission_id": submission.submission_id, "minutes": submission.minutes},
             "imported_at": moment,
         }
-        before = known.get((one.external_id, one.submission_id))
+        before = known.get((submission.external_id, submission.submission_id))
         if before is None:
-            names = {"study": study, "source": export.platform.source, "external_id": one.external_id}
+            names = {"study": study, "source": export.platform.source, "external_id": submission.external_id}
             connection.execute(submissions.insert().values(**names, **values))
             new += 1
             continue
-        changed += (before.status, before.code) != (one.status, one.code)
+        changed += (before.status, before.code) != (submission.status, submission.code)
         connection.execute(
             update(submissions).where(submissions.c.submission_id == before.submission_id).values(**values)
         )
@@ -334,7 +334,7 @@ def stored_submissions(
         .where(submissions.c.study == study, submissions.c.source == source)
         .order_by(submissions.c.submission_id)
     ).all()
-    found = [
+    submissions_found = [
         Submission(
             external_id=row.external_id,
             submission_id=(row.details or {}).get("submission_id"),
@@ -344,7 +344,7 @@ def stored_submissions(
         )
         for row in rows
     ]
-    return found, max((row.imported_at for row in rows), default=None)
+    return submissions_found, max((row.imported_at for row in rows), default=None)
 
 
 NO_CODE = (None, "", "NOCODE")
@@ -368,17 +368,17 @@ def import_submissions(
 
     def keep(connection: Connection) -> ReconciliationResult:
         new, changed = store_export(connection, recruitment.study, export)
-        found = _sessions_of(connection, recruitment.study, export.platform)
+        theirs = _sessions_of(connection, recruitment.study, export.platform)
         gone = {"returned": 0, "timed_out": 0}
-        for one in export.rows:
-            row = found.of(one)
+        for submission in export.rows:
+            row = theirs.of(submission)
             # a participant who has given every answer keeps the place although the platform's time ran out
             ends = {"returned": ("started", "finished", "timed_out"), "timed_out": ("started",)}
-            if row is None or row["state"] not in ends.get(one.status, ()):
+            if row is None or row["state"] not in ends.get(submission.status, ()):
                 continue
-            reason = f"{one.status.replace('_', ' ')} on {export.platform.name}"
-            change_session(connection, row["session_id"], state=one.status, ended_reason=reason)
-            gone[one.status] += 1
+            reason = f"{submission.status.replace('_', ' ')} on {export.platform.name}"
+            change_session(connection, row["session_id"], state=submission.status, ended_reason=reason)
+            gone[submission.status] += 1
         done = ReconciliationResult(new, changed, **gone)
         records.add_audit(connection, actor, "reconcile", study=recruitment.study, detail=asdict(done))
         return done
@@ -396,14 +396,14 @@ def reconciliation(store: Store, recruitment: Recruitment) -> Report:
         )
     with store.read() as connection:
         given, imported_at = stored_submissions(connection, recruitment.study, platform.source)
-        found = _sessions_of(connection, recruitment.study, platform)
-        median = _median(given, found.rows.values())
+        theirs = _sessions_of(connection, recruitment.study, platform)
+        median = _median(given, theirs.rows.values())
         minutes = recruitment.minutes or median
         needed = None if platform.checks is None or minutes is None else platform.checks.needed(minutes)
         judge = _Judge(connection, recruitment, platform, needed)
-        lines = [judge.submission(one, found.of(one)) for one in given]
+        lines = [judge.submission(submission, theirs.of(submission)) for submission in given]
         matched = {line.session_id for line in lines}
-        lines += [judge.alone(row) for row in found.rows.values() if row["session_id"] not in matched]
+        lines += [judge.alone(row) for row in theirs.rows.values() if row["session_id"] not in matched]
     reward = recruitment.reward
     hourly = None
     if reward is not None and median:
@@ -607,18 +607,18 @@ class _Judge:
         return row["completion_code"] if outcome is None else code_of_session(self.recruitment, row, outcome)
 
     def _failed(self, row: Mapping[str, Any]) -> tuple[FailedCheck, ...]:
-        found = []
+        failed = []
         for index in failed_checks(self.connection, str(row["session_id"])):
             trial = next(
                 trial
                 for trial in queries.trials_of_session(self.connection, str(row["session_id"]))
                 if trial["trial_index"] == index
             )
-            asked = " ".join(str(text) for text in (trial["shown"] or {}).values())
-            found.append(
-                FailedCheck(index, asked, str(trial["response_raw"] or ""), str(trial["answer"] or ""))
+            shown_text = " ".join(str(text) for text in (trial["shown"] or {}).values())
+            failed.append(
+                FailedCheck(index, shown_text, str(trial["response_raw"] or ""), str(trial["answer"] or ""))
             )
-        return tuple(found)
+        return tuple(failed)
 
     def _line(
         self,
@@ -637,13 +637,17 @@ class _Judge:
             of_session = {name: str(row[name]) for name in ("session_id", "reader", "state")}
             of_session["minutes_here"] = _minutes_here(row)
             of_session |= {"trials": int(row["n_trials"]), "planned": int(row["planned_trials"] or 0)}
-        told: dict[str, Any] = {"marks": tuple(marks), "reasons": tuple(reasons), "evidence": evidence}
-        return Line(expected_code=expected, verdict=verdict, **of_submission, **of_session, **told)
+        remarks_of_line: dict[str, Any] = {
+            "marks": tuple(marks),
+            "reasons": tuple(reasons),
+            "evidence": evidence,
+        }
+        return Line(expected_code=expected, verdict=verdict, **of_submission, **of_session, **remarks_of_line)
 
 
 def _unfinished(row: Mapping[str, Any]) -> str:
     state = str(row["state"])
-    told = {
+    reasons = {
         "declined": "did not consent: ask for a return",
         "screened_out": "was not eligible: pay as agreed for that, or ask for a return",
         "failed_practice": "did not pass the practice: pay as agreed for that, or ask for a return",
@@ -651,8 +655,8 @@ def _unfinished(row: Mapping[str, Any]) -> str:
         "returned": "returned before, submitted now",
         "stopped": f"stopped at trial {row['n_trials']} of {row['planned_trials']} and let us keep the answers: pay in part",
     }
-    if state in told:
-        return told[state]
+    if state in reasons:
+        return reasons[state]
     return f"stopped at trial {row['n_trials']} of {row['planned_trials']}: ask for a return, or pay in part"
 
 

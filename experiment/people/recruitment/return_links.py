@@ -79,7 +79,7 @@ def hold_early_end(
             (at for at, screen in enumerate(screens) if _is_failed(connection, session_id, screen)), None
         )
     else:
-        place = next(at for at, one in enumerate(screens) if one.get("name") == screen)
+        place = next(at for at, candidate in enumerate(screens) if candidate.get("name") == screen)
     if place is None:
         reasons = ["practice was reported as not passed; the stored answers do not show it"]
     else:
@@ -130,21 +130,23 @@ def screens_not_passed(connection: Connection, row: Mapping[str, Any]) -> list[s
     details = [
         detail for detail in connection.scalars(query) if {"screen", "answers"} <= (detail or {}).keys()
     ]
-    found = []
+    missing = []
     for screen in row["plan"]["screens"]:
         if _has_criterion(screen):
             needed, (right, _) = _needed(screen), _practised(connection, str(row["session_id"]), screen)
             if right < needed:
-                found.append(f"practice {screen['block']!r} was not passed: {right} right of {needed} needed")
+                missing.append(
+                    f"practice {screen['block']!r} was not passed: {right} right of {needed} needed"
+                )
         criterion, questions = screen.get("comprehension"), screen.get("questions", ())
         if not criterion and all(question.get("accept") is None for question in questions):
             continue
         given = [detail["answers"] for detail in details if detail["screen"] == screen["name"]]
         if not given:
-            found.append(f"the screen {screen['name']!r} was not answered")
+            missing.append(f"the screen {screen['name']!r} was not answered")
         elif not (_understood(criterion, questions, given) if criterion else _let_in(questions, given)):
-            found.append(f"the screen {screen['name']!r} was not passed")
-    return found
+            missing.append(f"the screen {screen['name']!r} was not passed")
+    return missing
 
 
 def _has_criterion(screen: Mapping[str, Any]) -> bool:
@@ -331,17 +333,17 @@ def _platform_of(service: StudyService, session_id: str) -> dict[str, str]:
 
 def link_parameters(connection: Connection, session_id: str) -> dict[str, str]:
     """Return the link parameters with which a session's participant came."""
-    found: dict[str, str] = {}
+    parameters: dict[str, str] = {}
     sources = [platform.source for platform in platforms().values()]
     for source, external_id, details in connection.execute(
         select(people.c.source, people.c.external_id, people.c.details).where(
             people.c.session_id == session_id, people.c.source.in_(sources)
         )
     ):
-        found |= {str(name): str(value) for name, value in (details or {}).items()}
+        parameters |= {str(name): str(value) for name, value in (details or {}).items()}
         if source == "sona":
-            found["survey_code"] = str(external_id)
-    return found
+            parameters["survey_code"] = str(external_id)
+    return parameters
 
 
 def failed_checks(connection: Connection, session_id: str) -> list[int]:

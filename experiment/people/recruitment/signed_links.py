@@ -96,15 +96,15 @@ def read_keys(data: bytes) -> dict[str, RSAPublicKey]:
     """Return the RSA keys of a set by their id."""
     given = json.loads(data)
     entries = given.get("keys") if isinstance(given, dict) else None
-    found = {}
+    keys = {}
     for entry in entries if isinstance(entries, list) else ():
         if isinstance(entry, dict) and entry.get("kty") == "RSA" and entry.get("use", "sig") == "sig":
             key = RSAPublicNumbers(_number(entry.get("e")), _number(entry.get("n"))).public_key()
             if key.key_size >= SMALLEST_BITS:
-                found[str(entry.get("kid"))] = key
-    if not found:
+                keys[str(entry.get("kid"))] = key
+    if not keys:
         raise ValueError("the set has no RSA key for signatures")
-    return found
+    return keys
 
 
 def _number(text: object) -> int:
@@ -183,10 +183,12 @@ def _signed(
     signing: Signing, claims: Mapping[str, Any], given: Mapping[str, str], study: str, host: str
 ) -> Signed:
     now = time.time()
-    expires, told = claims.get("exp"), claims.get(signing.claim or "")
-    if not isinstance(expires, int | float) or not isinstance(told, Mapping):
+    expires, identity = claims.get("exp"), claims.get(signing.claim or "")
+    if not isinstance(expires, int | float) or not isinstance(identity, Mapping):
         return INVALID
-    parameters = {name: value for name in signing.signs if isinstance(value := told.get(name), str) and value}
+    parameters = {
+        name: value for name in signing.signs if isinstance(value := identity.get(name), str) and value
+    }
     contradicts = any(given.get(name, value) != value for name, value in parameters.items())
     if signing.identity not in parameters or contradicts or not _is_for(claims.get("aud"), study, host):
         return INVALID
@@ -195,10 +197,10 @@ def _signed(
 
 def _is_for(audience: object, study: str, host: str) -> bool:
     """Return whether a token is for this server, and for this study if it names an address rather than a host."""
-    for one in audience if isinstance(audience, list) else [audience]:
-        if not isinstance(one, str):
+    for entry in audience if isinstance(audience, list) else [audience]:
+        if not isinstance(entry, str):
             continue
-        address = urlsplit(one if "//" in one else f"//{one}")
+        address = urlsplit(entry if "//" in entry else f"//{entry}")
         path = address.path.strip("/").split("/")
         if (address.hostname or "").lower() == host.lower() and path[-1] in ("", study):
             return True
