@@ -24,38 +24,13 @@ from stimuli.errors import UserError
 from stimuli.item import Item, meta_path, read_meta
 from stimuli.matching import standardised_difference
 
-WORDS = [
-    "garden",
-    "market",
-    "window",
-    "bottle",
-    "winter",
-    "summer",
-    "doctor",
-    "pencil",
-    "cradle",
-    "forest",
-    "button",
-    "cotton",
-    "dinner",
-    "engine",
-    "finger",
-    "hammer",
-    "island",
-    "jacket",
-    "kitten",
-    "ladder",
-    "magnet",
-    "needle",
-    "orange",
-    "parrot",
-    "rabbit",
-    "saddle",
-    "tunnel",
-    "violin",
-    "walnut",
-    "yellow",
-]
+NOUNS = (
+    "garden market window bottle winter summer doctor pencil cradle forest button cotton dinner engine finger"
+)
+OTHERS = (
+    "hammer island jacket kitten ladder magnet needle orange parrot rabbit saddle tunnel violin walnut yellow"
+)
+WORDS = f"{NOUNS} {OTHERS}".split()
 
 
 def test_a_level_that_picks_no_row_is_told_with_the_values_that_there_are(word_study):
@@ -63,14 +38,6 @@ def test_a_level_that_picks_no_row_is_told_with_the_values_that_there_are(word_s
     with pytest.raises(UserError, match="there is no row in which band is 'medium'") as error:
         make_items(study)
     assert error.value.mend == "Column 'band' holds 'high', 'low'. Name one of these, or add rows."
-
-
-def test_an_empty_table_is_told_with_what_belongs_there(word_study, tmp_path):
-    study = word_study({"high": {"where": {"band": "high"}}, "low": {"where": {"band": "low"}}})
-    (tmp_path / "words.csv").write_text("", encoding="utf-8")
-    with pytest.raises(UserError, match="holds no rows") as error:
-        make_items(study)
-    assert error.value.mend
 
 
 def test_a_row_with_too_few_cells_is_told_with_the_file_as_the_study_names_it(word_study, tmp_path):

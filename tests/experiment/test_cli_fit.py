@@ -79,12 +79,7 @@ def test_ml_and_reml_differ_and_reml_is_the_default(trials):
         (["--formula", MODEL, "--family", "binomial", "--nagq", "0"], "nAGQ = 0 is not available"),
         (["--formula", MODEL, "--json", "--r-script"], "Choose one"),
         (["--formula", MODEL, "--reml", "--link", "log"], "not for gaussian with the log link"),
-        (["--formula", MODEL, "--adjust", "tukey"], "adjust is of means and comparisons"),
-        (["--formula", MODEL, "--scale", "ratio"], "scale is of means and comparisons"),
-        (["--formula", MODEL, "--seed", "3"], "--seed belongs to the bootstrap"),
-        (["--formula", MODEL, "--replicates", "50"], "--replicates belongs to the bootstrap"),
         (["--formula", MODEL, "--contrasts", "agent=1,2"], "'agent'"),
-        (["--formula", MODEL, "--means", "cond|cond"], "'cond' is named twice"),
     ],
 )
 def test_wrong_use_says_what_to_mend(arguments, says, trials):

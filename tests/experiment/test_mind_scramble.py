@@ -21,7 +21,6 @@ from experiment.papers.mind_scramble import verdicts
 from experiment.papers.mind_scramble.verdicts import CORRECTED, RELEASED, SCORERS, fault_rows, values_of
 from experiment.scoring.sandbox import SandboxUnavailable, require_sandbox
 from experiment.study import Study
-from experiment.summaries.plain_english import session_told
 from experiment.templates.parts import parts_of
 from tests.experiment.models.tiny_models import CHAT_TEMPLATE, tiny_llama
 
@@ -105,29 +104,6 @@ def test_every_part_has_as_many_items_as_it_says(tmp_path, shared, part, correct
     assert f"  items: {number} " in (tmp_path / "as-it-comes" / "study.yaml").read_text("utf-8")
     items = make_items(load_study(folder)).items
     assert len({item.item_id for item in items if item.role == "test"}) == number
-
-
-@pytest.mark.shared
-@pytest.mark.parametrize(
-    ("corrected", "said"),
-    [
-        (
-            False,
-            "DEL-BEG, REO-REV, those without brackets as the paper's code makes them; BASE is the reference",
-        ),
-        (True, "REO-REV (reverse:all(min_letters=4))"),
-    ],
-)
-def test_checking_names_published_scrambles_as_such_and_mended_ones_with_their_options(
-    tmp_path, shared, corrected, said
-):
-    """Published items reverse words of every length, mended ones those of four letters or more."""
-    study = load_study(made(tmp_path, "gsm8k", shared / "data", corrected=corrected, levels=FEW))
-    numbers = {
-        **{"lists": 3, "trials_per_session": 2, "practice_trials": 0, "trials_per_cell": {"BASE": 1}},
-        **{"minutes_by_levels": {"": 1.0}, "minutes_that_limits_allow": 0},
-    }
-    assert said in session_told(study, [], {"screens": []}, numbers).factors
 
 
 @pytest.mark.shared

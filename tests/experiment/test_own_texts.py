@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from typing import Any
 
@@ -161,8 +162,9 @@ THANKS = {
 }
 
 
-@pytest.mark.parametrize("language", list(THANKS))
-@pytest.mark.parametrize("written", list(THANKS))
+@pytest.mark.parametrize(
+    ("language", "written"), [*zip(THANKS, THANKS, strict=True), *itertools.pairwise([*THANKS, "en"])]
+)
 def test_a_text_in_another_language_than_the_studys_is_refused(make_study, language, written):
     study = make_study(in_language(language))
     both = f"# 1\n\n{THANKS[language]}\n\n{THANKS[written]}\n"

@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -135,19 +134,6 @@ def test_nothing_in_a_participant_s_plan_tells_the_answer_of_a_test_item(make_st
     assert "answer" in full[1], "the stored plan keeps the key"
 
 
-def test_people_and_models_are_shown_the_same_words(make_study):
-    study = make_study()
-    plan = plan_session(study, study.items, list_id=1)
-    for trial in trials_of(plan):
-        rendered = render(plan, trial)
-        content = rendered.messages[-1].content
-        step = trial["steps"][-1]
-        assert f"{step['caption']}: {step['text']}" in content
-        assert step["ask"] in content
-        assert rendered.labels == tuple(step["labels"])
-        assert "Some text." in content, "the instructions stand before the trial"
-
-
 def test_more_choices_than_keys_are_refused(make_study):
     study = make_study(("keys: [f, j]", "keys: [f, j, k]"))
     with pytest.raises(UserError, match="has 2 choices, and 3 keys"):
@@ -210,23 +196,6 @@ def test_swapped_labels_are_swapped_in_solved_trials_too(make_study):
     assert "solved 0\nAnswer: B\n" in content
 
 
-def test_a_text_that_is_withheld_leaves_no_screen_to_read(make_study):
-    items = [
-        Item(**{**item.__dict__, "shown": {**item.shown, "passage": passage}})
-        for item in class_items()
-        for passage in ["" if item.condition["position"] == "intact" else "A passage."]
-    ]
-    study = make_study(
-        CLASSES, ("      trial:\n", "      trial:\n        - read: {show: passage}\n"), items=items
-    )
-    steps = {
-        trial["condition"]["position"]: [step["step"] for step in trial["steps"]]
-        for trial in trials_of(plan_session(study, study.items, list_id=1))
-        if not trial["is_practice"]
-    }
-    assert steps == {"intact": ["choose"], "initial": ["read", "choose"]}
-
-
 WORDS = """\
 wrods: 1
 study: words
@@ -267,18 +236,6 @@ def test_a_question_is_asked_without_its_sentence(tmp_path):
         assert bool(prompt.regions) != is_withheld
         assert trial["steps"][-1]["text"] in prompt.messages[0].content
     assert '"intact"' not in json.dumps(participant_view(plan))
-
-
-def test_substituted_letters_keep_length_and_place_of_the_same_words(tmp_path):
-    items = make_items(sentences(tmp_path / "s")).items
-    by_id: dict[str, dict[str, Any]] = {}
-    for one in items:
-        if one.role == "test":
-            by_id.setdefault(one.item_id, {})[one.condition["position"]] = one
-    for versions in by_id.values():
-        moved = {(change["word"], change["start"]) for change in versions["internal"].changes}
-        assert {(change["word"], change["start"]) for change in versions["final"].changes} == moved
-        assert all(change["substituted"] == len(change["intact"]) for change in versions["final"].changes)
 
 
 def test_a_withheld_text_cannot_be_asked_back(tmp_path):

@@ -14,7 +14,6 @@ from experiment.simulated import fill, read_truth
 from experiment.store import open_store
 from experiment.store.tables import sessions
 from experiment.templates.parts import parts_of
-from tests.experiment.commands import wrods
 from tests.experiment.people.dashboard.test_dashboard_rating import CHANGES, RUBRIC, stories
 
 PARTS = [(name, part) for name in templates() for part in (parts_of(name) or [None])]
@@ -27,18 +26,6 @@ def test_every_template_brings_effects_for_its_simulated_readers(tmp_path, templ
         (data / parts_of(template)[part].data).mkdir(parents=True)
     copy_template(template, tmp_path / "study", part=part, data=data if data.exists() else None)
     read_truth(tmp_path / "study" / "simulated.json")
-
-
-def test_the_commands_that_the_readme_names_go_through_with_the_smallest_template(tmp_path):
-    folder = str(tmp_path / "mine")
-    for command in (
-        ["new", folder, "--from", "your-own"],
-        ["check", folder],
-        ["build", folder],
-        ["simulate", folder, "--readers", "2"],
-    ):
-        done = wrods(*command)
-        assert done.exit_code == 0, done.output
 
 
 def test_answers_of_simulated_readers_are_rated_until_somebody_else_has_answered(make_study, tmp_path):

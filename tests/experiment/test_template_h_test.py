@@ -99,91 +99,37 @@ def test_every_list_shows_both_classes_of_every_task_equally_often(small):
         assert set(counted.values()) == {2}
 
 
-def test_the_template_says_trials_tokens_minutes_and_what_it_costs(tmp_path, shared):
-    made(tmp_path / "s", shared / "data", *SMALL, *FEW)
-    result = wrods("check", tmp_path / "s", "--explain")
-    assert result.exit_code == 0, result.output
-    said = " ".join(result.output.split())
-    assert "further items by the making of the released ones" in said
-    told = re.search(r"guesser .*?: 12 sessions, ([0-9,]+) trials", said)
-    # 8 lines, 2 statements and 2 checks a session
-    assert told and told[1] == str(12 * 12)
-    assert (
-        "12 lists" in said
-        and "prompt tokens" in said
-        and re.search(r"roughly \d+ \(released, k4\) to \d+ minutes \(matched, k14\)", said)
-    )
-    assert (
-        "asked each trial by itself in the wording of Lee & Lim (2024), H-TEST, without the study's instructions"
-        in said
-    )
-    assert "behind the instructions" not in said
-
-
 @pytest.mark.parametrize(
-    ("part", "options", "said"),
-    [
-        (
-            "tasks",
-            (),
-            "Sent at temperature 0.7 as in the paper, with at most 5 tokens an answer; one answer to an item",
-        ),
-        (
-            "geometry",
-            (),
-            "Sent at temperature 0.7 as in the paper, with at most 1 token an answer; one answer to an",
-        ),
-        ("tasks", ("--corrected",), None),
-    ],
+    ("part", "options", "tokens"), [("tasks", (), 5), ("geometry", (), 1), ("tasks", ("--corrected",), None)]
 )
 def test_models_that_the_template_proposes_are_asked_as_the_paper_asked_and_check_says_so(
-    tmp_path, shared, part, options, said
+    tmp_path, shared, part, options, tokens
 ):
     folder = tmp_path / "s"
     data = ("--data", str(shared / "data"))
     done = wrods("new", folder, "--from", "h-test", "--part", part, *data, *options)
     assert done.exit_code == 0, done.output
     file = folder / "study.yaml"
-    text = re.sub(r"(?m)^    # ((gpt[\w-]*|small):)", r"    \1", file.read_text("utf-8"))
-    file.write_text(text, "utf-8")
+    file.write_text(re.sub(r"(?m)^    # (gpt[\w-]*:)", r"    \1", file.read_text("utf-8")), "utf-8")
     study = load_study(folder)
     gpt = model_settings(study, "gpt")
-    if said is None:
+    if tokens is None:
         assert gpt.options["temperature"] == 0 and sent_as_published(study, gpt) == []
         return
     assert "temperature" not in gpt.options
     (sent,) = sent_as_published(study, gpt)
-    assert sent.startswith(said)
-    cold = replace(gpt, options={**gpt.options, "temperature": 0})
-    assert "temperature 0 (the paper: 0.7)" in sent_as_published(study, cold)[0]
-    if part == "tasks":
-        assert (
-            "at most 1024 tokens an answer"
-            in sent_as_published(study, model_settings(study, "gpt-thinks"))[0]
-        )
-        local = sent_as_published(study, model_settings(study, "small"))
-        assert local[0].startswith(
-            "Its labels are compared by their log-probability, so that nothing is drawn (the paper: "
-        )
+    assert "temperature 0.7" in sent and f"{tokens} token" in sent
+    (cold,) = sent_as_published(study, replace(gpt, options={**gpt.options, "temperature": 0}))
+    assert "temperature 0 " in cold and "0.7" in cold
 
 
 def test_plans_of_every_part_stand_with_people_alone_and_with_models_named(tmp_path, shared):
-    """The bound of `examples` is what the paired tests of models take, also where the plan names people alone."""
-    bound = "conditions that asked a model about the same items count as equal"
     people, models = tmp_path / "people", tmp_path / "models"
     made(people, shared / "data", *SMALL, *FEW)
-    named = ("between: [human]", "between: [human, guesser]")
-    made(models, shared / "data", *SMALL, *FEW, named)
-    told = wrods("check", people, "--explain")
-    assert told.exit_code == 0, told.output
-    said = " ".join(told.output.split())
-    assert (
-        bound in said
-        and "a difference of 5 points or more, frozen beforehand" in said
-        and "human and" not in said
-    )
+    made(models, shared / "data", *SMALL, *FEW, ("between: [human]", "between: [human, guesser]"))
+    assert wrods("check", people, "--explain").exit_code == 0
     told = wrods("check", models)
-    assert told.exit_code == 2 and "no fixed effect of reader_group" in told.output
+    assert told.exit_code == 2 and "reader_group" in told.output
 
 
 @pytest.mark.parametrize(

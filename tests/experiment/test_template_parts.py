@@ -106,12 +106,10 @@ def test_open_models_get_the_text_alone_as_published_and_check_says_where_they_d
     assert published.models[name]["template"] == "plain" and "template" not in corrected.models[name]
     asked = model_settings(published, name)
     (sent,) = sent_as_published(published, asked)
-    assert sent.startswith(
-        "Sent at temperature 0 as in the paper, with at most 256 tokens an answer; one answer"
-    )
+    assert "temperature 0 " in sent and "256 tokens" in sent
     bare = {key: value for key, value in asked.options.items() if key != "template"}
     told = sent_as_published(published, replace(asked, options=bare))
-    assert len(told) == 2 and "write template: plain" in told[1]
+    assert len(told) == 2 and "template: plain" in told[1]
     assert sent_as_published(corrected, model_settings(corrected, name)) == []
 
 

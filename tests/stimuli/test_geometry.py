@@ -180,21 +180,17 @@ def test_hundreds_of_questions_are_valid_in_every_family_together():
     assert len({question.text() for question in every_question()}) == len(every_question())
 
 
-def test_no_valid_question_stands_within_the_guard_of_a_border():
-    for question in every_question():
-        found = readings(question.symbols, question.operations)
-        for style in question.fonts:
-            one = found[style]
-            assert one is not None and one.flaw is not None and kept_apart(one.symbol, question.answer)
-            assert one.match >= MATCH + GUARD and one.margin >= MARGIN + GUARD and one.flaw <= FLAW - GUARD
-        assert "sans" in question.fonts and len(question.fonts) >= 2
-
-
-def test_no_font_clearly_reads_a_valid_question_otherwise():
-    for question in every_question():
+def test_valid_questions_stand_clear_of_every_border_and_no_font_reads_one_otherwise():
+    """Every fourth is rendered again; the full suite holds all of them against their rendering."""
+    for question in every_question()[::4]:
         for style, one in readings(question.symbols, question.operations).items():
-            if style not in question.fonts:
+            if style in question.fonts:
+                assert one is not None and one.flaw is not None and kept_apart(one.symbol, question.answer)
+                assert one.match >= MATCH + GUARD and one.margin >= MARGIN + GUARD
+                assert one.flaw <= FLAW - GUARD
+            else:
                 assert one is None or not one.reads(GUARD) or kept_apart(one.symbol, question.answer)
+        assert "sans" in question.fonts and len(question.fonts) >= 2
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -59,9 +59,10 @@ def test_real_words_are_avoided_while_something_else_is_left():
     assert avoided == {"tiral"}
 
 
-def test_a_word_that_could_only_become_a_real_word_is_left_intact():
-    result = scramble_text("on", "RS", seed=1, avoid_real_words=True)
-    assert result.text == "on"
+@pytest.mark.parametrize(("word", "language"), [("on", "en"), ("он", "ru")])
+def test_a_word_that_could_only_become_a_real_word_is_left_intact(word, language):
+    result = scramble_text(word, "RS", seed=1, avoid_real_words=True, language=language)
+    assert result.text == word
     assert [left.reason for left in result.left_intact] == ["shuffle:all: only real words"]
 
 

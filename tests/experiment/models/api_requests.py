@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from experiment.models import Message, ModelSettings, Request
@@ -36,6 +35,6 @@ def choice(number: int, **given: Any) -> Request:
     return Request(**{**fields, **given})
 
 
-def choices(count: int, **given: Any) -> Iterator[Request]:
-    """Yield requests for choices."""
-    return (choice(number, **given) for number in range(count))
+def choices(count: int, **given: Any) -> list[Request]:
+    """Return requests for choices."""
+    return [choice(number, **given) for number in range(count)]

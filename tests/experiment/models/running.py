@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import json
+import re
 import shutil
 import subprocess
 import sys
@@ -45,8 +47,13 @@ def study(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
 
 @pytest.fixture
 def server() -> Iterator[ScriptedOpenAI]:
-    """A server that answers Yes."""
-    with ScriptedOpenAI(answer=lambda body: "Yes") as running:
+    """A server that answers A to what says that it is odd, B to what is even, and Yes to all else."""
+
+    def said(body: dict[str, Any]) -> str:
+        trial = re.search(r"trial \d+ is (odd|even)", json.dumps(body))
+        return "Yes" if trial is None else {"odd": "A", "even": "B"}[trial[1]]
+
+    with ScriptedOpenAI(answer=said) as running:
         yield running
 
 

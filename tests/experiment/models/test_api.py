@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -13,39 +12,16 @@ from hypothesis import strategies as st
 from experiment.configuration import config_file
 from experiment.models import Message, ModelSettings, Request
 from experiment.models.api import ApiEngine
-from experiment.models.api.limiter import Limiter
 from experiment.models.api.retrying import ALIKE_TRIES, TRIES, RunStopped, retry_after
 from experiment.models.api.sending import MOST_ALIKE, MOST_ALIKE_LATER
 from experiment.models.engine import REPLY_STATUSES
 from stimuli.errors import UserError
+from tests.experiment.models.api_requests import api_engine, choices
 from tests.scripted_openai import BEHAVIOURS, ScriptedOpenAI
 
 
-@pytest.fixture
-def server() -> Iterator[ScriptedOpenAI]:
-    with ScriptedOpenAI(
-        answer=lambda body: "A" if "odd" in body["messages"][-1]["content"] else "B"
-    ) as running:
-        yield running
-
-
-def engine(server: ScriptedOpenAI, **options: object) -> ApiEngine:
-    given = {"base_url": server.url, "concurrency": 4, "timeout": 5.0, **options}
-    limiter = Limiter(start=int(str(given["concurrency"])), cap=int(str(given["concurrency"])))
-    return ApiEngine(ModelSettings("openai:scripted", given), limiter=limiter, pace=0.0)
-
-
-def choices(count: int) -> list[Request]:
-    return [
-        Request(
-            f"k{n}", (Message("user", f"trial {n} is {'odd' if n % 2 else 'even'}"),), ("A", "B"), 8, 0.0, n
-        )
-        for n in range(count)
-    ]
-
-
 def test_every_request_is_answered_once_with_all_its_counts(server):
-    replies = list(engine(server).answer(choices(40)))
+    replies = list(api_engine(server).answer(choices(40)))
     assert sorted(reply.work_key for reply in replies) == sorted(f"k{n}" for n in range(40))
     assert len(server.requests) == 40
     for reply in replies:
@@ -62,7 +38,7 @@ def test_every_request_is_answered_once_with_all_its_counts(server):
 )
 def test_a_fault_that_passes_is_asked_again(server, fault):
     server.script.extend([fault] * 3)
-    replies = list(engine(server).answer(choices(12)))
+    replies = list(api_engine(server).answer(choices(12)))
     assert sorted(reply.work_key for reply in replies) == sorted(f"k{n}" for n in range(12))
     assert {reply.status for reply in replies} == {"answered"}
     assert len(server.requests) == 15
@@ -71,19 +47,8 @@ def test_a_fault_that_passes_is_asked_again(server, fault):
 
 def test_a_stalled_request_is_given_up_after_its_time_and_asked_again(server):
     server.script.append("stall")
-    (reply,) = engine(server, timeout=0.3).answer(choices(1))
+    (reply,) = api_engine(server, timeout=0.3).answer(choices(1))
     assert (reply.status, reply.attempts) == ("answered", 2)
-
-
-def test_a_request_that_keeps_failing_is_recorded_and_the_run_goes_on(server):
-    server.always["trial 3 "] = "500"
-    server.always["trial 5 "] = "malformed"
-    replies = {reply.work_key: reply for reply in engine(server).answer(choices(8))}
-    assert len(replies) == 8
-    assert {key for key, reply in replies.items() if reply.status == "error"} == {"k3", "k5"}
-    assert replies["k3"].attempts == ALIKE_TRIES and "500" in replies["k3"].error
-    assert "not JSON" in replies["k5"].error
-    assert replies["k3"].text is None
 
 
 @pytest.mark.parametrize(
@@ -98,7 +63,7 @@ def test_a_request_that_keeps_failing_is_recorded_and_the_run_goes_on(server):
 )
 def test_an_answer_is_recorded_as_what_it_is_and_not_asked_again(server, behaviour, status, text):
     server.script.append(behaviour)
-    (reply,) = engine(server).answer(choices(1))
+    (reply,) = api_engine(server).answer(choices(1))
     assert (reply.status, reply.text) == (status, text)
     assert len(server.requests) == 1
 
@@ -109,7 +74,7 @@ def test_what_no_repetition_can_mend_stops_the_run_and_loses_nothing(server, fau
     server.always["trial 6 "] = fault
     replies = []
     with pytest.raises(RunStopped) as stopped:
-        for reply in engine(server, concurrency=2).answer(choices(50)):
+        for reply in api_engine(server, concurrency=2).answer(choices(50)):
             replies.append(reply)
     assert {f"k{n}" for n in range(6)} <= {reply.work_key for reply in replies}
     assert {reply.status for reply in replies} == {"answered"}
@@ -120,24 +85,24 @@ def test_what_no_repetition_can_mend_stops_the_run_and_loses_nothing(server, fau
 @pytest.mark.parametrize("fault", ["403", "404"])
 def test_a_key_or_model_that_never_worked_stops_the_run_and_one_that_did_costs_one_request(server, fault):
     server.always["trial 6 "] = fault
-    replies = {reply.work_key: reply for reply in engine(server, concurrency=2).answer(choices(20))}
+    replies = {reply.work_key: reply for reply in api_engine(server, concurrency=2).answer(choices(20))}
     assert {key for key, reply in replies.items() if reply.status == "error"} == {"k6"}
     server.always["trial"] = fault
     with pytest.raises(RunStopped, match=fault):
-        list(engine(server, concurrency=2).answer(choices(20)))
+        list(api_engine(server, concurrency=2).answer(choices(20)))
 
 
 def test_a_key_is_never_part_of_an_error(server, monkeypatch):
     monkeypatch.setenv("SCRIPTED_API_KEY", "sk-very-secret")
     server.always["trial"] = "400"
-    asked = engine(server, key_env="SCRIPTED_API_KEY")
+    asked = api_engine(server, key_env="SCRIPTED_API_KEY")
     (reply,) = asked.answer(choices(1))
     assert server.keys == ["Bearer sk-very-secret"]
     assert reply.status == "error" and "very-secret" not in reply.error
     assert "very-secret" not in str(asked.describe())
     server.always["trial"] = "401"
     with pytest.raises(RunStopped) as stopped:
-        list(engine(server, key_env="SCRIPTED_API_KEY").answer(choices(1)))
+        list(api_engine(server, key_env="SCRIPTED_API_KEY").answer(choices(1)))
     assert "very-secret" not in str(stopped.value)
 
 
@@ -146,7 +111,7 @@ def test_a_key_is_never_part_of_an_error(server, monkeypatch):
 def test_a_refused_parameter_is_left_out_from_then_on(server, refused, probing):
     server.refuses.add(refused)
     requests = [Request(f"k{n}", (Message("user", "say"),), None, 8, 0.7, n, ("\n",)) for n in range(5)]
-    asked = engine(server, concurrency=1, probe=probing)
+    asked = api_engine(server, concurrency=1, probe=probing)
     assert {reply.status for reply in asked.answer(requests)} == {"answered"}
     assert len(server.requests) == (5 if probing else 6)
     assert refused not in server.requests[-1]
@@ -157,7 +122,7 @@ def test_a_refused_parameter_is_left_out_from_then_on(server, refused, probing):
 def test_a_temperature_that_the_study_gives_is_never_dropped(server):
     server.refuses.add("temperature")
     with pytest.raises(RunStopped, match="refuses temperature"):
-        list(engine(server, temperature=0).answer(choices(2)))
+        list(api_engine(server, temperature=0).answer(choices(2)))
 
 
 @pytest.mark.parametrize("fault", ["400", "500", "html"])
@@ -165,7 +130,7 @@ def test_a_run_in_which_all_fails_alike_ends_soon_with_the_reason(server, fault)
     server.always["trial"] = fault
     replies = []
     with pytest.raises(RunStopped, match="20 requests in a row failed alike") as stopped:
-        for reply in engine(server, probe=False).answer(choices(200)):
+        for reply in api_engine(server, probe=False).answer(choices(200)):
             replies.append(reply)
     assert replies[0].error in str(stopped.value)
     assert {reply.status for reply in replies} == {"error"}
@@ -175,9 +140,9 @@ def test_a_run_in_which_all_fails_alike_ends_soon_with_the_reason(server, fault)
 
 def test_refusals_that_differ_or_an_answer_among_them_let_the_run_go_on(server):
     server.script.extend(("400", f"word {'x' * n} is not allowed") for n in range(40))
-    assert len(list(engine(server, concurrency=1).answer(choices(50)))) == 50
+    assert len(list(api_engine(server, concurrency=1).answer(choices(50)))) == 50
     server.script.extend(["ok"] + ["400"] * 40)
-    assert len(list(engine(server, concurrency=1).answer(choices(50)))) == 50
+    assert len(list(api_engine(server, concurrency=1).answer(choices(50)))) == 50
 
 
 @pytest.mark.parametrize("shown_by", ["probe", "store"])
@@ -185,7 +150,7 @@ def test_a_model_that_is_known_to_answer_is_asked_on_behind_any_number_of_refusa
     """More than would ever end a run, each for the same reason: the prompts behind them are answered."""
     refused = MOST_ALIKE_LATER + 30
     server.script.extend([("400", "Your prompt was flagged")] * refused)
-    asked = engine(server, concurrency=1, probe=shown_by == "probe")
+    asked = api_engine(server, concurrency=1, probe=shown_by == "probe")
     asked.has_answered = shown_by == "store"
     replies = list(asked.answer(choices(refused + 5)))
     assert [reply.status for reply in replies] == ["error"] * refused + ["answered"] * 5
@@ -202,13 +167,13 @@ def test_prompts_at_which_a_server_always_fails_are_set_aside_however_many_follo
     server.always["is odd"] = "500"
     requests = choices(2 * failing + 3)
     few, odd, rest = requests[:3:2], requests[1::2], requests[4::2]
-    replies = list(engine(server, concurrency=concurrency).answer([*few, *odd, *rest]))
+    replies = list(api_engine(server, concurrency=concurrency).answer([*few, *odd, *rest]))
     assert Counter(reply.status for reply in replies) == {"answered": len(few + rest), "error": len(odd)}
     assert {reply.attempts for reply in replies if reply.status == "error"} == {ALIKE_TRIES}
 
 
 def test_a_server_that_is_down_for_a_while_is_waited_for_and_no_request_is_set_aside(server):
-    asked = engine(server, concurrency=4)
+    asked = api_engine(server, concurrency=4)
     replies = []
     for reply in asked.answer(choices(60)):
         replies.append(reply)
@@ -221,7 +186,7 @@ def test_a_server_that_is_down_for_a_while_is_waited_for_and_no_request_is_set_a
 def test_a_server_that_stays_down_ends_the_run_and_sets_little_aside(server):
     replies = []
     with pytest.raises(RunStopped, match="fails with every request, even with a plain question"):
-        for reply in engine(server, concurrency=4).answer(choices(500)):
+        for reply in api_engine(server, concurrency=4).answer(choices(500)):
             replies.append(reply)
             if len(replies) == 10:
                 server.down = 10**9
@@ -241,7 +206,7 @@ def test_a_prompt_that_brings_its_server_down_is_given_up_in_the_end(server):
         return "500"
 
     server.always = Falling(fall=fall)
-    asked = engine(server, concurrency=1)
+    asked = api_engine(server, concurrency=1)
     replies = {reply.work_key: reply.status for reply in asked.answer([choices(4)[n] for n in (0, 3, 1)])}
     assert replies == {"k0": "answered", "k3": "error", "k1": "answered"}
 
@@ -251,7 +216,7 @@ def test_openai_itself_needs_a_key_and_an_own_server_does_not(server, monkeypatc
         ApiEngine(ModelSettings("openai:gpt-x"))
     monkeypatch.setenv("OPENAI_API_KEY", "sk-mine")
     ApiEngine(ModelSettings("openai:gpt-x"))
-    list(engine(server).answer(choices(1)))
+    list(api_engine(server).answer(choices(1)))
     assert "sk-mine" not in "".join(server.keys)
 
 
@@ -260,21 +225,21 @@ def test_a_key_may_stand_in_the_users_own_file_that_no_one_else_reads(server):
     config_file().write_text('[keys]\nLAB_API_KEY = "sk-file"\n')
     config_file().chmod(0o644)
     with pytest.raises(UserError, match="chmod 600"):
-        engine(server, key_env="LAB_API_KEY")
+        api_engine(server, key_env="LAB_API_KEY")
     config_file().chmod(0o600)
-    list(engine(server, key_env="LAB_API_KEY").answer(choices(1)))
+    list(api_engine(server, key_env="LAB_API_KEY").answer(choices(1)))
     assert server.keys == ["Bearer sk-file"]
 
 
 def test_a_study_cannot_send_any_variable_of_the_environment_to_a_server(server, monkeypatch):
     monkeypatch.setenv("HOME_SECRET", "x")
     with pytest.raises(UserError, match="_API_KEY"):
-        engine(server, key_env="HOME_SECRET")
+        api_engine(server, key_env="HOME_SECRET")
 
 
 def test_a_password_in_a_servers_address_is_refused_and_not_repeated(server):
     with pytest.raises(UserError, match="key_env") as refused:
-        engine(server, base_url=server.url.replace("127", "me:very-secret@127"))
+        api_engine(server, base_url=server.url.replace("127", "me:very-secret@127"))
     assert "very-secret" not in str(refused.value)
 
 
@@ -285,7 +250,7 @@ def test_whatever_a_server_does_replies_are_unique_and_their_status_is_a_known_o
         server.script.extend(script)
         replies = []
         try:
-            for reply in engine(server).answer(choices(15)):
+            for reply in api_engine(server).answer(choices(15)):
                 replies.append(reply)
             assert len(replies) == 15
         except RunStopped:

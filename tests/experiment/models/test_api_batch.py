@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,15 +13,6 @@ from experiment.models.api.retrying import RunStopped
 from experiment.models.settings import ModelSettings
 from stimuli.errors import UserError
 from tests.experiment.models.api_requests import api_settings, choice, choices
-from tests.scripted_openai import ScriptedOpenAI
-
-
-@pytest.fixture
-def server() -> Iterator[ScriptedOpenAI]:
-    with ScriptedOpenAI(
-        answer=lambda body: "A" if "odd" in json.dumps(body.get("messages") or body.get("input")) else "B"
-    ) as running:
-        yield running
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import sqlite3
-from collections.abc import Iterator
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -26,15 +25,8 @@ from experiment.store.erasure import note_due
 from stimuli.errors import UserError
 from tests.experiment.models.api_requests import api_engine, choice, choices
 from tests.experiment.models.running import invoke, remote, stored, with_models
-from tests.scripted_openai import ScriptedOpenAI
 
 ABOUT = {"engine": "openai", "base_url": "http://a/v1", "model": "m", "wishes": RequestOptions().describe()}
-
-
-@pytest.fixture
-def server() -> Iterator[ScriptedOpenAI]:
-    with ScriptedOpenAI(answer=lambda body: "A") as running:
-        yield running
 
 
 requests = st.builds(

@@ -48,12 +48,6 @@ def drawn(shares: dict[str, float], first: str | None = None) -> list[ScoredToke
     return [ScoredToken(first, dict(alternatives).get(first), alternatives)]
 
 
-def test_a_label_of_several_tokens_is_bounded_by_how_it_may_begin():
-    scores = first_token_scores(told(un=0.5, yes=0.3), "unsure", ("yes", "unsure"))
-    assert scores.bounds == pytest.approx({"unsure": math.log(0.7)})
-    assert scores.best is None, "unsure may be more probable than yes"
-
-
 @pytest.mark.parametrize(
     "form", ["yes", "YES", " yes", "Ġyes", "▁Yes", "\nYes", '"Yes', "**yes", "Yes.", "(yes)", "Yes,"]
 )
@@ -217,26 +211,6 @@ def test_no_verdict_of_random_replies_contradicts_what_was_written():
         check(case, reply.text, reply.label_logprobs or {}, marks)
         seen.update(marks or {"agrees"})
     assert min(seen[name] for name in ("agrees", "unsettled", "disagrees")) >= 50, seen
-
-
-@pytest.mark.parametrize(
-    ("text", "shares", "label", "marks"),
-    [
-        ("yes", {"yes": 0.9, "No": 0.05, "Yes": 0.04}, "Yes", set()),
-        ("The answer is Yes.", {"The": 0.99, "No": 0.0025, "Yes": 0.0009}, "Yes", {"unsettled"}),
-        ("No", {"No": 0.4, "Yes": 0.3, " yes": 0.25}, "No", {"disagrees"}),
-        ("Yesterday it rained", {"Yes": 0.9, "No": 0.05}, None, {"disagrees"}),
-        ("Yes\n\nQ: Does it bark?\nA: No\n", {"Yes": 0.8, "No": 0.15}, "Yes", set()),
-        ("Yes. Or no, perhaps no", {"Yes": 0.8, "No": 0.15}, None, {"disagrees"}),
-    ],
-)  # fmt: skip
-def test_the_reply_decides_and_the_row_says_where_its_first_token_does_not_agree(text, shares, label, marks):
-    with ScriptedOpenAI(answer=lambda body: text) as server:
-        server.logprobs = lambda body: {token: math.log(share) for token, share in shares.items()}
-        (reply,) = api_engine(server, probe=False).answer([choice(1, labels=("Yes", "No"))])
-    assert parse_label(reply.text, ("Yes", "No")).value == label
-    assert set((reply.path or "").split("+")[2:]) == marks
-    assert reply.generated == text and set(reply.label_logprobs or ()) == {"Yes", "No"}
 
 
 def test_a_label_that_was_cut_short_is_given_only_where_it_is_all_there_is():

@@ -161,31 +161,6 @@ def test_openais_own_models_get_openais_own_parameters_alone():
         }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("options", "named"),
-    [
-        ({"extra_body": {"logprobs": True}}, "extra_body holds logprobs"),
-        ({"extra_body": {"logprobs": False}, "api": "completions"}, "extra_body holds logprobs"),
-        (
-            {"template": "plain", "api": "responses"},
-            "template: plain means api: completions, and api is responses",
-        ),
-        ({"template": "plain", "api": "chat"}, "template: plain means"),
-        ({"template": "chat", "api": "completions"}, "template: chat means api: chat or responses"),
-        *(
-            ({"extra_body": {name: 2}}, f"extra_body holds {name}")
-            for name in ("max_tokens", "n", "temperature", "seed")
-        ),
-        ({"api": "chats"}, "chat"),
-        ({"label_scoring": "all"}, "whole"),
-        ({"extra_body": "x"}, "mapping"),
-    ],
-)
-def test_settings_that_contradict_each_other_or_mean_nothing_are_refused(server, options, named):
-    with pytest.raises(UserError, match=named):
-        api_engine(server, **options)
-
-
 def test_extra_body_reaches_the_server(server):
     extra = {"chat_template_kwargs": {"enable_thinking": False}}
     list(api_engine(server, extra_body=extra).answer([choice(1)]))

@@ -17,14 +17,6 @@ from tests.experiment.models.api_requests import api_engine, choice, choices
 from tests.scripted_openai import ScriptedOpenAI
 
 
-@pytest.fixture
-def server() -> Iterator[ScriptedOpenAI]:
-    with ScriptedOpenAI(
-        answer=lambda body: "A" if "odd" in body["messages"][-1]["content"] else "B"
-    ) as running:
-        yield running
-
-
 def test_a_million_requests_are_read_only_as_there_is_room(server):
     read = []
 

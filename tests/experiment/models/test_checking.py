@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from experiment.scoring.rescoring import require_judge
 from stimuli.errors import UserError
 from tests.experiment.models.running import invoke
 from tests.scripted_answers import word_logprob
-from tests.scripted_openai import ScriptedOpenAI
 
 STUDY = """\
 wrods: 1
@@ -39,13 +37,8 @@ analysis:
     accuracy: {measure: correct, compare: spelling, between: [human, m]}
     time: {measure: {human: reading_time, m: reading_time}, compare: spelling, between: [human, m]}
 """
+ASKED_FOR = ("logprobs", "seed", "max_tokens", "n", "temperature")
 ROWS = "item,sentence,question,answer\na,The *garden* is green.,Green?,Yes\nb,The *river* runs.,Still?,No\n"
-
-
-@pytest.fixture
-def server() -> Iterator[ScriptedOpenAI]:
-    with ScriptedOpenAI(answer=lambda body: "Yes") as running:
-        yield running
 
 
 def written(folder: Path, models: str) -> Path:
@@ -83,9 +76,14 @@ def test_every_command_that_loads_a_study_tells_a_fault_of_its_models_with_its_l
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (", extra_body: {logprobs: true}", "m.extra_body: extra_body holds logprobs"),
-        (", extra_body: {seed: 1}", "m.extra_body: extra_body holds seed"),
+        *((f", extra_body: {{{name}: 2}}", f"m.extra_body: extra_body holds {name}") for name in ASKED_FOR),
+        (", extra_body: {logprobs: false}, api: completions", "extra_body holds logprobs"),
         (", api: responses, template: plain", "m.template: template: plain means api: completions"),
+        (", api: chat, template: plain", "template: plain means"),
+        (", api: completions, template: chat", "template: chat means"),
+        (", api: chats", "chat"),
+        (", label_scoring: all", "whole"),
+        (", extra_body: x", "m.extra_body"),
         (", concurrency_start: 200", "concurrency_start is 200, and at most 100 requests go out at once"),
         (", concurrency: 4, concurrency_start: 5", "is 5, and at most 4 requests"),
     ],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -194,18 +193,6 @@ def test_responses_of_a_model_come_from_jsonl_with_their_calls(folder):
         (call,) = queries.all_calls(connection)
         (session,) = (row for row in queries.sessions_overview(connection) if row["reader_kind"] == "model")
     assert call["request"]["messages"][0]["content"] == "Word?" and session["reader"] == "gpt-9"
-
-
-@pytest.mark.full
-def test_real_lexical_decisions_become_124_sessions(folder, shared):
-    table = shared / "data" / "tl_lexical_decision" / "trials.csv"
-    told = json.loads(take(folder, "--json", table=table).stdout)
-    assert (told["sessions"], told["trials"]) == (124, 19_840)
-    sessions, trials = stored(folder)
-    assert Counter(row["list_id"] for row in sessions.values()) == {1: 30, 2: 31, 3: 32, 4: 31}
-    right = sum(trial["correct"] for one in trials.values() for trial in one)
-    with table.open(encoding="utf-8") as stream:
-        assert right == sum(line.split(",")[6] == "1" for line in stream)
 
 
 @pytest.mark.full

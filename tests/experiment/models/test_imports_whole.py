@@ -27,6 +27,7 @@ from experiment.store import Store, open_store, queries
 from tests.conftest import ROOT
 from tests.experiment.models.running import invoke, wait_until
 from tests.experiment.models.test_imports import MAPPING, ROWS, STUDY, stored, take
+from tests.experiment.models.test_imports import folder as folder
 
 ANSWERS = """\
 participant,list,string,item_type,font,rt,said,base
@@ -35,13 +36,6 @@ P1,1,revomal,transposed,cursive,1.9,wrod,REMOVAL
 P1,1,DENSITY,word,print,0.8,Word,DENSITY
 P2,1,DENSITY,word,print,0.7,wrod,DENSITY
 """
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    for name, text in (("study.yaml", STUDY), ("map.yaml", MAPPING), ("trials.csv", ROWS)):
-        (tmp_path / name).write_text(text, "utf-8")
-    return tmp_path
 
 
 def files(folder: Path) -> set[str]:

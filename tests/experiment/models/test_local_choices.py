@@ -129,11 +129,8 @@ def test_what_labels_share_is_counted_once(steps):
 TEXTS = ["Teh dgo barks.", "The dog", "reads every word of the", "garden", "Which group does the fox", "B"]
 
 
-@pytest.mark.parametrize("temperature", [0.0, 1.0])
-def test_an_answer_does_not_depend_on_what_is_asked_beside_it(plain_model, local, temperature):
-    requests = [
-        ask(str(n), text, max_tokens=10, temperature=temperature, seed=n) for n, text in enumerate(TEXTS * 2)
-    ]
+def test_an_answer_does_not_depend_on_what_is_asked_beside_it(plain_model, local):
+    requests = [ask(str(n), text, max_tokens=10, temperature=1.0, seed=n) for n, text in enumerate(TEXTS)]
     together = {reply.work_key: reply.text for reply in local(plain_model).answer(requests)}
     backwards = {reply.work_key: reply.text for reply in local(plain_model).answer(requests[::-1])}
     alone = {}

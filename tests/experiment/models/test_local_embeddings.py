@@ -223,15 +223,6 @@ def test_a_kind_that_embeds_nothing_is_refused():
         Embedder(ModelSettings("baseline:random"))
 
 
-def test_a_text_that_never_fits_is_told(encoder, monkeypatch):
-    def none(self, rows):
-        raise torch.OutOfMemoryError("CUDA out of memory")
-
-    monkeypatch.setattr(embeddings._LocalWay, "_pooled", none)
-    with pytest.raises(UserError, match="memory ran out with one text of"):
-        Embedder(ModelSettings(f"hf:{encoder}")).embed(TEXTS)
-
-
 def test_a_server_that_leaves_out_a_text_is_told(server):
     url, _, answer = server
     answer.short = True

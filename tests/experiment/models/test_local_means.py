@@ -94,6 +94,8 @@ def test_conversations_keep_the_mean_of_all_that_was_read(request, local, templa
     told = {reply.work_key: reply for reply in engine.answer(talk.begun, talk.follow)}
     plain = {reply.work_key: reply for reply in exact.answer(again.begun, again.follow)}
     for key, reply in plain.items():
+        assert talk.sent[key].messages == again.sent[key].messages
+        assert (told[key].label_logprobs or {}) == pytest.approx(reply.label_logprobs or {}, abs=2e-5)
         assert [state.position for state in told[key].states] == ["last", "mean"]
         for own, other in zip(told[key].states, reply.states, strict=True):
             np.testing.assert_allclose(own.layers, other.layers, rtol=4e-3, atol=4e-3)
@@ -206,24 +208,13 @@ def test_a_turn_costs_its_new_tokens_only(request, local, template, sessions):
     assert all(reply.prompt_tokens - reply.cached_tokens < 60 for reply in late)
 
 
-def test_numbers_of_growing_conversations_are_those_of_plain_passes(chat_model, local):
-    fast, exact = local(chat_model), local(chat_model, determinism="exact")
-    left, right = Conversations(4, 6), Conversations(4, 6)
-    told = {reply.work_key: reply for reply in fast.answer(left.begun, left.follow)}
-    for reply in exact.answer(right.begun, right.follow):
-        assert left.sent[reply.work_key].messages == right.sent[reply.work_key].messages
-        assert told[reply.work_key].label_logprobs == pytest.approx(reply.label_logprobs, abs=2e-5)
-    assert fast.describe()["tokens_forwarded"] < exact.describe()["tokens_forwarded"] / 4
-
-
-@pytest.mark.parametrize("temperature", [0.0, 1.0])
-def test_conversations_generate_side_by_side_as_they_would_alone(chat_model, local, temperature):
+def test_conversations_generate_side_by_side_as_they_would_alone(chat_model, local):
     together, alone = local(chat_model), local(chat_model, determinism="exact")
     for engine in (together, alone):
         engine._load().ends = set()
     found = []
     for engine in (together, alone):
-        talk = Conversations(8, 4, labels=None, max_tokens=12, temperature=temperature)
+        talk = Conversations(8, 4, labels=None, max_tokens=12, temperature=1.0)
         found.append({reply.work_key: reply.text for reply in engine.answer(talk.begun, talk.follow)})
     assert found[0] == found[1]
     assert len(set(found[0].values())) > 16, "answers are not all the same"

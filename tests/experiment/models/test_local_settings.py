@@ -10,7 +10,7 @@ import pytest
 
 from experiment.models import ModelSettings
 from stimuli.errors import UserError
-from tests.experiment.models.tiny_models import ask, byte_pair_tokenizer
+from tests.experiment.models.tiny_models import ask, tiny_llama
 
 torch = pytest.importorskip("torch")
 
@@ -66,25 +66,7 @@ def test_a_checkpoint_that_is_stored_quantised_is_loaded_as_it_is_and_said_to_be
 
 def wide_llama(folder: Path) -> Path:
     """A model whose layers are wide enough for weights to be stored in groups."""
-    from transformers import LlamaConfig, LlamaForCausalLM
-
-    byte_pair_tokenizer(folder, template=None, adds_bos=True)
-    torch.manual_seed(0)
-    config = LlamaConfig(
-        vocab_size=400, hidden_size=128, intermediate_size=256, num_hidden_layers=2, num_attention_heads=4,
-        num_key_value_heads=2, max_position_embeddings=512, initializer_range=0.1, bos_token_id=0, eos_token_id=1,
-    )  # fmt: skip
-    LlamaForCausalLM(config).save_pretrained(str(folder))
-    return folder
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [({"determinism": "always"}, "Known: exact, fast"), ({"token_budget": 0}, "not a number of tokens")],
-)
-def test_settings_that_mean_nothing_are_refused(plain_model, local, options, words):
-    with pytest.raises(UserError, match=words):
-        local(plain_model, **options)
+    return tiny_llama(folder, hidden_size=128, intermediate_size=256, initializer_range=0.1)
 
 
 def test_what_each_level_of_determinism_promises_holds(plain_model):

@@ -143,24 +143,6 @@ def test_batches_behind_a_prefix_give_the_numbers_of_plain_passes(name, asked):
         assert sum(one.computed for one in found.values()) < sum(len(row.ids) for row in rows) * 0.4
 
 
-@pytest.mark.parametrize(
-    ("name", "path"),
-    [
-        *((name, "packed") for name in PACKED),
-        *((name, "expanded") for name in EXPANDED),
-        ("Mamba", "batched"),
-    ],
-)
-def test_the_check_takes_the_fastest_way_that_is_right(name, path):
-    model = model_of(name)
-    choice = parity.choose_way(model, some_rows(), "float32", PlainBackend(model))
-    assert (choice.record["path"], choice.ways[0].name, choice.ways[-1].name) == (path, path, "plain")
-    assert choice.record["max_abs_difference"] < 1e-4 < choice.record["tolerance"]
-    faster = {"packed": (), "expanded": ("packed",), "batched": ("packed", "expanded")}[path]
-    assert set(choice.record["refused"]) == set(faster)
-    assert model.forwarded == 0 < model.check_tokens
-
-
 def test_tokens_of_the_check_for_tokens_behind_are_counted_apart():
     model = model_of("Llama")
     parity.require_causal(model, some_rows()[0].ids, "float32", "m")

@@ -12,7 +12,7 @@ from sqlalchemy import select
 from experiment.checking import load_study
 from experiment.models.costs.budget import Spending, spending
 from experiment.store import open_store
-from experiment.store.tables import calls, sessions, trials
+from experiment.store.tables import calls, trials
 from tests.experiment.models.running import TRIALS, edit, invoke, of_store, remote, with_models
 from tests.scripted_openai import ScriptedOpenAI
 
@@ -212,21 +212,6 @@ def test_status_names_batches_and_their_state(handed, server):
     server.batches.end()
     told(handed)
     assert "collected" in invoke("status", handed).stdout
-
-
-@pytest.mark.full
-def test_two_entries_that_ask_one_model_wait_for_their_own_batches_alone(study, server):
-    warm = remote("one", server, f"temperature: 1.0, {PRICE}").replace("one:", "warm:", 1)
-    with_models(study, remote("one", server, PRICE), warm, budget="40 USD")
-    assert invoke("run", study, "--batch", "--model", "one").exit_code == 0
-    result = invoke("run", study)
-    assert result.exit_code == 0, result.output
-    stored = {row["session_id"]: row["reader"] for row in of_store(study, select(sessions))}
-    assert set(stored.values()) == {"warm"} and len(server.requests) == TRIALS
-    server.batches.end()
-    assert invoke("run", study).exit_code == 0
-    assert len(of_store(study, select(trials))) == 2 * TRIALS and len(server.requests) == TRIALS
-    assert money(study).set_aside == 0
 
 
 def test_a_line_of_results_that_is_no_json_is_kept(handed, server):

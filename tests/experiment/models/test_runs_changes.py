@@ -16,15 +16,7 @@ from experiment.exporting.tables import trial_rows
 from experiment.models import ModelSettings
 from experiment.models.api import ApiEngine
 from experiment.models.planning import People, first_prompts, plan_sessions
-from tests.experiment.models.running import (
-    TRIALS,
-    edit,
-    invoke,
-    of_store,
-    remote,
-    stored,
-    with_models,
-)
+from tests.experiment.models.running import TRIALS, edit, invoke, of_store, remote, stored, with_models
 from tests.scripted_openai import ScriptedOpenAI
 
 
@@ -142,20 +134,6 @@ def test_another_model_behind_an_address_of_ones_own_stops_the_run_with_both_nam
     assert "reports other-model, and the stored answers are of scripted-2026-01-01" in told
     assert invoke("run", begun, "--if-changed", "keep_both").exit_code == 0
     assert len(stored(begun)) == TRIALS
-
-
-@pytest.mark.full
-def test_without_a_probe_the_first_answer_of_another_model_stops_the_run_before_it_is_stored(study, server):
-    with_models(study, remote("m", server, "price: free"))
-    assert invoke("run", study, "--max-trials", "10").exit_code == 0
-    server.model = "other-model"
-    done = invoke("run", study)
-    told = " ".join(done.output.split())
-    assert done.exit_code == 1
-    assert "reports other-model, and the stored answers are of scripted-2026-01-01" in told
-    assert len(stored(study)) == 10
-    assert invoke("run", study, "--if-changed", "keep_both").exit_code == 0
-    assert len(stored(study)) == TRIALS
 
 
 def test_a_model_swapped_while_a_run_goes_on_stops_it(study, server):

@@ -16,15 +16,7 @@ from experiment.models.costs.budget import Spending, spending
 from experiment.models.runs import CommandRun, RunOptions, version_of
 from experiment.store import open_store
 from experiment.store.tables import calls
-from tests.experiment.models.running import (
-    TRIALS,
-    invoke,
-    of_store,
-    remote,
-    spread,
-    stored,
-    with_models,
-)
+from tests.experiment.models.running import TRIALS, invoke, of_store, remote, spread, stored, with_models
 from tests.scripted_openai import ScriptedOpenAI
 
 PROBED = "price: {input: 10, output: 10}"

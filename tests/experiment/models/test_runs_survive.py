@@ -23,12 +23,10 @@ from experiment.checking import load_study
 from experiment.models.costs.budget import spending
 from experiment.models.leases import leased
 from experiment.models.runs import CommandRun, RunOptions, version_of
-from experiment.models.runs.status import is_alive
 from experiment.store import open_store
 from experiment.store.tables import calls, runs, sessions
 from stimuli.errors import UserError
 from tests.experiment.models.running import (
-    HELD_S,
     TRIALS,
     begin,
     done,
@@ -203,20 +201,6 @@ def test_a_process_that_sleeps_longer_than_every_time_out_goes_on_where_it_was(s
     said = running.communicate(timeout=120)
     assert running.returncode == 0, said
     assert is_exact(study, 1)
-
-
-def test_a_run_of_another_process_with_the_same_number_is_not_taken_for_one_that_goes_on(study, server):
-    server.delay = 0.05
-    with_models(study, remote("one", server, "price: free"))
-    running = begin("run", study)
-    wait_until(lambda: len(server.requests) >= 30)
-    server.delay = HELD_S  # the run is under way until it is killed, however slow this machine is
-    row = told(study)["runs"][0]
-    running.kill()
-    running.communicate(timeout=60)
-    (there,) = of_store(study, select(runs))
-    assert row["alive"] and not is_alive(there)
-    assert not is_alive({**there, "pid": os.getpid()}), "this process began at another time"
 
 
 def test_a_clock_that_was_set_back_does_not_hide_the_last_run(study):

@@ -20,8 +20,8 @@ from experiment.models.engines import open_engine
 from experiment.models.leases import leased
 from experiment.models.runs import CommandRun, RunOptions, orchestrator, version_of
 from experiment.models.settings import ModelSettings
-from experiment.store import open_store, queries
-from experiment.store.tables import audit, calls, scores, sessions
+from experiment.store import open_store
+from experiment.store.tables import audit, calls, scores
 from tests.experiment.models.running import (
     ROOT,
     TRIALS,
@@ -175,20 +175,6 @@ def test_a_full_database_holds_the_run_up_and_costs_nothing(study, server):
         (outcome,) = run.run({"m": given})
     assert any("full" in str(one) for one in waits), "the run says what it waits for"
     assert outcome.answered == TRIALS == len(server.requests) and outcome.is_whole
-
-
-@pytest.mark.full
-def test_local_models_take_turns_and_all_sessions_are_finished(study, plain_model, chat_model):
-    with_models(study, f'base: {{use: "hf:{plain_model}"}}', f'chat: {{use: "hf:{chat_model}"}}')
-    result = invoke("run", study, "--json")
-    told = json.loads(result.stdout)["models"]
-    assert result.exit_code == 0, result.output
-    with open_store(study) as store, store.read() as connection:
-        trials = list(queries.trials_with_scores(connection))
-    # a local model reads each sentence too, so that its words have a surprisal
-    assert {one["left"] for one in told} == {0} and len(trials) == sum(one["planned"] for one in told)
-    assert {row["state"] for row in of_store(study, select(sessions.c.state))} == {"finished"}
-    assert [one["blocks"] for one in told] == ["all 4 blocks of each list"] * 2
 
 
 @pytest.mark.full

@@ -246,25 +246,6 @@ def test_a_study_with_the_former_level_stable_opens_and_check_names_what_is_done
     assert told.exit_code == 0 and "base will be computed with exact" in told.output
 
 
-@pytest.mark.full
-def test_stable_numbers_do_not_depend_on_where_a_run_was_interrupted(study, plain_model, tmp_path):
-    with_models(study, local(plain_model), more="determinism: stable")
-    other = tmp_path / "whole"
-    import shutil
-
-    shutil.copytree(study, other)
-    assert run(other)["left"] == 0
-    for count in ("7", "30", "50"):
-        run(study, "--max-trials", count)
-    assert run(study)["left"] == 0
-    numbers = [
-        {row["work_key"]: (row["label_logprobs"], row["surprisal"]) for row in stored(one)}
-        for one in (study, other)
-    ]
-    assert numbers[0] == numbers[1]
-    assert len(of_store(study, select(calls))) == len(numbers[0]), "what was only company is stored once"
-
-
 def test_a_server_is_kept_busy_though_blocks_are_small(tmp_path):
     """Replies make room for the next trials at once: nothing waits for the end of a block."""
     from tests.experiment.models.running import study_in

@@ -38,24 +38,17 @@ def byte_pair_tokenizer(folder: Path, *, template: str | None, adds_bos: bool) -
     fast.save_pretrained(str(folder))
 
 
-def tiny_llama(folder: Path, *, template: str | None = None, adds_bos: bool = True, seed: int = 0) -> Path:
+def tiny_llama(
+    folder: Path, *, template: str | None = None, adds_bos: bool = True, seed: int = 0, **more: object
+) -> Path:
+    """Write a random Llama model with a tokenizer beside it; other sizes than the usual ones are named."""
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 
     byte_pair_tokenizer(folder, template=template, adds_bos=adds_bos)
     torch.manual_seed(seed)
-    config = LlamaConfig(
-        vocab_size=400,
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        max_position_embeddings=512,
-        initializer_range=0.3,
-        bos_token_id=0,
-        eos_token_id=1,
-    )
+    usual = {name: value for name, value in SMALL.items() if name != "pad_token_id"}
+    config = LlamaConfig(**{**usual, "num_hidden_layers": 2, **more})
     LlamaForCausalLM(config).save_pretrained(str(folder))
     return folder
 

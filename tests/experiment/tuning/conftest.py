@@ -34,19 +34,8 @@ procedure:
       trial:
         - choose: {{show: sentence, ask: Cat?, keys: {{"yes": f, "no": j}}}}
 """
-PLACES = [
-    "garden",
-    "kitchen",
-    "street",
-    "forest",
-    "station",
-    "library",
-    "office",
-    "museum",
-    "harbour",
-    "village",
-]
-DEEDS = ["sleeps", "waits", "jumps", "hides", "rests", "stays", "sits", "plays", "walks", "runs"]
+PLACES = "garden kitchen street forest station library office museum harbour village"
+DEEDS = "sleeps waits jumps hides rests stays sits plays walks runs"
 
 
 def sentences(number: int, seed: int, apart_from: Sequence[tuple[str, str]] = ()) -> list[tuple[str, str]]:
@@ -54,7 +43,7 @@ def sentences(number: int, seed: int, apart_from: Sequence[tuple[str, str]] = ()
     found: list[tuple[str, str]] = []
     while len(found) < number:
         animal, answer = ("cat", "yes") if len(found) % 2 else ("dog", "no")
-        one = (f"The {animal} {draw.choice(DEEDS)} in the {draw.choice(PLACES)}.", answer)
+        one = (f"The {animal} {draw.choice(DEEDS.split())} in the {draw.choice(PLACES.split())}.", answer)
         found += [] if one in apart_from else [one]
     return found
 
@@ -65,27 +54,10 @@ def prompt_of(sentence: str) -> str:
 
 def tiny_model(folder: Path) -> None:
     """A model of one layer over single characters, drawn large enough that small matrices beside its weights move it."""
-    import torch
-    from transformers import LlamaConfig, LlamaForCausalLM
+    from tests.experiment.models.tiny_models import tiny_llama
 
-    from tests.experiment.models.tiny_models import byte_pair_tokenizer
-
-    byte_pair_tokenizer(folder, template=None, adds_bos=True)
-    torch.manual_seed(0)
-    config = LlamaConfig(
-        vocab_size=400,
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        num_key_value_heads=2,
-        max_position_embeddings=256,
-        initializer_range=0.15,
-        attention_dropout=0.1,
-        bos_token_id=0,
-        eos_token_id=1,
-    )
-    LlamaForCausalLM(config).save_pretrained(str(folder))
+    how = {"initializer_range": 0.15, "attention_dropout": 0.1}
+    tiny_llama(folder, num_hidden_layers=1, num_attention_heads=2, max_position_embeddings=256, **how)
 
 
 def write_study(folder: Path, **more: str) -> Path:
