@@ -50,9 +50,9 @@ Examples:
 def analyse(file: Path, out: Path, condition: tuple[str, ...], **given: Any) -> None:
     """Write a report on a table of trials, without a study.
 
-    FILE has one row per trial, of people alone or of people and models: CSV, TSV, XLSX or JSONL. You name its columns; all problems
+    FILE has one row per trial, of participants only or also of models: CSV, TSV, XLSX or JSONL. You name its columns; all problems
     of the table are reported at once. The dated folder is that of `wrods report`, with the same estimates, checks and files. A
-    table has no plan that was stated beforehand, so its results are exploratory. Rows without a response are left out and counted.
+    table has no preregistered plan, so its results are exploratory. Rows without a response are excluded and counted.
     """
     from analysis.long_table import Roles, hand_over_table
     from analysis.report.write import dated_folder

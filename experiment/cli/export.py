@@ -47,7 +47,7 @@ def export(study: Path, **options: Any) -> None:
     """Write a study's data for other programs, even while the server is running.
 
     Trials, regions, participants (with their answers by question), events, calls to models and items, with a codebook. Ids of
-    recruitment platforms are never exported. In CSV, text that a spreadsheet would take for a formula gets an apostrophe before it.
+    recruitment platforms are never exported. In CSV, text that a spreadsheet would read as a formula gets a leading apostrophe.
     Authors, licence, keywords and citation of a Psych-DS folder come from `about:` in study.yaml.
     """
     from experiment.cli.study_store import opened_study, this_user

@@ -46,9 +46,9 @@ def freeze(study: Path, is_check: bool, amend: str | None, heads: Path | None, a
     """Lock a study's design, items and analysis plan under a hash, and write its registration.
 
     Writes freeze.json and registration.md, which is ready to be pasted into a preregistration. From then on `wrods serve`,
-    `run` and `build` refuse a study that differs. --verify says whether the design is the frozen one and whether each
-    session's rows still agree with its hash chain, even after withdrawals; it exits with 1 where something was changed or
-    the study was never frozen, and names the first changed row of a session.
+    `run` and `build` refuse a study that differs. --verify reports whether the design is the frozen one and whether
+    each session's rows still match its hash chain, even after withdrawals; it exits with 1 if something was changed or the
+    study was never frozen, and names the first changed row of a session.
     """
     from experiment.checking import load_study
     from experiment.checking.placeholders import refuse_placeholders

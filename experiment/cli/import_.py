@@ -71,17 +71,17 @@ def import_(
     new_version: bool,
     as_json: bool,
 ) -> None:
-    """Take answers that were given elsewhere.
+    """Import responses collected elsewhere.
 
     Without options: copies of answers that participants sent. A participant whose last page could not reach the server gets
     a code that begins with M- and a copy of the answers to send.
 
-    With --mapping: any table of responses, a model's or people's. Each reader becomes a session with list and row order as
-    they were; where the study has no items yet, they are made from the table. Models take the same strings in the same order
+    With --mapping: any table of responses, of models or participants. Each reader becomes a session with the table's list and
+    row order; if the study has no items yet, they are made from the table. Models take the same strings in the same order
     with `models: yoke: human`.
 
-    An import takes all rows of all its files, or none: where a row cannot be taken, nothing is left of it. What is here already
-    stays as it is, so the same file may be imported again.
+    All rows of all files are imported, or none if a row is not valid. Stored responses do not change, so the same file can be
+    imported again.
     """
     if mapping is not None or release is not None:
         if mapping is not None and release is not None:

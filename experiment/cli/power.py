@@ -144,11 +144,11 @@ class PlannedDesign:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
 def power(study: Path, **asked: Any) -> None:
-    """Find how many participants and items a study needs.
+    """Estimate how many participants and items a study needs.
 
-    Draws studies of every size from assumed effects, analyses each as `wrods report` does, and counts how often each contrast,
-    human–model difference and equivalence test finds what is there. STUDY is a study's folder, or a folder that `wrods report`
-    exported. Effects come from a pilot, a fit, a table of the literature, or by hand (docs/power.md).
+    Simulates studies of every size from assumed effects, analyses each as `wrods report` does, and counts how often each
+    contrast, human–model difference and equivalence test detects the effect. STUDY is a study's folder, or a folder that
+    `wrods report` exported. Effects come from a pilot, a fit, a table of the literature, or by hand (docs/power.md).
 
     Tables (CSV, JSON) and the power curves (SVG, PNG) are written to the folder.
     """

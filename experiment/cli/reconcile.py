@@ -29,10 +29,10 @@ SHOWN = 20
 def reconcile(study: Path, file: Path, as_json: bool, approve_file: Path | None) -> None:
     """Compare a platform's list of submissions with the answers stored here.
 
-    FILE is the CSV that Prolific, SONA or MTurk lets you download. Says who was paid without answers, whose answers have
-    no submission, who returned, timed out or entered another code; lists whom to approve and whom to look at. A rejection
-    is suggested only under the platform's own rule on attention checks, with the evidence. Places of those who returned
-    are open again. Run it as often as you like.
+    FILE is the CSV that Prolific, SONA or MTurk lets you download. Reports submissions that were paid without answers,
+    answers without a submission, and participants who returned, timed out or entered another code; lists whom to approve and
+    whom to review. A rejection is suggested only under the platform's own rule on attention checks, with the evidence. Places
+    of participants who returned are reopened. You can repeat the command at any time.
 
     Example: wrods reconcile my-study prolific_export_671b8ae8.csv
     """

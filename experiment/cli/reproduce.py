@@ -31,17 +31,17 @@ def reproduce(
 ) -> None:
     """Recompute a paper's tables and quantify each error in its scoring.
 
-    PAPER is scrambled-bench (Cao et al., 2023), mind-scramble or h-test (both 2024). The folder that is made holds index.html,
-    one page that needs no network and can be put on any server, and every table as CSV.
+    PAPER is scrambled-bench (Cao et al., 2023), mind-scramble or h-test (both 2024). The new folder contains index.html, a
+    page that needs no network and works on any server, and every table as CSV.
 
     scrambled-bench: DATA is the folder of released outputs (outputs/ and stimuli/), or the authors' repository (output/). Cells
-    that differ from print are marked. Exit code 1 if an unknown difference is found.
+    that differ from the published table are marked. Exit code 1 if an unknown difference is found.
 
     mind-scramble released no replies: DATA... are your studies made from its template, each with a report. The tables
     have one part for each study, with the readers' ranks in perception and completion.
 
-    h-test: DATA... are your studies of its tasks and of letter geometry, each with a report, with models of the same names. The
-    page is Figure 5, which compares the two.
+    h-test: DATA... are your studies of its tasks and of letter geometry, each with a report, with the same model names. The page
+    shows Figure 5, which compares the two.
 
     Example: wrods reproduce mind-scramble gsm8k boolq csqa rectify
     """

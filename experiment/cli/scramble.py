@@ -202,9 +202,9 @@ CORRECTED_ONLY = ("language", "min_letters", "avoid_real_words", "texts", "chang
 )
 @click.argument("file", required=False, type=click.Path(path_type=Path))
 def scramble(file: Path | None, **options: Any) -> None:
-    """Scramble text, one text a line, from FILE or standard input.
+    """Scramble text, one text per line, from FILE or standard input.
 
-    A line's result depends on the seed and the line alone (and on how often the same line came before), not on the
+    A line's result depends only on the seed and the line (and on how often the same line occurred before), not on the
     lines around it; with --mode published it depends on all lines before it, as in the papers.
 
     Example: wrods scramble --type KFL --rate 0.5 --seed 7 story.txt

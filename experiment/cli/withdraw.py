@@ -59,11 +59,11 @@ def withdraw(study: Path, **options: Any) -> None:
     """Permanently erase a participant's data.
 
     First lists what will be erased and what will not, then asks. A number that fits two people is refused, and both are
-    listed; numbers that look alike are named. Somebody who was invited and has not begun is found by the name in the
+    listed; numbers that look alike are named. A person who was invited and has not begun is found by the name in the
     invitation. All sessions of the person are erased: the rows of every table, sessions of models that read the person's answers,
     stored replies, hidden states, and all of it in every known backup. The database and its write-ahead log are then
-    rewritten, on SQLite and PostgreSQL. Whatever still holds answers is listed, and the exit code is 1. A tombstone without a
-    name remains, and `wrods freeze --verify` still holds.
+    rewritten, on SQLite and PostgreSQL. Any remaining copies of answers are listed, and the exit code is then 1. A
+    tombstone without a name remains, and `wrods freeze --verify` still succeeds.
     """
     from experiment.cli.study_store import opened_study, this_user
     from experiment.integrity import withdrawal

@@ -23,7 +23,7 @@ SENTENCE = 4
 class Own:
     """A study's texts for participants and models in its language.
 
-    ``pack``: wrods' pack with the lab's replacements, or the lab's; None if there is neither; ``wording``: the lab's wordings
+    ``pack``: wrods' pack with the lab's replacements, or the lab's; None if there is neither; ``wording``: the lab's prompts
     for models; None for wrods' own.
     """
 

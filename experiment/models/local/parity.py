@@ -28,8 +28,8 @@ from stimuli.errors import UserError
 
 TOLERANCE = {"float32": 5e-4}
 TOLERANCE_16_BIT = 0.25
-"""Nats. In 32 bits ways differ from plain passes by some 1e-5 (1e-4 where states are kept); two plain passes in 16 bits differ
-from 32 bits by some 0.04 in a model of 30 million parameters."""
+"""Nats. In 32 bits, backends differ from plain passes by about 1e-5 (1e-4 if states are stored); two plain passes in 16 bits
+differ from 32 bits by about 0.04 in a model of 30 million parameters."""
 
 TOLERANCE_ENCODED = 1e-3
 """Nats, for encoder–decoders. Their encoders compute every text in full, and what T5 computes grows large."""
