@@ -9,6 +9,8 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlalchemy import update
+from sqlalchemy import Connection, update
 
 from analysis import load
 from experiment.columns import region_columns, trial_columns
@@ -47,18 +49,8 @@ procedure:
 """
 PLATFORM_ID = "5f8d0d55a1b2c3"
 NASTY = (
-    '=HYPERLINK("http://evil")',
-    "'=x",
-    "\tx",
-    '-2,"b"\nc',
-    "@SUM(A1)",
-    "\rx",
-    "+1",
-    "Grüße 🙂",
-    "'quoted'",
-    "TRUE",
-    "1e5",
-)
+    '=HYPERLINK("http://evil")', "'=x", "\tx", '-2,"b"\nc', "@SUM(A1)", "\rx", "+1", "Grüße 🙂", "'quoted'", "TRUE", "1e5",
+)  # fmt: skip
 SENT = "Is this the sentence that was sent?"
 CALL = {
     "attempt": 1, "status": "answered", "text": NASTY[0], "generated": NASTY[4], "reasoning": "@think", "finish_reason": "stop",
@@ -80,79 +72,57 @@ def store(study: Study) -> Iterator[Store]:
         yield opened
 
 
+MINUTE = "2026-03-01T10:00:"
+
+
 def fill(study: Study, store: Store) -> None:
     """Two people, a pilot, a simulated reader and a model; the first person answers with all that is nasty in a cell."""
-    version = store.write(
-        lambda c: ensure_version(c, study.id, study.design_hash, json.dumps(study.design))
-    ).result()
-    lists = list_ids(study, study.items)
-    test = vocabulary(study, "words", study.get("procedure")[0]["questions"]["words"])
-    readers = [("human", "P001", False), ("human", "P002", False), ("human", "T001", True), ("simulated", "S001", False),
-               ("model", "hf:a/b", False)]  # fmt: skip
-    for place, (kind, reader, is_pilot) in enumerate(readers):
-        plan = plan_session(
-            study, study.items, list_id=lists[place % len(lists)], session_key=reader, version=version
-        )
+    design = json.dumps(study.design)
+    version = store.write(lambda c: ensure_version(c, study.id, study.design_hash, design)).result()
+    readers = (
+        ("human", "P001"),
+        ("human", "P002"),
+        ("human", "T001"),
+        ("simulated", "S001"),
+        ("model", "hf:a/b"),
+    )
+    for (kind, reader), list_id in zip(readers, cycle(list_ids(study, study.items)), strict=False):
+        plan = plan_session(study, study.items, list_id=list_id, session_key=reader, version=version)
+        store.write(partial(take_part, study=study, plan=plan, kind=kind, reader=reader)).result()
 
-        def write(
-            c: Any, plan: Any = plan, kind: str = kind, reader: str = reader, is_pilot: bool = is_pilot
-        ) -> None:
-            session = r.create_session(
-                c,
-                plan,
-                reader_kind=kind,
-                reader=reader,
-                participant_id=reader,
-                person_key="one person" if kind == "human" else None,
-                is_pilot=is_pilot,
-                client={"browser": "firefox", "width": 1366},
-            )
-            for index, planned in enumerate(trials_of(plan)):
-                raw = NASTY[index % len(NASTY)] if reader == "P001" else planned["answer"]
-                row = r.planned_columns(planned) | {
-                    "session_id": session, "client_uuid": f"{session}{index}", "response_raw": raw, "rt": 512.4 + index,
-                    "onset_ts": -3.5,
-                    "plugin_version": "wrods-choose 0.1.0", "created_at": f"2026-03-01T10:00:{10 + index}.000Z",
-                    "received_at": f"2026-03-01T10:00:{10 + index}.200Z",
-                }  # fmt: skip
-                r.store_trial(
-                    c,
-                    row,
-                    [{"region": 0, "shown": raw, "intact": "x", "is_changed": True, "line": 0, "rt": 200.0}],
-                )
-                r.store_score(c, session, index, 1, score_trial(planned, raw))
-                if kind == "model":
-                    r.store_call(
-                        c, CALL | {"session_id": session, "trial_index": index, "request_key": f"{index}"}
-                    )
-            if kind == "human":
-                r.add_person(c, study.id, session, "prolific", PLATFORM_ID, {"PROLIFIC_PID": PLATFORM_ID})
-                eligible = {"screen": "eligibility", "answers": {"age": 34}}
-                answers = {
-                    "hobby": NASTY[0],
-                    "languages": ["de", "fr"],
-                    "words": [*test["words"], test["nonwords"][0]],
-                }
-                r.add_event(c, session, "answers", eligible, client_uuid="1", at="2026-03-01T10:00:01.000Z")
-                r.add_event(
-                    c,
-                    session,
-                    "answers",
-                    {"screen": "questions-1", "answers": answers},
-                    client_uuid="2",
-                    at="2026-03-01T10:00:05.000Z",
-                )
-                r.add_event(c, session, "blur", {}, client_uuid="3", at="2026-03-01T10:00:12.500Z")
-                r.finish_session(c, session)
-            began = {"created_at": "2026-03-01T10:00:00.000Z"}
-            c.execute(update(sessions).where(sessions.c.session_id == session).values(**began))
-            c.execute(
-                update(sessions)
-                .where(sessions.c.session_id == session, sessions.c.state == "finished")
-                .values(finished_at="2026-03-01T10:06:30.000Z")
-            )
 
-        store.write(write).result()
+def take_part(c: Connection, study: Study, plan: dict[str, Any], kind: str, reader: str) -> None:
+    session = r.create_session(
+        c, plan, reader_kind=kind, reader=reader, participant_id=reader, is_pilot=reader == "T001",
+        person_key="one person" if kind == "human" else None, client={"browser": "firefox", "width": 1366},
+    )  # fmt: skip
+    for index, planned in enumerate(trials_of(plan)):
+        raw = NASTY[index % len(NASTY)] if reader == "P001" else planned["answer"]
+        row = r.planned_columns(planned) | {
+            "session_id": session, "client_uuid": f"{session}{index}", "response_raw": raw, "rt": 512.4 + index,
+            "onset_ts": -3.5, "plugin_version": "wrods-choose 0.1.0", "created_at": f"{MINUTE}{10 + index}.000Z",
+            "received_at": f"{MINUTE}{10 + index}.200Z",
+        }  # fmt: skip
+        region = {"region": 0, "shown": raw, "intact": "x", "is_changed": True, "line": 0, "rt": 200.0}
+        r.store_trial(c, row, [region])
+        r.store_score(c, session, index, 1, score_trial(planned, raw))
+        if kind == "model":
+            r.store_call(c, CALL | {"session_id": session, "trial_index": index, "request_key": f"{index}"})
+    if kind == "human":
+        test = vocabulary(study, "words", study.get("procedure")[0]["questions"]["words"])
+        words = [*test["words"], test["nonwords"][0]]
+        answers = {"hobby": NASTY[0], "languages": ["de", "fr"], "words": words}
+        r.add_person(c, study.id, session, "prolific", PLATFORM_ID, {"PROLIFIC_PID": PLATFORM_ID})
+        for name, event, detail, at in (
+            ("1", "answers", {"screen": "eligibility", "answers": {"age": 34}}, "01.000Z"),
+            ("2", "answers", {"screen": "questions-1", "answers": answers}, "05.000Z"),
+            ("3", "blur", {}, "12.500Z"),
+        ):
+            r.add_event(c, session, event, detail, client_uuid=name, at=MINUTE + at)
+        r.finish_session(c, session)
+    times = {"created_at": f"{MINUTE}00.000Z"}
+    times |= {"finished_at": "2026-03-01T10:06:30.000Z"} if kind == "human" else {}
+    c.execute(update(sessions).where(sessions.c.session_id == session).values(**times))
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])
@@ -193,31 +163,16 @@ def test_participants_have_answers_by_question_eligibility_times_and_a_vocabular
 ):
     export_study(study, store, tmp_path / "out", "parquet")
     table = pd.read_parquet(tmp_path / "out" / "participants.parquet").set_index("reader")
-    assert list(table.index) == ["P001", "P002", "T001", "S001"] or set(table.index) == {
-        "P001",
-        "P002",
-        "T001",
-        "S001",
-    }
-    hers = table.loc["P001"]
-    assert (hers["answer_age"], hers["answer_hobby"], hers["answer_languages"]) == (
-        34,
-        NASTY[0],
-        '["de", "fr"]',
-    )
-    assert hers["vocabulary_words"] == 0.75  # every word and one of two nonwords taken
-    assert (hers["eligible"], hers["state"], hers["minutes"], hers["browser"], hers["width"]) == (
-        True,
-        "finished",
-        6.5,
-        "firefox",
-        1366,
-    )
+    assert set(table.index) == {"P001", "P002", "T001", "S001"}
+    hers, simulated = table.loc["P001"], table.loc["S001"]
+    for name, value in {
+        "answer_age": 34, "answer_hobby": NASTY[0], "answer_languages": '["de", "fr"]', "eligible": True,
+        "state": "finished", "minutes": 6.5, "browser": "firefox", "width": 1366,
+        "vocabulary_words": 0.75,  # every word and one of two nonwords taken
+    }.items():  # fmt: skip
+        assert hers[name] == value, name
     assert hers["trials_stored"] == hers["trials_planned"] > 0
-    simulated = table.loc["S001"]
-    assert (
-        simulated["eligible"] is None and pd.isna(simulated["answer_age"]) and pd.isna(simulated["minutes"])
-    )
+    assert simulated["eligible"] is None and simulated[["answer_age", "minutes"]].isna().all()
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet", "jspsych", "psych-ds"])

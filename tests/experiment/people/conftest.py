@@ -357,14 +357,18 @@ def recruiting(make_study: Callable[..., Study], serve_study: Callable[..., Any]
         recruit: str,
         codes: Mapping[str, object] | None = None,
         *changes: tuple[str, str],
+        clock: Callable[[], datetime] = an_hour_later,
+        config: dict[str, Any] | None = None,
         **participants: object,
     ) -> Any:
         given = {"recruit": recruit} | participants
         study = make_study(
             settings_of(", ".join(f"{name}: {value}" for name, value in given.items())), *changes
         )
-        config = {"recruitment": {study.id: dict(CODES if codes is None else codes)}}
-        return serve_study(study, recruitment=recruitment_for(study, config))
+        recruitment = recruitment_for(
+            study, {"recruitment": {study.id: dict(CODES if codes is None else codes)}}
+        )
+        return serve_study(study, recruitment=recruitment, clock=clock, config=config)
 
     return run
 

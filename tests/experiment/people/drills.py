@@ -148,14 +148,16 @@ class Page:
             wait = min(2 * wait, 0.5)
         raise AssertionError(f"no answer to {path} in {PATIENCE_S:g} seconds: {dict(self.ledger.told)}")
 
-    def answer(self, index: int) -> None:
-        payload = {
+    def payload(self, index: int) -> dict[str, Any]:
+        return {
             "client_uuid": str(uuid.uuid4()), "trial_index": index, "attempt": 1, "timed_out": False,
             "response_raw": f"réponse {self.number}·{index} «答え» " + "x" * 300, "rt": 500.25 + index,
             "created_at": "2026-11-21T10:00:00.000Z",
         }  # fmt: skip
-        self.sent.append(payload)
-        self.deliver(payload)
+
+    def answer(self, index: int) -> None:
+        self.sent.append(self.payload(index))
+        self.deliver(self.sent[-1])
 
     def deliver(self, payload: dict[str, Any]) -> None:
         told = self.send(f"{self.base}/trials", payload)

@@ -293,11 +293,10 @@ def test_two_servers_give_out_as_many_places_as_there_are(make_study, request, k
     assert lists == [1, 1, 2, 2] or lists == [0, 0, 1, 1]
 
 
-@KINDS
-def test_books_are_compared_and_places_given_back_in_either_store(make_study, request, kind):
+@pytest.mark.postgres
+def test_books_are_compared_and_places_given_back_on_postgresql(make_study, postgres_url):
     study = make_study(("seed: 7\n", "seed: 7\nparticipants: {recruit: prolific, wanted: 1}\n"))
-    target: Path | str = study.folder if kind == "sqlite" else request.getfixturevalue("postgres_url")
-    with open_store(target) as store:
+    with open_store(postgres_url) as store:
         service = replace(service_for(study, store), recruitment=recruitment_for(study, {}))
         recruitment = service.recruitment
         assert recruitment is not None

@@ -302,22 +302,3 @@ def test_a_backup_that_was_out_of_reach_is_cleaned_the_next_time(study, plan, ma
         assert files_with(copy.parent, HERS) == [copy.name]
         scrubbed = w.scrub(store, "positions", study, backups=[copy.parent])
     assert scrubbed.backups == [copy] and files_with(copy.parent, HERS) == []
-
-
-@pytest.mark.postgres
-def test_postgresql_is_erased_and_rewritten_and_its_dumps_made_again(
-    study, plan, make_trial, postgres_url, require
-):
-    require("postgres", shutil.which("pg_dump"), "pg_dump is not installed")
-    with open_store(postgres_url) as store:
-        ids = fill(store, plan, make_trial)
-        old = back_up(store.address, study / "backups", stem="old")
-        erased, scrubbed = w.withdraw(store, "positions", study, [ids["hers"]], actor="me")
-        assert erased.rows["trials"] == 80 and not old.exists() and len(scrubbed.backups) == 1
-        assert scrubbed.left == []
-        with store.read() as connection:
-            found = chain.verify(connection, ids["hers"])
-            assert found.broken is None and found.erased == found.rows
-            for table in metadata.sorted_tables:
-                rows = connection.execute(select(table)).all()
-                assert HERS not in repr(rows), table.name

@@ -44,13 +44,6 @@ def test_a_participants_copy_brings_what_did_not_arrive(site, visit):
     assert "is not in this store" in refused
 
 
-def test_files_that_are_no_copies_are_told_so(visit):
-    visitor = visit("ada")
-    for contents in (b"", b"[]", b"{", b"\xff\xfe", b"[" * 5000, b"PK\x03\x04"):
-        told = send(visitor, "/admin/small/copy", contents, "answers.json")
-        assert told.status_code == 200 and 'role="status"' in told.text, contents[:10]
-
-
 def test_a_platforms_books_are_compared_with_what_is_here(make_study, serve_study, visit):
     site = serve_study(make_study(settings_of("recruit: prolific, wanted: 5"), name="online"))
     here, unseen = uuid.uuid4().hex[:24], uuid.uuid4().hex[:24]

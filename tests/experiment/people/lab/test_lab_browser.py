@@ -15,45 +15,35 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from flask import Flask
 
 from experiment.people.app import create_app
 from experiment.people.connections import lan_addresses
-from experiment.people.lab.serving import LabServer, open_lab, spki_digest
+from experiment.people.lab.serving import ServerCertificate, open_lab, spki_digest
 from experiment.people.lab.stations import SWITCHES
 from experiment.people.service import service_for
-from experiment.store import Store, open_store
-from experiment.store.queries import sessions_overview, trials_with_scores
+from experiment.store import open_store
 from experiment.study import Study
 from tests.conftest import program
 from tests.experiment.people.browsing import QUESTION, eventually, fits, violations, walk
-from tests.experiment.people.conftest import PIN
+from tests.experiment.people.conftest import PIN, Running
 
 pytestmark = pytest.mark.browser
 TRIALS = 5  # one of practice, four of the block
 
 
 @dataclass
-class LabSite:
+class LabSite(Running):
     """A study served to stations at this computer's own network address."""
 
-    at: LabServer
-    app: Flask
-    store: Store
-    address: str
+    certificate: ServerCertificate | None = None
+    host: str = ""
 
     def page(self, scheme: str = "http", query: str = "") -> str:
-        return f"{scheme}://{self.address}:{self.at.server.port}/small/{query}"
+        return f"{scheme}://{self.host}:{self.port}/small/{query}"
 
-    def sessions(self) -> list[dict[str, Any]]:
-        with self.store.read() as connection:
-            return sessions_overview(connection)
-
-    def trials(self, participant: str) -> list[dict[str, Any]]:
-        (session,) = [one for one in self.sessions() if one["participant_id"] == participant]
-        with self.store.read() as connection:
-            rows = list(trials_with_scores(connection))
-        return [row for row in rows if row["session_id"] == session["session_id"]]
+    def trials_of(self, participant: str) -> list[dict[str, Any]]:
+        (session,) = (one["session_id"] for one in self.sessions if one["participant_id"] == participant)
+        return [row for row in self.trials if row["session_id"] == session]
 
 
 @pytest.fixture
@@ -65,13 +55,14 @@ def lab(
     study = make_study()
     with ExitStack() as opened:
         store = opened.enter_context(open_store(study.folder))
-        app = create_app({study.id: service_for(study, store)}, config=settings)
+        service = service_for(study, store)
+        app = create_app({study.id: service}, config=settings)
         at = open_lab(
             app, host=None, port=0, kiosk=False, pin=PIN, folder=tmp_path / "lab", tell=lambda _: None
         )
         threading.Thread(target=at.server.run, daemon=True).start()
         opened.callback(at.server.close)
-        yield LabSite(at, app, store, addresses[0])
+        yield LabSite(at.server.port, app, store, service, certificate=at.certificate, host=addresses[0])
 
 
 @pytest.fixture
@@ -143,16 +134,16 @@ def test_over_plain_http_a_station_says_what_it_lacks_and_loses_nothing(lab, sta
     assert notice.get_by_role("link").get_attribute("href") == "/certificate"
     begin(page, "P014")
     walk(page, "completion code")
-    (session,) = lab.sessions()
+    (session,) = lab.sessions
     assert (session["state"], session["participant_id"]) == ("finished", "P014")
     assert session["station"] == "Station 07"
-    assert_whole(lab.trials("P014"))
+    assert_whole(lab.trials_of("P014"))
 
 
 @pytest.mark.full
 def test_with_the_certificate_nothing_is_lacking(lab, station):
-    assert lab.at.certificate is not None
-    trusted = f"--ignore-certificate-errors-spki-list={spki_digest(lab.at.certificate.chain)}"
+    assert lab.certificate is not None
+    trusted = f"--ignore-certificate-errors-spki-list={spki_digest(lab.certificate.chain)}"
     page = station(lab.page("https"), trusted)
     name_station(page, "Window seat")
     assert set(facts(page).values()) == {True}
@@ -160,8 +151,8 @@ def test_with_the_certificate_nothing_is_lacking(lab, station):
     assert page.locator(".lacking").count() == 0
     begin(page, "P014")
     walk(page, "completion code")
-    assert lab.sessions()[0]["station"] == "Window seat"
-    assert_whole(lab.trials("P014"))
+    assert lab.sessions[0]["station"] == "Window seat"
+    assert_whole(lab.trials_of("P014"))
 
 
 def test_the_kiosk_switch_gives_the_same_without_a_certificate(lab, station):
@@ -220,7 +211,7 @@ def test_after_a_power_cut_an_empty_browser_continues_at_the_right_trial(lab, co
     begin(first.page, "P014")
     walk(first.page, "completion code", answers=2)
     first.page.get_by_text(QUESTION).wait_for()
-    eventually(lambda: len(lab.trials("P014")) == 2)
+    eventually(lambda: len(lab.trials_of("P014")) == 2)
     first.cut_power()
 
     second = computer(tmp_path / "after", lab.page(query="?station=7"))
@@ -230,10 +221,10 @@ def test_after_a_power_cut_an_empty_browser_continues_at_the_right_trial(lab, co
     go_on(page, "P014", 2)
     page.get_by_text("You are continuing as participant P014.").wait_for()
     walk(page, "completion code")
-    assert_whole(lab.trials("P014"))
-    attempts = {row["trial_index"]: row["attempt"] for row in lab.trials("P014")}
+    assert_whole(lab.trials_of("P014"))
+    attempts = {row["trial_index"]: row["attempt"] for row in lab.trials_of("P014")}
     assert attempts == {0: 1, 1: 1, 2: 2, 3: 1, 4: 1}, "the trial that was on the screen is not new"
-    (session,) = lab.sessions()
+    (session,) = lab.sessions
     assert session["state"] == "finished"
 
 
@@ -244,16 +235,16 @@ def test_trials_that_could_not_be_sent_before_a_power_cut_go_out_from_the_start_
     first = computer(tmp_path / "kept", lab.page(query="?station=7"))
     begin(first.page, "P014")
     walk(first.page, "completion code", answers=2)
-    eventually(lambda: len(lab.trials("P014")) == 2)
+    eventually(lambda: len(lab.trials_of("P014")) == 2)
     first.browser.contexts[0].set_offline(True)
     walk(first.page, "completion code", answers=2)
-    assert len(lab.trials("P014")) == 2
+    assert len(lab.trials_of("P014")) == 2
     first.cut_power()
 
     page = computer(tmp_path / "kept", lab.page(query="?station=7")).page
     page.get_by_label("Participant number").wait_for()
-    eventually(lambda: len(lab.trials("P014")) == 4)
-    assert lab.sessions()[0]["state"] == "started"
+    eventually(lambda: len(lab.trials_of("P014")) == 4)
+    assert lab.sessions[0]["state"] == "started"
     page.get_by_role("button", name="Continue P014 at trial 4").wait_for()
 
 
@@ -264,16 +255,16 @@ def test_two_stations_work_side_by_side_while_one_is_without_network(lab, statio
     begin(far, "P002")
     walk(near, "completion code", answers=2)
     walk(far, "completion code", answers=1)
-    eventually(lambda: len(lab.trials("P002")) == 1)
+    eventually(lambda: len(lab.trials_of("P002")) == 1)
     far.context.set_offline(True)
     walk(far, "completion code", answers=2)
     walk(near, "completion code")
-    assert_whole(lab.trials("P001"))
-    assert len(lab.trials("P002")) == 1
+    assert_whole(lab.trials_of("P001"))
+    assert len(lab.trials_of("P002")) == 1
     far.context.set_offline(False)
     walk(far, "completion code")
-    assert_whole(lab.trials("P002"))
-    assert {one["station"] for one in lab.sessions()} == {"Station 01", "Station 02"}
+    assert_whole(lab.trials_of("P002"))
+    assert {one["station"] for one in lab.sessions} == {"Station 01", "Station 02"}
 
 
 @pytest.mark.full
@@ -281,7 +272,7 @@ def test_the_start_screen_ends_a_session_with_a_reason_and_takes_a_new_participa
     page = station(lab.page(query="?station=7"))
     begin(page, "P014")
     walk(page, "completion code", answers=2)
-    eventually(lambda: len(lab.trials("P014")) == 2)
+    eventually(lambda: len(lab.trials_of("P014")) == 2)
     other = station(lab.page(query="?station=7"))
     other.get_by_role("button", name="End P014").click()
     other.get_by_role("button", name="End the session of P014").click()
@@ -290,7 +281,7 @@ def test_the_start_screen_ends_a_session_with_a_reason_and_takes_a_new_participa
     other.get_by_label("Experimenter's PIN").fill(PIN)
     other.get_by_role("button", name="End the session of P014").click()
     other.get_by_text("The session of P014 has ended.").wait_for()
-    assert lab.sessions()[0]["ended_reason"] == "experimenter: fire alarm"
+    assert lab.sessions[0]["ended_reason"] == "experimenter: fire alarm"
     begin(other, "P014")
     other.get_by_text("Please use another number.").wait_for()
     begin(other, "P015")
@@ -340,11 +331,11 @@ def test_a_browser_that_was_given_the_certificate_as_the_page_says_trusts_the_se
     certutil = shutil.which("certutil")
     if certutil is None:
         pytest.skip("certutil (libnss3-tools) is not installed")
-    assert lab.at.certificate is not None
+    assert lab.certificate is not None
     folder = tmp_path / "home" / ".pki" / "nssdb"
     folder.mkdir(parents=True)
     database = f"sql:{folder}"
-    file = str(lab.at.certificate.authority)
+    file = str(lab.certificate.authority)
     subprocess.run([certutil, "-d", database, "-N", "--empty-password"], check=True)
     subprocess.run([certutil, "-d", database, "-A", "-t", "C,,", "-n", "wrods-lab", "-i", file], check=True)
     browser = chromium.browser_type.launch(
@@ -363,7 +354,7 @@ def test_a_number_that_has_begun_elsewhere_is_asked_about(lab, station):
     first = station(lab.page(query="?station=1"))
     begin(first, "P014")
     walk(first, "completion code", answers=3)
-    eventually(lambda: len(lab.trials("P014")) == 3)
+    eventually(lambda: len(lab.trials_of("P014")) == 3)
     first.context.close()
     page = station(lab.page(query="?station=2"))
     begin(page, "P014")
@@ -374,5 +365,5 @@ def test_a_number_that_has_begun_elsewhere_is_asked_about(lab, station):
     begin(page, "P014")
     go_on(page, "P014", 3)
     walk(page, "completion code")
-    assert_whole(lab.trials("P014"))
-    assert lab.sessions()[0]["station"] == "Station 02"
+    assert_whole(lab.trials_of("P014"))
+    assert lab.sessions[0]["station"] == "Station 02"

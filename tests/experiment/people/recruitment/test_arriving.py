@@ -64,18 +64,6 @@ def test_the_preview_of_mturk_shows_the_consent_and_stores_nothing(recruiting):
     assert config_of(page)["platform"] == worker, "the browser gets every parameter, and nothing else"
 
 
-def test_the_same_person_goes_on_and_is_told_after_the_end(recruiting, prolific):
-    site = recruiting("prolific")
-    first = site.begin(platform=prolific)
-    assert site.opening(platform=prolific, take=True).status == 403, "an id alone continues nothing"
-    assert first.complete().status == 200
-    assert site.opening(platform=prolific).status == 403
-    page = site.caller().get(f"/small/?{urlencode(prolific)}")
-    assert page.status == 200 and "You have already taken part" in page.text
-    assert "C1DONE" in page.text and "https://app.prolific.com/submissions/complete?cc=C1DONE" in page.text
-    assert len(site.sessions) == 1
-
-
 def test_simulated_readers_and_pilots_need_no_platform(recruiting):
     site = recruiting("prolific", wanted=1)
     for _ in range(2):

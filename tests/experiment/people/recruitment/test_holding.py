@@ -12,25 +12,21 @@ from typing import Any
 import pytest
 
 from experiment.people.recruitment.admission import places_taken
-from experiment.people.recruitment.codes import recruitment_for
 from experiment.people.recruitment.reconciliation import import_submissions, parse_export, reconciliation
 from experiment.people.service import present
 from experiment.session_minutes import shortest_seconds
 from experiment.store.session_activity import stamp
 from experiment.store.tables import flags
-from experiment.study import Study
-from tests.experiment.people.conftest import CODES, MTURK, an_hour_later, page_of, prolific_id, settings_of
+from tests.experiment.people.conftest import CODES, MTURK, page_of, prolific_id
 from tests.experiment.people.recruitment.test_returns import SONA_URL
 
 
 @pytest.fixture
-def serving(make_study: Callable[..., Study], serve_study: Callable[..., Any]) -> Callable[..., Any]:
+def serving(recruiting: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that serves the small study for a platform, with the server's own clock."""
 
-    def run(recruit: str, codes: dict[str, str] | None = None, clock: Any = present, wanted: int = 1) -> Any:
-        study = make_study(settings_of(f"recruit: {recruit}, wanted: {wanted}"))
-        config = {"recruitment": {study.id: codes or {}}}
-        return serve_study(study, recruitment=recruitment_for(study, config), clock=clock)
+    def run(recruit: str, codes: dict[str, str] | None = None, clock: Any = present) -> Any:
+        return recruiting(recruit, codes or {}, clock=clock, wanted=1)
 
     return run
 
@@ -67,24 +63,15 @@ def test_a_script_gets_no_code_and_fills_no_place_until_it_is_released(serving, 
     assert "released: a known fast reader" in history and "held for review: ended after" in history
 
 
-ELIGIBLE = "eligible: {first_language: de, age: [18, 40]}"
+ELIGIBLE = "{first_language: de, age: [18, 40]}"
 
 
-@pytest.fixture
-def asking(make_study: Callable[..., Study], serve_study: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that serves a study that asks who may take part, and about the instructions."""
+ASKED = "{{pages: [instructions.md], {}, questions: {{keys: {{ask: Which keys?, type: text, accept: F}}}}}}"
 
-    def run(recruit: str = "link", if_failed: str = "end") -> Any:
-        asked = (
-            "instructions: {pages: [instructions.md], rounds: 2, if_failed: "
-            f"{if_failed}, questions: {{keys: {{ask: Which keys?, type: text, accept: F}}}}}}"
-        )
-        settings = settings_of(f"recruit: {recruit}, wanted: 1, {ELIGIBLE}")
-        study = make_study(settings, ("instructions: instructions.md", asked))
-        config: dict[str, Any] = {"recruitment": {study.id: {}}}
-        return serve_study(study, recruitment=recruitment_for(study, config), clock=an_hour_later)
 
-    return run
+def asking(given: str) -> tuple[str, str]:
+    """Return the change of the small study that asks about its instructions."""
+    return ("instructions: instructions.md", f"instructions: {ASKED.format(given)}")
 
 
 @pytest.mark.parametrize(
@@ -144,15 +131,9 @@ def test_failed_practice_is_paid_only_if_its_answers_show_it(recruiting, visit, 
 
 
 @pytest.mark.parametrize("kind", ["eligibility", "comprehension", "practice"])
-def test_an_early_end_in_no_time_is_held(make_study, serve_study, kind):
-    asked = "{pages: [instructions.md], minimum: 5 s, rounds: 1, questions: {keys: {ask: Which?, type: text, accept: F}}}"
-    study = make_study(
-        settings_of(f"recruit: prolific, {ELIGIBLE}"),
-        ("instructions: instructions.md", f"instructions: {asked}"),
-    )
-    site = serve_study(
-        study, recruitment=recruitment_for(study, {"recruitment": {study.id: CODES}}), clock=present
-    )
+def test_an_early_end_in_no_time_is_held(recruiting, kind):
+    asks = asking("minimum: 5 s, rounds: 1")
+    site = recruiting("prolific", CODES, asks, clock=present, eligible=ELIGIBLE)
     person = site.begin(platform={"PROLIFIC_PID": prolific_id("one")})
     if kind == "eligibility":
         person.tell("eligibility", {"first_language": "fr", "age": 30})
@@ -192,8 +173,8 @@ LET_IN = {"first_language": "de", "age": 30}
         (("eligibility", "comprehension-1"), None),
     ],
 )
-def test_who_skips_a_screen_that_decides_gets_no_code_and_fills_no_place(asking, screens, reason):
-    site = asking()
+def test_who_skips_a_screen_that_decides_gets_no_code_and_fills_no_place(recruiting, screens, reason):
+    site = recruiting("link", {}, asking("rounds: 2, if_failed: end"), wanted=1, eligible=ELIGIBLE)
     person = site.begin()
     if "eligibility" in screens:
         assert person.tell("eligibility", LET_IN).body["eligible"] is True
@@ -206,8 +187,8 @@ def test_who_skips_a_screen_that_decides_gets_no_code_and_fills_no_place(asking,
     assert taken(site)[0] == (0 if reason else 1)
 
 
-def test_what_was_not_passed_after_a_session_timed_out_holds_it(asking):
-    site = asking()
+def test_what_was_not_passed_after_a_session_timed_out_holds_it(recruiting):
+    site = recruiting("link", {}, asking("rounds: 2, if_failed: end"), eligible=ELIGIBLE)
     person = site.begin()
     person.tell("comprehension-1", {"keys": "F"})
     site.change(person, state="timed_out")

@@ -8,10 +8,9 @@ from urllib.parse import urlencode
 
 import pytest
 
-from experiment.people.recruitment.codes import recruitment_for
 from experiment.people.recruitment.return_links import release
 from tests.experiment.people.browsing import BACK, fits, violations, walk
-from tests.experiment.people.conftest import prolific_id, settings_of
+from tests.experiment.people.conftest import prolific_id
 
 pytestmark = pytest.mark.browser
 
@@ -38,11 +37,8 @@ def test_a_participant_of_prolific_goes_back_with_the_code_when_all_is_stored(re
 
 
 @pytest.mark.full
-def test_a_page_whose_session_was_held_shows_the_code_once_it_is_released(make_study, serve_study, page):
-    study = make_study(settings_of("recruit: link"))
-    site = serve_study(
-        study, recruitment=recruitment_for(study, {}), clock=lambda: datetime.fromtimestamp(0, UTC)
-    )
+def test_a_page_whose_session_was_held_shows_the_code_once_it_is_released(recruiting, page):
+    site = recruiting("link", {}, clock=lambda: datetime.fromtimestamp(0, UTC))
     address = site.address
     held = site.service.pack.texts["return_held"]
     page.goto(address)

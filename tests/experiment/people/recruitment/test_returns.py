@@ -114,11 +114,6 @@ def test_failed_attention_checks_have_a_code_of_their_own(recruiting, prolific, 
     assert len(failed) == (2 if wrong else 0)
 
 
-def test_one_failed_check_is_enough_only_in_a_short_study_or_where_the_study_says_so(recruiting):
-    rule = recruiting("prolific").service.recruitment.platform.checks
-    assert (rule.needed(4.9), rule.needed(5), rule.needed(30)) == (1, 2, 2)
-
-
 @pytest.mark.parametrize(
     ("rule", "limit"),
     [

@@ -111,14 +111,13 @@ def published(signer: Signer) -> Iterator[Published]:
 
 
 @pytest.fixture
-def serving(make_study: Any, serve_study: Any, published: Published) -> Callable[..., Any]:
-    """Serve the small study for Prolific; ``settings`` are participants', the keys come from the loopback server."""
+def serving(recruiting: Any, published: Published) -> Callable[..., Any]:
+    """Serve the small study for Prolific; the keys come from the loopback server."""
 
-    def run(settings: str = "signed_links: required", recruit: str = "prolific", **config: object) -> Any:
-        study = make_study(settings_of(f"recruit: {recruit}, {settings}"))
-        given = {"complete": "C1DONE", "key_set": published.address, "link_key": KEY} | config
-        recruitment = recruitment_for(study, {"recruitment": {"small": given}})
-        return serve_study(study, recruitment=recruitment, config={"public_url": f"https://{HOST}"})
+    def run(recruit: str = "prolific", **settings: object) -> Any:
+        codes = {"complete": "C1DONE", "key_set": published.address, "link_key": KEY}
+        public = {"public_url": f"https://{HOST}"}
+        return recruiting(recruit, codes, config=public, **(settings or {"signed_links": "required"}))
 
     return run
 
@@ -158,7 +157,7 @@ def test_once_required_nobody_comes_without_a_signature(serving):
 
 
 def test_a_signature_is_welcome_where_it_is_not_required(serving, signer):
-    site = serving("wanted: 9")
+    site = serving(wanted=9)
     unsigned = arrive(site, **PROLIFIC | {"PROLIFIC_PID": prolific_id("a")})
     assert unsigned.status == 201
     assert arrive(site, **PROLIFIC | {"PROLIFIC_PID": prolific_id("a")}).status == 403, "elsewhere"
@@ -178,9 +177,9 @@ BAD_CLAIMS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("demanded", ["signed_links: required", "wanted: 9"])
+@pytest.mark.parametrize("demanded", [{"signed_links": "required"}, {"wanted": 9}])
 def test_a_token_for_something_else_lets_nobody_in(serving, signer, demanded):
-    site = serving(demanded)
+    site = serving(**demanded)
     for name, claims in BAD_CLAIMS.items():
         assert visit(site, prolific_token=signer.token(**claims), **PROLIFIC)[0] == 403, name
     assert site.sessions == []
@@ -242,7 +241,7 @@ def test_without_the_keys_people_are_asked_to_come_again(serving, signer, publis
     published.status = 503
     status, said = visit(serving(), prolific_token=signer.token(), **PROLIFIC)
     assert status == 403 and "reload this page in a few minutes" in str(said)
-    assert arrive(serving("wanted: 9"), prolific_token=signer.token(), **PROLIFIC).status == 201, "unsigned"
+    assert arrive(serving(wanted=9), prolific_token=signer.token(), **PROLIFIC).status == 201, "unsigned"
 
 
 def test_keys_are_fetched_when_needed_kept_for_a_day_and_through_outages(signer, stranger, published):
@@ -289,7 +288,7 @@ def test_whatever_comes_as_a_token_is_refused_and_not_fallen_over(text):
 
 
 def test_a_link_signed_with_the_study_s_key_begins_and_goes_on(serving):
-    site = serving(recruit="link")
+    site = serving("link")
     link = signed_link(f"https://{HOST}", KEY, "small", "panel 17/ä", int(time.time()) + 60)
     given = dict(parse_qsl(urlsplit(link).query))
     first, again = arrive(site, **given), arrive(site, **given)
@@ -300,9 +299,9 @@ def test_a_link_signed_with_the_study_s_key_begins_and_goes_on(serving):
     assert sorted(row["reader"] for row in site.sessions) == ["P001", "P002"]
 
 
-@pytest.mark.parametrize("demanded", ["signed_links: required", "wanted: 9"])
+@pytest.mark.parametrize("demanded", [{"signed_links": "required"}, {"wanted": 9}])
 def test_an_id_of_one_s_own_counts_only_with_its_signature(serving, demanded):
-    site = serving(demanded, recruit="link")
+    site = serving("link", **demanded)
     until = int(time.time()) + 60
     right = {"id": "17", "until": str(until), "signature": sign(KEY, "small", "17", until)}
     wrong: list[dict[str, str]] = [
