@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from experiment.demo.training.card import model_card
 from experiment.demo.training.network import TEMPLATE_FILE, build_network, build_tokenizer, prompt_for
 from experiment.demo.training.recipe import RECIPE_FILE, read_recipe
-from experiment.demo.training.words import SCRAMBLES, ExampleSource, scramble, split_words, words_sha256
-from stimuli.seeds import generator
+from experiment.demo.training.words import ExampleSource, split_words, words_sha256
 
 torch = pytest.importorskip("torch")
 
@@ -94,21 +93,6 @@ def test_the_words_of_the_demonstration_are_held_out_words():
 def _source() -> ExampleSource:
     recipe = read_recipe()
     return ExampleSource(recipe, split_words(recipe).training)
-
-
-@given(word=st.text("abcdefghij", min_size=4, max_size=10), seed=st.integers())
-def test_scrambles_keep_the_letters_and_the_places_that_they_promise(word, seed):
-    made = {kind: scramble(word, kind, generator(seed)) for kind in SCRAMBLES}
-    assert all(sorted(shown) == sorted(word) for shown in made.values())
-    assert made["intact"] == word
-    assert made["initial_transposition"] == word[1] + word[0] + word[2:]
-    assert made["final_transposition"] == word[:-2] + word[-1] + word[-2]
-    assert made["keep_first"][0] == word[0]
-    for kind in ("internal_transposition", "keep_first_last"):
-        assert (made[kind][0], made[kind][-1]) == (word[0], word[-1])
-    for kind in ("internal_transposition", "adjacent_transposition"):
-        changed = [place for place in range(len(word)) if made[kind][place] != word[place]]
-        assert not changed or changed == [changed[0], changed[0] + 1]
 
 
 def test_greedy_answers_restore_training_words_that_are_intact_or_lightly_scrambled(network, tokenizer):

@@ -8,7 +8,6 @@ from collections import Counter
 import pytest
 
 from stimuli.errors import UserError
-from stimuli.htest.geometry.questions import same, similarities
 from stimuli.htest.geometry.released import describe, geometry_faults, load_released_geometry
 from stimuli.recipes.htest import geometry_released_items
 
@@ -82,30 +81,6 @@ def test_released_questions_become_items_with_their_own_options(shared):
         )
         assert one.condition == {"family": source.family, "task": "letter_geometry"}
         assert type(one).from_json(one.to_json()) is not None and one.provenance["licence"] == "MIT"
-
-
-def question(rest):
-    return f"Given the letter {rest}"
-
-
-@pytest.mark.parametrize(
-    ("text", "looks"),
-    [
-        (question('"d", what is it most likely to look like when rotated 180 degrees clockwise?'), "p"),
-        (
-            question(
-                '"E", what does it most likely look like when flipped along an imaginary vertical line in the middle?'
-            ),
-            "Ǝ",
-        ),
-        (question('"↑", what is it most likely to look like when rotated 90 degrees clockwise?'), "→"),
-        (question('"↑", what is it most likely to look like when rotated 90 degrees counterclockwise?'), "←"),
-    ],
-)
-def test_turns_and_flips_are_drawn_as_said(text, looks):
-    drawings = describe(text).drawings
-    assert drawings is not None and list(drawings) == ["as said"]
-    assert same(next(iter(similarities(drawings["as said"]))), looks)
 
 
 @pytest.mark.parametrize(

@@ -47,34 +47,6 @@ swap = ScrambleType("swap:halves", "letter", "reorder", "all words", "our lab", 
 """
 
 
-@pytest.mark.parametrize(
-    ("given", "label"),
-    [
-        ("none", "none"),
-        ("RS", "shuffle:all"),
-        ("rs-50", "shuffle:all@0.5"),
-        ("RS-100", "shuffle:all"),
-        ("KF", "keep:first"),
-        ("KFL", "keep:first_and_last"),
-        ("keep: first_and_last", "keep:first_and_last"),
-        ("shuffle:all@0.25", "shuffle:all@0.25"),
-        ({"transpose": "internal"}, "transpose:internal"),
-        ({"shuffle": "all", "rate": 0.5}, "shuffle:all@0.5"),
-    ],
-)
-def test_an_operation_is_read_from_any_of_its_names(given, label):
-    operation = parse_operation(given)
-    assert operation.label == label
-    assert parse_operation(operation.label) == operation
-
-
-def test_every_type_says_its_unit_operation_rule_and_source():
-    for kind in BUILT_IN:
-        assert kind.unit in ("letter", "word", "sentence") and kind.eligibility and kind.source
-        assert kind.operation in ("none", "reorder", "insert", "delete", "substitute")
-        assert kind.name == (f"{kind.family}:{kind.position}" if kind.position else kind.family)
-
-
 PAPERS = {
     "RS": "shuffle:all",
     "KF": "keep:first",
@@ -143,6 +115,9 @@ def test_the_names_of_the_papers_are_names_of_readable_types(name):
             "transpose:after_first@0.5;texts=0.25",
         ),
         ("words:shuffle-50", {"words": "shuffle", "rate": 0.5}, "words:shuffle@0.5"),
+        ("rs-50", {"shuffle": "all", "rate": 0.5}, "shuffle:all@0.5"),
+        ("RS-100", {"type": "RS"}, "shuffle:all"),
+        ("none", {"type": "none"}, "none"),
     ],
 )
 def test_options_are_written_alike_in_text_and_in_a_study(text, mapping, label):

@@ -187,8 +187,8 @@ def check(case: Case, text: str | None, logprobs: dict[str, float], marks: set[s
 
 
 def test_no_verdict_of_random_replies_contradicts_what_was_written():
-    """Of 1,000 replies, each through the server, the engine and the parser; not one has a label that it does not give."""
-    cases = {number: random_case(number) for number in range(1000)}
+    """Of 500 replies, each through the server, the engine and the parser; not one has a label that it does not give."""
+    cases = {number: random_case(number) for number in range(500)}
 
     def case_of(body: dict[str, object]) -> Case:
         return cases[int(str(body["messages"][-1]["content"]).split()[1])]  # type: ignore[index]
@@ -210,7 +210,7 @@ def test_no_verdict_of_random_replies_contradicts_what_was_written():
         marks = set((reply.path or "").split("+")[2:])
         check(case, reply.text, reply.label_logprobs or {}, marks)
         seen.update(marks or {"agrees"})
-    assert min(seen[name] for name in ("agrees", "unsettled", "disagrees")) >= 50, seen
+    assert min(seen[name] for name in ("agrees", "unsettled", "disagrees")) >= 25, seen
 
 
 def test_a_label_that_was_cut_short_is_given_only_where_it_is_all_there_is():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from pathlib import Path
 
@@ -158,60 +157,6 @@ def test_words_cost_what_the_definition_says(opened, kind):
         assert region.surprisal == pytest.approx(judge.surprisal(first, last), abs=1e-4)
         assert region.tokens == last - first
     assert reply.surprisal == pytest.approx(sum(region.surprisal for region in reply.regions))
-
-
-def test_the_probabilities_of_all_words_sum_to_one(tmp_path):
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-    from transformers import PreTrainedTokenizerFast
-
-    from experiment.models import ModelSettings
-    from experiment.models.local import LocalEngine
-
-    vocabulary = {"<s>": 0, "</s>": 1, "Ġ": 2, "a": 3, "b": 4, "Ġa": 5, "Ġb": 6}
-    tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[("Ġ", "a"), ("Ġ", "b")]))
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>").save_pretrained(
-        str(tmp_path)
-    )
-    tiny_model(tmp_path, 7)
-    engine = LocalEngine(ModelSettings(f"hf:{tmp_path}"))
-    words = ["".join(letters) for size in (1, 2, 3) for letters in itertools.product("ab", repeat=size)]
-    context = "ab ba"
-    requests = [
-        Request(
-            word,
-            (Message("user", f"{context} {word}"),),
-            None,
-            0,
-            0.0,
-            1,
-            regions=(Span(0, 6, 6 + len(word)),),
-        )
-        for word in words
-    ]
-    replies = {reply.work_key: reply for reply in engine.answer(requests)}
-    total = sum(math.exp(-replies[word].regions[0].surprisal) for word in words)
-    model = engine._load().model
-
-    def after(ids: list[int]) -> list[float]:
-        with torch.no_grad():
-            return model(torch.tensor([ids])).logits[0, -1].double().softmax(-1).tolist()
-
-    begun = tokenizer.encode(context).ids
-    start = after(begun)
-    mass = sum(start[n] for n in (0, 1, 2, 5, 6))
-    total += sum(start[n] for n in (0, 1, 2)) / mass  # the text ends, or a lone blank
-    for first, second, third in itertools.product(
-        (5, 6), (3, 4), (3, 4)
-    ):  # words that go on beyond three letters
-        ids = [*begun, first]
-        chance = start[first] / mass
-        for token in (second, third):
-            chance *= after(ids)[token]
-            ids.append(token)
-        total += chance * sum(after(ids)[n] for n in (3, 4))
-    assert total == pytest.approx(1.0, abs=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["merges", "trimmed", "pieces", "bytes"])
