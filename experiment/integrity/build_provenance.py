@@ -183,7 +183,7 @@ ITEMS_LINE = "items: "
 
 
 def note_design(connection: Connection, study: Study, *, new_version: bool = False) -> int:
-    """Record a study's design as a version (:func:`experiment.store.versions.ensure_version`)."""
+    """Record a study's design and return its version (:func:`experiment.store.versions.ensure_version`)."""
     design = json.dumps(study.design, ensure_ascii=False, sort_keys=True)
     try:
         return ensure_version(connection, study.id, study.design_hash, design, new_version=new_version)

@@ -313,7 +313,7 @@ def withdraw(
     actor: str,
     backups: Iterable[Path] = (),
 ) -> tuple[Erased, Scrubbed]:
-    """Erase sessions: their rows, then their bytes.
+    """Erase the rows, then the bytes of sessions; return the results of both.
 
     The participant's page and the dashboard, which answer at once, call :func:`erase_rows` first; :func:`scrub` may follow in
     another thread.
@@ -323,7 +323,7 @@ def withdraw(
 
 
 def erase_rows(store: Store, folder: Path, session_ids: Sequence[str], *, actor: str) -> Erased:
-    """Erase the rows of sessions in one transaction and record their ids next to the backups."""
+    """Erase the rows of sessions in one transaction, record their ids next to the backups, and return what was erased."""
     erased = store.write(lambda connection: erase_sessions(connection, session_ids, actor=actor)).result()
     remember(folder, [*erased.sessions, *erased.invitations])
     return erased

@@ -108,7 +108,7 @@ class _MessageCookie(SecureCookieSessionInterface):
 
 
 def _refuse_zero_bytes() -> None:
-    """Return 404 for an address with a zero byte, which no page sends and PostgreSQL cannot compare."""
+    """Abort with 404 for an address with a zero byte, which no page sends and PostgreSQL cannot compare."""
     if "\0" in request.path:
         abort(404)
 

@@ -48,7 +48,7 @@ def headers_for(*, is_secure: bool, host: str, is_public: bool) -> Mapping[str, 
 
 
 def _with_headers(answer: WSGIApplication, is_public: bool) -> WSGIApplication:
-    """Add missing headers to outgoing answers in WSGI, where this is cheapest."""
+    """Return a WSGI application that adds missing headers to outgoing answers, the cheapest place to do so."""
 
     def wrapped(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         wanted = headers_for(

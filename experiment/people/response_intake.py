@@ -103,7 +103,7 @@ def wish_of(kind: str, detail: Mapping[str, Any]) -> Wish | None:
 
 
 def depart(connection: Connection, session_id: str, wish: Wish, withdraw_until: str | None) -> Departed:
-    """Erase a reader's stored session: all of it, or all but the tombstone of a reader who had consented."""
+    """Erase a declined session, or all sessions of its reader; those of a reader who had consented leave a tombstone."""
     row = queries.session(connection, session_id)
     if row is None:
         raise SessionGone(session_id)

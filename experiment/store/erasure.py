@@ -118,7 +118,7 @@ def derived_sessions(connection: Connection, session_ids: Sequence[str]) -> list
 
 
 def erase_sessions(connection: Connection, session_ids: Sequence[str], *, actor: str) -> Erased:
-    """Erase sessions and personal links in a connection's transaction; missing ones are skipped."""
+    """Erase sessions and personal links in a connection's transaction, skipping missing ones; return what was erased."""
     there = set(inspect(connection).get_table_names())
     erased = Erased(sessions=[*dict.fromkeys((*session_ids, *derived_sessions(connection, session_ids)))])
     for part in _parts(erased.sessions):
@@ -222,7 +222,7 @@ def _erase_names(
 
 
 def erase_invitations(connection: Connection, which: ColumnElement[bool], *, actor: str) -> list[str]:
-    """Erase personal links with their names, but keep the digests, by which they are found in backups."""
+    """Erase personal links with their names; return the digests, which stay so that backups with a link can be found."""
     links = connection.execute(select(invitations.c.token_hash, invitations.c.study).where(which)).all()
     if links:
         connection.execute(delete(invitations).where(which))
@@ -278,7 +278,7 @@ FORGOTTEN = ""
 
 
 def forget_names(connection: Connection, study: str, before: str) -> int:
-    """Erase a study's identifying data stored before a given time; answers stay.
+    """Erase a study's identifying data stored before a given time; return the number of rows. Answers stay.
 
     These are ids of recruitment platforms, stored network data, lines of a platform's lists, and the names of people invited by
     personal links. A number typed in a laboratory stays: it is the participant's number, in every table.

@@ -144,7 +144,7 @@ def store_trial(
     regions_of_trial: Iterable[Mapping[str, Any]] = (),
     verdict: Verdict | None = None,
 ) -> Stored:
-    """Store one trial with its regions and its score."""
+    """Store one trial with its regions and its score; return ``same`` if it is stored already."""
     marks = dict.fromkeys(("is_practice", "is_filler", "is_attention_check", "timed_out"), False)
     parts = [dict(region) for region in regions_of_trial]
     row = marks | {"attempt": 1} | dict(trial)
@@ -219,7 +219,7 @@ def add_event(
     client_uuid: str | None = None,
     at: str | None = None,
 ) -> Stored:
-    """Add an event to a session."""
+    """Add an event to a session; return ``same`` if it is stored already."""
     digest = payload_hash([kind, dict(detail or {}), at])
     row = {
         "session_id": session_id,

@@ -349,7 +349,7 @@ def _set_aside(database: Path) -> Path | None:
 
 
 def _move_aside(database: Path, folder: Path) -> Path:
-    """Store a database that cannot be read unchanged, with its companion files."""
+    """Move an unreadable database and its companion files aside, unchanged; return its new path."""
     moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     aside = folder / f"{database.stem}-damaged-{moment}.db"
     for ending in _LOG_FILES:

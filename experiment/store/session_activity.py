@@ -45,7 +45,7 @@ def holder(row: Mapping[str, Any], moment: datetime | None = None) -> str | None
 
 
 def hear(connection: Connection, session_id: str, lease: str | None = None) -> SessionActivity:
-    """Record contact with a session; the tab that holds it continues to hold it."""
+    """Record contact with a session and return its state; the tab that holds it continues to hold it."""
     moment = datetime.now(UTC)
     row = _LOOK.first(connection, {"session": session_id})
     if row is None:

@@ -216,7 +216,7 @@ class ApiEngine:
                 yield reply
 
     def _finished(self, reply: Reply) -> Reply:
-        """Add the cost to a reply and cache it."""
+        """Return a reply with its cost, after caching it."""
         if reply.from_cache:
             return replace(reply, cost_usd=0.0)
         if self.price is not None and reply.prompt_tokens is not None:

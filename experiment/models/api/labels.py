@@ -266,7 +266,7 @@ def mark_of(path: str | None) -> str | None:
 
 
 def standing(best: str | None, given: str | None) -> Standing:
-    """Return whether the label that a reply states agrees with its first token."""
+    """Return how the label that a reply states compares with its first token."""
     if best is None:
         return "unsettled"
     return "agrees" if given == best else "disagrees"

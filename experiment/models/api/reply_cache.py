@@ -213,7 +213,7 @@ def _read(text: str, request: Request) -> Reply:
 
 
 def forget_replies(folder: Path, work_keys: Iterable[str]) -> tuple[int, list[str]]:
-    """Erase the replies to trials, and to the calls made before them, from a study's folder."""
+    """Erase the replies to trials, and to earlier calls for them, from a study's folder; return their number and problems."""
     keys, left, count = set(work_keys), [], 0
     if not keys:
         return 0, []

@@ -253,14 +253,14 @@ class Budget:
             self._store.write(write).result()
 
     def rest(self) -> None:
-        """Return to the store what is held for no request, so that other models can use it."""
+        """Give back to the store what is held for no request, so that other models can use it."""
         with self._lock:
             surplus, self._held = self._held, 0.0
         if surplus > 0 and self._begun:
             self._store.write(lambda connection: self._give_back(connection, surplus)).result()
 
     def close(self) -> None:
-        """Return the remaining reservation; requests that were never settled still count."""
+        """Give back the remaining reservation; requests that were never settled still count."""
         if not self._begun:
             return
         unsettled = self._under_way + self.lost
@@ -390,7 +390,7 @@ class Payments:
         return True
 
     def untake(self, request: Request) -> None:
-        """Return the last reservation for a request that is not sent."""
+        """Give back the last reservation for a request that is not sent."""
         taken = self._taken.pop(request.work_key, None)
         if taken is not None:
             self.budget.settle(taken.usd, taken.tokens)

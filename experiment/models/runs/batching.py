@@ -84,7 +84,7 @@ class Batches:
         self._balance()
 
     def take(self, plan: Callable[[], Iterable[ModelSession]], recording: Recording, *, refuses: bool) -> int:
-        """Store fetched answers in a plan's trials, and report those that no trial takes."""
+        """Store fetched answers in a plan's trials, report those that no trial takes, and return the number stored."""
         if not self.are_there:
             return 0
         from experiment.models.api import batch

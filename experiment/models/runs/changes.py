@@ -131,7 +131,7 @@ def settle(
     *,
     if_changed: str,
 ) -> SettledSessions:
-    """Set aside or restore the sessions of a changed model in one transaction; undoing a change restores what it set aside."""
+    """Set aside or restore a changed model's sessions in one transaction, and return which; undoing a change restores them."""
     with store.read() as connection:
         marks = exclusions(connection, study)
     names = set(planned.values())

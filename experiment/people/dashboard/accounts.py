@@ -199,7 +199,7 @@ def _second_factor(settings: Mapping[str, Any]) -> SecondFactor | None:
 
 
 def add_account(name: str, role: str, password: str, *, file: Path | None = None) -> Account:
-    """Add an account to the user's ``config.toml``."""
+    """Add an account to the user's ``config.toml``, and return it."""
     if not NAME.fullmatch(name) or name == OWNER:
         rule = "it is the server's own account" if name == OWNER else "a name has small letters and digits"
         raise UserError(f"an account cannot be called {name!r}: {rule}", mend="Choose a name such as `mara`.")

@@ -136,7 +136,7 @@ INVALID, UNCHECKED = Signed("invalid", {}), Signed("unchecked", {})
 
 
 def check_link(service: StudyService, given: Mapping[str, str], *, host: str, keys: KeySets) -> Signed:
-    """Check the signature of a link."""
+    """Return the result of checking a link's signature."""
     recruitment = service.recruitment
     signing = None if recruitment is None or recruitment.platform is None else recruitment.platform.signing
     if recruitment is None or signing is None:
