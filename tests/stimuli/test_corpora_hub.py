@@ -50,31 +50,12 @@ def test_questions_of_a_dialogue_on_the_hub_are_counted(monkeypatch):
     assert records[0].texts == {"dialogue": "M: Hi.\nF: Oh.", "question": "Q0?"}
 
 
-HUB_ROWS = {
-    "aqua": {"question": "Q", "options": ["A)1", "B)2"], "rationale": "So.", "correct": "B"},
-    "csqa": {
-        "id": "x",
-        "question": "Q",
-        "question_concept": "c",
-        "choices": {"label": ["A", "B"], "text": ["1", "2"]},
-        "answerKey": "B",
-    },
-    "squad": {
-        "id": "x",
-        "title": "T",
-        "context": "1 or 2",
-        "question": "Q",
-        "answers": {"text": ["2"], "answer_start": [5]},
-    },
-    "mbpp": {
-        "task_id": 11,
-        "text": "T",
-        "code": "2",
-        "test_list": ["assert 2"],
-        "test_setup_code": "",
-        "challenge_test_list": [],
-    },
-}
+HUB_ROWS = json.loads("""
+{"aqua": {"question": "Q", "options": ["A)1", "B)2"], "rationale": "So.", "correct": "B"},
+ "csqa": {"id": "x", "question": "Q", "question_concept": "c", "choices": {"label": ["A", "B"], "text": ["1", "2"]}, "answerKey": "B"},
+ "squad": {"id": "x", "title": "T", "context": "1 or 2", "question": "Q", "answers": {"text": ["2"], "answer_start": [5]}},
+ "mbpp": {"task_id": 11, "text": "T", "code": "2", "test_list": ["assert 2"], "test_setup_code": "", "challenge_test_list": []}}
+""")
 
 
 @pytest.mark.parametrize("name", HUB_ROWS)

@@ -166,52 +166,25 @@ def test_selections_of_realtimeqa_are_the_published_ones(data):
 
 
 GSM = {"question": "How many?", "answer": "One and one.\n#### 2"}
-CSQA = {
-    "id": "a1",
-    "question": "Where?",
-    "question_concept": "place",
-    "choices": {"label": ["A", "B"], "text": ["here", "there"]},
-    "answerKey": "B",
-}
-SQUAD_2 = {
-    "version": "v2.0",
-    "data": [
-        {
-            "title": "Cats",
-            "paragraphs": [
-                {
-                    "context": "Cats sleep.",
-                    "qas": [
-                        {
-                            "id": "q1",
-                            "question": "Who?",
-                            "answers": [{"text": "Cats", "answer_start": 0}],
-                            "is_impossible": False,
-                        },
-                        {"id": "q2", "question": "Why?", "answers": [], "is_impossible": True},
-                        {"id": "q3", "question": "When?", "answers": [], "is_impossible": False},
-                    ],
-                }
-            ],
-        }
-    ],
-}
-MBPP_FULL = {
-    "task_id": 11,
-    "text": "Write it.",
-    "code": "x = 1",
-    "test_list": ["assert x"],
-    "test_setup_code": "",
-    "challenge_test_list": ["assert x == 1"],
-}
-MBPP_SANITIZED = {
-    "source_file": "f",
-    "task_id": 11,
-    "prompt": "Write it well.",
-    "code": "x = 1",
-    "test_imports": ["import math"],
-    "test_list": ["assert x"],
-}
+CSQA = json.loads("""
+{"id": "a1", "question": "Where?", "question_concept": "place",
+ "choices": {"label": ["A", "B"], "text": ["here", "there"]}, "answerKey": "B"}
+""")
+SQUAD_2 = json.loads("""
+{"version": "v2.0", "data": [{"title": "Cats", "paragraphs": [{"context": "Cats sleep.", "qas": [
+  {"id": "q1", "question": "Who?", "answers": [{"text": "Cats", "answer_start": 0}], "is_impossible": false},
+  {"id": "q2", "question": "Why?", "answers": [], "is_impossible": true},
+  {"id": "q3", "question": "When?", "answers": [], "is_impossible": false}
+]}]}]}
+""")
+MBPP_FULL = json.loads("""
+{"task_id": 11, "text": "Write it.", "code": "x = 1", "test_list": ["assert x"], "test_setup_code": "",
+ "challenge_test_list": ["assert x == 1"]}
+""")
+MBPP_SANITIZED = json.loads("""
+{"source_file": "f", "task_id": 11, "prompt": "Write it well.", "code": "x = 1",
+ "test_imports": ["import math"], "test_list": ["assert x"]}
+""")
 BOOLQ = {"question": "is it", "title": "It", "answer": False, "passage": "It is not."}
 
 
@@ -316,13 +289,10 @@ def test_missing_and_broken_annotations_of_dream_are_named(tmp_path, data):
         load_corpus("dream", tmp_path)
 
 
-RECORD = {
-    "question_id": "20230317_0",
-    "question_sentence": "Which <b>one</b>?",
-    "choices": ["this", "that"],
-    "answer": ["1"],
-    "evidence": 'That <a href="x">one</a>&nbsp;&amp; no other',
-}
+RECORD = json.loads(r"""
+{"question_id": "20230317_0", "question_sentence": "Which <b>one</b>?", "choices": ["this", "that"],
+ "answer": ["1"], "evidence": "That <a href=\"x\">one</a>&nbsp;&amp; no other"}
+""")
 
 
 @pytest.mark.parametrize(

@@ -17,45 +17,12 @@ from stimuli.item import Item, Provenance, build_meta, item_schema, read_items, 
 from stimuli.recipes.conditions import ItemDesign
 from stimuli.recipes.sentences import SentenceColumns, sentence_items
 from stimuli.schemas.acceptance import acceptor
+from tests.conftest import ROOT
 
-# The example of docs/contracts.md.
-CONTRACT = {
-    "item_id": "s04",
-    "set": "sentences",
-    "role": "test",
-    "condition": {"position": "initial"},
-    "shown": {"sentence": "Teh dgo barks.", "question": "Does it bark?"},
-    "intact": {"sentence": "The dog barks."},
-    "choices": ["yes", "no"],
-    "answer": "yes",
-    "key": {},
-    "changes": [
-        {
-            "field": "sentence",
-            "unit": "letter",
-            "word": 1,
-            "start": 4,
-            "intact": "dog",
-            "shown": "dgo",
-            "permutation": [0, 2, 1],
-            "displaced": 2,
-            "mean_displacement": 0.667,
-            "substituted": 0,
-            "inserted": 0,
-            "deleted": 0,
-        }
-    ],
-    "left_intact": [],
-    "covariates": {"letters": 3, "zipf": 5.1},
-    "provenance": {
-        "source": "sentences.csv",
-        "source_id": "s04",
-        "split": None,
-        "licence": None,
-        "operation": "transpose:initial",
-        "seed": 4711,
-    },
-}
+CONTRACT = json.loads(
+    (ROOT / "docs/contracts.md").read_text("utf-8").split("```json\n")[1].partition("```")[0]
+)
+"""The first example of the page."""
 
 
 def an_item(number=1, **changed):
