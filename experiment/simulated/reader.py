@@ -49,13 +49,13 @@ async def take_part(
     async with aiohttp.ClientSession(headers={"X-Wrods": "1"}) as http:
         opened = [await _open(http, api, given_pass, reader) for reader in readers]
 
-        async def one(reader: SimulatedReader, session: Mapping[str, Any]) -> None:
+        async def send(reader: SimulatedReader, session: Mapping[str, Any]) -> None:
             async with gate:
                 count = await _go_through(http, api, reader, session, pause)
                 if told:
                     told(reader, count)
 
-        await asyncio.gather(*(one(*pair) for pair in zip(readers, opened, strict=True)))
+        await asyncio.gather(*(send(*pair) for pair in zip(readers, opened, strict=True)))
 
 
 def begin_at(store: Store, study: str) -> int:
