@@ -32,7 +32,7 @@ from analysis.preprocessing.exclusions import (
     unseen,
 )
 from analysis.readers import PARTICIPANT_KINDS, headed, spoken
-from analysis.tables import Tables, item_names, joined
+from analysis.tables import ADDED, LONG, OPTIONAL, REQUIRED, Tables, item_names, joined
 from stimuli.errors import UserError, unknown_name
 
 
@@ -433,6 +433,8 @@ STRUCTURE = (
     *("replicate", "answer_given"),
 )
 """Columns that every model may name, in addition to the response and the study's factors."""
+TAKEN = {*REQUIRED, *OPTIONAL, *LONG, *ADDED, *STRUCTURE, "participant_id", "run_id", "presentation"}
+"""Names that columns of tables and models have; a factor needs another."""
 
 
 def check_own_formula(

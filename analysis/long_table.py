@@ -15,12 +15,12 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 import pandas as pd
 
-from analysis.frames import STRUCTURE
+from analysis.frames import TAKEN
 from analysis.plan import IN
 from analysis.report import write_report
 from analysis.report.write import dated_folder
 from analysis.table_io import DICTIONARY, TRIALS
-from analysis.tables import ADDED, LONG, OPTIONAL, REQUIRED, load
+from analysis.tables import load
 from stimuli.corpora.tables import read_table
 from stimuli.errors import UserError, did_you_mean, together, unknown_name
 
@@ -31,8 +31,6 @@ SECONDS_BELOW = 20.0
 """Median in milliseconds below which response times are taken for seconds."""
 NO_RESPONSE = "no response in the table"
 TRUE, FALSE = ("1", "1.0", "true", "t", "yes"), ("0", "0.0", "false", "f", "no")
-TAKEN = {*REQUIRED, *OPTIONAL, *LONG, *ADDED, *STRUCTURE, "participant_id", "run_id", "presentation"}
-"""Names that columns of tables and models have; a condition needs another."""
 
 
 class TableRoles(TypedDict, total=False):

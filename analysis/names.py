@@ -6,6 +6,14 @@ from collections.abc import Iterable
 
 from analysis.plan import TIMES
 
+MARK = "\ua788"
+"""Letter at the end of a factor's name where a report calculates a column of that name; what is written has the name without it."""
+
+
+def as_given(text: str) -> str:
+    """Return a text with factors under the names that the user gave them."""
+    return text.replace(MARK, "")
+
 
 def plain(*names: str) -> str:
     """Return names in letters, digits and underscores alone, joined by underscores."""
@@ -14,7 +22,7 @@ def plain(*names: str) -> str:
 
 def in_words(name: str) -> str:
     """Return a name as running text writes it: blanks in the place of underscores."""
-    return name.replace("_", " ").rstrip()
+    return name.replace("_", " ")
 
 
 def upper_first(text: str) -> str:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
@@ -18,6 +17,7 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from analysis.factorial import cells_shown
+from analysis.names import as_given
 from analysis.plan import compared_together, crossed_name
 from analysis.preprocessing.exclusions import flag_trials, newest_design, same_prompts, time_reasons
 from analysis.table_io import TableSource, as_frame, batches, column_names, find_tables, read_columns
@@ -48,24 +48,6 @@ ADDED = ("reader_group", "flagged_reason", "rt_excluded", "reading_time_excluded
 SAID = ("flagged_reason", "rt_excluded", "reading_time_excluded")
 """Why a session or trial was flagged, and why a time counts in no model of times: they are in the CSV file too."""
 MAY_BE_EMPTY = {"correct", "excluded_reason", "item_id", "response_status", *OPTIONAL}
-CALCULATED = {
-    *("accuracy", "cost", "distance", "group", "high", "item", "kind", "letters", "level", "low", "mean"),
-    *(
-        "measure",
-        "missing",
-        "model",
-        "people",
-        "place",
-        "prompt",
-        "sd",
-        "trials",
-        "valid",
-        "value",
-        "verdict",
-        "zone",
-    ),
-}
-"""Columns that analyses add to rows of trials; a factor of such a name is read as ``name_``."""
 READER_KINDS = ("human", "model", "simulated", "baseline")
 _PLACE = ["session_id", "trial_index", "attempt"]
 
@@ -212,9 +194,7 @@ def load(folder: str | Path, also: Collection[str] = ()) -> Tables:
         source.trials, [name for name in names if name not in unread], source.types.get("trials")
     )
     dictionary = _completed(source.dictionary)
-    renamed = {name: f"{name}_" for name in dictionary["factors"] if name in CALCULATED}
-    dictionary = _renamed(dictionary, renamed) if renamed else dictionary
-    trials = _checked(as_frame(columns).rename(columns=renamed), dictionary, source.trials)
+    trials = _checked(as_frame(columns), dictionary, source.trials)
     kind = trials["reader_kind"]
     trials["reader_group"] = kind.where(kind.isin(["human", "simulated"]), trials["reader"]).astype(object)
     trials["flagged_reason"] = trials["excluded_reason"].where(trials["excluded_reason"].astype(bool), None)
@@ -222,7 +202,7 @@ def load(folder: str | Path, also: Collection[str] = ()) -> Tables:
         trials[f"{measure}_excluded"] = time_reasons(trials, dictionary["exclude"], measure)
     items = pd.DataFrame()
     if source.items:
-        items = as_frame(read_columns(source.items, None, source.types.get("items"))).rename(columns=renamed)
+        items = as_frame(read_columns(source.items, None, source.types.get("items")))
     factors = list(dictionary["factors"])
     trials = flag_trials(trials, factors, dictionary["collected_design_hash"])
     trials["same_prompt"] = same_prompts(trials, items, factors)
@@ -243,6 +223,7 @@ def write_trials_csv(tables: Tables, path: Path) -> None:
             for name in ("excluded_reason", "reader_group", *SAID, *tables.crossed):
                 part = tables.trials[name].iloc[start : start + batch.num_rows]
                 column = pa.array([None if pd.isna(one) else str(one) for one in part], pa.string())
+                name = as_given(name)
                 place = table.column_names.index(name) if name in table.column_names else table.num_columns
                 table = table.remove_column(place) if place < table.num_columns else table
                 table = table.add_column(place, name, column)
@@ -318,33 +299,6 @@ def _completed(dictionary: dict[str, Any]) -> dict[str, Any]:
         "versions": [],
     }
     return given | {key: value for key, value in dictionary.items() if value is not None}
-
-
-def _renamed(dictionary: dict[str, Any], renamed: Mapping[str, str]) -> dict[str, Any]:
-    """Return the dictionary with other names of factors where it names them: in plans, effects and levels of sessions."""
-    pattern = re.compile(rf"\b({'|'.join(renamed)})\b")
-
-    def keys(mapping: Mapping[str, Any] | None) -> dict[str, Any] | None:
-        new = {pattern.sub(r"\1_", name): value for name, value in (mapping or {}).items()}
-        return new if mapping is not None else None
-
-    def texts(value: Any) -> Any:
-        if isinstance(value, list):
-            return [texts(one) for one in value]
-        return pattern.sub(r"\1_", value) if isinstance(value, str) else value
-
-    planned = {
-        name: plan
-        | {part: texts(plan[part]) for part in ("compare", "formula", "fallback") if part in plan}
-        | ({"within": keys(plan["within"])} if isinstance(plan.get("within"), dict) else {})
-        for name, plan in dictionary["planned"].items()
-    }
-    truth = dictionary["truth"] and {
-        name: part | ({"effects": keys(part["effects"])} if isinstance(part.get("effects"), dict) else {})
-        for name, part in dictionary["truth"].items()
-    }
-    named = {part: keys(dictionary.get(part)) for part in ("factors", "between") if part in dictionary}
-    return dictionary | named | {"planned": planned, "truth": truth}
 
 
 def _checked(trials: pd.DataFrame, dictionary: dict[str, Any], path: Path) -> pd.DataFrame:

@@ -21,6 +21,7 @@ from ruamel.yaml import YAML
 
 from analysis import apa, readers
 from analysis.costs.ratios import TITLES
+from analysis.names import as_given
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -116,8 +117,9 @@ class Drawing:
     def save(self, folder: Path) -> tuple[Path, Path]:
         """Write ``name.svg`` and ``name.png`` (300 dots per inch) and return their paths."""
         folder.mkdir(parents=True, exist_ok=True)
-        svg, png = folder / f"{self.name}.svg", folder / f"{self.name}.png"
-        svg.write_text('<?xml version="1.0" encoding="utf-8"?>\n' + self.svg, "utf-8")
+        name = as_given(self.name)
+        svg, png = folder / f"{name}.svg", folder / f"{name}.png"
+        svg.write_text('<?xml version="1.0" encoding="utf-8"?>\n' + as_given(self.svg), "utf-8")
         with styled():
             self.figure.savefig(png, bbox_inches=filled(self.figure), metadata={"Software": None})
         return svg, png
@@ -238,8 +240,11 @@ def keep_width(figure: Figure) -> None:
 def filled(figure: Figure) -> Bbox:
     """Lay a figure out, once for all of its files, and return the part that is drawn on with a margin around it, in inches."""
     from matplotlib import rcParams
+    from matplotlib.text import Text
 
     if figure not in _FILLED:
+        for text in figure.findobj(Text):
+            text.set_text(as_given(text.get_text()))
         with styled():
             figure.draw_without_rendering()
             figure.set_layout_engine("none")

@@ -13,6 +13,7 @@ import numpy as np
 
 from analysis import apa
 from analysis.mixed import Fit
+from analysis.names import as_given
 from analysis.report.filters import Condition
 
 _SYMBOL = re.compile(r"(b|SE|z|t|df|p|M|SD|n|OR|R²|r)( (\(.*|/.*|or [zt]|adjusted|exact|recovery))?")
@@ -88,9 +89,10 @@ class ApaTable:
     def save(self, folder: Path) -> Path:
         """Write ``name.csv``, as the page shows it, and ``name_full.csv``, unrounded; return the path of the first."""
         folder.mkdir(parents=True, exist_ok=True)
-        path = folder / f"{self.name}.csv"
+        name = as_given(self.name)
+        path = folder / f"{name}.csv"
         _write(path, [self.columns, *self.rows])
-        _write(folder / f"{self.name}_full.csv", self.unrounded())
+        _write(folder / f"{name}_full.csv", self.unrounded())
         return path
 
     def unrounded(self) -> list[tuple[str, ...]]:
@@ -138,7 +140,7 @@ def _spread_head(cells: tuple[str, ...], widths: list[int]) -> Iterator[str]:
 def _write(path: Path, rows: list[tuple[str, ...]]) -> None:
     """Write CSV in UTF-8 with the mark by which spreadsheets know it."""
     with path.open("w", newline="", encoding="utf-8-sig") as file:
-        csv.writer(file).writerows(rows)
+        csv.writer(file).writerows([as_given(cell) for cell in row] for row in rows)
 
 
 def as_percent(log_ratio: float) -> float:

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from analysis.descriptives import ConditionMean, describe_rows, described_rows
 from analysis.estimation import MOST_ROWS
 from analysis.mixed import Fit
-from analysis.names import plain, upper_first
+from analysis.names import as_given, plain, upper_first
 from analysis.parameter_recovery import (
     Recovered,
     recovered,
@@ -41,6 +41,7 @@ from analysis.report.described import (
     tables_of,
 )
 from analysis.report.described.layouts import flow_table, recovery_table
+from analysis.report.factor_names import marked
 from analysis.report.fit_warnings import warnings_of
 from analysis.report.layout import SENTENCES
 from analysis.report.method import method_parts, models_table
@@ -65,12 +66,13 @@ def gather(
 
     The Answer is told as text (:func:`analysis.report.answer.as_text`) before anything that only the rest of the report needs.
     """
+    tables = marked(tables)
     numbers, trials = ExhibitNumbers(), tables.trials
     kinds, used = kinds_of(trials), trials[trials["excluded_reason"].isna()]
     readers = tables.dictionary["readers"]
     begun = {name: str(one["kind"]) for name, one in readers.items() if one.get("kind")}
     planned = with_bounds_fixed_beforehand(plans(tables), tables.dictionary)
-    analyses = carry_out_all(planned, tables, lambda name: told(f"model: {name}"))
+    analyses = carry_out_all(planned, tables, lambda name: told(as_given(f"model: {name}")))
     analyses = sorted(analyses, key=lambda analysis: not analysis.plan.planned)
     analyses = [analysis.in_order(group_order(trials)) for analysis in analyses]
     matrix = robustness_matrix(analyses, tables, told)
@@ -93,7 +95,7 @@ def gather(
         matrix=matrix,
         answer_table=answered,
     )
-    told(as_text(answer(content, "")))
+    told(as_given(as_text(answer(content, ""))))
 
     # matplotlib and the chapters take longer to import than the Answer should wait
     from analysis.figures.simulation import recovery_figure
@@ -186,7 +188,7 @@ def _recovery(
     for plan in recovery_plans(tables):
         done = _carried_out(plan, analyses)
         if done is None:
-            told(f"model: {plan.name}")
+            told(as_given(f"model: {plan.name}"))
         analysis = done or carry_out(plan, tables)
         same = _same_model(analysis, analyses)
         if same is None:

@@ -23,6 +23,7 @@ from docx.table import Table, _Cell, _Row
 from docx.text.paragraph import Paragraph as WordParagraph
 from markupsafe import Markup
 
+from analysis.names import as_given
 from analysis.report.apa_tables import ApaTable, Cut, Head
 from analysis.report.document import Document, of_printed
 from analysis.report.inline import head_markup, note_markup, runs_of
@@ -78,6 +79,8 @@ def _write_file(
             paragraph = word.add_paragraph(style="Table Note")
             paragraph.add_run(f"Table {number}. ").bold = True
             paragraph.add_run(words)
+    for element in word.element.iter(qn("w:t")):
+        element.text = as_given(element.text or "")
     word.save(str(path))
     return path
 
@@ -208,15 +211,15 @@ def _write_runs(paragraph: WordParagraph, markup: str, size: float | None = None
 def _figure(word: WordDocument, shown: Illustrated, folder: Path) -> None:
     word.add_paragraph(f"Figure {shown.number}", style="Table Number")
     word.add_paragraph(shown.drawing.title, style="Table Title")
-    picture = folder / "figures" / f"{shown.drawing.name}.png"
+    picture = folder / "figures" / as_given(f"{shown.drawing.name}.png")
     paragraph = word.add_paragraph(style="Figure Picture")
     inline = paragraph.add_run().add_picture(str(picture))
     scale = min(1.0, Inches(TEXT_WIDTH) / inline.width, Inches(MOST_TALL) / inline.height)
     inline.width, inline.height = (Emu(int(one * scale)) for one in (inline.width, inline.height))
     named = inline._inline.docPr
     named.set("name", f"Figure {shown.number}")
-    named.set("title", shown.drawing.title)
-    named.set("descr", shown.drawing.alternative)
+    named.set("title", as_given(shown.drawing.title))
+    named.set("descr", as_given(shown.drawing.alternative))
     _note(word, shown.drawing.note)
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import jinja2
 from markupsafe import escape
 
+from analysis.names import as_given
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.document import Document, of_printed
 from analysis.report.inline import head_markup, note_markup, runs_of
@@ -112,7 +113,8 @@ def write_latex(
     for one in (*document.all_nodes, *filed):
         if isinstance(one, Numbered):
             words = sources.get(one.number, "")
-            (folder / "latex" / f"{one.table.name}.tex").write_text(table_in_latex(one, words), "utf-8")
+            file = folder / "latex" / as_given(f"{one.table.name}.tex")
+            file.write_text(as_given(table_in_latex(one, words)), "utf-8")
     (folder / "references.bib").write_text(as_bibtex(document.references), "utf-8")
     if document.supplement:
         _write_file(document, document.supplement, folder / "supplement.tex", sources)
@@ -132,7 +134,7 @@ def _write_file(document: Document, nodes: Sequence[Node], path: Path, sources: 
     odd = [f"{ord(letter):04X}" for letter in sorted(letters)]
     printed = of_printed(nodes, sources)
     text = _written("report", document=document, body=body.removesuffix("\n"), odd=odd, printed=printed)
-    path.write_text(text, "utf-8")
+    path.write_text(as_given(text), "utf-8")
     return path
 
 

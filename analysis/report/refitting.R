@@ -19,8 +19,8 @@ say <- cat
 # Summaries that nobody asked for are not computed.
 if (!"print" %in% given) print <- cat <- function(...) invisible()
 
-rows_of <- function(file) read.csv(file, colClasses = "character", check.names = FALSE,
-  na.strings = c("NA", "", "NaN"), fileEncoding = "UTF-8-BOM")
+rows_of <- function(file) read.csv(file, colClasses = "character", check.names = FALSE, na.strings = "",
+  fileEncoding = "UTF-8-BOM")
 
 triangle <- function(v) { v <- as.matrix(v); v[lower.tri(v, diag = TRUE)] }
 

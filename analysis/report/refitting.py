@@ -9,6 +9,7 @@ import gzip
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import partial
 from importlib import resources
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from analysis import mixed
 from analysis.bayes import posterior_of
 from analysis.mixed import Fit, lme4_program
 from analysis.multiple_comparisons import family_of
+from analysis.names import MARK, as_given
 from analysis.plan import RATING
 from analysis.readers import MODELS_IN_GENERAL, PARTICIPANT_KINDS
 from analysis.report.numbering import ReportContent
@@ -60,12 +62,19 @@ def write_models(content: ReportContent, folder: Path, many_rows: int = MANY_ROW
         lines += ["", *_estimate_lines(number, analysis, f"models/{path.name}")]
     for number, reported in enumerate(fits, 1):
         rows: pd.DataFrame = reported.fit.model.frame.data
-        path = _write_rows(rows, folder / "models" / f"model_{number:02d}.csv", many_rows)
+        shown = partial(_in_r, list(rows))
+        path = _write_rows(
+            rows.rename(columns=shown), folder / "models" / f"model_{number:02d}.csv", many_rows
+        )
         name = f"models/{path.name}"
         title = " ".join(reported.title.split())
         tested = next((analysis for analysis in analyses if analysis.fit is reported.fit), None)
-        own = ["", f"# Model {number}: {title}", *refit_lines(number, title, reported.fit, name, tested)]
-        formula, first = " ".join(reported.fit.formula.split()), len(lines) + 2
+        own = [
+            "",
+            f"# Model {number}: {title}",
+            *map(shown, refit_lines(number, title, reported.fit, name, tested)),
+        ]
+        formula, first = shown(" ".join(reported.fit.formula.split())), len(lines) + 2
         where = (name, len(rows), path.stat().st_size, first, first + len(own) - 2)
         found[number] = ModelFiles(number, reported.title, formula, *where)
         lines += own
@@ -76,8 +85,14 @@ def write_models(content: ReportContent, folder: Path, many_rows: int = MANY_ROW
             'say(sprintf("%d of %d comparisons agree with the report.\\n", sum(agreed), length(agreed)))',
             "quit(status = if (all(agreed)) 0 else 1)",
         ]
-        (folder / PROGRAM).write_text("\n".join(lines) + "\n", "utf-8")
+        (folder / PROGRAM).write_text(as_given("\n".join(lines) + "\n"), "utf-8")
     return found
+
+
+def _in_r(columns: Sequence[str], text: str) -> str:
+    """Return a text of a program with the names that users gave factors, longer ones where a model has such columns itself."""
+    taken = {as_given(column) for column in columns if MARK in column} & set(columns)
+    return text.replace(MARK, "_factor" if taken else "")
 
 
 def _write_rows(rows: pd.DataFrame, path: Path, many_rows: int) -> Path:
@@ -146,8 +161,8 @@ def _estimate_lines(number: int, analysis: Analysis, file: str) -> Iterator[str]
         assert test.crossed is not None
         weights = ", ".join(f"{_quoted(str(name))} = {w:.12g}" for name, w in test.crossed.weights.items())
         groups = ", ".join(_quoted(group) for group in test.groups)
-        own = f"label = {_quoted(test.label)}, groups = c({groups}), weights = c({weights}), {_held(test, analysis)}"
-        yield f"  list({own}){',' if place < len(tests) - 1 else ''}"
+        told = f"label = {_quoted(test.label)}, groups = c({groups}), weights = c({weights}), {_held(test, analysis)}"
+        yield f"  list({told}){',' if place < len(tests) - 1 else ''}"
     rated = tests[0].crossed if plan.measure == RATING else None
     span = "" if rated is None else f", span = {_vector(rated.sums.layout.span)}"
     yield f")), {_truth(plan.items == 'fixed')}{span})"

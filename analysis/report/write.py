@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyarrow import csv
 
 from analysis import apa
+from analysis.names import as_given
 from analysis.report.content import gather
 from analysis.report.document import Document, document_of
 from analysis.report.inline import head_markup, note_markup
@@ -42,7 +43,11 @@ def write_report(
 ) -> Path:
     """Write a folder named by date and time, with the optional chapters ``wanted``; tell each slow step; return the page's path."""
     when = when or datetime.now().astimezone()
-    return write_files(gather(tables, told, wanted), out_folder, when, told)
+    try:
+        return write_files(gather(tables, told, wanted), out_folder, when, told)
+    except UserError as error:
+        mend = error.mend and as_given(error.mend)
+        raise UserError(as_given(error.message), mend=mend, exit_code=error.exit_code) from error
 
 
 def dated_folder(out: str | PathLike[str], when: datetime) -> Path:
@@ -74,7 +79,9 @@ def write_files(
         _write_rows_named(tables, folder, files_named(content))
         sources = sources_in_words(content, models)
         told_of = numbers_of(document, content, models)
-        (folder / "numbers.json").write_text(json.dumps(told_of, ensure_ascii=False, indent=1), "utf-8")
+        (folder / "numbers.json").write_text(
+            as_given(json.dumps(told_of, ensure_ascii=False, indent=1)), "utf-8"
+        )
         write_docx(document, folder, sources, when)
         write_latex(document, folder, sources, [table for table in content.all_tables() if table.refused])
         page = folder / "report.html"
@@ -108,7 +115,7 @@ def _write_rows_named(tables: Tables, folder: Path, names: Collection[str]) -> N
 
 def _as_written(rows: pd.DataFrame) -> pa.Table:
     """Turn rows into a table with truth values as TRUE and FALSE, as in trials.csv."""
-    told = {name: _cells(rows[name]) for name in rows}
+    told = {as_given(name): _cells(rows[name]) for name in rows}
     return pa.table(told)
 
 
@@ -171,7 +178,7 @@ def render_document(
         undefined=jinja2.StrictUndefined,
     )
     environment.filters |= {"symbol": head_markup, "note": note_markup}
-    return environment.get_template("report.html.jinja").render(
+    page = environment.get_template("report.html.jinja").render(
         document=document,
         sources=sources,
         sources_of_figures=sources_of_figures,
@@ -180,3 +187,4 @@ def render_document(
         has_fits=bool(content.all_fits()),
         style=(environment.loader.get_source(environment, "style.css")[0] if environment.loader else ""),
     )
+    return as_given(page)

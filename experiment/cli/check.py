@@ -228,7 +228,7 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
     from experiment.checking import load_study
     from experiment.checking.placeholders import placeholders
     from experiment.cli.build import tell_skipped
-    from experiment.cli.registering import check_own_formulas
+    from experiment.cli.registering import check_factor_names, check_own_formulas
     from experiment.cli.terminal import wrapped
     from experiment.configuration import config_file, read_config
     from experiment.people.recruitment.codes import missing_lines, recruitment_for
@@ -241,6 +241,7 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
     loaded = load_study(study, faults)
     faults.check(check_language, loaded, faults, reads=[("language",), ("procedure",)])
     faults.check(check_consent_first, loaded, reads=[("procedure",)])
+    faults.check(check_factor_names, loaded, reads=FACTORS)
     faults.check(check_own_formulas, loaded, reads=[("analysis", "planned"), *FACTORS, ("models", "who")])
     if faults.found:
         check_tables(loaded, faults)

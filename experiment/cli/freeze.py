@@ -52,7 +52,7 @@ def freeze(study: Path, is_check: bool, amend: str | None, heads: Path | None, a
     """
     from experiment.checking import load_study
     from experiment.checking.placeholders import refuse_placeholders
-    from experiment.cli.registering import check_own_formulas
+    from experiment.cli.registering import check_factor_names, check_own_formulas
     from experiment.integrity.build_provenance import require_current_items
     from experiment.integrity.freezing import DOCUMENT, FILE
     from experiment.integrity.freezing import freeze as lock
@@ -66,6 +66,7 @@ def freeze(study: Path, is_check: bool, amend: str | None, heads: Path | None, a
         return
     if heads is not None:
         raise UserError("--heads goes with --verify", mend="Add --verify.")
+    check_factor_names(loaded)
     check_own_formulas(loaded)
     if loaded.get("participants", "wanted"):
         refuse_placeholders(

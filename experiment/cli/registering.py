@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from stimuli.errors import UserError
+from experiment.columns import trial_columns
+from stimuli.errors import UserError, together
 
 if TYPE_CHECKING:
     from experiment.store import Store
@@ -101,6 +102,24 @@ def tell_unplanned(study: Study, models: Mapping[str, Mapping[str, Any]]) -> Non
                 f"{name} is in no planned analysis, and the plan is frozen: what it answers is reported as exploratory.",
                 err=True,
             )
+
+
+def check_factor_names(study: Study) -> None:
+    """Check that no factor is named like a column that the tables of items, an analysis or its formulas have in every study."""
+    from analysis.frames import TAKEN
+    from experiment.exporting.tables import AS_JSON
+
+    faults = [
+        UserError(
+            f"{study.place('design', kind, factor)}: {factor!r} is the name of a column with another meaning in tables and models",
+            mend=f"Give the factor another name, such as {factor}_condition.",
+        )
+        for kind in ("factors", "between")
+        for factor in study.get("design", kind, default={})
+        if factor in {*TAKEN, *AS_JSON, "role"} - set(trial_columns())
+    ]
+    if faults:
+        raise together(faults)
 
 
 def check_own_formulas(study: Study) -> None:

@@ -74,7 +74,7 @@ def _json(value: Any) -> str | None:
 
 
 _BEFORE_FACTORS = ("item_id", "set", "role")
-_AS_JSON = ("shown", "intact", "choices", "key", "changes", "provenance")
+AS_JSON = ("shown", "intact", "choices", "key", "changes", "provenance")
 
 
 def item_columns(
@@ -99,7 +99,7 @@ def item_rows(items: Sequence[Item]) -> Iterator[dict[str, Any]]:
     for item in items:
         given = item.to_json()
         row = {**given, **given["condition"]}
-        row |= {name: json.dumps(given[name], ensure_ascii=False) for name in _AS_JSON}
+        row |= {name: json.dumps(given[name], ensure_ascii=False) for name in AS_JSON}
         yield row | {f"cov_{name}": value for name, value in given["covariates"].items()}
 
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import pandas as pd
@@ -10,8 +9,6 @@ import pytest
 from analysis import load
 from analysis.preprocessing.exclusions import time_bounds
 from analysis.preprocessing.participant_flow import flow
-from analysis.report import write_report
-from analysis.tables import CALCULATED
 from stimuli.errors import UserError
 from tests.analysis.conftest import Make
 from tests.analysis.letter_study import LEVELS, study_rows, write_handover
@@ -199,25 +196,3 @@ def test_timed_sessions_count_for_times_alone_where_the_model_has_others(handove
         "Excluded: timed session of a reader who has others (counts for times alone)"
         in flow(trials, {}).index
     )
-
-
-def _numbers_with_factor(name: str, folder: Path) -> list[str]:
-    rows = study_rows(human=4, models=("restorer",), items=8).rename(columns={"position": name})
-    plan = {
-        "measure": {"human": "correct"},
-        "compare": name,
-        "between": ["human"],
-        "contrasts": ["final - intact"],
-    }
-    spec = {name: {"levels": LEVELS, "reference": "intact"}}
-    tables = load(write_handover(folder / name, rows, factors=spec, planned={"p": plan}))
-    page = write_report(tables, folder / f"{name}-report")
-    return sorted(re.findall(r"-?\d+\.\d+", (page.parent / "numbers.json").read_text("utf-8")))
-
-
-def test_a_factor_may_have_the_name_of_a_column_that_analyses_calculate(tmp_path: Path) -> None:
-    """Such a factor ended every report in a traceback; ``kind``, ``group`` and ``level`` are natural names."""
-    expected = _numbers_with_factor("spelling", tmp_path)
-    assert {"kind", "value", "group", "level"} <= CALCULATED
-    for name in ("kind", "value"):
-        assert _numbers_with_factor(name, tmp_path) == expected

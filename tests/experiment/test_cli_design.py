@@ -159,6 +159,16 @@ def test_check_says_which_models_cannot_run(use, said, code, tmp_path):
     assert said in " ".join(told.output.split())
 
 
+@pytest.mark.parametrize("name", ["item", "shown", "reader_group"])
+def test_check_refuses_a_factor_named_like_a_column_that_every_study_has(name: str, tmp_path: Path) -> None:
+    """A report refused such a study, or its formulas had two meanings, when the answers were in."""
+    wrods("new", tmp_path / "s")
+    file = tmp_path / "s" / "study.yaml"
+    file.write_text(file.read_text("utf-8").replace("spelling", name), "utf-8")
+    told = wrods("check", tmp_path / "s")
+    assert told.exit_code == 2 and f"design.factors.{name}: {name!r}" in " ".join(told.output.split())
+
+
 PLANNED = "comprehension: {measure: correct, compare: spelling, between: [human]}"
 
 
