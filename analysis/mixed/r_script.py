@@ -277,8 +277,9 @@ def single_bars(node: Node) -> Node:
 def _spelt(text: str, held: Mapping[str, str]) -> str:
     tree = read_expression(text)
     replaced = _replaced(tree, held)
+    # a column named `if` may stand without backticks here, not in R
     if any(isinstance(part, Name) and as_r(part) != part.name for part in nodes_of(replaced)):
-        replaced = single_bars(replaced)
+        return as_r(single_bars(replaced))
     return text if replaced == tree and not _ODD_TEXT.search(text) else as_r(replaced)
 
 

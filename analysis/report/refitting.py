@@ -62,7 +62,7 @@ def write_models(content: ReportContent, folder: Path, many_rows: int = MANY_ROW
         lines += ["", *_estimate_lines(number, analysis, f"models/{path.name}")]
     for number, reported in enumerate(fits, 1):
         rows: pd.DataFrame = reported.fit.model.frame.data
-        shown = partial(_in_r, list(rows))
+        shown = partial(_in_r, [str(name) for name in rows])
         path = _write_rows(
             rows.rename(columns=shown), folder / "models" / f"model_{number:02d}.csv", many_rows
         )

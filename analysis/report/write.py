@@ -115,7 +115,7 @@ def _write_rows_named(tables: Tables, folder: Path, names: Collection[str]) -> N
 
 def _as_written(rows: pd.DataFrame) -> pa.Table:
     """Turn rows into a table with truth values as TRUE and FALSE, as in trials.csv."""
-    told = {as_given(name): _cells(rows[name]) for name in rows}
+    told = {as_given(str(name)): _cells(rows[name]) for name in rows}
     return pa.table(told)
 
 

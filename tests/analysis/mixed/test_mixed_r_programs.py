@@ -30,6 +30,7 @@ COLUMNS = (
     "y ~ n + I(n^2) + (1 | p)|--levels n=3,1,2",
     "y ~ relevel(n, ref = '3') + n + (1 | factor(p))|",
     "y ~ flag + I(flag * x) + (1 | p)|--contrasts flag=helmert",
+    "y ~ if * z + (1 | p)|",
     "y ~ `if` * T + (1 + `a|b` || `the person`)|",
     "y ~ poly(gappy, 2) + I(gappy.cond %in% c('high', 'low')) + (1 | gappy.p)|",
     "y ~ ifelse(flag, gappy, 0) + (1 | deci)|",
@@ -66,6 +67,12 @@ def test_other_numbers_are_told_from_ours() -> None:
     for other in ({"terms": ["z"]}, {"estimate": [1.01]}, {"se": [0.101]}, {"df": [21.0]}, {"loglik": -10.1}):
         assert len(faults(ours, same | other)) == 1, other
     assert faults(ours, "Downdated VtV is not positive definite")
+
+
+def test_a_column_whose_name_r_reserves_stands_in_backticks() -> None:
+    """Unquoted, a factor named ``if`` ended the whole program of a report."""
+    program = lme4_program(fit("y ~ if * z + (1 | p)", make_data(3)), "data.csv")
+    assert "y ~ `if` * z + (1 | p)" in program.replace("\n", " ").replace("  ", " ")
 
 
 def test_a_program_says_what_lme4_cannot_do() -> None:
