@@ -419,7 +419,7 @@ def _one_more(model: Floats, w: Floats, width: float) -> float:
         most = int(np.unique(each, return_counts=True)[1].max())
         if np.count_nonzero(each) < FEW or (n - most < FEW and most > n / 2):
             found += float(np.abs(w).max() * width) ** 2 / (n * (n - 1))
-    if len(w) == 1 or not whole.any():
+    if len(w) == 1 or int(whole.sum()) < 2:  # conditions with items of their own
         for c in range(len(w)):
             own = model[held[:, c], c]
             n = len(own)

@@ -119,7 +119,7 @@ one_more <- function(m, w) {
     most <- max(table(each))
     if (sum(each != 0) < 5 || (n - most < 5 && most > n / 2)) added <- added + max(abs(w))^2 / (n * (n - 1))
   }
-  if (length(w) == 1 || n == 0) for (name in names(w)) {
+  if (length(w) == 1 || n < 2) for (name in names(w)) {
     own <- v[!is.na(v[, name]), name]
     n <- length(own)
     if (n > 1 && n - max(table(own)) < 3) added <- added + w[[name]]^2 / (n * (n - 1))
@@ -182,15 +182,21 @@ estimate_shares <- function(number, title, file, family, report, fixed_items = F
   d <- shares_of(file)
   found <- lapply(report$tests, function(one) estimated(d, one$groups, one$weights, fixed_items, span))
   into_family(family, Map(function(one, test) c(one[c("participants", "items", "answers")],
-    list(t = one$estimate / one$se, df = one$df, se = one$se, estimate = one$estimate, test = test, of = title)), found, report$tests))
+    list(t = t_of(one$estimate, one$se), df = one$df, se = one$se, estimate = one$estimate, test = test, of = title)), found, report$tests))
   value <- function(name, list) sapply(list, `[[`, name)
+  own <- lapply(c(estimate = "estimate", se = "se", df = "df"), value, found)
+  of_report <- lapply(c(estimate = "estimate", se = "se", df = "df", p = "p", side = "side"), value, report$tests)
+  apart <- function(name, unit) max(ifelse(own[[name]] == of_report[[name]], 0, abs(own[[name]] - of_report[[name]]) / own[[unit]]))
   off <- c(
-    "estimates, in standard errors" = max(abs(value("estimate", found) - value("estimate", report$tests)) / value("se", found)),
-    "standard errors" = max(abs(value("se", report$tests) / value("se", found) - 1)),
-    "degrees of freedom" = max(abs(value("df", report$tests) / value("df", found) - 1)),
-    "p" = max(abs(value("p", report$tests) - mapply(p_of, value("estimate", found) / value("se", found), value("df", found), value("side", report$tests)))))
+    "estimates, in standard errors" = apart("estimate", "se"),
+    "standard errors" = apart("se", "se"),
+    "degrees of freedom" = apart("df", "df"),
+    "p" = max(abs(of_report$p - mapply(p_of, t_of(own$estimate, own$se), own$df, of_report$side))))
   told(sprintf("estimates %d", number), off, 1e-6, title)
 }
+
+# A difference without a standard error is known exactly.
+t_of <- function(estimate, se) ifelse(se > 0, estimate / se, ifelse(estimate == 0, 0, sign(estimate) * Inf))
 
 p_of <- function(t, df, side) if (side) pt(side * t, df, lower.tail = FALSE) else 2 * pt(abs(t), df, lower.tail = FALSE)
 
@@ -295,5 +301,5 @@ adjust_family <- function(family, tested, untested) {
   off <- c(
     "adjusted p" = max(abs(p - report("p_adjusted"))[own], 0),
     "ends of intervals, in standard errors" = max(ends[own], narrower[!own]))
-  told(paste("family", family), off, c(0.01, 0.05), sprintf("(%d tests; simulated)", r + untested))
+  told(paste("family", family), off, c(0.01, 0.05), sprintf("(%d test%s; simulated)", r + untested, if (r + untested == 1) "" else "s"))
 }

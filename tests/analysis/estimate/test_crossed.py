@@ -323,6 +323,14 @@ def test_a_model_that_turns_from_always_wrong_to_always_right_has_an_interval() 
     assert found is not None and found.value == 1 and found.interval()[0] == pytest.approx(0.8084, abs=1e-3)
 
 
+def test_a_model_that_is_always_wrong_has_an_interval_though_conditions_share_one_item() -> None:
+    layout = EstimateLayout(("a", "b"), tuple(f"i{n}" for n in range(11)))
+    model = np.full((11, 2), np.nan)
+    model[:6, 0] = model[5:, 1] = 0.0
+    found = estimate(sums_of_model(layout, model), W)
+    assert found is not None and found.value == 0 and found.interval()[1] > 0
+
+
 def models(seed: int, many: int) -> Iterator[np.ndarray[Any, Any]]:
     rng = np.random.default_rng(seed)
     for _ in range(many):
