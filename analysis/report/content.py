@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import pandas as pd
 from markupsafe import Markup
@@ -54,7 +56,12 @@ from analysis.results import Analysis
 from analysis.robustness import robustness_matrix
 from analysis.tables import Tables
 
+if TYPE_CHECKING:
+    from analysis.figures import Drawing
+
 ROBUSTNESS = "robustness"
+MOST_PARTS = 3
+"""Parts above which means of a factor that no plan compares are in files only."""
 FEWEST = 5
 """Results of fewer participants than this are said to describe those participants only."""
 
@@ -106,10 +113,10 @@ def gather(
     found, extra, recovering = _recovery(tables, analyses, told)
     told("figures")
     effects_drawn = planned_effects(analyses, matrix, found, tables.dictionary["truth"] or {})
-    drawn = [drawing for one in means for drawing in figures_of(one, used, tables, effects_drawn, analyses)]
     prose = str((tables.dictionary["columns"].get(RECOVERED.name) or {}).get("prose") or "")
     laid = [table for one in means for table in tables_of(one, prose)]
     described_already = {(measure.name, one.part.stem) for one in means for measure in one.cells}
+    of_plans: list[tuple[Pair, Drawing]] = []
     for one in (analysis for analysis in analyses if analysis.plan.planned):
         key = planned_of(one)
         if key in described_already or key not in effects_drawn:
@@ -117,10 +124,18 @@ def gather(
         described_already.add(key)
         cells = means_of(one.plan, used, tables) or _cells_of(one)
         for drawing, table in planned_means(one, cells, used, tables, effects_drawn):
-            drawn.append((key, drawing))
+            of_plans.append((key, drawing))
             laid.insert(0, (key, table))
     shown = _means_of_plans(analyses, {key for key, _ in laid})
-    drawn = sorted(drawn, key=lambda one: not one[1].has_contrasts)
+    crowded = _crowded(means, shown)
+    undrawn = {stem for _, stem in crowded}
+    drawn = [
+        drawing
+        for one in means
+        if one.part.stem not in undrawn
+        for drawing in figures_of(one, used, tables, effects_drawn, analyses)
+    ]
+    drawn = sorted([*drawn, *of_plans], key=lambda one: not one[1].has_contrasts)
     asked = models_table(tables)
     models = None
     if asked is not None:
@@ -136,9 +151,10 @@ def gather(
         else _section(section, cells[0], kinds, numbers, already)
         for section, (own, cells) in zip(bare, with_means, strict=True)
     ]
-    further = [one for key, one in laid if shown and key not in shown]
-    further_tables = [numbers.table(one) for one in further]
     further_figures = [numbers.figure(one) for key, one in drawn if shown and key not in shown]
+    further_tables = [
+        numbers.table(one, refused=crowded.get(key, "")) for key, one in laid if shown and key not in shown
+    ]
     chapters = [*first, *(numbers.chapter(one) for one in written if one.name != ROBUSTNESS)]
     effects = [one for one in found if one.low is not None and not one.label.startswith("intercept")]
     recovery_figure_ = numbers.figure(recovery_figure("recovery", effects)) if effects else None
@@ -166,6 +182,18 @@ def gather(
     of_models, has_models = None if models is None else models.number, bool(content.all_fits())
     method = method_parts(tables, (*analyses, *extra), of_models, has_models=has_models)
     return replace(content, method=tuple(method))
+
+
+def _crowded(means: Sequence[Description], shown: Collection[Pair]) -> dict[Pair, str]:
+    """Return the means that no plan compares of a factor told in many parts, each with how many: they are in files only."""
+    parts = Counter((one.part.factor, one.part.trials) for one in means)
+    found: dict[Pair, str] = {}
+    for one in means:
+        keys = {(measure.name, one.part.stem) for measure in one.cells}
+        many = parts[one.part.factor, one.part.trials]
+        if shown and many > MOST_PARTS and not keys & set(shown):
+            found |= dict.fromkeys(keys, f"one of {many} such tables")
+    return found
 
 
 def _means_of_plans(analyses: Sequence[Analysis], laid: Collection[Pair]) -> set[Pair]:

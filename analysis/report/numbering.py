@@ -178,9 +178,9 @@ class ExhibitNumbers:
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
     printed: list[ApaTable] = field(default_factory=list)
 
-    def table(self, table: ApaTable, place: str = SUPPLEMENT) -> Numbered:
-        """Count in a table; its file's name begins with the number."""
-        refused = refusal(table, self.printed)
+    def table(self, table: ApaTable, place: str = SUPPLEMENT, refused: str = "") -> Numbered:
+        """Count in a table, ``refused`` for a reason that it does not hold itself; its file's name begins with the number."""
+        refused = refused or refusal(table, self.printed)
         number = self._next("table", FILES if refused else place, MOST_TABLES)
         if not refused:
             self.printed.append(table)

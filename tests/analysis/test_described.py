@@ -19,7 +19,7 @@ from analysis.report.numbering import ReportContent
 from analysis.report.subgroups import parts_of
 from analysis.report.write import write_files
 from tests.analysis.conftest import Make
-from tests.analysis.letter_study import write_handover
+from tests.analysis.letter_study import LEVELS, study_rows, write_handover
 from tests.analysis.test_within import FACTORS, MANNERS, asked_in_two_ways
 
 
@@ -59,6 +59,35 @@ def test_each_task_and_manner_has_means_of_its_own_once(handover: Make) -> None:
             cell for cell in one.cells[MEASURES["correct"]] if (cell.group, cell.level) == ("a", "final")
         )
         assert cell.trials == 40 and cell.mean == pytest.approx(own.astype(float).mean())
+
+
+def test_means_of_many_parts_that_no_plan_compares_are_in_files(
+    tmp_path: Path, without_chapters: None
+) -> None:
+    plain = study_rows(human=16, items=12)
+    tests = plain[~plain["is_practice"]].copy()
+    shown = ("k4", "k14", "k28", "k50")
+    tests["examples"] = tests["reader"].str[-2:].astype(int).mod(4).map(dict(enumerate(shown)))
+    factors = {
+        "position": {"levels": LEVELS, "reference": "intact"},
+        "examples": {"levels": list(shown), "reference": "k4"},
+    }
+    planned = {"examples": {"measure": "correct", "compare": "examples", "between": ["human"]}}
+    content = gather(load(write_handover(tmp_path, tests, factors=factors, planned=planned)))
+    apart = [one for one in content.further_tables if "(examples k" in one.table.title]
+    assert len(apart) >= 2 * len(shown) and {one.refused for one in apart} == {"one of 4 such tables"}
+    assert not [one for one in content.all_figures() if "(examples k" in one.drawing.title]
+
+
+def test_conditions_with_other_items_have_no_cost(tmp_path: Path, without_chapters: None) -> None:
+    plain = study_rows(human=8, items=12)
+    names = [one.drawing.name for one in gather(load(write_handover(tmp_path / "same", plain))).all_figures()]
+    assert "cost_position" in names
+    other = plain.assign(item_id=plain["item_id"] + plain["position"].fillna(""))
+    names = [
+        one.drawing.name for one in gather(load(write_handover(tmp_path / "other", other))).all_figures()
+    ]
+    assert names and "cost_position" not in names
 
 
 def test_titles_and_sources_say_which_trials_a_table_and_its_figures_are_of(

@@ -67,7 +67,7 @@ def test_one_participant_has_no_model_but_a_description(tmp_path: Path) -> None:
     assert "the estimates concern this participant" in words
     assert "Participants' means have no interval" in words and "Note. </" not in words
     assert "Each point is the mean of one participant and has no interval." in words
-    assert len(list(content.all_figures())) == 4
+    assert len(list(content.all_figures())) == 3, "no item is in two conditions, so nothing has a cost"
 
 
 def test_a_study_half_done_is_analysed_as_far_as_it_is(tmp_path: Path) -> None:
@@ -188,8 +188,7 @@ def test_warnings_stand_before_the_results_that_they_doubt(fitted: ReportContent
 @pytest.mark.parametrize(("people", "said"), [(4, True), (5, False)])
 def test_fewer_than_five_people_are_said_to_be_too_few(tmp_path: Path, people: int, said: bool) -> None:
     content, _ = told(tmp_path, study_rows(human=people, items=8), planned={})
-    who = "1 person" if people == 1 else f"{people} people"
-    assert any(one.startswith(f"Only {who} answered") for one in content.cautions) is said
+    assert any("too few to generalize" in one for one in content.cautions) is said
 
 
 def test_sessions_without_a_trial_are_counted_alike_in_method_and_flow(tmp_path: Path) -> None:

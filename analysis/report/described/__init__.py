@@ -148,6 +148,8 @@ def figures_of(
 
     part, factor, levels = one.part, one.part.factor, one.part.levels
     rows, pilot = part.rows(used), part.rows(_pilot(tables))
+    # other items in every condition differ by more than the condition
+    has_costs = bool((rows.groupby("item_id")[factor].nunique() > 1).any()) and factor not in tables.crossed
     panels: list[tuple[Measure, Sequence[LevelCost], Sequence[LevelCost]]] = []
     shown: list[ConditionMeans] = []
     for measure, own in one.cells.items():
@@ -157,7 +159,7 @@ def figures_of(
         chance = _chance(tables, rows) if measure.name == "correct" else None
         unit, effects = asked.get((measure.name, part.stem), ("", ()))
         shown.append(ConditionMeans(measure, factor, levels, own, trials, pilot, chance, effects, unit))
-        if measure in (RECOVERED, RATING) or factor in tables.crossed:
+        if measure in (RECOVERED, RATING) or not has_costs:
             continue
         study = str(tables.dictionary["study"])
         whole = () if part.told else analyses
