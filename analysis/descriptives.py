@@ -148,7 +148,11 @@ def participants_intervals(cells: Sequence[ConditionMean]) -> str:
     found = {cell.interval for cell in cells if cell.kind in PARTICIPANT_KINDS}
     if WITHIN in found:
         return "within-participant intervals (Cousineau–Morey)"
-    return "Student's intervals over participants, each in one condition" if BETWEEN in found else ""
+    return (
+        "Student's t intervals over participants, each of whom was in one condition"
+        if BETWEEN in found
+        else ""
+    )
 
 
 def why_no_interval(cells: Sequence[ConditionMean]) -> str:

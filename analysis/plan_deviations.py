@@ -130,8 +130,10 @@ def _of_analysis(one: Analysis) -> Iterator[str]:
         return
     missing = [group for group in plan.groups if group not in one.groups]
     if missing:
-        was = "was" if len(missing) == 1 else "were"
-        yield f"{plan.name}: {apa.listing([spoken(group) for group in missing])} {was} not analyzed."
+        was, it = ("was", "it has") if len(missing) == 1 else ("were", "they have")
+        of_what = plan.measure.noun if plan.measure.logged else "trials"
+        why = "" if one.rows["reader_group"].isin(missing).any() else f", because {it} no {of_what}"
+        yield f"{plan.name}: {apa.listing([spoken(group) for group in missing])} {was} not analyzed{why}."
     levels = [level for level in plan.levels if level not in one.levels]
     if levels:
         yield f"{plan.name}: no trials of {apa.listing(levels)} were analyzed."

@@ -55,6 +55,7 @@ SIZE, HEAD = 8.4, 9.0
 _FOREST, _LINE, _ABOVE, _BELOW, _GAP = 3.4, 0.165, 0.4, 0.46, 0.13
 GLYPHS = {"x": "×", "+": "+", "1": "⅄"}  # marks of baselines, as a note writes them
 _BLACK = "#1b1b1b"
+_OVER_LINES = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
 _HEAD: dict[str, Any] = {"fontsize": HEAD, "weight": "bold", "color": _BLACK, "va": "baseline"}
 _SMALL: dict[str, Any] = {"fontsize": SIZE, "color": SOFT, "va": "baseline"}
 _PILOT = MarkStyle(style()["pilot"]["colour"], style()["pilot"]["marker"], is_hollow=True)
@@ -347,7 +348,7 @@ def _forest(axes: Axes, row: ConditionMeans, look: dict[str, MarkStyle], names: 
     def write(x: float, text: str, *, bold: bool = False) -> None:
         axes.text(
             x, y, text, transform=axes.get_yaxis_transform(), fontsize=SIZE, va="center", color=_BLACK,
-            weight="bold" if bold else "normal",
+            weight="bold" if bold else "normal", bbox=_OVER_LINES if bold else None,
         )  # fmt: skip
 
     for one in row.drawn:

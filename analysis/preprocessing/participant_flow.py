@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from analysis.answers import judged, not_failed
-from analysis.preprocessing.exclusions import FILLER, ORDER, TimeRule
+from analysis.preprocessing.exclusions import CHECK, FILLER, ORDER, TimeRule
 from analysis.readers import group_order, kinds_of
 
 RULE = " rule"
@@ -23,7 +23,7 @@ def is_statement(trials: pd.DataFrame) -> pd.Series[bool]:
 
 def reasons_named(trials: pd.DataFrame) -> pd.Series[str]:
     """Return why trials are excluded in words: statements of rules are fillers too, but are not called so."""
-    named = trials["excluded_reason"].replace(FILLER, f"{FILLER} items")
+    named = trials["excluded_reason"].replace({FILLER: f"{FILLER} items", CHECK: f"{CHECK}s"})
     return named.mask((trials["excluded_reason"] == FILLER) & is_statement(trials), STATED)
 
 
@@ -68,9 +68,8 @@ def flow_steps(trials: pd.DataFrame) -> pd.DataFrame:
     trials = trials.assign(excluded_reason=reasons_named(trials))
     present = list(trials["excluded_reason"].value_counts().index)
     fillers = [reason for reason in present if reason in (f"{FILLER} items", STATED)]
-    order = [
-        reason for kept in ORDER for reason in (fillers if kept == FILLER else [kept]) if reason in present
-    ]
+    told = {FILLER: fillers, CHECK: [f"{CHECK}s"]}
+    order = [reason for kept in ORDER for reason in told.get(kept, [kept]) if reason in present]
     steps = [*(reason for reason in present if reason not in order), *order]
     kinds = kinds_of(trials)
     rows: list[dict[str, Any]] = []

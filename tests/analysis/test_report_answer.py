@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from analysis import load
+from analysis.preprocessing.participant_flow import reasons_named
 from analysis.report.answer import MOST_FINDINGS, answer, answer_table, as_text
 from analysis.report.content import gather
 from analysis.report.grades import (
@@ -167,6 +168,23 @@ def test_an_open_answer_says_what_cannot_be_concluded_and_what_could_have_been_d
     assert "equivalence was not tested" in told["What cannot be concluded"]
     assert "language models in general: one model was tested" in told["What cannot be concluded"]
     assert "could be detected with 80% power" in told["Sensitivity"] and "24 participants" in told["Sample"]
+
+
+def test_exclusions_of_people_and_models_are_counted_apart(tmp_path: Path) -> None:
+    rows = study_rows(human=8, models=("restorer",), items=12)
+    for name, column in (("attention check", "is_attention_check"), ("filler", "is_filler")):
+        of_each = rows[~rows["is_practice"]].groupby("reader").head(1 if column == "is_filler" else 2).index
+        rows.loc[of_each, ["excluded_reason", column]] = [name, True]
+    planned = {"comprehension": PLANNED["comprehension"]}
+    content = gather(load(write_handover(tmp_path, rows, planned=planned)))
+    named = reasons_named(content.tables.trials)
+    people = named[content.tables.trials["reader_kind"] == "human"].value_counts()
+    sample, method = (
+        limits(content)["Sample"],
+        " ".join(str(one) for part in content.method for one in part.paragraphs),
+    )
+    for reason, many in people.items():
+        assert f"{many} trials ({reason})" in sample and f"{reason} ({many} trials" in method
 
 
 def crowded(content: ReportContent, significant: dict[str, int], levels: int = 26) -> ReportContent:

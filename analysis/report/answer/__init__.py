@@ -56,6 +56,8 @@ MOST_SINGLY = 2
 """Largest number of models whose comparisons with people are separate questions; more share one sentence."""
 MOST_SUPPORTS = 4
 """Sentences on contrasts with which not all checks agree."""
+MOST_REASONS = 3
+"""Reasons of exclusion that are named; further ones are counted together."""
 MANY_MISSING = 0.05
 """A reader with a greater share of answers that could not be scored is named."""
 
@@ -160,6 +162,8 @@ class _Question:
     ) -> PlannedFinding:
         plan, content = self.section.analysis.plan, self.content
         facts |= {"plan": plan, "measure": plan.measure, "kinds": content.kinds}
+        is_one_of_several = len(content.tables.factors) > 1 and plan.crossing is None
+        facts["of_factor"] = f" of {plan.factor}" if is_one_of_several else ""
         own = [content.answer_table.number] if content.answer_table is not None else []
         described = dict.fromkeys(
             number for one in self.section.each for number in content.described_in(one.analysis)
@@ -189,6 +193,7 @@ class _Question:
             size=size,
             possible=size.interval[1:-1].split(", "),
             of_both=[apa.number(value, size.places) for value in of_both],
+            loses=contrast.crossed is not None and contrast.crossed.sums.lost > 0,
             adds_up=size.scale == PERCENT or len(of_both) < 2 or _adds_up(of_both, size),
             **self._means(contrast, size),
             direction=words_of_direction(analysis.plan.measure) or ("lower", "higher"),
@@ -248,20 +253,24 @@ class _Question:
 
     def _of_crowd(self, found: Sequence[Contrast]) -> PlannedFinding:
         """Sum up the differences of many conditions from one reference; readers without any share a sentence."""
-        analysis, kinds, without = self.section.analysis, self.content.kinds, dict[str, list[str]]()
+        analysis, kinds, without = self.section.analysis, self.content.kinds, dict[int, list[str]]()
         shown = {contrast.groups for contrast in found if contrast.p_adjusted < analysis.plan.alpha}
         for groups in dict.fromkeys(contrast.groups for contrast in found if contrast.groups not in shown):
-            many = apa.worded(sum(contrast.groups == groups for contrast in found), "condition")
+            many = sum(contrast.groups == groups for contrast in found)
             without.setdefault(many, []).append(" vs. ".join(named(group, kinds) for group in groups))
         some = [contrast for contrast in found if contrast.groups in shown]
         differing = of_many_conditions(some, analysis, kinds, brief=True)
-        grades = Counter(
-            grade_of(one, analysis, self.content.matrix).word.lower()
-            for one in some
-            if one.p_adjusted < analysis.plan.alpha
+        matrix, significant = (
+            self.content.matrix,
+            [one for one in some if one.p_adjusted < analysis.plan.alpha],
         )
-        facts: dict[str, Any] = {"differing": differing, "grades": grades, "without": without}
-        return self._finding("question_of_crowd", "crowd", reference=found[0].second, **facts)
+        grades = Counter(grade_of(one, analysis, matrix).word for one in significant)
+        certainty = ("", "")
+        if len(significant) == 1:
+            certainty = (next(iter(grades)), support_of(matrix.checked(analysis, significant[0])))
+        facts: dict[str, Any] = {"differing": differing, "without": without, "reference": found[0].second}
+        facts["grades"] = grades if len(significant) > 1 else {}
+        return self._finding("question_of_crowd", "crowd", certainty, **facts)
 
 
 def _adds_up(values: Sequence[float], size: ResponseScaleEffect) -> bool:
@@ -357,7 +366,7 @@ def _detectable(sections: Sequence[Section]) -> Iterator[tuple[str, list[str], R
     """Yield for each analysis, of many for each measure and scale, the least and the most that could be detected, and their scale."""
     found: dict[tuple[str, str], list[Analysis]] = {}
     for analysis in (section.analysis for section in sections if section.analysis.estimable):
-        name = analysis.plan.heading if len(sections) <= apa.MOST_TESTS_NAMED else analysis.plan.measure.title
+        name = analysis.plan.heading if len(sections) <= apa.MOST_TESTS_NAMED else analysis.plan.measure.noun
         scale = felt(analysis.estimable[:1], analysis.plan.measure).scale
         found.setdefault((name, scale), []).append(analysis)
     for (name, _), own in found.items():
@@ -380,7 +389,14 @@ def _sample(content: ReportContent) -> dict[str, Any]:
         names = None if is_person else sorted(set(own["reader_group"].astype(str)))
         many = int(own["reader"].nunique()) if names is None else len(names)
         readers += [{"noun": noun, "readers": many, "trials": len(own), "names": names}] if many else []
-    lost = Counter(reasons_named(tables.trials).dropna())
+    excluded: dict[str, list[str]] = {}
+    for kind, noun in nouns.items():
+        reasons = Counter(reasons_named(tables.trials[tables.trials["reader_kind"] == kind]).dropna())
+        most = reasons.most_common(MOST_REASONS if len(reasons) > MOST_REASONS + 1 else None)
+        told = [f"{apa.counted(many, 'trial')} ({reason})" for reason, many in most]
+        if others := reasons.total() - sum(many for _, many in most):
+            told.append(f"{apa.counted(others, 'trial')} for other reasons")
+        excluded |= {f"{noun}s": told} if told else {}
     failed = (used["response_status"] != "valid").groupby(used["reader_group"], observed=True).mean()
     return {
         "kinds": kinds,
@@ -392,7 +408,7 @@ def _sample(content: ReportContent) -> dict[str, Any]:
             for name, levels in tables.factors.items()
         },
         "most_told": MOST_TOLD,
-        "lost": [f"{apa.counted(many, 'trial')} ({reason})" for reason, many in lost.most_common(3)],
+        "excluded": excluded,
         "missing": [
             (one, failed[one])
             for one in kinds

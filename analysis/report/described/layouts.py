@@ -76,7 +76,7 @@ def intervals_told(cells: Sequence[ConditionMean], over_items: str = "") -> str:
     if any(cell.kind in PARTICIPANT_KINDS for cell in cells):
         of_people = participants_intervals(cells)
         told.append(
-            f"Intervals are {of_people.replace(' intervals', ' ones', 1)}"
+            f"Participants' means have {of_people}"
             if of_people
             else f"Participants' means have no interval because {why_no_interval(cells)}"
         )

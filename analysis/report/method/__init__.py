@@ -108,14 +108,7 @@ def _excluded(tables: Tables, group: str) -> list[dict[str, Any]]:
     steps = flow_steps(own)
     lost = steps[steps["step"].astype(bool) & (steps["trials_lost"] > 0)]
     known = zip(lost["why"], lost["trials_lost"], lost["readers_lost"], strict=True)
-    return [
-        {
-            "name": {"attention check": "attention checks"}.get(why, why),
-            "trials": int(trials),
-            "readers": int(readers),
-        }
-        for why, trials, readers in known
-    ]
+    return [{"name": why, "trials": int(trials), "readers": int(readers)} for why, trials, readers in known]
 
 
 def _range(rule: Any) -> str:

@@ -17,6 +17,7 @@ from analysis import apa
 from analysis.descriptives import ConditionMean
 from analysis.multiple_comparisons import family_name
 from analysis.plan import ALPHA, Measure
+from analysis.random_structure import on_models_in_general
 from analysis.readers import PARTICIPANT_KINDS, is_several, listed, spoken, theirs
 from analysis.report.apa_tables import decimals
 from analysis.report.condense_levels import MOST_TOLD, by_level
@@ -77,7 +78,13 @@ def paragraphs(
             labels = dict.fromkeys(one.label for test, one in tested.items() if reported.get(test) == name)
             told.append(LAYOUT.sentences("reported", name=name, labels=list(labels)))
         reported.update({test: analysis.plan.heading for test in tested if test not in reported})
-    told.append(Markup(" ").join(escape(remark) for remark in analysis.remarks))
+    # how far results for these models go is the same in each analysis
+    general = on_models_in_general(analysis.rows) if analysis.has_results else None
+    remarks = [
+        escape(remark) for remark in analysis.remarks if remark != general or escape(remark) not in said
+    ]
+    said.update([escape(general)] if general else [])
+    told.append(Markup(" ").join(remarks))
     return [one for one in told if one]
 
 
