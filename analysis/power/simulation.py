@@ -192,8 +192,11 @@ def _shown(
 
 
 def answered(plan: Plan, table: pd.DataFrame, values: np.ndarray) -> ModelData:
-    """Put drawn values (logarithms, or bits and nats) into trials and make the mixed model's data."""
-    measure = plan.measure
+    """Put drawn values (logarithms, or bits and nats) into trials and make the mixed model's data.
+
+    Trials are drawn as those that the plan's exclusions leave.
+    """
+    plan, measure = replace(plan, exclude={}), plan.measure
     told = table.assign(**{measure.name: np.exp(values) if measure.logged else values})
     return quantity_data(told, plan) if measure.of == "models" else time_data(told, plan, None)
 

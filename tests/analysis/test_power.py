@@ -125,6 +125,19 @@ def test_power_of_a_crossed_contrast_is_the_analytic_one() -> None:
     assert table["power_low"][0] < exact < table["power_high"][0]
 
 
+def test_exclusions_of_a_plan_leave_the_drawn_trials_as_they_are() -> None:
+    """A plan that leaves out wrong answers or slow trials ended in a traceback."""
+    question = of_times(0.1)
+    rules = {
+        "trials": {"rt": "outside 200 ms to 6 s"},
+        "answers": "wrong",
+        "sessions": {"too_fast": "above 20%"},
+    }
+    excluding = replace(question, plan=replace(TIMES, exclude=rules))
+    sizes = Sizes(participants=8, items=8)
+    assert SimulatedDesign(excluding, sizes).data.rows.equals(SimulatedDesign(question, sizes).data.rows)
+
+
 @pytest.mark.full
 def test_a_null_effect_is_found_as_often_as_the_level_says() -> None:
     question = of_times(0.2, "latin_square")
