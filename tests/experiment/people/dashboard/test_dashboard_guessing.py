@@ -22,6 +22,7 @@ from experiment.people.dashboard.sign_ins import (
     LONGEST_WAIT_S,
     Caller,
     FailedTries,
+    Lane,
     SignInLimits,
     TooManyTries,
 )
@@ -157,6 +158,14 @@ def test_a_flood_of_passwords_holds_few_threads_and_leaves_known_browsers_their_
 
 
 # the second factor
+
+
+def test_a_lane_that_moves_too_slowly_sends_those_away_who_wait():
+    lane = Lane(queue=1, wait_s=0.01)
+    with lane.turn(), pytest.raises(TooManyTries), lane.turn():
+        pass
+    with lane.turn():
+        pass
 
 
 def user(*words: str, typed: str = "") -> Result:

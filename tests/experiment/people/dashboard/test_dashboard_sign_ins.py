@@ -29,6 +29,7 @@ from experiment.store import open_store
 from experiment.store.backups import copy_sqlite
 from experiment.store.restoring import check_backup, take_place
 from experiment.store.tables import sign_ins
+from stimuli.errors import UserError
 from tests.experiment.commands import wrods
 from tests.experiment.people.conftest import Visitor
 
@@ -228,6 +229,8 @@ def test_what_cannot_be_is_told_with_a_mend(words, typed, told):
         accounts.add_account("mara", "assistant", "long enough")
     done = user(*words, typed=f"{typed}\n")
     assert done.exit_code == 2 and told in done.output
+    with pytest.raises(UserError, match="wrods user add mara"):
+        accounts.read_accounts({"accounts": {"mara": {"role": "king", "password_hash": "x"}}})
 
 
 def test_a_changed_password_or_role_signs_out_everywhere_at_once(visit):
