@@ -90,7 +90,7 @@ def serve(studies: tuple[Path, ...], **options: Any) -> None:
     from experiment.people.server_health import HealthWatch
     from experiment.people.service import read_settings, service_for
     from experiment.people.serving_lock import serving
-    from experiment.store import open_store
+    from experiment.store import DamagedStore, open_store
     from experiment.store.database import address_of
     from experiment.study.screens import check_consent_first
     from stimuli.errors import UserError
@@ -200,6 +200,13 @@ def serve(studies: tuple[Path, ...], **options: Any) -> None:
         opened.enter_context(HealthWatch(health, services, _warn))
         opened.enter_context(Maintenance(looked_after, chosen.backup_to, _warn, health.backed_up))
         server.run()
+        damaged = [name for name, one in services.items() if isinstance(one.store.trouble, DamagedStore)]
+    if damaged:
+        raise UserError(
+            f"stopped; the database is damaged of {', '.join(damaged)}",
+            mend="Restore the backup named above: it lacks the answers confirmed since, except those that open pages send again.",
+            exit_code=1,
+        )
     click.echo("Stopped. Every confirmed answer is stored.")
 
 

@@ -44,8 +44,8 @@ def opened_study(folder: Path) -> Iterator[OpenedStudy]:
 def store_of(study: Study) -> Store | None:
     """Open the store of a study; None if it has none yet (a database by address always counts as one)."""
     from experiment.configuration import read_config, store_address
+    from experiment.store.damage import check_file
     from experiment.store.database import SQLITE_FILE
-    from experiment.store.store import check_file
 
     if store_address(read_config()) is None and not (study.folder / SQLITE_FILE).is_file():
         check_file(study.folder / SQLITE_FILE)

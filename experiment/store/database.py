@@ -11,7 +11,7 @@ import os
 import re
 import sqlite3
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,16 @@ class DamagedStore(StoreError):
     def again(self) -> DamagedStore:
         """Return a copy of the error for another caller."""
         return DamagedStore(self.message, mend=self.mend)
+
+
+class UnreadableJson(StoreError):
+    """A SQLite file holds text that is not JSON where JSON belongs."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__(
+            f"{file} holds text that is not JSON", mend="Restore a backup: wrods restore STUDY FILE"
+        )
+        self.file = file
 
 
 class RefusedOperation(Exception):
@@ -146,6 +156,14 @@ def to_json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
+def _from_json(file: Path, stored: str) -> object:
+    """Read a JSON column. PostgreSQL keeps such columns valid; in a SQLite file anything may have been written."""
+    try:
+        return json.loads(stored)
+    except ValueError as error:
+        raise UnreadableJson(file) from error
+
+
 def make_engine(address: URL, *, read_only: bool = False) -> Engine:
     """Return an engine whose commits are on disk when they return.
 
@@ -187,6 +205,7 @@ def _sqlite_engine(address: URL, read_only: bool) -> Engine:
     engine = create_engine(
         address,
         json_serializer=to_json,
+        json_deserializer=partial(_from_json, path),
         connect_args={"timeout": BUSY_TIMEOUT_S, "check_same_thread": False, "isolation_level": None},
         pool_size=16,
         max_overflow=64,

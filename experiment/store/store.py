@@ -11,22 +11,19 @@ does not affect others; an operation that fails then gets a :class:`StoreError`.
 waiter of the batch gets the error at once. The thread continues. An operation may therefore run more than once, and must not
 store anything outside the database. After the file is found to be damaged, nothing more is written to it.
 
-A damaged SQLite file is detected before anyone reads or writes it, and the error names the backup to restore. SQLite's
-``quick_check`` reads every page and finds torn, missing or misordered ones. It cannot find a changed letter inside an answer;
-the hash chains do (``wrods freeze --verify``).
+A damaged SQLite file is detected before anyone reads or writes it, and the error names the backup to restore.
 """
 
 from __future__ import annotations
 
 import queue
 import re
-import shlex
 import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -36,11 +33,12 @@ from typing import Any, Generic, TypeVar
 from sqlalchemy import URL, Connection, Engine, inspect, text
 from sqlalchemy.exc import DBAPIError, IntegrityError, InterfaceError, OperationalError, SQLAlchemyError
 
-from experiment.store.backups import FOLDER, SQLITE_SUFFIX, StoredBackup, backups_in, rows_of
+from experiment.store.damage import WITHIN_S, check_file, damaged, is_damage, unreadable_json
 from experiment.store.database import (
     DamagedStore,
     RefusedOperation,
     StoreError,
+    UnreadableJson,
     address_of,
     cannot_open,
     is_sqlite,
@@ -52,101 +50,7 @@ from experiment.store.statements import PreparedStatement, drop_put_off
 from experiment.store.tables import LATEST_REVISION, metadata
 from stimuli.errors import UserError
 
-DAMAGED = ("SQLITE_NOTADB", "SQLITE_CORRUPT")
-WITHIN_S = 5.0
-"""Seconds that a check may delay opening a store: several gigabytes from a fast disk, a few hundred megabytes from a slow one."""
-
-SMALLEST_PAGE = 512
-
 T = TypeVar("T")
-
-
-def is_damage(error: BaseException | None) -> bool:
-    """Return whether a database error reports a damaged file."""
-    cause = error.orig if isinstance(error, DBAPIError) else error
-    return (getattr(cause, "sqlite_errorname", None) or "").startswith(DAMAGED)
-
-
-def check_file(file: Path, *, within_s: float | None = WITHIN_S) -> bool:
-    """Read every page of an SQLite file; return whether the check was finished in time."""
-    if not file.exists():
-        if any(_has_sessions(backup.file) for backup in _copies(file)):
-            raise damaged(file, "")
-        return True
-    if _is_empty(file) and _copies(file):
-        raise damaged(file, "the file is empty")
-    fault, is_finished = _quick_check(file, within_s)
-    if fault is not None:
-        raise damaged(file, fault)
-    return is_finished
-
-
-def _is_empty(file: Path) -> bool:
-    """Return whether a file is smaller than the smallest page, which SQLite treats as a valid new database."""
-    return file.stat().st_size < SMALLEST_PAGE
-
-
-def _quick_check(file: Path, within_s: float | None) -> tuple[str | None, bool]:
-    """Return what is wrong with a file (None: nothing found) and whether all of it was read."""
-    try:
-        with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True, timeout=30)) as reading:
-            timer = threading.Timer(within_s or 0, reading.interrupt)
-            timer.daemon = True
-            if within_s is not None:
-                timer.start()
-            try:
-                result = str(reading.execute("PRAGMA quick_check(1)").fetchone()[0])
-            finally:
-                timer.cancel()
-    except sqlite3.DatabaseError as error:
-        # other obstacles (a lock, the disk) are reported when the file is opened next
-        return (str(error), True) if is_damage(error) else (None, False)
-    return (None if result == "ok" else result.splitlines()[-1]), True
-
-
-def damaged(file: Path, fault: str) -> DamagedStore:
-    """Return the error for a damaged or missing file, with the newest intact backup and the command that restores it."""
-    copies = _copies(file)
-    unsound = 0
-    for backup in reversed(copies):
-        if not _is_empty(backup.file) and _quick_check(backup.file, None) == (None, True):
-            break
-        unsound += 1
-    else:
-        backup = None
-    folder = file.parent
-    study = shlex.quote(str(folder)) if (folder / "study.yaml").is_file() else "STUDY"
-    if backup is None:
-        remedy = f"{folder / FOLDER} holds no sound backup"
-        mend = f"Restore one from another place: wrods restore {study} FILE"
-    else:
-        when = "" if backup.made_at is None else f", made on {backup.made_at:%d %B %Y at %H:%M} UTC"
-        newer = (
-            f" ({unsound} newer {'backup is' if unsound == 1 else 'backups are'} damaged)" if unsound else ""
-        )
-        remedy = f"The newest sound backup is {backup.file.name}{when}{newer}"
-        mend = f"Stop what uses the study, then run: wrods restore {study} {shlex.quote(str(backup.file))}"
-    if file.exists():
-        return DamagedStore(f"{file} is damaged ({fault}); it is not used. {remedy}.", mend=mend)
-    mend += f"\nTo start over without these answers, move {folder / FOLDER} elsewhere first."
-    return DamagedStore(f"{file} is missing, and backups of it hold sessions. {remedy}.", mend=mend)
-
-
-def _has_sessions(copy: Path) -> bool:
-    """Return whether a backup contains a session; an unreadable one may."""
-    try:
-        return next(rows_of(copy, {"sessions": ("session_id",)}), None) is not None
-    except UserError:
-        return True
-
-
-def _copies(file: Path) -> list[StoredBackup]:
-    """Return the SQLite backups of a file, oldest first, without a database set aside as damaged."""
-    return [
-        backup
-        for backup in backups_in(file.parent / FOLDER)
-        if backup.file.suffix == SQLITE_SUFFIX and f"{file.stem}-damaged-" not in backup.file.name
-    ]
 
 
 LARGEST_BATCH = 256
@@ -330,6 +234,9 @@ def _run(connection: Connection, operation: Callable[[Connection], Any]) -> _Out
         with connection.begin_nested():
             refusal.leave_trace(connection)
         return _Outcome(error=refusal)
+    except UnreadableJson as error:
+        _to_savepoint(connection)
+        return _Outcome(error=unreadable_json(error.file))
     except DBAPIError as error:
         if not isinstance(error, IntegrityError):
             raise
@@ -488,6 +395,8 @@ class Store:
         try:
             with self._reading.connect() as connection, connection.begin():
                 yield connection
+        except UnreadableJson as error:
+            raise unreadable_json(error.file) from error
         except DBAPIError as error:
             if not (is_damage(error) or isinstance(error, OperationalError | InterfaceError)):
                 raise

@@ -9,12 +9,14 @@ import sqlite3
 import threading
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from experiment.store import DamagedStore, open_store
+from experiment.people.server import StudyServer
+from experiment.store import DamagedStore, Store, open_store
 from experiment.store import records as r
-from experiment.store.store import check_file
+from experiment.store.damage import check_file
 from experiment.study import Study
 from tests.experiment.commands import wrods
 
@@ -106,6 +108,51 @@ def test_the_command_that_is_named_brings_the_newest_sound_backup_back(make_stud
         assert connection.exec_driver_sql("SELECT count(*) FROM sessions").scalar_one() == 2
 
 
+def test_a_server_whose_database_is_damaged_does_not_end_with_the_promise_that_all_is_stored(
+    make_study, monkeypatch
+):
+    study = make_study()
+    backups_of(study, 1)
+
+    opened: list[Store] = []
+
+    def open_and_keep(*told: Any, **options: Any) -> Store:
+        opened.append(open_store(*told, **options))
+        return opened[-1]
+
+    def run(_: StudyServer) -> None:
+        damage(study.folder / "study.db")
+        opened[-1].check()
+
+    monkeypatch.setattr("experiment.store.open_store", open_and_keep)
+    monkeypatch.setattr(StudyServer, "run", run)
+    done = wrods("serve", study.folder, "--no-browser", "--port", "0")
+    assert done.exit_code == 1 and "Traceback" not in done.output
+    assert "is stored" not in done.output.rpartition("Ctrl-C")[2].partition("\n")[2]
+    assert f"damaged of {study.id}" in done.output
+
+
+@pytest.mark.parametrize("command", [("export", "--out", "data"), ("freeze", "--verify")], ids=" ".join)
+def test_a_command_that_meets_text_that_is_no_json_names_the_session_and_what_can_be_done(
+    make_study, monkeypatch, command
+):
+    study = make_study()
+    monkeypatch.chdir(study.folder)
+    (backup,) = backups_of(study, 1)
+    with open_store(study.folder) as store:
+        plan = {"study": study.id, "version": 1, "design_hash": "d", "list_id": 1, "screens": []}
+        sound = store.write(lambda c: r.create_session(c, plan, reader_kind="human", reader="P7")).result()
+    with closing(sqlite3.connect(study.folder / "study.db")) as editing, editing:
+        editing.execute("UPDATE sessions SET client = '{', plan = '{' WHERE session_id != ?", (sound,))
+    done = wrods(command[0], study.folder, *command[1:])
+    assert done.exit_code == 1 and isinstance(done.exception, SystemExit), done.output
+    assert "sessions.plan" in done.output and "sessions.client" in done.output and "P0" in done.output
+    assert f"wrods restore {study.folder} {backup}" in done.output and sound not in done.output
+    named = re.search(r"wrods (withdraw .*)", done.output)
+    assert named is not None and wrods(*shlex.split(named[1]), "--yes").exit_code == 0
+    assert "not JSON" not in wrods(command[0], study.folder, *command[1:]).output
+
+
 def test_where_no_backup_is_sound_the_message_says_so(make_study):
     study = make_study()
     (backup,) = backups_of(study, 1)
@@ -177,7 +224,7 @@ def test_the_check_of_a_large_file_is_given_up_in_time_and_made_up_for_later(mak
             self.function.__self__.set_progress_handler(lambda: True, 1)
 
     with monkeypatch.context() as over:
-        over.setattr("experiment.store.store.threading.Timer", TimeIsOver)
+        over.setattr("experiment.store.damage.threading.Timer", TimeIsOver)
         assert check_file(file) is False
     assert check_file(file, within_s=None) is True
     damage(file, pages=slice(5_000, None))

@@ -4,6 +4,7 @@ import shutil
 import sqlite3
 import stat
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,14 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlalchemy import JSON, select
 
-from experiment.store import open_store
+from experiment.store import StoreError, open_store
 from experiment.store import records as r
+from experiment.store.backups import back_up
 from experiment.store.database import address_of, check_place, file_system, make_engine
 from experiment.store.store import MIGRATIONS, revision_of, upgrade
-from experiment.store.tables import LATEST_REVISION, metadata
+from experiment.store.tables import LATEST_REVISION, audit, metadata, sessions
 from stimuli.errors import UserError
 from tests.experiment.store.conftest import sessions_in
 
@@ -123,6 +126,52 @@ def test_a_damaged_file_is_named_and_left_as_it_is(tmp_path, kept):
         open_store(tmp_path)
     assert str(tmp_path / "backups") in str(refused.value)
     assert file.read_bytes() == damaged
+
+
+COLUMNS_OF_JSON = [
+    column for table in metadata.sorted_tables for column in table.columns if isinstance(column.type, JSON)
+]
+
+
+@pytest.mark.parametrize("column", COLUMNS_OF_JSON, ids=str)
+def test_text_that_is_no_json_is_named_with_its_row_and_the_backup_from_before(tmp_path, plan, column):
+    with open_store(tmp_path) as store:
+        hurt, sound = (
+            store.write(
+                lambda c, reader=reader: r.create_session(c, plan, reader_kind="human", reader=reader)
+            ).result()
+            for reader in ("P001", "P002")
+        )
+        kept = back_up(store.address, tmp_path / "backups", stem="study")
+    table = column.table
+    row = {
+        other.name: 1 if other.type.python_type in (int, bool, float) else "x"
+        for other in table.columns
+        if other is not column and not (other.nullable or isinstance(other.type, JSON))
+    } | {column.name: "{"}
+    if "session_id" in table.columns:
+        row["session_id"] = hurt
+    with closing(sqlite3.connect(tmp_path / "study.db")) as editing, editing:
+        if table is sessions:
+            editing.execute(f"UPDATE sessions SET {column.name} = '{{' WHERE session_id = ?", (hurt,))
+        else:
+            marks = ", ".join("?" * len(row))
+            editing.execute(
+                f"INSERT INTO {table.name} ({', '.join(row)}) VALUES ({marks})", list(row.values())
+            )
+    with open_store(tmp_path) as store:
+        with pytest.raises(StoreError) as refused, store.read() as connection:
+            connection.execute(select(column)).all()
+        back_up(store.address, tmp_path / "backups", stem="study")  # holds the same fault
+        with pytest.raises(StoreError) as again, store.read() as connection:
+            connection.execute(select(column)).all()
+        assert store.trouble is None  # every other row can be read and written
+    said = str(again.value)
+    assert said == str(refused.value)
+    assert f"{table.name}.{column.name}" in said and str(tmp_path / "study.db") in said and str(kept) in said
+    assert sound not in said
+    if row.get("session_id") and table is not audit:
+        assert f"--session {hurt}" in said and "P001" in said
 
 
 def test_a_file_that_another_program_holds_is_not_called_damaged(tmp_path, monkeypatch):
