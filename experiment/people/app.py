@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlsplit
 
-from flask import Flask, Request, Response, abort, jsonify, render_template, request, url_for
+from flask import Flask, Request, Response, abort, jsonify, make_response, render_template, request, url_for
 from flask.sessions import SecureCookieSession, SecureCookieSessionInterface, SessionMixin
 from markupsafe import Markup
 from werkzeug.exceptions import HTTPException
@@ -32,7 +32,7 @@ from experiment.people.lab.serving import own_names
 from experiment.people.lab.stations import PAGE_NAMES, lab_pages, stations
 from experiment.people.pages import ASSETS, digest, pages, speaking
 from experiment.people.request_validation import LARGEST_BODY, Problem
-from experiment.people.server import StudyServer
+from experiment.people.server import WAITING_PAGES, StudyServer
 from experiment.people.server_state import make_site, this_site
 from experiment.people.service import PeopleSettings, StudyService, service_for
 from experiment.store import Store, StoreError
@@ -41,6 +41,7 @@ from stimuli.audit.findings import counted
 from stimuli.errors import UserError
 
 FOR_EXPERIMENTERS = frozenset({admin.name, lab_pages.name})
+RETRY_AFTER_S = 60
 REFUSALS = {
     400: ("This was not done", "Please go back and try again."),
     403: ("Not allowed", "Your account may not do this."),
@@ -82,6 +83,7 @@ def create_app(services: Mapping[str, StudyService], *, config: PeopleSettings) 
     app.before_request(_refuse_zero_bytes)
     app.add_url_rule("/health", "health", _health)
     _tell_errors(app)
+    _make_waiting_pages(app, services)
     add_headers(app, is_public=config.public_url is not None)
     if config.public_url is not None:
         app.wsgi_app = ProxyFix(app.wsgi_app, x_for=0, x_proto=1, x_host=1, x_prefix=1)  # type: ignore[method-assign]
@@ -134,7 +136,9 @@ def _tell_errors(app: Flask) -> None:
             return _problem(not_stored())
         if request.blueprint == admin.name:
             return _page("The database cannot be used", _for_experimenters(error)), 503
-        return _participants_page("out_of_order"), 503
+        response = make_response(_participants_page("out_of_order"), 503)
+        response.headers["Retry-After"] = str(RETRY_AFTER_S)
+        return response
 
     @app.errorhandler(HTTPException)
     def _http(error: HTTPException) -> Response | tuple[str, int]:
@@ -160,10 +164,19 @@ def _page(heading: str, text: str, **speaks: Any) -> str:
 
 
 def _participants_page(key: str) -> str:
-    """Return an error page for participants in their study's language."""
-    speaks = speaking(this_site().services.get(str((request.view_args or {}).get("study"))))
+    """Return an error page for participants in the language of the study whose address they opened."""
+    speaks = speaking(this_site().services.get(request.path.split("/")[1]))
     words = speaks["words"]
-    return _page(words.get(f"{key}_title", words.get(key)), words[f"{key}_text"], **speaks)
+    again = None if key == "not_here" else words["reload"]
+    return _page(words.get(f"{key}_title", words.get(key)), words[f"{key}_text"], again=again, **speaks)
+
+
+def _make_waiting_pages(app: Flask, studies: Iterable[str]) -> None:
+    """Render the page of each study that the server sends itself to callers beyond a limit."""
+    pages_by_study = app.extensions[WAITING_PAGES] = {}
+    for study in studies:
+        with app.test_request_context(f"/{study}/"):
+            pages_by_study[study] = _participants_page("out_of_order").encode()
 
 
 def _for_experimenters(error: StoreError) -> str:

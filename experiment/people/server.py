@@ -11,6 +11,7 @@ import asyncio
 import errno
 import gc
 import io
+import json
 import queue
 import signal
 import socket
@@ -63,6 +64,8 @@ FORWARDED = frozenset(
                  "X_FORWARDED_PREFIX", "X_FORWARDED_BY", "X_REAL_IP")
 )  # fmt: skip
 SERVER_NAME = "wrods"
+WAITING_PAGES = "wrods_waiting_pages"
+"""Where an application keeps, by study, the page of a participant who is asked to come back."""
 
 
 class _File:
@@ -511,7 +514,7 @@ class _Site:
         is_counted = self._behind_proxy and self._in_progress.begin(address)
         try:
             if self._behind_proxy and not is_counted:
-                answer, closes = _refusal(HTTPStatus.TOO_MANY_REQUESTS, request, retry_after_s=2), True
+                answer, closes = self._patience(HTTPStatus.TOO_MANY_REQUESTS, request, 2), True
             else:
                 answer, closes = await self._answer_to(request, connection, head)
             connection.turn_to(Phase.ANSWER)
@@ -528,7 +531,7 @@ class _Site:
         caller = caller_of(str(head["REMOTE_ADDR"]))
         wait = self._requests.wait(caller)
         if wait:
-            return _refusal(HTTPStatus.TOO_MANY_REQUESTS, request, retry_after_s=int(wait) + 1), True
+            return self._patience(HTTPStatus.TOO_MANY_REQUESTS, request, int(wait) + 1), True
         most = LARGEST_BODY
         try:
             if (request.content_length or 0) > most and request.method == "POST":
@@ -549,7 +552,20 @@ class _Site:
                 environ = head | {"wsgi.input": body, "CONTENT_LENGTH": str(size)}
                 return await self._workers.run(caller, partial(call, self._app, environ)), is_too_large
         except TooManyWaiting:
-            return _refusal(HTTPStatus.SERVICE_UNAVAILABLE, request, retry_after_s=2), True
+            return self._patience(HTTPStatus.SERVICE_UNAVAILABLE, request, 2), True
+
+    def _patience(self, status: HTTPStatus, request: web.BaseRequest, retry_after_s: int) -> HttpAnswer:
+        """Ask a caller to come back: a participant in the words of the study, a page's script in JSON."""
+        first = request.path.lstrip("/").partition("/")[0]
+        page = self._app.extensions.get(WAITING_PAGES, {}).get(first)
+        if first == "api":
+            told = {"error": status.phrase, "mend": "The browser tries again by itself."}
+            refusal = _refusal(status, request, "application/json", json.dumps(told).encode())
+        elif page is not None:
+            refusal = _refusal(status, request, "text/html; charset=utf-8", page)
+        else:
+            refusal = _refusal(status, request)
+        return replace(refusal, headers=[*refusal.headers, ("Retry-After", str(retry_after_s))])
 
 
 class _Door(asyncio.Protocol):
@@ -666,19 +682,18 @@ class _Handler(web.RequestHandler):
         return answer
 
 
-def _refusal(status: HTTPStatus, request: web.BaseRequest, retry_after_s: int | None = None) -> HttpAnswer:
+def _refusal(
+    status: HTTPStatus,
+    request: web.BaseRequest,
+    kind: str = "text/plain; charset=utf-8",
+    body: bytes | None = None,
+) -> HttpAnswer:
     """Return an answer made before the application is called."""
     connection: Connection = request.protocol.connection  # type: ignore[attr-defined]
     host = request.headers.get("Host", "localhost")
     protecting = headers_for(is_secure=connection.is_secure, host=host, is_public=False)
-    headers = [
-        ("Content-Type", "text/plain; charset=utf-8"),
-        ("Cache-Control", "no-store"),
-        *protecting.items(),
-    ]
-    if retry_after_s is not None:
-        headers.append(("Retry-After", str(retry_after_s)))
-    return HttpAnswer(status.value, status.phrase, headers, f"{status.phrase}\n".encode())
+    headers = [("Content-Type", kind), ("Cache-Control", "no-store"), *protecting.items()]
+    return HttpAnswer(status.value, status.phrase, headers, body or f"{status.phrase}\n".encode())
 
 
 @contextmanager

@@ -143,9 +143,7 @@ def unreadable_json(file: Path) -> StoreError:
     ]
     more = [f"and {len(found) - MOST_NAMED} more"] if len(found) > MOST_NAMED else []
     study = _study_argument(file)
-    kept = next(
-        (one for one in reversed(_copies(file)) if _is_sound(one.file) and _is_valid(one.file)), None
-    )
+    kept = next((one for one in reversed(_copies(file)) if _is_sound(one.file) and _is_valid(one.file)), None)
     if kept is None:
         mend = f"Restore a backup from another place: wrods restore {study} FILE"
     else:

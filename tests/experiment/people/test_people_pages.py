@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import csv
+import http.client
 import io
 import json
+import threading
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -14,7 +17,10 @@ from experiment.columns import trial_columns
 from experiment.exporting.export import hand_over
 from experiment.languages import pack_for
 from experiment.people.app import create_app
+from experiment.people.connections import CallerLimits
 from experiment.people.pages import script_json
+from experiment.people.server import StudyServer
+from experiment.store import Store, StoreError
 from experiment.store.records import add_flag
 from stimuli.errors import UserError
 from tests.experiment.people.conftest import config_of
@@ -47,6 +53,61 @@ def test_every_page_speaks_the_language_of_the_study(make_study, serve_study):
         assert '<html lang="he" dir="rtl"' in page and said in page, path
     told = visitor.get("/small/?PROLIFIC_PID=5f0000000000000000000001").text
     assert config_of(told)["messages"]["not_here"] == own["texts"]["not_here"]
+
+
+def test_of_several_studies_each_speaks_its_language_at_every_address_below_it(
+    make_study, serve_study, settings
+):
+    service = serve_study(make_study()).service
+    japanese = replace(service, study="ja", pack=pack_for("ja"), language="ja")
+    visitor = create_app({"small": service, "ja": japanese}, config=settings).test_client()
+    for path, language in (
+        ("/ja/index.html", "ja"),
+        ("/ja/x/y", "ja"),
+        ("/small/index.html", "en"),
+        ("/none/", "en"),
+    ):
+        told = visitor.get(path)
+        assert told.status_code == 404 and f'<html lang="{language}"' in told.text, path
+        assert pack_for(language).texts["not_here"] in told.text
+
+
+def test_whom_the_database_turns_away_reads_how_to_come_back(make_study, serve_study, monkeypatch):
+    site = serve_study(make_study(("title: A", "participants: {recruit: prolific}\nlanguage: es\ntitle: A")))
+
+    def fail(_: Store) -> None:
+        raise StoreError("damaged")
+
+    monkeypatch.setattr(Store, "read", fail)
+    told = site.app.test_client().get("/small/?PROLIFIC_PID=5f0000000000000000000001")
+    words = pack_for("es").texts
+    assert told.status_code == 503 and int(told.headers["Retry-After"]) > 0
+    assert words["out_of_order"] in told.text and f'<a href="">{words["reload"]}</a>' in told.text
+
+
+def test_whom_the_server_turns_away_reads_it_in_the_studys_language_and_a_script_in_json(
+    make_study, serve_study
+):
+    app = serve_study(make_study(("title: A", "language: es\ntitle: A"))).app
+    server = StudyServer(app, "127.0.0.1", 0, limits=CallerLimits(requests=1, window_s=600))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    told = {}
+    for path in ("/health", "/small/", "/api/small/sessions", "/admin/"):
+        line = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+        line.request("GET", path)
+        answer = line.getresponse()
+        told[path] = (answer.status, answer.headers, answer.read().decode())
+        line.close()
+    server.close()
+    thread.join(30)
+    assert told["/health"][0] == 200 and "Retry-After" not in told["/health"][1]
+    for path in ("/small/", "/api/small/sessions", "/admin/"):
+        assert told[path][0] == 429 and int(told[path][1]["Retry-After"]) > 0, path
+    assert (
+        '<html lang="es"' in told["/small/"][2] and pack_for("es").texts["out_of_order"] in told["/small/"][2]
+    )
+    assert set(json.loads(told["/api/small/sessions"][2])) == {"error", "mend"}
 
 
 def test_a_study_cannot_take_the_name_of_a_page(site, settings):
