@@ -403,17 +403,19 @@ def reconciliation(store: Store, recruitment: Recruitment) -> Report:
         judge = _Judge(connection, recruitment, platform, needed)
         lines = [judge.submission(submission, theirs.of(submission)) for submission in given]
         matched = {line.session_id for line in lines}
-        lines += [judge.alone(row) for row in theirs.rows.values() if row["session_id"] not in matched]
+        # before a list is there, no session lacks a submission
+        others = [row for row in theirs.rows.values() if row["session_id"] not in matched] if given else []
+        lines += [judge.alone(row) for row in others]
     reward = recruitment.reward
     hourly = None
-    if reward is not None and median:
+    if reward is not None and median and given:
         hourly = (reward.amount / Decimal(str(median)) * 60).quantize(Decimal("0.01"))
     return Report(
         recruitment.study,
         platform.name,
         imported_at,
         tuple(lines),
-        median,
+        median if given else None,
         reward,
         hourly,
         _rule(platform, minutes, needed),
@@ -465,7 +467,7 @@ def _sessions_of(connection: Connection, study: str, platform: Platform) -> _Fou
     )
     counted: dict[str, int] = {str(session_id): int(n) for session_id, n in answered}
     rows = {
-        str(row["session_id"]): {**row, "n_trials": counted.get(row["session_id"], 0)}
+        str(row["session_id"]): {**row, "n_trials": counted.get(row["session_id"], 0), "external_id": None}
         for row in connection.execute(
             select(*queries.SESSION_COLUMNS)
             .where(
@@ -483,6 +485,7 @@ def _sessions_of(connection: Connection, study: str, platform: Platform) -> _Fou
     ):
         if session_id not in rows:
             continue
+        rows[session_id]["external_id"] = external_id
         by_person.setdefault(external_id, []).append(session_id)
         number = (details or {}).get(platform.submission or "")
         if number:
@@ -637,6 +640,8 @@ class _Judge:
             of_session = {name: str(row[name]) for name in ("session_id", "reader", "state")}
             of_session["minutes_here"] = _minutes_here(row)
             of_session |= {"trials": int(row["n_trials"]), "planned": int(row["planned_trials"] or 0)}
+            if submission is None:
+                of_submission["external_id"] = row["external_id"]  # by which the platform knows the person
         remarks_of_line: dict[str, Any] = {
             "marks": tuple(marks),
             "reasons": tuple(reasons),

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select
 
-from experiment.people.recruitment.codes import Recruitment, platforms
+from experiment.people.recruitment.codes import Recruitment, Reward, platforms
 from experiment.people.recruitment.reconciliation import (
     Line,
     Report,
@@ -90,7 +90,8 @@ def reconcile(site: Any, contents: bytes, **changed: Any) -> Report:
 
 
 def of(report: Report, name: str) -> Line:
-    (found,) = [line for line in report.lines if line.external_id in (name, prolific_id(name))]
+    theirs = [line for line in report.lines if line.external_id in (name, prolific_id(name))]
+    (found,) = [line for line in theirs if "data_without_submission" not in line.marks]
     return found
 
 
@@ -134,8 +135,20 @@ def test_a_whole_day_on_prolific_is_sorted_into_whom_to_pay_and_whom_to_look_at(
     assert "did not consent" in of(report, "declined").reasons[0]
     assert "can be paid by hand" in of(report, "late").reasons[0]
     (alone,) = report.marked("data_without_submission")
-    assert (alone.external_id, alone.state, alone.verdict) == (None, "finished", "review")
+    assert (alone.external_id, alone.state, alone.verdict) == (prolific_id("unseen"), "finished", "review")
     assert of(report, "gone").marks == ("returned",)
+
+
+def test_before_a_list_is_uploaded_nobody_lacks_a_submission_and_no_pay_is_calculated(checked):
+    answer(checked, "done")
+    recruitment = replace(checked.service.recruitment, reward=Reward(Decimal(3), "GBP"))
+    before = reconciliation(checked.store, recruitment)
+    assert (before.imported_at, before.lines, before.median_minutes, before.hourly) == (None, (), None, None)
+    report = reconcile(
+        checked, table(PROLIFIC_HEADER, [submission("other", "APPROVED")]), reward=recruitment.reward
+    )
+    assert [line.external_id for line in report.marked("data_without_submission")] == [prolific_id("done")]
+    assert report.hourly == Decimal("18.00")
 
 
 def test_places_of_those_who_returned_reopen_and_finished_ones_stay_when_time_ran_out(checked):
