@@ -189,15 +189,8 @@ export class StartScreen {
         element("p", { class: "problem", role: "alert" }, problem),
       );
       const content = { heading: messages.station_title, text: [messages.station_text], extra, field };
-      const shown = showPage(
-        this.frame.stage,
-        content,
-        [{ name: "keep", words: messages.station_keep }],
-        messages,
-        this.config.language,
-      );
-      this.pressOnEnter(field);
-      await shown;
+      const actions = [{ name: "keep", words: messages.station_keep }];
+      await showPage(this.frame.stage, content, actions, messages, this.config.language);
       const name = stationName(field.value, messages.station);
       if (name) return this.station.rename(name);
       problem = messages.station_missing;
@@ -245,7 +238,6 @@ export class StartScreen {
     );
     const text = [station.name ? null : messages.welcome_text];
     void showPage(this.frame.stage, { heading, text, extra, field }, [], messages, config.language);
-    this.pressOnEnter(field);
     const list = (): Promise<void> => this.listUnfinished(left, press, leaving.signal);
     void list();
     void this.countUnsent(unsent, list, leaving.signal);
@@ -347,12 +339,6 @@ export class StartScreen {
     const elsewhere = session.station !== null && session.station !== this.station.name;
     return fill(elsewhere ? unfinished_at : unfinished_text, values);
   }
-
-  private pressOnEnter(field: HTMLInputElement): void {
-    field.onkeydown = (event) => {
-      if (event.key === "Enter") this.frame.stage.querySelector<HTMLButtonElement>("button.main")?.click();
-    };
-  }
 }
 
 /** Whether nothing but the screens after the last trial is left. */
@@ -360,6 +346,14 @@ function isAnswered(session: Unfinished): boolean {
   return session.next_trial > session.trials;
 }
 
+/** A field under its label. Enter goes to the next field that is empty, else it presses the page's main button. */
 function labelled(field: HTMLInputElement, words: string): HTMLElement {
+  field.onkeydown = (event) => {
+    if (event.key !== "Enter" || event.isComposing) return;
+    const page = field.closest(".page");
+    const empty = Array.from(page?.querySelectorAll("input") ?? []).find((other) => !other.value.trim());
+    if (empty && field.value.trim()) empty.focus();
+    else page?.querySelector<HTMLButtonElement>("button.main")?.click();
+  };
   return element("div", { class: "field" }, element("label", { for: field.id }, words), field);
 }

@@ -42,6 +42,9 @@ export class Progress {
   /** The trial shown last on this page. */
   latest: number | null = null;
 
+  /** Width of the window in which the reader took smaller text, on this page: no block asks again. */
+  smallerTextFrom = Infinity;
+
   constructor(
     private readonly plan: Plan,
     private readonly shelf: Shelf,

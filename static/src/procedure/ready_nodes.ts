@@ -27,12 +27,11 @@ function fullScreenAgain({ screens, language }: Plan, conduct: Conduct): Node[] 
 }
 
 function widerWindow(plan: Plan, conduct: Conduct): Node[] {
-  const { messages, recorder, jsPsych } = conduct;
+  const { messages, progress, recorder, jsPsych } = conduct;
   const lines = movingLines(plan);
   if (lines.length === 0) return [];
-  /** The width at which it was last found out whether the lines fit, and that in which the reader took smaller ones. */
+  /** The width at which it was last found out whether the lines fit. */
   let checked = NaN;
-  let accepted = Infinity;
   const node: Node = {
     type: WindowSizePlugin,
     lines,
@@ -41,13 +40,13 @@ function widerWindow(plan: Plan, conduct: Conduct): Node[] {
     messages,
     on_finish: async (data: WindowSizeData) => {
       const { needed, width, fits } = data;
-      if (!fits) accepted = width;
+      if (!fits) progress.smallerTextFrom = width;
       checked = width;
       await recorder.event("window_small", { needed, width, fits });
     },
   };
   const isTooNarrow = (): boolean => {
-    if (innerWidth === checked || innerWidth >= accepted) return false;
+    if (innerWidth === checked || innerWidth >= progress.smallerTextFrom) return false;
     checked = innerWidth;
     return !roomFor(lines, plan.items_language ?? plan.language, jsPsych.getDisplayElement()).fits;
   };
