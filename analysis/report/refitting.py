@@ -226,6 +226,8 @@ def refit_lines(number: int, title: str, fit: Fit, name: str, tested: Analysis |
         [f"the guess rate's link {fit.link} is R code in addition to lme4"] if fit.model.link.guess else []
     )
     endless = fit.fixed.loc[fit.fixed["se"] > RUNS_AWAY, "term"].tolist() if fit.link != "identity" else []
+    flat = [one for one in fit.variance if fit.link != "identity" and one.sd.max() > FLAT]
+    endless += [f"the standard deviation by {one.group}" for one in flat]
     named = {
         "note": "; ".join(noted),
         "no_maximum": f"{', '.join(endless)} grows without end" if endless else "",
@@ -235,6 +237,8 @@ def refit_lines(number: int, title: str, fit: Fit, name: str, tested: Analysis |
 
 RUNS_AWAY = 100.0
 """Standard errors on a log or logit scale above this are those of estimates that grow without end."""
+FLAT = 50.0
+"""Standard deviations of random effects on such a scale above this make every answer certain; larger ones fit as well."""
 REASONS = ("# glmer", "# Also: ", "# penalty: ")
 """How the comments begin by which a program says what lme4 does not compute."""
 

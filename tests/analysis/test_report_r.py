@@ -244,6 +244,22 @@ def test_a_model_without_a_maximum_is_said_to_have_none(tmp_path: Path) -> None:
     assert lines[-1].endswith('no_maximum = "sideb grows without end")')
 
 
+def test_a_variance_that_makes_every_answer_certain_has_no_maximum() -> None:
+    who, items = ("model", *"pqrstuvw"), range(24)
+    rows = pd.DataFrame(
+        [
+            (one, item, side, int(one == "model" and item % 3 == 0))
+            for one in who
+            for item in items
+            for side in "ab"
+        ],
+        columns=["who", "item", "side", "missing"],
+    )
+    certain = fit("missing ~ side + (1 | who) + (1 | item)", rows, "binomial")
+    lines = list(refit_lines(1, "certain", certain, "rows.csv", None))
+    assert lines[-1].endswith('no_maximum = "the standard deviation by item grows without end")')
+
+
 FORMS = ("as written", "mild", "strong")
 MODELS = {
     "letters": ("comprehension", "reading", "milliseconds (Gamma, identity link)"),
