@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tests.analysis.letter_study import write_handover
+from tests.analysis.letter_study import trial, write_handover
 
 STEP = 0.1
 """What each further condition adds to the log of people's times; a model's tokens and bits grow by twice as much."""
@@ -55,28 +55,9 @@ def rows_of(
 
 
 def _row(reader: str, kind: str, level: str, item: int, right: bool) -> dict[str, Any]:
-    flags = dict.fromkeys(("is_practice", "is_filler", "is_attention_check", "is_pilot"), False)
     numbers = ("rt", "reading_time", "surprisal", "prompt_tokens", "completion_tokens", "reasoning_tokens")
-    return {
-        "study": "forms",
-        "version": 1,
-        "design_hash": "d1",
-        "session_id": f"{reader}-s",
-        "reader_kind": kind,
-        "reader": reader,
-        "set": "texts",
-        "attempt": 1,
-        "item_id": f"t{item:03d}",
-        "trial_type": "choose",
-        "level": level,
-        "response_status": "valid",
-        "correct": right,
-        "excluded_reason": None,
-        "replicate": 1.0 if kind == "model" else None,
-        "temperature": 0.0 if kind == "model" else None,
-        **flags,
-        **dict.fromkeys(numbers),
-    }
+    more = {"study": "forms", "set": "texts", "level": level, "correct": right, **dict.fromkeys(numbers)}
+    return trial(reader, kind, f"t{item:03d}", 0, **more)
 
 
 def study(folder: Path, levels: Sequence[str], *, factor: str = "form", **readers: Any) -> Path:

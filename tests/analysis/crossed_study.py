@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tests.analysis.letter_study import write_handover
+from tests.analysis.letter_study import trial, write_handover
 
 FACTORS = {
     "item_type": {"levels": ["word", "transposed"], "reference": "word"},
@@ -36,41 +36,25 @@ def crossed_rows(
     """Return trials: people see each item in one cell of a Latin square, models in all of them."""
     rng = np.random.default_rng(seed)
     item = rng.normal(0, 0.6, (items, 4)) * [1, 0.4, 0.4, 0.4]
-    told = []
+    rows = []
     for reader in range(people + len(models)):
         person = reader < people
         own = rng.normal(0, 1, 4) * [0.5, 0.4, 0.4, 0.4] * person
         for n in range(items):
             for place in [(reader + n) % 4] if person else range(4):
-                kind, font = CELLS[place]
+                item_type, font = CELLS[place]
                 a, b = place // 2 - 0.5, place % 2 - 0.5
-                eta = truth[kind, font] + float((own + item[n]) @ [1, a, b, a * b])
-                told.append(
-                    {
-                        "reader_kind": "human" if person else "model",
-                        "reader": f"p{reader}" if person else models[reader - people],
-                        "item_id": f"i{n:02d}",
-                        "item_type": kind,
-                        "font": font,
-                        "correct": bool(rng.random() < 1 / (1 + np.exp(-eta))),
-                        "rt": float(np.exp(6.5 - 0.05 * eta + rng.normal(0, 0.25))) if person else np.nan,
-                    }
-                )
-    rows = pd.DataFrame(told)
-    return rows.assign(
-        study="crossed",
-        version=1,
-        design_hash="d1",
-        session_id=rows["reader"],
-        list_id=0,
-        trial_index=rows.groupby("reader").cumcount(),
-        attempt=1,
-        set="items",
-        trial_type="choose",
-        response_status="valid",
-        excluded_reason=None,
-        **dict.fromkeys(("is_practice", "is_filler", "is_attention_check", "is_pilot"), False),
-    )
+                eta = truth[item_type, font] + float((own + item[n]) @ [1, a, b, a * b])
+                name = f"p{reader}" if person else models[reader - people]
+                told = {
+                    "item_type": item_type,
+                    "font": font,
+                    "correct": bool(rng.random() < 1 / (1 + np.exp(-eta))),
+                    "rt": float(np.exp(6.5 - 0.05 * eta + rng.normal(0, 0.25))) if person else np.nan,
+                }
+                rows.append(trial(name, "human" if person else "model", f"i{n:02d}", 0, **told))
+    made = pd.DataFrame(rows)
+    return made.assign(study="crossed", set="items", trial_index=made.groupby("reader").cumcount())
 
 
 def crossed_study(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from tests.analysis.letter_study import write_handover
@@ -11,10 +12,10 @@ from tests.analysis.letter_study import write_handover
 LEVELS = ("replaced", "transposed")
 
 
-def decision_rows(shared: Path) -> pd.DataFrame:
-    """Return correct answers and errors, times in milliseconds."""
+def decision_rows(shared: Path, *, words: bool = False) -> pd.DataFrame:
+    """Return correct answers and errors to nonwords, and to words if asked for, times in milliseconds."""
     data = pd.read_csv(shared / "data" / "tl_lexical_decision" / "trials.csv")
-    data = data[data["item_type"] != "word"]
+    data = data if words else data[data["item_type"] != "word"]
     return pd.DataFrame(
         {
             "study": "decisions",
@@ -30,7 +31,9 @@ def decision_rows(shared: Path) -> pd.DataFrame:
             "set": "nonwords",
             "trial_type": "choose",
             "position": data["item_type"],
+            "answer": np.where(data["item_type"] == "word", "word", "nonword"),
             "response_status": "valid",
+            "string": data["string"],
             "correct": data["correct"].astype(bool),
             "rt": 1000.0 * data["rt"],
             "excluded_reason": None,

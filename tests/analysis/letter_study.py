@@ -42,6 +42,36 @@ PLANNED = {
 }
 
 
+def trial(reader: str, kind: str, item: str, index: int, **more: Any) -> dict[str, Any]:
+    """Return a trial as exports have it, of a person or of a machine (a model or a baseline)."""
+    person = kind in ("human", "simulated")
+    return {
+        "study": "positions",
+        "version": 1,
+        "design_hash": "d1",
+        "session_id": f"{reader}-session",
+        "reader_kind": kind,
+        "reader": reader,
+        "participant_id": reader if person else None,
+        "list_id": 1,
+        "block": "block-1",
+        "set": "sentences",
+        "trial_index": index,
+        "attempt": 1,
+        "item_id": item,
+        "trial_type": "choose",
+        **dict.fromkeys(("is_practice", "is_filler", "is_attention_check", "is_pilot"), False),
+        "replicate": None if person else 1,
+        "context": "independent",
+        "prompt_variant": None if person else 1,
+        "label_map": None,
+        "temperature": None if person else 0.0,
+        "response_status": "valid",
+        "excluded_reason": None,
+        **more,
+    }
+
+
 def trial_rows(
     reader: str,
     kind: str,
@@ -70,7 +100,6 @@ def trial_rows(
         for place, level in enumerate(LEVELS)
         if all_conditions or place == (item + number) % 4
     ]
-    session = f"{reader}-session"
     for index, (item, level) in enumerate(pairs):
         logit = shift["intercept"] + (shift[level] if level != "intact" else 0.0) + own
         logit += 0.0 if item_effects is None else item_effects[item]
@@ -86,42 +115,20 @@ def trial_rows(
             log += 0.0 if time_item_effects is None else time_item_effects[item]
             time = float(np.exp(log + draw.normal(0, 0.3)))
         late = time_shift is not None and draw.random() < timeouts
-        rows.append(
-            {
-                "study": "positions",
-                "version": 1,
-                "design_hash": "d1",
-                "session_id": session,
-                "reader_kind": kind,
-                "reader": reader,
-                "participant_id": reader if kind in ("human", "simulated") else None,
-                "list_id": number % 4 + 1,
-                "block": "block-1",
-                "set": "sentences",
-                "trial_index": index + 4,
-                "attempt": 1,
-                "item_id": f"s{item + 1:02d}",
-                "trial_type": "choose",
-                "position": level,
-                "is_practice": False,
-                "is_filler": False,
-                "is_attention_check": False,
-                "is_pilot": pilot,
-                "replicate": 1 if kind in ("model", "baseline") else None,
-                "context": "independent",
-                "prompt_variant": 1 if kind in ("model", "baseline") else None,
-                "label_map": None,
-                "response": None if late else ("yes" if right else "no"),
-                "response_status": "timeout" if late else "valid",
-                "correct": None if late else right,
-                "score": None if late else float(right),
-                "rt": None if late or time is None else float(np.exp(log + draw.normal(0, 0.3))),
-                "reading_time": time,
-                "surprisal": None,
-                "temperature": 0.0 if kind == "model" else None,
-                "excluded_reason": None,
-            }
-        )
+        told = {
+            "list_id": number % 4 + 1,
+            "position": level,
+            "is_pilot": pilot,
+            "response": None if late else ("yes" if right else "no"),
+            "response_status": "timeout" if late else "valid",
+            "correct": None if late else right,
+            "score": None if late else float(right),
+            "rt": None if late or time is None else float(np.exp(log + draw.normal(0, 0.3))),
+            "reading_time": time,
+            "surprisal": None,
+            "temperature": 0.0 if kind == "model" else None,
+        }
+        rows.append(trial(reader, kind, f"s{item + 1:02d}", index + 4, **told))
     practice = [
         {**rows[0], "trial_index": i, "item_id": f"practice-{i}", "is_practice": True, "position": None}
         for i in range(4)

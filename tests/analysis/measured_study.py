@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tests.analysis.letter_study import write_handover
+from tests.analysis.letter_study import trial, write_handover
 
 CDF = NormalDist().cdf
 LEVELS = ["red", "green", "blue", "grey"]
@@ -34,34 +34,9 @@ RECOVERED_WORDS = {
 SENTENCES = ["The old captain watched seven silver boats", "Many quiet farmers planted yellow winter wheat"]
 
 
-def _row(reader: str, kind: str, item: str, level: str, index: int, **more: Any) -> dict[str, Any]:
-    return {
-        "study": "measured",
-        "version": 1,
-        "design_hash": "d1",
-        "session_id": f"{reader}-session",
-        "reader_kind": kind,
-        "reader": reader,
-        "participant_id": reader if kind == "human" else None,
-        "list_id": 1,
-        "block": "block-1",
-        "set": "sentences",
-        "trial_index": index,
-        "attempt": 1,
-        "item_id": item,
-        "position": level,
-        "is_practice": False,
-        "is_filler": False,
-        "is_attention_check": False,
-        "is_pilot": False,
-        "replicate": None if kind == "human" else 1,
-        "context": "independent",
-        "prompt_variant": None if kind == "human" else 1,
-        "temperature": None if kind == "human" else 1.0,
-        "excluded_reason": None,
-        "response_status": "valid",
-        **more,
-    }
+def row(reader: str, kind: str, item: str, level: str, index: int, **more: Any) -> dict[str, Any]:
+    sampled = {"temperature": None if kind == "human" else 1.0}
+    return trial(reader, kind, item, index, **{"study": "measured", "position": level, **sampled, **more})
 
 
 def class_study(folder: Path, *, people: int = 16, items: int = 40, seed: int = 8, **dictionary: Any) -> Path:
@@ -82,7 +57,7 @@ def class_study(folder: Path, *, people: int = 16, items: int = 40, seed: int = 
                 says_a = reader == "stuck" or draw.random() < CDF(eta)
                 answer, response = "A" if truth > 0 else "B", "A" if says_a else "B"
                 rows.append(
-                    _row(
+                    row(
                         reader,
                         kind,
                         f"s{item:02d}",
@@ -133,7 +108,7 @@ def typed_study(
             ]
             given = " ".join(words)
             rows.append(
-                _row(
+                row(
                     f"P{number:02d}",
                     "human",
                     f"s{item:02d}",

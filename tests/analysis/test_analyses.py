@@ -8,18 +8,17 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import integrate, special, stats
+from scipy import stats
 
 from analysis import load
-from analysis.contrasts import averaged_probability
 from analysis.letters.letter_costs import agreeing
 from analysis.mixed.inference import corrected
-from analysis.multiple_comparisons import by_false_discovery, interval_levels, with_adjusted
+from analysis.multiple_comparisons import interval_levels, with_adjusted
 from analysis.parameter_recovery import recovered, recovery_plans
 from analysis.plan_runner import analyse_shares, analyse_time
 from analysis.planned import plans
 from analysis.random_structure import RandomTerm, formula, reduced
-from analysis.results import Analysis, Contrast
+from analysis.results import Analysis
 from tests.analysis.conftest import Make
 from tests.analysis.letter_study import PLANNED, TRUTH, study_rows, write_handover
 
@@ -65,25 +64,6 @@ def test_estimates_are_differences_of_shares_in_which_every_item_counts_alike(tm
         assert one.low < one.estimate < one.high
 
 
-def test_benjamini_and_hochberg_adjust_as_defined_with_intervals_that_agree() -> None:
-    blank = Contrast("a", "b", ("g",), 1, 1, 1, None, 0.01, 0, 2, 0.01, 1)
-    family = [replace(blank, p=p, statistic=float(stats.norm.isf(p / 2))) for p in (0.01, 0.04, 0.06, 0.5)]
-    family = [replace(one, estimate=one.statistic) for one in family]
-    found = by_false_discovery(family, [0.05] * 4)
-    assert [one.p_adjusted for one in found] == pytest.approx([0.04, 0.08, 0.08, 0.5])
-    assert [one.excludes_zero for one in found] == [True, False, False, False]
-
-
-@pytest.mark.parametrize(("eta", "variance"), [(0.0, 1.0), (2.0, 0.5), (-3.0, 4.0), (1.0, 0.0)])
-def test_probabilities_are_averaged_over_the_random_effects(eta: float, variance: float) -> None:
-    mean = averaged_probability(eta, variance)
-    sd = max(np.sqrt(variance), 1e-6)
-    exact, _ = integrate.quad(
-        lambda x: special.expit(x) * stats.norm.pdf(x, eta, sd), eta - 10 * sd, eta + 10 * sd, points=[eta]
-    )
-    assert mean == pytest.approx(exact, abs=1e-6)
-
-
 def test_times_outside_the_studys_bounds_are_counted_and_left_out(handover: Make) -> None:
     rows = study_rows(human=8, items=16, timeouts=0.0)
     test = rows.index[~rows["is_practice"].astype(bool)]
@@ -94,13 +74,6 @@ def test_times_outside_the_studys_bounds_are_counted_and_left_out(handover: Make
     analysis = analyse_time(plan, tables)
     assert analysis.model is not None and analysis.model.rows == 8 * 16 - 3
     assert any("3 of 128 times, outside the study's bounds" in remark for remark in analysis.remarks)
-
-
-def test_right_and_wrong_answers_are_both_in_the_time_model(handover: Make) -> None:
-    tables = load(handover(human=8, items=16, timeouts=0.0))
-    plan = next(plan for plan in plans(tables) if plan.measure.name == "reading_time")
-    analysis = analyse_time(plan, tables)
-    assert analysis.model is not None and analysis.model.rows == 128
 
 
 class TestReductionRule:
@@ -141,7 +114,7 @@ class TestReductionRule:
         assert "reported" in steps[-1].verdict
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(10))
 def test_intervals_of_corrected_tests_agree_with_their_p_values(seed: int) -> None:
     """Of normal estimates, of t tests, and of bootstraps, however few draws there are."""
     rng = np.random.default_rng(seed)

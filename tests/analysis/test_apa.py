@@ -92,11 +92,6 @@ def test_a_written_number_reads_back_within_its_rounding(value: float) -> None:
     assert abs(back - value) <= 0.0051 + 1e-9 * abs(value)
 
 
-@given(st.floats(min_value=0, max_value=1))
-def test_every_probability_is_written_without_a_leading_zero(value: float) -> None:
-    assert not apa.p_value(value).lstrip("<> ").startswith("0")
-
-
 def test_rounding_does_not_hide_that_p_is_below_five_percent() -> None:
     assert (apa.p_phrase(0.04999), apa.p_phrase(0.0494), apa.p_phrase(0.05)) == (
         "p < .050",

@@ -84,20 +84,6 @@ def test_normal_priors_have_the_closed_form(b: float, se: float, scale: float) -
     assert [got.low, got.median, got.high] == pytest.approx(list(ends), rel=1e-6, abs=1e-7)
 
 
-def test_half_priors_and_bounds_have_the_closed_form() -> None:
-    b, se, scale = 4.2, 2.1, 10.0
-    variance = 1 / (1 / se**2 + 1 / scale**2)
-    after = stats.norm(variance * b / se**2, np.sqrt(variance))
-    both = found(b, se, None, prior("normal", scale)).factor
-    for direction, share in (("greater", after.sf(0)), ("less", after.cdf(0))):
-        got = found(b, se, None, prior("normal", scale), direction=direction)
-        assert got.factor == pytest.approx(2 * share * both, rel=1e-8)
-        assert (got.low > 0) == (direction == "greater") and (got.high < 0) == (direction == "less")
-    inside, before = after.cdf(5) - after.cdf(-5), 2 * stats.norm.cdf(5 / scale) - 1
-    got = found(b, se, None, prior("normal", scale), bound=5.0)
-    assert got.within == pytest.approx(inside / (1 - inside) / (before / (1 - before)), rel=1e-8)
-
-
 @pytest.mark.r
 @pytest.mark.parametrize(
     ("b", "se", "df", "scale", "prior_df"),

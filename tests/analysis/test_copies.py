@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +12,11 @@ from scipy import stats
 
 from analysis import Tables, load
 from analysis.descriptives import describe
-from analysis.estimation import analyse
 from analysis.frames import ModelData, accuracy_data
 from analysis.measures.accuracy import against_chance, with_chance
 from analysis.plan import MEASURES, Plan, against_reference
 from analysis.preprocessing.exclusions import COUNTED_ONCE, unseen
-from analysis.readers import kinds_of
 from analysis.report.apa_tables import ApaTable, Origin
-from analysis.report.blocks import Material
-from analysis.report.chapters import sensitivity
 from analysis.report.described import with_copies_told
 from tests.analysis.letter_study import LEVELS, study_rows, write_handover
 
@@ -88,12 +83,6 @@ def test_a_comparison_of_what_prompts_do_not_show_keeps_its_conditions_and_says_
     assert unseen("restorer", "font") in data.remarks
 
 
-def test_a_model_that_names_the_factor_itself_keeps_its_conditions(tmp_path: Path) -> None:
-    tables = study(tmp_path)
-    data = data_of(tables, "position", formula="correct ~ reader_group * position * font + (1 | item)")
-    assert many(data)["restorer"] == ITEMS * 8
-
-
 @pytest.mark.parametrize(
     "changes", [{"temperature": 0.7}, {"context": "session"}, {"alike": False}, {"exemplars": True}]
 )
@@ -103,34 +92,6 @@ def test_answers_that_were_drawn_or_asked_otherwise_all_count(
     data = data_of(study(tmp_path, **changes), "position")
     assert many(data)["restorer"] == ITEMS * 8
     assert not any("copy another" in remark for remark in data.remarks)
-
-
-def test_another_answer_to_the_same_prompt_is_no_copy(tmp_path: Path) -> None:
-    tables = study(tmp_path)
-    machine = tables.trials["reader_group"] == "restorer"
-    one = tables.trials.index[machine & tables.trials["excluded_reason"].isna()][-1]
-    tables.trials.loc[one, "correct"] = 1 - tables.trials.loc[one, "correct"]
-    assert many(data_of(tables, "position"))["restorer"] == ITEMS * 4 + 1
-
-
-@pytest.mark.full
-def test_copies_do_not_make_a_model_look_better_known(tmp_path: Path) -> None:
-    tables = study(tmp_path)
-    once = replaced(tables, tables.trials[(tables.trials["font"] == "print")])
-    twice = fitted(tables)
-    assert twice == pytest.approx(fitted(once))
-
-
-def replaced(tables: Tables, trials: pd.DataFrame) -> Tables:
-    return Tables(trials, tables.items, tables.dictionary, tables.source)
-
-
-def fitted(tables: Tables) -> float:
-    """Fit the model's own accuracy by position, and return the standard error of the first contrast."""
-    plan = Plan(
-        "a", False, MEASURES["correct"], "position", tuple(LEVELS), ("restorer",), against_reference(LEVELS)
-    )
-    return analyse(plan, accuracy_data(tables.trials, plan)).contrasts[0].se
 
 
 def test_means_and_chance_count_copied_answers_once(tmp_path: Path) -> None:
@@ -153,24 +114,3 @@ def test_means_and_chance_count_copied_answers_once(tmp_path: Path) -> None:
     table = ApaTable("t", "t", (), (), "", Origin(where=()))
     assert with_copies_told(table, used, "position").origin == Origin(where=(), rows=COUNTED_ONCE)
     assert with_copies_told(table, used, "font") is table
-
-
-def test_signal_detection_is_not_tested_where_no_prompt_tells_the_conditions_apart(tmp_path: Path) -> None:
-    tables = study(tmp_path)
-    place = pd.to_numeric(tables.trials["item_id"].str.extract(r"(\d+)$")[0]) % 2
-    tables.trials["answer"] = place.map({0: "yes", 1: "no"})
-    turned = {"yes": "no", "no": "yes"}
-    wrong = tables.trials["correct"] == 0
-    tables.trials["response"] = tables.trials["answer"].where(~wrong, tables.trials["answer"].map(turned))
-    chapter = sensitivity.write(Material(tables, (), kinds_of(tables.trials)))
-    assert chapter is not None
-    said = " ".join(str(one) for one in chapter.blocks if isinstance(one, str))
-    assert unseen("restorer", "font") in said
-    assert "The model of responses by font excludes restorer." in said
-    assert unseen("restorer", "position") not in said
-    answers = {one.title: one.fit.nobs for one in chapter.fits}
-    assert answers["signal detection by font"] == 6 * ITEMS * 2
-    laid = {one.name: one for one in chapter.blocks if isinstance(one, ApaTable)}
-    shown = [row for row in laid["sensitivity_position"].rows if len(row) > 1]
-    asked = sum(int(part) for row in shown[4:8] for part in re.findall(r"/(\d+)\)", f"{row[2]}{row[3]}"))
-    assert asked == ITEMS * 4

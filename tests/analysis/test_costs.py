@@ -1,13 +1,20 @@
-"""Costs of people and models: what was put into simulated readers comes out, and small cases come out as by hand."""
+"""Costs of people and models: what was put in comes out, in numbers and in the chapter on cost; small cases are as by hand."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import html
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from analysis import Tables, load
 from analysis.costs.ratios import (
@@ -19,25 +26,33 @@ from analysis.costs.ratios import (
     unit_costs,
 )
 from analysis.costs.times import time_scales
-from analysis.costs.words import frequency_of, linking, spill_over, word_table
+from analysis.costs.words import linking, reading_profile, spill_over
+from analysis.figures import Drawing
 from analysis.planned import plans
+from analysis.readers import kinds_of
+from analysis.report.apa_tables import ApaTable, Head
+from analysis.report.blocks import Chapter, Material
+from analysis.report.chapters import cost
+from analysis.report.chapters.cost import By, distributions, side_by_side, write
 from stimuli.errors import UserError
 from tests.analysis import decision_study, word_study
+from tests.analysis.cost_study import STEP, rows_of
+from tests.analysis.cost_study import study as forms_study
 from tests.analysis.letter_study import LEVELS, TIME, study_rows, write_handover
 from tests.analysis.word_study import BASE_MS, COSTS_MS, MS_PER_BIT, SPILL, study
 
 
 @pytest.fixture(scope="module")
-def words(tmp_path_factory: pytest.TempPathFactory) -> Tables:
+def moving_window(tmp_path_factory: pytest.TempPathFactory) -> Tables:
     return load(study(tmp_path_factory.mktemp("words")))
 
 
 @pytest.fixture(scope="module")
 def linked(tmp_path_factory: pytest.TempPathFactory) -> Tables:
-    return load(study(tmp_path_factory.mktemp("linked"), linked=True))
+    return load(study(tmp_path_factory.mktemp("linked"), people=16, items=18, linked=True))
 
 
-def rows_of(values: dict[tuple[str, str, str], float]) -> pd.DataFrame:
+def cells_of(values: dict[tuple[str, str, str], float]) -> pd.DataFrame:
     return pd.DataFrame(
         [(reader, item, level, value) for (reader, item, level), value in values.items()],
         columns=["reader", "item", "position", "value"],
@@ -45,7 +60,7 @@ def rows_of(values: dict[tuple[str, str, str], float]) -> pd.DataFrame:
 
 
 def test_a_profile_is_the_mean_over_participants_of_their_own_differences() -> None:
-    rows = rows_of(
+    rows = cells_of(
         {
             ("a", "1", "intact"): 1.0,
             ("a", "2", "intact"): 3.0,
@@ -61,7 +76,7 @@ def test_a_profile_is_the_mean_over_participants_of_their_own_differences() -> N
 
 
 def test_a_models_profile_pairs_its_items_and_leaves_out_those_without_both() -> None:
-    rows = rows_of(
+    rows = cells_of(
         {
             ("m", "1", "intact"): 1.0,
             ("m", "1", "final"): 2.0,
@@ -78,7 +93,7 @@ def test_a_models_profile_pairs_its_items_and_leaves_out_those_without_both() ->
 
 
 def test_a_profile_of_one_participant_has_no_interval() -> None:
-    rows = rows_of({("a", "1", "intact"): 1.0, ("a", "2", "final"): 3.0})
+    rows = cells_of({("a", "1", "intact"): 1.0, ("a", "2", "final"): 3.0})
     found = crossed_profile(rows, "position", ("intact", "final"), seed=1, resamples=50)
     assert found.estimate[0] == 2.0
     assert np.isnan(found.interval(0).low)
@@ -86,16 +101,16 @@ def test_a_profile_of_one_participant_has_no_interval() -> None:
 
 def test_a_profile_without_an_intact_level_is_refused() -> None:
     with pytest.raises(UserError, match="no value in 'intact'"):
-        crossed_profile(rows_of({("a", "1", "final"): 1.0}), "position", ("intact", "final"), seed=1)
+        crossed_profile(cells_of({("a", "1", "final"): 1.0}), "position", ("intact", "final"), seed=1)
     with pytest.raises(UserError, match="no item has a value both"):
-        paired_profile(rows_of({("a", "1", "final"): 1.0}), "position", ("intact", "final"), seed=1)
+        paired_profile(cells_of({("a", "1", "final"): 1.0}), "position", ("intact", "final"), seed=1)
 
 
 def test_the_crossed_bootstrap_covers_the_true_cost_about_as_often_as_it_says() -> None:
     """Items and participants vary in the effect; an interval over participants alone would miss it far more often."""
     draw = np.random.default_rng(7)
     covered, narrow = 0, 0
-    for run in range(100):
+    for run in range(50):
         slopes_p, slopes_i = draw.normal(0, 0.05, 16), draw.normal(0, 0.15, 16)
         rows = [
             (
@@ -114,8 +129,8 @@ def test_the_crossed_bootstrap_covers_the_true_cost_about_as_often_as_it_says() 
         own = table.pivot_table(index="reader", columns="position", values="value")
         difference = own["final"] - own["intact"]
         narrow += abs(difference.mean() - 0.2) <= 2.13 * difference.std() / 4
-    assert covered >= 88
-    assert narrow < 60
+    assert covered >= 43
+    assert narrow < 30
 
 
 def test_log_ratios_of_people_are_those_put_in(tmp_path: Path) -> None:
@@ -151,44 +166,14 @@ def test_tokens_and_people_stand_side_by_side_as_ratios_and_profiles(tmp_path: P
         profiles(found, "position", ("nobody", "rt"))
 
 
-def test_latency_counts_only_where_a_trial_was_timed_alone(tmp_path: Path) -> None:
-    rows = study_rows(models=("m", "n"), items=6)
-    rows["latency_ms"] = (
-        rows["position"].map({"intact": 100.0, "initial": 300.0}).where(rows["reader"] == "m")
-    )
-    rows["timed"] = rows["reader"] == "m"
-    costs = unit_costs(load(write_handover(tmp_path, rows)), "position")
-    latency = costs.rows.query("measure == 'latency_ms'")
-    assert set(latency["reader_group"]) == {"m"}
-    table = log_ratios(cost_profiles(costs, resamples=50), "position").set_index(["measure", "position"])
-    assert table.loc[("latency_ms", "initial"), "log_ratio"] == pytest.approx(np.log(3))
-
-
-def test_words_know_their_zone_length_and_the_words_before(words: Tables) -> None:
-    table = word_table(words, "position").words
-    first = table[(table["item_id"] == "s01") & (table["position"] == "initial")].set_index("region")
-    zones = [first["zone"].get(n) for n in range(len(word_study.WORDS))]
-    expected: list[str | None] = [None] * len(word_study.WORDS)
-    for at in word_study.TARGETS:
-        expected[at : at + 3] = ["target", "target + 1", "target + 2"]
-    assert [None if pd.isna(zone) else zone for zone in zones] == expected
-    assert first.loc[3, "letters"] == 7
-    assert first.loc[4, "previous_letters"] == 7
-    assert first.loc[5, "second_letters"] == 7
-    assert np.isnan(first.loc[0, "previous_letters"])
-    assert first.loc[3, "zipf"] == frequency_of("counted", "en")
-    intact = table[(table["item_id"] == "s01") & (table["position"] == "intact")].set_index("region")
-    assert intact["zone"].fillna("").tolist() == first["zone"].fillna("").tolist()
-
-
-def test_spill_over_in_milliseconds_is_what_was_put_in(words: Tables) -> None:
-    found = spill_over(words, "position", covariates=())
+def test_spill_over_in_milliseconds_is_what_was_put_in(moving_window: Tables) -> None:
+    found = spill_over(moving_window, "position", covariates=())
     table = found.table[found.table["scale"] == "ms"].set_index(["zone", "position"])
     shares = {"target": 1.0, "target + 1": SPILL[0], "target + 2": SPILL[1]}
     for zone, share in shares.items():
-        for level, cost in COSTS_MS.items():
+        for level, added in COSTS_MS.items():
             row = table.loc[(zone, level)]
-            assert abs(row["estimate"] - share * cost) < 3.5 * row["se"]
+            assert abs(row["estimate"] - share * added) < 3.5 * row["se"]
             assert row["low"] < row["estimate"] < row["high"]
     assert table.loc[("target", "initial"), "low"] > 60
     assert table["intact"].to_numpy() == pytest.approx(BASE_MS, rel=0.06)
@@ -198,8 +183,8 @@ def test_spill_over_in_milliseconds_is_what_was_put_in(words: Tables) -> None:
     assert set(found.table["reader_group"]) == {"human"}
 
 
-def test_surprisal_of_changed_words_and_of_those_after_is_told_apart(words: Tables) -> None:
-    costs = unit_costs(words, "position")
+def test_surprisal_of_changed_words_and_of_those_after_is_told_apart(moving_window: Tables) -> None:
+    costs = unit_costs(moving_window, "position")
     table = costs.rows.groupby(["measure", "position"])["cost"].mean()
     for level, bits in word_study.BITS.items():
         rise = table["surprisal_changed"][level] - table["surprisal_changed"]["intact"]
@@ -269,12 +254,199 @@ def test_real_decisions_on_transposed_nonwords_take_longer_on_either_scale(decis
     assert row["ms_low"] < ms < row["ms_high"]
 
 
-@pytest.mark.shared
-def test_real_log_ratios_are_those_of_the_mixed_model(decisions: Tables) -> None:
-    profile = cost_profiles(unit_costs(decisions, "position"), study="t", resamples=300)
-    row = log_ratios(profile, "position").iloc[0]
-    plan = next(one for one in plans(decisions) if one.planned)
-    model = time_scales(plan, decisions).log.contrasts[0]
-    assert row["participants"] == 124
-    assert row["log_ratio"] == pytest.approx(model.estimate, abs=0.01)
-    assert row["low"] < model.estimate < row["high"]
+FORM_LEVELS = ("as written", "mild", "strong")
+
+
+@dataclass(frozen=True)
+class Written:
+    chapter: Chapter
+    tables: Tables
+
+    @property
+    def words(self) -> str:
+        text = " ".join(str(one) for one in self.chapter.blocks if not isinstance(one, ApaTable | Drawing))
+        return " ".join(html.unescape(re.sub("<[^>]+>", "", text)).split())
+
+    def table(self, name: str) -> ApaTable:
+        return next(one for one in self.chapter.blocks if isinstance(one, ApaTable) and one.name == name)
+
+    @property
+    def drawings(self) -> dict[str, Drawing]:
+        return {one.name: one for one in self.chapter.blocks if isinstance(one, Drawing)}
+
+
+def written(tables: Tables) -> Written | None:
+    chapter = write(Material(tables, (), kinds_of(tables.trials)))
+    return None if chapter is None else Written(chapter, tables)
+
+
+@pytest.fixture(scope="module")
+def forms(tmp_path_factory: pytest.TempPathFactory) -> Written:
+    folder = forms_study(
+        tmp_path_factory.mktemp("forms"), FORM_LEVELS, people=18, models=("small", "large"), items=18
+    )
+    found = written(load(folder))
+    assert found is not None
+    return found
+
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory: pytest.TempPathFactory) -> Written:
+    tables = load(word_study.study(tmp_path_factory.mktemp("words"), people=10, items=12, linked=True))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cost, "linking", partial(linking, folds=4))
+        found = written(tables)
+    assert found is not None
+    return found
+
+
+def rows_under(table: ApaTable, head: str) -> Iterator[tuple[str, ...]]:
+    """Yield the rows under the first head that begins so."""
+    inside = False
+    for row in table.rows:
+        if isinstance(row, Head):
+            inside = row[0].startswith(head)
+        elif inside:
+            yield row
+
+
+def test_costs_put_in_are_those_of_the_table_and_the_text(forms: Written) -> None:
+    table = forms.table("cost_ratios_form")
+    people = list(rows_under(table, "People: reading time"))
+    assert [row[0] for row in people] == list(FORM_LEVELS)
+    assert people[0][3:] == ("–", "–", "–")
+    for place, row in enumerate(people[1:], 1):
+        (ratio,), (low, high) = row[3].values, row[4].values  # type: ignore[attr-defined]
+        assert low < STEP * place < high
+        assert ratio == pytest.approx(STEP * place, abs=0.08)
+        assert f"{row[3]} {row[4]} ({row[5]}%) in the {row[0]}" in forms.words
+    tokens = list(rows_under(table, "small: completion tokens"))
+    assert float(tokens[2][3]) == pytest.approx(4 * STEP, abs=0.05)
+    assert "reasoning tokens of model large" in forms.words.lower()
+
+
+def test_words_and_bits_stand_in_tables_whose_numbers_the_text_has(words: Written) -> None:
+    spill = words.table("spill_over_position")
+    rows = [row for row in rows_under(spill, "People: the changed word") if row[1] == "ms"]
+    assert [row[0] for row in rows] == ["initial", "internal", "final"]
+    for row in rows:
+        assert f"{row[0]} {row[3]} {row[7]} ms" in words.words
+    linked = words.table("linking_position")
+    full = next(row for row in rows_under(linked, "People by") if row[:3] == ("all", "yes", "yes"))
+    _, low, high = full[3].values  # type: ignore[attr-defined]
+    assert low < word_study.MS_PER_BIT < high
+    assert str(full[3]) in words.words and f"gain {full[5]}" in words.words
+    assert len(words.chapter.fits) >= 6
+    assert {"reading_profile_position", "time_distributions_position"} <= set(words.drawings)
+
+
+def texts_of(figure: Figure) -> list[tuple[str, Any]]:
+    """Return what is written and where; ticks outside an axis are kept by matplotlib and never drawn."""
+    figure.canvas.draw()
+    unseen = set()
+    for axes in figure.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            low, high = sorted(axis.get_view_interval())
+            for tick in axis.get_major_ticks():
+                if not low <= tick.get_loc() <= high:
+                    unseen |= {id(tick.label1), id(tick.label2)}
+    return [
+        (text.get_text(), text.get_window_extent())
+        for text in figure.findobj(Text)
+        if text.get_visible() and text.get_text().strip() and id(text) not in unseen
+    ]
+
+
+@pytest.mark.parametrize(
+    ("levels", "models"),
+    [
+        (("plain", "shuffled"), ()),
+        (FORM_LEVELS, ("meta-llama/Llama-3.3-70B-Instruct-Turbo-Free", "m2")),
+        pytest.param(
+            tuple(f"condition number {n} of eight" for n in range(8)),
+            tuple(f"maker/model-{n}-with-a-long-name" for n in range(8)),
+            marks=pytest.mark.full,
+        ),
+    ],
+)
+def test_nothing_written_in_a_figure_overlaps(
+    tmp_path: Path, levels: tuple[str, ...], models: tuple[str, ...]
+) -> None:
+    tables = load(forms_study(tmp_path, levels, people=6, models=models, items=8))
+    parts = [
+        distributions(tables, "form"),
+        side_by_side(By(Material(tables), tables, "form"), unit_costs(tables, "form", of_words=False)),
+    ]
+    drawings = [one for part in parts for one in part.blocks if isinstance(one, Drawing)]
+    assert drawings
+    for drawing in drawings:
+        texts = [one for one in texts_of(drawing.figure) if one[1].width > 0]
+        for place, (text, box) in enumerate(texts):
+            for other, second in texts[place + 1 :]:
+                overlap = box.padded(-1).overlaps(second.padded(-1))
+                assert not overlap or text == other, f"{drawing.name}: {text!r} over {other!r}"
+
+
+def changed(rows: pd.DataFrame, folder: Path, **dictionary: Any) -> Tables:
+    rows = rows.assign(position=rows["form"])
+    factors = {"form": {"levels": list(FORM_LEVELS), "reference": FORM_LEVELS[0]}}
+    return load(
+        write_handover(
+            folder, rows.reset_index(drop=True), **{"factors": factors, "study": "forms"} | dictionary
+        )
+    )
+
+
+def test_a_study_without_times_tokens_and_bits_has_no_chapter(tmp_path: Path) -> None:
+    rows = rows_of(FORM_LEVELS, people=2, models=("m",), items=6, with_tokens=False).assign(reading_time=None)
+    assert written(changed(rows, tmp_path / "bare")) is None
+    pilots = rows_of(FORM_LEVELS, people=2, items=6).assign(is_pilot=True)
+    assert written(changed(pilots, tmp_path / "pilots")) is None
+    assert written(changed(rows.iloc[:0], tmp_path / "empty")) is None
+
+
+def test_two_factors_have_a_part_each(tmp_path: Path) -> None:
+    rows = rows_of(FORM_LEVELS, people=6, items=9)
+    rows["size"] = np.where(rows["item_id"].str[-1].astype(int) % 2 == 0, "short", "long")
+    factors = {"form": {"levels": list(FORM_LEVELS)}, "size": {"levels": ["short", "long"]}}
+    found = written(changed(rows, tmp_path, factors=factors))
+    assert found is not None
+    assert {"cost_ratios_form", "cost_ratios_size"} <= {
+        b.name for b in found.chapter.blocks if isinstance(b, ApaTable)
+    }
+    assert "<h3>Costs side by side: size</h3>" in [str(one) for one in found.chapter.blocks]
+
+
+def test_ways_of_asking_by_which_sessions_differ_have_parts(tmp_path: Path) -> None:
+    ways = 2
+    rows = rows_of(FORM_LEVELS, people=3 * ways, items=9)
+    names = [f"w{number}" for number in range(ways)]
+    places = {reader: number % ways for number, reader in enumerate(sorted(rows["reader"].unique()))}
+    rows["way"] = rows["reader"].map(lambda reader: names[places[reader]])
+    factors = {"form": {"levels": list(FORM_LEVELS)}, "way": {"levels": names}}
+    found = written(changed(rows, tmp_path, factors=factors))
+    assert found is not None
+    tables = {b.name: b for b in found.chapter.blocks if isinstance(b, ApaTable)}
+    for name in names:
+        own = tables[f"cost_ratios_form_way_{name}"]
+        assert f"way {name}" in own.title
+    assert "cost_ratios_form" not in tables
+
+
+def test_the_reading_profile_counts_places_from_the_changed_word_and_averages_readers(words: Written) -> None:
+    table = reading_profile(words.tables, "position").table
+    own = table[table["measure"] == "surprisal"]
+    keys = zip(own["position"], own["place"], strict=True)
+    bits = dict(zip(keys, own["mean"].astype(float), strict=True))
+    for level, more in word_study.BITS.items():
+        rise = bits[level, 0] - bits["intact", 0]
+        assert rise == pytest.approx(more)
+        for place in (-2, -1, 1, 2):
+            assert bits[level, place] == pytest.approx(bits["intact", place])
+    assert sorted(table["place"].unique()) == [-2, -1, 0, 1, 2, 3]
+    regions = words.tables.regions
+    own = regions[(regions["reader_kind"] == "human") & (regions["position"] == "final")]
+    on = own[own["region"].isin(word_study.TARGETS)].groupby("reader")["rt"].mean()
+    row = table[(table["measure"] == "time") & (table["position"] == "final") & (table["place"] == 0)].iloc[0]
+    assert row["mean"] == pytest.approx(on.mean())
+    assert (row["units"], row["interval"]) == (10, "within participants")

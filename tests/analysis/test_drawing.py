@@ -1,10 +1,11 @@
 """Figures are laid out once for all of their files."""
 
+from __future__ import annotations
+
 import itertools
 import re
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -25,19 +26,6 @@ def _drawing(name: str, **layout: Any) -> Drawing:
         axes.set_ylabel("A label that stands far outside of the axes", labelpad=40)
         axes.legend(loc="center left", bbox_to_anchor=(1.05, 0.5))
     return Drawing(name, "Title", "Note.", "A line.", as_svg(figure, name, "Title", "A line."), figure)
-
-
-def test_a_figure_is_laid_out_once_and_drawn_once_for_each_file(tmp_path: Path) -> None:
-    drawn = []
-    draw = Figure.draw
-
-    def counted(self: Figure, renderer: Any) -> Any:
-        drawn.append(self)
-        return draw(self, renderer)
-
-    with patch.object(Figure, "draw", counted):
-        _drawing("counted").save(tmp_path)
-    assert len(drawn) == 3  # layout, SVG, PNG
 
 
 @pytest.mark.parametrize("layout", [{}, {"layout": "constrained"}])
@@ -61,15 +49,6 @@ def test_svg_and_png_of_a_figure_show_the_same_part_of_it(tmp_path: Path, layout
             assert grey.crop(box).getextrema() == (255, 255)
         dark = np.flatnonzero(np.asarray(grey).min(axis=0) < 200)
         assert dark[0] < 60 and dark[-1] > wide - 60
-
-
-def test_no_two_models_share_their_mark() -> None:
-    found = looks({"human": "human", **{f"model {n}": "model" for n in range(19)}})
-    models = [look for group, look in found.items() if group != "human"]
-    assert len({look.marker for look in models[:11]}) == 11
-    assert len({(look.colour, look.marker) for look in models}) == 19
-    assert len({(look.colour, str(look.line)) for look in models}) == 19
-    assert found["human"].marker not in {look.marker for look in models}
 
 
 LEVELS = {
@@ -117,10 +96,11 @@ def test_labels_of_an_axis_never_run_into_each_other_and_lose_no_letter(name: st
         assert said == ["".join(one.split()) for one in levels]
 
 
-def test_no_two_conditions_look_alike() -> None:
-    found = condition_looks([f"level {n}" for n in range(60)])
-    assert len({it.marker for it in list(found.values())[:17]}) == 17
-    assert len({(it.colour, it.marker) for it in found.values()}) == 60
+def test_a_reader_looks_alike_in_figures_that_leave_others_out() -> None:
+    kinds = {"people": "human", "a": "model", "b": "model", "random": "baseline"}
+    look, shown = shown_of(kinds, {"b", "random"}), ("b", "random")
+    assert look == {group: looks(kinds)[group] for group in shown}
+    assert look["b"] != looks({"b": "model"})["b"], "by itself it would take the look of the first model"
 
 
 @pytest.mark.parametrize("many", [2, 8, 9, 15, 30])
@@ -132,8 +112,7 @@ def test_many_conditions_share_out_among_panels_that_all_have_the_first(many: in
     assert (len(shares) > 1) is (many > MOST_TOGETHER)
 
 
-def test_a_reader_looks_alike_in_figures_that_leave_others_out() -> None:
-    kinds = {"people": "human", "a": "model", "b": "model", "random": "baseline"}
-    look, shown = shown_of(kinds, {"b", "random"}), ("b", "random")
-    assert look == {group: looks(kinds)[group] for group in shown}
-    assert look["b"] != looks({"b": "model"})["b"], "by itself it would take the look of the first model"
+def test_no_two_conditions_look_alike() -> None:
+    found = condition_looks([f"level {n}" for n in range(60)])
+    assert len({it.marker for it in list(found.values())[:17]}) == 17
+    assert len({(it.colour, it.marker) for it in found.values()}) == 60

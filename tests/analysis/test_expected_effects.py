@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,9 +9,7 @@ import pandas as pd
 import pytest
 from scipy.special import expit, logit
 
-from analysis import Tables
-from analysis.parameter_recovery import expected_levels, recovered
-from analysis.plan import MEASURES
+from analysis.parameter_recovery import expected_levels
 
 ACCURACY: dict[str, Any] = {
     "scale": "logit",
@@ -59,11 +56,6 @@ def test_a_factor_within_participants_and_items_is_averaged_over_answers() -> No
     assert logit(right) < 2.75 - (0.6 + 1.6) / 3
 
 
-def test_lapses_are_right_by_chance() -> None:
-    found = expected_levels(crossed(), "form", FORMS, ACCURACY, {"rate": 0.1, "slower": 2.0})
-    assert found["intact"] == pytest.approx(logit(0.9 * expit(2.55) + 0.05))
-
-
 def test_times_with_a_tail_lead_to_the_mean_of_their_logarithms() -> None:
     rows, lapses = crossed(people=2000, items=20), {"rate": 0.05, "slower": 2.0}
     draw = np.random.default_rng(4)
@@ -79,19 +71,6 @@ def test_times_with_a_tail_lead_to_the_mean_of_their_logarithms() -> None:
     assert found["intact"] > 6.0 and found["strong"] - found["intact"] < 0.25
 
 
-def test_the_report_holds_intercepts_against_what_the_effects_lead_to() -> None:
-    coefficients = [
-        SimpleNamespace(term=term, estimate=value, low=value - 0.4, high=value + 0.4, estimable=True)
-        for term, value in (("(Intercept)", 2.5), ("formmild", -0.6), ("formstrong", -1.5))
-    ]
-    analysis: Any = SimpleNamespace(
-        model=SimpleNamespace(variance=[], sigma=None),
-        effects=coefficients,
-        plan=SimpleNamespace(measure=MEASURES["correct"], factor="form"),
-        levels=FORMS,
-        rows=crossed(),
-    )
-    dictionary: Any = {"truth": {"accuracy": ACCURACY}}
-    intercept, mild, strong = recovered(analysis, Tables(crossed(), pd.DataFrame(), dictionary, None))
-    assert (intercept.put_in, intercept.truth) == (3.0, pytest.approx(2.55)) and intercept.covered
-    assert [one.truth for one in (mild, strong)] == pytest.approx([-0.6, -1.6])
+def test_lapses_are_right_by_chance() -> None:
+    found = expected_levels(crossed(), "form", FORMS, ACCURACY, {"rate": 0.1, "slower": 2.0})
+    assert found["intact"] == pytest.approx(logit(0.9 * expit(2.55) + 0.05))

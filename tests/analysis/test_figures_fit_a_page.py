@@ -51,19 +51,3 @@ def test_effects_of_measures_that_lack_one_stand_once_beside_all_panels() -> Non
     assert names_beside(figure, 1) == []
     (places,) = [line.get_ydata() for line in figure.axes[0].lines if line.get_marker() == "D"]
     assert list(places) == [*range(3), *range(4, 27)], "the effect that is missing leaves its row empty"
-
-
-def test_measures_with_other_effects_have_their_own_names() -> None:
-    figure = recovery_figure(
-        "recovery", [effect("correct", "a"), effect("rt", "b"), effect("rt", "c")]
-    ).figure
-    assert names_beside(figure, 0) == ["a"] and names_beside(figure, 1) == ["b", "c"]
-
-
-def test_effects_of_one_name_have_rows_of_their_own() -> None:
-    """Two factors may have levels of the same name."""
-    twice = [effect("rt", "on − off"), effect("rt", "on − off")]
-    figure = recovery_figure("recovery", [*twice, effect("correct", "on − off")]).figure
-    (places,) = [line.get_ydata() for line in figure.axes[0].lines if line.get_marker() == "D"]
-    assert list(places) == [0, 1]
-    assert names_beside(figure, 0) == ["on − off"] * 2 and names_beside(figure, 1) == ["on − off"]

@@ -40,14 +40,6 @@ def test_shares_are_estimated_without_each_unit(handover: Make) -> None:
         assert found.to_numpy() == pytest.approx(np.array(expected))
 
 
-def test_of_models_alone_each_item_is_left_out_and_no_participant(handover: Make) -> None:
-    plan = PLANNED["comprehension"] | {"between": ["restorer"]}
-    rows = study_rows(human=0, items=8, models=("restorer",))
-    tables = load(handover(rows, dictionary={"planned": {"comprehension": plan}}))
-    (whole,) = [carry_out(one, tables, companion=False) for one in plans(tables) if one.planned]
-    assert set(influences(whole, tables)) <= {"item"}
-
-
 def test_a_model_that_is_too_large_to_be_checked_is_named(
     handover: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,8 +1,10 @@
-"""Letters: what was done to them, what it cost, and which explanation was put in."""
+"""Letters: what was done to them, what it cost, which explanation was put in, and the chapter on letter position."""
 
 from __future__ import annotations
 
+import html
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,56 +13,32 @@ import pandas as pd
 import pytest
 
 from analysis import Tables, load
+from analysis.apa import Written
+from analysis.figures import Drawing
 from analysis.letters import competing_predictors, letter_changes, letter_contrast, letter_costs
 from analysis.letters.changes import of_forms
+from analysis.letters.letter_costs import surprisal_parts
+from analysis.readers import kinds_of
+from analysis.report.apa_tables import ApaTable, Head
+from analysis.report.blocks import Block, Chapter, Material
+from experiment.papers.letter_position import chapter as letters
+from experiment.papers.letter_position.chapter import Explanations, costs_beside, measures
 from stimuli.errors import UserError
 from stimuli.scramble import scramble_text
 from stimuli.scramble.types import parse_operation
 from stimuli.similarity import match_scores
-from tests.analysis.letter_study import LEVELS, trial_rows, write_handover
+from tests.analysis import decision_study
+from tests.analysis.letter_study import LEVELS, TIME, study_rows, trial_rows, write_handover
+from tests.analysis.word_study import BITS as WORD_BITS
+from tests.analysis.word_study import TARGETS, WORDS, rewrite_dictionary, study, with_forms
 
-WORDS = [
-    "planet",
-    "garden",
-    "winter",
-    "silver",
-    "market",
-    "bridge",
-    "forest",
-    "pocket",
-    "basket",
-    "candle",
-    "picture",
-    "journey",
-    "captain",
-    "blanket",
-    "monster",
-    "kitchen",
-    "problem",
-    "library",
-    "husband",
-    "freedom",
-    "mountain",
-    "hospital",
-    "elephant",
-    "children",
-    "daughter",
-    "question",
-    "language",
-    "computer",
-    "exercise",
-    "triangle",
-    "adventure",
-    "chocolate",
-    "education",
-    "president",
-    "newspaper",
-    "furniture",
-    "landscape",
-    "crocodile",
-    "butterfly",
-    "orchestra",
-]
+NOUNS = (
+    "planet garden winter silver market bridge forest pocket basket candle picture journey "
+    "captain blanket monster kitchen problem library husband freedom mountain hospital elephant "
+    "children daughter question language computer exercise triangle adventure chocolate education "
+    "president newspaper furniture landscape crocodile butterfly orchestra "
+)
+TARGET_WORDS = NOUNS.split()
 SPREAD = 1.2
 
 
@@ -86,7 +64,7 @@ def changed(word: str, level: str, number: int) -> tuple[str, list[int | None]]:
 
 def item_rows() -> pd.DataFrame:
     rows = []
-    for number, word in enumerate(WORDS):
+    for number, word in enumerate(TARGET_WORDS):
         for level in LEVELS:
             shown, order = changed(word, level, number)
             new = sum(one is None for one in order)
@@ -129,7 +107,7 @@ def letter_tables(folder: Path, *, people: int = 24, seed: int = 3) -> Tables:
             f"P{number:03d}",
             "human",
             number,
-            len(WORDS),
+            len(TARGET_WORDS),
             draw,
             flat | {"intercept": 3.0},
             flat | {"intercept": 7.0},
@@ -146,7 +124,7 @@ def letter_tables(folder: Path, *, people: int = 24, seed: int = 3) -> Tables:
         ]
     shift = flat | {"intercept": 1.5, "initial": -2.5}
     for session in range(6):
-        made = trial_rows("m", "model", 0, len(WORDS), draw, shift, None, all_conditions=True)
+        made = trial_rows("m", "model", 0, len(TARGET_WORDS), draw, shift, None, all_conditions=True)
         rows += [
             row | {"session_id": f"m-{session}", "temperature": 1.0, "replicate": session}
             for row in made
@@ -160,48 +138,6 @@ def letter_tables(folder: Path, *, people: int = 24, seed: int = 3) -> Tables:
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> Tables:
     return letter_tables(tmp_path_factory.mktemp("letters"))
-
-
-def test_changes_say_where_how_and_how_far(tables: Tables) -> None:
-    found = letter_changes(tables.items, ["position"]).set_index(["item_id", "position"])
-    first = found.loc[("s01", "initial")]
-    assert (first["zone"], first["kind"], first["place"], first["distance"]) == (
-        "initial",
-        "transposition",
-        1,
-        1,
-    )
-    inner = found.loc[("s02", "internal")]
-    assert (inner["zone"], inner["kind"], inner["place"], inner["distance"]) == (
-        "internal",
-        "transposition",
-        2,
-        2,
-    )
-    assert inner["place_from_end"] == len("garden") - 3
-    replaced = found.loc[("s02", "final")]
-    assert (replaced["zone"], replaced["kind"], replaced["distance"]) == ("internal", "substitution", 2)
-    intact = found.loc[("s01", "intact")]
-    assert (intact["zone"], intact["kind"], intact["changed_words"]) == ("intact", "intact", 0)
-
-
-@pytest.mark.parametrize(
-    ("permutation", "zone", "kind"),
-    [
-        ([1, 2, 3, 0], "outer", "shuffle"),
-        ([0, 1, 3, 2], "final", "transposition"),
-        ([3, 1, 2, 0], "outer", "transposition"),
-        ([0, None, 2, 3], "internal", "substitution"),
-    ],
-)
-def test_zones_and_kinds_by_hand(permutation: list[int | None], zone: str, kind: str) -> None:
-    new = permutation.count(None)
-    moved = sum(o is not None and o != n for n, o in enumerate(permutation))
-    change = {"unit": "letter", "permutation": permutation, "displaced": moved, "substituted": new}
-    change |= {"inserted": 0, "deleted": 0}
-    items = pd.DataFrame({"set": ["a"], "item_id": ["i"], "changes": [json.dumps([change])]})
-    row = letter_changes(items, []).iloc[0]
-    assert (row["zone"], row["kind"]) == (zone, kind)
 
 
 @pytest.mark.parametrize(
@@ -342,3 +278,258 @@ def test_items_whose_words_are_changed_in_different_places_are_at_no_place() -> 
         "internal", "transposition", False, True
     ]  # fmt: skip
     assert found.loc["b", "same_place"] and found.loc["b", "place"] == 2
+
+
+AFTER_BITS = 1.5
+BITS = {"intact": 50.0, "initial": 59.0, "internal": 54.0, "final": 56.0}
+
+
+def blocks_of(folder: Path, monkeypatch: pytest.MonkeyPatch, **readers: object) -> list[Block]:
+    """Write a study whose model tells surprisal of known size, and return what is said of it."""
+    for module in (letters, measures):
+        monkeypatch.setattr(module, "RESAMPLES", 200)
+    rows = study_rows(items=12, **readers)  # type: ignore[arg-type]
+    tells = rows["reader"] == "restorer"
+    rows["surprisal"] = rows["position"].map(BITS).where(tells).astype(float)
+    handed = write_handover(folder, rows)
+    with_forms(handed)
+    tables = load(handed)
+    return costs_beside(tables, [], kinds_of(tables.trials))
+
+
+def test_costs_that_were_put_in_stand_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    blocks = blocks_of(tmp_path / "s", monkeypatch, human=24, models=("restorer", "gpt"))
+    table = next(one for one in blocks if isinstance(one, ApaTable))
+    heads = [row[0] for row in table.rows if isinstance(row, Head)]
+    assert heads == ["restorer", "gpt"]
+    of_restorer, of_gpt = table.rows[1:4], table.rows[5:8]
+    assert [one.name for one in blocks if isinstance(one, ApaTable)] == [
+        "letter_costs_beside"
+    ]  # no words were recorded
+    for row, place in zip(of_restorer, ("initial", "internal", "final"), strict=True):
+        assert row[0] == f"Two letters transposed, {place}"
+        low, high = row[2].values[1:]  # type: ignore[attr-defined]
+        assert low - 5 < 100 * (2.718281828 ** TIME[place] - 1) < high + 5
+        assert row[4] == f"{BITS[place] - 50:.2f}", (
+            "each item costs the same, so that no interval has a width"
+        )
+    assert [row[4] for row in of_gpt] == ["–"] * 3
+    assert [row[2] for row in of_gpt] == [row[2] for row in of_restorer]
+    said = " ".join(str(one) for one in blocks)
+    orders = re.findall(
+        r"surprisal of (?:<[^>]+>|the model |model )*(\w+)[^:]*: ([^;.]+)", html.unescape(said)
+    )
+    assert orders == [("restorer", "initial > final > internal")]
+    assert "Some models provide no surprisal" in table.note
+    drawing = next(one for one in blocks if isinstance(one, Drawing))
+    assert "tells no surprisal" in drawing.svg or len(drawing.figure.axes) == 4
+    assert "9.00 bits" in drawing.alternative
+
+
+def test_surprisal_is_split_into_changed_words_and_the_intact_ones_after_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (letters, measures):
+        monkeypatch.setattr(module, "RESAMPLES", 50)
+    folder = study(tmp_path / "s", people=4, items=8)
+    with_forms(folder)
+    regions = pd.read_parquet(folder / "regions.parquet")
+    trials = pd.read_parquet(folder / "trials.parquet")
+    level = trials.set_index(["session_id", "trial_index"])["position"]
+    changed = regions.set_index(["session_id", "trial_index"]).index.map(level) != "intact"
+    after = (regions["region"] > TARGETS[0]) & ~regions["region"].isin(TARGETS)
+    regions.loc[changed & after, "surprisal"] += AFTER_BITS
+    regions.to_parquet(folder / "regions.parquet")
+    sums = regions.groupby(["session_id", "trial_index"])["surprisal"].sum(min_count=1)
+    trials["surprisal"] = sums.reindex(
+        pd.MultiIndex.from_frame(trials[["session_id", "trial_index"]])
+    ).to_numpy()
+    trials.to_parquet(folder / "trials.parquet")
+    tables = load(folder)
+    parts = {"whole": tables, **surprisal_parts(tables)}
+    found = {
+        name: letter_costs(one, "zone", "surprisal", resamples=50).set_index("level")["cost"]
+        for name, one in parts.items()
+    }
+    for place, bits in WORD_BITS.items():
+        assert found["bits_changed"][place] == pytest.approx(len(TARGETS) * bits)
+        assert found["bits_after"][place] == pytest.approx(
+            AFTER_BITS * (len(WORDS) - TARGETS[0] - len(TARGETS))
+        )
+        assert found["whole"][place] == pytest.approx(
+            found["bits_changed"][place] + found["bits_after"][place]
+        )
+    blocks = costs_beside(tables, [], kinds_of(tables.trials))
+    table = next(one for one in blocks if isinstance(one, ApaTable) and one.name == "letter_surprisal_split")
+    rows = [row for row in table.rows if not isinstance(row, Head)]
+    assert [row[0] for row in rows] == [
+        f"Two letters transposed, {place}" for place in ("initial", "internal", "final")
+    ]
+    for row, bits in zip(rows, (9.0, 4.0, 6.0), strict=True):
+        assert [cell.split(" ")[0] for cell in row[2:]] == [
+            f"{one:.2f}" for one in (2 * bits + 10.5, 2 * bits, 10.5)
+        ]
+
+
+def chapter_of(tables: Tables) -> Chapter | None:
+    return letters.write(Material(tables, (), kinds_of(tables.trials)))
+
+
+def table_of(chapter: Chapter, name: str) -> dict[str, dict[str, tuple[str, ...]]]:
+    """Return the rows of a table under each of its heads."""
+    table = next(one for one in chapter.blocks if isinstance(one, ApaTable) and one.name == name)
+    found: dict[str, dict[str, tuple[str, ...]]] = {}
+    for row in table.rows:
+        if isinstance(row, Head):
+            own = found.setdefault(row[0], {})
+        else:
+            own[row[0]] = row[1:]
+    return found
+
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory: pytest.TempPathFactory) -> Chapter:
+    found = chapter_of(load(with_forms(study(tmp_path_factory.mktemp("words"), people=12, items=12))))
+    assert found is not None
+    return found
+
+
+def test_words_of_their_own_carry_the_costs_that_were_put_in(words: Chapter) -> None:
+    zones = table_of(words, "letter_zones")
+    for level, bits in (("initial", "9.00"), ("internal", "4.00"), ("final", "6.00")):
+        cells = zones["reader-net"][f"Two letters transposed, {level}"]
+        assert cells[-1] == bits, "the same in every item: nothing tells of other items"
+    times = {
+        level: float(zones["People"][f"Two letters transposed, {level}"][3].split()[0])
+        for level in LEVELS[1:]
+    }
+    assert times["initial"] > times["final"] > times["internal"] > 0
+    assert zones["People"]["Two letters transposed, initial"][4] == "–"
+
+
+def test_every_model_that_is_named_can_be_refitted(words: Chapter) -> None:
+    table = table_of(words, "letter_predictors_reading_time")
+    (head,) = table
+    best = next(iter(table[head].values()))
+    fit = next(one for one in words.fits if one.title.startswith("reading time"))
+    assert f"{fit.fit.aic:,.1f}".replace("-", "−") == best[1]
+    gains = [row[4] for name, row in table[head].items() if name != "Length and frequency alone"]
+    assert all(isinstance(gain, Written) and len(gain.values) == 3 for gain in gains), "unrounded in its file"
+    assert "(1 | participant) + (1 | item)" in fit.fit.formula
+
+
+def single_words(folder: Path, **readers: Any) -> Path:
+    """A study of single words without a record of changes."""
+    rows = study_rows(items=12, **readers)
+    write_handover(folder, rows)
+    items = pd.read_parquet(folder / "items.parquet")
+    names = [
+        "planet",
+        "garden",
+        "winter",
+        "silver",
+        "market",
+        "bridge",
+        "forest",
+        "pocket",
+        "basket",
+        "candle",
+    ]
+    names += ["picture", "journey"]
+    order = {"intact": None, "initial": (0, 1), "internal": (2, 3), "final": (-2, -1)}
+    shown = []
+    for item, level in zip(items["item_id"], items["position"], strict=True):
+        letters_of = list(names[int(item[1:]) - 1])
+        if (swap := order[level]) is not None:
+            one, other = swap
+            letters_of[one], letters_of[other] = letters_of[other], letters_of[one]
+        shown.append(json.dumps({"word": "".join(letters_of).upper()}))
+    items["shown"] = shown
+    items["intact"] = [json.dumps({"word": names[int(item[1:]) - 1]}) for item in items["item_id"]]
+    items.to_parquet(folder / "items.parquet")
+    return folder
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave the slow part out."""
+    nothing = Explanations()
+    monkeypatch.setattr(letters, "explanations", lambda *_: nothing)
+
+
+@pytest.mark.parametrize(
+    "readers",
+    [
+        {"human": 6},
+        {"human": 1},
+        {"models": ("a", "b")},
+        {"simulated": 4, "baselines": ("random",)},
+        {"human": 3, "pilot": True},
+    ],
+)
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.usefixtures("quick")
+def test_whoever_there_is_has_a_chapter(tmp_path: Path, readers: dict[str, Any]) -> None:
+    chapter = chapter_of(load(single_words(tmp_path, **readers)))
+    assert chapter is not None
+    heads = set(table_of(chapter, "letter_zones"))
+    who = {"human": "People", "simulated": "Simulated readers (not data)"}
+    expected = {who[kind] for kind in who if kind in readers} | set(readers.get("models", ()))
+    assert heads == expected
+    assert chapter.marks == (("simulated readers: not data",) if "simulated" in readers else ())
+    if readers.get("human") == 1:
+        assert "[" not in table_of(chapter, "letter_zones")["People"]["Two letters transposed, initial"][1]
+
+
+def test_without_changed_letters_there_is_no_chapter(tmp_path: Path) -> None:
+    assert chapter_of(load(write_handover(tmp_path / "none", study_rows(human=3)))) is None
+    folder = single_words(tmp_path / "flat", human=3)
+    items = pd.read_parquet(folder / "items.parquet")
+    items.assign(shown=items["intact"]).to_parquet(folder / "items.parquet")
+    assert chapter_of(load(folder)) is None
+    rewrite_dictionary(folder, factors={})
+    assert chapter_of(load(folder)) is None
+
+
+@pytest.fixture(scope="module")
+def decisions(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Tables:
+    """124 people's lexical decisions with the strings that they saw, as an import hands them over."""
+    rows = decision_study.decision_rows(shared, words=True)
+    factors = {"position": {"levels": ["replaced", "transposed", "word"], "reference": "replaced"}}
+    folder = write_handover(tmp_path_factory.mktemp("decisions"), rows, factors=factors)
+    items = rows.drop_duplicates(["item_id", "position"])
+    told = items[["set", "item_id", "position"]].assign(
+        shown=[json.dumps({"string": one}) for one in items["string"]],
+        intact=[json.dumps({"string": one}) for one in items["item_id"]],
+        changes="[]",
+        provenance=json.dumps({"operation": "imported"}),
+    )
+    told.to_parquet(folder / "items.parquet")
+    return load(folder)
+
+
+@pytest.mark.shared
+def test_real_people_take_transposed_letters_for_words_more_often_than_substituted_ones(
+    decisions: Tables, quick: None
+) -> None:
+    chapter = chapter_of(decisions)
+    assert chapter is not None
+    row = table_of(chapter, "letter_contrasts")["People: accuracy (percentage points)"]
+    difference = float(row["Substitution − transposition"][0].replace("−", "-"))
+    used = decisions.trials[decisions.trials["position"] != "word"]
+    means = used.groupby(["reader", "position"])["correct"].mean().unstack()
+    assert difference == pytest.approx(100 * (means["transposed"] - means["replaced"]).mean(), abs=0.6)
+    found = letter_contrast(decisions, "transposition", "substitution", "kind", "rt", resamples=300).iloc[0]
+    assert 0 < found["low"] < found["high"] < 0.2
+
+
+def test_answers_that_no_change_ever_turns_explain_nothing(tmp_path: Path) -> None:
+    """Of a model that says Yes whatever stands there, half of the items are right in every condition: no predictor competes."""
+    folder = with_forms(write_handover(tmp_path / "study", study_rows(human=12, models=("m",), items=24)))
+    trials = pd.read_parquet(folder / "trials.parquet")
+    own = trials["reader_kind"] == "model"
+    trials.loc[own, "correct"] = trials.loc[own, "item_id"].map(lambda one: int(str(one)[-1]) % 2 == 0)
+    trials.to_parquet(folder / "trials.parquet")
+    found = competing_predictors(load(folder), "correct", groups=["m"])
+    assert found.table.empty
+    assert found.remarks[0].startswith("m: each item is always answered right or always wrong")

@@ -17,7 +17,6 @@ from analysis.plan import (
     plan_in_brief,
     read_contrast,
     read_plan,
-    usual_contrasts,
 )
 from analysis.planned import plans
 from tests.analysis.crossed_study import FACTORS, PLAN, crossed_rows, crossed_study
@@ -74,14 +73,6 @@ def test_a_level_may_hold_the_words_and_signs_of_a_contrast(contrast: LevelDiffe
     assert read(contrast.written, ODD) == read(contrast.label, ODD) == contrast
 
 
-def test_one_factor_has_differences_alone() -> None:
-    assert read("half-word - intact", {"a": ("intact", "half-word")}) == LevelDifference(
-        "half-word", "intact"
-    )
-    assert read("b - a in c", {"a": ("a", "b")}) is None
-    assert read("initial", {"a": ("initial", "final")}) is None
-
-
 def test_what_is_no_contrast_is_told_with_the_forms_and_the_nearest_level() -> None:
     with pytest.raises(PlanFault) as raised:
         read_contrast("(transposed - word) x (cursiv - plain)", LEVELS)
@@ -89,11 +80,6 @@ def test_what_is_no_contrast_is_told_with_the_forms_and_the_nearest_level() -> N
     assert fault.given == "cursiv" and "cursive" in fault.known
     assert "(transposed - word) x (cursive - plain)" in fault.remedy
     assert "levels of font: plain, cursive" in fault.remedy
-
-
-def test_two_factors_without_contrasts_have_their_interactions() -> None:
-    found = usual_contrasts({"a": ("x", "y", "z"), "b": ("p", "q")})
-    assert [one.written for one in found] == ["(y - x) x (q - p)", "(z - x) x (q - p)"]
 
 
 def test_everything_that_is_wrong_with_a_plan_is_found_at_once() -> None:
@@ -166,12 +152,6 @@ def test_what_is_wrong_with_a_plan_of_two_factors_is_found_in_its_place(more: An
     assert [fault.at for fault in faults_of(spec, PlanContext(LEVELS))] == [at]
 
 
-def test_what_depends_on_a_broken_setting_is_not_checked() -> None:
-    spec = {"measure": "corect", "compare": "fonts", "between": ["human"], "contrasts": ["a - b"]}
-    assert [fault.at for fault in faults_of(spec, PlanContext(LEVELS), ["measure"])] == [("compare",)]
-    assert [fault.at for fault in faults_of(spec, PlanContext(None))] == [("measure",)]
-
-
 def test_a_plan_is_the_same_after_it_was_exported() -> None:
     spec = {
         "measure": {"human": "reading_time", "gpt": "surprisal"},
@@ -201,3 +181,9 @@ def test_what_check_lets_through_is_carried_out(tmp_path: Path) -> None:
     )
     (plan,) = plans(load(crossed_study(tmp_path, rows, {"together": spec}, factors=factors)))
     assert plan.contrasts == (LevelDifference("swapped in word", "word", at=("cursive",)),)
+
+
+def test_what_depends_on_a_broken_setting_is_not_checked() -> None:
+    spec = {"measure": "corect", "compare": "fonts", "between": ["human"], "contrasts": ["a - b"]}
+    assert [fault.at for fault in faults_of(spec, PlanContext(LEVELS), ["measure"])] == [("compare",)]
+    assert [fault.at for fault in faults_of(spec, PlanContext(None))] == [("measure",)]

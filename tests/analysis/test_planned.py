@@ -80,22 +80,6 @@ def test_readers_that_no_plan_names_are_compared_with_the_people_as_exploratory(
     assert found[1].factor == "position"
 
 
-def test_a_plan_of_times_alone_leaves_accuracy_to_an_exploratory_analysis(handover: Make) -> None:
-    planned = {"reading": PLANNED["reading"]}
-    found = plans(load(handover(dictionary={"planned": planned}, human=2, models=("restorer",), items=4)))
-    assert [(plan.planned, plan.measure.name) for plan in found] == [
-        (True, "reading_time"),
-        (False, "correct"),
-    ]
-    assert found[1].groups == ("human", "restorer")
-
-
-def test_where_no_person_has_answered_the_first_planned_readers_stand_beside(handover: Make) -> None:
-    planned = {"accuracy": {**PLANNED["comprehension"], "between": ["restorer"]}}
-    found = plans(load(handover(dictionary={"planned": planned}, models=("restorer", "second"), items=4)))
-    assert found[1].groups == ("restorer", "second")
-
-
 def test_a_plan_that_names_levels_compares_these_alone(handover: Make) -> None:
     (plan,) = planned(handover, {"human": 2}, levels=["internal", "final"])
     assert plan.levels == ("internal", "final") == plan.factors["position"]

@@ -15,7 +15,7 @@ from analysis import Tables, load
 from analysis.contrasts import one_sided
 from analysis.frames import check_own_formula
 from analysis.multiple_comparisons import two_one_sided
-from analysis.plan import MEASURES, PLANNABLE, Bound, Plan, PlanFault, read_bound
+from analysis.plan import MEASURES, PLANNABLE, Bound, PlanFault, read_bound
 from analysis.plan_deviations import standing_of, with_bounds_fixed_beforehand
 from analysis.plan_runner import carry_out_all
 from analysis.planned import plans
@@ -90,23 +90,6 @@ def test_a_difference_that_two_families_test_has_one_interval_which_keeps_the_er
     assert not any("Also among" in remark for remark in broad.remarks)
     for one in (narrow, broad):
         assert family_in_words(one) == "over the four planned tests of the family two"
-
-
-def test_a_one_sided_p_is_half_the_two_sided_one_where_the_effect_is_as_expected() -> None:
-    assert one_sided(0.04, -2.05, "less") == pytest.approx(0.02)
-    assert one_sided(0.04, -2.05, "greater") == pytest.approx(0.98)
-    assert one_sided(0.04, -2.05, "two-sided") == 0.04
-
-
-def test_readers_are_equivalent_where_the_interval_lies_inside_the_bound() -> None:
-    bound = Bound(5.0, "points", "5 points")
-    near = two_one_sided(1.0, 2.0, None, bound.half_width, 0.05)
-    assert near.equivalent and (near.low, near.high) == pytest.approx(
-        (1 - 1.6449 * 2, 1 + 1.6449 * 2), abs=1e-3
-    )
-    wide = two_one_sided(1.0, 3.0, None, bound.half_width, 0.05)
-    assert not wide.equivalent and wide.high > 5.0
-    assert near.p == pytest.approx(0.02275, abs=1e-5)  # z = (1 - 5) / 2
 
 
 def test_readers_with_measures_of_their_own_are_compared_as_ratios(handover: Make) -> None:
@@ -276,26 +259,6 @@ def test_readers_count_as_equivalent_by_a_bound_that_was_frozen_before_people_al
     assert told == [f"a: {remark}" for remark in plan.remarks]
 
 
-@pytest.mark.full
-@pytest.mark.usefixtures("without_chapters")
-@pytest.mark.parametrize("frozen", [None, {"hash": "f", "frozen_at": "2026-11-01T10:00:00Z"}])
-def test_a_report_tests_equivalence_by_a_frozen_bound_alone(
-    frozen: dict[str, str] | None, handover: Make
-) -> None:
-    tables, _ = carried(handover, {"a": BOUNDED}, frozen=frozen)
-    (section,) = [one for one in gather(tables).sections if one.analysis.plan.planned]
-    tests = [one.equivalence for one in section.analysis.contrasts if one.between]
-    assert len(tests) == 2 and all((one is not None) == bool(frozen) for one in tests)
-
-
-def test_what_a_plan_leaves_unsaid_has_the_stated_defaults(handover: Make) -> None:
-    given = {"measure": "correct", "compare": "position", "between": ["human"], "contrasts": PAIR}
-    plan: Plan = plans(load(handover(rows_with_quantities(), dictionary={"planned": {"a": given}})))[0]
-    assert (plan.alpha, plan.family, plan.equivalence) == (0.05, None, None)
-    assert (plan.formula, plan.fallback, plan.stop) == (None, None, None)
-    assert {one.direction for one in plan.contrasts} == {"two-sided"}
-
-
 def test_a_planned_comparison_stays_in_its_family_where_its_reader_has_no_trials(handover: Make) -> None:
     spec = {"between": ["human", "restorer", "absent"], "equivalence": "60 points"}
     _, (analysis,) = carried(handover, {"a": spec})
@@ -330,6 +293,15 @@ def test_a_condition_without_trials_leaves_its_planned_contrasts_in_the_family(h
     assert any("not tested: final − internal" in one for one in told)
 
 
+def test_an_exploratory_analysis_corrects_over_what_it_tested(handover: Make) -> None:
+    rows = study_rows(human=12, models=("restorer",), items=24)
+    rows = rows[(rows["reader"] != "restorer") | (rows["position"] != "final")]
+    tables = load(handover(rows))
+    accuracy = next(one for one in carry_out_all(plans(tables), tables) if one.plan.measure.name == "correct")
+    assert {one.groups for one in accuracy.contrasts} == {("human",), ("restorer",), ("human", "restorer")}
+    assert {one.family for one in accuracy.contrasts} == {7}
+
+
 def test_a_comparison_across_measures_that_cannot_be_made_stays_in_its_equivalence_family(
     handover: Make,
 ) -> None:
@@ -347,10 +319,30 @@ def test_a_comparison_across_measures_that_cannot_be_made_stays_in_its_equivalen
     )
 
 
-def test_an_exploratory_analysis_corrects_over_what_it_tested(handover: Make) -> None:
-    rows = study_rows(human=12, models=("restorer",), items=24)
-    rows = rows[(rows["reader"] != "restorer") | (rows["position"] != "final")]
-    tables = load(handover(rows))
-    accuracy = next(one for one in carry_out_all(plans(tables), tables) if one.plan.measure.name == "correct")
-    assert {one.groups for one in accuracy.contrasts} == {("human",), ("restorer",), ("human", "restorer")}
-    assert {one.family for one in accuracy.contrasts} == {7}
+def test_readers_are_equivalent_where_the_interval_lies_inside_the_bound() -> None:
+    bound = Bound(5.0, "points", "5 points")
+    near = two_one_sided(1.0, 2.0, None, bound.half_width, 0.05)
+    assert near.equivalent and (near.low, near.high) == pytest.approx(
+        (1 - 1.6449 * 2, 1 + 1.6449 * 2), abs=1e-3
+    )
+    wide = two_one_sided(1.0, 3.0, None, bound.half_width, 0.05)
+    assert not wide.equivalent and wide.high > 5.0
+    assert near.p == pytest.approx(0.02275, abs=1e-5)  # z = (1 - 5) / 2
+
+
+def test_a_one_sided_p_is_half_the_two_sided_one_where_the_effect_is_as_expected() -> None:
+    assert one_sided(0.04, -2.05, "less") == pytest.approx(0.02)
+    assert one_sided(0.04, -2.05, "greater") == pytest.approx(0.98)
+    assert one_sided(0.04, -2.05, "two-sided") == 0.04
+
+
+@pytest.mark.full
+@pytest.mark.usefixtures("without_chapters")
+@pytest.mark.parametrize("frozen", [None, {"hash": "f", "frozen_at": "2026-11-01T10:00:00Z"}])
+def test_a_report_tests_equivalence_by_a_frozen_bound_alone(
+    frozen: dict[str, str] | None, handover: Make
+) -> None:
+    tables, _ = carried(handover, {"a": BOUNDED}, frozen=frozen)
+    (section,) = [one for one in gather(tables).sections if one.analysis.plan.planned]
+    tests = [one.equivalence for one in section.analysis.contrasts if one.between]
+    assert len(tests) == 2 and all((one is not None) == bool(frozen) for one in tests)

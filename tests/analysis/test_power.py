@@ -12,8 +12,6 @@ import pytest
 from scipy import stats
 from statsmodels.stats.power import TTestPower
 
-from analysis.crossed_variance import EstimateLayout as Units
-from analysis.crossed_variance import ItemAnswers, estimate, model_means, sums_of_model, sums_of_people
 from analysis.plan import MEASURES, OF_MODELS, Bound, LevelDifference, Plan
 from analysis.power.assumptions import EffectStatement, assumed, without_effects
 from analysis.power.curves import needed, power_table, tell, write
@@ -26,7 +24,6 @@ from analysis.power.simulation import (
     grid,
     simulate,
     sizes_of,
-    trials,
 )
 from stimuli.errors import UserError
 
@@ -164,44 +161,6 @@ def test_accuracy_holds_the_level_as_one_family_and_finds_what_is_there() -> Non
     assert alike > run(question, [Sizes(30, 24)], 60).set_index("kind").loc["equivalence", "power"]
 
 
-def test_the_null_is_one_in_points_also_where_conditions_scatter_differently() -> None:
-    given = [EffectStatement("sd", "participant_slope", "", 2.0)]
-    given += [EffectStatement("mean", group, level, 90.0) for group in KINDS for level in BOTH.levels]
-    truth = without_effects(assumed(BOTH, KINDS, given, "test"), BOTH)
-    assert truth.cells["human", "intact"] < truth.cells["human", "swapped"]
-    assert all(truth.mean(BOTH, *cell) == pytest.approx(90) for cell in truth.cells)
-
-
-def test_a_study_is_estimated_as_trials_of_any_order_are() -> None:
-    """The study's own arrays give what the estimator gives for its table of trials."""
-    study = SimulatedDesign(of_accuracy(), Sizes(12, 16, 2, 3))
-    rows = study.table.assign(y=study.draw(0)).sample(frac=1, random_state=1)
-    people, model = rows[rows["reader_group"] == "human"], rows[rows["reader_group"] == "gpt"]
-    layout = Units(BOTH.levels, tuple(pd.unique(rows["item_id"])), tuple(pd.unique(people["reader"])))
-    columns = [people[name].to_numpy() for name in ("y", "reader", "item_id", "spelling")]
-    told = [model[name].to_numpy() for name in ("y", "item_id", "spelling", "prompt_variant")]
-    means = model_means(*told, layout)
-    answers = ItemAnswers.of(*columns, layout)
-    made = [sums_of_people(answers), sums_of_model(layout, *means), sums_of_people(answers, *means)]
-    for one, sums in zip(study.simulate(0).found, made, strict=True):
-        exact = estimate(sums, {"swapped": 1.0, "intact": -1.0})
-        assert exact is not None
-        assert (one.estimate, one.se) == pytest.approx((100 * exact.value, 100 * exact.se))
-        assert one.p == pytest.approx(exact.p())
-
-
-def test_readers_at_ceiling_keep_their_place() -> None:
-    question = of_accuracy(human=50.0)
-    cells = {**question.assumptions.cells, ("gpt", "swapped"): 40.0, ("gpt", "intact"): 40.0}
-    table = run(
-        replace(question, assumptions=replace(question.assumptions, cells=cells)), [Sizes(24, 24)], 50
-    )
-    assert (table["not_determined"] == 0).all() and (table["no_model"] == 0).all()
-    assert (table["mean_se"] > 0).all()
-    of_difference = table[(table["readers"] == "human − gpt") & (table["kind"] == "difference")]
-    assert of_difference["power"].item() > 0.5
-
-
 GRID = grid((8,), (8, 12), (1,), (1,))
 
 
@@ -261,21 +220,6 @@ def test_drawn_answers_have_the_means_that_were_given() -> None:
     drawn = np.exp(study.table.assign(y=study.draw(0)).set_index("spelling")["y"]).groupby("spelling").mean()
     assert drawn["intact"] == pytest.approx(900, rel=0.05)
     assert drawn["swapped"] - drawn["intact"] == pytest.approx(50, abs=20)
-
-
-@pytest.mark.parametrize(
-    ("layout", "seen", "conditions_of_item"),
-    [("latin_square", 1, 1), ("crossed", 2, 2), ("between_items", 1, 1), ("between_participants", 1, 1)],
-)
-def test_layouts_show_items_as_they_say(layout: Layout, seen: int, conditions_of_item: int) -> None:
-    table = trials(BOTH, KINDS, Sizes(6, 8, 2, 3), layout)
-    people, model = table[table["reader_group"] == "human"], table[table["reader_group"] == "gpt"]
-    assert (people.groupby(["reader", "item_id"]).size() == seen).all()
-    assert (people.groupby(["reader", "item_id"])["spelling"].nunique() == conditions_of_item).all()
-    over = people.groupby("item_id")["spelling"].nunique()
-    assert (over == (1 if layout == "between_items" else 2)).all()
-    assert people.groupby("spelling").size().nunique() == 1
-    assert (model.groupby(["item_id", "spelling"]).size() == 6).all()
 
 
 def curve(powers: list[float], sizes: list[int], studies: int = 1000) -> pd.DataFrame:
@@ -375,3 +319,11 @@ def test_tokens_latency_and_surprisal_of_models_are_simulated_without_participan
     )
     heading = text.split("Power\n")[1].split("\n")[0]
     assert f"Assumed means ({means})" in text and "items" in heading and "participants" not in heading
+
+
+def test_the_null_is_one_in_points_also_where_conditions_scatter_differently() -> None:
+    given = [EffectStatement("sd", "participant_slope", "", 2.0)]
+    given += [EffectStatement("mean", group, level, 90.0) for group in KINDS for level in BOTH.levels]
+    truth = without_effects(assumed(BOTH, KINDS, given, "test"), BOTH)
+    assert truth.cells["human", "intact"] < truth.cells["human", "swapped"]
+    assert all(truth.mean(BOTH, *cell) == pytest.approx(90) for cell in truth.cells)

@@ -22,7 +22,6 @@ from analysis.power.assumptions import (
     from_mapping,
     from_option,
     from_table,
-    without_effects,
 )
 from analysis.power.pilots import from_fit_file, from_pilot, moments
 from analysis.power.simulation import SimulatedDesign, SimulationQuestion, Sizes, grid, trials
@@ -86,13 +85,6 @@ def test_effects_on_times_are_ratios(value: float, unit: str, ratio: float) -> N
     assert found.mean(TIMES, "human", "intact") < 800
 
 
-def test_the_null_keeps_levels_of_groups_and_drops_all_differences() -> None:
-    null = without_effects(assumed(PLAN, KINDS, MEANS, "test"), PLAN)
-    for groups in (("human",), ("gpt",), ("human", "gpt")):
-        assert null.effect(PLAN, PLAN.contrasts[0], groups) == 0
-    assert null.mean(PLAN, "human", "intact") == pytest.approx(90)
-
-
 @pytest.mark.parametrize(
     ("given", "told"),
     [
@@ -115,13 +107,6 @@ def test_the_null_keeps_levels_of_groups_and_drops_all_differences() -> None:
 def test_what_makes_no_sense_is_told(given: list[EffectStatement], told: str) -> None:
     with pytest.raises(UserError, match=told):
         assumed(PLAN, KINDS, given, "test")
-
-
-def test_correlations_that_contradict_each_other_are_told() -> None:
-    plan = replace(PLAN, levels=("intact", "a", "b", "c"))
-    cells = [EffectStatement("mean", group, level, 90.0) for group in plan.groups for level in plan.levels]
-    with pytest.raises(UserError, match="contradict each other"):
-        assumed(plan, KINDS, [*cells, EffectStatement("correlation", "participant", "", -1.0)], "test")
 
 
 TABLE = """\
@@ -293,6 +278,13 @@ def test_a_fit_that_says_something_else_is_told(
     file.write_text(text.replace(old, new), "utf-8")
     with pytest.raises(UserError, match=told):
         from_fit_file(PLAN, file, KINDS)
+
+
+def test_correlations_that_contradict_each_other_are_told() -> None:
+    plan = replace(PLAN, levels=("intact", "a", "b", "c"))
+    cells = [EffectStatement("mean", group, level, 90.0) for group in plan.groups for level in plan.levels]
+    with pytest.raises(UserError, match="contradict each other"):
+        assumed(plan, KINDS, [*cells, EffectStatement("correlation", "participant", "", -1.0)], "test")
 
 
 @pytest.mark.parametrize(

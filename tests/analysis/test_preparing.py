@@ -63,10 +63,6 @@ def test_median_deviations_are_scaled_to_standard_deviations() -> None:
     ]
 
 
-def test_bounds_hold_both_their_ends() -> None:
-    assert list(Bounds(200, 1000).keeps(times(199.9, 200, 1000, 1000.1), "rt")) == [False, True, True, False]
-
-
 @pytest.mark.parametrize(
     ("make", "told"),
     [
@@ -135,21 +131,6 @@ def test_each_step_of_the_flow_says_who_is_left_and_why_the_others_went(handover
     assert list(people.index[1:3]) == ["missed both checks", "fire alarm"]
 
 
-def test_the_flow_of_times_goes_on_from_the_analysed_trials(handover: Make) -> None:
-    rows = study_rows(human=3, models=("restorer",), items=8, timeouts=0.0)
-    test = rows.index[~rows["is_practice"].astype(bool) & (rows["reader"] == "P001")]
-    rows["correct"] = rows["correct"].astype(object)
-    rows.loc[test[0], "response_status"], rows.loc[test[0], "correct"] = "timeout", None
-    rows.loc[test[1], "reading_time"] = None
-    rows.loc[test[2], "reading_time"] = 5.0
-    trials = load(handover(rows)).trials
-    steps = time_steps(trials, "reading_time", Bounds(100, 1e6))
-    assert list(steps["group"].unique()) == ["human"]
-    assert steps["trials"].to_list() == [24, 23, 22, 21]
-    assert steps["trials_lost"].to_list() == [0, 1, 1, 1]
-    assert steps["why"].iloc[-1] == "outside the study's bounds (100 to 1,000,000 ms)"
-
-
 def signs_study() -> pd.DataFrame:
     rows = study_rows(human=2, items=8, timeouts=0.0)
     rows["hidden_ms"], rows["paste_count"], rows["keyless_chars"], rows["dropped_frames"] = 0.0, 0.0, 0.0, 0.0
@@ -196,3 +177,22 @@ def test_sessions_that_meet_a_rule_and_were_kept_are_found(handover: Make) -> No
     assert own["hidden"]
     assert own.isna()["same_key"]
     assert not held["excluded"].any()
+
+
+def test_the_flow_of_times_goes_on_from_the_analysed_trials(handover: Make) -> None:
+    rows = study_rows(human=3, models=("restorer",), items=8, timeouts=0.0)
+    test = rows.index[~rows["is_practice"].astype(bool) & (rows["reader"] == "P001")]
+    rows["correct"] = rows["correct"].astype(object)
+    rows.loc[test[0], "response_status"], rows.loc[test[0], "correct"] = "timeout", None
+    rows.loc[test[1], "reading_time"] = None
+    rows.loc[test[2], "reading_time"] = 5.0
+    trials = load(handover(rows)).trials
+    steps = time_steps(trials, "reading_time", Bounds(100, 1e6))
+    assert list(steps["group"].unique()) == ["human"]
+    assert steps["trials"].to_list() == [24, 23, 22, 21]
+    assert steps["trials_lost"].to_list() == [0, 1, 1, 1]
+    assert steps["why"].iloc[-1] == "outside the study's bounds (100 to 1,000,000 ms)"
+
+
+def test_bounds_hold_both_their_ends() -> None:
+    assert list(Bounds(200, 1000).keeps(times(199.9, 200, 1000, 1000.1), "rt")) == [False, True, True, False]

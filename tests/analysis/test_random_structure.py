@@ -17,13 +17,12 @@ from analysis.mixed import VarianceComponent
 from analysis.plan import MISSING
 from analysis.plan_runner import analyse_shares, by_label_probabilities, companions, in_general
 from analysis.planned import plans
-from analysis.random_structure import RandomTerm, begun_uncorrelated, formula, justified, reduced
+from analysis.random_structure import RandomTerm, formula, justified, reduced
 from analysis.readers import MODELS_IN_GENERAL
 from analysis.report.blocks import Material
 from analysis.report.chapters.companions import write
 from analysis.results import Analysis, FittedModelResult
 from analysis.tables import Tables
-from stimuli.errors import UserError
 from tests.analysis.conftest import Make
 from tests.analysis.letter_study import PLANNED, study_rows
 
@@ -166,58 +165,6 @@ class TestWhereItStarts:
         assert any(one.startswith(f"These results describe {said}") for one in remarks)
 
 
-class TestHowItemSlopesAreReduced:
-    """One matrix, then slopes that scatter alike, then what has variance."""
-
-    plain = RandomTerm("item", "1", "model", ("model",), "correlated", "")
-    alike = RandomTerm("item_condition", "1", "model", ("model",), "correlated", "", may_go=True)
-    whole = RandomTerm("item", "1", "model * position", (), "correlated", "", instead=(plain, alike))
-
-    def test_the_matrix_gives_way_to_slopes_that_are_independent(self) -> None:
-        terms, told = reduced([self.whole], {}, {"item"}, True)
-        assert formula("y", "x", terms) == "y ~ x + (1 + model | item) + (1 + model | item_condition)"
-        assert told == "item: slopes taken to be independent between conditions"
-
-    def test_a_condition_without_item_variance_lets_all_have_one(self) -> None:
-        one = RandomTerm("item_condition", "people", "", (), "intercept", "", may_go=True)
-        apart = RandomTerm(
-            "item_condition",
-            "people_a",
-            "",
-            ("people_b", "people_c"),
-            "uncorrelated",
-            "",
-            may_go=True,
-            instead=(one,),
-        )
-        assert apart.text() == "(0 + people_a + people_b + people_c || item_condition)"
-        for at_zero, converged in (
-            ({"item_condition": ["people_a"]}, True),
-            ({"item_condition": ["people_c"]}, True),
-            ({}, False),
-        ):
-            terms, told = reduced([apart], at_zero, {"item_condition"}, converged)
-            assert (
-                terms == [one] and told == "item_condition: item differences taken as equal in all conditions"
-            )
-        assert reduced([apart], {}, {"participant"}, True) == ([apart], "")
-
-    def test_what_people_and_models_share_goes_before_what_models_have(self) -> None:
-        apart = replace(self.alike, state="uncorrelated")
-        terms, told = reduced([apart], {"item_condition": ["(Intercept)"]}, {"item_condition"}, True)
-        assert [term.text() for term in terms] == ["(0 + model | item_condition)"]
-        assert "shared" in told
-
-    def test_nothing_is_left_of_a_term_without_any_variance(self) -> None:
-        apart = replace(self.alike, state="uncorrelated")
-        zero = {"item_condition": ["(Intercept)", "model"]}
-        assert reduced([apart, self.plain], zero, {"item_condition"}, True)[0] == [self.plain]
-
-    def test_a_term_with_variance_stays_though_another_of_its_group_is_doubtful(self) -> None:
-        own = RandomTerm("prompt", "model", "", (), "intercept", "", may_go=True)
-        assert reduced([own], {}, {"prompt"}, True) == ([own], "")
-
-
 def test_the_lead_of_the_correct_label_is_the_margin_with_its_sign(handover: Make) -> None:
     rows = study_rows(human=8, models=("restorer",), items=24, timeouts=0.0)
     machine, draw = rows["reader_kind"] == "model", np.random.default_rng(2)
@@ -276,38 +223,6 @@ class TestModelsInGeneral:
         assert len(companions(analyses, many)) == 1 and not chapter.fits
 
 
-def test_slopes_of_many_conditions_can_begin_without_correlations() -> None:
-    columns = tuple(f"task_{number}" for number in range(10))
-    people = RandomTerm("participant", "1", "task", columns, "correlated", "participants differ")
-    items = RandomTerm("item", "1", "task", columns, "correlated", "items differ")
-    terms, remarks = begun_uncorrelated([people, items], 6)
-    assert terms == [replace(people, state="uncorrelated"), items]
-    assert len(remarks) == 1 and "10 columns would have 55 entries" in remarks[0]
-    assert begun_uncorrelated([people, items], 10) == ([people, items], [])
-
-
-def test_slopes_of_many_conditions_begin_without_correlations_where_nobody_planned_the_model(
-    handover: Make,
-) -> None:
-    levels = [f"c{number}" for number in range(7)]
-    rows = study_rows(human=8, items=28)
-    rows["position"] = [levels[place % 7] for place in range(len(rows))]
-    own = load(handover(rows, dictionary={"factors": {"position": {"levels": levels, "reference": "c0"}}}))
-    plan = plans(own)[0]
-    assert plan.planned is False
-    asked: list[str] = []
-
-    def engine(text: str, *given: Any, **settings: Any) -> Any:
-        asked.append(text)
-        raise UserError("seen enough", mend="none")
-
-    data = accuracy_data(own.trials, plan)
-    for planned in (False, True):
-        analyse(replace(plan, planned=planned), data, engine=engine)
-    assert "|| participant" in asked[0] and "|| participant" not in asked[1]
-    assert "(1 + position | participant)" in asked[1]
-
-
 def test_slopes_without_correlations_do_not_hang_on_the_reference(handover: Make) -> None:
     plan = {"comprehension": {**PLANNED["comprehension"], "contrasts": ["internal - initial"]}}
     rows = study_rows(human=24, items=24, seed=3)
@@ -336,3 +251,55 @@ def test_what_a_large_random_effect_makes_of_odds_ratios_and_points_is_said(sd: 
     source: Any = SimpleNamespace(family="binomial", variance=terms, groups={"item": 9}, warnings=())
     told = FittedModelResult(source, {}, source.groups).warnings
     assert (not told) if not says else (len(told) == 1 and says in told[0])
+
+
+class TestHowItemSlopesAreReduced:
+    """One matrix, then slopes that scatter alike, then what has variance."""
+
+    plain = RandomTerm("item", "1", "model", ("model",), "correlated", "")
+    alike = RandomTerm("item_condition", "1", "model", ("model",), "correlated", "", may_go=True)
+    whole = RandomTerm("item", "1", "model * position", (), "correlated", "", instead=(plain, alike))
+
+    def test_the_matrix_gives_way_to_slopes_that_are_independent(self) -> None:
+        terms, told = reduced([self.whole], {}, {"item"}, True)
+        assert formula("y", "x", terms) == "y ~ x + (1 + model | item) + (1 + model | item_condition)"
+        assert told == "item: slopes taken to be independent between conditions"
+
+    def test_a_condition_without_item_variance_lets_all_have_one(self) -> None:
+        one = RandomTerm("item_condition", "people", "", (), "intercept", "", may_go=True)
+        apart = RandomTerm(
+            "item_condition",
+            "people_a",
+            "",
+            ("people_b", "people_c"),
+            "uncorrelated",
+            "",
+            may_go=True,
+            instead=(one,),
+        )
+        assert apart.text() == "(0 + people_a + people_b + people_c || item_condition)"
+        for at_zero, converged in (
+            ({"item_condition": ["people_a"]}, True),
+            ({"item_condition": ["people_c"]}, True),
+            ({}, False),
+        ):
+            terms, told = reduced([apart], at_zero, {"item_condition"}, converged)
+            assert (
+                terms == [one] and told == "item_condition: item differences taken as equal in all conditions"
+            )
+        assert reduced([apart], {}, {"participant"}, True) == ([apart], "")
+
+    def test_what_people_and_models_share_goes_before_what_models_have(self) -> None:
+        apart = replace(self.alike, state="uncorrelated")
+        terms, told = reduced([apart], {"item_condition": ["(Intercept)"]}, {"item_condition"}, True)
+        assert [term.text() for term in terms] == ["(0 + model | item_condition)"]
+        assert "shared" in told
+
+    def test_nothing_is_left_of_a_term_without_any_variance(self) -> None:
+        apart = replace(self.alike, state="uncorrelated")
+        zero = {"item_condition": ["(Intercept)", "model"]}
+        assert reduced([apart, self.plain], zero, {"item_condition"}, True)[0] == [self.plain]
+
+    def test_a_term_with_variance_stays_though_another_of_its_group_is_doubtful(self) -> None:
+        own = RandomTerm("prompt", "model", "", (), "intercept", "", may_go=True)
+        assert reduced([own], {}, {"prompt"}, True) == ([own], "")

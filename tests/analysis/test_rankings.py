@@ -91,26 +91,6 @@ def family_study(folder: Path, losses: dict[str, float], items: int = 400, **rea
     return load(write_handover(folder, pd.concat(rows, ignore_index=True), readers=told))
 
 
-def test_text_with_other_letters_throughout_is_no_scramble(tmp_path: Path) -> None:
-    tables = family_study(tmp_path, {"m1e8": 0.3, "m1e9": 0.1})
-    trials = tables.trials.copy()
-    floor = trials["position"] == LEVELS[-1]
-    trials.loc[floor, "correct"] = 0.0
-    operation = {LEVELS[0]: "none", LEVELS[-1]: "substitute:all"}
-    items = tables.items.copy()
-    items["provenance"] = [
-        json.dumps({"operation": operation.get(level, "transpose:initial")}) for level in items["position"]
-    ]
-    told = replace(tables, trials=trials, items=items)
-    assert scrambled_levels(told, "position") == list(LEVELS[1:-1])
-    lost = robustness_table(robustness(told, "position", resamples=20), {}).set_index("model")["lost"]
-    used = trials[~trials["is_practice"].astype(bool)]
-    shares = used.assign(right=used["correct"].astype(float)).groupby(["reader", "position"])["right"].mean()
-    for model in ("m1e8", "m1e9"):
-        kept = np.mean([shares[model, level] for level in LEVELS[1:-1]])
-        assert lost[model] == pytest.approx(100 * (shares[model, LEVELS[0]] - kept))
-
-
 def test_robustness_that_grows_with_size_is_found(tmp_path: Path) -> None:
     tables = family_study(tmp_path, {"m1e8": 0.5, "m1e9": 0.35, "m1e10": 0.2, "m1e11": 0.05})
     known = sizes(tables.dictionary["readers"])
@@ -213,16 +193,6 @@ def test_models_with_item_difficulties_of_their_own_are_told_apart(tmp_path: Pat
     assert found[SHAPE].chance == pytest.approx(1 / 4)
 
 
-def test_people_with_slopes_of_their_own_are_told_apart_and_people_alike_are_not(tmp_path: Path) -> None:
-    apart = error_vectors(pattern_study(tmp_path / "apart", {}, 0, people=30, slope_sd=2.0), "position")
-    found = {one.of: one for one in matchings(apart, ["human"])}
-    assert found[SHAPE].features == CONDITIONS and found[SHAPE].readers == 30
-    assert found[SHAPE].p < 0.01 and found[SHAPE].accuracy > 2 * found[SHAPE].chance
-    assert found[SHAPE].chance == pytest.approx(1 / 30, abs=0.005)
-    with pytest.raises(UserError, match="0 readers of human cannot be told apart"):
-        matchings(replace(apart, strata=np.arange(30)), ["human"])
-
-
 def vectors_of(right: np.ndarray, groups: tuple[str, ...], strata: np.ndarray) -> ErrorVectors:
     """Error vectors of units that met every item in two conditions."""
     items = right.shape[1] // 2
@@ -241,16 +211,16 @@ def vectors_of(right: np.ndarray, groups: tuple[str, ...], strata: np.ndarray) -
 
 @pytest.mark.parametrize("kind", ["people", "copies of a model"])
 def test_readers_who_are_alike_are_told_apart_no_more_often_than_the_p_says(kind: str) -> None:
-    """Of 200 sets of readers without any difference, about one in twenty has p <= .05."""
+    """Of 100 sets of readers without any difference, about one in twenty has p <= .05."""
     groups = ("human",) * 12 if kind == "people" else tuple(f"m{unit // 4}" for unit in range(20))
     strata = np.repeat([0, 1], 6) if kind == "people" else np.zeros(20, dtype=int)
     found = []
-    for seed in range(200):
+    for seed in range(100):
         draw = np.random.default_rng(seed)
         right = (draw.random((len(groups), 48)) < np.repeat(draw.random(24), 2)).astype(float)
         vectors = vectors_of(right, groups, strata)
         found += [one.p <= 0.05 for one in matchings(vectors, list(dict.fromkeys(groups)), str(seed))]
-    assert len(found) == 400 and 6 <= sum(found) <= 36
+    assert len(found) == 200 and 1 <= sum(found) <= 21
 
 
 def test_error_consistency_is_cohens_kappa_within_conditions_by_hand(tmp_path: Path) -> None:
@@ -280,6 +250,36 @@ def test_readers_who_err_independently_have_a_kappa_of_0_however_conditions_diff
     found = error_consistency(error_vectors(load(write_handover(tmp_path, pd.DataFrame(rows))), "position"))
     assert found.iloc[0]["low"] < 0 < found.iloc[0]["high"]
     assert abs(found.iloc[0]["kappa"]) < 0.08
+
+
+def test_text_with_other_letters_throughout_is_no_scramble(tmp_path: Path) -> None:
+    tables = family_study(tmp_path, {"m1e8": 0.3, "m1e9": 0.1})
+    trials = tables.trials.copy()
+    floor = trials["position"] == LEVELS[-1]
+    trials.loc[floor, "correct"] = 0.0
+    operation = {LEVELS[0]: "none", LEVELS[-1]: "substitute:all"}
+    items = tables.items.copy()
+    items["provenance"] = [
+        json.dumps({"operation": operation.get(level, "transpose:initial")}) for level in items["position"]
+    ]
+    told = replace(tables, trials=trials, items=items)
+    assert scrambled_levels(told, "position") == list(LEVELS[1:-1])
+    lost = robustness_table(robustness(told, "position", resamples=20), {}).set_index("model")["lost"]
+    used = trials[~trials["is_practice"].astype(bool)]
+    shares = used.assign(right=used["correct"].astype(float)).groupby(["reader", "position"])["right"].mean()
+    for model in ("m1e8", "m1e9"):
+        kept = np.mean([shares[model, level] for level in LEVELS[1:-1]])
+        assert lost[model] == pytest.approx(100 * (shares[model, LEVELS[0]] - kept))
+
+
+def test_people_with_slopes_of_their_own_are_told_apart_and_people_alike_are_not(tmp_path: Path) -> None:
+    apart = error_vectors(pattern_study(tmp_path / "apart", {}, 0, people=30, slope_sd=2.0), "position")
+    found = {one.of: one for one in matchings(apart, ["human"])}
+    assert found[SHAPE].features == CONDITIONS and found[SHAPE].readers == 30
+    assert found[SHAPE].p < 0.01 and found[SHAPE].accuracy > 2 * found[SHAPE].chance
+    assert found[SHAPE].chance == pytest.approx(1 / 30, abs=0.005)
+    with pytest.raises(UserError, match="0 readers of human cannot be told apart"):
+        matchings(replace(apart, strata=np.arange(30)), ["human"])
 
 
 def test_the_ceiling_of_a_pair_is_what_either_side_agrees_with_itself(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from analysis import load
 from analysis.intervals import wilson
 from analysis.parameter_recovery import LAPSING, Recovered, recovered_lapses, recovered_words, recovery_plans
 from tests.analysis.letter_study import study_rows, write_handover
-from tests.analysis.word_study import BASE_MS, COSTS_MS, WORDS, rewrite_dictionary, shown_words, study
+from tests.analysis.word_study import BASE_MS, COSTS_MS, rewrite_dictionary, study, with_forms
 
 RATE, ITEMS = 0.3, 250
 
@@ -47,11 +46,6 @@ def test_a_lapse_without_an_answer_counts_as_wrong(tmp_path: Path) -> None:
     assert one.estimate == pytest.approx(0.5) and not one.covered
 
 
-def test_an_oracle_that_is_mostly_wrong_lapses_in_no_more_than_all_trials(tmp_path: Path) -> None:
-    (one,) = found(tmp_path, stated(), wrong=700)
-    assert (one.estimate, one.high) == (1.0, 1.0)
-
-
 @pytest.mark.parametrize("reader", [stated(settings={}), stated(use="baseline:random"), {}])
 def test_without_a_stated_rate_nothing_is_compared(tmp_path: Path, reader: dict[str, Any]) -> None:
     assert found(tmp_path, reader, wrong=150) == []
@@ -62,10 +56,7 @@ def test_a_moving_windows_words_are_held_against_the_costs_of_words_not_of_texts
     effects = {"scale": "log_ms", "intercept": 8.0, "effects": {"position": dict.fromkeys(COSTS_MS, 1.0)}}
     truth = {"time": effects, "words": {"changed": changed, "substituted": 3.0, "farther": 2.0}}
     study(tmp_path, kind="simulated", dictionary={"truth": truth})
-    items = pd.read_parquet(tmp_path / "items.parquet")
-    items["intact"] = json.dumps({"sentence": " ".join(WORDS)})
-    items["shown"] = [json.dumps({"sentence": " ".join(shown_words(level))}) for level in items["position"]]
-    items.to_parquet(tmp_path / "items.parquet")
+    with_forms(tmp_path)
     tables = load(tmp_path)
     assert "reading_time" not in [plan.measure.name for plan in recovery_plans(tables)]
     rows = recovered_words(tables, "position")
@@ -78,7 +69,6 @@ def test_a_moving_windows_words_are_held_against_the_costs_of_words_not_of_texts
     assert not any(one.covered for one in recovered_words(load(tmp_path), "position"))
 
 
-def test_without_times_on_words_none_are_compared(tmp_path: Path) -> None:
-    truth = {"words": {"changed": {"initial": 0.3}}}
-    tables = load(write_handover(tmp_path, study_rows(simulated=4, items=4), truth=truth))
-    assert recovered_words(tables, "position") == []
+def test_an_oracle_that_is_mostly_wrong_lapses_in_no_more_than_all_trials(tmp_path: Path) -> None:
+    (one,) = found(tmp_path, stated(), wrong=700)
+    assert (one.estimate, one.high) == (1.0, 1.0)

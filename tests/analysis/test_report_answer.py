@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -11,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from analysis import load
+from analysis.plan_runner import carry_out
+from analysis.planned import plans
 from analysis.preprocessing.participant_flow import reasons_named
 from analysis.report.answer import MOST_FINDINGS, answer, answer_table, as_text
 from analysis.report.content import gather
@@ -28,6 +29,7 @@ from analysis.report.grades import (
 from analysis.report.inline import plain_text
 from analysis.report.nodes import Facts, PlannedFinding
 from analysis.report.numbering import MANUSCRIPT, ExhibitNumbers, ReportContent
+from analysis.report.results import MOST_SINGLY, runs
 from analysis.results import Equivalence
 from analysis.robustness import (
     BY_ITEMS,
@@ -51,17 +53,6 @@ def content(tmp_path_factory: pytest.TempPathFactory, without_chapters: None) ->
     rows = study_rows(human=24, models=("restorer",), items=24)
     planned = {"comprehension": PLANNED["comprehension"]}
     return gather(load(write_handover(tmp_path_factory.mktemp("answer"), rows, planned=planned)))
-
-
-def test_the_answer_is_told_as_text_before_the_rest_is_made_and_is_that_of_the_page(tmp_path: Path) -> None:
-    told: list[str] = []
-    rows = study_rows(human=16, models=("restorer",), items=16)
-    content = gather(load(write_handover(tmp_path, rows, planned=PLANNED)), told.append)
-    (place,) = [place for place, step in enumerate(told) if step.startswith("Answer\n")]
-    assert told[place] == as_text(answer(content, ""))
-    assert told[place - 1].startswith("checks: ") and "figures" in told[place:]
-    assert "\nRobustness: All checks agree with " in told[place]
-    assert max(map(len, told[place].splitlines())) <= 100
 
 
 def test_the_answer_waits_for_no_figure_library() -> None:
@@ -146,47 +137,6 @@ def test_a_failing_check_changes_the_headline_and_is_named_below(content: Report
     assert "1 of 2 checks agree" in limits(given)["Robustness"]
 
 
-def test_a_check_has_only_possible_values_and_counts_only_with_an_interval(content: ReportContent) -> None:
-    contrast = replace(checked(content, {SCALE: "same"}).contrast, furthest=100.0, reach=2.0, df=None)
-    found = CheckForm("", -60.0, 30.0).judged(contrast, 0.05)
-    assert found is not None and (found.low, found.high) == (-100.0, 0.0)
-    assert CheckForm("one participant", -10.0, 0.0).judged(contrast, 0.05) is None
-
-
-def test_an_open_answer_says_what_cannot_be_concluded_and_what_could_have_been_detected(
-    content: ReportContent,
-) -> None:
-    section = content.planned[0]
-    row = checked(content, {}, p=0.4)
-    given = replace(
-        content, planned=(replace(section, analysis=replace(section.analysis, contrasts=(row.contrast,))),)
-    )
-    (found,) = findings(given)
-    assert "remains open" in found.text and "did not differ" not in found.text
-    assert re.search(r"percentage points \(\S+ to \S+ remain possible\)", found.text)
-    told = limits(given)
-    assert "equivalence was not tested" in told["What cannot be concluded"]
-    assert "language models in general: one model was tested" in told["What cannot be concluded"]
-    assert "could be detected with 80% power" in told["Sensitivity"] and "24 participants" in told["Sample"]
-
-
-def test_exclusions_of_people_and_models_are_counted_apart(tmp_path: Path) -> None:
-    rows = study_rows(human=8, models=("restorer",), items=12)
-    for name, column in (("attention check", "is_attention_check"), ("filler", "is_filler")):
-        of_each = rows[~rows["is_practice"]].groupby("reader").head(1 if column == "is_filler" else 2).index
-        rows.loc[of_each, ["excluded_reason", column]] = [name, True]
-    planned = {"comprehension": PLANNED["comprehension"]}
-    content = gather(load(write_handover(tmp_path, rows, planned=planned)))
-    named = reasons_named(content.tables.trials)
-    people = named[content.tables.trials["reader_kind"] == "human"].value_counts()
-    sample, method = (
-        limits(content)["Sample"],
-        " ".join(str(one) for part in content.method for one in part.paragraphs),
-    )
-    for reason, many in people.items():
-        assert f"{many} trials ({reason})" in sample and f"{reason} ({many} trials" in method
-
-
 def crowded(content: ReportContent, significant: dict[str, int], levels: int = 26) -> ReportContent:
     """Give the first plan as many conditions against one reference: of each reader the last ones differ, the last one most."""
     section = content.planned[0]
@@ -202,22 +152,6 @@ def crowded(content: ReportContent, significant: dict[str, int], levels: int = 2
     kinds = {group: "human" if group == "human" else "model" for group in significant}
     analysis = replace(section.analysis, contrasts=contrasts)
     return replace(content, planned=(replace(section, analysis=analysis),), kinds=kinds)
-
-
-def test_a_table_of_contrasts_is_printed_or_else_in_its_file(content: ReportContent) -> None:
-    numbered = content.answer_table
-    assert numbered is not None and numbered in list(answer(content, ""))
-    analyses = [section.analysis for section in content.planned]
-    for many, number in ((1, "1"), (24, "1"), (60, "F1")):
-        tested = [replace(one, contrasts=one.contrasts[:1] * many) for one in analyses[:1]]
-        laid = answer_table(tested, content.matrix)
-        assert laid is not None
-        shown = ExhibitNumbers().table(laid, MANUSCRIPT)
-        nodes = list(answer(replace(content, answer_table=shown), ""))
-        assert (shown.number, shown in nodes, bool(shown.refused)) == (number, many <= 24, many > 24)
-    assert any(
-        "Table F1 has every contrast (60 rows, in its file)" in str(getattr(one, "text", "")) for one in nodes
-    )
 
 
 def test_each_planned_analysis_is_answered_though_the_first_alone_has_too_many_questions(
@@ -247,3 +181,70 @@ def test_conditions_with_one_reference_share_an_answer_where_there_are_too_many_
     many = findings(replace(content, planned=(section, another)))
     assert len(many) == 2
     assert all(found.question.startswith("In which conditions does accuracy differ") for found in many)
+
+
+def test_of_many_models_every_comparison_is_told_in_one_run_of_one_outcome(tmp_path: Path) -> None:
+    models = ("m1", "m2", "m3", "m4", "m5")
+    plan = PLANNED["comprehension"] | {"between": ["human", *models]}
+    rows = study_rows(human=16, models=models, items=24)
+    tables = load(write_handover(tmp_path, rows, planned={"comprehension": plan}))
+    analysis = carry_out(plans(tables)[0], tables, companion=False)
+    kinds = {"human": "human", **dict.fromkeys(models, "model")}
+    found = [one for one in analysis.contrasts if one.label == analysis.contrasts[0].label]
+    told = runs(found, kinds, analysis.plan.alpha)
+    assert sorted(id(one) for run in told for one in run) == sorted(map(id, found))
+    for run in told:
+        assert len({(one.between, one.p_adjusted < 0.05) for one in run}) == 1
+    few = [one for one in found if one.groups[-1] in ("human", *models[:MOST_SINGLY])]
+    assert runs(few, kinds, 0.05) == [[one] for one in sorted(few, key=lambda one: one.between)]
+
+
+def test_a_check_has_only_possible_values_and_counts_only_with_an_interval(content: ReportContent) -> None:
+    contrast = replace(checked(content, {SCALE: "same"}).contrast, furthest=100.0, reach=2.0, df=None)
+    found = CheckForm("", -60.0, 30.0).judged(contrast, 0.05)
+    assert found is not None and (found.low, found.high) == (-100.0, 0.0)
+    assert CheckForm("one participant", -10.0, 0.0).judged(contrast, 0.05) is None
+
+
+def test_the_answer_is_told_as_text_before_the_rest_is_made_and_is_that_of_the_page(tmp_path: Path) -> None:
+    told: list[str] = []
+    rows = study_rows(human=16, models=("restorer",), items=16)
+    content = gather(load(write_handover(tmp_path, rows, planned=PLANNED)), told.append)
+    (place,) = [place for place, step in enumerate(told) if step.startswith("Answer\n")]
+    assert told[place] == as_text(answer(content, ""))
+    assert told[place - 1].startswith("checks: ") and "figures" in told[place:]
+    assert "\nRobustness: All checks agree with " in told[place]
+    assert max(map(len, told[place].splitlines())) <= 100
+
+
+def test_a_table_of_contrasts_is_printed_or_else_in_its_file(content: ReportContent) -> None:
+    numbered = content.answer_table
+    assert numbered is not None and numbered in list(answer(content, ""))
+    analyses = [section.analysis for section in content.planned]
+    for many, number in ((1, "1"), (24, "1"), (60, "F1")):
+        tested = [replace(one, contrasts=one.contrasts[:1] * many) for one in analyses[:1]]
+        laid = answer_table(tested, content.matrix)
+        assert laid is not None
+        shown = ExhibitNumbers().table(laid, MANUSCRIPT)
+        nodes = list(answer(replace(content, answer_table=shown), ""))
+        assert (shown.number, shown in nodes, bool(shown.refused)) == (number, many <= 24, many > 24)
+    assert any(
+        "Table F1 has every contrast (60 rows, in its file)" in str(getattr(one, "text", "")) for one in nodes
+    )
+
+
+def test_exclusions_of_people_and_models_are_counted_apart(tmp_path: Path) -> None:
+    rows = study_rows(human=8, models=("restorer",), items=12)
+    for name, column in (("attention check", "is_attention_check"), ("filler", "is_filler")):
+        of_each = rows[~rows["is_practice"]].groupby("reader").head(1 if column == "is_filler" else 2).index
+        rows.loc[of_each, ["excluded_reason", column]] = [name, True]
+    planned = {"comprehension": PLANNED["comprehension"]}
+    content = gather(load(write_handover(tmp_path, rows, planned=planned)))
+    named = reasons_named(content.tables.trials)
+    people = named[content.tables.trials["reader_kind"] == "human"].value_counts()
+    sample, method = (
+        limits(content)["Sample"],
+        " ".join(str(one) for part in content.method for one in part.paragraphs),
+    )
+    for reason, many in people.items():
+        assert f"{many} trials ({reason})" in sample and f"{reason} ({many} trials" in method

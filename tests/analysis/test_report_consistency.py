@@ -13,25 +13,20 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import apa, load
-from analysis.costs.ratios import costs_by_level
+from analysis import load
 from analysis.long_table import Roles, hand_over_table
-from analysis.plan import MEASURES
 from analysis.readers import spoken
-from analysis.report.answer import answer
 from analysis.report.apa_tables import Head
 from analysis.report.chapters import optional_names
 from analysis.report.content import gather
 from analysis.report.inline import plain_text
-from analysis.report.nodes import Facts
 from analysis.report.numbering import ReportContent
 from tests.analysis.conftest import Rehearsal
 from tests.analysis.letter_study import LEVELS, study_rows, write_handover
-from tests.analysis.test_report_letters import with_forms
+from tests.analysis.word_study import with_forms
 
 NUMBER = r"−?\d+(?:\.\d+)?"
 SAID = re.compile(rf"({NUMBER}) percentage points[^.;\[]*(?:\.\d[^.;\[]*)*\[({NUMBER}, {NUMBER})\]")
-P = re.compile(r"p (=|<|>) (\.\d+)")
 
 
 def texts(content: ReportContent) -> list[str]:
@@ -181,56 +176,6 @@ def test_no_table_of_any_chapter_prints_another_interval_of_a_difference(
     assert any(name.startswith("model_") for name in places)
 
 
-def test_the_figure_of_costs_and_letter_by_letter_tables_have_the_intervals_of_the_places(
-    every_chapter: ReportContent,
-) -> None:
-    """Also of what the Results do not estimate: the same trials have the same bootstrap."""
-    printed = {
-        quantity: ends for table, quantity, ends in rows_told(every_chapter) if "letter_zones" in table
-    }
-    trials, study = every_chapter.tables.trials, str(every_chapter.tables.dictionary["study"])
-    used = trials[trials["excluded_reason"].isna()]
-    analyses = [section.analysis for section in every_chapter.sections]
-    drawn = {}
-    for measure in (MEASURES["correct"], MEASURES["reading_time"]):
-        for cost in costs_by_level(used, measure, "position", tuple(LEVELS), study, analyses):
-            sides = (cost.level, "intact") if measure.logged else ("intact", cost.level)
-            key = (spoken(cost.group), measure.noun, " − ".join(sides))
-            drawn[key] = (apa.number(cost.low, 1), apa.number(cost.high, 1))
-    assert len(printed) >= 9 and {key: drawn[key] for key in printed} == printed
-    of_places = defaultdict(set)
-    for one in every_chapter.all_tables():
-        if "letter_zones" in one.table.name or "letter_places" in one.table.name:
-            head = ""
-            for row in one.table.rows:
-                head = str(row[0]) if isinstance(row, Head) else head
-                names = (", initial", ", letter 1") if "places_end" not in one.table.name else ()
-                names = names or (", final", ", letter 1 from the end")
-                if str(row[0]).endswith(names if "zones" not in one.table.name else (", initial", ", final")):
-                    place = "final" if "end" in str(row[0]) or "final" in str(row[0]) else "initial"
-                    of_places[head, place].add(tuple(row[2:]))
-    assert len(of_places) == 6 and {key: own for key, own in of_places.items() if len(own) > 1} == {}
-
-
-def test_recovery_has_the_intervals_of_the_models(rehearsal: Rehearsal) -> None:
-    content, found = rehearsal.content, defaultdict(set)
-    assert content.recovery_table is not None
-    tables = [content.recovery_table.table, *(one.table for one in rehearsal.content.all_tables())]
-    for table in (one for one in tables if "reading time" in one.title.casefold() or "effects" in one.title):
-        head = "reading time"
-        for row in table.rows:
-            head = str(row[0]).casefold() if isinstance(row, Head) else head
-            label, ends = (
-                str(row[0]).replace(" vs. ", " − "),
-                re.search(r"\[(\S+), (\S+)\]", " ".join(row[1:])),
-            )
-            if "reading time" in head and label.endswith(" − intact") and ends:
-                low, high = (float(end.replace("−", "-")) for end in ends.groups())
-                found[label].add((round(low, 2), round(high, 2)))
-    assert set(found) == {f"{level} − intact" for level in LEVELS[1:]}
-    assert {label: ends for label, ends in found.items() if len(ends) > 1} == {}
-
-
 def test_a_difference_of_ratings_has_one_interval(tmp_path: Path) -> None:
     """The linear mixed model of ratings is a check: it has no interval of its own of what is tested."""
     rng = np.random.default_rng(3)
@@ -256,15 +201,6 @@ def test_a_difference_of_ratings_has_one_interval(tmp_path: Path) -> None:
     assert "estimated without it" in model.note and "adjusted p" not in model.note
 
 
-def test_a_difference_is_tested_once(every_chapter: ReportContent) -> None:
-    tested = [
-        (section.analysis.plan.measure.name, one.label, one.groups)
-        for section in every_chapter.sections
-        for one in section.analysis.contrasts
-    ]
-    assert len(tested) == len(set(tested))
-
-
 def test_no_p_contradicts_its_interval(rehearsal: Rehearsal) -> None:
     numbers = json.loads((rehearsal.page.parent / "numbers.json").read_text("utf-8"))
     assert numbers["estimates"]
@@ -273,17 +209,6 @@ def test_no_p_contradicts_its_interval(rehearsal: Rehearsal) -> None:
             one["high"] is not None and one["high"] < 0
         )
         assert (one["p_adjusted"] < 1 - one["level"]) == excludes
-
-
-def test_the_answer_reports_the_checks_of_every_planned_contrast(rehearsal: Rehearsal) -> None:
-    (facts,) = [one for one in answer(rehearsal.content, "") if isinstance(one, Facts)]
-    said = dict(facts.pairs)["Robustness"]
-    planned = [one for section in rehearsal.content.planned for one in section.analysis.contrasts]
-    agreeing = sum(
-        row.agreeing == len(row.cells) for row in rehearsal.content.matrix.rows if row.analysis.plan.planned
-    )
-    many = sum(one.estimable for one in planned)
-    assert said.startswith(f"All checks agree with {agreeing} of {many} contrasts.")
 
 
 def test_a_mean_of_accuracy_has_one_interval(rehearsal: Rehearsal) -> None:
@@ -313,3 +238,12 @@ def test_a_mean_of_accuracy_has_one_interval(rehearsal: Rehearsal) -> None:
                         found[reader, str(row[0]), str(row[place])].add(str(ends[0]))
     assert found
     assert {key: own for key, own in found.items() if len(own) > 1} == {}
+
+
+def test_a_difference_is_tested_once(every_chapter: ReportContent) -> None:
+    tested = [
+        (section.analysis.plan.measure.name, one.label, one.groups)
+        for section in every_chapter.sections
+        for one in section.analysis.contrasts
+    ]
+    assert len(tested) == len(set(tested))

@@ -22,7 +22,7 @@ from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.document import Document, document_of
 from analysis.report.docx_file import fitted_columns, write_docx
 from analysis.report.inline import plain_text, runs_of
-from analysis.report.latex_files import escaped, table_in_latex, write_latex
+from analysis.report.latex_files import escaped, write_latex
 from analysis.report.nodes import Bullets, Facts, Heading, Paragraph, PlannedFinding
 from analysis.report.numbering import Illustrated, Numbered
 from analysis.report.references import known, read_bibtex
@@ -92,10 +92,6 @@ def test_figures_are_pictures_with_alternative_text(rehearsal: Rehearsal, word: 
     figures = [one for one in document_of(rehearsal.content, WHEN).nodes if isinstance(one, Illustrated)]
     assert told == [one.drawing.alternative for one in figures] and figures
     assert all(shape.width <= docx.shared.Inches(6.5) for shape in word.inline_shapes)
-
-
-def test_each_page_of_the_word_file_says_that_it_holds_readers_that_are_not_data(word: Any) -> None:
-    assert "not data" in word.sections[0].header.paragraphs[0].text
 
 
 def test_report_tex_takes_in_every_table_and_figure_once(rehearsal: Rehearsal) -> None:
@@ -203,11 +199,6 @@ def test_report_tex_compiles_whatever_the_texts_hold(tmp_path: Path, program: st
     )  # fmt: skip
     assert done.returncode == 0, done.stdout.decode("utf-8", "replace")[-3000:]
     assert (tmp_path / "report.pdf").stat().st_size > 5000
-
-
-def test_a_table_too_long_for_a_page_runs_over_pages() -> None:
-    long = next(node for node in nasty().nodes if isinstance(node, Numbered) and node.number == "S2")
-    assert "\\begin{longtable}" in table_in_latex(long, "") and "\\endhead" in table_in_latex(long, "")
 
 
 LONG = "vertauschte_Anfangsbuchstaben_des_Wort"

@@ -21,7 +21,6 @@ from analysis.readers import kinds_of
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import REFERENCE, Chapter, Material
 from analysis.report.chapters import fidelity, rankings
-from analysis.report.chapters.fidelity import compared, effects_blocks
 from analysis.report.references import reference
 from tests.analysis.letter_study import PLANNED, study_rows, write_handover
 
@@ -106,58 +105,6 @@ def test_every_planned_effect_is_told_with_its_verdict_as_the_table_has_it(
         assert row[-1] in ("yes", "not shown")
     assert "60 points" in table.note
     assert {"schuirmann1987", "lakens2017"} <= set(faithful.sources)
-
-
-SIDES = {"yes": (0.001, -20.0, -5.0), "not shown": (0.30, -20.0, 2.0)}
-
-
-@pytest.mark.parametrize("answer", SIDES)
-@pytest.mark.parametrize("verdict", ["equivalent", "undecided"])
-def test_whether_readers_differ_and_whether_it_counts_as_none_are_answered_apart(
-    material: Material, answer: str, verdict: str
-) -> None:
-    (analysis, found), *_ = compared(material)
-    p, low, high = SIDES[answer]
-    one = found.iloc[[0]].assign(p=p, difference_low=low, difference_high=high, verdict=verdict)
-    one.attrs = found.attrs
-    laid = next(block for block in effects_blocks(analysis, one, material) if isinstance(block, ApaTable))
-    assert laid.rows[0][-2:] == (answer, "yes" if verdict == "equivalent" else "not shown")
-    _, asked, told = (
-        str(text) for text in effects_blocks(analysis, one, material) if isinstance(text, Markup)
-    )
-    assert "60 points" in asked and asked.count("?") == 1 and "undecided" not in told
-    expected = {
-        "yes": "They differ (p",
-        "not shown": "No difference between them is shown",
-    }
-    assert expected[answer] in told
-    assert told.endswith("equivalent.") == (verdict == "equivalent")
-
-
-def test_a_planned_model_without_trials_in_a_condition_still_has_its_rows(tmp_path: Path) -> None:
-    rows = study_rows(human=12, models=MODELS, items=16)
-    rows = rows[(rows["reader"] != "copyist") | (rows["position"] != "internal")]
-    plan = PLANNED["comprehension"] | {"between": ["human", *MODELS], "formula": FORMULA}
-    chapter = fidelity.write(material_of(tmp_path, rows, fitted=True, planned={"comprehension": plan}))
-    assert chapter is not None
-    assert_whole(chapter)
-    table = named(chapter, "fidelity_comprehension")
-    assert [row[1] for row in table.rows] == [*MODELS] * 2
-    for seen, lost in zip(table.rows[::2], table.rows[1::2], strict=True):
-        assert set(lost[3:]) == {"–"}
-        assert lost[2] == seen[2] and seen[-1] != "–", "what is known of people stays"
-    assert "copyist: no trials in internal" in table.note
-    assert "not estimable for people and model copyist (copyist: no trials in internal" in words(chapter)
-
-
-def test_the_map_has_the_band_and_an_alternative_with_the_numbers(faithful: Chapter) -> None:
-    drawing = next(one for one in faithful.blocks if isinstance(one, Drawing) and "map" in one.name)
-    assert "band" in drawing.note and "60 points" in drawing.note
-    for row in named(faithful, "fidelity_comprehension").rows:
-        assert (
-            f"{row[0]}, {row[1]}: people {row[2].split()[0]}, model {row[3].split()[0]}"
-            in drawing.alternative
-        )
 
 
 def test_items_and_order_are_told_from_their_tables(faithful: Chapter) -> None:

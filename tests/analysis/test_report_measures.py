@@ -110,20 +110,6 @@ def test_an_operation_at_rate_0_is_intact_and_where_none_is_recorded_the_texts_d
     assert done_to(json.dumps({"operation": operation}), *texts) == expected
 
 
-def test_what_neither_record_nor_text_says_is_unknown_and_arms_without_examples_are_known() -> None:
-    assert done_to(json.dumps({"operation": "rule:rhyme"}), json.dumps({"sentence": "a"}), "{}") is None
-    assert done_to(None, None, None) is None
-    sets = {
-        "examples": {
-            "many": {"exemplars": 28},
-            "none": {"exemplars": 0},
-            "mixed": {"example_labels": "shuffled"},
-        }
-    }
-    does = levels_of(pd.DataFrame(), "examples", ["many", "none", "mixed"], sets)
-    assert does.withheld == ("none", "mixed") and does.unknown == ("many",) and does.intact is None
-
-
 def test_the_probit_model_of_the_chapter_gives_back_what_was_put_in(classes: Material) -> None:
     (found,) = two_class_trials(classes.tables.trials, classes.tables.items)
     assert (found.signal, found.other) == ("A", "B")
@@ -272,3 +258,17 @@ def test_choices_of_more_than_two_classes_have_no_signal_detection(tmp_path: Pat
     items.assign(choices='["A", "B", "C"]').to_parquet(folder / "items.parquet")
     assert sensitivity.write(material(folder)) is None
     assert isinstance(load(folder), Tables) and FACTORS
+
+
+def test_what_neither_record_nor_text_says_is_unknown_and_arms_without_examples_are_known() -> None:
+    assert done_to(json.dumps({"operation": "rule:rhyme"}), json.dumps({"sentence": "a"}), "{}") is None
+    assert done_to(None, None, None) is None
+    sets = {
+        "examples": {
+            "many": {"exemplars": 28},
+            "none": {"exemplars": 0},
+            "mixed": {"example_labels": "shuffled"},
+        }
+    }
+    does = levels_of(pd.DataFrame(), "examples", ["many", "none", "mixed"], sets)
+    assert does.withheld == ("none", "mixed") and does.unknown == ("many",) and does.intact is None

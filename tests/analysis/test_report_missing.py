@@ -67,13 +67,8 @@ def test_the_model_of_missing_answers_has_the_interaction_that_the_counts_have(c
     assert of_both["se"] == pytest.approx(float(np.sqrt(np.sum(1 / np.array(counts)))), rel=1e-2)
 
 
-def test_the_difference_told_of_missing_answers_is_the_planned_interaction(chapter: Chapter) -> None:
-    rows = table(chapter, "missing_model_item_type_font_differences").rows
-    assert [row[0] for row in rows if len(row) > 1] == ["(transposed − word) × (cursive − plain)"]
-
-
 def test_parts_of_a_study_share_their_tables_of_missing_answers(tmp_path: Path) -> None:
-    rows = study_rows(human=16, items=16, timeouts=0.4)
+    rows = study_rows(human=10, items=12, timeouts=0.4)
     rows["manner"] = np.where(pd.factorize(rows["session_id"])[0] % 2, "aloud", "silently")
     position = {"levels": LEVELS, "reference": "intact"}
     factors = {"position": position, "manner": {"levels": ["aloud", "silently"], "reference": "aloud"}}
@@ -89,3 +84,8 @@ def test_parts_of_a_study_share_their_tables_of_missing_answers(tmp_path: Path) 
         "The share of missing answers by position was analyzed separately for two levels of manner." in said
     )
     assert "None" not in said
+
+
+def test_the_difference_told_of_missing_answers_is_the_planned_interaction(chapter: Chapter) -> None:
+    rows = table(chapter, "missing_model_item_type_font_differences").rows
+    assert [row[0] for row in rows if len(row) > 1] == ["(transposed − word) × (cursive − plain)"]

@@ -16,7 +16,6 @@ from analysis.inside.probing import Probing, probings
 from analysis.inside.probing_intervals import accuracies
 from analysis.report import chapters, content, write_report
 from analysis.report.blocks import Chapter, Material
-from analysis.report.inline import plain_text
 from experiment.papers.inside.chapters import probing
 from tests.analysis.inside.probing_study import probing_study
 
@@ -57,20 +56,6 @@ def of_model(data: Path, name: str) -> Probing:
     return next(one for one in probings(load(data))[0] if one.group == name)
 
 
-def test_sentences_say_where_the_answer_can_be_read_out(reported: Reported) -> None:
-    said = [plain_text(one) for one in reported.chapter.blocks if not hasattr(one, "name")]
-    net = next(one for one in said if one.startswith("net ("))
-    assert "net (3 layers of 20 dimensions)" in net and "chance is 33.3%" in net
-    assert "Accuracy was first above chance at layer 1 in base; at layer 3 in mild; nowhere in severe." in net
-    assert "Compared with base at the last layer, accuracy was below it in severe (" in net
-    found = accuracies(of_model(reported.data, "net"), "planted")
-    assert (
-        f"probes were correct on {100 * found.accuracy.value[-1, -1]:.1f}% of trials over all conditions"
-        in net
-    )
-    assert any("A 33%, B 33%, and C 33% of 270 trials" in one for one in said)
-
-
 def test_tables_hold_the_unrounded_numbers_of_every_layer_and_condition(reported: Reported) -> None:
     found = accuracies(of_model(reported.data, "other"), "planted")
     path = next((reported.folder / "tables").glob("*probing_layers_answer_full.csv"))
@@ -88,21 +73,6 @@ def test_tables_hold_the_unrounded_numbers_of_every_layer_and_condition(reported
             if layer:
                 gain = found.accuracy.value[place, layer] - found.accuracy.value[place, layer - 1]
                 assert float(row["Gain [95% CI]"]) == pytest.approx(100 * gain)
-
-
-def test_the_method_names_scaling_penalty_grouping_control_and_intervals(reported: Reported) -> None:
-    method = plain_text(" ".join(reported.chapter.methods))
-    for words in (
-        "multinomial logistic regression with a ridge penalty", "standardized by the means and standard deviations of the training",
-        "C, was chosen from 0.01 and 0.1 by the log loss in 3-fold cross-validation", "assigned to five folds",
-        "Hewitt & Liang, 2019", "two shuffles", "Cao et al. (2023)", "max-t",
-        "widened by a factor of 1.50, after Nadeau & Bengio (2003)",
-    ):  # fmt: skip
-        assert words in method, words
-    html = (reported.folder / "report.html").read_text("utf-8")
-    assert (
-        "Probing of hidden layers" in html and "Designing and interpreting probes with control tasks" in html
-    )
 
 
 def test_figures_show_values_and_intervals_of_every_layer(reported: Reported) -> None:

@@ -176,23 +176,6 @@ def test_a_wrong_number_in_a_report_is_found(content: tuple[ReportContent, Path]
         assert said[number].startswith("DIFFERS by") and kind in said[number], said[number]
 
 
-@pytest.mark.full
-def test_a_search_of_lme4_that_stops_short_is_carried_on(
-    content: tuple[ReportContent, Path], tmp_path: Path
-) -> None:
-    report = tmp_path / "short"
-    shutil.copytree(content[1], report)
-    head, first, *others = (report / "models.R").read_text("utf-8").split("\n# Model ")
-    assert "m <- glmer(" in first
-    first, found = re.subn(r"fixef = c\(([-\d.e]+)", lambda m: f"fixef = c({float(m[1]) + 0.005:.12g}", first)
-    first, ended = re.subn(r"maxfun = 1e6", "maxfun = 2", first)
-    assert found == ended == 1
-    (report / "models.R").write_text("\n# Model ".join([head, first, *others]), "utf-8")
-    status, said = run_in_r(report, 1)
-    assert status == 0 and said[1].startswith("agrees"), said
-    assert "its deviance by wider steps" in said[1]
-
-
 PAGE = Path(__file__).parents[2] / "docs" / "report.md"
 
 
@@ -303,3 +286,20 @@ def test_every_model_of_every_chapter_agrees_with_lme4(name: str, tmp_path: Path
     assert sorted(said) == list(range(1, len(titles) + 1))
     assert {line.split(";")[0] for line in said.values()} == {"agrees"}, said
     assert status == 0
+
+
+@pytest.mark.full
+def test_a_search_of_lme4_that_stops_short_is_carried_on(
+    content: tuple[ReportContent, Path], tmp_path: Path
+) -> None:
+    report = tmp_path / "short"
+    shutil.copytree(content[1], report)
+    head, first, *others = (report / "models.R").read_text("utf-8").split("\n# Model ")
+    assert "m <- glmer(" in first
+    first, found = re.subn(r"fixef = c\(([-\d.e]+)", lambda m: f"fixef = c({float(m[1]) + 0.005:.12g}", first)
+    first, ended = re.subn(r"maxfun = 1e6", "maxfun = 2", first)
+    assert found == ended == 1
+    (report / "models.R").write_text("\n# Model ".join([head, first, *others]), "utf-8")
+    status, said = run_in_r(report, 1)
+    assert status == 0 and said[1].startswith("agrees"), said
+    assert "its deviance by wider steps" in said[1]

@@ -8,17 +8,13 @@ import json
 import re
 from datetime import UTC, datetime
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
 import pytest
 
 from analysis import apa, load
-from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.chapters import optional_names
-from analysis.report.figure_sources import figure_source
-from analysis.report.numbering import Numbered
 from analysis.report.write import write_report
 from tests.analysis import cost_study, word_study
 from tests.analysis.conftest import Rehearsal
@@ -191,45 +187,6 @@ def test_each_table_and_figure_is_traced_to_rows_and_to_a_model_or_a_computation
             )
 
 
-@pytest.mark.parametrize(
-    ("figure", "tables"),
-    [
-        ("letter_curves", ["letter_places_start", "letter_places_end"]),
-        ("letter_curves_2", ["letter_places_start", "letter_places_end"]),
-        ("letter_map_correct", ["letter_zones"]),
-        ("profiles_models_position_plane", ["profiles_models_position"]),
-        ("robustness_by_size", ["robustness", "size_slopes"]),
-        ("h_test_examples", ["h_test_full_released"]),
-        ("scrambled_bench_6_sizes", ["scrambled_bench_6"]),
-    ],
-)
-def test_a_figure_names_the_tables_that_it_was_drawn_from_and_not_all_of_its_chapter(
-    figure: str, tables: list[str]
-) -> None:
-    others = [
-        "letter_contrasts",
-        "letter_predictors_correct",
-        "profiles_position",
-    ]
-    others += ["error_consistency", "h_test_readers_released", "scrambled_bench_7"]
-    if not figure.startswith("letter_map"):
-        others.append("letter_zones")
-    named = [
-        Numbered(str(number), ApaTable(f"table_{number:02d}_{name}", name, ("a",), ()))
-        for number, name in enumerate([*others, *tables], 1)
-    ]
-    shown: Any = SimpleNamespace(
-        drawing=SimpleNamespace(name=figure, figure=SimpleNamespace(axes=[]), has_contrasts=False)
-    )
-    content: Any = SimpleNamespace(
-        chapters=[SimpleNamespace(blocks=[*named, shown])],
-        all_tables=lambda: named,
-        tables=SimpleNamespace(factors={}),
-    )
-    found = figure_source(shown, content)
-    assert [named[int(number) - 1].table.title for number in found.tables] == tables
-
-
 @pytest.mark.full
 @pytest.mark.parametrize("name", ["letters", "words", "cost", "classes", "typed"])
 def test_each_table_and_figure_of_every_chapter_is_traced(name: str, tmp_path: Path) -> None:
@@ -246,19 +203,3 @@ def test_each_table_and_figure_of_every_chapter_is_traced(name: str, tmp_path: P
     when = datetime(2026, 11, 21, tzinfo=UTC)
     page = write_report(load(handover), tmp_path / "reports", when, wanted=optional_names())
     assert walk(page) >= 8
-
-
-def test_a_table_keeps_in_its_second_file_what_rounding_takes_away(tmp_path: Path) -> None:
-    rows = (
-        Head(["People"]),
-        ("a", apa.number(1.23456), apa.interval(0.12345, 2.34567), apa.joined(apa.number(9.87654, 1), apa.interval(-1.5, None))),
-        ("b", apa.MISSING, apa.interval(None, None), "as it was"),
-    )  # fmt: skip
-    table = ApaTable("own", "A table", ("what", "M", "95% CI", "Points"), rows)
-    shown = list(csv.reader(table.save(tmp_path).open(encoding="utf-8-sig")))
-    full = list(csv.reader((tmp_path / "own_full.csv").open(encoding="utf-8-sig")))
-    assert shown[2] == ["a", "1.23", "[0.12, 2.35]", "9.9 [−1.50, –]"]
-    head = ["what", "M", "95% CI low", "95% CI high", "Points", "Points low", "Points high"]
-    assert full[0] == head and full[1] == ["People"]
-    assert full[2] == ["a", "1.23456", "0.12345", "2.34567", "9.87654", "-1.5", ""]
-    assert full[3] == ["b", "–", "", "", "as it was", "", ""]

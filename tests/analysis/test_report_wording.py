@@ -5,25 +5,15 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import pandas as pd
 import pytest
 from markupsafe import Markup
 
-from analysis.plan import Measure
 from analysis.report.apa_tables import ApaTable
 from analysis.report.document import Document
-from analysis.report.effect_sizes import felt
 from analysis.report.numbering import Numbered
-from analysis.report.results import mean_in_words
+from analysis.report.terms import term_in_words
 from analysis.report.write import render_document
-
-NO_UNIT = Measure("score", "Score", "score", "gaussian", False, "", "score")
-
-
-def test_a_measure_without_a_unit_leaves_no_gap_for_it() -> None:
-    found: Any = [SimpleNamespace(estimate=-0.5, low=-0.7, high=-0.3, se=0.1, crossed=None)]
-    assert mean_in_words(0.5, NO_UNIT) == "0.50"
-    assert felt(found, NO_UNIT).size == "−0.50"
-
 
 NO_FITS: Any = SimpleNamespace(has_program=False, all_fits=list)
 """All that the page asks of a report's content beside its document."""
@@ -60,12 +50,24 @@ def test_a_table_in_usual_type_is_no_wider_than_the_page(chromium: Any) -> None:
     assert cut == []
 
 
-def test_a_table_is_set_in_small_type_by_its_columns_and_by_what_cells_take() -> None:
-    def laid(*cells: str) -> ApaTable:
-        return ApaTable("own", "Own", ("Difference", *("M [95% CI]",) * (len(cells) - 1)), (cells,))
+ANALYSIS = SimpleNamespace(
+    plan=SimpleNamespace(factor="position", formula=None, crossing=None),
+    levels=("intact", "initial", "pair: first"),
+    groups=("human", "hf:models/tiny", "hf:models/tiny:v2"),
+    model=None,
+    rows=pd.DataFrame(),
+)
 
-    interval = "−17.6 [−25.0, −10.1]"
-    assert not laid("initial − internal", interval, interval, interval).is_wide
-    assert laid("initial − internal", interval, interval, interval, "in log odds only", "restorer").is_wide
-    assert laid("a", *("1.0",) * 9).is_wide and not laid("a", *("1.0",) * 8).is_wide
-    assert not laid("a", "a sentence that wraps " * 20, interval).is_wide
+
+@pytest.mark.parametrize(
+    ("term", "words"),
+    [
+        ("reader_grouphf:models/tiny", "hf:models/tiny vs. people"),
+        ("reader_grouphf:models/tiny:v2", "hf:models/tiny:v2 vs. people"),
+        ("reader_grouphf:models/tiny:positioninitial", "initial × hf:models/tiny"),
+        ("reader_grouphf:models/tiny:v2:positionpair: first", "pair: first × hf:models/tiny:v2"),
+        ("positionpair: first", "pair: first vs. intact"),
+    ],
+)
+def test_colons_in_names_of_readers_and_levels_make_no_interaction(term: str, words: str) -> None:
+    assert term_in_words(term, ANALYSIS) == words  # type: ignore[arg-type]

@@ -1,21 +1,55 @@
-"""Robustness: ways of asking, sets of items, no random effects."""
+"""Robustness: other wordings, items, estimators, exclusions and scales, in numbers and in the chapters that tell of them."""
 
 from __future__ import annotations
 
+import itertools
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import special
+from markupsafe import Markup
+from scipy import special, stats
 
 from analysis import Tables, load
+from analysis.measures.recovery import recovery_trials
 from analysis.plan import Plan
-from analysis.plan_runner import analyse_shares
+from analysis.plan_runner import analyse_shares, carry_out_all
 from analysis.planned import plans
-from analysis.robustness import asked_otherwise, gee_check, without_item_sets
+from analysis.preprocessing.exclusions import alternatives
+from analysis.readers import kinds_of
+from analysis.report.answer import answer_table
+from analysis.report.apa_tables import ApaTable, Head
+from analysis.report.blocks import Chapter, Material
+from analysis.report.chapters import asking, missing, robustness
+from analysis.report.grades import grade_of, support_of
+from analysis.report.planned_effects import planned_effects
+from analysis.results import Contrast
+from analysis.robustness import (
+    APPEARS,
+    BY_ITEMS,
+    BY_PARTICIPANTS,
+    ITEM_SETS,
+    REVERSED,
+    SAME,
+    SCALE,
+    SCORED,
+    WEAKER,
+    CheckForm,
+    asked_otherwise,
+    gee_check,
+    outcome_of,
+    robustness_matrix,
+    share_multiverse,
+    time_multiverse,
+    without_item_sets,
+)
+from stimuli.errors import UserError
+from tests.analysis.conftest import Make
 from tests.analysis.letter_study import LEVELS, PLANNED, study_rows, trial_rows, write_handover
+from tests.analysis.measured_study import RECOVERED_WORDS, typed_study
 
 FLAT = dict.fromkeys(LEVELS, 0.0) | {"intercept": 0.5}
 
@@ -45,28 +79,6 @@ def asked(folder: Path, prompts: list[float], maps: list[float], *, items: int =
     return load(write_handover(folder, pd.DataFrame(rows)))
 
 
-def test_items_of_one_condition_each_are_right_in_0_to_100_percent(tmp_path: Path) -> None:
-    rows = pd.DataFrame(
-        trial_rows(
-            "m",
-            "model",
-            0,
-            24,
-            np.random.default_rng(4),
-            FLAT | {LEVELS[1]: -3.0},
-            None,
-            all_conditions=True,
-            item_effects=np.zeros(24),
-        )
-    )
-    rows = rows[~rows["is_practice"].astype(bool)]
-    of_item = rows["item_id"].astype("category").cat.codes % len(LEVELS)
-    rows = rows[rows["position"] == of_item.map(dict(enumerate(LEVELS)))]
-    found = asked_otherwise(load(write_handover(tmp_path, rows)), "position", permutations=5).table
-    item = found.set_index("source").loc["item"]
-    assert (item["lowest"], item["highest"], item["range_points"]) == (0.0, 1.0, 100.0)
-
-
 def test_the_variance_of_wordings_and_items_is_that_put_in(tmp_path: Path) -> None:
     wordings = [-1.2, -0.8, -0.3, 0.0, 0.3, 0.8, 1.2, 0.0]
     found = asked_otherwise(asked(tmp_path, wordings, [0.0, 0.0]), "position", permutations=200).table
@@ -80,15 +92,6 @@ def test_the_variance_of_wordings_and_items_is_that_put_in(tmp_path: Path) -> No
     assert table.loc["label map", "range_points"] < 5
     shares = table["share"].dropna()
     assert 0 < shares.sum() < 1
-
-
-def test_a_label_map_that_matters_shows_its_range(tmp_path: Path) -> None:
-    found = asked_otherwise(asked(tmp_path, [0.0, 0.0], [-0.8, 0.8]), "position", permutations=200).table
-    row = found.set_index("source").loc["label map"]
-    assert row["levels"] == 2
-    expected = 100 * (special.expit(1.3) - special.expit(-0.3))
-    assert row["range_points"] == pytest.approx(expected, abs=10)
-    assert row["p"] < 0.01
 
 
 def test_estimating_equations_hold_the_raw_difference_and_stand_beside_the_mixed_model(
@@ -128,7 +131,7 @@ def test_clusters_widen_intervals_where_participants_differ_in_the_effect(tmp_pa
     """Every participant has an effect of their own; a test that takes answers as independent rejects far too often."""
     draw = np.random.default_rng(6)
     naive, clustered = 0, 0
-    for run in range(40):
+    for run in range(20):
         rows: list[dict[str, Any]] = []
         for number in range(16):
             own = FLAT | {"initial": draw.normal(0, 1.5)}
@@ -139,7 +142,7 @@ def test_clusters_widen_intervals_where_participants_differ_in_the_effect(tmp_pa
         found = gee_check(tables, plan_of(tables)).set_index("clusters")
         clustered += found.loc["participants", "p"] < 0.05
         naive += found.loc["items", "p"] < 0.05
-    assert clustered <= 7
+    assert clustered <= 4
     assert naive > clustered
 
 
@@ -166,3 +169,513 @@ def test_a_conclusion_that_hangs_on_a_few_items_shows(tmp_path: Path) -> None:
     assert found.loc["set odd", "shift"] > 2
     assert not found.loc["nothing", "reversed"]
     assert found.loc["nothing", "shift"] == 0
+
+
+BOUNDS = {"trials": {"reading_time": "outside 300 ms to 9 s"}}
+READING = {"reading": {**PLANNED["reading"], "contrasts": ["initial - intact"]}}
+
+
+def tables_of(handover: Make, rows: pd.DataFrame | None = None, **exclude: object) -> Tables:
+    rows = study_rows(human=16, models=("restorer",), items=24) if rows is None else rows
+    dictionary = {
+        "exclude": {**BOUNDS, **exclude},
+        "planned": {**READING, "comprehension": PLANNED["comprehension"]},
+    }
+    return load(handover(rows, dictionary=dictionary))
+
+
+def test_every_usual_choice_is_a_universe_and_one_is_the_studys_own(handover: Make) -> None:
+    tables = tables_of(handover)
+    found = time_multiverse(tables, plans(tables)[0])
+    assert set(found["scale"]) == {"log", "ms"}
+    assert set(found["answers"]) == {"all valid answers", "right answers only"}
+    rules = {one.name for one in alternatives("reading_time", tables.dictionary["exclude"])}
+    assert set(found["rule"]) == rules
+    assert len(found) == 2 * 2 * len(rules)
+    own = found[found["is_primary"]]
+    assert own[["rule", "scale", "answers"]].to_numpy().tolist() == [
+        ["the study's bounds", "log", "all valid answers"]
+    ]
+    assert found["removed"].min() == 0
+    assert found["removed"].max() > 0.02
+
+
+def test_a_universes_difference_is_students_over_participants(handover: Make) -> None:
+    tables = tables_of(handover)
+    found = time_multiverse(tables, plans(tables)[0])
+    found = found[(found["scale"] == "ms") & (found["answers"] == "all valid answers")]
+    row = found[found["rule"] == "the study's bounds"].iloc[0]
+    trials = tables.trials
+    used = trials[
+        trials["excluded_reason"].isna()
+        & (trials["reader_kind"] == "human")
+        & (trials["response_status"] == "valid")
+        & trials["reading_time"].between(300, 9000)
+    ]
+    means = used.pivot_table(index="reader", columns="position", values="reading_time")
+    test = stats.ttest_rel(means["initial"], means["intact"])
+    assert row["estimate"] == pytest.approx((means["initial"] - means["intact"]).mean())
+    assert (row["t"], row["p"], row["df"]) == pytest.approx((test.statistic, test.pvalue, 15))
+    ends = test.confidence_interval()
+    assert (row["low"], row["high"]) == pytest.approx((ends.low, ends.high))
+    assert row["trials"] == len(used)
+
+
+def test_bounds_and_answers_that_a_plan_fixed_are_its_own_universe_and_open_in_the_others(
+    handover: Make,
+) -> None:
+    """The plan narrows the study's upper bound, and takes right answers alone."""
+    tables = tables_of(handover)
+    of_plan = {"trials": {"reading_time": "outside 200 ms to 2 s"}, "answers": "wrong"}
+    plan = replace(plans(tables)[0], exclude=of_plan)
+    found = time_multiverse(tables, plan)
+    own = found[found["is_primary"]]
+    assert own[["rule", "scale", "answers"]].to_numpy().tolist() == [
+        ["the study's bounds", "log", "right answers only"]
+    ]
+    trials = tables.trials
+    used = trials[
+        trials["excluded_reason"].isna()
+        & (trials["reader_kind"] == "human")
+        & (trials["correct"] == 1)
+        & trials["reading_time"].between(300, 2000)
+    ]
+    means = np.log(used["reading_time"]).groupby([used["reader"], used["position"]]).mean().unstack()
+    difference = (means["initial"] - means["intact"]).mean()
+    assert own["estimate"].item() == pytest.approx(100 * np.expm1(difference))
+    assert own["trials"].item() == len(used)
+    every = found[(found["rule"] == "no rule") & (found["scale"] == "log")].set_index("answers")
+    assert every.loc["all valid answers", "trials"] > every.loc["right answers only", "trials"] > len(used)
+    assert (every["removed"] == 0).all()
+
+
+def test_results_are_given_with_and_without_flagged_sessions(handover: Make) -> None:
+    rows = study_rows(human=10, items=24, timeouts=0.0)
+    rows.loc[rows["reader"] == "P001", "excluded_reason"] = "missed both checks"
+    checks = rows.index[(rows["reader"] == "P002") & ~rows["is_practice"].astype(bool)][:2]
+    rows.loc[checks, "is_attention_check"] = True
+    rows.loc[checks, "correct"] = False
+    tables = tables_of(handover, rows, sessions={"attention_checks_failed": "2 or more"})
+    found = time_multiverse(tables, plans(tables)[0])
+    found = found[(found["scale"] == "log") & (found["answers"] == "all valid answers")]
+    units = found.groupby("sessions", sort=False)["units"].max().to_dict()
+    assert units == {
+        "as the study excluded": 9,
+        "excluded sessions back": 10,
+        "without all that meet a rule": 8,
+    }
+    assert found.loc[found["is_primary"], "sessions"].unique().tolist() == ["as the study excluded"]
+
+
+@pytest.mark.full
+def test_accuracy_is_compared_with_failures_wrong_left_out_and_at_chance(handover: Make) -> None:
+    rows = study_rows(human=12, models=("restorer",), items=24, timeouts=0.0)
+    rows["correct"] = rows["correct"].astype(object)
+    lost = (rows["position"] == "initial") & (rows["trial_index"] % 4 == 0) & (rows["reader_kind"] == "human")
+    rows.loc[lost, "response_status"] = "timeout"
+    rows.loc[lost, "correct"] = None
+    tables = tables_of(handover, rows)
+    found = share_multiverse(tables, plans(tables)[1])
+    people = found[(found["group"] == "human") & (found["contrast"] == "initial − internal")].set_index(
+        "rule"
+    )
+    assert list(people.index) == ["failures wrong", "failures left out", "failures at chance"]
+    wrong, left_out, chance = (people.loc[name, "estimate"] for name in people.index)
+    assert wrong < chance < left_out
+    assert people["is_primary"].tolist() == [True, False, False]
+    model = found[(found["group"] == "restorer") & (found["contrast"] == "initial − internal")]
+    assert model["estimate"].nunique() == 1
+
+
+def test_a_multiverse_of_the_wrong_measure_is_refused(handover: Make) -> None:
+    tables = tables_of(handover)
+    reading, comprehension = plans(tables)[:2]
+    with pytest.raises(UserError, match="accuracy is no time"):
+        time_multiverse(tables, comprehension)
+    with pytest.raises(UserError, match="reading time is no share"):
+        share_multiverse(tables, reading)
+
+
+def test_recovered_words_are_compared_under_each_scoring_and_treatment_of_failures(tmp_path: Path) -> None:
+    folder = typed_study(tmp_path, people=12, planned=RECOVERED_WORDS)
+    trials = pd.read_parquet(folder / "trials.parquet")
+    lost = (trials["position"] == "blue") & (trials["trial_index"] % 5 == 0)
+    trials.loc[lost, "response_status"] = "timeout"
+    trials.loc[lost, ["correct", "response"]] = None
+    trials.to_parquet(folder / "trials.parquet")
+    tables = load(folder)
+    plan = plans(tables)[0]
+    found = share_multiverse(tables, plan)
+    assert set(found["rule"]) == {"failures wrong", "failures left out"}
+    by = found.set_index(["rule", "scale"])["estimate"]
+    measured = recovery_trials(tables.trials, tables.items, list(tables.factors))
+    for rule, rows in (
+        ("failures wrong", measured),
+        ("failures left out", measured[measured["response_status"] == "valid"]),
+    ):
+        shares = rows.assign(share=rows["recovered"] / rows["changed"]).groupby(["reader", "position"])
+        sums = shares[["recovered", "changed", "ed_shown", "ed_given"]].sum()
+        expected = {
+            "points": shares["share"].mean(),
+            "with every word counted alike": sums["recovered"] / sums["changed"],
+            "as the recovery rate": 1 - sums["ed_given"] / sums["ed_shown"],
+        }
+        for scale, means in expected.items():
+            table = means.unstack()
+            assert by[rule, scale] == pytest.approx(100 * (table["blue"] - table["green"]).mean()), (
+                rule,
+                scale,
+            )
+    assert found[found["is_primary"]]["scale"].tolist() == ["points"]
+    assert by["failures wrong", "points"] < by["failures left out", "points"]
+
+
+WRITERS = {"missing": missing.write, "robustness": robustness.write}
+EXCLUDE = {
+    "trials": {"reading_time": "outside 200 ms to 60 s"},
+    "sessions": {"attention_checks_failed": "2 or more"},
+}
+
+
+def handed(folder: Path, rows: pd.DataFrame, **dictionary: Any) -> Tables:
+    return load(write_handover(folder, rows.reset_index(drop=True), **dictionary))
+
+
+def material(tables: Tables) -> Material:
+    analyses = tuple(carry_out_all(plans(tables), tables))
+    return Material(tables, analyses, kinds_of(tables.trials), matrix=robustness_matrix(analyses, tables))
+
+
+def texts(chapter: Chapter) -> str:
+    return " ".join(str(one) for one in chapter.blocks if isinstance(one, Markup))
+
+
+def table(chapter: Chapter, name: str) -> ApaTable:
+    return next(one for one in chapter.blocks if isinstance(one, ApaTable) and one.name == name)
+
+
+def under(found: ApaTable, head: str) -> list[tuple[str, ...]]:
+    """Return the rows below a head of a table."""
+    rows: list[tuple[str, ...]] = []
+    inside = False
+    for row in found.rows:
+        if isinstance(row, Head):
+            inside = row[0] == head
+        elif inside:
+            rows.append(row)
+    return rows
+
+
+def lossy_rows() -> pd.DataFrame:
+    """People whose answers are missing more often in the initial condition, one flagged session, one model, one odd item."""
+    rows = study_rows(human=20, models=("restorer",), items=24, timeouts=0.0)
+    draw = np.random.default_rng(8).random(len(rows))
+    person = (rows["reader_kind"] == "human") & ~rows["is_practice"].astype(bool)
+    lost = person & (draw < rows["position"].map({"initial": 0.3}).fillna(0.05))
+    rows["correct"] = rows["correct"].astype(object)
+    hard = person & (rows["item_id"] == "s07")
+    rows.loc[hard, "correct"] = False
+    rows.loc[lost, "response_status"] = "timeout"
+    rows.loc[lost, ["correct", "response"]] = None
+    rows.loc[rows["reader"] == "P001", "excluded_reason"] = "missed both checks"
+    return rows
+
+
+@dataclass(frozen=True)
+class Written:
+    tables: Tables
+    material: Material
+    chapters: dict[str, Chapter]
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
+    planned = {"comprehension": PLANNED["comprehension"], **READING}
+    tables = handed(tmp_path_factory.mktemp("lossy"), lossy_rows(), planned=planned, exclude=EXCLUDE)
+    given = material(tables)
+    found = {name: write(given) for name, write in WRITERS.items()}
+    return Written(tables, given, {name: one for name, one in found.items() if one is not None})
+
+
+def test_accuracy_stands_three_ways_side_by_side(written: Written) -> None:
+    trials = written.tables.trials
+    used = trials[trials["excluded_reason"].isna() & (trials["reader"].str.startswith("P"))]
+    own = used[used["position"] == "initial"]
+    valid = own["response_status"] == "valid"
+    right = (own["correct"] == 1).sum()
+    ways = table(written.chapters["missing"], "three_ways_position")
+    row = next(one for one in under(ways, "People") if one[0] == "initial")
+    assert row[1] == str(len(own))
+    expected = [
+        100 * right / len(own),
+        100 * right / valid.sum(),
+        100 * (right + 0.5 * (~valid).sum()) / len(own),
+    ]
+    assert [row[3], row[4], row[6]] == [f"{one:.1f}" for one in expected]
+    assert row[8] == f"[{expected[0]:.1f}, {100 * (right + (~valid).sum()) / len(own):.1f}]"
+    assert under(ways, "restorer") == []  # it has no missing answer
+
+
+def test_missing_answers_have_a_model_that_is_exploratory_and_in_the_r_script(written: Written) -> None:
+    chapter = written.chapters["missing"]
+    assert [one.title for one in chapter.fits] == ["missing answers by position"]
+    assert "No answer of model restorer is missing" in texts(chapter)
+    assert "Benjamini" in table(chapter, "missing_model_position_differences").note
+    row = table(chapter, "missing_model_position_differences").rows[1]
+    assert row[0] == "initial − internal" and float(row[1]) > 1.0
+    steps = [one for one in chapter.blocks if isinstance(one, ApaTable) and one.name.endswith("_steps")]
+    assert all(one.rows[-1][2].endswith("reduce") or "reported" in one.rows[-1][2] for one in steps)
+
+
+def test_the_flow_counts_readers_sessions_and_trials_to_the_end(written: Written) -> None:
+    flow = table(written.chapters["missing"], "exclusion_flow")
+    rows = under(flow, "People")
+    assert rows[0][:2] == ("Recorded", "20")
+    left = next(one for one in rows if one[0] == "Excluded: missed both checks")
+    assert left[1:5] == ("19", "1", "19", "1")
+    used = written.tables.trials["excluded_reason"].isna() & (written.tables.trials["reader_kind"] == "human")
+    assert rows[-1][5] == str(int(used.sum()))
+    assert under(flow, "People: reading times")[0][0] == "Analyzed"
+    assert "flagged 1 session (missed both checks: 1)" in texts(written.chapters["missing"])
+
+
+def test_every_planned_contrast_is_a_row_and_each_kind_of_check_one_column(written: Written) -> None:
+    matrix = written.material.matrix
+    planned = [one for one in written.material.analyses if one.plan.planned]
+    assert [row.contrast for row in matrix.rows] == [
+        one for each in planned for one in each.contrasts if one.estimable
+    ]
+    laid = table(written.chapters["robustness"], "matrix")
+    assert laid.columns == ("Contrast", *matrix.checks, "Agree", "Checks") and len(matrix.checks) <= 9
+    row = next(
+        one
+        for one in matrix.rows
+        if one.analysis.plan.measure.name == "reading_time" and not one.contrast.between
+    )
+    assert row.cells["Other time limits"].of > 5 and 0 < row.agreeing <= len(row.cells)
+
+
+@pytest.mark.parametrize(
+    ("p", "found", "outcome"),
+    [
+        (0.01, (-3.0, -5.0, -1.0), SAME),
+        (0.01, (-3.0, -7.0, 1.0), WEAKER),
+        (0.01, (3.0, -1.0, 7.0), REVERSED),
+        (0.40, (-3.0, -5.0, -1.0), APPEARS),
+        (0.40, (3.0, -1.0, 7.0), SAME),
+    ],
+)
+def test_a_check_is_the_same_weaker_reversed_or_shows_what_the_plan_did_not(
+    p: float, found: tuple[float, float, float], outcome: str
+) -> None:
+    planned = Contrast("a", "b", ("human",), -2.0, 1.0, -2.0, None, p, -4.0, 0.0, p, 1)
+    assert outcome_of(planned, 0.05, *found) == outcome
+
+
+def test_a_check_has_the_tail_probability_of_the_interval_that_it_checks(tmp_path: Path) -> None:
+    """Of many planned contrasts each has a wide interval; a check with Student's would find differences by that alone."""
+    pairs = [f"{one} - {other}" for one, other in itertools.combinations(LEVELS, 2)]
+    planned = {"comprehension": PLANNED["comprehension"] | {"contrasts": pairs}}
+    tables = handed(tmp_path, study_rows(human=12, models=("restorer",), items=16), planned=planned)
+    given = material(tables)
+    found = gee_check(tables, given.analyses[0].plan).set_index(["clusters", "contrast", "groups"])
+    for row in given.matrix.rows:
+        one, cell = row.contrast, row.cells[BY_ITEMS]
+        tail = stats.t.sf((one.estimate - one.low) / one.se, one.df) if one.low > -one.furthest else None
+        z = (cell.estimate - cell.low) / found.loc[("items", one.label, " − ".join(one.groups)), "se"]
+        assert z > 2.5
+        assert tail is None or stats.norm.sf(z) == pytest.approx(tail, rel=1e-6)
+
+
+TWICE = {
+    name: {**PLANNED["comprehension"], "contrasts": own}
+    for name, own in {
+        "first": ["initial - internal", "final - internal"],
+        "second": ["initial - internal", "final - initial"],
+    }.items()
+}
+
+
+def test_a_contrast_of_two_plans_is_checked_tabled_and_drawn_once(tmp_path: Path) -> None:
+    tables = handed(tmp_path, study_rows(human=12, models=("restorer",), items=16), planned=TWICE)
+    given = material(tables)
+    labels = ["initial − internal", "final − internal", "final − initial"]
+    assert sorted(row.contrast.label for row in given.matrix.rows) == sorted(3 * labels)
+    for analysis in given.analyses:
+        assert all(given.matrix.checked(analysis, one) for one in analysis.contrasts)
+    tested = answer_table(given.analyses, given.matrix)
+    assert tested is not None and sum(not isinstance(row, Head) for row in tested.rows) == 9
+    ((unit, effects),) = planned_effects(given.analyses, given.matrix, [], {}).values()
+    assert (
+        unit == "percentage points" and len({(one.label, one.reader) for one in effects}) == len(effects) == 9
+    )
+    assert list(dict.fromkeys(one.label for one in effects)) == labels
+
+
+def test_every_analysis_is_checked_while_that_is_cheap_and_others_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned = {
+        f"plan {n}": {**PLANNED["comprehension"], "between": ["human"], "contrasts": [f"{one} - {other}"]}
+        for n, (one, other) in enumerate(list(itertools.permutations(LEVELS, 2))[:8])
+    }
+    tables = handed(tmp_path, study_rows(human=5, items=8), planned=planned)
+    analyses = carry_out_all(plans(tables), tables)
+    matrix = robustness_matrix(analyses, tables)
+    assert len(matrix.rows) == len(planned) == 8 and all(row.cells for row in matrix.rows)
+    assert not any("not checked" in one for one in matrix.remarks)
+    monkeypatch.setattr("analysis.robustness.MOST_COST", 0)
+    few = robustness_matrix(analyses, tables)
+    assert len(few.rows) == 6
+    (told,) = (one for one in few.remarks if "not checked" in one)
+    assert "plan 6 (1 contrast)" in told and "plan 7 (1 contrast)" in told
+    assert support_of(few.checked(analyses[-1], analyses[-1].contrasts[0])) == "not checked"
+
+
+def test_recovered_words_have_the_checks_of_shares_and_scorings_of_their_own(tmp_path: Path) -> None:
+    given = material(load(typed_study(tmp_path, planned=RECOVERED_WORDS)))
+    (row,) = given.matrix.rows
+    assert {SCALE, BY_PARTICIPANTS, BY_ITEMS, ITEM_SETS, SCORED} == set(row.cells)
+    assert {cell.outcome for cell in row.cells.values()} == {SAME} and row.cells[SCORED].of == 3
+    used = row.analysis.rows.groupby("position")["share"].mean()
+    assert row.cells[BY_ITEMS].estimate == pytest.approx(100 * (used["blue"] - used["green"]), abs=3)
+    assert grade_of(row.contrast, row.analysis, given.matrix).word == "Clear"
+
+
+def test_a_difference_that_depends_on_how_words_are_scored_is_no_clear_one(tmp_path: Path) -> None:
+    """Words of the blue condition come back with one letter doubled: near enough with one typo allowed, and never exact."""
+    folder = typed_study(tmp_path, planned=RECOVERED_WORDS)
+    trials = pd.read_parquet(folder / "trials.parquet")
+    blue = trials["position"] == "blue"
+    doubled = trials["answer"].str.replace(r"\b([a-zA-Z]+)\b", lambda m: m[1] + m[1][-1], regex=True)
+    trials["response"] = doubled.where(blue, trials["response"])
+    trials.to_parquet(folder / "trials.parquet")
+    given = material(load(folder))
+    (row,) = given.matrix.rows
+    cell = row.cells[SCORED]
+    assert cell.outcome == REVERSED and cell.where == "with one typo allowed"
+    assert grade_of(row.contrast, row.analysis, given.matrix).word == "Contradicted"
+    chapter = robustness.write(given)
+    assert chapter is not None and "with one typo allowed" in texts(chapter)
+
+
+@pytest.mark.parametrize(
+    ("measure", "between", "checks"),
+    [
+        ("missing", "human", {SCALE, BY_PARTICIPANTS, BY_ITEMS, ITEM_SETS}),
+        ("surprisal", "restorer", {BY_ITEMS, ITEM_SETS}),
+    ],
+)
+def test_every_planned_measure_has_checks(
+    tmp_path: Path, measure: str, between: str, checks: set[str]
+) -> None:
+    rows = study_rows(human=12, models=("restorer",), items=16, timeouts=0.2)
+    draw = np.random.default_rng(2)
+    rows["surprisal"] = np.where(rows["reader"] == "restorer", draw.normal(40, 5, len(rows)), np.nan)
+    planned = {"a": {"measure": measure, "compare": "position", "between": [between]}}
+    planned["a"]["contrasts"] = ["initial - intact"]
+    found = material(handed(tmp_path, rows, planned=planned)).matrix
+    assert [set(row.cells) for row in found.rows] == [checks]
+
+
+WEAK: dict[str, dict[str, Any]] = {
+    "people only": {"human": 4, "items": 8},
+    "models only": {"models": ("a", "b"), "items": 8},
+    "one participant": {"human": 1, "items": 8},
+    "one item": {"human": 4, "items": 1},
+    "baselines only": {"baselines": ("random", "oracle"), "items": 8},
+    "pilots only": {"pilot": True, "items": 8},
+    "simulated": {"simulated": 4, "models": ("a",), "items": 8},
+}
+RARE = ("people only", "one item", "pilots only")
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize(
+    "readers",
+    [
+        pytest.param(one, id=name, marks=[pytest.mark.full] if name in RARE else [])
+        for name, one in WEAK.items()
+    ],
+)
+def test_a_weak_study_has_what_can_be_said_and_breaks_nothing(
+    tmp_path: Path, readers: dict[str, Any]
+) -> None:
+    given = material(handed(tmp_path, study_rows(**readers)))
+    found = {name: write(given) for name, write in WRITERS.items()}
+    assert found["missing"] is not None
+    marks = found["missing"].marks
+    assert ("simulated readers: not data" in marks) is ("simulated" in readers)
+    assert ("baselines: not data" in marks) is ("baselines" in readers)
+    for chapter in found.values():
+        for one in chapter.blocks if chapter is not None else ():
+            assert not isinstance(one, ApaTable) or all(
+                "nan" not in str(cell) for row in one.rows for cell in row
+            )
+    if "simulated" in readers:
+        assert "people" not in texts(found["missing"]).lower()
+
+
+def test_an_estimate_with_the_same_error_says_the_same_whatever_the_family() -> None:
+    """p = .02 by itself, .3 in a family of 24: a check that finds just this shows no difference."""
+    one = Contrast("a", "b", ("human",), 2.4, 1.0, 2.4, 40.0, 0.02, -0.8, 5.6, 0.3, 24, reach=3.2)
+    found = CheckForm("", 2.4, 1.0, 40.0).judged(one, 0.05)
+    assert found is not None and found.outcome == SAME
+    assert (found.low, found.high) == pytest.approx((one.low, one.high))
+
+
+def test_a_check_of_a_directional_test_looks_on_its_side() -> None:
+    one = Contrast(
+        "a",
+        "b",
+        ("human",),
+        -1.0,
+        1.0,
+        -1.0,
+        None,
+        0.84,
+        -2.6,
+        np.inf,
+        0.84,
+        1,
+        direction="greater",
+        reach=1.64,
+    )
+    below, above = CheckForm("", -4.0, 1.0).judged(one, 0.05), CheckForm("", 4.0, 1.0).judged(one, 0.05)
+    assert below is not None and above is not None
+    assert (below.outcome, above.outcome) == (SAME, APPEARS)
+
+
+def test_ways_of_asking_are_told_with_their_model(tmp_path: Path) -> None:
+    flat = dict.fromkeys(LEVELS, 0.0) | {"intercept": 0.3}
+    draw = np.random.default_rng(4)
+    rows: list[dict[str, Any]] = []
+    for n, prompt in enumerate((-1.4, -0.7, 0.0, 0.7, 1.4)):
+        shift = flat | {"intercept": 0.3 + prompt}
+        made = trial_rows("m", "model", 0, 16, draw, shift, None, all_conditions=True)
+        named = {"session_id": f"m-{n}", "prompt_variant": n + 1, "temperature": 1.0}
+        rows += [row | named for row in made if not row["is_practice"]]
+    chapter = asking.write(material(handed(tmp_path, pd.DataFrame(rows))))
+    assert chapter is not None
+    assert [one.title for one in chapter.fits] == ["right answers of m by source"]
+    found = {row[0]: row for row in under(table(chapter, "asked_position"), "m")}
+    assert float(found["prompt"][2]) == pytest.approx(1.0, abs=0.5)
+    assert found["session"][2] == "–"
+    assert "Correct answers of model m differ by prompt" in texts(chapter)
+    assert "(1 | source_prompt_variant)" in texts(chapter)
+
+
+def test_a_label_map_that_matters_shows_its_range(tmp_path: Path) -> None:
+    found = asked_otherwise(asked(tmp_path, [0.0, 0.0], [-0.8, 0.8]), "position", permutations=200).table
+    row = found.set_index("source").loc["label map"]
+    assert row["levels"] == 2
+    expected = 100 * (special.expit(1.3) - special.expit(-0.3))
+    assert row["range_points"] == pytest.approx(expected, abs=10)
+    assert row["p"] < 0.01
+
+
+def test_bounds_of_study_and_plan_without_a_common_time_are_told(handover: Make) -> None:
+    tables = tables_of(handover)
+    plan = replace(plans(tables)[0], exclude={"trials": {"reading_time": "outside 10 s to 20 s"}})
+    with pytest.raises(UserError, match="time bounds 10000 to 9000 ms"):
+        time_multiverse(tables, plan)

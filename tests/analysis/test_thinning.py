@@ -30,12 +30,6 @@ def of_people(data: ModelData) -> pd.DataFrame:
     return data.rows[data.rows["people"] == 1]
 
 
-def test_a_planned_model_has_every_row(planned: tuple[Plan, ModelData]) -> None:
-    plan, data = planned
-    assert plan.planned and len(data.rows) > 400
-    assert thinned(plan, data) == (data, [])
-
-
 def test_an_exploratory_model_has_all_rows_of_some_people(planned: tuple[Plan, ModelData]) -> None:
     plan, whole = planned
     data, told = thinned(replace(plan, planned=False), whole)
@@ -56,24 +50,6 @@ def test_the_same_people_are_drawn_in_any_order_of_rows(planned: tuple[Plan, Mod
     assert first == second
 
 
-def test_a_reader_that_a_draw_would_leave_always_right_keeps_every_row(
-    planned: tuple[Plan, ModelData],
-) -> None:
-    plan, whole = planned
-    plan = replace(plan, planned=False)
-    drawn = of_people(thinned(plan, whole)[0])["participant"].unique()
-    rows = whole.rows.copy()
-    rows.loc[rows["participant"].isin(drawn) & (rows[plan.factor] == whole.levels[0]), "correct"] = 1.0
-    data, told = thinned(plan, replace(whole, rows=rows))
-    assert len(data.rows) == len(rows) and not told
-
-
-def test_linear_models_have_every_row(planned: tuple[Plan, ModelData]) -> None:
-    plan, data = planned
-    linear = replace(plan, planned=False, measure=replace(plan.measure, family="gaussian"))
-    assert thinned(linear, data) == (data, [])
-
-
 def test_the_report_is_told(handover: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     tables = load(handover(study_rows(human=40, models=("restorer",), items=12)))
     monkeypatch.setattr(estimation, "MOST_ROWS", 300)
@@ -81,3 +57,15 @@ def test_the_report_is_told(handover: Make, monkeypatch: pytest.MonkeyPatch) -> 
     assert found.model is not None
     assert found.model.rows == len(found.of_model.rows) < 40 * 12
     assert any("planned ones to all" in remark for remark in found.remarks)
+
+
+def test_a_planned_model_has_every_row(planned: tuple[Plan, ModelData]) -> None:
+    plan, data = planned
+    assert plan.planned and len(data.rows) > 400
+    assert thinned(plan, data) == (data, [])
+
+
+def test_linear_models_have_every_row(planned: tuple[Plan, ModelData]) -> None:
+    plan, data = planned
+    linear = replace(plan, planned=False, measure=replace(plan.measure, family="gaussian"))
+    assert thinned(linear, data) == (data, [])

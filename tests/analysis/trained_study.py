@@ -15,7 +15,7 @@ import pandas as pd
 from analysis import Tables, load
 from experiment.papers.h_test.chapter.measures import TASKS
 from stimuli.scramble.text import scramble_text
-from tests.analysis.letter_study import write_handover
+from tests.analysis.letter_study import trial, write_handover
 
 SETTINGS: dict[str, Any] = {
     "use": "hf:base", "revision": None, "base": "base", "on": "htest", "rule": None, "task": None, "asked": "study", "texts": None,
@@ -78,13 +78,7 @@ def readers(trained: Mapping[str, str | None]) -> dict[str, dict[str, Any]]:
 
 
 def row(reader: str, item: str, index: int, **more: Any) -> dict[str, Any]:
-    return {
-        "study": "trained", "version": 1, "design_hash": "d1", "session_id": f"{reader}-1", "reader_kind": "model", "reader": reader,
-        "participant_id": None, "list_id": 1, "block": "b", "trial_index": index, "attempt": 1, "item_id": item,
-        "is_practice": False, "is_filler": False, "is_attention_check": False, "is_pilot": False, "replicate": 1,
-        "context": "independent", "prompt_variant": 1, "temperature": 0.0, "excluded_reason": None, "response_status": "valid",
-        "score": None, **more,
-    }  # fmt: skip
+    return trial(reader, "model", item, index, **{"study": "trained", "score": None, **more})
 
 
 def right_items(items: int, share: float, draw: random.Random) -> set[int]:

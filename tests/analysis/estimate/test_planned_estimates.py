@@ -96,15 +96,6 @@ def test_a_model_at_the_end_of_the_scale_stays_in_the_comparison(handover: Make,
     assert all(one.equivalence is not None for one in found if one.between)
 
 
-def test_people_who_are_always_right_in_a_condition_stay_in(handover: Make) -> None:
-    rows = study()
-    ends = (rows["reader_kind"] == "human") & (rows["position"] == "internal")
-    rows.loc[ends, "correct"] = True
-    tables = tables_of(handover, rows)
-    found = only(carry_out_all(plans(tables), tables)).contrasts
-    assert all(one.estimable for one in found)
-
-
 def test_an_equivalence_test_agrees_with_its_interval(carried: Analysis) -> None:
     tests = [one.equivalence for one in carried.contrasts if one.between]
     assert len(tests) == 2
@@ -156,9 +147,10 @@ def test_repeated_answers_of_a_model_are_averaged_and_not_counted_as_items(hando
     assert [one.se for one in second] == pytest.approx([by[one.label, one.groups].se for one in second])
 
 
-def test_exploratory_intervals_agree_with_their_corrected_p(handover: Make) -> None:
-    tables = load(handover(study()))
-    found = [one for one in carry_out_all(plans(tables), tables) if one.plan.measure.name == "correct"]
-    assert found
-    for one in (contrast for analysis in found for contrast in analysis.contrasts):
-        assert (one.p_adjusted < 0.05) == one.excludes_zero
+def test_people_who_are_always_right_in_a_condition_stay_in(handover: Make) -> None:
+    rows = study()
+    ends = (rows["reader_kind"] == "human") & (rows["position"] == "internal")
+    rows.loc[ends, "correct"] = True
+    tables = tables_of(handover, rows)
+    found = only(carry_out_all(plans(tables), tables)).contrasts
+    assert all(one.estimable for one in found)

@@ -16,15 +16,9 @@ import pandas as pd
 
 from experiment.models.engine import State
 from experiment.models.states import StateWriter
-from tests.analysis.letter_study import write_handover
+from tests.analysis.letter_study import trial, write_handover
 
 LEVELS = ("base", "mild", "severe")
-COMMON = {
-    "study": "planted", "version": 1, "design_hash": "d1", "session_id": "net-1", "reader_kind": "model", "list_id": 1,
-    "block": "block-1", "set": "news", "attempt": 1, "is_practice": False, "is_filler": False, "is_attention_check": False,
-    "is_pilot": False, "replicate": 1, "context": "independent", "prompt_variant": 1, "temperature": 0.0,
-    "excluded_reason": None, "response_status": "valid", "trial_type": "choose", "label_map": None,
-}  # fmt: skip
 
 
 def probing_study(
@@ -88,15 +82,14 @@ def probing_study(
                 }
             )  # fmt: skip
             for model in models:
-                said = int(random.integers(3))
+                chosen = int(random.integers(3))
                 key = f"{model}-{number}-{level}"
-                rows.append(
-                    {
-                        **COMMON, "reader": model, "trial_index": len(rows), "item_id": f"q{number:04d}", "position": level,
-                        "answer": choices[right], "response": choices[said], "correct": said == right, "work_key": key,
-                        "choice_order": ",".join(str(one) for one in order), "session_id": f"{model}-1",
-                    }
-                )  # fmt: skip
+                said = {
+                    "study": "planted", "session_id": f"{model}-1", "set": "news", "position": level, "answer": choices[right],
+                    "response": choices[chosen], "correct": chosen == right, "work_key": key,
+                    "choice_order": ",".join(str(one) for one in order),
+                }  # fmt: skip
+                rows.append(trial(model, "model", f"q{number:04d}", len(rows), **said))
                 told = own + random.normal(size=(layers, width))
                 first = (from_layer or {}).get(level)
                 if first is not None:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from tests.analysis.letter_study import write_handover
-from tests.analysis.measured_study import _row
+from tests.analysis.measured_study import row as measured_row
 
 LEVELS = ["base", "near", "middle", "far"]
 MEAN = np.array([0.0, -0.2, -0.5, -0.9])
@@ -28,7 +28,7 @@ def profile_study(
         for item in range(4 * each):
             place = item % 4
             share = 1 / (1 + np.exp(-(1.5 + 2 * MEAN[place] + 3 * shape[place])))
-            row = _row(
+            row = measured_row(
                 reader,
                 sort,
                 f"i{item:03d}",

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from tests.analysis.letter_study import write_handover
-from tests.analysis.measured_study import _row
+from tests.analysis.measured_study import row as measured_row
 
 MOVED = {
     "BASE": 0.0, "REO-ALL": 0.9, "REO-INT": 0.6, "REO-REV": 1.1, "WORD-REO-ALL": 0.45, "WORD-REO-REV": 0.4,
@@ -67,7 +67,9 @@ def representation_study(
                 for place, level in enumerate(moved):
                     right = draw.random() < 0.95 - 0.6 * moved[level]
                     key = f"{model}-{part}-{item}-{level}"
-                    row = _row(model, "model", f"i{item:02d}", level, len(rows), correct=right, response="1")
+                    row = measured_row(
+                        model, "model", f"i{item:02d}", level, len(rows), correct=right, response="1"
+                    )
                     row |= {"study": name, "scramble": level, "set": part, "trial_type": "answer"}
                     row |= {"answer": "1", "work_key": key, "score": None, "position": level}
                     rows.append(row)

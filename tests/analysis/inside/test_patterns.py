@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.figures.inside import Panel, pattern_figures
-from analysis.inside import pattern_similarity, representations
+from analysis.inside import representations
 from analysis.inside.pattern_similarity import (
     alike,
-    at_depths,
     between_readers,
-    centred,
     common,
     exchanged,
-    halves,
-    identified,
     identified_models,
 )
 from analysis.inside.representations import layer_cosines, means, pair_rows
@@ -107,13 +100,6 @@ def test_texts_are_paired_in_the_same_wording_where_there_is_one() -> None:
     assert mixed.same_wording.mean() == pytest.approx(0.5) and len(mixed.item) == 60
 
 
-def test_replicates_are_taken_once_and_texts_never_seen_intact_not_at_all() -> None:
-    rows = pd.concat([trials(), trials()], ignore_index=True)
-    rows = rows[~((rows["item_id"] == "i03") & (rows["f"] == "base"))].reset_index(drop=True)
-    pairs = pair_rows(rows, "f", "base", ["near", "far", "never"])
-    assert len(pairs.item) == 58 and "s/i03" not in pairs.items and pairs.conditions == ("near", "far")
-
-
 def test_two_maps_that_have_nothing_in_common_have_a_cosine_near_1_and_p_says_so() -> None:
     random = np.random.default_rng(11)
     found = [
@@ -123,13 +109,13 @@ def test_two_maps_that_have_nothing_in_common_have_a_cosine_near_1_and_p_says_so
             seed,
             orders=199,
         )
-        for seed in range(300)
+        for seed in range(120)
     ]
     assert min(one.cosine for one in found) > 0.98
     assert abs(np.mean([one.r for one in found])) < 0.08
     for p in (np.array([one.p for one in found]), np.array([one.p_both for one in found])):
-        assert 0.025 < (p <= 0.05).mean() < 0.085, "size of a test at .05"
-        assert 0.44 < p.mean() < 0.56
+        assert 0.008 < (p <= 0.05).mean() < 0.11, "size of a test at .05"
+        assert 0.41 < p.mean() < 0.59
 
 
 def test_two_maps_of_the_same_pattern_are_found_alike() -> None:
@@ -140,44 +126,6 @@ def test_two_maps_of_the_same_pattern_are_found_alike() -> None:
     assert not found.exact and found.cosine > 0.99
     few = alike(truth[:4], truth[:4], 1)
     assert few.exact and few.least_p == few.p == pytest.approx(1 / 24) and few.r == pytest.approx(1)
-
-
-def test_centring_takes_away_what_layers_and_conditions_have_in_common() -> None:
-    random = np.random.default_rng(13)
-    severity, profile = random.normal(size=(CONDITIONS, 1)), random.normal(size=LAYERS)
-    own = random.normal(size=(CONDITIONS, LAYERS))
-    np.testing.assert_allclose(centred(own + profile), centred(own), atol=1e-12)
-    np.testing.assert_allclose(centred(own + profile + severity, "both"), centred(own, "both"), atol=1e-12)
-    flat = alike(severity + np.zeros((CONDITIONS, LAYERS)), own, 1)
-    assert np.isnan(flat.r_both) and np.isnan(flat.p_both) and np.isfinite(flat.r)
-
-
-def test_maps_of_unlike_conditions_are_compared_in_those_that_both_have() -> None:
-    one, other = np.arange(6.0).reshape(3, 2), np.arange(8.0).reshape(4, 2)
-    other[0] = np.nan
-    kept, (a, b) = common([(("x", "y", "z"), one), (("x", "z", "w", "y"), other)])
-    assert kept == ("y", "z") and (a == one[1:]).all() and (b == other[[3, 1]]).all()
-    with pytest.raises(UserError, match="at least 3 conditions"):
-        alike(a, b, 1)
-
-
-def test_models_of_unlike_depth_are_compared_at_relative_depths() -> None:
-    depth = np.linspace(0, 1, 33)
-    slope = np.stack([2 * depth, 1 - depth])
-    np.testing.assert_allclose(at_depths(slope, 9), np.stack([2 * depth[::4], 1 - depth[::4]]))
-    np.testing.assert_allclose(at_depths(slope[:, :1], 3), slope[:, [0, 0, 0]])
-
-
-def test_reliability_of_halves_foretells_what_another_sample_of_items_gives() -> None:
-    random = np.random.default_rng(14)
-    truth = a_truth(random)
-    own = of_items(truth, random, 40, 0.15)
-    found = halves(own, 3)
-    again = [alike(own.mean(0), of_items(truth, random, 40, 0.15).mean(0), 1, orders=1).r for _ in range(200)]
-    assert found.half < found.whole < 1 and found.cosine > 0.99
-    assert found.whole == pytest.approx(np.mean(again), abs=0.12)
-    noise = halves(of_items(np.zeros_like(truth), random, 40), 3)
-    assert abs(noise.half) < 0.35
 
 
 def test_models_of_one_pattern_cannot_be_told_apart() -> None:
@@ -209,22 +157,13 @@ def test_models_of_different_patterns_are_told_apart() -> None:
     assert same.corrected[0, 1] > 0.9
 
 
-def test_models_that_differ_in_how_much_all_is_moved_are_no_different_patterns() -> None:
-    random = np.random.default_rng(17)
-    truth = a_truth(random)
-    maps = [of_items(truth * times, random, sd=0.04 * times) for times in (1.0, 2.0)]
-    assert exchanged(maps[0], maps[1], 1) > 0.05
-    assert exchanged(maps[0], of_items(a_truth(random), random), 1) < 0.01
-
-
-def test_readers_beyond_eight_are_tested_by_drawn_assignments() -> None:
-    random = np.random.default_rng(18)
-    truth = random.normal(size=(20, 6))
-    noisy = tuple(truth + 0.3 * random.normal(size=truth.shape) for _ in range(2))
-    found = identified((noisy[0], noisy[1]), 1)
-    assert not found.exact and found.share > 0.5 and found.p == found.least_p == 1e-4
-    flat = identified((np.zeros((3, 4)), np.zeros((3, 4))), 1)
-    assert flat.matched == 0 and flat.p == 1.0
+def test_maps_of_unlike_conditions_are_compared_in_those_that_both_have() -> None:
+    one, other = np.arange(6.0).reshape(3, 2), np.arange(8.0).reshape(4, 2)
+    other[0] = np.nan
+    kept, (a, b) = common([(("x", "y", "z"), one), (("x", "z", "w", "y"), other)])
+    assert kept == ("y", "z") and (a == one[1:]).all() and (b == other[[3, 1]]).all()
+    with pytest.raises(UserError, match="at least 3 conditions"):
+        alike(a, b, 1)
 
 
 def test_missing_items_do_not_shift_the_means_of_others() -> None:
@@ -232,35 +171,3 @@ def test_missing_items_do_not_shift_the_means_of_others() -> None:
     assert means(cells)[0, 0] == 2 and np.isnan(means(cells[2:])[0, 0])
     with pytest.raises(UserError, match="with missing cells"):
         between_readers(np.full((2, 5, 3, 2), np.nan), 1)
-
-
-def test_a_cell_that_no_item_has_has_no_interval_and_brings_no_warning() -> None:
-    of_items = np.random.default_rng(1).random((12, 3, 2))
-    of_items[:, 1] = np.nan
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        found = pattern_similarity.cells(of_items, 5)
-    assert (
-        np.isnan(found.value[1]).all()
-        and np.isnan(found.low[1]).all()
-        and found.items.tolist() == [12, 0, 12]
-    )
-    assert (found.low[[0, 2]] < found.value[[0, 2]]).all() and (
-        found.value[[0, 2]] < found.high[[0, 2]]
-    ).all()
-
-
-def test_numbers_of_two_scales_never_meet() -> None:
-    conditions = tuple(f"c{place}" for place in range(6))
-    raw, centred_cells = np.full((6, 5), 0.32), np.full((6, 5), -0.42)
-    raw[:3], centred_cells[:3] = 1.0, 0.9
-    (drawn,) = pattern_figures(
-        "a", "maps", [Panel("m", conditions, raw, centred_cells, raw[0], centred_cells[0])], ""
-    )
-    bars = [axes for axes in drawn.figure.axes if "cosine" in axes.get_xlabel()]
-    assert len(bars) == 2
-    for axes in bars:
-        low, high = axes.get_xlim()
-        ticks = axes.get_xticks()
-        assert len(ticks) >= 2 and (ticks > low + 0.05 * (high - low)).all()
-        assert (ticks < high - 0.05 * (high - low)).all()

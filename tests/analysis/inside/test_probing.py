@@ -214,25 +214,6 @@ def test_layers_that_are_kept_are_not_computed_again_and_a_stop_loses_one(
     assert len(done) == 6 and (third[0].layers[1].predicted == first[0].layers[1].predicted).all()
 
 
-def test_other_settings_other_rows_or_another_layout_are_computed_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def folders() -> int:
-        return len(list((tmp_path / "states" / "run-1" / "results").iterdir()))
-
-    def with_settings(**settings: object) -> Path:
-        return probing_study(
-            tmp_path, items=18, layers=2, probing={"penalties": [0.01], "controls": 1, **settings}
-        )
-
-    for number, settings in enumerate(({}, {"folds": 3}, {"predict": "condition"}, {}), 1):
-        probings(load(with_settings(**settings)))
-        assert folders() == min(number, 3)
-    monkeypatch.setattr(probing, "LAYOUT", 99)
-    probings(load(with_settings()))
-    assert folders() == 4
-
-
 def test_items_of_the_training_split_train_and_all_others_test(tmp_path: Path) -> None:
     settings = {"penalties": [0.01], "controls": 1}
     data = probing_study(
@@ -258,24 +239,6 @@ def test_items_of_the_training_split_train_and_all_others_test(tmp_path: Path) -
     )
     with pytest.raises(UserError, match="'deev' is not known"):
         probings(load(wrong))
-
-
-@pytest.mark.full
-def test_numbers_do_not_depend_on_the_order_in_which_trials_stand(tmp_path: Path) -> None:
-    import pandas as pd
-
-    data = probing_study(tmp_path, items=30, layers=2, from_layer={"base": 0}, probing=FEW)
-    one = probed(data)
-    trials = pd.read_parquet(data / "trials.parquet").sample(frac=1.0, random_state=5)
-    trials.to_parquet(data / "trials.parquet")
-    other = probed(data)
-    for layer in range(2):
-        assert one.layers[layer].trained == pytest.approx(other.layers[layer].trained, abs=0.02)
-        right = [float((it.layers[layer].predicted == it.label).mean()) for it in (one, other)]
-        assert right[0] == pytest.approx(right[1], abs=0.02)
-    assert accuracies(one, "planted").control.value == pytest.approx(
-        accuracies(other, "planted").control.value, abs=0.05
-    )
 
 
 def test_the_models_own_answer_and_the_condition_can_be_predicted(tmp_path: Path) -> None:
@@ -310,18 +273,6 @@ def test_too_few_items_are_told_and_not_probed(
 ) -> None:
     found, failed = probings(load(probing_study(tmp_path, items=items, layers=2, probing=settings or None)))
     assert not found and [one.why for one in failed] == [why]
-
-
-def test_training_takes_drawn_items_where_all_of_them_are_too_many_to_hold(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(probing, "MOST_CELLS", 20 * 100)
-    data = probing_study(tmp_path, items=60, layers=2, probing={"penalties": [0.01], "controls": 1})
-    one = probed(data)
-    assert one.dealt.is_thinned and one.dealt.training == 144
-    assert all(90 < len(split.train) <= 100 for split in one.dealt.splits) and one.tested.all()
-    for split in one.dealt.splits:
-        assert not set(one.family[split.train]) & set(one.family[split.test])
 
 
 @pytest.mark.full
@@ -369,3 +320,15 @@ def test_intervals_of_a_training_split_cover_chance_as_often_as_they_say(tmp_pat
         together += bool(((part.low_all <= 1 / 3) & (part.high_all >= 1 / 3)).all())
     assert np.mean(covered) >= 0.93, np.mean(covered)
     assert binomtest(together, 60, 0.95, "less").pvalue > 0.01, together
+
+
+def test_training_takes_drawn_items_where_all_of_them_are_too_many_to_hold(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(probing, "MOST_CELLS", 20 * 100)
+    data = probing_study(tmp_path, items=60, layers=2, probing={"penalties": [0.01], "controls": 1})
+    one = probed(data)
+    assert one.dealt.is_thinned and one.dealt.training == 144
+    assert all(90 < len(split.train) <= 100 for split in one.dealt.splits) and one.tested.all()
+    for split in one.dealt.splits:
+        assert not set(one.family[split.train]) & set(one.family[split.test])

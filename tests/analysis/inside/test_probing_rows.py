@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.inside.probing import conditions_of, control_labels, dealt_folds, families_of, labels_of
-from analysis.inside.probing_fit import PENALTIES, Settings, Split, probe_layer, settings_of
+from analysis.inside.probing import control_labels, dealt_folds, families_of, labels_of
+from analysis.inside.probing_fit import PENALTIES, Settings, settings_of
 from stimuli.errors import UserError
 
 GEOMETRY = {"provenance": {"operation": "geometry:turn"}}
@@ -57,12 +57,6 @@ def test_classes_that_are_the_same_throughout_have_the_label_by_which_they_were_
         label_map=["Yes=foo,No=bar", "Yes=bar,No=foo", None],
     )
     assert labels_of(rows, items, "answer", ()).tolist() == ["foo", "foo", "Yes"]
-
-
-def test_conditions_cross_factors_and_a_missing_level_is_none() -> None:
-    rows = pd.DataFrame({"a": ["x", "y", None], "b": ["1", "2", "1"]})
-    assert conditions_of(rows, ("a", "b")).tolist() == ["x, 1", "y, 2", None]
-    assert conditions_of(rows, ()).tolist() == ["all"] * 3
 
 
 def together(items: list[dict[str, Any]], keep: tuple[str, ...] = ()) -> list[set[str]]:
@@ -152,22 +146,3 @@ def test_what_a_study_says_is_read_with_its_defaults() -> None:
     assert settings_of({"test": "dev"}) == Settings(test=("dev",), penalties=PENALTIES)
     with pytest.raises(UserError, match="names both `folds:` and `test:`"):
         settings_of({"folds": 5, "test": "dev"})
-
-
-def test_items_that_have_each_label_as_often_are_controlled_by_both() -> None:
-    """Items of H-TEST whose labels are swapped in half of the sessions."""
-    names = [f"s/{place // 2}" for place in range(80)]
-    labels = np.arange(80) % 2
-    given = control_labels(names, labels, np.repeat(np.arange(40) % 5, 2), 4, ("seed",))
-    assert (given[:, ::2] == given[:, 1::2]).all(), "one label an item"
-    assert all(0.25 < task.mean() < 0.75 for task in given)
-
-
-def test_where_all_rows_that_train_have_one_label_it_is_always_given() -> None:
-    states = np.random.default_rng(1).normal(size=(40, 3)).astype(np.float32)
-    labels = np.arange(40) % 2
-    split = Split(np.arange(30), np.arange(30, 40), np.arange(30) % 3)
-    one = probe_layer(
-        lambda places: states[places].copy(), labels, np.zeros((1, 40), dtype=np.intp), [split], (0.1,)
-    )
-    assert (one.controls[0, 30:] == 0).all() and one.trained_controls[0, 0] == 1.0

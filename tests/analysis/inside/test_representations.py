@@ -11,7 +11,6 @@ import pytest
 from analysis import load
 from analysis.inside import representations as inside
 from analysis.inside.hidden_states import kept_states
-from analysis.inside.pattern_similarity import between_models, cells
 from analysis.inside.representations import represented
 from analysis.measures.levels import levels_of
 from analysis.report.apa_tables import ApaTable
@@ -95,20 +94,6 @@ def test_models_of_unlike_depth_are_compared_at_relative_depths(chapter: Chapter
     assert "Finn et al., 2015" in chapter.methods[0] and chapter.sources[0] == "yu2024"
 
 
-def test_models_that_differ_by_noise_alone_are_not_told_apart(tmp_path: Path) -> None:
-    models = dict.fromkeys(("a", "b", "c"), (0, 4))
-    folder = representation_study(tmp_path / "study", models=models, items=40, seed=5)
-    several = between_models(found_in(load(folder / "reports" / "data")), "s")
-    assert several is not None and not several.interpolated and several.items == 40
-    off = ~np.eye(3, dtype=bool)
-    assert np.nanmin(several.layers.p) > 0.01 and several.layers.corrected[off].min() > 0.85
-    assert several.identified.share < 0.8 and several.cosine.min() > 0.99
-    found = found_in(load(folder / "reports" / "data"))
-    one, other = (own.pattern.map() - own.pattern.map().mean(axis=0) for own in found[:2])
-    assert several.r[0, 1] == pytest.approx(np.corrcoef(one.ravel(), other.ravel())[0, 1], abs=1e-5)
-    assert several.r_both[0, 1] == several.r_both[1, 0] < several.cosine[0, 1]
-
-
 def test_sets_of_items_are_parts_of_their_own_and_compared(tmp_path: Path) -> None:
     folder = representation_study(
         tmp_path / "study", models={"one": (0, 4)}, items=12, sets=("squad", "boolq")
@@ -133,14 +118,3 @@ def test_a_study_without_states_has_no_chapter(folder: Path, tmp_path: Path) -> 
     away = tmp_path / "elsewhere"
     data.rename(away)
     assert write(Material(load(away))) is None
-
-
-def test_intervals_of_cells_hold_the_means_of_items() -> None:
-    random = np.random.default_rng(3)
-    of_items = random.normal(0.9, 0.05, size=(50, 3, 4)).astype(np.float32)
-    of_items[:20, 2] = np.nan
-    found = cells(of_items, 1)
-    assert list(found.items) == [50, 50, 30] and found.value.shape == (3, 5)
-    np.testing.assert_allclose(found.value[:, -1], np.nanmean(of_items, axis=(0, 2)), atol=1e-6)
-    width = found.high[0, 0] - found.low[0, 0]
-    assert width == pytest.approx(2 * 1.96 * of_items[:, 0, 0].std() / np.sqrt(50), rel=0.2)

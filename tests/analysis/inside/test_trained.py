@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +18,6 @@ from experiment.papers.inside.chapters.trained.measures import (
     Modelled,
     Transfer,
     diagonal,
-    diagonal_of_items,
     differences,
     families,
     loss_of,
@@ -119,29 +116,6 @@ def test_orders_of_trainings_give_the_exact_p() -> None:
     assert diagonal(moved).p == pytest.approx(found.p)
 
 
-def test_the_permutation_test_holds_its_level() -> None:
-    rng = np.random.default_rng(8)
-    ps = np.array(
-        [
-            diagonal(rng.normal(size=(5, 5)) + rng.normal(size=(5, 1)) + rng.normal(size=(1, 5))).p
-            for _ in range(400)
-        ]
-    )
-    # binomial 99.9% limits of 400 at .05
-    assert stats.binom.ppf(0.0005, 400, 0.05) <= (ps <= 0.05).sum() <= stats.binom.ppf(0.9995, 400, 0.05)
-
-
-def test_two_trainings_of_one_task_count_as_their_mean() -> None:
-    index = pd.MultiIndex.from_product(
-        [[""], ["uppercase", "rhyme"], range(20)], names=["making", "task", "item_id"]
-    )
-    flat = pd.Series(0.0, index)
-    high = flat.where(index.get_level_values("task") != "uppercase", 0.4)
-    gains = {"first": high, "second": flat, "other": flat}
-    found = diagonal_of_items(gains, {"first": "uppercase", "second": "uppercase", "other": "rhyme"}, 1)
-    assert found is not None and found.within == pytest.approx(0.1) and found.tasks == 2
-
-
 def test_recovery_rates_are_compared_over_the_same_items(scrambled: Tables) -> None:
     (family,) = families(scrambled)
     (part,) = parts_of(scrambled, family)
@@ -185,16 +159,6 @@ def test_the_mixed_model_finds_what_training_does_and_where(scrambled: Tables) -
     assert found.interaction.statistic == pytest.approx(2 * (whole.loglik - alike.loglik), abs=1e-4)
 
 
-def test_answers_of_one_word_have_no_variance_of_their_own(scrambled: Tables) -> None:
-    (family,) = families(scrambled)
-    (part,) = parts_of(scrambled, family)
-    is_right = (part.measured["recovered"] > part.measured["not_recovered"]).astype(int)
-    single = replace(part, measured=part.measured.assign(recovered=is_right, not_recovered=1 - is_right))
-    for one, groups in ((part, {"item", "answer"}), (single, {"item"})):
-        found = modelled(one, family)
-        assert isinstance(found, Modelled) and set(found.fit.groups) == groups
-
-
 def test_the_printed_averages_are_the_means_of_the_printed_cells() -> None:
     table = printed_transfer()
     assert table.shape == (11, 11) and table.notna().all().all()
@@ -211,41 +175,7 @@ def test_one_printed_cell_is_no_share_of_200_items() -> None:
     ]
 
 
-def largest_p(first: float, second: float, items: int = 200) -> float:
-    """Return McNemar's largest exact p for two shares (percent) of the same items, whatever their overlap."""
-    one, other = round(items * first / 100), round(items * second / 100)
-    gained = min(other, items - one)
-    lost = gained + one - other
-    return float(stats.binomtest(gained, gained + lost).pvalue) if gained + lost else 1.0
-
-
-def test_one_printed_change_is_significant_whatever_the_answers_were() -> None:
-    table = printed_transfer().loc[list(TASKS)]
-    ps = {
-        (task, column): largest_p(table.loc[task, "original"], table.loc[task, column])
-        for task in TASKS
-        for column in TASKS
-    }
-    adjusted = stats.false_discovery_control(list(ps.values()), method="bh")
-    assert [cell for cell, p in zip(ps, adjusted, strict=True) if p < 0.05] == [
-        ("spelled_math", "start_vowel")
-    ]
-    # the bound is the p of the overlap that has most changed items: none has a larger one
-    first, second = 12, 8
-    every = [
-        stats.binomtest(second - both, first + second - 2 * both).pvalue
-        for both in range(max(0, first + second - 20), min(first, second) + 1)
-    ]
-    assert largest_p(60, 40, 20) == pytest.approx(max(every))
-
-
 def test_the_printed_diagonal_is_higher_than_the_rest() -> None:
     found = printed_diagonal()
     assert 100 * found.within == pytest.approx(0.5) and 100 * found.across == pytest.approx(-1.888, abs=0.001)
     assert found.p < 0.05
-
-
-def test_records_are_read_as_the_trainer_writes_them(tmp_path: Path) -> None:
-    tables = h_test_study(tmp_path, FIVE[:2])
-    record = json.loads((tmp_path / "tuning" / "each-palindrome" / "tuning.json").read_text())
-    assert families(tables)[0].models[1].record == record

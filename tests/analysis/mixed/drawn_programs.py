@@ -195,20 +195,12 @@ def drawn_models(count: int, first: int) -> Iterator[Drawn]:
     yield from (draw(first * 10_000 + k) for k in range(count))
 
 
-def run(models: list[Drawn], folder: Path, minutes: int = 20) -> list[Outcome]:
-    """Fit each model here and in R, those left out that ``wrods fit`` refuses."""
-    outcomes, parts = [], []
-    for drawn in models:
-        file = folder / f"data{drawn.seed}.csv"
-        make_data(drawn.seed).to_csv(file, index=False)
-        told = _said(file, drawn, "--json")
-        if told is None:
-            continue
-        program = _said(file, drawn, "--r-script")
-        outcome = Outcome(drawn, json.loads(told))
-        outcomes.append(outcome)
-        script = folder / f"program{drawn.seed}.R"
-        script.write_text(str(program), "utf-8")
+def answers_of_r(programs: list[str], folder: Path, minutes: int = 20) -> list[Any]:
+    """Run programs one after the other in one R session; return what each says of its model ``m``, or its error."""
+    parts = []
+    for number, program in enumerate(programs):
+        script = folder / f"program{number}.R"
+        script.write_text(program, "utf-8")
         parts.append(
             f"rm(list = ls(all.names = TRUE)); tryCatch(withCallingHandlers({{ sys.source('{script}', globalenv())\n{REPORT}"
         )
@@ -220,13 +212,29 @@ def run(models: list[Drawn], folder: Path, minutes: int = 20) -> list[Outcome]:
         ["Rscript", str(script)], capture_output=True, text=True, timeout=60 * minutes, check=False
     )
     said = [line[5:] for line in done.stdout.splitlines() if line.startswith("JSON ")]
-    if len(said) != len(outcomes):
-        raise RuntimeError(f"{len(said)} answers of {len(outcomes)}: {done.stderr[-2000:]}")
-    for outcome, answer in zip(outcomes, said, strict=True):
+    if len(said) != len(programs):
+        raise RuntimeError(f"{len(said)} answers of {len(programs)}: {done.stderr[-2000:]}")
+    found = []
+    for answer in said:
         try:
-            outcome.theirs = json.loads(answer.replace("NaN", "null").replace("Inf", "1e300"))
+            found.append(json.loads(answer.replace("NaN", "null").replace("Inf", "1e300")))
         except json.JSONDecodeError:
-            outcome.theirs = answer
+            found.append(answer)
+    return found
+
+
+def run(models: list[Drawn], folder: Path, minutes: int = 20) -> list[Outcome]:
+    """Fit each model here and in R, those left out that ``wrods fit`` refuses."""
+    outcomes, programs = [], []
+    for drawn in models:
+        file = folder / f"data{drawn.seed}.csv"
+        make_data(drawn.seed).to_csv(file, index=False)
+        told = _said(file, drawn, "--json")
+        if told is not None:
+            outcomes.append(Outcome(drawn, json.loads(told)))
+            programs.append(str(_said(file, drawn, "--r-script")))
+    for outcome, answer in zip(outcomes, answers_of_r(programs, folder, minutes), strict=True):
+        outcome.theirs = answer
         outcome.faults = faults(outcome.ours, outcome.theirs)
     return outcomes
 

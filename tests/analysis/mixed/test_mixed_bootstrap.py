@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import pickle
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.mixed import Fit, bootstrap, fit, simulate
-from analysis.mixed.families import FAMILIES, choose_family
+from analysis.mixed import Fit, bootstrap, fit
 from stimuli.errors import UserError
 
 
@@ -103,16 +101,3 @@ def test_what_cannot_work_is_refused_before_any_refit(found: Fit) -> None:
         bootstrap(found, 2, processes=0)
     with pytest.raises(UserError, match="2 names are given; the statistic has 3 numbers"):
         bootstrap(found, 2, statistic=standard_errors, names=["a", "b"])
-
-
-def test_every_family_and_link_travels_to_another_process(found: Fit) -> None:
-    for name, family in FAMILIES.items():
-        for link in (*family.links, *(["guess(1/3, probit)"] if name == "binomial" else [])):
-            pair = choose_family(name, link)
-            again = pickle.loads(pickle.dumps(pair))
-            assert vars(again[0]) == vars(pair[0])
-            assert (again[1].name, again[1].guess) == (pair[1].name, pair[1].guess)
-            mu = np.array([0.4, 0.7])
-            assert (again[1].link(mu) == pair[1].link(mu)).all()
-    travelled = pickle.loads(pickle.dumps(found))
-    assert (simulate(travelled, 2, seed=4) == simulate(found, 2, seed=4)).all()

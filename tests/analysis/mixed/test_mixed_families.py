@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from scipy import integrate, special, stats
 
-from analysis.mixed import Fit, fit, predict
+from analysis.mixed import Fit, fit
 from analysis.mixed.families import FAMILIES, LINKS, TIMES, Link, choose_family, guess_link
 from analysis.mixed.formula import read_formula
 from analysis.mixed.laplace import in_units_of_residuals
@@ -95,13 +95,13 @@ CRITERIA = {
 
 @pytest.mark.parametrize(("family", "link", "response"), GRADIENTS)
 @pytest.mark.parametrize("criterion", list(CRITERIA))
-@pytest.mark.parametrize("random", ["(1 + x | g)", "(1 + x | g) + (1 | h)"])
 def test_gradients_are_exact_for_every_criterion(
-    family: str, link: str, response: str, criterion: str, random: str, positive: pd.DataFrame
+    family: str, link: str, response: str, criterion: str, positive: pd.DataFrame
 ) -> None:
     nagq, information, dispersion = CRITERIA[criterion]
+    random = "(1 + x | g)" if nagq > 1 else "(1 + x | g) + (1 | h)"
     chosen, chosen_link = choose_family(family, link)
-    if (nagq > 1 and "h" in random) or (dispersion == "glmer" and not chosen.positive):
+    if dispersion == "glmer" and not chosen.positive:
         pytest.skip("no such criterion")
     if family == "ordinal" and information == "expected":
         pytest.skip("no such criterion")
@@ -177,21 +177,6 @@ def test_quadrature_is_the_integral(positive: pd.DataFrame) -> None:
 
         total += np.log(integrate.dblquad(integrand, -7, 7, -7, 7, epsabs=0.0, epsrel=1e-7)[0])
     assert found.loglik == pytest.approx(total, abs=1e-5)
-
-
-def test_one_node_of_quadrature_is_the_laplace_approximation(rows: pd.DataFrame) -> None:
-    parsed = read_formula("count ~ x + (1 + x | participant)")
-    family, link = choose_family("negative.binomial")
-    frame = make_frame(parsed, rows, family)
-    matrices = make_matrices(parsed, frame, family)
-    from analysis.mixed.laplace import LaplaceDeviance
-    from analysis.mixed.objective import QuadratureDeviance
-
-    laplace = LaplaceDeviance(frame, matrices, family, link)
-    one = QuadratureDeviance(frame, matrices, family, link, 1)
-    x = laplace.starts[0] + 0.1
-    assert one(x)[0] == pytest.approx(laplace(x)[0], abs=1e-8)
-    assert one(x)[1] == pytest.approx(laplace(x)[1], abs=1e-6)
 
 
 @pytest.mark.shared
@@ -273,29 +258,6 @@ def test_known_parameters_are_recovered() -> None:
         assert found.variance[0].sd[0] == pytest.approx(70, rel=0.3)
 
 
-def test_a_guess_rate_left_out_biases_a_slope_towards_zero() -> None:
-    rng = np.random.default_rng(6)
-    data = simulated(rng)
-    eta = 0.5 + 1.2 * data["z"] + rng.normal(0, 0.5, 60)[data["p"]]
-    data["correct"] = (rng.random(len(data)) < 0.5 + 0.5 * special.expit(eta)).astype(int)
-    right = fit("correct ~ z + (1 | p)", data, "binomial", "guess(0.5)")
-    plain = fit("correct ~ z + (1 | p)", data, "binomial")
-    assert within(right, "z", 1.2)
-    assert not within(plain, "z", 1.2)
-    assert predict(right, data, random=False)["estimate"].min() > 0.5
-    assert right.loglik > plain.loglik
-
-
-def test_a_negative_binomial_that_is_poisson_says_so() -> None:
-    rng = np.random.default_rng(8)
-    data = simulated(rng, 20, 20)
-    data["count"] = rng.binomial(4, 0.5, len(data))
-    found = fit("count ~ x + (1 | p)", data, "negative.binomial")
-    poisson = fit("count ~ x + (1 | p)", data, "poisson")
-    assert any("the poisson family fits as well" in w for w in found.warnings)
-    assert found.loglik == pytest.approx(poisson.loglik, abs=1e-2)
-
-
 WRONG = [
     ("zero ~ x + (1 | p)", {"family": "Gamma"}, "'zero' holds 0 in 1 of 400 rows", "Leave out the rows"),
     ("below ~ x + (1 | p)", {"family": "inverse.gaussian"}, "holds -1 in 1 of", "above zero"),
@@ -350,14 +312,13 @@ def test_what_a_family_cannot_fit_is_refused(
     assert mend in str(error.value)
 
 
-@pytest.mark.parametrize("fixed", ["0 + x", "0 + x * z"])
 @pytest.mark.parametrize(
     ("family", "link"),
     [("gaussian", "log"), *((f, k) for f in ("Gamma", "inverse.gaussian") for k in ("log", "identity"))],
 )
-def test_random_effects_carry_the_mean_where_no_fixed_effect_does(family: str, link: str, fixed: str) -> None:
+def test_random_effects_carry_the_mean_where_no_fixed_effect_does(family: str, link: str) -> None:
     data = make_data(3)
-    found = fit(f"rt ~ {fixed} + (1 | p)", data, family, link=link)
+    found = fit("rt ~ 0 + x + (1 | p)", data, family, link=link)
     assert found.converged
     typical = data["rt"].mean() if link == "identity" else np.log(data["rt"].mean())
     assert found.variance[0].sd[0] == pytest.approx(typical, rel=0.1)

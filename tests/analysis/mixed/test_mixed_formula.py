@@ -2,76 +2,23 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from analysis.mixed import fit, lme4_program
 from analysis.mixed.formula import (
     as_r,
     expand_terms,
     read_expression,
     read_formula,
 )
-from analysis.mixed.matrices import independent_columns, make_design
+from analysis.mixed.matrices import independent_columns
 from analysis.mixed.variables import Variables
 from stimuli.errors import UserError
-
-COLUMNS = [
-    ("g*h", "(Intercept) gb gc hy gb:hy gc:hy"),
-    ("g:h", "(Intercept) ga:hx gb:hx gc:hx ga:hy gb:hy gc:hy"),
-    ("0+g*h", "ga gb gc hy gb:hy gc:hy"),
-    ("h/x", "(Intercept) hy hx:x hy:x"),
-    ("g/x-1", "ga gb gc ga:x gb:x gc:x"),
-    ("x*g+h:x", "(Intercept) x gb gc x:gb x:gc x:hy"),
-    ("I(x^2)+log(z.1):g", "(Intercept) I(x^2) log(z.1):ga log(z.1):gb log(z.1):gc"),
-    ("(g+h+x)^2", "(Intercept) gb gc hy x gb:hy gc:hy gb:x gc:x hy:x"),
-    ("(g+h+x)^2-g:x", "(Intercept) gb gc hy x gb:hy gc:hy hy:x"),
-    ("g%in%h", "(Intercept) ga:hx gb:hx gc:hx ga:hy gb:hy gc:hy"),
-    ("0+x+x:g", "x x:ga x:gb x:gc"),
-    ("g*h-1-h", "ga gb gc ga:hy gb:hy gc:hy"),
-    ("h*(x+z.1)", "(Intercept) hy x z.1 hy:x hy:z.1"),
-    ("-1+x+h", "x hx hy"),
-    ("1", "(Intercept)"),
-    ("h:x:g+g", "(Intercept) gb gc hx:x:ga hy:x:ga hx:x:gb hy:x:gb hx:x:gc hy:x:gc"),
-    ("g + g:h:x", "(Intercept) gb gc ga:hx:x gb:hx:x gc:hx:x ga:hy:x gb:hy:x gc:hy:x"),
-    ("factor(s):x", "(Intercept) factor(s)1:x factor(s)2:x"),
-]
-
-
-@pytest.fixture(scope="module")
-def rows() -> pd.DataFrame:
-    rng = np.random.default_rng(3)
-    cells = list(itertools.product("abc", "xy", (1, 2), range(3)))
-    data = pd.DataFrame(cells, columns=["g", "h", "s", "r"])
-    return data.assign(x=rng.normal(size=len(data)), **{"z.1": rng.uniform(1, 3, len(data))})
-
-
-@pytest.mark.parametrize(("formula", "names"), COLUMNS)
-def test_columns_carry_rs_names_in_rs_order(formula: str, names: str, rows: pd.DataFrame) -> None:
-    design = make_design(expand_terms(read_expression(formula), formula), Variables(rows, {}, {}))
-    assert list(design.names) == names.split()
-    assert design.matrix(rows).shape == (len(rows), len(design.names))
-
-
-@pytest.mark.parametrize(
-    ("contrast", "names", "values"),
-    [
-        ("treatment", ["gb", "gc"], [[0, 0], [1, 0], [0, 1]]),
-        ("sum", ["g1", "g2"], [[1, 0], [0, 1], [-1, -1]]),
-        ("helmert", ["g1", "g2"], [[-1, -1], [1, -1], [0, 2]]),
-    ],
-)
-def test_contrasts_are_rs(
-    contrast: str, names: list[str], values: list[list[float]], rows: pd.DataFrame
-) -> None:
-    design = make_design(expand_terms(read_expression("g"), "g"), Variables(rows, {}, {"g": contrast}))
-    assert list(design.names[1:]) == names
-    first = [int(np.flatnonzero(rows["g"] == level)[0]) for level in "abc"]
-    assert design.matrix(rows)[first, 1:].tolist() == values
+from tests.analysis.mixed.drawn_programs import make_data
 
 
 def test_a_factor_of_numbers_lists_its_levels_by_size() -> None:
@@ -197,3 +144,17 @@ def test_independent_columns_span_all_columns(seed: int, free: int, tied: int) -
     kept = independent_columns(x)
     assert len(kept) == np.linalg.matrix_rank(x)
     assert kept == sorted(kept)
+
+
+def test_a_column_whose_name_r_reserves_stands_in_backticks() -> None:
+    """Unquoted, a factor named ``if`` ended the whole program of a report."""
+    program = lme4_program(fit("y ~ if * z + (1 | p)", make_data(3)), "data.csv")
+    assert "y ~ `if` * z + (1 | p)" in program.replace("\n", " ").replace("  ", " ")
+
+
+def test_a_criterion_that_lme4_lacks_is_written_out_in_the_program() -> None:
+    data = make_data(3)
+    plain, slopes = (
+        lme4_program(fit("correct ~ x + (x | p)", data, "binomial", nagq=nagq), "data.csv") for nagq in (1, 3)
+    )
+    assert "glmer(" in plain and "deviance_at" not in plain and "deviance_at" in slopes

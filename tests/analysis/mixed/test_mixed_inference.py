@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -23,7 +21,6 @@ from analysis.mixed import (
     profile_intervals,
     r_squared,
     random_modes,
-    residuals,
     simulate,
     trends,
     with_degrees,
@@ -72,13 +69,6 @@ def test_the_joint_distribution_is_tukeys_where_tukeys_is_exact(count: int, df: 
     assert largest.isf(0.05, df) == pytest.approx(exact, abs=5e-3)
 
 
-def test_the_joint_distribution_of_independent_estimates_is_a_product() -> None:
-    largest = LargestT(np.eye(6))
-    for z in (1.5, 2.5, 6.0):
-        exact = -np.expm1(6 * np.log1p(-2 * stats.norm.sf(z)))
-        assert largest.sf(z, np.inf) == pytest.approx(exact, rel=5e-3)
-
-
 def test_an_adjustment_that_does_not_apply_is_replaced_and_said(logistic: Fit) -> None:
     cells = margins(logistic, ["cond", "agent"])
     interaction = cells.interaction({"cond": "pairwise", "agent": "pairwise"}, adjust="tukey")
@@ -90,17 +80,6 @@ def test_an_adjustment_that_does_not_apply_is_replaced_and_said(logistic: Fit) -
     assert single.attrs["adjustment"] == "none"
     assert single["p"].tolist() == cells.pairs("cond", adjust="none")["p"].tolist()
     assert cells.pairs("agent", adjust="tukey").attrs["adjustment"] == "tukey"
-
-
-def test_comparisons_with_a_control_gain_over_bonferroni(logistic: Fit) -> None:
-    cells = margins(logistic, "cond")
-    dunnett, bonferroni, none = (
-        cells.against("intact", adjust=a)["p"].to_numpy() for a in ("dunnett", "bonferroni", "none")
-    )
-    assert (none < dunnett).all()
-    assert (dunnett < bonferroni).all()
-    with pytest.raises(UserError, match="control 'intakt'"):
-        cells.against("intakt")
 
 
 def test_kenward_rogers_sums_over_levels_are_the_matrix_formula(linear: Fit) -> None:
@@ -189,14 +168,6 @@ def test_a_new_variance_is_tested_by_the_mixture_that_it_has(data: pd.DataFrame)
     assert both.boundary
     assert both.mixture is None
     assert "conservative" in both.sentence()
-
-
-def test_models_that_are_not_nested_are_not_compared(data: pd.DataFrame) -> None:
-    with pytest.raises(UserError, match=r"not nested: log\.freq"):
-        likelihood_ratio_test(
-            fit("rt ~ log.freq + (1 | item)", data, reml=False),
-            fit("rt ~ cond + (1 | item)", data, reml=False),
-        )
 
 
 @pytest.mark.parametrize(
@@ -299,24 +270,6 @@ def test_a_bootstrap_repeats_itself_and_agrees_with_the_profile(data: pd.DataFra
     assert odds.intervals()["parameter"].tolist() == ["variance"]
 
 
-def test_refits_that_fail_are_counted_not_replaced(data: pd.DataFrame) -> None:
-    found = fit("rt ~ cond + (1 | participant)", data)
-    calls = []
-
-    def fragile(again: Fit) -> list[float]:
-        calls.append(1)
-        if len(calls) % 3 == 0:
-            raise UserError("this refit has no answer")
-        return [again.sigma]
-
-    drawn = bootstrap(found, 30, statistic=fragile)
-    assert drawn.failed == 10
-    assert len(drawn.replicates) == 20
-    assert "10 failed" in drawn.sentence()
-    with pytest.raises(UserError, match="too few for intervals"):
-        replace(drawn, replicates=drawn.replicates[:5]).intervals()
-
-
 def test_errors_of_predictions_solve_hendersons_equations(linear: Fit) -> None:
     matrices, w = linear.model.matrices, linear.model.frame.weights
     n = linear.nobs
@@ -372,15 +325,6 @@ def test_predictions_keep_missing_rows_and_take_the_offset(data: pd.DataFrame) -
         predict(numbers, data)
 
 
-def test_squared_residuals_are_the_deviance_and_pearsons_sum(logistic: Fit) -> None:
-    y, mu = logistic.model.frame.y, logistic.fitted
-    deviance = -2 * np.sum(np.where(y == 1, np.log(mu), np.log1p(-mu)))
-    assert np.sum(residuals(logistic, "deviance") ** 2) == pytest.approx(deviance, rel=1e-9)
-    assert residuals(logistic, "pearson") == pytest.approx((y - mu) / np.sqrt(mu * (1 - mu)))
-    with pytest.raises(UserError, match="kind of residual 'raw'"):
-        residuals(logistic, "raw")
-
-
 def test_equivalence_is_shown_when_the_ninety_percent_interval_lies_inside(logistic: Fit) -> None:
     pairs = margins(logistic, "cond").pairs(adjust="none")
     for bound in (0.2, 0.8, 3.0):
@@ -414,17 +358,6 @@ def test_slopes_on_the_response_scale_are_derivatives_of_the_mean(data: pd.DataF
     assert straight["estimate"][0] == pytest.approx(found.fixed.set_index("term").loc["log.freq", "estimate"])
     with pytest.raises(UserError, match="'cond' is a factor"):
         trends(found, "cond")
-
-
-def test_contrasts_of_differences_on_the_response_scale_follow_the_means(logistic: Fit) -> None:
-    cells = margins(logistic, ["agent", "cond"])
-    means = cells.table("response")["estimate"].to_numpy()
-    within = cells.pairs("cond", scale="response", adjust="none")["estimate"].to_numpy()
-    assert within == pytest.approx(means[0::2] - means[1::2])
-    double = cells.interaction({"agent": "pairwise", "cond": "consecutive"}, scale="response", adjust="none")
-    assert double["estimate"].to_numpy() == pytest.approx(np.diff(within))
-    held = cells.interaction({"cond": "consecutive"}, by="agent", adjust="none")
-    assert len(held) == 4
 
 
 @pytest.mark.parametrize("method", ["satterthwaite", "kenward-roger", "none"])

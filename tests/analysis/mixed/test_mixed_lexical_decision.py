@@ -45,15 +45,6 @@ def test_the_fit_says_which_term_lost_a_dimension(found: Fit) -> None:
     assert "t:f varies only along with (Intercept), t, f" in told[0]
 
 
-def test_without_the_lost_dimension_the_tests_say_the_same(found: Fit, decisions: pd.DataFrame) -> None:
-    """A model with one random column less, which is not singular in the same way, moves nothing by half an error."""
-    smaller = fit("correct ~ t * f + (1 + t + f | participant) + (1 + f | string)", decisions, "binomial")
-    assert smaller.loglik <= found.loglik + 1e-6
-    moved = (smaller.fixed["estimate"] - found.fixed["estimate"]) / found.fixed["se"]
-    assert moved.abs().max() < 0.5
-    assert (smaller.fixed["se"] / found.fixed["se"]).between(0.8, 1.25).all()
-
-
 def simulated(found: Fit, data: pd.DataFrame, number: int) -> np.ndarray:
     """Draw answers from the fit, random effects anew."""
     draw = np.random.default_rng(stable_seed("lexical decision", "bootstrap", number))

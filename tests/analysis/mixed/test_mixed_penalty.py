@@ -12,7 +12,7 @@ from analysis.mixed import fit, likelihood_ratio_test, lme4_program
 from analysis.mixed.families import choose_family
 from analysis.mixed.formula import read_formula
 from analysis.mixed.matrices import make_frame, make_matrices
-from analysis.mixed.objective import PENALTIES, Penalty
+from analysis.mixed.objective import Penalty
 from stimuli.errors import UserError
 from tests.analysis.mixed.conftest import Simulate
 
@@ -38,17 +38,6 @@ def test_a_separated_cell_gets_a_finite_estimate_of_the_right_sign(separated: pd
     assert any("every response with agent = model, cond = intact" in w for w in found.warnings)
 
 
-def test_complete_separation_is_fitted_under_every_link(crossed: Simulate) -> None:
-    data = crossed(seed=14)
-    data["correct"] = (data["agent"] == "model").astype(int)
-    for link in ("logit", "probit", "cloglog"):
-        found = fit("correct ~ agent + (1 | item)", data, "binomial", link, penalty="normal")
-        slope = found.fixed.iloc[1]
-        assert found.converged
-        assert slope["estimate"] > 2
-        assert slope["se"] < 4
-
-
 def test_participants_without_an_error_do_not_make_a_variance_run_away() -> None:
     data = pd.DataFrame({"p": np.repeat(np.arange(20), 10), "x": np.tile(np.arange(10.0), 20)})
     data["correct"] = (data["p"] % 2).astype(int)
@@ -66,30 +55,6 @@ def test_the_penalty_hardly_moves_what_the_data_determine(crossed: Simulate) -> 
     assert np.abs((plain.fixed["estimate"] - found.fixed["estimate"]) / plain.fixed["se"]).max() < 0.1
     assert found.fixed["se"].to_numpy() == pytest.approx(plain.fixed["se"].to_numpy(), rel=0.02)
     assert 0 < plain.loglik - found.loglik < 0.05
-
-
-def test_the_penalised_estimate_maximises_likelihood_times_prior(separated: pd.DataFrame) -> None:
-    found = fit("correct ~ agent + (1 | item)", separated, "binomial", penalty="normal")
-    family, _ = choose_family("binomial")
-    parsed = read_formula("correct ~ agent + (1 | item)")
-    matrices = make_matrices(parsed, make_frame(parsed, separated, family), family)
-    prior = PENALTIES["normal"].on_coefficients(matrices)
-    beta = found.fixed["estimate"].to_numpy()
-
-    def penalised(shift: float) -> float:
-        moved = fit(
-            "correct ~ 1 + (1 | item)",
-            separated,
-            "binomial",
-            offset=(beta[1] + shift) * (separated["agent"] == "model").to_numpy(dtype=float),
-        )
-        b = np.array([moved.fixed["estimate"][0], beta[1] + shift])
-        return moved.loglik - 0.5 * float(b @ prior @ b) - 0.5 * float(moved.variance[0].cov[0, 0]) / 2.5**2
-
-    # The intercept and the variance are free in each refit, with so weak a prior on them that the maximum stays.
-    values = [penalised(s) for s in (-0.1, 0.0, 0.1)]
-    assert values[1] > values[0]
-    assert values[1] > values[2]
 
 
 def test_scales_follow_gelman_and_do_not_depend_on_units_or_coding(crossed: Simulate) -> None:

@@ -119,8 +119,3 @@ def test_grids_that_cannot_be_laid_out_are_refused(
     with pytest.raises(UserError) as error:
         margins(found, factors, at)
     assert says in str(error.value)
-
-
-def test_ratios_are_refused_where_differences_have_none(data: pd.DataFrame) -> None:
-    with pytest.raises(UserError, match="model log"):
-        margins(fit("rt ~ cond + (1 | participant)", data), "cond").pairs(scale="ratio")

@@ -18,7 +18,6 @@ from tests.analysis.conftest import Make
 from tests.analysis.letter_study import study_rows
 
 SINGULAR = "correct ~ cond + (1 + cond | participant) + (1 | item) + (1 | none)"
-PLAIN = "correct ~ cond + (1 | participant)"
 
 
 @pytest.fixture
@@ -33,19 +32,6 @@ def many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fitting, "MANY", 1)
 
 
-def test_a_singular_fit_is_found_without_second_derivatives(answers: pd.DataFrame) -> None:
-    whole, drawn = fit(SINGULAR, answers, "binomial"), sketch(SINGULAR, answers, family="binomial")
-    assert whole.singular and drawn.singular and drawn.converged
-    assert drawn.is_sketch and not whole.is_sketch
-    assert whole.evaluations - drawn.evaluations >= whole.n_parameters
-    assert drawn.loglik == pytest.approx(whole.loglik, abs=1e-6)
-    assert drawn.fixed["estimate"].to_numpy() == pytest.approx(whole.fixed["estimate"].to_numpy(), abs=1e-4)
-    for one, other in zip(drawn.variance, whole.variance, strict=True):
-        assert one.cov == pytest.approx(other.cov, abs=2e-3)
-    assert fitting.SKETCHED in drawn.warnings
-    assert drawn.fixed["se"].to_numpy() == pytest.approx(whole.fixed["se"].to_numpy(), rel=0.05)
-
-
 def test_a_sketch_is_completed_from_where_it_ended(answers: pd.DataFrame, many: None) -> None:
     whole = fit(SINGULAR, answers, "binomial")
     found = completed(sketch(SINGULAR, answers, family="binomial"))
@@ -54,12 +40,6 @@ def test_a_sketch_is_completed_from_where_it_ended(answers: pd.DataFrame, many: 
     assert found.warnings == whole.warnings
     assert found.evaluations <= whole.n_parameters + 3, "no second search"
     assert completed(found) is found
-
-
-def test_where_nothing_is_simplified_a_sketch_is_the_fit(answers: pd.DataFrame, many: None) -> None:
-    drawn = sketch(PLAIN, answers, family="binomial")
-    assert not drawn.is_sketch
-    assert drawn.to_json() == fit(PLAIN, answers, "binomial").to_json()
 
 
 def test_a_written_model_that_has_no_fallback_is_completed(handover: Make, many: None) -> None:

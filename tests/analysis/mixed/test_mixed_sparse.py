@@ -150,65 +150,6 @@ def test_what_meets_within_items_alone_is_factored_item_by_item(wordings: int, p
     assert last.size < 60 * 20 * (20 + tied) + tied**2 < last.order**2
 
 
-def test_many_people_are_eliminated_before_items_where_that_leaves_less() -> None:
-    """As they come items go first and leave all people among one another; past a bound that would be refused."""
-    draw = np.random.default_rng(2)
-    session, item = (part.ravel() for part in np.indices((300, 60)).astype(np.intp))
-    condition, is_model = draw.integers(0, 4, len(item)), session % 2 == 1
-    columns = draw.normal(size=(len(item), 5)) * np.column_stack([~is_model] * 4 + [is_model])
-    cell = (item * 4 + condition) * 7 + np.where(is_model, 1 + session % 12 // 2, 0)
-    effects = largest_first([
-        RandomEffectsBlock(np.where(is_model, 150, session // 2), 151, columns[:, :4]),
-        RandomEffectsBlock(np.where(is_model, session // 2, 150), 151, columns[:, 4:]),
-        RandomEffectsBlock(cell, 1680, columns[:, 4:]), grouping(draw, item * 4 + condition, 2), grouping(draw, item, 2),
-    ])  # fmt: skip
-    with patch.object(blocks_module, "MUCH", np.inf):
-        usual = CellLayout(effects)
-    with patch.object(blocks_module, "MUCH", 100):
-        turned = CellLayout(effects)
-    assert turned.order != usual.order
-    assert turned.structure.work < usual.structure.work
-    assert turned.structure.full_order < usual.structure.full_order
-    bound = usual.structure.full_order - 1
-    with patch.object(elimination, "MOST_DENSE", bound), patch.object(blocks_module, "MUCH", np.inf):
-        refused = CellLayout(effects)
-    assert refused.order == turned.order
-    weights = draw.uniform(0.05, 1.0, usual.n)
-    lambdas = [np.tril(draw.normal(size=(e.width, e.width))) for e in effects]
-    one, other = (of.factor(of.products(weights), lambdas) for of in (usual, turned))
-    assert other.logdet == pytest.approx(one.logdet, rel=1e-11)
-    for p, q in zip(one.invert().trace_terms(), other.invert().trace_terms(), strict=True):
-        assert q == pytest.approx(p, rel=1e-8, abs=1e-8)
-
-
-@pytest.mark.parametrize("most_paired", [8, 64])
-def test_deviance_and_gradient_are_those_of_dense_blocks(
-    most_paired: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    draw = np.random.default_rng(10)
-    session, item = (part.ravel() for part in np.indices((24, 30)))
-    data = pd.DataFrame({"session": session, "item": item, "cond": (session + item) % 3 / 2})
-    data["people"] = (session % 2 == 0).astype(float)
-    data["model"] = 1.0 - data["people"]
-    data["cell"] = data["item"] * 12 + session % 6 * data["model"] * 2
-    data["y"] = (draw.random(len(data)) < 0.7).astype(float)
-    formula = (
-        "y ~ cond * model + (0 + people + people:cond | session) + (1 + model | item) + (0 + model | cell)"
-    )
-    found = fit(formula, data, "binomial").model
-    parts = found.frame, found.matrices, found.family, found.link
-    dense = laplace_module.LaplaceDeviance(*parts)
-    assert type(dense.layout) is EffectsLayout
-    monkeypatch.setattr(elimination, "MOST_PAIRED", most_paired)
-    monkeypatch.setattr(laplace_module, "make_layout", CellLayout)
-    cells = laplace_module.LaplaceDeviance(*parts)
-    for x in (dense.starts[0], dense.starts[0] + 0.1 * draw.normal(size=len(dense.starts[0]))):
-        (value, slope), (other, gradient) = dense(x), cells(x)
-        assert other == pytest.approx(value, abs=1e-8)
-        assert gradient == pytest.approx(slope, abs=1e-6)
-        assert cells.metric(x) == pytest.approx(dense.metric(x), rel=1e-6, abs=1e-6)
-
-
 @pytest.mark.parametrize(
     ("formula", "family"),
     [
@@ -229,12 +170,6 @@ def test_a_fit_by_cells_is_the_fit_by_blocks(
     assert cells.fixed["se"].to_numpy() == pytest.approx(dense.fixed["se"].to_numpy(), rel=1e-6)
     for name, table in dense.modes.items():
         assert cells.modes[name].to_numpy() == pytest.approx(table.to_numpy(), abs=1e-5)
-
-
-def test_a_matrix_that_is_not_positive_definite_is_refused() -> None:
-    structure = DenseStructure(2)
-    with pytest.raises(np.linalg.LinAlgError):
-        structure.factor(np.array([1.0, 0.0, 2.0, 1.0]))
 
 
 def test_what_would_not_fit_into_memory_is_refused_before_it_is_tried() -> None:
@@ -275,3 +210,40 @@ def test_memory_grows_with_the_rows_and_no_faster() -> None:
     small, large = growth(20_000), growth(80_000)
     # Levels grow fourfold too; products of levels would make it sixteenfold.
     assert large < 8.0 * small + 20.0
+
+
+def test_many_people_are_eliminated_before_items_where_that_leaves_less() -> None:
+    """As they come items go first and leave all people among one another; past a bound that would be refused."""
+    draw = np.random.default_rng(2)
+    session, item = (part.ravel() for part in np.indices((300, 60)).astype(np.intp))
+    condition, is_model = draw.integers(0, 4, len(item)), session % 2 == 1
+    columns = draw.normal(size=(len(item), 5)) * np.column_stack([~is_model] * 4 + [is_model])
+    cell = (item * 4 + condition) * 7 + np.where(is_model, 1 + session % 12 // 2, 0)
+    effects = largest_first([
+        RandomEffectsBlock(np.where(is_model, 150, session // 2), 151, columns[:, :4]),
+        RandomEffectsBlock(np.where(is_model, session // 2, 150), 151, columns[:, 4:]),
+        RandomEffectsBlock(cell, 1680, columns[:, 4:]), grouping(draw, item * 4 + condition, 2), grouping(draw, item, 2),
+    ])  # fmt: skip
+    with patch.object(blocks_module, "MUCH", np.inf):
+        usual = CellLayout(effects)
+    with patch.object(blocks_module, "MUCH", 100):
+        turned = CellLayout(effects)
+    assert turned.order != usual.order
+    assert turned.structure.work < usual.structure.work
+    assert turned.structure.full_order < usual.structure.full_order
+    bound = usual.structure.full_order - 1
+    with patch.object(elimination, "MOST_DENSE", bound), patch.object(blocks_module, "MUCH", np.inf):
+        refused = CellLayout(effects)
+    assert refused.order == turned.order
+    weights = draw.uniform(0.05, 1.0, usual.n)
+    lambdas = [np.tril(draw.normal(size=(e.width, e.width))) for e in effects]
+    one, other = (of.factor(of.products(weights), lambdas) for of in (usual, turned))
+    assert other.logdet == pytest.approx(one.logdet, rel=1e-11)
+    for p, q in zip(one.invert().trace_terms(), other.invert().trace_terms(), strict=True):
+        assert q == pytest.approx(p, rel=1e-8, abs=1e-8)
+
+
+def test_a_matrix_that_is_not_positive_definite_is_refused() -> None:
+    structure = DenseStructure(2)
+    with pytest.raises(np.linalg.LinAlgError):
+        structure.factor(np.array([1.0, 0.0, 2.0, 1.0]))

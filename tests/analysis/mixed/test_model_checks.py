@@ -47,18 +47,10 @@ def test_a_residual_is_the_place_among_simulated_data(rows: pd.DataFrame) -> Non
     assert min(found.p_uniform, found.p_dispersion, found.p_outliers) > 0.05
 
 
-def test_tests_of_residuals_find_what_a_model_misses(rows: pd.DataFrame) -> None:
-    skewed = mixed.simulated_residuals(mixed.fit(FORMULA, rows.assign(y=np.exp(2 * rows["y"]))))
-    assert skewed.p_uniform < 0.05
-    counts = mixed.fit("count ~ cond + (1 | participant) + (1 | item)", rows, "poisson")
-    assert mixed.simulated_residuals(counts).dispersion > 1.5
-    assert mixed.simulated_residuals(counts).p_dispersion < 0.05
-
-
 def test_tests_of_residuals_hold_their_level_although_participants_differ(rows: pd.DataFrame) -> None:
     rng = np.random.default_rng(5)
     low = []
-    for _ in range(60):
+    for _ in range(30):
         own = rng.normal(0, 1.0, 16)[rows["participant"]] + rng.normal(0, 0.5, len(rows))
         model = mixed.fit("y ~ cond + (1 | participant)", rows.assign(y=own))
         low.append(mixed.simulated_residuals(model, 99).p_uniform < 0.05)

@@ -1,0 +1,630 @@
+"""H-TEST: accuracy, paired tests, letter geometry, pictures and readings of answers, on trials whose shares are known."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from analysis import Tables, load
+from analysis.figures import Drawing
+from analysis.report.apa_tables import ApaTable, Head
+from analysis.report.blocks import Chapter, Material
+from experiment.papers.h_test.chapter import together, write, write_geometry
+from experiment.papers.h_test.chapter.measures import (
+    ALL,
+    TASKS,
+    Paired,
+    accuracy,
+    asked,
+    between_makings,
+    both_parsers,
+    both_tests,
+    by_option_alone,
+    family_pairs,
+    geometry,
+    is_as_published,
+    label_maps,
+    mean_with_ends,
+    paired,
+    picture_pairs,
+    pictures_by_part,
+    printed,
+    rules_by_task,
+    rules_stated,
+    share,
+    thinking_pairs,
+)
+from stimuli.errors import UserError
+from stimuli.recipes.htest import geometry_released_items
+from tests.experiment.models.running import invoke
+
+KS = (4, 14, 28, 50)
+BETWEEN: dict[str, dict[str, Any]] = {
+    "items_from": {name: {"items": name} for name in ("released", "fresh", "matched")},
+    "examples": {f"k{k}": {"exemplars": k} for k in KS},
+}
+READERS: dict[str, dict[str, Any]] = {
+    "small": {"kind": "model", "use": "hf:small", "settings": {"family": "F", "parameters": "1B"}},
+    "large": {"kind": "model", "use": "hf:large", "settings": {"family": "F", "parameters": "7B"}},
+    "large-thinks": {"kind": "model", "use": "hf:large", "settings": {"strategy": "chain_of_thought"}},
+}
+RIGHT = {"small": 0.5, "large": 0.8, "large-thinks": 0.8, "P1": 0.9, "guesser": 0.5}
+
+
+def rows_of(
+    reader: str, kind: str, *, items: int = 10, tasks: tuple[str, ...] = TASKS, ks: tuple[int, ...] = KS
+) -> list[dict[str, Any]]:
+    """Make a reader's trials: right in a share of items that is its own, ten points fewer with matched items."""
+    made: list[dict[str, Any]] = []
+    for making in BETWEEN["items_from"]:
+        share = RIGHT[reader] - (0.1 if making == "matched" else 0)
+        for k in ks:
+            session = f"{reader}-{making}-{k}"
+            for task in tasks:
+                if task == "rhyme" and making == "fresh":
+                    continue
+                for item in range(items + 1):
+                    stated = item == items
+                    unread = reader == "large-thinks" and item == 0
+                    right = item >= round((1 - share) * items)
+                    made.append(
+                        {
+                            **{"study": "h", "version": 1, "session_id": session, "design_hash": "d"},
+                            **{"reader_kind": kind, "reader": reader, "trial_index": len(made), "attempt": 1},
+                            **{"set": task, "task": task, "items_from": making, "examples": f"k{k}"},
+                            "item_id": f"{task} rule" if stated else f"{making}-{task}-{item}",
+                            **{"is_practice": False, "is_filler": stated, "is_attention_check": False},
+                            **{"is_pilot": False, "excluded_reason": None, "label_map": "A=A,B=B"},
+                            "trial_type": "answer" if stated else "choose",
+                            "response_status": "unparsed" if unread else "valid",
+                            "correct": None if stated or unread else right,
+                            "score": (1.0 if task != "rhyme" else 0.5)
+                            if stated and kind == "human"
+                            else None,
+                            "scorer": "rated-1" if stated and kind == "human" else None,
+                        }
+                    )
+    return made
+
+
+def study(folder: Path, rows: list[dict[str, Any]], readers: Mapping[str, Any] = READERS) -> Tables:
+    """Write a handover and load it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    trials = pd.DataFrame(rows)
+    for name in ("correct", "is_pilot", "is_practice", "is_filler", "is_attention_check"):
+        trials[name] = trials[name].astype("boolean")
+    trials["score"] = trials["score"].astype(float)
+    trials["scorer"] = trials["scorer"].astype("string")
+    trials["excluded_reason"] = trials["excluded_reason"].astype("string")
+    trials.to_parquet(folder / "trials.parquet")
+    pd.DataFrame({"session_id": pd.Series(dtype=str)}).to_parquet(folder / "regions.parquet")
+    factors = {"task": list(TASKS), **{name: list(levels) for name, levels in BETWEEN.items()}}
+    dictionary = {
+        **{"study": "h", "title": "H", "versions": [1], "design_hash": "d", "language": "en", "seed": 1},
+        "factors": {name: {"levels": levels, "reference": levels[0]} for name, levels in factors.items()},
+        **{
+            "between": BETWEEN,
+            "readers": dict(readers),
+            "planned": {},
+            "exclude": {},
+            "truth": None,
+            "columns": {},
+        },
+        **{"created_at": "2026-11-21T10:00:00Z", "wrods": "0"},
+    }
+    (folder / "dictionary.json").write_text(json.dumps(dictionary), "utf-8")
+    return load(folder)
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Tables:
+    rows = [row for name in READERS for row in rows_of(name, "model")] + rows_of("P1", "human", ks=(4,))
+    return study(tmp_path_factory.mktemp("h"), rows, {**READERS, "human": {"kind": "human"}})
+
+
+@pytest.fixture(scope="module")
+def chapter(tables: Tables) -> Chapter:
+    made = write(Material(tables))
+    assert made is not None
+    return made
+
+
+def table(chapter: Chapter, name: str) -> ApaTable:
+    return next(one for one in chapter.blocks if isinstance(one, ApaTable) and one.name == name)
+
+
+def test_what_cannot_be_read_is_wrong_and_adjusted_accuracy_leaves_it_out(tables: Tables) -> None:
+    found = asked(tables)
+    assert found is not None and found.ks == KS and found.makings == ("released", "fresh", "matched")
+    shares = accuracy(found.trials, ("k", "making"))
+    one = shares.query(
+        "reader_group == 'large-thinks' and k == 14 and making == 'released' and task == 'average'"
+    ).iloc[0]
+    assert one["accuracy"] == pytest.approx(0.8) and one["out_of_context"] == pytest.approx(0.1)
+    assert one["adjusted"] == pytest.approx(8 / 9)
+    other = shares.query(
+        "reader_group == 'small' and k == 50 and making == 'matched' and task == 'uppercase'"
+    ).iloc[0]
+    assert other["accuracy"] == pytest.approx(0.4)
+
+
+def test_the_full_table_is_laid_out_as_the_papers(chapter: Chapter) -> None:
+    full = table(chapter, "h_test_full_released")
+    names = [row[0] for row in full.rows]
+    assert (
+        names[0] == "k = 4" and names[1] == "Uppercase" and names[11] == "Average" and names[12] == "k = 14"
+    )
+    assert full.columns[1:] == ("People", "large", "large-thinks", "small")
+    assert full.rows[11] == ("Average", "90.0", "80.0", "80.0", "50.0")
+    assert full.rows[13][1] == "–"
+
+
+def test_p_and_interval_of_a_pair_are_of_one_t_test() -> None:
+    first = pd.DataFrame({"making": "", "task": "t", "item_id": range(40), "right": [1.0] * 20 + [0.0] * 20})
+    second = first.assign(right=[1.0] * 15 + [0.0] * 5 + [1.0] * 13 + [0.0] * 7)
+    found = paired(first, second, 0.5)
+    assert found is not None and found.changed == 18 and found.items == 40
+    test = stats.ttest_rel(second["right"], first["right"])
+    assert found.p == pytest.approx(test.pvalue)
+    assert (found.low, found.high) == pytest.approx(tuple(test.confidence_interval()))
+    assert found.difference == pytest.approx(8 / 40) and found.p_equal < 0.01
+    twice = paired(pd.concat([first, first]), pd.concat([second, second]), 0.5)
+    assert twice == found
+
+
+def test_conditions_without_a_difference_are_alike_only_with_enough_items() -> None:
+    few = pd.DataFrame({"making": "", "task": "t", "item_id": range(10), "right": 1.0})
+    many = pd.DataFrame({"making": "", "task": "t", "item_id": range(100), "right": 1.0})
+    one, other = paired(few, few, 0.05), paired(many, many, 0.05)
+    assert one is not None and other is not None
+    assert one.p == other.p == 1 and one.p_equal > 0.2 and other.p_equal < 0.01
+    assert other.difference == 0 and other.high == -other.low == pytest.approx(0.02, abs=0.001)
+    gone = paired(many, many.assign(right=0.0))
+    assert gone is not None and gone.difference == gone.low == -1 and -1 < gone.high < -0.9
+    assert paired(few[:9], few[:9]) is None
+
+
+def test_makings_are_contrasted_over_the_tasks_that_both_have(tables: Tables, chapter: Chapter) -> None:
+    found = asked(tables)
+    assert found is not None
+    own = found.trials[found.trials["reader_group"] == "large"]
+    one = between_makings(own[own["making"] == "fresh"], own[own["making"] == "matched"])
+    assert one is not None and one.tasks == 9 and one.difference == pytest.approx(-0.1)
+    told = {(row[0], row[1]): row[4] for row in table(chapter, "h_test_makings").rows}
+    assert told["large", "fresh − released"] == "0.0" and told["large", "matched − fresh"] == "−10.0"
+
+
+def test_the_chapter_compares_what_the_paper_claims_has_no_effect(chapter: Chapter) -> None:
+    compared, head = {}, ""
+    for row in table(chapter, "h_test_paired").rows:
+        head = row[0] if isinstance(row, Head) else head
+        compared[head, row[0]] = row
+    assert compared["small, released items", "k = 4, k = 50"][5] == "0.0"
+    assert compared["small, released items", "small, large (F)"][5] == "30.0"
+    assert ("large, matched items", "direct, chain of thought (large-thinks)") in compared
+    text = " ".join(str(one) for one in chapter.blocks if not isinstance(one, ApaTable | Drawing))
+    assert "because no bound was fixed beforehand" in text and "large 80.0%" in text
+    assert "adjusted <i>p</i> &lt; .05 (differences are the second condition minus the first)." in text
+
+
+def test_a_run_that_is_not_finished_is_compared_over_labels_that_both_conditions_asked(
+    tmp_path: Path,
+) -> None:
+    """Swapped labels, all answered wrong, were asked with four examples alone: fourteen examples are no better for that."""
+    rows = [
+        one | {"label_map": labels, "correct": labels == "A=A,B=B" and not one["is_filler"]}
+        for one in rows_of("small", "model", tasks=TASKS[:1], ks=(4, 14))
+        for labels in ("A=A,B=B", "A=B,B=A")
+        if labels == "A=A,B=B" or one["examples"] == "k4"
+    ]
+    chapter = write(Material(study(tmp_path / "t", rows)))
+    assert chapter is not None
+    table = next(one for one in chapter.blocks if isinstance(one, ApaTable) and one.name == "h_test_paired")
+    told = {row[0]: row for row in table.rows if not isinstance(row, Head)}
+    assert told["k = 4, k = 14"][1:6] == ("10", "0", "100.0", "100.0", "0.0")
+    assert told["labels as published, swapped"][3:6] == ("100.0", "0.0", "\u2212100.0")
+
+
+def test_rules_that_people_state_are_counted_as_in_table_7(tables: Tables, chapter: Chapter) -> None:
+    found = asked(tables)
+    assert found is not None
+    stated = rules_stated(found.statements).query("reader_group == 'human'").iloc[0]
+    assert (stated["rated"], stated["right"], stated["readers"]) == (29, 27, 1)
+    rules = table(chapter, "h_test_rules")
+    assert rules.columns == ("", "k = 4", "k = 14", "k = 28", "k = 50")
+    place = [row[0] for row in rules.rows].index("People")
+    right, given, readers = rules.rows[place + 1 : place + 4]
+    assert right[1:] == ("27/29", "–", "–", "–") and given[1] == "29" and readers[1:] == ("1", "0", "0", "0")
+
+
+def test_printed_cells_show_which_averages_the_paper_got_wrong() -> None:
+    cells = printed().dropna(subset=["k"]).set_index(["k", "model", "task"])["printed"].sort_index()
+    claude = cells.loc[(50, "Claude V2")]
+    assert claude["average"] == 0.619 and claude.drop("average").mean() == pytest.approx(0.6185)
+    llama = cells.loc[(50, "LLaMA 2 70B")]
+    assert llama["average"] == 0.448 and llama.drop("average").mean() == pytest.approx(0.4515)
+    geometry = printed()[printed()["k"].isna()]
+    assert set(geometry["task"]) == {"letter_geometry"} and len(geometry) == 6
+
+
+SHARES = {"small": 10, "large": 30, "P1": 36}
+
+
+def questions(folder: Path) -> Tables:
+    """Write a study of 40 questions, of which each reader answers so many right."""
+    rows: list[dict[str, Any]] = [
+        {
+            **{"study": "g", "version": 1, "session_id": f"g-{reader}", "design_hash": "d", "attempt": 1},
+            **{"reader_kind": "human" if reader == "P1" else "model", "reader": reader, "trial_index": item},
+            **{"set": "letter_geometry", "family": "rotation" if item % 2 else "flip", "item_id": f"q{item}"},
+            **{"is_practice": False, "is_filler": False, "is_attention_check": False, "is_pilot": False},
+            **{"excluded_reason": None, "trial_type": "choose", "response_status": "valid"},
+            "correct": item < right,
+        }
+        for reader, right in SHARES.items()
+        for item in range(40)
+    ]
+    folder.mkdir(parents=True)
+    trials = pd.DataFrame(rows)
+    for name in ("correct", "is_pilot", "is_practice", "is_filler", "is_attention_check"):
+        trials[name] = trials[name].astype("boolean")
+    trials["excluded_reason"] = trials["excluded_reason"].astype("string")
+    trials.to_parquet(folder / "trials.parquet")
+    pd.DataFrame({"session_id": pd.Series(dtype=str)}).to_parquet(folder / "regions.parquet")
+    dictionary = {
+        **{"study": "g", "title": "G", "versions": [1], "design_hash": "d", "language": "en", "seed": 1},
+        "factors": {"family": {"levels": ["rotation", "flip"], "reference": "rotation"}},
+        **{"between": {}, "readers": {}, "planned": {}, "exclude": {}, "truth": None, "columns": {}},
+        **{"created_at": "2026-11-21T10:00:00Z", "wrods": "0"},
+    }
+    (folder / "dictionary.json").write_text(json.dumps(dictionary), "utf-8")
+    return load(folder)
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Tables, Tables]:
+    folder = tmp_path_factory.mktemp("both")
+    rows = [row for name in ("small", "large") for row in rows_of(name, "model", ks=(4, 50))]
+    return study(folder / "tasks", rows, READERS), questions(folder / "letters")
+
+
+def test_shares_are_tested_against_chance(both: tuple[Tables, Tables]) -> None:
+    rows = geometry(both[1])
+    assert rows is not None
+    for reader, right in SHARES.items():
+        own = share(rows[rows["reader"] == reader])
+        assert (own.items, own.value) == (40, right / 40)
+        if reader != "P1":
+            assert own.p == pytest.approx(stats.binomtest(right, 40, 0.25).pvalue)
+    twice = rows[rows["reader"] == "small"]
+    again = share(pd.concat([twice, twice]))
+    units = [1.0] * 10 + [0.0] * 30
+    assert again.answers == 80 and again.p == pytest.approx(stats.ttest_1samp(units, 0.25).pvalue)
+
+
+def test_the_chapter_tells_each_kind_of_question(both: tuple[Tables, Tables]) -> None:
+    chapter = write_geometry(Material(both[1]))
+    assert chapter is not None and write_geometry(Material(both[0])) is None
+    table = next(one for one in chapter.blocks if isinstance(one, ApaTable))
+    assert [row[0] for row in table.rows] == ["People", "Rotation", "Flip", "All questions"] + [
+        name for reader in ("large", "small") for name in (reader, "Rotation", "Flip", "All questions")
+    ]
+    assert table.rows[3][3] == "90.0" and "large 75.0%" in " ".join(str(one) for one in chapter.blocks)
+
+
+@pytest.mark.shared
+def test_a_rule_about_options_alone_answers_79_of_the_90_released_questions(shared: Path) -> None:
+    items = [
+        {"set": item.set_name, "item_id": item.item_id, "role": item.role, "answer": item.answer}
+        | {"choices": json.dumps(item.choices)}
+        for item in geometry_released_items(shared / "data" / "htest")
+    ]
+    assert by_option_alone(pd.DataFrame(items)) == (79, 90)
+    assert by_option_alone(pd.DataFrame(items).assign(set="other")) is None
+    assert by_option_alone(pd.DataFrame()) is None
+
+
+def test_intervals_are_students_over_people_and_wilsons_of_a_models_answers() -> None:
+    rows = pd.DataFrame(
+        {"reader": reader, "task": "flip", "item_id": f"q{item}", "right": float(item < right)}
+        for reader, right in {"P1": 4, "P2": 7, "P3": 9}.items()
+        for item in range(10)
+    )
+    people = mean_with_ends(rows.assign(reader_kind="human"))
+    low, high = stats.t.interval(0.95, 2, loc=200 / 3, scale=stats.sem([40, 70, 90]))
+    assert high > 100 and people == pytest.approx((200 / 3, low, 100.0))
+    alone = mean_with_ends(rows[rows["reader"] == "P1"].assign(reader_kind="human"))
+    assert alone[0] == 40 and np.isnan(alone[1:]).all()
+    # a model that is right in all of ten items may be wrong in others
+    perfect = mean_with_ends(rows.assign(reader_kind="model", right=1.0))
+    assert perfect == pytest.approx(
+        (100.0, 100 * stats.binomtest(10, 10).proportion_ci(method="wilson").low, 100.0)
+    )
+    # of three answers to an item all count, as far as items do not differ
+    half = rows.assign(
+        reader_kind="model", right=[1.0] * 5 + [0.0] * 5 + [0.0] * 5 + [1.0] * 5 + [1.0] * 5 + [0.0] * 5
+    )
+    thrice = mean_with_ends(half)
+    few, many = (stats.binomtest(n // 2, n).proportion_ci(method="wilson") for n in (10, 30))
+    assert 100 * few.low < thrice[1] <= 100 * many.low < 100 * many.high <= thrice[2] < 100 * few.high
+    assert thrice[2] - thrice[1] == pytest.approx(100 * (many.high - many.low), rel=0.1)
+
+
+def test_reproducing_h_test_makes_a_page_of_figure_5_from_both_studies_in_either_order(
+    both: tuple[Tables, Tables], tmp_path: Path
+) -> None:
+    tasks, letters = (one.folder for one in both)
+    done = invoke("reproduce", "h-test", letters, tasks, "--out", tmp_path / "o")
+    assert done.exit_code == 0, done.output
+    page = (tmp_path / "o" / "index.html").read_text("utf-8")
+    assert "H-TEST against letter geometry" in page and "As printed in the paper" in page
+    assert {one.name for one in (tmp_path / "o").iterdir()} >= {
+        "figure_5.png", "figure_5.svg", "figure_5_numbers.csv",
+    }  # fmt: skip
+    assert [one.name for one in together([tasks, letters])] == ["figure_5", "figure_5_numbers"]
+    for given, said in (
+        ([tasks], "needs two studies; 1 given"),
+        ([tasks, tasks], "has letter geometry"),
+        ([letters, letters], "has H-TEST's tasks"),
+    ):
+        with pytest.raises(UserError, match=said):
+            together(given)
+
+
+def test_a_reader_who_has_not_answered_all_tasks_has_no_average_and_no_point(
+    both: tuple[Tables, Tables], tmp_path: Path
+) -> None:
+    """Tasks differ in how hard they are: a mean of some is no mean of all."""
+    tables = both[0]
+    trials = tables.trials
+    last = sorted(trials["task"].dropna().unique())[-1]
+    gone = (trials["reader"] == "small") & (trials["task"] == last) & (trials["examples"] == "k50")
+    part = study(tmp_path / "part", trials[~gone].to_dict("records"), READERS)
+    found, rows = asked(part), geometry(both[1])
+    assert found is not None and rows is not None
+    assert {one.group for one in both_tests(found, rows)} == {"large"}
+    shares = accuracy(found.trials, ("k",))
+    means = shares[shares["task"] == "average"].set_index(["reader_group", "k"])["accuracy"]
+    assert np.isnan(means["small", 50]) and means[[("small", 4), ("large", 4)]].notna().all()
+    told: list[str] = []
+    drawing, _ = together([part.folder, both[1].folder], told.append)
+    assert told == ["Excluded because not all tasks were answered: small."]
+    assert isinstance(drawing, Drawing) and drawing.note.endswith(told[0])
+
+
+def trials(task: str, number: int = 20, reader: str = "talker") -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            **{"reader_group": reader, "reader_kind": "model", "session_id": f"{reader}-{task}"},
+            "trial_index": range(number),
+            **{"attempt": 1, "making": "", "task": task, "item_id": [f"{task}-{n}" for n in range(number)]},
+        }
+    )
+
+
+def parsed(
+    rows: pd.DataFrame, published: Sequence[float | None], corrected: Sequence[float | None]
+) -> pd.DataFrame:
+    place = rows[["session_id", "trial_index", "attempt"]]
+    return place.assign(
+        published=pd.Series(published, dtype=float), corrected=pd.Series(corrected, dtype=float)
+    )
+
+
+def test_both_parsers_are_told_with_what_each_leaves_unread(tmp_path: Path) -> None:
+    one, other = trials("uppercase"), trials("rhyme")
+    # of 20 replies 5 are "I cannot tell": A to the published parser (right 4 times), nothing to a correct one
+    told = parsed(one, [1.0] * 14 + [0.0] * 6, [1.0] * 10 + [0.0] * 5 + [None] * 5)
+    alike = parsed(other, [1.0] * 10 + [0.0] * 10, [1.0] * 10 + [0.0] * 10)
+    pd.concat([told, alike]).to_parquet(tmp_path / "published_parsing.parquet")
+    unasked = trials("uppercase", reader="P1")
+    found = both_parsers(pd.concat([one, other, unasked]), tmp_path, TASKS)
+    assert [(read.reader_group, read.task) for read in found] == [
+        ("talker", "uppercase"),
+        ("talker", "rhyme"),
+        ("talker", "average"),
+    ]
+    first, second, mean = found
+    assert (first.published, first.corrected, first.turned) == (0.7, 0.5, 9)
+    assert (first.unread_published, first.unread_corrected) == (0.0, 0.25)
+    assert first.compared is not None and first.compared.p > 0.05 and first.compared.high > 0
+    assert second.turned == 0 and second.compared is not None and second.compared.p == 1
+    assert (
+        mean.replies == 40 and mean.published == pytest.approx(0.6) and mean.corrected == pytest.approx(0.5)
+    )
+    assert mean.unread_corrected == pytest.approx(0.125)
+
+
+def test_a_reader_that_says_a_throughout_is_found_out_by_swapped_labels() -> None:
+    maps = ["A=A,B=B"] * 10 + ["A=B,B=A"] * 10
+    classes = ["A"] * 6 + ["B"] * 4 + ["A"] * 6 + ["B"] * 4
+    meant = ["A"] * 10 + ["B"] * 10  # the letter A stands for class A, then for class B
+    rows = pd.DataFrame({"reader_group": "m", "label_map": maps, "response": meant, "answered": 1.0})
+    rows["right"] = [float(a == b) for a, b in zip(classes, meant, strict=True)]
+    (one,) = label_maps(rows).to_dict("records")
+    assert (one["published"], one["swapped"]) == (0.6, 0.4) and one["counterbalanced"] == pytest.approx(0.5)
+    assert one["says_a_published"] == one["says_a_swapped"] == 1.0
+    assert label_maps(rows[:10]).empty and is_as_published("A=A,B=B") and not is_as_published("A=B,B=A")
+
+
+def test_rules_stand_beside_what_the_same_readers_sorted() -> None:
+    sorting = [
+        {"reader_group": "human", "session_id": who, "task": "rhyme", "right": right}
+        for who, rights in (("a", (1, 1)), ("b", (1, 0)), ("c", (0, 0)))
+        for right in rights
+    ]
+    stating: list[dict[str, Any]] = [
+        {"session_id": "a", "score": 1.0, "scorer": "rated-1"},
+        {"session_id": "b", "score": 0.5, "scorer": "rated-1"},
+        {"session_id": "c", "score": None, "scorer": None},
+    ]
+    said = pd.DataFrame(stating).assign(
+        reader_group="human", item_id="released-rhyme rule", response_status="valid"
+    )
+    (one,) = rules_by_task(pd.DataFrame(sorting), said).to_dict("records")
+    assert one["task"] == "rhyme" and one["sorted"] == pytest.approx(0.5)
+    assert (one["stated"], one["rated"], one["right"]) == (3, 2, 1)
+    assert one["sorted_knowing"] == 1.0 and one["sorted_otherwise"] == 0.5
+
+
+def test_the_chapter_shows_parsers_labels_and_rules(tmp_path: Path) -> None:
+    rows = rows_of("small", "model", tasks=("uppercase", "rhyme"), ks=(4, 14)) + rows_of(
+        "P1", "human", tasks=("uppercase", "rhyme"), ks=(4,)
+    )
+    for number, row in enumerate(rows):
+        row["label_map"] = "A=A,B=B" if number % 2 else "A=B,B=A"
+        row["response"] = None if row["is_filler"] else "A"
+    folder = tmp_path / "h"
+    tables = study(folder, rows, {**READERS, "human": {"kind": "human"}})
+    found = asked(tables)
+    assert found is not None
+    own = found.trials[found.trials["reader_group"] == "small"]
+    place = own[["session_id", "trial_index", "attempt"]]
+    place.assign(published=own["right"], corrected=1.0).to_parquet(folder / "published_parsing.parquet")
+    chapter = write(Material(tables))
+    assert chapter is not None
+    shown = {one.name: one for one in chapter.blocks if isinstance(one, ApaTable)}
+    assert {"h_test_parsers", "h_test_labels", "h_test_rules_tasks"} <= set(shown)
+    average = shown["h_test_parsers"].rows[-1]
+    assert average[0] == "Average" and average[2] == "100.0" and len(shown["h_test_parsers"].rows) == 4
+    text = " ".join(str(one) for one in chapter.blocks)
+    assert "Every answer could be read" in text and "by a correct one" in text
+
+
+def reader(use: str = "openai:m", **settings: Any) -> dict[str, Any]:
+    return {"kind": "model", "use": use, "settings": {"use": use, **settings}}
+
+
+TWINS = {
+    "reads": reader(family="F", parameters="1B"),
+    "looks": reader(family="F", parameters="1B", presentation="image"),
+    "larger": reader("openai:n", family="F", parameters="7B"),
+    "larger-looks": reader("openai:n", family="F", parameters="7B", presentation="image"),
+    "thinks": reader(strategy="chain_of_thought"),
+    "looks-thinks": reader(strategy="chain_of_thought", presentation="image"),
+    "half": reader("openai:n", presentation="image", examples_presentation="text"),
+}
+
+
+def test_a_model_shown_pictures_is_never_compared_with_one_shown_text_but_with_itself() -> None:
+    assert thinking_pairs(TWINS) == [("reads", "thinks"), ("looks", "looks-thinks")]
+    assert family_pairs(TWINS) == [("F", "reads", "larger"), ("F, pictures", "looks", "larger-looks")]
+    assert picture_pairs(TWINS) == [
+        ("reads", "looks"),
+        ("larger", "larger-looks"),
+        ("thinks", "looks-thinks"),
+        ("larger", "half"),
+    ]
+    alone = {name: TWINS[name] for name in ("reads", "looks-thinks", "half")}
+    assert picture_pairs(alone) == thinking_pairs(alone) == []
+
+
+def test_of_two_partners_the_one_with_the_same_settings_is_taken() -> None:
+    readers = {
+        "warm": reader(temperature=1.0),
+        "cold": reader(temperature=0),
+        "elsewhere": reader(base_url="http://lab"),
+        "looks": reader(temperature=0, presentation="image"),
+        "thinks": reader(temperature=1.0, strategy="chain_of_thought"),
+    }
+    assert picture_pairs(readers) == [("cold", "looks")] and thinking_pairs(readers) == [("warm", "thinks")]
+    assert picture_pairs({**readers, "human": {"kind": "human"}}) == [("cold", "looks")]
+
+
+@pytest.fixture(scope="module")
+def text_and_pictures(tmp_path_factory: pytest.TempPathFactory) -> Tables:
+    """One model right in half of the lines as text; as pictures right in all of *uppercase*, alike in all others."""
+    RIGHT.update(reads=0.5, looks=0.5)
+    rows = rows_of("reads", "model") + rows_of("looks", "model")
+    for row in rows:
+        if row["reader"] == "looks" and row["task"] == "uppercase" and row["correct"] is not None:
+            row["correct"] = True
+    kept = [row for row in rows if not (row["reader"] == "looks" and row["examples"] == "k50")]
+    return study(tmp_path_factory.mktemp("p"), kept, {name: TWINS[name] for name in ("reads", "looks")})
+
+
+@pytest.fixture(scope="module")
+def beside_pictures(text_and_pictures: Tables) -> Chapter:
+    made = write(Material(text_and_pictures))
+    assert made is not None
+    return made
+
+
+def cells(table: ApaTable) -> dict[str, tuple[str, ...]]:
+    return {row[0]: row[1:] for row in table.rows if not isinstance(row, Head)}
+
+
+def test_text_and_pictures_are_paired_by_item_in_each_task(
+    text_and_pictures: Tables, beside_pictures: Chapter
+) -> None:
+    table = next(
+        one for one in beside_pictures.blocks if isinstance(one, ApaTable) and one.name == "h_test_pictures"
+    )
+    assert table.rows[0] == ("reads (text), looks (pictures)",)
+    told = cells(table)
+    names = list(told)
+    assert names[0] == "Uppercase" and names[10:] == [
+        "All tasks",
+        *(f"{making} items" for making in ("Released", "Fresh", "Matched")),
+        *(f"k\u00a0=\u00a0{k}" for k in (4, 14, 28)),
+    ]
+    # 30 lines: 5 of 10 wrong as text, 6 of 10 where matched
+    assert told["Uppercase"][:5] == ("30", "16", "46.7", "100.0", "53.3")
+    assert told["Rhyme"][:7] == ("20", "0", "45.0", "45.0", "0.0", "–", "> .999")
+    found = asked(text_and_pictures)
+    assert found is not None
+    one, other = (found.trials[found.trials["reader_group"] == name] for name in ("reads", "looks"))
+    parts = {(part.task, part.making, part.k): part.compared for part in pictures_by_part(one, other, 0.05)}
+    at_four = parts[ALL, "", 4]
+    assert at_four.changed == 16 and at_four.p < 0.001
+    gains = np.repeat([1.0, 0.0], [16, at_four.items - 16])
+    reach = stats.t.ppf(0.975, len(gains) - 1) * gains.std(ddof=1) / np.sqrt(len(gains))
+    assert (at_four.low, at_four.high) == pytest.approx((gains.mean() - reach, gains.mean() + reach))
+
+
+def test_letter_geometry_sets_questions_as_text_beside_pictures(tmp_path: Path) -> None:
+    text_and_pictures = questions(tmp_path / "g")
+    text_and_pictures.dictionary["readers"] = {"small": reader(), "large": reader(presentation="image")}
+    made = write_geometry(Material(text_and_pictures))
+    assert made is not None
+    table = next(
+        one for one in made.blocks if isinstance(one, ApaTable) and one.name == "letter_geometry_pictures"
+    )
+    told = cells(table)
+    # 10 of 40 right as text, 30 as pictures
+    assert list(told) == ["Rotation", "Flip", "All questions"]
+    assert told["All questions"][:5] == ("40", "20", "25.0", "75.0", "50.0")
+    assert told["All questions"][6] == "< .001"
+    assert table.note is not None and "the question is a picture in the participants' font" in table.note
+    assert "making" not in table.note
+    assert "Only the same questions are compared." in table.note and "examples" not in table.note
+
+
+@pytest.mark.full
+def test_equal_shares_hold_the_level_of_the_test() -> None:
+    """Of 400 pairs of conditions without a difference about one in twenty is significant."""
+    draw = np.random.default_rng(2)
+    p = []
+    for _ in range(400):
+        both = [
+            pd.DataFrame(
+                {
+                    "making": "",
+                    "task": "t",
+                    "item_id": range(80),
+                    "right": draw.integers(0, 2, 80).astype(float),
+                }
+            )
+            for _ in range(2)
+        ]
+        found = paired(both[0], both[1])
+        assert isinstance(found, Paired)
+        p.append(found.p)
+    assert 0.005 < np.mean(np.array(p) < 0.05) < 0.07
