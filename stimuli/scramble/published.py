@@ -279,12 +279,6 @@ def _check_rate(chosen: PublishedOperation) -> None:
         )
 
 
-def faults(given: OperationSpec) -> tuple[ProtocolFault, ...]:
-    """Return the faults that a published copy of an operation reproduces; none for the intact condition."""
-    protocol = published_operation(given).protocol
-    return () if protocol is None else protocol.faults
-
-
 def describe(given: OperationSpec) -> str:
     """State in a few sentences what a published copy is: paper, name of the released code, stream, stand-ins, faults."""
     chosen = published_operation(given)

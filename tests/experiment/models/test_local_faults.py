@@ -29,6 +29,26 @@ def answers_of(engine, requests) -> dict[str, object]:
     return {reply.work_key: reply for reply in replies}
 
 
+def test_running_out_of_memory_while_texts_are_generated_loses_nothing(plain_model, local, monkeypatch):
+    requests = requests_of(20, labels=None, max_tokens=6)
+    exact = answers_of(local(plain_model, determinism="exact"), requests)
+    engine = local(plain_model)
+    list(engine.answer(requests[:1]))
+    original = Continuations.attend
+
+    def narrow(self, *given):
+        if len(self.lengths) > 3:
+            raise RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory")
+        return original(self, *given)
+
+    monkeypatch.setattr(Continuations, "attend", narrow)
+    engine.budget.held = 200
+    found = answers_of(engine, requests)
+    assert {key: reply.text for key, reply in found.items()} == {
+        key: reply.text for key, reply in exact.items()
+    }
+
+
 class Small:
     """A device on which no pass holds more than some number of tokens, or of rows."""
 

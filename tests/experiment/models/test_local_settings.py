@@ -69,6 +69,15 @@ def wide_llama(folder: Path) -> Path:
     return tiny_llama(folder, hidden_size=128, intermediate_size=256, initializer_range=0.1)
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [({"determinism": "always"}, "Known: exact, fast"), ({"token_budget": 0}, "not a number of tokens")],
+)
+def test_settings_that_mean_nothing_are_refused(plain_model, local, options, words):
+    with pytest.raises(UserError, match=words):
+        local(plain_model, **options)
+
+
 def test_what_each_level_of_determinism_promises_holds(plain_model):
     found = self_test(ModelSettings(f"hf:{plain_model}"), requests_of(60))
     by = {(one.determinism, one.right): one for one in found.comparisons}
