@@ -114,6 +114,23 @@ def test_a_list_of_papers_imports_none_of_their_parts() -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_a_study_that_trains_and_probes_nothing_imports_no_part_of_that_pack(tmp_path: Path) -> None:
+    code = (
+        "import shutil, sys\nfrom click.testing import CliRunner\nfrom experiment.cli import main\n"
+        f"study = {str(tmp_path / 'study')!r}\n"
+        f"shutil.copytree({str(ROOT / 'experiment' / 'demo' / 'study')!r}, study)\n"
+        "for command in ('check', 'build'):\n"
+        "    done = CliRunner().invoke(main, [command, study])\n"
+        "    assert done.exit_code == 0, done.output\n"
+        "import analysis.report.write, experiment.exporting.export, experiment.people.server\n"
+        "pack = ('experiment.tuning', 'experiment.papers.inside.', 'analysis.inside')\n"
+        "parts = [name for name in sys.modules if name.startswith(pack)]\n"
+        "sys.exit(f'imported: {parts}' if parts else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_plans_are_read_with_the_standard_library_alone() -> None:
     code = (
         "import sys, json, analysis.plan\n"

@@ -16,7 +16,6 @@ from experiment.models.settings import ModelSettings
 from experiment.study import Study, read_study
 from experiment.study.faults import Faults
 from experiment.study.semantic_checks import kind_of_material
-from experiment.tuning import check_trainings
 from stimuli.corpora import corpora
 from stimuli.errors import UserError, did_you_mean, unknown_name
 from stimuli.papers import material_keywords
@@ -100,9 +99,12 @@ def load_study(path: Path | str, faults: Faults | None = None) -> Study:
     faults_of_study = Faults() if faults is None else faults
     study = read_study(path, faults_of_study)
     faults_of_study.check(check_papers, study, reads=[("published",), ("materials",), ("procedure",)])
-    faults_of_study.check(
-        check_trainings, study, reads=[("tuning",), ("models",), ("materials",), ("published",)]
-    )
+    if study.get("tuning"):
+        from experiment.tuning import check_trainings
+
+        faults_of_study.check(
+            check_trainings, study, reads=[("tuning",), ("models",), ("materials",), ("published",)]
+        )
     faults_of_study.check(check_models, study, faults_of_study, reads=[("models",), ("tuning",)])
     if faults is None:
         faults_of_study.report()

@@ -235,7 +235,6 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
     from experiment.study.faults import FACTORS, Faults
     from experiment.study.screens import check_consent_first
     from experiment.summaries.plain_english import tell
-    from experiment.tuning import trainings
 
     faults = Faults()
     loaded = load_study(study, faults)
@@ -253,10 +252,11 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
     summary = tell(loaded, made.items, probes, speeds)
     sensitivity = sensitivity_of(loaded, made.items)
     to_train, training_words = {}, []
-    if trained := trainings(loaded):
+    if loaded.get("tuning"):
+        from experiment.tuning import trainings
         from experiment.tuning.estimates import tell_trainings, told_together
 
-        to_train = tell_trainings(loaded, trained.values())
+        to_train = tell_trainings(loaded, trainings(loaded).values())
         training_words = told_together(to_train)
     if as_json:
         numbers = (

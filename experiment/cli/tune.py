@@ -155,7 +155,7 @@ def _draw_curve(training: Training) -> None:
     import pandas as pd
 
     from analysis.figures.inside import loss_figure
-    from experiment.tuning.record import CURVE
+    from experiment.study.trained import CURVE
 
     curve = pd.read_csv(training.folder / CURVE)
     loss_figure("loss", f"Loss of training {training.name}", [(training.name, curve)]).save(training.folder)

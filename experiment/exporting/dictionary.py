@@ -28,9 +28,8 @@ from experiment.store.erasure import DECLINED, number_of
 from experiment.store.tables import calls, events, sessions
 from experiment.study import Study
 from experiment.study.plans import planned_analyses
-from experiment.study.trained import KIND, as_trained, given_trainings, training_folder
+from experiment.study.trained import KIND, as_trained, given_trainings, read_record, training_folder
 from experiment.summaries.plain_english import tell
-from experiment.tuning.record import read_record
 from experiment.version import installed_version
 from stimuli.errors import UserError
 from stimuli.lexicon.base_words import score

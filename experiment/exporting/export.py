@@ -42,8 +42,7 @@ from experiment.models.judges.similarity import STORED
 from experiment.models.pictures import picture_of
 from experiment.store import Store, queries
 from experiment.study import Study
-from experiment.study.trained import training_folder
-from experiment.tuning.record import CURVE as LOSS
+from experiment.study.trained import CURVE, training_folder
 from stimuli.errors import UserError
 
 
@@ -138,10 +137,10 @@ def _what_they_mean(study: Study, dictionary: Mapping[str, Any], folder: Path) -
     """Write plan and readers, and copy the training losses of trained ones."""
     write_plan(dictionary, folder / PLAN)
     for name in dictionary["tuning"]:
-        losses = training_folder(study.folder, name) / LOSS
+        losses = training_folder(study.folder, name) / CURVE
         if losses.is_file():
             training_folder(folder, name).mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(losses, training_folder(folder, name) / LOSS)
+            shutil.copyfile(losses, training_folder(folder, name) / CURVE)
 
 
 def write_pictures(folder: Path, calls: Iterable[Mapping[str, Any]]) -> tuple[int, int]:

@@ -14,7 +14,8 @@ from stimuli.errors import UserError, unknown_name
 
 KIND = "tuned"
 FOLDER = "tuning"
-RECORD = "tuning.json"
+RECORD, CURVE = "tuning.json", "loss.csv"
+"""Files of a training run: what is known about it, and its losses step by step."""
 EACH = "each"
 NOT_INHERITED = frozenset({"use", "revision", "quantisation", "family", "parameters", "price", "cache"})
 """Options of a base model that do not apply to a model trained from it."""
@@ -51,6 +52,20 @@ def given_trainings(study: Trains) -> dict[str, dict[str, Any]]:
 def training_folder(folder: Path, name: str) -> Path:
     """Return the folder of a training run."""
     return folder / FOLDER / name
+
+
+def read_record(folder: Path) -> dict[str, Any]:
+    """Return what a training has recorded; nothing where it has not begun."""
+    try:
+        told = json.loads((folder / RECORD).read_text("utf-8"))
+    except FileNotFoundError:
+        return {}
+    except ValueError as fault:
+        raise UserError(
+            f"{folder / RECORD} cannot be read: {fault}",
+            mend=f"Remove {folder} to train again.",
+        ) from fault
+    return dict(told)
 
 
 def as_trained(study: Trains, given: Mapping[str, Any], place: str) -> dict[str, Any]:

@@ -30,6 +30,7 @@ from experiment.models.servers import server_of
 from experiment.store import Store
 from experiment.store.database import lock_for_change
 from experiment.study import Study
+from experiment.study.trained import read_record
 from experiment.tuning.batches import parted
 from experiment.tuning.record import (
     FINISHED,
@@ -37,7 +38,6 @@ from experiment.tuning.record import (
     LearningPoint,
     Outcome,
     opening_record,
-    read_record,
     require_same,
     write_record,
 )

@@ -35,7 +35,7 @@ Ids = NDArray[np.int32]
 
 
 @dataclass(frozen=True)
-class Rows:
+class TokenRows:
     """Records in tokens."""
 
     ids: Ids  # the tokens of all records, one after the other; a memory map
@@ -72,7 +72,7 @@ def permutation(number: int, *parts: str | int) -> NDArray[np.int64]:
 
 def encoded(
     folder: Path, records: Records, wording: Wording, *, most: int | None, stop: Stop | None = None
-) -> Rows:
+) -> TokenRows:
     """Return a training's records in tokens; made once, read ever after.
 
     ``most``: tokens that the model reads; longer prompts with replies are left out. Running text is cut.
@@ -119,12 +119,12 @@ def encoded(
     return found
 
 
-def _kept_rows(place: Path, key: str, *, replies: bool) -> Rows | None:
+def _kept_rows(place: Path, key: str, *, replies: bool) -> TokenRows | None:
     try:
         about = json.loads((place / "about.json").read_text("utf-8"))
         if about["key"] != key:
             return None
-        return Rows(
+        return TokenRows(
             np.memmap(place / "ids.bin", dtype=np.int32, mode="r"),
             np.load(place / "starts.npy"),
             np.load(place / "scored.npy"),
@@ -205,7 +205,7 @@ class Order:
     """
 
     def __init__(
-        self, rows: Rows, train: NDArray[np.int64], *, seed: int, batch_tokens: int, sequence_length: int
+        self, rows: TokenRows, train: NDArray[np.int64], *, seed: int, batch_tokens: int, sequence_length: int
     ) -> None:
         self.rows = rows
         self._train = train
@@ -264,7 +264,7 @@ class Order:
         return Piece(np.concatenate(found), 1)
 
 
-def held_out_pieces(rows: Rows, held_out: NDArray[np.int64], length: int) -> list[Piece]:
+def held_out_pieces(rows: TokenRows, held_out: NDArray[np.int64], length: int) -> list[Piece]:
     """Return what the validation loss is computed on: each record by itself, texts cut into sequences."""
     found = []
     for one in held_out:

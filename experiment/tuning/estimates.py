@@ -17,8 +17,9 @@ from experiment.models.costs.prices import format_usd
 from experiment.models.local.checkpoints import find_source
 from experiment.models.planning.prompt_preview import CHARACTERS_PER_TOKEN
 from experiment.study import Study
+from experiment.study.trained import CURVE, read_record
 from experiment.tuning.networks import Base, hours_of, look_at, size_of
-from experiment.tuning.record import CURVE, FINISHED, read_curve, read_record
+from experiment.tuning.record import FINISHED, read_curve
 from experiment.tuning.records import built_again, has_replies, kept_records, messages_of
 from experiment.tuning.settings import RELEASED, Training, trainings
 from experiment.tuning.training_sets import NUMBER

@@ -14,21 +14,20 @@ from typing import Any
 from experiment.models.local.causal_model import give_back
 from experiment.models.runs.limits import Deadline, Stop
 from experiment.study import Study
+from experiment.study.trained import CURVE, read_record
 from experiment.tuning.batches import TOKENS, Order, encoded, held_out_pieces, parted
 from experiment.tuning.networks import Base, load_network, look_at, require_room, size_of
 from experiment.tuning.record import (
-    CURVE,
     FINISHED,
     Outcome,
     opening_record,
     read_curve,
-    read_record,
     require_same,
     write_record,
 )
 from experiment.tuning.records import built_again, make_records
 from experiment.tuning.settings import Training
-from experiment.tuning.training import CHECKPOINTS, Ended, Progress, Trainer, as_os_error
+from experiment.tuning.training import CHECKPOINTS, Progress, Trainer, TrainingEnd, as_os_error
 from stimuli.errors import UserError
 
 MODEL, ADAPTER = "model", "adapter"
@@ -196,7 +195,7 @@ def _outcome(
     training: Training,
     told: dict[str, Any],
     *,
-    ended: Ended | None = None,
+    ended: TrainingEnd | None = None,
     was_finished: bool = False,
     interrupted: bool = False,
 ) -> Outcome:

@@ -16,7 +16,7 @@ from typing import Any
 from experiment.models.leases import file_lock
 from experiment.models.runs.environment import git_state, hardware, versions
 from experiment.study import Study
-from experiment.study.trained import RECORD
+from experiment.study.trained import CURVE, RECORD
 from experiment.tuning.settings import Training
 from stimuli.errors import UserError
 from stimuli.files import replace_file
@@ -79,20 +79,6 @@ def held(training: Training) -> Iterator[None]:
         yield
 
 
-def read_record(folder: Path) -> dict[str, Any]:
-    """Return what a training has recorded; nothing where it has not begun."""
-    try:
-        told = json.loads((folder / RECORD).read_text("utf-8"))
-    except FileNotFoundError:
-        return {}
-    except ValueError as fault:
-        raise UserError(
-            f"{folder / RECORD} cannot be read: {fault}",
-            mend=f"Remove {folder} to train again.",
-        ) from fault
-    return dict(told)
-
-
 def write_record(folder: Path, told: Mapping[str, Any]) -> None:
     """Write what is known of a training."""
     text = json.dumps(told, ensure_ascii=False, indent=1, default=str)
@@ -139,7 +125,6 @@ def opening_record(study: Study, training: Training) -> dict[str, Any]:
     }
 
 
-CURVE = "loss.csv"
 CURVE_COLUMNS = ("step", "epoch", "tokens", "training_loss", "validation_loss", "learning_rate", "seconds")
 
 

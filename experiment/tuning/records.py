@@ -230,7 +230,7 @@ def _of_texts(
     from experiment.tuning.training_sets import HeldOut, ScrambledTexts, TextFiles
 
     texts = TextFiles((path,), field=training.text_field)
-    chosen: Iterable[Any] = texts if training.texts is None else _Some(texts, training.texts, training.seed)
+    chosen = _drawn(lambda: texts, training)
     shown: set[str] = set()
     for item in study.items:
         shown.update(item.shown.values(), item.intact.values())
@@ -273,34 +273,24 @@ def _said_in(record: Record) -> list[str]:
     return [message.content for message in messages_of(record)] + [str(record["reply"])]
 
 
-class _Some:
-    """So many of some texts, drawn by a seed and left in their order; gone through again, they are the same."""
-
-    def __init__(self, texts: Iterable[Any], number: int, seed: int) -> None:
-        self._texts = texts
-        self._number = number
-        self._seed = seed
-
-    def __iter__(self) -> Iterator[Any]:
-        draws = (
-            (stable_seed(self._seed, "training: which texts", place), place)
-            for place, _ in enumerate(self._texts)
-        )
-        chosen = {place for _, place in heapq.nsmallest(self._number, draws)}
-        last = max(chosen, default=-1)
-        return (text for place, text in enumerate(islice(self._texts, last + 1)) if place in chosen)
+def _drawn(read: Callable[[], Iterable[Any]], training: Training) -> Iterator[Any]:
+    """Yield texts: as many as the training asks for, drawn by its seed, in their order; all where it names no number."""
+    if training.texts is None:
+        yield from read()
+        return
+    draws = (
+        (stable_seed(training.seed, "training: which texts", place), place) for place, _ in enumerate(read())
+    )
+    chosen = {place for _, place in heapq.nsmallest(training.texts, draws)}
+    last = max(chosen, default=-1)
+    yield from (text for place, text in enumerate(islice(read(), last + 1)) if place in chosen)
 
 
 def _lines(path: Path, training: Training) -> Iterator[Record]:
     """Yield the lines of a file of records as they are; so many of them where a number is asked."""
     from stimuli.corpora.rows import line_rows
 
-    class Rows:
-        def __iter__(self) -> Iterator[Any]:
-            return (row for _, row in line_rows(path))
-
-    rows: Iterable[Any] = Rows() if training.texts is None else _Some(Rows(), training.texts, training.seed)
-    for row in rows:
+    for row in _drawn(lambda: (record for _, record in line_rows(path)), training):
         if isinstance(row, UserError):
             raise row
         yield row

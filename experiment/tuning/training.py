@@ -160,7 +160,7 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Ended:
+class TrainingEnd:
     """The end of a training."""
 
     place: TrainingPlace
@@ -231,7 +231,7 @@ class Trainer:
         self.at_once = place.tokens_at_once
         return True
 
-    def train(self, *, stop: Stop, clock: Deadline, tell: Callable[[Progress], None]) -> Ended:
+    def train(self, *, stop: Stop, clock: Deadline, tell: Callable[[Progress], None]) -> TrainingEnd:
         """Make the steps that are left; where the end is asked for, the checkpoint holds all that was made."""
         begun = last_checkpoint(self.folder) is not None
         curve = Curve(self.folder, self.step if begun else None)
@@ -261,7 +261,7 @@ class Trainer:
                 self._save()
                 saved = time.monotonic()
         self._save()
-        return Ended(self._place(), self.steps, stopped)
+        return TrainingEnd(self._place(), self.steps, stopped)
 
     def learning_rate(self, step: int) -> float:
         """Return the rate of a step, counted from 0: a straight rise, then the decay towards zero."""

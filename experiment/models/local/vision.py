@@ -195,7 +195,7 @@ class VisionBackend:
         model, decoded, draws = self.model, Continuation(), generator("sampling", how.seed)
         goes_on = True
 
-        class Drawing(LogitsProcessor):  # type: ignore[misc]
+        class ChosenToken(LogitsProcessor):  # type: ignore[misc]
             def __call__(self, input_ids: Any, scores: Any) -> Any:
                 nonlocal goes_on
                 token = choose(scores.float(), [how], [draws])[0]
@@ -204,7 +204,7 @@ class VisionBackend:
                 only[0, token] = 0.0
                 return only
 
-        class Ended(StoppingCriteria):  # type: ignore[misc]
+        class ReplyOver(StoppingCriteria):  # type: ignore[misc]
             def __call__(self, input_ids: Any, scores: Any, **given: Any) -> Any:
                 over = not goes_on or model.is_closed
                 return torch.full((input_ids.shape[0],), over, device=input_ids.device, dtype=torch.bool)
@@ -213,7 +213,7 @@ class VisionBackend:
         with torch.inference_mode():
             model.model.generate(
                 **inputs, max_new_tokens=how.max_tokens, do_sample=False, num_beams=1, repetition_penalty=1.0,
-                logits_processor=LogitsProcessorList([Drawing()]), stopping_criteria=StoppingCriteriaList([Ended()]),
+                logits_processor=LogitsProcessorList([ChosenToken()]), stopping_criteria=StoppingCriteriaList([ReplyOver()]),
             )  # fmt: skip
         model.forwarded += len(row.ids) + len(decoded.ids)
         return decoded

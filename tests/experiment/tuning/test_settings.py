@@ -15,7 +15,7 @@ from experiment.checking import load_study
 from experiment.models.engine import Message, Request
 from experiment.models.local.tokens import Wording
 from experiment.tuning import trainings
-from experiment.tuning.batches import IGNORED, Order, Rows, held_out_pieces, parts_of
+from experiment.tuning.batches import IGNORED, Order, TokenRows, held_out_pieces, parts_of
 from experiment.tuning.records import make_records, records_of
 from stimuli.errors import UserError
 from tests.experiment.tuning.conftest import wrods
@@ -266,10 +266,10 @@ def test_check_tells_trainings_and_models_that_are_alike_together(tmp_path):
 lengths = st.lists(st.integers(2, 40), min_size=2, max_size=30)
 
 
-def rows(of: list[int], *, replies: bool) -> Rows:
+def rows(of: list[int], *, replies: bool) -> TokenRows:
     ids = np.arange(sum(of), dtype=np.int32)
     starts = np.concatenate([[0], np.cumsum(of)]).astype(np.int64)
-    return Rows(
+    return TokenRows(
         ids, starts, np.asarray([1 if not replies else n - 1 for n in of], dtype=np.int32), replies, 0, "k"
     )
 

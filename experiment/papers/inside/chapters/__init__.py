@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from analysis.inside.hidden_states import states_folder
 from analysis.report.blocks import Chapter, Material
+from analysis.table_io import found_above
 
 
 def write_trained(material: Material) -> Chapter | None:
@@ -21,7 +21,7 @@ def write_trained(material: Material) -> Chapter | None:
 
 def write_representations(material: Material) -> Chapter | None:
     """Write how near hidden states stay to those of the intact text, where a run kept any."""
-    if states_folder(material.tables) is None:
+    if found_above(material.tables.folder, "states") is None:
         return None
     from experiment.papers.inside.chapters.representations import write
 
@@ -30,7 +30,7 @@ def write_representations(material: Material) -> Chapter | None:
 
 def write_probing(material: Material) -> Chapter | None:
     """Write what can be read from hidden states, where a run kept any."""
-    if states_folder(material.tables) is None:
+    if found_above(material.tables.folder, "states") is None:
         return None
     from experiment.papers.inside.chapters.probing import write
 
