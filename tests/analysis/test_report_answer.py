@@ -233,6 +233,14 @@ def test_a_table_of_contrasts_is_printed_or_else_in_its_file(content: ReportCont
     )
 
 
+def test_a_contrast_of_two_plans_is_detectable_once(content: ReportContent) -> None:
+    (section,) = content.planned
+    plan, own = replace(section.analysis.plan, name="again"), section.analysis.contrasts
+    again = replace(section.analysis, plan=plan, contrasts=tuple(replace(one) for one in own))
+    given = replace(content, planned=(section, replace(section, analysis=again)))
+    assert limits(given)["Sensitivity"] == limits(content)["Sensitivity"]
+
+
 def test_exclusions_of_people_and_models_are_counted_apart(tmp_path: Path) -> None:
     rows = study_rows(human=8, models=("restorer",), items=12)
     for name, column in (("attention check", "is_attention_check"), ("filler", "is_filler")):

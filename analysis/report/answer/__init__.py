@@ -364,18 +364,18 @@ def _not_concluded(content: ReportContent, sections: Sequence[Section]) -> dict[
 
 def _detectable(sections: Sequence[Section]) -> Iterator[tuple[str, list[str], ResponseScaleEffect]]:
     """Yield for each analysis, of many for each measure and scale, the least and the most that could be detected, and their scale."""
-    found: dict[tuple[str, str], list[Analysis]] = {}
-    for analysis in (section.analysis for section in sections if section.analysis.estimable):
+    found: dict[tuple[str, str], list[tuple[Analysis, list[Contrast]]]] = {}
+    for analysis, tested in each_test(section.analysis for section in sections):
         name = analysis.plan.heading if len(sections) <= apa.MOST_TESTS_NAMED else analysis.plan.measure.noun
-        scale = felt(analysis.estimable[:1], analysis.plan.measure).scale
-        found.setdefault((name, scale), []).append(analysis)
+        scale = felt(tested[:1], analysis.plan.measure).scale
+        found.setdefault((name, scale), []).append((analysis, tested))
     for (name, _), own in found.items():
-        values = [detectable(one, analysis) for analysis in own for one in analysis.estimable]
+        values = [detectable(one, analysis) for analysis, tested in own for one in tested]
         known = {value.values[0]: str(value) for value in values if isinstance(value, apa.Written)}
         sizes = sorted(size for size in known if np.isfinite(size))
         if sizes or np.inf in known:
             ends = [known[size] for size in (*sizes[:1], *sizes[1:][-1:])]
-            yield name, list(dict.fromkeys(ends)), felt(own[0].estimable[:1], own[0].plan.measure)
+            yield name, list(dict.fromkeys(ends)), felt(own[0][1][:1], own[0][0].plan.measure)
 
 
 def _sample(content: ReportContent) -> dict[str, Any]:
