@@ -212,7 +212,11 @@ def note_registration(study: Study, store: Store, url: str | None, actor: str) -
     if url is not None:
         check_address(url)
     frozen = read_freeze(study.folder)
-    detail = {"url": url, "freeze_hash": None if frozen is None else frozen.hash}
+    detail = {
+        "registered": url is not None,
+        "url": url,
+        "freeze_hash": None if frozen is None else frozen.hash,
+    }
     store.write(
         lambda connection: records.add_audit(connection, actor, ACTION, study=study.id, detail=detail)
     ).result()

@@ -19,6 +19,7 @@ from experiment.demo.tour import LocalServer, fill
 from experiment.exporting import export_study
 from experiment.exporting.export import hand_over
 from experiment.integrity.freezing import Registration, registration_of
+from experiment.people.dashboard.reading import audit_of, in_words
 from experiment.store import open_store, queries
 from experiment.store.tables import regions
 from experiment.study import Study
@@ -79,6 +80,9 @@ def test_not_registered_is_an_answer_of_its_own_and_may_be_replaced(study):
     answer(study, URL)
     later = stored(study)
     assert later is not None and later.url == URL
+    with open_store(study.folder) as store, store.read() as connection:
+        entries = [in_words(line["detail"]) for line in audit_of(connection, study.id)]
+    assert "registered: no" in entries, "the history shows the answer"
 
 
 @pytest.mark.parametrize("url", ["osf.io/abcde", "https://osf", "https://osf.io/a b", "ftp://osf.io/x"])
