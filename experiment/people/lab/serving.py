@@ -355,7 +355,7 @@ class LabServer:
             yield _line(
                 "", f"{origin}/ works without either, but with a less precise clock and no lasting storage;"
             )
-            yield _line("", "the start screen reports this, and no answer is lost.")
+            yield _line("", "the start screen reports this.")
         else:
             yield _line(
                 "first", f"download the shortcut for each station's system from {origin}/kiosk, or type:"
@@ -365,7 +365,7 @@ class LabServer:
             yield _line(
                 "", "Without the shortcut's switch, pages have a less precise clock and no lasting storage;"
             )
-            yield _line("", "the start screen reports this, and no answer is lost.")
+            yield _line("", "the start screen reports this.")
 
     def tell_reach(self) -> Iterator[str]:
         """Yield the results of connections to this computer's own addresses; call it while the server runs."""
