@@ -325,7 +325,9 @@ def _with_structure_columns(
     added["model_session"] = joined(machine, rows["session_id"]).where(is_person == 0.0, machine)
     variants = rows["prompt_variant"].map(lambda variant: "-" if pd.isna(variant) else f"{variant:g}")
     added["prompt"] = joined(machine, variants)
-    return rows.assign(**added).reset_index(drop=True)
+    kept = rows.drop(columns=[name for name in added if name in rows])
+    # together: hundreds of single columns would be slow, and pandas would warn
+    return pd.concat([kept, pd.DataFrame(added, index=rows.index)], axis=1).reset_index(drop=True)
 
 
 _LEAD = "lead of the correct label"

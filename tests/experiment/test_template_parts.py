@@ -51,6 +51,7 @@ def test_each_part_is_a_valid_study_in_both_forms(tmp_path, part, corrected):
     copy_template("scrambled-bench", tmp_path / "study", part=part, data=data, corrected=corrected)
     study = load_study(tmp_path / "study")
     assert sorted(study.published) == ([] if corrected else ["items", "prompts", "scoring"])
+    assert study.get("analysis", "planned", default=None)
     assert (study.folder / study.get("materials", "corpus", "from")).resolve() == copy.resolve()
     levels = list(study.factors[next(iter(study.factors))])
     if part == "aqua":
