@@ -19,8 +19,8 @@ say <- cat
 # Summaries that nobody asked for are not computed.
 if (!"print" %in% given) print <- cat <- function(...) invisible()
 
-rows_of <- function(file) read.csv(file, colClasses = "character", check.names = FALSE,
-  na.strings = c("NA", "", "NaN"), fileEncoding = "UTF-8-BOM")
+rows_of <- function(file) read.csv(file, colClasses = "character", check.names = FALSE, na.strings = "",
+  fileEncoding = "UTF-8-BOM")
 
 triangle <- function(v) { v <- as.matrix(v); v[lower.tri(v, diag = TRUE)] }
 
@@ -278,7 +278,7 @@ one_more <- function(m, w) {
     most <- max(table(each))
     if (sum(each != 0) < 5 || (n - most < 5 && most > n / 2)) added <- added + max(abs(w))^2 / (n * (n - 1))
   }
-  if (length(w) == 1 || n == 0) for (name in names(w)) {
+  if (length(w) == 1 || n < 2) for (name in names(w)) {
     own <- v[!is.na(v[, name]), name]
     n <- length(own)
     if (n > 1 && n - max(table(own)) < 3) added <- added + w[[name]]^2 / (n * (n - 1))
@@ -341,15 +341,21 @@ estimate_shares <- function(number, title, file, family, report, fixed_items = F
   d <- shares_of(file)
   found <- lapply(report$tests, function(one) estimated(d, one$groups, one$weights, fixed_items, span))
   into_family(family, Map(function(one, test) c(one[c("participants", "items", "answers")],
-    list(t = one$estimate / one$se, df = one$df, se = one$se, estimate = one$estimate, test = test, of = title)), found, report$tests))
+    list(t = t_of(one$estimate, one$se), df = one$df, se = one$se, estimate = one$estimate, test = test, of = title)), found, report$tests))
   value <- function(name, list) sapply(list, `[[`, name)
+  own <- lapply(c(estimate = "estimate", se = "se", df = "df"), value, found)
+  of_report <- lapply(c(estimate = "estimate", se = "se", df = "df", p = "p", side = "side"), value, report$tests)
+  apart <- function(name, unit) max(ifelse(own[[name]] == of_report[[name]], 0, abs(own[[name]] - of_report[[name]]) / own[[unit]]))
   off <- c(
-    "estimates, in standard errors" = max(abs(value("estimate", found) - value("estimate", report$tests)) / value("se", found)),
-    "standard errors" = max(abs(value("se", report$tests) / value("se", found) - 1)),
-    "degrees of freedom" = max(abs(value("df", report$tests) / value("df", found) - 1)),
-    "p" = max(abs(value("p", report$tests) - mapply(p_of, value("estimate", found) / value("se", found), value("df", found), value("side", report$tests)))))
+    "estimates, in standard errors" = apart("estimate", "se"),
+    "standard errors" = apart("se", "se"),
+    "degrees of freedom" = apart("df", "df"),
+    "p" = max(abs(of_report$p - mapply(p_of, t_of(own$estimate, own$se), own$df, of_report$side))))
   told(sprintf("estimates %d", number), off, 1e-6, title)
 }
+
+# A difference without a standard error is known exactly.
+t_of <- function(estimate, se) ifelse(se > 0, estimate / se, ifelse(estimate == 0, 0, sign(estimate) * Inf))
 
 p_of <- function(t, df, side) if (side) pt(side * t, df, lower.tail = FALSE) else 2 * pt(abs(t), df, lower.tail = FALSE)
 
@@ -454,7 +460,7 @@ adjust_family <- function(family, tested, untested) {
   off <- c(
     "adjusted p" = max(abs(p - report("p_adjusted"))[own], 0),
     "ends of intervals, in standard errors" = max(ends[own], narrower[!own]))
-  told(paste("family", family), off, c(0.01, 0.05), sprintf("(%d tests; simulated)", r + untested))
+  told(paste("family", family), off, c(0.01, 0.05), sprintf("(%d test%s; simulated)", r + untested, if (r + untested == 1) "" else "s"))
 }
 
 criterion <- function() eval.parent(quote({
@@ -668,7 +674,7 @@ report <- list(
   b_se = c(0.137799676413),
   df = c(NA),
   family = "", tests = list(
-    list(estimate = -1.72714984234, se = 0.137799676413, df = Inf, p = 4.87854488457e-36, p_adjusted = 4.87854488457e-36, low = -1.99723224519, high = -1.45706743949, furthest = Inf, side = 0, alpha = 0.05)
+    list(estimate = -1.72714984234, se = 0.137799676413, df = Inf, p = 4.87854488348e-36, p_adjusted = 4.87854488348e-36, low = -1.99723224519, high = -1.45706743949, furthest = Inf, side = 0, alpha = 0.05)
   )
 )
 })
@@ -697,7 +703,7 @@ report <- list(
   linear = TRUE, singular = FALSE, rows = 8999, loglik = -5290.56097279,
   terms = c("(Intercept)", "item_typetransposed", "fontcursive", "item_typetransposed:fontcursive"),
   estimate = c(6.93631522109, 0.148769202009, 0.494119975009, -0.0613712688864),
-  se = c(0.0280990890415, 0.0146359563033, 0.0122972246539, 0.0181393956683),
+  se = c(0.0280990890414, 0.0146359563033, 0.0122972246539, 0.0181393956683),
   variance = c(0.0800813026691, -0.0049933076498, 0.00694582522813, 0.00563521475893, 0.176742483283)
   # The differences that the report tests: weights of the fixed effects, in their order above.
   , weights = rbind(
@@ -705,9 +711,9 @@ report <- list(
   ),
   b = c(0.118083567566),
   b_se = c(0.0117776910815),
-  df = c(121.998563561),
+  df = c(121.998563562),
   family = "measure: rt", tests = list(
-    list(estimate = 0.118083567566, se = 0.0117776910815, df = 121.998563561, p = 1.2723010326e-17, p_adjusted = 1.2723010326e-17, low = 0.0947684489824, high = 0.141398686149, furthest = Inf, side = 0, alpha = 0.05)
+    list(estimate = 0.118083567566, se = 0.0117776910815, df = 121.998563562, p = 1.27230103257e-17, p_adjusted = 1.27230103257e-17, low = 0.0947684489824, high = 0.141398686149, furthest = Inf, side = 0, alpha = 0.05)
   )
 )
 })
@@ -735,7 +741,7 @@ report <- list(
   linear = FALSE, singular = FALSE, rows = 19840, loglik = -6356.92519354,
   terms = c("(Intercept)", "item_typereplaced", "item_typetransposed"),
   estimate = c(2.15885799883, 1.6034293733, 0.105572675336),
-  se = c(0.171890496749, 0.234445242365, 0.251581242148),
+  se = c(0.171890496745, 0.234445242361, 0.251581242142),
   variance = c(0.223776647922, -0.15057051455, -0.176336128621, 0.723900812085, 0.479717476694, 0.72139221594, 2.04210309332, -2.10345959995, -2.68257754947, 2.56680379227, 2.85826328626, 4.14734337944)
   # The differences that the report tests: weights of the fixed effects, in their order above.
   , weights = rbind(
@@ -744,12 +750,12 @@ report <- list(
     "replaced - word (human)" = c(0, 1, 0)
   ),
   b = c(-1.49785669796, 0.105572675336, 1.6034293733),
-  b_se = c(0.186821904065, 0.251581242148, 0.234445242365),
+  b_se = c(0.186821904064, 0.251581242142, 0.234445242361),
   df = c(NA, NA, NA),
   family = "", tests = list(
-    list(estimate = -1.49785669796, se = 0.186821904065, df = Inf, p = 1.07862296729e-15, p_adjusted = 3.23579125428e-15, low = -1.9342173478, high = -1.06149604812, furthest = Inf, side = 0, alpha = 0.05),
-    list(estimate = 0.105572675336, se = 0.251581242148, df = Inf, p = 0.674751010005, p_adjusted = 0.906415331335, low = -0.482046612995, high = 0.693191963667, furthest = Inf, side = 0, alpha = 0.05),
-    list(estimate = 1.6034293733, se = 0.234445242365, df = Inf, p = 7.96094472753e-12, p_adjusted = 2.38550500008e-11, low = 1.05583470648, high = 2.15102404012, furthest = Inf, side = 0, alpha = 0.05)
+    list(estimate = -1.49785669796, se = 0.186821904064, df = Inf, p = 1.07862296718e-15, p_adjusted = 3.23579125396e-15, low = -1.9342173478, high = -1.06149604812, furthest = Inf, side = 0, alpha = 0.05),
+    list(estimate = 0.105572675336, se = 0.251581242142, df = Inf, p = 0.674751009999, p_adjusted = 0.906415331332, low = -0.482046612982, high = 0.693191963655, furthest = Inf, side = 0, alpha = 0.05),
+    list(estimate = 1.6034293733, se = 0.234445242361, df = Inf, p = 7.96094472077e-12, p_adjusted = 2.38550499806e-11, low = 1.05583470649, high = 2.15102404011, furthest = Inf, side = 0, alpha = 0.05)
   )
 )
 })
@@ -777,7 +783,7 @@ report <- list(
   linear = FALSE, singular = FALSE, rows = 19840, loglik = -5535.66371913,
   terms = c("(Intercept)", "truth", "fontcursive", "truth:fontcursive"),
   estimate = c(0.493240645021, 4.41305036057, -1.01776970715, -2.34479139484),
-  se = c(0.076716164114, 0.0854102893269, 0.0419642376296, 0.0768349408866),
+  se = c(0.0767161641197, 0.0854102893303, 0.0419642376289, 0.0768349408869),
   variance = c(0.0242855855003, 0.30425737574, 0.0508269605972, 0.0548469401283, 0.380086582926)
 )
 })
@@ -854,7 +860,7 @@ variance <- function(mu, d) mu * (1 - mu)
 parts <- glFormula(value ~ cov_letters + distance + (1 | item), data = d, family = family,
   control = glmerControl(check.nobs.vs.rankZ = "ignore", check.nobs.vs.nRE = "ignore", check.scaleX = "ignore"))
 names <- c("(Intercept)", "cov_letters", "distance")
-start <- c(7.27016222293, 6.33966805405, 0.461150873529, 3.97828159125)
+start <- c(7.27016222293, 6.33966805405, 0.461150873529, 3.9782815913)
 unit <- c(0.727016222293, 16322928.1863, 14334544.4811, 204674674.538)
 basis <- list(matrix(c(1), 1))
 penalty <- function(par) 0
@@ -864,8 +870,8 @@ print(log_likelihood, digits = 10)
 report <- list(
   linear = FALSE, singular = FALSE, rows = 318, loglik = -124.364028442,
   terms = c("(Intercept)", "cov_letters", "distance"),
-  estimate = c(6.33966805405, 0.461150873529, 3.97828159125),
-  se = c(915344.36001, 0.740427601449, 11523833.698),
+  estimate = c(6.33966805405, 0.461150873529, 3.9782815913),
+  se = c(915344.360011, 0.740427601443, 11523833.698),
   variance = c(52.8552587477)
 )
 }, note = "glmer's steps are for columns of ordinary size; here some are very small or large, so the criterion is written out over lme4's matrices", no_maximum = "(Intercept), distance grows without end")
@@ -892,7 +898,7 @@ report <- list(
   linear = FALSE, singular = FALSE, rows = 318, loglik = -129.505471081,
   terms = c("(Intercept)", "cov_letters"),
   estimate = c(6.29211307161, 0.415397347764),
-  se = c(1.54196813213, 0.732060402808),
+  se = c(1.54196813205, 0.732060402813),
   variance = c(46.0258045653)
 )
 })
