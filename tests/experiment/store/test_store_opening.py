@@ -81,6 +81,14 @@ def test_an_older_store_is_backed_up_then_upgraded_or_left_as_it_was(tmp_path, p
         open_store(tmp_path)
 
 
+def test_a_store_opens_and_is_read_while_another_program_writes(tmp_path):
+    open_store(tmp_path).close()
+    with closing(sqlite3.connect(tmp_path / "study.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with open_store(tmp_path) as store, store.read() as connection:
+            assert revision_of(connection) == LATEST_REVISION
+
+
 def test_a_store_of_the_first_release_keeps_its_rows(tmp_path):
     engine = make_engine(address_of(tmp_path))
     upgrade(engine, latest="0001")
@@ -178,6 +186,7 @@ def test_a_file_that_another_program_holds_is_not_called_damaged(tmp_path, monke
     monkeypatch.setattr("experiment.store.database.BUSY_TIMEOUT_S", 0)
     open_store(tmp_path).close()
     holder = sqlite3.connect(tmp_path / "study.db", isolation_level=None)
+    holder.execute("PRAGMA locking_mode = EXCLUSIVE")
     holder.execute("BEGIN IMMEDIATE")
     with pytest.raises(UserError, match="database is locked") as refused:
         open_store(tmp_path)
