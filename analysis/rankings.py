@@ -139,7 +139,7 @@ class _Kappas:
 
 
 def _sums(share: Array, present: Array, levels: Places, many: int) -> list[Array]:
-    """Return shared cells, agreements, and right answers of either reader in them, shape (levels, units, units) each."""
+    """Return shared cells, agreements, and correct answers of either reader in them, shape (levels, units, units) each."""
     sums = [np.zeros((many, len(share), len(share))) for _ in range(4)]
     for level in range(many):
         own = levels == level
@@ -202,7 +202,7 @@ PROFILE, SHAPE = "accuracy and pattern", "pattern alone"
 
 @dataclass(frozen=True)
 class Matching:
-    """How often halves match the other half of the same reader."""
+    """Proportion of halves that match the other half of the same reader, and its chance level."""
 
     readers: int
     features: str

@@ -37,7 +37,7 @@ class Profiles:
 
 @dataclass(frozen=True, eq=False)
 class PeopleTold:
-    """What the profiles show about people."""
+    """Reliability and typicality of the profiles of people and models."""
 
     identified: Identified
     whole: float  # reliability of whole profiles' shape, by Spearman and Brown's formula

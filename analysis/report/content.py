@@ -71,7 +71,7 @@ def gather(
 ) -> ReportContent:
     """Run every analysis of a study and lay out the report, with tables and figures numbered in reading order.
 
-    The Answer is told as text (:func:`analysis.report.answer.as_text`) before anything that only the rest of the report needs.
+    The Answer is reported as text (:func:`analysis.report.answer.as_text`) before anything that only the rest needs is computed.
     """
     tables = marked(tables)
     numbers, trials = ExhibitNumbers(), tables.trials

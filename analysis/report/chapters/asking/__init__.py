@@ -1,4 +1,4 @@
-"""How much models' answers depend on the wording of prompts."""
+"""Dependence of models' answers on the wording of prompts."""
 
 from __future__ import annotations
 

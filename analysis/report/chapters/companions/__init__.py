@@ -1,6 +1,6 @@
 """Alternative analyses of accuracy: with models as a sample of models, and by label probabilities.
 
-Each stands beside an analysis of the report and is exploratory; where none applies there is no such chapter.
+Each accompanies an analysis of the report and is exploratory; the chapter is absent if none applies.
 """
 
 from __future__ import annotations
