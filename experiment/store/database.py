@@ -10,6 +10,7 @@ import json
 import os
 import re
 import sqlite3
+import time
 from collections.abc import Mapping
 from functools import cache, partial
 from importlib import resources
@@ -75,8 +76,7 @@ def cannot_open(address: URL, error: DBAPIError | sqlite3.Error) -> UserError:
     if address.get_backend_name() != "sqlite":
         return _server_fails(address, message)
     file = Path(address.database or "")
-    name = getattr(cause, "sqlite_errorname", None) or ""
-    if name.startswith(HELD):
+    if _is_held(cause):
         mend = "Another program holds it; close that and try again."
     else:
         mend = "Check that the folder may be written and that the disk is not full."
@@ -214,7 +214,7 @@ def _sqlite_engine(address: URL, read_only: bool) -> Engine:
     @event.listens_for(engine, "connect")
     def _settings(connection: sqlite3.Connection, _record: Any) -> None:
         connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_S * 1000}")
-        connection.execute("PRAGMA journal_mode = WAL")
+        use_wal(connection)
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
         # erased data are overwritten, so that a withdrawal leaves nothing in the file
@@ -224,9 +224,27 @@ def _sqlite_engine(address: URL, read_only: bool) -> Engine:
 
     @event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:
-        connection.exec_driver_sql("BEGIN" if read_only else "BEGIN IMMEDIATE")
+        only_reads = read_only or connection.get_execution_options().get("only_reads", False)
+        connection.exec_driver_sql("BEGIN" if only_reads else "BEGIN IMMEDIATE")
 
     return engine
+
+
+def use_wal(connection: sqlite3.Connection) -> None:
+    """Turn on the write-ahead log; wait while another program makes the same file, where SQLite's own timeout does not apply."""
+    give_up = time.monotonic() + BUSY_TIMEOUT_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if not _is_held(error) or time.monotonic() > give_up:
+                raise
+        time.sleep(0.01)
+
+
+def _is_held(error: BaseException | None) -> bool:
+    return (getattr(error, "sqlite_errorname", None) or "").startswith(HELD)
 
 
 def lock_for_change(connection: Connection) -> None:

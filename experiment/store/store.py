@@ -294,13 +294,9 @@ def revision_of(connection: Connection) -> str | None:
 def upgrade(engine: Engine, *, scripts: Path = MIGRATIONS, latest: str = LATEST_REVISION) -> Path | None:
     """Run the missing migrations of a database, all or none."""
     # only read, so that a store opens while another process holds the lock of writers
-    looking = make_engine(engine.url, read_only=True)
-    try:
-        with looking.connect() as connection, connection.begin():
-            current = revision_of(connection)
-            _refuse_strange(connection, current)
-    finally:
-        looking.dispose()
+    with engine.connect().execution_options(only_reads=True) as connection, connection.begin():
+        current = revision_of(connection)
+        _refuse_strange(connection, current)
     if current == latest:
         return None
     backup = _back_up(Path(engine.url.database or ""), current) if current and is_sqlite(engine) else None

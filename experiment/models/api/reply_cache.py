@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 from experiment.models.api.batch import FOLDER
 from experiment.models.api.retrying import parsed
 from experiment.models.engine import Message, RegionScore, Reply, Request
+from experiment.store.database import use_wal
 from experiment.store.erasure import empty_log
 from stimuli.errors import UserError
 from stimuli.files import replace_file
@@ -94,8 +95,9 @@ class Cache:
         except BaseException:
             self._connection.close()
             raise
-        for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "secure_delete=ON"):
-            self._connection.execute(f"PRAGMA {pragma}")
+        use_wal(self._connection)
+        self._connection.execute("PRAGMA synchronous = NORMAL")
+        self._connection.execute("PRAGMA secure_delete = ON")
         self._connection.execute(
             "CREATE TABLE IF NOT EXISTS answers "
             "(key TEXT PRIMARY KEY, work_key TEXT NOT NULL, reply TEXT NOT NULL, created_at REAL NOT NULL) WITHOUT ROWID"

@@ -4,6 +4,7 @@ import shutil
 import sqlite3
 import stat
 import sys
+import threading
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import JSON, select
 
+from experiment.models.api.reply_cache import Cache
 from experiment.store import StoreError, open_store
 from experiment.store import records as r
 from experiment.store.backups import back_up
@@ -46,6 +48,18 @@ def test_only_the_owner_can_read_the_answers_and_every_commit_is_flushed(tmp_pat
         assert sys.platform == "win32" or stat.S_IMODE(store.path.stat().st_mode) == 0o600, (
             "its owner alone reads it"
         )
+
+
+@pytest.mark.parametrize("opened", [open_store, lambda folder: Cache(folder / "study.db")])
+def test_a_new_file_waits_for_the_program_that_is_making_it(tmp_path, opened):
+    # a rollback journal, as a file has that another program has just made
+    maker = sqlite3.connect(tmp_path / "study.db", isolation_level=None, check_same_thread=False)
+    maker.execute("BEGIN IMMEDIATE")
+    done = threading.Timer(0.2, maker.rollback)
+    done.start()
+    with closing(opened(tmp_path)):
+        done.join()
+    maker.close()
 
 
 @pytest.mark.parametrize("is_failing", [False, True])
