@@ -4,7 +4,7 @@
  */
 
 import type { PageConfig } from "./config";
-import { element } from "./dom";
+import { element, prose } from "./dom";
 import { fill, type Messages } from "./messages";
 import { type Frame, showPage } from "./page";
 import type { Finished, Reply } from "./sending/api";
@@ -27,9 +27,10 @@ export class Finishing {
   /**
    * Show that answers are being saved until the server confirms the session.
    *
-   * `settle` asks the server, for as long as it takes; a reply other than 200 says that asking again needs the reader.
+   * `settle` asks the server, for as long as it takes; a reply other than 200 says that asking again needs the reader, who may
+   * not come back: a debriefing that they have not read is shown meanwhile.
    */
-  async confirmed(session: Unconfirmed, settle: () => Promise<Reply<Finished>>): Promise<Reply<Finished>> {
+  async confirmed(session: Unconfirmed, settle: () => Promise<Reply<Finished>>, debrief: string | null = null): Promise<Reply<Finished>> {
     let asking: Promise<Reply<Finished>> | null = null;
     for (;;) {
       this.showSaving();
@@ -37,7 +38,7 @@ export class Finishing {
       const reply = await Promise.race([asking, sleep(this.config.finish_wait_ms)]);
       if (reply?.status === 200) return reply;
       if (reply) asking = null;
-      const told = await Promise.race([this.showStuck(session), asking ?? never()]);
+      const told = await Promise.race([this.showStuck(session, debrief), asking ?? never()]);
       if (told?.status === 200) return told;
       if (told) asking = null;
     }
@@ -71,14 +72,16 @@ export class Finishing {
   }
 
   /** Resolves with null when the reader asks to try again. */
-  private async showStuck(session: Unconfirmed): Promise<null> {
+  private async showStuck(session: Unconfirmed, debrief: string | null): Promise<null> {
     const { messages } = this;
     const code = reviewCode(session.address);
     const save = element("button", { type: "button", class: "quiet" }, messages.download_answers);
     save.addEventListener("click", () => void this.handOut(session));
     const extra = element("div", {}, this.codeBox(code, messages.review_code_text), save);
+    const { language } = this.config;
     const content = { heading: messages.saving_title, text: [fill(messages.saving_stuck, { reference: code })], extra };
-    await showPage(this.frame.stage, content, [{ name: "again", words: messages.try_again }], messages, this.config.language);
+    const below = debrief === null ? null : prose(debrief, language);
+    await showPage(this.frame.stage, { ...content, below }, [{ name: "again", words: messages.try_again }], messages, language);
     return null;
   }
 

@@ -356,19 +356,16 @@ export class Visit {
   }
 
   private async finish(session: Session, parting: Parting): Promise<void> {
-    const { body } = await this.finishing.confirmed(session, () => this.settle(session));
+    const { body } = await this.finishing.confirmed(session, () => this.settle(session, true));
     await this.forgetSent(session.address);
     await this.end(endedBy("completed", { words: null, ...body }, parting, deletable(session), this.messages));
   }
 
   /** The end of a session that its reader did not complete, and whose answers are kept: stopped, turned away, practice failed. */
   private async endEarly(session: Session, { ending, words }: Outcome, parting: Parting): Promise<void> {
-    this.finishing.showSaving();
-    await this.uploader.drained(); // nobody is told to close the page while answers wait in it
-    const { address, token } = session;
-    const answers = await this.withLocal(address, session.done);
-    const { body } = await this.insist(() => this.api.finish(address, token, answers.length, false));
-    await this.forgetSent(address);
+    // nobody is told to close the page, or that answers are kept, while the server lacks any
+    const { body } = await this.finishing.confirmed(session, () => this.settle(session, false), parting.debrief);
+    await this.forgetSent(session.address);
     await this.end(endedBy(ending as Exclude<Ending, "later">, { words, ...body }, parting, deletable(session), this.messages));
   }
 
@@ -430,19 +427,19 @@ export class Visit {
   }
 
   /** Ask the server to confirm the session, sending again what it says it lacks. */
-  private async settle(session: Session): Promise<Reply<Finished>> {
+  private async settle(session: Session, completed: boolean): Promise<Reply<Finished>> {
     const { address, token } = session;
     for (let round = 1; ; round++) {
       await this.uploader.drained();
       const answers = await this.withLocal(address, session.done);
-      const reply = await this.insist(() => this.api.finish(address, token, answers.length, true));
+      const reply = await this.insist(() => this.api.finish(address, token, answers.length, completed));
       if (reply.status !== 409 || round === FINISH_ROUNDS) return reply;
       const known = await this.insist(() => this.api.look(address, token));
       session.done = known.body.done ?? session.done;
       const has = new Set(session.done.map((key) => key.join(".")));
       for (const item of await this.outbox.ofSession(address)) {
-        const lacking = item.kind === "trials" && item.state === "sent" && !has.has(trialKey(item).join("."));
-        if (lacking) await this.outbox.settle(item.seq, "pending", null);
+        const isThere = item.kind === "trials" && has.has(trialKey(item).join("."));
+        if (item.state === "sent" && !isThere) await this.outbox.settle(item.seq, "pending", null);
       }
     }
   }

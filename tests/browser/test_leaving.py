@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -166,6 +167,42 @@ def test_who_stops_and_keeps_is_debriefed_and_can_still_delete(opened):
     page.get_by_role("dialog").get_by_role("button", name="Delete my answers").click()
     page.get_by_role("heading", name="Your answers have been deleted").wait_for()
     assert stops(server)[1:] == [{"then": "delete"}]
+
+
+def test_an_end_that_the_server_does_not_confirm_keeps_the_answers_and_still_debriefs(opened):
+    """As after the return to a backup from before the session began."""
+    server, page = agreed(opened, block(asked(3)), DEBRIEF, reply_with={"finish": [404]})
+    trial_shown(page, "choose", "Question number 0?")
+    page.keyboard.press("j")
+    trial_shown(page, "choose", "Question number 1?")
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Stop and keep my answers").click()
+    page.get_by_role("heading", name="Saving your answers").wait_for()
+    with page.expect_download() as saving:
+        page.get_by_role("button", name="Download a copy of your answers").click()
+    kinds = [item["kind"] for item in json.loads(saving.value.path().read_text("utf-8"))["items"]]
+    assert kinds.count("trials") == 1
+    page.get_by_text("We study which letter positions carry a sentence.").wait_for()
+    assert page.evaluate(KEPT) == len(kinds)
+    assert violations(page) == []
+    page.get_by_role("button", name="Try again").click()
+    page.get_by_role("heading", name="You have stopped the study").wait_for()
+    assert page.evaluate(KEPT) == 0
+    assert [sent.status for sent in server.posts("/finish")] == [404, 200]
+
+
+def test_a_server_that_lost_the_end_of_a_session_hears_of_it_again(opened):
+    server, page = agreed(opened, block(asked(3)), reply_with={"finish": [409]})
+    trial_shown(page, "choose", "Question number 0?")
+    page.keyboard.press("j")
+    trial_shown(page, "choose", "Question number 1?")
+    until(lambda: server.trials and any(event["kind"] == "shown" for event in server.events))
+    server.events.clear()  # acknowledged, yet not there any more
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Stop and keep my answers").click()
+    page.get_by_role("heading", name="You have stopped the study").wait_for()
+    assert {"consent", "stop"} <= {event["kind"] for event in server.events}
+    assert [sent.status for sent in server.posts("/finish")] == [409, 200]
 
 
 def test_deleting_without_a_network_waits_survives_a_reload_and_sends_nothing_else(opened):

@@ -71,6 +71,7 @@ def test_answers_of_a_session_that_timed_out_are_kept_and_who_stayed_may_finish(
     site.begin(participant="2")
     assert site.session(person)["state"] == "timed_out"
     assert [person.answer(index).status for index in range(5)] == [201] * 5
+    assert person.leave().body["state"] == "timed_out", "a page that stops is told that this is the end"
     assert person.finish(5).status == 200
     assert site.session(person)["state"] == "finished"
 
