@@ -59,7 +59,7 @@ $(VENV)/.installed-dev: $(VENV)/bin/python $(PROJECT)
 
 # An installation builds the pages; this builds them again after a change.
 static/dist/wrods.js: $(PAGES) | $(VENV)/bin/python
-	@$(BIN)/python hatch_build.py
+	$(INSTALL) --no-deps --editable .
 	@touch $@
 
 clean:
