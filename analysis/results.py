@@ -276,6 +276,20 @@ class Contrast:
         least = (self.reach + float(spread.ppf(0.8))) * self.se
         return least if least <= self.furthest else float("inf")
 
+    def smallest_bound(self, alpha: float, tests: int) -> float:
+        """Return the smallest bound within which two one-sided tests, corrected for so many differences, would find no difference.
+
+        NaN where nothing varies, infinite where no difference that is possible lies outside it.
+        """
+        if self.is_constant:
+            return float("nan")
+        if self.equivalence is not None:
+            least = max(-self.equivalence.low, self.equivalence.high)
+        else:
+            spread = stats.norm if self.df is None else stats.t(self.df)
+            least = abs(self.estimate) + float(spread.isf(alpha / tests)) * self.se
+        return least if least < self.furthest else float("inf")
+
     @property
     def is_constant(self) -> bool:
         """Whether the difference is the same for every reader and item, so that it has no interval."""

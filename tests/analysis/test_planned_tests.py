@@ -21,7 +21,7 @@ from analysis.plan_runner import carry_out_all
 from analysis.planned import plans
 from analysis.report.content import gather
 from analysis.report.results import family_in_words
-from analysis.results import Analysis
+from analysis.results import Analysis, Contrast
 from stimuli.errors import UserError
 from tests.analysis.conftest import Make
 from tests.analysis.letter_study import study_rows, write_handover
@@ -346,3 +346,18 @@ def test_a_report_tests_equivalence_by_a_frozen_bound_alone(
     (section,) = [one for one in gather(tables).sections if one.analysis.plan.planned]
     tests = [one.equivalence for one in section.analysis.contrasts if one.between]
     assert len(tests) == 2 and all((one is not None) == bool(frozen) for one in tests)
+
+
+@pytest.mark.parametrize(("estimate", "df", "tests"), [(3.0, None, 1), (-8.0, 21.4, 4), (0.0, 5.0, 2)])
+def test_the_smallest_bound_is_where_the_equivalence_test_turns(
+    estimate: float, df: float | None, tests: int
+) -> None:
+    told = (estimate, 2.5, estimate / 2.5, df, 0.5, -9.0, 9.0, 0.5, tests)
+    open_difference = Contrast("a", "b", ("human", "gpt"), *told)
+    least = open_difference.smallest_bound(0.05, tests)
+    for half_width, equivalent in ((0.999 * least, False), (1.001 * least, True)):
+        tested = two_one_sided(estimate, 2.5, df, half_width, 0.05 / tests)
+        assert tested.equivalent is equivalent
+        bounded = replace(open_difference, equivalence=tested)
+        assert bounded.smallest_bound(0.05, 1) == pytest.approx(least), "its own correction counts"
+    assert replace(open_difference, furthest=least).smallest_bound(0.05, tests) == float("inf")

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from textwrap import fill
@@ -82,7 +82,7 @@ def answer(content: ReportContent, recovered: str) -> Iterator[Node]:
     limits: dict[str, tuple[str, dict[str, Any]]] = {
         "Robustness": ("robustness", _supports(content, sections)),
         "What cannot be concluded": ("not_concluded", _not_concluded(content, sections)),
-        "Sensitivity": ("sensitivity", {"detectable": list(_detectable(sections))}),
+        "Sensitivity": ("sensitivity", _sensitivity(sections)),
         "Plan": ("plan", {"standing": content.standing, "planned": content.planned}),
         "Sample": ("sample", _sample(content)),
         "Fit": ("doubts", {"doubts": _doubts(sections)}),
@@ -289,7 +289,10 @@ def answer_table(analyses: Sequence[Analysis], matrix: Matrix) -> ApaTable | Non
         for test in own_tests:
             checked = matrix.checked(analysis, test)
             own = {"one": test, "checked": checked, "grade": grade_of(test, analysis, matrix)}
-            told = {"contrast": contrast_in_words(test), "detectable": detectable(test, analysis)}
+            told = {
+                "contrast": contrast_in_words(test),
+                "detectable": _sized(test.detectable, test, analysis),
+            }
             sized = {"size": felt([test], measure), "unit": unit}
             rows.append({"place": place, "plan": analysis.plan, **own, **told, **sized})
     if not rows:
@@ -305,16 +308,16 @@ def answer_table(analyses: Sequence[Analysis], matrix: Matrix) -> ApaTable | Non
     return replace(laid, of_paper=len(rows) <= LONGEST_TABLE)
 
 
-def detectable(contrast: Contrast, analysis: Analysis) -> str:
-    """Return the smallest difference that 80% of studies with this standard error would find, on the scale of the estimate."""
+def _sized(difference: float, contrast: Contrast, analysis: Analysis) -> str:
+    """Return a difference on the scale on which the report prints this contrast."""
     size = felt([contrast], analysis.plan.measure)
-    if np.isinf(contrast.detectable):
-        return apa.Written.of("none", contrast.detectable)
+    if np.isinf(difference):
+        return apa.Written.of("none", difference)
     if size.scale == PERCENT:
-        return apa.number(as_percent(contrast.detectable), 1)
+        return apa.number(as_percent(difference), 1)
     if size.scale == ODDS:
-        return apa.ratio(float(np.exp(contrast.detectable)))
-    return apa.number(contrast.detectable, size.places)
+        return apa.ratio(float(np.exp(difference)))
+    return apa.number(difference, size.places)
 
 
 def _supports(content: ReportContent, sections: Sequence[Section]) -> dict[str, Any]:
@@ -362,20 +365,47 @@ def _not_concluded(content: ReportContent, sections: Sequence[Section]) -> dict[
     }
 
 
-def _detectable(sections: Sequence[Section]) -> Iterator[tuple[str, list[str], ResponseScaleEffect]]:
-    """Yield for each analysis, of many for each measure and scale, the least and the most that could be detected, and their scale."""
+def _sensitivity(sections: Sequence[Section]) -> dict[str, Any]:
+    """State what could be detected, and the bounds within which differences between readers that stay open would be equivalent."""
+    tested = each_test(section.analysis for section in sections)
+    between = Counter(analysis.plan.measure.name for analysis, own in tested for one in own if one.between)
+
+    def bound(one: Contrast, analysis: Analysis) -> float:
+        return one.smallest_bound(analysis.plan.alpha, between[analysis.plan.measure.name])
+
+    still_open = [
+        (analysis, [one for one in own if one.between and _is_open(one, analysis)])
+        for analysis, own in tested
+    ]
+    return {
+        "detectable": list(_extremes(tested, lambda one, _: one.detectable)),
+        "bounds": list(_extremes(still_open, bound)),
+    }
+
+
+def _is_open(contrast: Contrast, analysis: Analysis) -> bool:
+    test = contrast.equivalence
+    return contrast.p_adjusted >= analysis.plan.alpha and not (test and test.equivalent)
+
+
+def _extremes(
+    tested: Sequence[tuple[Analysis, list[Contrast]]], value_of: Callable[[Contrast, Analysis], float]
+) -> Iterator[tuple[str, list[str], ResponseScaleEffect]]:
+    """Yield for each analysis, of many for each measure and scale, the least and the largest value, and their scale."""
     found: dict[tuple[str, str], list[tuple[Analysis, list[Contrast]]]] = {}
-    for analysis, tested in each_test(section.analysis for section in sections):
-        name = analysis.plan.heading if len(sections) <= apa.MOST_TESTS_NAMED else analysis.plan.measure.noun
-        scale = felt(tested[:1], analysis.plan.measure).scale
-        found.setdefault((name, scale), []).append((analysis, tested))
-    for (name, _), own in found.items():
-        values = [detectable(one, analysis) for analysis, tested in own for one in tested]
+    analyses = sum(bool(own) for _, own in tested)
+    for analysis, own in tested:
+        if own:
+            name = analysis.plan.heading if analyses <= apa.MOST_TESTS_NAMED else analysis.plan.measure.noun
+            scale = felt(own[:1], analysis.plan.measure).scale
+            found.setdefault((name, scale), []).append((analysis, own))
+    for (name, _), alike in found.items():
+        values = [_sized(value_of(one, analysis), one, analysis) for analysis, own in alike for one in own]
         known = {value.values[0]: str(value) for value in values if isinstance(value, apa.Written)}
         sizes = sorted(size for size in known if np.isfinite(size))
         if sizes or np.inf in known:
             ends = [known[size] for size in (*sizes[:1], *sizes[1:][-1:])]
-            yield name, list(dict.fromkeys(ends)), felt(own[0][1][:1], own[0][0].plan.measure)
+            yield name, list(dict.fromkeys(ends)), felt(alike[0][1][:1], alike[0][0].plan.measure)
 
 
 def _sample(content: ReportContent) -> dict[str, Any]:
