@@ -29,7 +29,7 @@ def handover(tmp_path: Path) -> Make:
         rows: pd.DataFrame | None = None, *, dictionary: dict[str, Any] | None = None, **readers: Any
     ) -> Path:
         trials = study_rows(**readers) if rows is None else rows
-        return write_handover(tmp_path / "handover", trials.reset_index(drop=True), **(dictionary or {}))
+        return write_handover(tmp_path / "handover", trials, **(dictionary or {}))
 
     return make
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,15 @@ PLANNED = {
     },
     "reading": {"measure": "reading_time", "compare": "position", "between": ["human"], "contrasts": []},
 }
+
+
+def comparison(
+    *contrasts: str, measure: Any = "correct", between: Sequence[str] = ("human",)
+) -> dict[str, Any]:
+    """Return the plan of one analysis that compares positions."""
+    return {
+        "a": {"measure": measure, "compare": "position", "between": [*between], "contrasts": [*contrasts]}
+    }
 
 
 def trial(reader: str, kind: str, item: str, index: int, **more: Any) -> dict[str, Any]:
@@ -175,6 +185,7 @@ def study_rows(
 def write_handover(folder: Path, trials: pd.DataFrame, **changes: Any) -> Path:
     """Write trials and a dictionary as experiment.exporting.export does."""
     folder.mkdir(parents=True, exist_ok=True)
+    trials = trials.reset_index(drop=True)
     for name in ("correct", "is_pilot", "is_practice", "is_filler", "is_attention_check"):
         if name in trials:
             trials[name] = trials[name].astype("boolean")

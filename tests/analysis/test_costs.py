@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import html
-import re
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,13 +26,19 @@ from analysis.costs.times import time_scales
 from analysis.costs.words import linking, reading_profile, spill_over
 from analysis.figures import Drawing
 from analysis.planned import plans
-from analysis.readers import kinds_of
-from analysis.report.apa_tables import ApaTable, Head
-from analysis.report.blocks import Chapter, Material
+from analysis.report.blocks import Chapter
 from analysis.report.chapters import cost
 from analysis.report.chapters.cost import By, distributions, side_by_side, write
 from stimuli.errors import UserError
 from tests.analysis import decision_study, word_study
+from tests.analysis.chapters import (
+    chapter_of,
+    drawings_in,
+    material_of,
+    rows_under,
+    tables_in,
+    words_in,
+)
 from tests.analysis.cost_study import STEP, rows_of
 from tests.analysis.cost_study import study as forms_study
 from tests.analysis.letter_study import LEVELS, TIME, study_rows, write_handover
@@ -257,87 +260,57 @@ def test_real_decisions_on_transposed_nonwords_take_longer_on_either_scale(decis
 FORM_LEVELS = ("as written", "mild", "strong")
 
 
-@dataclass(frozen=True)
-class Written:
-    chapter: Chapter
-    tables: Tables
-
-    @property
-    def words(self) -> str:
-        text = " ".join(str(one) for one in self.chapter.blocks if not isinstance(one, ApaTable | Drawing))
-        return " ".join(html.unescape(re.sub("<[^>]+>", "", text)).split())
-
-    def table(self, name: str) -> ApaTable:
-        return next(one for one in self.chapter.blocks if isinstance(one, ApaTable) and one.name == name)
-
-    @property
-    def drawings(self) -> dict[str, Drawing]:
-        return {one.name: one for one in self.chapter.blocks if isinstance(one, Drawing)}
-
-
-def written(tables: Tables) -> Written | None:
-    chapter = write(Material(tables, (), kinds_of(tables.trials)))
-    return None if chapter is None else Written(chapter, tables)
-
-
 @pytest.fixture(scope="module")
-def forms(tmp_path_factory: pytest.TempPathFactory) -> Written:
+def forms(tmp_path_factory: pytest.TempPathFactory) -> Chapter:
     folder = forms_study(
         tmp_path_factory.mktemp("forms"), FORM_LEVELS, people=18, models=("small", "large"), items=18
     )
-    found = written(load(folder))
-    assert found is not None
-    return found
+    return chapter_of(write, load(folder))
 
 
 @pytest.fixture(scope="module")
-def words(tmp_path_factory: pytest.TempPathFactory) -> Written:
-    tables = load(word_study.study(tmp_path_factory.mktemp("words"), people=10, items=12, linked=True))
+def of_words(tmp_path_factory: pytest.TempPathFactory) -> Tables:
+    return load(word_study.study(tmp_path_factory.mktemp("words"), people=10, items=12, linked=True))
+
+
+@pytest.fixture(scope="module")
+def words(of_words: Tables) -> Chapter:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cost, "linking", partial(linking, folds=4))
-        found = written(tables)
-    assert found is not None
-    return found
+        return chapter_of(write, of_words)
 
 
-def rows_under(table: ApaTable, head: str) -> Iterator[tuple[str, ...]]:
-    """Yield the rows under the first head that begins so."""
-    inside = False
-    for row in table.rows:
-        if isinstance(row, Head):
-            inside = row[0].startswith(head)
-        elif inside:
-            yield row
-
-
-def test_costs_put_in_are_those_of_the_table_and_the_text(forms: Written) -> None:
-    table = forms.table("cost_ratios_form")
-    people = list(rows_under(table, "People: reading time"))
+def test_costs_put_in_are_those_of_the_table_and_the_text(forms: Chapter) -> None:
+    table = tables_in(forms)["cost_ratios_form"]
+    people = rows_under(table, "People: reading time")
     assert [row[0] for row in people] == list(FORM_LEVELS)
     assert people[0][3:] == ("–", "–", "–")
     for place, row in enumerate(people[1:], 1):
         (ratio,), (low, high) = row[3].values, row[4].values  # type: ignore[attr-defined]
         assert low < STEP * place < high
         assert ratio == pytest.approx(STEP * place, abs=0.08)
-        assert f"{row[3]} {row[4]} ({row[5]}%) in the {row[0]}" in forms.words
-    tokens = list(rows_under(table, "small: completion tokens"))
+        assert f"{row[3]} {row[4]} ({row[5]}%) in the {row[0]}" in words_in(forms)
+    tokens = rows_under(table, "small: completion tokens")
     assert float(tokens[2][3]) == pytest.approx(4 * STEP, abs=0.05)
-    assert "reasoning tokens of model large" in forms.words.lower()
+    assert "reasoning tokens of model large" in words_in(forms).lower()
 
 
-def test_words_and_bits_stand_in_tables_whose_numbers_the_text_has(words: Written) -> None:
-    spill = words.table("spill_over_position")
+def test_words_and_bits_stand_in_tables_whose_numbers_the_text_has(words: Chapter) -> None:
+    spill = tables_in(words)["spill_over_position"]
     rows = [row for row in rows_under(spill, "People: the changed word") if row[1] == "ms"]
     assert [row[0] for row in rows] == ["initial", "internal", "final"]
     for row in rows:
-        assert f"{row[0]} {row[3]} {row[7]} ms" in words.words
-    linked = words.table("linking_position")
-    full = next(row for row in rows_under(linked, "People by") if row[:3] == ("all", "yes", "yes"))
+        assert f"{row[0]} {row[3]} {row[7]} ms" in words_in(words)
+    full = next(
+        row
+        for row in rows_under(tables_in(words)["linking_position"], "People by")
+        if row[:3] == ("all", "yes", "yes")
+    )
     _, low, high = full[3].values  # type: ignore[attr-defined]
     assert low < word_study.MS_PER_BIT < high
-    assert str(full[3]) in words.words and f"gain {full[5]}" in words.words
-    assert len(words.chapter.fits) >= 6
-    assert {"reading_profile_position", "time_distributions_position"} <= set(words.drawings)
+    assert str(full[3]) in words_in(words) and f"gain {full[5]}" in words_in(words)
+    assert len(words.fits) >= 6
+    assert {"reading_profile_position", "time_distributions_position"} <= set(drawings_in(words))
 
 
 def texts_of(figure: Figure) -> list[tuple[str, Any]]:
@@ -375,7 +348,7 @@ def test_nothing_written_in_a_figure_overlaps(
     tables = load(forms_study(tmp_path, levels, people=6, models=models, items=8))
     parts = [
         distributions(tables, "form"),
-        side_by_side(By(Material(tables), tables, "form"), unit_costs(tables, "form", of_words=False)),
+        side_by_side(By(material_of(tables), tables, "form"), unit_costs(tables, "form", of_words=False)),
     ]
     drawings = [one for part in parts for one in part.blocks if isinstance(one, Drawing)]
     assert drawings
@@ -390,31 +363,23 @@ def test_nothing_written_in_a_figure_overlaps(
 def changed(rows: pd.DataFrame, folder: Path, **dictionary: Any) -> Tables:
     rows = rows.assign(position=rows["form"])
     factors = {"form": {"levels": list(FORM_LEVELS), "reference": FORM_LEVELS[0]}}
-    return load(
-        write_handover(
-            folder, rows.reset_index(drop=True), **{"factors": factors, "study": "forms"} | dictionary
-        )
-    )
+    return load(write_handover(folder, rows, **{"factors": factors, "study": "forms"} | dictionary))
 
 
 def test_a_study_without_times_tokens_and_bits_has_no_chapter(tmp_path: Path) -> None:
     rows = rows_of(FORM_LEVELS, people=2, models=("m",), items=6, with_tokens=False).assign(reading_time=None)
-    assert written(changed(rows, tmp_path / "bare")) is None
     pilots = rows_of(FORM_LEVELS, people=2, items=6).assign(is_pilot=True)
-    assert written(changed(pilots, tmp_path / "pilots")) is None
-    assert written(changed(rows.iloc[:0], tmp_path / "empty")) is None
+    for name, own in (("bare", rows), ("pilots", pilots), ("empty", rows.iloc[:0])):
+        assert write(material_of(changed(own, tmp_path / name))) is None
 
 
 def test_two_factors_have_a_part_each(tmp_path: Path) -> None:
     rows = rows_of(FORM_LEVELS, people=6, items=9)
     rows["size"] = np.where(rows["item_id"].str[-1].astype(int) % 2 == 0, "short", "long")
     factors = {"form": {"levels": list(FORM_LEVELS)}, "size": {"levels": ["short", "long"]}}
-    found = written(changed(rows, tmp_path, factors=factors))
-    assert found is not None
-    assert {"cost_ratios_form", "cost_ratios_size"} <= {
-        b.name for b in found.chapter.blocks if isinstance(b, ApaTable)
-    }
-    assert "<h3>Costs side by side: size</h3>" in [str(one) for one in found.chapter.blocks]
+    chapter = chapter_of(write, changed(rows, tmp_path, factors=factors))
+    assert {"cost_ratios_form", "cost_ratios_size"} <= set(tables_in(chapter))
+    assert "Costs side by side: size" in words_in(chapter)
 
 
 def test_ways_of_asking_by_which_sessions_differ_have_parts(tmp_path: Path) -> None:
@@ -424,17 +389,17 @@ def test_ways_of_asking_by_which_sessions_differ_have_parts(tmp_path: Path) -> N
     places = {reader: number % ways for number, reader in enumerate(sorted(rows["reader"].unique()))}
     rows["way"] = rows["reader"].map(lambda reader: names[places[reader]])
     factors = {"form": {"levels": list(FORM_LEVELS)}, "way": {"levels": names}}
-    found = written(changed(rows, tmp_path, factors=factors))
-    assert found is not None
-    tables = {b.name: b for b in found.chapter.blocks if isinstance(b, ApaTable)}
+    tables = tables_in(chapter_of(write, changed(rows, tmp_path, factors=factors)))
     for name in names:
         own = tables[f"cost_ratios_form_way_{name}"]
         assert f"way {name}" in own.title
     assert "cost_ratios_form" not in tables
 
 
-def test_the_reading_profile_counts_places_from_the_changed_word_and_averages_readers(words: Written) -> None:
-    table = reading_profile(words.tables, "position").table
+def test_the_reading_profile_counts_places_from_the_changed_word_and_averages_readers(
+    of_words: Tables,
+) -> None:
+    table = reading_profile(of_words, "position").table
     own = table[table["measure"] == "surprisal"]
     keys = zip(own["position"], own["place"], strict=True)
     bits = dict(zip(keys, own["mean"].astype(float), strict=True))
@@ -444,7 +409,7 @@ def test_the_reading_profile_counts_places_from_the_changed_word_and_averages_re
         for place in (-2, -1, 1, 2):
             assert bits[level, place] == pytest.approx(bits["intact", place])
     assert sorted(table["place"].unique()) == [-2, -1, 0, 1, 2, 3]
-    regions = words.tables.regions
+    regions = of_words.regions
     own = regions[(regions["reader_kind"] == "human") & (regions["position"] == "final")]
     on = own[own["region"].isin(word_study.TARGETS)].groupby("reader")["rt"].mean()
     row = table[(table["measure"] == "time") & (table["position"] == "final") & (table["place"] == 0)].iloc[0]

@@ -14,8 +14,7 @@ from scipy import stats
 
 from analysis import Tables, load
 from analysis.figures import Drawing
-from analysis.report.apa_tables import ApaTable, Head
-from analysis.report.blocks import Chapter, Material
+from analysis.report.blocks import Chapter
 from experiment.papers.h_test.chapter import together, write, write_geometry
 from experiment.papers.h_test.chapter.measures import (
     ALL,
@@ -43,6 +42,8 @@ from experiment.papers.h_test.chapter.measures import (
 )
 from stimuli.errors import UserError
 from stimuli.recipes.htest import geometry_released_items
+from tests.analysis.chapters import chapter_of, material_of, rows_by_head, rows_in, tables_in, words_in
+from tests.analysis.letter_study import trial, write_handover
 from tests.experiment.models.running import invoke
 
 KS = (4, 14, 28, 50)
@@ -74,53 +75,27 @@ def rows_of(
                     stated = item == items
                     unread = reader == "large-thinks" and item == 0
                     right = item >= round((1 - share) * items)
-                    made.append(
-                        {
-                            **{"study": "h", "version": 1, "session_id": session, "design_hash": "d"},
-                            **{"reader_kind": kind, "reader": reader, "trial_index": len(made), "attempt": 1},
-                            **{"set": task, "task": task, "items_from": making, "examples": f"k{k}"},
-                            "item_id": f"{task} rule" if stated else f"{making}-{task}-{item}",
-                            **{"is_practice": False, "is_filler": stated, "is_attention_check": False},
-                            **{"is_pilot": False, "excluded_reason": None, "label_map": "A=A,B=B"},
-                            "trial_type": "answer" if stated else "choose",
-                            "response_status": "unparsed" if unread else "valid",
-                            "correct": None if stated or unread else right,
-                            "score": (1.0 if task != "rhyme" else 0.5)
-                            if stated and kind == "human"
-                            else None,
-                            "scorer": "rated-1" if stated and kind == "human" else None,
-                        }
-                    )
+                    rated = stated and kind == "human"
+                    told = {
+                        **{"session_id": session, "set": task, "task": task, "items_from": making},
+                        **{"examples": f"k{k}", "is_filler": stated, "label_map": "A=A,B=B"},
+                        "trial_type": "answer" if stated else "choose",
+                        "response_status": "unparsed" if unread else "valid",
+                        "correct": None if stated or unread else right,
+                        "score": (1.0 if task != "rhyme" else 0.5) if rated else None,
+                        "scorer": "rated-1" if rated else None,
+                    }
+                    name = f"{task} rule" if stated else f"{making}-{task}-{item}"
+                    made.append(trial(reader, kind, name, len(made), **told))
     return made
 
 
 def study(folder: Path, rows: list[dict[str, Any]], readers: Mapping[str, Any] = READERS) -> Tables:
     """Write a handover and load it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    trials = pd.DataFrame(rows)
-    for name in ("correct", "is_pilot", "is_practice", "is_filler", "is_attention_check"):
-        trials[name] = trials[name].astype("boolean")
-    trials["score"] = trials["score"].astype(float)
-    trials["scorer"] = trials["scorer"].astype("string")
-    trials["excluded_reason"] = trials["excluded_reason"].astype("string")
-    trials.to_parquet(folder / "trials.parquet")
-    pd.DataFrame({"session_id": pd.Series(dtype=str)}).to_parquet(folder / "regions.parquet")
-    factors = {"task": list(TASKS), **{name: list(levels) for name, levels in BETWEEN.items()}}
-    dictionary = {
-        **{"study": "h", "title": "H", "versions": [1], "design_hash": "d", "language": "en", "seed": 1},
-        "factors": {name: {"levels": levels, "reference": levels[0]} for name, levels in factors.items()},
-        **{
-            "between": BETWEEN,
-            "readers": dict(readers),
-            "planned": {},
-            "exclude": {},
-            "truth": None,
-            "columns": {},
-        },
-        **{"created_at": "2026-11-21T10:00:00Z", "wrods": "0"},
-    }
-    (folder / "dictionary.json").write_text(json.dumps(dictionary), "utf-8")
-    return load(folder)
+    levels_of = {"task": list(TASKS), **{name: list(levels) for name, levels in BETWEEN.items()}}
+    factors = {name: {"levels": levels, "reference": levels[0]} for name, levels in levels_of.items()}
+    trials = pd.DataFrame(rows).astype({"score": float, "scorer": "string"})
+    return load(write_handover(folder, trials, factors=factors, between=BETWEEN, readers=dict(readers)))
 
 
 @pytest.fixture(scope="module")
@@ -131,13 +106,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Tables:
 
 @pytest.fixture(scope="module")
 def chapter(tables: Tables) -> Chapter:
-    made = write(Material(tables))
-    assert made is not None
-    return made
-
-
-def table(chapter: Chapter, name: str) -> ApaTable:
-    return next(one for one in chapter.blocks if isinstance(one, ApaTable) and one.name == name)
+    return chapter_of(write, tables)
 
 
 def test_what_cannot_be_read_is_wrong_and_adjusted_accuracy_leaves_it_out(tables: Tables) -> None:
@@ -156,7 +125,7 @@ def test_what_cannot_be_read_is_wrong_and_adjusted_accuracy_leaves_it_out(tables
 
 
 def test_the_full_table_is_laid_out_as_the_papers(chapter: Chapter) -> None:
-    full = table(chapter, "h_test_full_released")
+    full = tables_in(chapter)["h_test_full_released"]
     names = [row[0] for row in full.rows]
     assert (
         names[0] == "k = 4" and names[1] == "Uppercase" and names[11] == "Average" and names[12] == "k = 14"
@@ -197,21 +166,19 @@ def test_makings_are_contrasted_over_the_tasks_that_both_have(tables: Tables, ch
     own = found.trials[found.trials["reader_group"] == "large"]
     one = between_makings(own[own["making"] == "fresh"], own[own["making"] == "matched"])
     assert one is not None and one.tasks == 9 and one.difference == pytest.approx(-0.1)
-    told = {(row[0], row[1]): row[4] for row in table(chapter, "h_test_makings").rows}
+    told = {(row[0], row[1]): row[4] for row in tables_in(chapter)["h_test_makings"].rows}
     assert told["large", "fresh − released"] == "0.0" and told["large", "matched − fresh"] == "−10.0"
 
 
 def test_the_chapter_compares_what_the_paper_claims_has_no_effect(chapter: Chapter) -> None:
-    compared, head = {}, ""
-    for row in table(chapter, "h_test_paired").rows:
-        head = row[0] if isinstance(row, Head) else head
-        compared[head, row[0]] = row
+    under = rows_by_head(tables_in(chapter)["h_test_paired"])
+    compared = {(head, row[0]): row for head, rows in under.items() for row in rows}
     assert compared["small, released items", "k = 4, k = 50"][5] == "0.0"
     assert compared["small, released items", "small, large (F)"][5] == "30.0"
     assert ("large, matched items", "direct, chain of thought (large-thinks)") in compared
-    text = " ".join(str(one) for one in chapter.blocks if not isinstance(one, ApaTable | Drawing))
+    text = words_in(chapter)
     assert "because no bound was fixed beforehand" in text and "large 80.0%" in text
-    assert "adjusted <i>p</i> &lt; .05 (differences are the second condition minus the first)." in text
+    assert "adjusted p < .05 (differences are the second condition minus the first)." in text
 
 
 def test_a_run_that_is_not_finished_is_compared_over_labels_that_both_conditions_asked(
@@ -224,10 +191,8 @@ def test_a_run_that_is_not_finished_is_compared_over_labels_that_both_conditions
         for labels in ("A=A,B=B", "A=B,B=A")
         if labels == "A=A,B=B" or one["examples"] == "k4"
     ]
-    chapter = write(Material(study(tmp_path / "t", rows)))
-    assert chapter is not None
-    table = next(one for one in chapter.blocks if isinstance(one, ApaTable) and one.name == "h_test_paired")
-    told = {row[0]: row for row in table.rows if not isinstance(row, Head)}
+    chapter = chapter_of(write, study(tmp_path / "t", rows))
+    told = {row[0]: row for row in rows_in(tables_in(chapter)["h_test_paired"])}
     assert told["k = 4, k = 14"][1:6] == ("10", "0", "100.0", "100.0", "0.0")
     assert told["labels as published, swapped"][3:6] == ("100.0", "0.0", "\u2212100.0")
 
@@ -237,7 +202,7 @@ def test_rules_that_people_state_are_counted_as_in_table_7(tables: Tables, chapt
     assert found is not None
     stated = rules_stated(found.statements).query("reader_group == 'human'").iloc[0]
     assert (stated["rated"], stated["right"], stated["readers"]) == (29, 27, 1)
-    rules = table(chapter, "h_test_rules")
+    rules = tables_in(chapter)["h_test_rules"]
     assert rules.columns == ("", "k = 4", "k = 14", "k = 28", "k = 50")
     place = [row[0] for row in rules.rows].index("People")
     right, given, readers = rules.rows[place + 1 : place + 4]
@@ -259,33 +224,13 @@ SHARES = {"small": 10, "large": 30, "P1": 36}
 
 def questions(folder: Path) -> Tables:
     """Write a study of 40 questions, of which each reader answers so many right."""
-    rows: list[dict[str, Any]] = [
-        {
-            **{"study": "g", "version": 1, "session_id": f"g-{reader}", "design_hash": "d", "attempt": 1},
-            **{"reader_kind": "human" if reader == "P1" else "model", "reader": reader, "trial_index": item},
-            **{"set": "letter_geometry", "family": "rotation" if item % 2 else "flip", "item_id": f"q{item}"},
-            **{"is_practice": False, "is_filler": False, "is_attention_check": False, "is_pilot": False},
-            **{"excluded_reason": None, "trial_type": "choose", "response_status": "valid"},
-            "correct": item < right,
-        }
-        for reader, right in SHARES.items()
-        for item in range(40)
-    ]
-    folder.mkdir(parents=True)
-    trials = pd.DataFrame(rows)
-    for name in ("correct", "is_pilot", "is_practice", "is_filler", "is_attention_check"):
-        trials[name] = trials[name].astype("boolean")
-    trials["excluded_reason"] = trials["excluded_reason"].astype("string")
-    trials.to_parquet(folder / "trials.parquet")
-    pd.DataFrame({"session_id": pd.Series(dtype=str)}).to_parquet(folder / "regions.parquet")
-    dictionary = {
-        **{"study": "g", "title": "G", "versions": [1], "design_hash": "d", "language": "en", "seed": 1},
-        "factors": {"family": {"levels": ["rotation", "flip"], "reference": "rotation"}},
-        **{"between": {}, "readers": {}, "planned": {}, "exclude": {}, "truth": None, "columns": {}},
-        **{"created_at": "2026-11-21T10:00:00Z", "wrods": "0"},
-    }
-    (folder / "dictionary.json").write_text(json.dumps(dictionary), "utf-8")
-    return load(folder)
+    rows = [
+        trial(reader, "human" if reader == "P1" else "model", f"q{item}", item, set="letter_geometry",
+              family="rotation" if item % 2 else "flip", correct=item < right)
+        for reader, right in SHARES.items() for item in range(40)
+    ]  # fmt: skip
+    factors = {"family": {"levels": ["rotation", "flip"], "reference": "rotation"}}
+    return load(write_handover(folder, pd.DataFrame(rows), factors=factors, readers={}))
 
 
 @pytest.fixture(scope="module")
@@ -310,13 +255,13 @@ def test_shares_are_tested_against_chance(both: tuple[Tables, Tables]) -> None:
 
 
 def test_the_chapter_tells_each_kind_of_question(both: tuple[Tables, Tables]) -> None:
-    chapter = write_geometry(Material(both[1]))
-    assert chapter is not None and write_geometry(Material(both[0])) is None
-    table = next(one for one in chapter.blocks if isinstance(one, ApaTable))
+    chapter = chapter_of(write_geometry, both[1])
+    assert write_geometry(material_of(both[0])) is None
+    table = next(iter(tables_in(chapter).values()))
     assert [row[0] for row in table.rows] == ["People", "Rotation", "Flip", "All questions"] + [
         name for reader in ("large", "small") for name in (reader, "Rotation", "Flip", "All questions")
     ]
-    assert table.rows[3][3] == "90.0" and "large 75.0%" in " ".join(str(one) for one in chapter.blocks)
+    assert table.rows[3][3] == "90.0" and "large 75.0%" in words_in(chapter)
 
 
 @pytest.mark.shared
@@ -488,13 +433,12 @@ def test_the_chapter_shows_parsers_labels_and_rules(tmp_path: Path) -> None:
     own = found.trials[found.trials["reader_group"] == "small"]
     place = own[["session_id", "trial_index", "attempt"]]
     place.assign(published=own["right"], corrected=1.0).to_parquet(folder / "published_parsing.parquet")
-    chapter = write(Material(tables))
-    assert chapter is not None
-    shown = {one.name: one for one in chapter.blocks if isinstance(one, ApaTable)}
+    chapter = chapter_of(write, tables)
+    shown = tables_in(chapter)
     assert {"h_test_parsers", "h_test_labels", "h_test_rules_tasks"} <= set(shown)
     average = shown["h_test_parsers"].rows[-1]
     assert average[0] == "Average" and average[2] == "100.0" and len(shown["h_test_parsers"].rows) == 4
-    text = " ".join(str(one) for one in chapter.blocks)
+    text = words_in(chapter)
     assert "Every answer could be read" in text and "by a correct one" in text
 
 
@@ -550,25 +494,10 @@ def text_and_pictures(tmp_path_factory: pytest.TempPathFactory) -> Tables:
     return study(tmp_path_factory.mktemp("p"), kept, {name: TWINS[name] for name in ("reads", "looks")})
 
 
-@pytest.fixture(scope="module")
-def beside_pictures(text_and_pictures: Tables) -> Chapter:
-    made = write(Material(text_and_pictures))
-    assert made is not None
-    return made
-
-
-def cells(table: ApaTable) -> dict[str, tuple[str, ...]]:
-    return {row[0]: row[1:] for row in table.rows if not isinstance(row, Head)}
-
-
-def test_text_and_pictures_are_paired_by_item_in_each_task(
-    text_and_pictures: Tables, beside_pictures: Chapter
-) -> None:
-    table = next(
-        one for one in beside_pictures.blocks if isinstance(one, ApaTable) and one.name == "h_test_pictures"
-    )
-    assert table.rows[0] == ("reads (text), looks (pictures)",)
-    told = cells(table)
+def test_text_and_pictures_are_paired_by_item_in_each_task(text_and_pictures: Tables) -> None:
+    ((head, rows),) = rows_by_head(tables_in(chapter_of(write, text_and_pictures))["h_test_pictures"]).items()
+    assert head == "reads (text), looks (pictures)"
+    told = {row[0]: row[1:] for row in rows}
     names = list(told)
     assert names[0] == "Uppercase" and names[10:] == [
         "All tasks",
@@ -592,12 +521,8 @@ def test_text_and_pictures_are_paired_by_item_in_each_task(
 def test_letter_geometry_sets_questions_as_text_beside_pictures(tmp_path: Path) -> None:
     text_and_pictures = questions(tmp_path / "g")
     text_and_pictures.dictionary["readers"] = {"small": reader(), "large": reader(presentation="image")}
-    made = write_geometry(Material(text_and_pictures))
-    assert made is not None
-    table = next(
-        one for one in made.blocks if isinstance(one, ApaTable) and one.name == "letter_geometry_pictures"
-    )
-    told = cells(table)
+    table = tables_in(chapter_of(write_geometry, text_and_pictures))["letter_geometry_pictures"]
+    told = {row[0]: row[1:] for row in rows_in(table)}
     # 10 of 40 right as text, 30 as pictures
     assert list(told) == ["Rotation", "Flip", "All questions"]
     assert told["All questions"][:5] == ("40", "20", "25.0", "75.0", "50.0")

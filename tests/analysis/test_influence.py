@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from analysis import load
-from analysis.plan_runner import carry_out
+from analysis.plan_runner import carry_out, carry_out_all
 from analysis.planned import plans
-from analysis.report.blocks import Material
 from analysis.report.chapters import model_checks
 from analysis.report.inline import plain_text
 from analysis.shares import influences
+from tests.analysis.chapters import chapter_of, material_of, words_in
+from tests.analysis.conftest import Make
 from tests.analysis.letter_study import PLANNED, study_rows
-
-Make = Callable[..., Path]
 
 
 def test_shares_are_estimated_without_each_unit(handover: Make) -> None:
@@ -45,18 +42,15 @@ def test_a_model_that_is_too_large_to_be_checked_is_named(
 ) -> None:
     monkeypatch.setattr(model_checks, "MOST_ROWS", 50)
     tables = load(handover(study_rows(human=10, items=8), dictionary={"planned": PLANNED}))
-    analyses = tuple(carry_out(plan, tables) for plan in plans(tables))
-    chapter = model_checks.write(Material(tables, analyses, {"human": "human"}))
-    assert chapter is not None and len(chapter.blocks) == 2
-    assert "not checked, because the analysis has more than 50 trials (80)" in str(chapter.blocks[0])
+    chapter = chapter_of(model_checks.write, material_of(tables, carry_out_all(plans(tables), tables)))
+    assert len(chapter.blocks) == 2
+    assert "not checked, because the analysis has more than 50 trials (80)" in words_in(chapter)
 
 
 def test_the_chapter_names_the_most_influential_participant(handover: Make) -> None:
     rows = study_rows(human=12, items=12, models=("restorer",))
     tables = load(handover(rows, dictionary={"planned": PLANNED}))
-    analyses = tuple(carry_out(plan, tables) for plan in plans(tables))
-    chapter = model_checks.write(Material(tables, analyses, {"human": "human", "restorer": "model"}))
-    assert chapter is not None
+    chapter = chapter_of(model_checks.write, material_of(tables, carry_out_all(plans(tables), tables)))
     said = [plain_text(one) for one in chapter.blocks if isinstance(one, str)]
     assert len(said) == 2 and all(
         "uniformity p" in one and "one participant changes a contrast by at most" in one for one in said

@@ -19,8 +19,8 @@ from analysis.letters import competing_predictors, letter_changes, letter_contra
 from analysis.letters.changes import of_forms
 from analysis.letters.letter_costs import surprisal_parts
 from analysis.readers import kinds_of
-from analysis.report.apa_tables import ApaTable, Head
-from analysis.report.blocks import Block, Chapter, Material
+from analysis.report.apa_tables import ApaTable
+from analysis.report.blocks import Block, Chapter
 from experiment.papers.letter_position import chapter as letters
 from experiment.papers.letter_position.chapter import Explanations, costs_beside, measures
 from stimuli.errors import UserError
@@ -28,6 +28,7 @@ from stimuli.scramble import scramble_text
 from stimuli.scramble.types import parse_operation
 from stimuli.similarity import match_scores
 from tests.analysis import decision_study
+from tests.analysis.chapters import chapter_of, material_of, rows_by_head, rows_in, tables_in
 from tests.analysis.letter_study import LEVELS, TIME, study_rows, trial_rows, write_handover
 from tests.analysis.word_study import BITS as WORD_BITS
 from tests.analysis.word_study import TARGETS, WORDS, rewrite_dictionary, study, with_forms
@@ -102,34 +103,17 @@ def letter_tables(folder: Path, *, people: int = 24, seed: int = 3) -> Tables:
     match = items.set_index(["item_id", "position"])["cov_match_spatial"].to_dict()
     flat = dict.fromkeys(["intercept", *LEVELS], 0.0)
     rows: list[dict[str, Any]] = []
+    right, times, many = flat | {"intercept": 3.0}, flat | {"intercept": 7.0}, len(TARGET_WORDS)
     for number in range(people):
-        own = trial_rows(
-            f"P{number:03d}",
-            "human",
-            number,
-            len(TARGET_WORDS),
-            draw,
-            flat | {"intercept": 3.0},
-            flat | {"intercept": 7.0},
-            timeouts=0,
-        )
-        rows += [
-            row
-            | {
-                "reading_time": row["reading_time"]
-                * np.exp(SPREAD * (1 - match[row["item_id"], row["position"]]))
-            }
-            for row in own
-            if not row["is_practice"]
-        ]
+        for row in trial_rows(f"P{number:03d}", "human", number, many, draw, right, times, timeouts=0):
+            if not row["is_practice"]:
+                slower = np.exp(SPREAD * (1 - match[row["item_id"], row["position"]]))
+                rows.append(row | {"reading_time": row["reading_time"] * slower})
     shift = flat | {"intercept": 1.5, "initial": -2.5}
     for session in range(6):
-        made = trial_rows("m", "model", 0, len(TARGET_WORDS), draw, shift, None, all_conditions=True)
-        rows += [
-            row | {"session_id": f"m-{session}", "temperature": 1.0, "replicate": session}
-            for row in made
-            if not row["is_practice"]
-        ]
+        named = {"session_id": f"m-{session}", "temperature": 1.0, "replicate": session}
+        made = trial_rows("m", "model", 0, many, draw, shift, None, all_conditions=True)
+        rows += [row | named for row in made if not row["is_practice"]]
     where = write_handover(folder, pd.DataFrame(rows))
     items.to_parquet(where / "items.parquet")
     return load(where)
@@ -299,13 +283,12 @@ def blocks_of(folder: Path, monkeypatch: pytest.MonkeyPatch, **readers: object) 
 
 def test_costs_that_were_put_in_stand_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     blocks = blocks_of(tmp_path / "s", monkeypatch, human=24, models=("restorer", "gpt"))
-    table = next(one for one in blocks if isinstance(one, ApaTable))
-    heads = [row[0] for row in table.rows if isinstance(row, Head)]
-    assert heads == ["restorer", "gpt"]
-    of_restorer, of_gpt = table.rows[1:4], table.rows[5:8]
-    assert [one.name for one in blocks if isinstance(one, ApaTable)] == [
-        "letter_costs_beside"
-    ]  # no words were recorded
+    # no words were recorded
+    (table,) = [one for one in blocks if isinstance(one, ApaTable)]
+    assert table.name == "letter_costs_beside"
+    under = rows_by_head(table)
+    assert list(under) == ["restorer", "gpt"]
+    of_restorer, of_gpt = under.values()
     for row, place in zip(of_restorer, ("initial", "internal", "final"), strict=True):
         assert row[0] == f"Two letters transposed, {place}"
         low, high = row[2].values[1:]  # type: ignore[attr-defined]
@@ -361,7 +344,7 @@ def test_surprisal_is_split_into_changed_words_and_the_intact_ones_after_them(
         )
     blocks = costs_beside(tables, [], kinds_of(tables.trials))
     table = next(one for one in blocks if isinstance(one, ApaTable) and one.name == "letter_surprisal_split")
-    rows = [row for row in table.rows if not isinstance(row, Head)]
+    rows = rows_in(table)
     assert [row[0] for row in rows] == [
         f"Two letters transposed, {place}" for place in ("initial", "internal", "final")
     ]
@@ -371,31 +354,18 @@ def test_surprisal_is_split_into_changed_words_and_the_intact_ones_after_them(
         ]
 
 
-def chapter_of(tables: Tables) -> Chapter | None:
-    return letters.write(Material(tables, (), kinds_of(tables.trials)))
-
-
-def table_of(chapter: Chapter, name: str) -> dict[str, dict[str, tuple[str, ...]]]:
-    """Return the rows of a table under each of its heads."""
-    table = next(one for one in chapter.blocks if isinstance(one, ApaTable) and one.name == name)
-    found: dict[str, dict[str, tuple[str, ...]]] = {}
-    for row in table.rows:
-        if isinstance(row, Head):
-            own = found.setdefault(row[0], {})
-        else:
-            own[row[0]] = row[1:]
-    return found
+def zones_of(chapter: Chapter) -> dict[str, list[tuple[str, ...]]]:
+    return rows_by_head(tables_in(chapter)["letter_zones"])
 
 
 @pytest.fixture(scope="module")
 def words(tmp_path_factory: pytest.TempPathFactory) -> Chapter:
-    found = chapter_of(load(with_forms(study(tmp_path_factory.mktemp("words"), people=12, items=12))))
-    assert found is not None
-    return found
+    folder = with_forms(study(tmp_path_factory.mktemp("words"), people=12, items=12))
+    return chapter_of(letters.write, load(folder))
 
 
 def test_words_of_their_own_carry_the_costs_that_were_put_in(words: Chapter) -> None:
-    zones = table_of(words, "letter_zones")
+    zones = {head: {row[0]: row[1:] for row in rows} for head, rows in zones_of(words).items()}
     for level, bits in (("initial", "9.00"), ("internal", "4.00"), ("final", "6.00")):
         cells = zones["reader-net"][f"Two letters transposed, {level}"]
         assert cells[-1] == bits, "the same in every item: nothing tells of other items"
@@ -408,12 +378,10 @@ def test_words_of_their_own_carry_the_costs_that_were_put_in(words: Chapter) -> 
 
 
 def test_every_model_that_is_named_can_be_refitted(words: Chapter) -> None:
-    table = table_of(words, "letter_predictors_reading_time")
-    (head,) = table
-    best = next(iter(table[head].values()))
+    (rows,) = rows_by_head(tables_in(words)["letter_predictors_reading_time"]).values()
     fit = next(one for one in words.fits if one.title.startswith("reading time"))
-    assert f"{fit.fit.aic:,.1f}".replace("-", "−") == best[1]
-    gains = [row[4] for name, row in table[head].items() if name != "Length and frequency alone"]
+    assert f"{fit.fit.aic:,.1f}".replace("-", "−") == rows[0][2]
+    gains = [row[5] for row in rows if row[0] != "Length and frequency alone"]
     assert all(isinstance(gain, Written) and len(gain.values) == 3 for gain in gains), "unrounded in its file"
     assert "(1 | participant) + (1 | item)" in fit.fit.formula
 
@@ -423,29 +391,16 @@ def single_words(folder: Path, **readers: Any) -> Path:
     rows = study_rows(items=12, **readers)
     write_handover(folder, rows)
     items = pd.read_parquet(folder / "items.parquet")
-    names = [
-        "planet",
-        "garden",
-        "winter",
-        "silver",
-        "market",
-        "bridge",
-        "forest",
-        "pocket",
-        "basket",
-        "candle",
-    ]
-    names += ["picture", "journey"]
     order = {"intact": None, "initial": (0, 1), "internal": (2, 3), "final": (-2, -1)}
     shown = []
     for item, level in zip(items["item_id"], items["position"], strict=True):
-        letters_of = list(names[int(item[1:]) - 1])
+        letters_of = list(TARGET_WORDS[int(item[1:]) - 1])
         if (swap := order[level]) is not None:
             one, other = swap
             letters_of[one], letters_of[other] = letters_of[other], letters_of[one]
         shown.append(json.dumps({"word": "".join(letters_of).upper()}))
     items["shown"] = shown
-    items["intact"] = [json.dumps({"word": names[int(item[1:]) - 1]}) for item in items["item_id"]]
+    items["intact"] = [json.dumps({"word": TARGET_WORDS[int(item[1:]) - 1]}) for item in items["item_id"]]
     items.to_parquet(folder / "items.parquet")
     return folder
 
@@ -470,25 +425,27 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.usefixtures("quick")
 def test_whoever_there_is_has_a_chapter(tmp_path: Path, readers: dict[str, Any]) -> None:
-    chapter = chapter_of(load(single_words(tmp_path, **readers)))
-    assert chapter is not None
-    heads = set(table_of(chapter, "letter_zones"))
+    chapter = chapter_of(letters.write, load(single_words(tmp_path, **readers)))
+    zones = zones_of(chapter)
     who = {"human": "People", "simulated": "Simulated readers (not data)"}
     expected = {who[kind] for kind in who if kind in readers} | set(readers.get("models", ()))
-    assert heads == expected
+    assert set(zones) == expected
     assert chapter.marks == (("simulated readers: not data",) if "simulated" in readers else ())
     if readers.get("human") == 1:
-        assert "[" not in table_of(chapter, "letter_zones")["People"]["Two letters transposed, initial"][1]
+        assert "[" not in "".join(row[2] for row in zones["People"])
 
 
 def test_without_changed_letters_there_is_no_chapter(tmp_path: Path) -> None:
-    assert chapter_of(load(write_handover(tmp_path / "none", study_rows(human=3)))) is None
+    def has_chapter(folder: Path) -> bool:
+        return letters.write(material_of(load(folder))) is not None
+
+    assert not has_chapter(write_handover(tmp_path / "none", study_rows(human=3)))
     folder = single_words(tmp_path / "flat", human=3)
     items = pd.read_parquet(folder / "items.parquet")
     items.assign(shown=items["intact"]).to_parquet(folder / "items.parquet")
-    assert chapter_of(load(folder)) is None
+    assert not has_chapter(folder)
     rewrite_dictionary(folder, factors={})
-    assert chapter_of(load(folder)) is None
+    assert not has_chapter(folder)
 
 
 @pytest.fixture(scope="module")
@@ -512,10 +469,9 @@ def decisions(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Tables:
 def test_real_people_take_transposed_letters_for_words_more_often_than_substituted_ones(
     decisions: Tables, quick: None
 ) -> None:
-    chapter = chapter_of(decisions)
-    assert chapter is not None
-    row = table_of(chapter, "letter_contrasts")["People: accuracy (percentage points)"]
-    difference = float(row["Substitution − transposition"][0].replace("−", "-"))
+    contrasts = tables_in(chapter_of(letters.write, decisions))["letter_contrasts"]
+    (row,) = rows_by_head(contrasts)["People: accuracy (percentage points)"]
+    difference = float(row[1].replace("−", "-"))
     used = decisions.trials[decisions.trials["position"] != "word"]
     means = used.groupby(["reader", "position"])["correct"].mean().unstack()
     assert difference == pytest.approx(100 * (means["transposed"] - means["replaced"]).mean(), abs=0.6)

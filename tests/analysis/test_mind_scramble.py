@@ -15,8 +15,7 @@ from scipy.stats import kendalltau
 from analysis import load
 from analysis.measures.similarity import FILE
 from analysis.preprocessing.exclusions import IDENTICAL
-from analysis.report.apa_tables import ApaTable, Head
-from analysis.report.blocks import Material
+from analysis.report.apa_tables import Head
 from analysis.report.chapters.ratios import write as write_ratios
 from analysis.report.studies_page import write_studies_page
 from analysis.tables import Tables
@@ -36,6 +35,7 @@ from experiment.papers.mind_scramble.chapter.measures import (
     values_of,
 )
 from stimuli.errors import UserError
+from tests.analysis.chapters import chapter_of, tables_in, words_in
 from tests.analysis.inside.representation_study import representation_study
 from tests.analysis.letter_study import write_handover
 from tests.analysis.measured_study import row as measured_row
@@ -148,9 +148,8 @@ def test_the_price_of_a_fault_is_the_difference_of_the_rules(tables: Tables) -> 
 
 
 def test_the_chapter_has_the_paper_s_layouts(tables: Tables) -> None:
-    chapter = write(Material(tables))
-    assert chapter is not None
-    laid_out = {one.name: one for one in chapter.blocks if isinstance(one, ApaTable)}
+    chapter = chapter_of(write, tables)
+    laid_out = tables_in(chapter)
     assert set(laid_out) == {"ms_reordering", "ms_edits", "ms_slopes", "ms_faults"}
     head = laid_out["ms_reordering"].columns
     assert head[:3] == ("Reader", "BASE", "Character ALL")
@@ -164,8 +163,7 @@ def test_the_chapter_has_the_paper_s_layouts(tables: Tables) -> None:
     "levels", [("BASE", "REO-ALL", "INS-BEG", "SENT-REO-REV"), ("BASE", "REO-INT_1", "REO-INT_3", "DEL-END")]
 )
 def test_a_part_of_the_operations_gives_a_part_of_the_tables(tmp_path: Path, levels: tuple[str, ...]) -> None:
-    chapter = write(Material(load(study(tmp_path / "part", levels=levels))))
-    assert chapter is not None
+    chapter = chapter_of(write, load(study(tmp_path / "part", levels=levels)))
     assert len(chapter.blocks) > 4
 
 
@@ -229,9 +227,8 @@ def test_table_4_has_its_floor_and_whole_prompts_beside_texts(tmp_path: Path) ->
     told = cosines("text", 0.2, (0.6, 0.8, 0.95)) | {"use": "m"}
     told["prompts"] = cosines("prompt", 0.7, (0.85, 0.93, 0.98), cut=3)
     (folder / "similarity.json").write_text(json.dumps(told), "utf-8")
-    chapter = write(Material(load(folder)))
-    assert chapter is not None
-    laid_out = {one.name: one for one in chapter.blocks if isinstance(one, ApaTable)}
+    chapter = chapter_of(write, load(folder))
+    laid_out = tables_in(chapter)
     text, share, whole, _ = laid_out["ms_similarity"].rows
     assert (text[0], share[0], whole[0]) == ("Text alone", "% of the way", "Whole prompt")
     assert text[1].values[0] == pytest.approx(0.6, abs=0.01) and text[-1] == "0.200"
@@ -249,7 +246,7 @@ def test_table_4_has_its_floor_and_whole_prompts_beside_texts(tmp_path: Path) ->
         "Different texts",
     ]
     assert units[2][5].values[0] == pytest.approx(0.2, abs=0.02) and units[2][6].values[0] > 0.18
-    said = " ".join(str(block) for block in chapter.blocks if isinstance(block, str))
+    said = words_in(chapter)
     assert "each above the one before, as in the paper; different texts have 0.200" in said
     assert (
         len(similarity_table("t", [("a", stored_texts(folder)[1]), ("b", stored_texts(folder)[1])], "m").rows)
@@ -305,9 +302,8 @@ def test_the_cosine_of_programs_has_its_price_and_says_how_well_it_orders(tmp_pa
     assert prices["price"] == pytest.approx(32.5) and prices["low"] <= 32.5 <= prices["high"]
     # passing: half .9, half .8; failing: all .8
     assert prices["ordered"] == pytest.approx(75) and np.isnan(prices["turned"])
-    chapter = write(Material(tables))
-    assert chapter is not None
-    said = " ".join(str(block) for block in chapter.blocks if isinstance(block, str))
+    chapter = chapter_of(write, tables)
+    said = words_in(chapter)
     assert (
         "mean cosine of 0.825" in said
         and "50.0% pass their tests" in said
@@ -378,16 +374,12 @@ def test_summaries_have_the_cosine_that_was_stored_and_no_verdict(tmp_path: Path
     (values,) = values_of(tables, "scramble")
     assert values.measure == COSINE
     assert (values.mean("one", "BASE"), values.mean("one", "REO-ALL")) == (100, 50)
-    chapter = write(Material(tables))
-    assert chapter is not None
-    laid_out = {one.name: one for one in chapter.blocks if isinstance(one, ApaTable)}
+    chapter = chapter_of(write, tables)
+    laid_out = tables_in(chapter)
     assert {"ms_reordering", "ms_slopes"} <= set(laid_out)
     assert "thus 100" in laid_out["ms_reordering"].note and "cosine" in laid_out["ms_slopes"].title
-    ratios = write_ratios(Material(tables))
-    assert ratios is not None
-    (answers,) = [
-        one for one in ratios.blocks if isinstance(one, ApaTable) and "Cosine of answers" in one.title
-    ]
+    ratios = chapter_of(write_ratios, tables)
+    (answers,) = [one for one in tables_in(ratios).values() if "Cosine of answers" in one.title]
     assert "hf:encoder" in answers.note and answers.rows[2][2] == "0.500"
 
 
@@ -414,9 +406,8 @@ def test_the_released_measure_of_restored_passages_is_named_and_nearness_stands_
     assert released.mean("one", "WORD-REO-ALL") == pytest.approx(20)
     assert np.isnan(released.mean("one", "REO-ALL")), "as released, they are in no mean"
     assert (near.mean("one", "WORD-REO-ALL"), near.mean("one", "REO-ALL")) == (90, 0)
-    chapter = write(Material(tables))
-    assert chapter is not None
-    titles = [one.title for one in chapter.blocks if isinstance(one, ApaTable) and "Reordering" in one.title]
+    chapter = chapter_of(write, tables)
+    titles = [one.title for one in tables_in(chapter).values() if "Reordering" in one.title]
     assert (
         "words in place as the released scorer counts them" in titles[0] and "edit distance" not in titles[0]
     )
@@ -473,10 +464,8 @@ def test_who_says_the_same_of_every_text_is_not_ranked_first(tmp_path: Path) -> 
     assert told["large"] == pytest.approx((80, 20, 75))
     assert told["small"] == pytest.approx((90, 60, 75))
     assert told["parrot"][:2] == pytest.approx((100, 100)) and np.isnan(told["parrot"][2])
-    chapter = write(Material(tables))
-    assert chapter is not None
-    (table,) = [one for one in chapter.blocks if isinstance(one, ApaTable) and one.name == "ms_floors"]
-    rows = {row[0]: row[2:5] for row in table.rows}
+    chapter = chapter_of(write, tables)
+    rows = {row[0]: row[2:5] for row in tables_in(chapter)["ms_floors"].rows}
     assert rows["parrot"] == ("100.0", "100.0", "–") and rows["large"] == ("80.0", "20.0", "75.0")
     found_together = together([study(tmp_path / "gsm8k"), folder])
     page = write_studies_page(ABOUT, found_together, tmp_path / "page", "0").read_text("utf-8")

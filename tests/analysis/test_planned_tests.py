@@ -215,7 +215,7 @@ BOUNDED = {
 @pytest.fixture(scope="module")
 def bounded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Tables, list[Analysis]]:
     def handover(rows: pd.DataFrame, dictionary: dict[str, Any]) -> Path:
-        return write_handover(tmp_path_factory.mktemp("bounded"), rows.reset_index(drop=True), **dictionary)
+        return write_handover(tmp_path_factory.mktemp("bounded"), rows, **dictionary)
 
     return carried(handover, {"a": BOUNDED})
 
@@ -225,7 +225,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> tuple[Tables, list[Analys
     """The plan with and without trials that it alone leaves out."""
 
     def handover(rows: pd.DataFrame, dictionary: dict[str, Any]) -> Path:
-        return write_handover(tmp_path_factory.mktemp("plain"), rows.reset_index(drop=True), **dictionary)
+        return write_handover(tmp_path_factory.mktemp("plain"), rows, **dictionary)
 
     exclude = {"trials": {"rt": "outside 800 ms to 2 s"}}
     return carried(handover, {"a": {}, "b": {"exclude": exclude}})

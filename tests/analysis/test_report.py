@@ -149,7 +149,7 @@ def test_integers_and_truth_values_stay_whole_in_trials_csv(tmp_path: Path) -> N
     rows["seed"] = pd.array([seed if one else None for one in machine], dtype="Int64")
     rows["replicate"] = rows["replicate"].astype("Int64")
     rows["response_raw"] = 'a "quoted",\ntext'
-    tables = load(write_handover(tmp_path / "handover", rows.reset_index(drop=True)))
+    tables = load(write_handover(tmp_path / "handover", rows))
     write_trials_csv(tables, tmp_path / "trials.csv")
     with (tmp_path / "trials.csv").open(encoding="utf-8", newline="") as file:
         written = list(csv.DictReader(file))

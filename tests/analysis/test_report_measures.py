@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import csv
-import html
 import json
-import re
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from markupsafe import Markup
 
 from analysis import Tables, load
 from analysis.measures.levels import done_to, levels_of
@@ -23,18 +20,16 @@ from analysis.measures.signal_detection import (
 )
 from analysis.plan_runner import carry_out_all
 from analysis.planned import plans
-from analysis.readers import kinds_of
-from analysis.report.apa_tables import ApaTable
-from analysis.report.blocks import Chapter, Material
+from analysis.report.blocks import Chapter
 from analysis.report.chapters import ratios, recovered_text, sensitivity
 from analysis.report.content import _cells_of
 from analysis.report.described import planned_means
 from analysis.report.planned_effects import planned_effects
 from analysis.robustness import Matrix
+from tests.analysis.chapters import chapter_of, material_of, rows_by_head, rows_in, tables_in, words_in
 from tests.analysis.measured_study import (
     CRITERION,
     D_PRIME,
-    FACTORS,
     LEVELS,
     RECOVERED_WORDS,
     class_study,
@@ -44,43 +39,23 @@ from tests.analysis.measured_study import (
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 
 
-def material(folder: Path) -> Material:
-    tables = load(folder)
-    return Material(tables, (), kinds_of(tables.trials))
-
-
-def words(chapter: Chapter | None) -> str:
-    assert chapter is not None
-    text = " ".join(str(one) for one in chapter.blocks if isinstance(one, Markup))
-    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", text)).split())
-
-
-def table(chapter: Chapter | None, name: str) -> ApaTable:
-    assert chapter is not None
-    return next(one for one in chapter.blocks if isinstance(one, ApaTable) and one.name == name)
+@pytest.fixture(scope="module")
+def classes(tmp_path_factory: pytest.TempPathFactory) -> Tables:
+    return load(class_study(tmp_path_factory.mktemp("classes")))
 
 
 @pytest.fixture(scope="module")
-def classes(tmp_path_factory: pytest.TempPathFactory) -> Material:
-    return material(class_study(tmp_path_factory.mktemp("classes")))
+def detected(classes: Tables) -> Chapter:
+    return chapter_of(sensitivity.write, classes)
 
 
 @pytest.fixture(scope="module")
-def detected(classes: Material) -> Chapter:
-    chapter = sensitivity.write(classes)
-    assert chapter is not None
-    return chapter
+def rated(classes: Tables) -> Chapter:
+    return chapter_of(ratios.write, classes)
 
 
-@pytest.fixture(scope="module")
-def rated(classes: Material) -> Chapter:
-    chapter = ratios.write(classes)
-    assert chapter is not None
-    return chapter
-
-
-def test_what_a_level_does_is_read_from_the_items_and_not_from_its_name(classes: Material) -> None:
-    does = levels_of(classes.tables.items, "position", LEVELS)
+def test_what_a_level_does_is_read_from_the_items_and_not_from_its_name(classes: Tables) -> None:
+    does = levels_of(classes.items, "position", LEVELS)
     assert (does.intact, does.changed) == ("red", ("green",))
     assert (does.substituted, does.withheld, does.unknown) == (("blue",), ("grey",), ())
 
@@ -110,8 +85,8 @@ def test_an_operation_at_rate_0_is_intact_and_where_none_is_recorded_the_texts_d
     assert done_to(json.dumps({"operation": operation}), *texts) == expected
 
 
-def test_the_probit_model_of_the_chapter_gives_back_what_was_put_in(classes: Material) -> None:
-    (found,) = two_class_trials(classes.tables.trials, classes.tables.items)
+def test_the_probit_model_of_the_chapter_gives_back_what_was_put_in(classes: Tables) -> None:
+    (found,) = two_class_trials(classes.trials, classes.items)
     assert (found.signal, found.other) == ("A", "B")
     model = probit_model(found, "position", LEVELS)
     assert isinstance(model, ProbitModel)
@@ -127,16 +102,16 @@ def test_the_probit_model_of_the_chapter_gives_back_what_was_put_in(classes: Mat
 def test_the_chapter_tells_bias_from_sensitivity_and_its_numbers_are_those_of_its_tables(
     detected: Chapter,
 ) -> None:
-    text = words(detected)
+    text = words_in(detected)
     assert "One answer throughout: model stuck in every condition. This is bias without sensitivity." in text
     assert "Sensitivity of people was lower in green than in red" in text
-    stuck = [row for row in table(detected, "sensitivity_position").rows if row[0] == "red"][-1]
+    stuck = [row for row in tables_in(detected)["sensitivity_position"].rows if row[0] == "red"][-1]
     assert stuck[2:5] == ("100.0% (20/20)", "100.0% (20/20)", "0.00")
-    cells = table(detected, "sensitivity_position_model").rows
+    cells = tables_in(detected)["sensitivity_position_model"].rows
     red = next(row for row in cells if row[0] == "red")
-    differences = table(detected, "sensitivity_position_differences").rows
+    differences = tables_in(detected)["sensitivity_position_differences"].rows
     first = next(row for row in differences if row[:2] == ("green − red", "People"))
-    assert f"b = {first[2]}, SE = {first[3]}, z = {first[4]}" in text.replace("\u00a0", " ")
+    assert f"b = {first[2]}, SE = {first[3]}, z = {first[4]}" in text
     green = next(row for row in cells if row[0] == "green")
     number = [float(one.replace("−", "-")) for one in (green[1], red[1], first[2])]
     assert number[0] - number[1] == pytest.approx(number[2], abs=0.011)
@@ -144,13 +119,12 @@ def test_the_chapter_tells_bias_from_sensitivity_and_its_numbers_are_those_of_it
 
 
 def test_relative_gain_and_retention_are_the_ratios_of_the_accuracies_shown(rated: Chapter) -> None:
-    gain = next(row for row in table(rated, "relative_gain_position").rows if len(row) > 1)
-    accuracy = {row[0].split(" (")[0]: float(row[2]) for row in table(rated, "chance_position").rows[1:5]}
+    gain, kept = (rows_in(tables_in(rated)[f"{name}_position"])[0] for name in ("relative_gain", "retention"))
+    accuracy = {row[0].split(" (")[0]: float(row[2]) for row in tables_in(rated)["chance_position"].rows[1:5]}
     expected = 100 * (accuracy["green"] - accuracy["blue"]) / (accuracy["red"] - accuracy["blue"])
     assert float(gain[3]) == pytest.approx(expected, abs=3.0)  # items weigh alike here, trials there
-    kept = next(row for row in table(rated, "retention_position").rows if len(row) > 1)
     assert float(kept[3]) == pytest.approx(100 * float(kept[2]) / float(kept[1]), abs=0.1)
-    text = words(rated)
+    text = words_in(rated)
     assert (
         "shown unchanged in red, shown with other letters throughout in blue, not shown in grey, and changed in green"
         in text
@@ -158,17 +132,17 @@ def test_relative_gain_and_retention_are_the_ratios_of_the_accuracies_shown(rate
 
 
 def test_a_ratio_whose_denominator_may_be_0_is_flagged(rated: Chapter) -> None:
-    rows = table(rated, "relative_gain_position").rows
-    stuck = rows[[row[0] for row in rows].index("stuck") + 1]
+    stuck = rows_by_head(tables_in(rated)["relative_gain_position"])["stuck"][0]
     assert stuck[-1] == "flagged" and stuck[3] == "–"
-    assert "For model stuck, the interval of the difference between red and blue includes 0" in words(rated)
+    assert "For model stuck, the interval of the difference between red and blue includes 0" in words_in(
+        rated
+    )
 
 
 def test_costs_are_ratios_against_the_same_item_intact(rated: Chapter) -> None:
-    rows = table(rated, "cost_ratio_position").rows
-    at = [row[0] for row in rows].index("Prompt tokens: net")
-    assert [row[4] for row in rows[at + 1 : at + 4]] == ["1.250", "1.500", "1.750"]
-    assert "No time ratio is available: no trial was timed alone" in words(rated)
+    rows = rows_by_head(tables_in(rated)["cost_ratio_position"])["Prompt tokens: net"]
+    assert [row[4] for row in rows] == ["1.250", "1.500", "1.750"]
+    assert "No time ratio is available: no trial was timed alone" in words_in(rated)
 
 
 @pytest.mark.parametrize("whole", [False, True])
@@ -186,8 +160,8 @@ def test_recovered_is_a_planned_measure_from_plan_to_contrast(tmp_path: Path, wh
     assert counted_once is whole
     assert ("answer_given" in analysis.model.steps[0].formula) is not whole
     assert any("in which no word was changed" in one for one in analysis.remarks)
-    chapter = recovered_text.write(Material(tables, (analysis,), kinds_of(tables.trials)))
-    assert "Recovered words by position: see the planned analyses." in words(chapter)
+    chapter = chapter_of(recovered_text.write, material_of(tables, [analysis]))
+    assert "Recovered words by position: see the planned analyses." in words_in(chapter)
     asked = planned_effects([analysis], Matrix(), [], {})
     ((drawing, means),) = planned_means(analysis, _cells_of(analysis), tables.trials, tables, asked)
     assert drawing.has_contrasts and drawing.title.startswith("Recovered words by position")
@@ -195,22 +169,23 @@ def test_recovered_is_a_planned_measure_from_plan_to_contrast(tmp_path: Path, wh
 
 
 def test_restored_texts_have_words_copies_edit_distance_and_a_model(tmp_path: Path) -> None:
-    chapter = recovered_text.write(material(typed_study(tmp_path)))
-    assert chapter is not None
-    rows = {row[0]: row for row in table(chapter, "recovered_text_position").rows if len(row) > 1}
+    chapter = chapter_of(recovered_text.write, load(typed_study(tmp_path)))
+    rows, rates = (
+        {row[0]: row for row in rows_in(tables_in(chapter)[f"recovered_text_position{end}"])}
+        for end in ("", "_rates")
+    )
     assert rows["red"][2:4] == ("0", "–") and rows["red"][7] == "100.0"
     assert abs(float(rows["green"][3]) - 85) < 6 and abs(float(rows["blue"][3]) - 30) < 8
-    rates = {row[0]: row for row in table(chapter, "recovered_text_position_rates").rows if len(row) > 1}
     assert float(rates["green"][3]) == pytest.approx(-float(rates["green"][5].replace("−", "-")))
     shown, answered = float(rates["green"][1]), float(rates["green"][2])
     assert float(rates["green"][3]) == pytest.approx(100 * (shown - answered) / shown, abs=0.5)
-    text = words(chapter)
+    text = words_in(chapter)
     assert "In red, no word was changed" in text and "lower in the blue than in the green condition" in text
     assert "No answer came within one typo" in text
     (fit,) = chapter.fits
     assert fit.fit.formula.startswith("cbind(recovered, not_recovered) ~ position")
     (tmp_path / "tables").mkdir()
-    saved = table(chapter, "recovered_text_position").save(tmp_path / "tables")
+    saved = tables_in(chapter)["recovered_text_position"].save(tmp_path / "tables")
     assert next(csv.reader(saved.open(encoding="utf-8-sig")))[3] == "% recovered"
 
 
@@ -243,21 +218,20 @@ def test_a_share_of_recovered_words_has_one_value_and_one_interval_in_a_report(
         mean = (own_rows["recovered"] / own_rows["changed"]).groupby(own_rows["reader"]).mean().mean()
         assert whole or cells[level].mean == pytest.approx(mean)
     assert 100 * (cells["blue"].mean - cells["green"].mean) == pytest.approx(effect.estimate, abs=3)
-    chapter = recovered_text.write(Material(tables, (analysis,), kinds_of(tables.trials)))
-    shown = {row[0]: row for row in table(chapter, "recovered_text_position").rows if len(row) > 1}
+    chapter = chapter_of(recovered_text.write, material_of(tables, [analysis]))
+    shown = {row[0]: row for row in rows_in(tables_in(chapter)["recovered_text_position"])}
     for level in ("green", "blue"):
         cell = cells[level]
         assert shown[level][3] == f"{100 * cell.mean:.1f}"
         assert shown[level][4] == f"[{100 * cell.low:.1f}, {100 * cell.high:.1f}]"
-        assert f"{100 * cell.mean:.1f}%" in words(chapter)
+        assert f"{100 * cell.mean:.1f}%" in words_in(chapter)
 
 
 def test_choices_of_more_than_two_classes_have_no_signal_detection(tmp_path: Path) -> None:
     folder = class_study(tmp_path, people=2, items=8)
     items = pd.read_parquet(folder / "items.parquet")
     items.assign(choices='["A", "B", "C"]').to_parquet(folder / "items.parquet")
-    assert sensitivity.write(material(folder)) is None
-    assert isinstance(load(folder), Tables) and FACTORS
+    assert sensitivity.write(material_of(load(folder))) is None
 
 
 def test_what_neither_record_nor_text_says_is_unknown_and_arms_without_examples_are_known() -> None:

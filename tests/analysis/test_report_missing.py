@@ -9,15 +9,12 @@ import pandas as pd
 import pytest
 
 from analysis import load
-from analysis.figures import Drawing
 from analysis.plan import cell_name
 from analysis.plan_runner import carry_out_all
 from analysis.planned import plans
-from analysis.readers import kinds_of
-from analysis.report.apa_tables import ApaTable
-from analysis.report.blocks import Chapter, Material
+from analysis.report.blocks import Chapter
 from analysis.report.chapters import missing
-from analysis.report.inline import plain_text
+from tests.analysis.chapters import chapter_of, material_of, rows_by_head, rows_in, tables_in, words_in
 from tests.analysis.crossed_study import CELLS, crossed_rows, crossed_study
 from tests.analysis.letter_study import LEVELS, study_rows, write_handover
 
@@ -36,21 +33,14 @@ def chapter(tmp_path_factory: pytest.TempPathFactory) -> Chapter:
         correct=rows["correct"].astype(object).mask(gone, None),
     )
     tables = load(crossed_study(tmp_path_factory.mktemp("missing"), rows))
-    analyses = tuple(carry_out_all(plans(tables), tables))
-    found = missing.write(Material(tables, analyses, kinds_of(tables.trials), lambda _: None))
-    assert found is not None
-    return found
-
-
-def table(chapter: Chapter, name: str) -> ApaTable:
-    return next(one for one in chapter.blocks if isinstance(one, ApaTable) and one.name == name)
+    return chapter_of(missing.write, material_of(tables, carry_out_all(plans(tables), tables)))
 
 
 def test_missing_answers_are_counted_in_every_cell(chapter: Chapter) -> None:
-    rows = table(chapter, "missing_item_type_font").rows
-    found = {row[0]: (int(row[1]), int(row[2])) for row in rows if len(row) > 1}
+    rows = rows_in(tables_in(chapter)["missing_item_type_font"])
+    found = {row[0]: (int(row[1]), int(row[2])) for row in rows}
     assert found == {cell_name(*cell): (144, 24 * lost) for cell, lost in OF_SIX.items()}
-    ways = table(chapter, "three_ways_item_type_font")
+    ways = tables_in(chapter)["three_ways_item_type_font"]
     assert ways.title == "Accuracy by item_type × font with failures as wrong, excluded, and at chance"
 
 
@@ -73,19 +63,15 @@ def test_parts_of_a_study_share_their_tables_of_missing_answers(tmp_path: Path) 
     position = {"levels": LEVELS, "reference": "intact"}
     factors = {"position": position, "manner": {"levels": ["aloud", "silently"], "reference": "aloud"}}
     tables = load(write_handover(tmp_path, rows, factors=factors))
-    analyses = tuple(carry_out_all(plans(tables), tables))
-    found = missing.write(Material(tables, analyses, kinds_of(tables.trials), lambda _: None))
-    assert found is not None
+    found = chapter_of(missing.write, material_of(tables, carry_out_all(plans(tables), tables)))
     for name in ("missing_position", "three_ways_position", "missing_model_position_differences"):
-        heads = [row[0] for row in table(found, name).rows if len(row) == 1]
+        heads = rows_by_head(tables_in(found)[name])
         assert {head.split(":")[0] for head in heads} == {"manner aloud", "manner silently"}
-    said = " ".join(plain_text(one) for one in found.blocks if not isinstance(one, ApaTable | Drawing))
-    assert (
-        "The share of missing answers by position was analyzed separately for two levels of manner." in said
-    )
+    said = words_in(found)
+    assert "missing answers by position was analyzed separately for two levels of manner." in said
     assert "None" not in said
 
 
 def test_the_difference_told_of_missing_answers_is_the_planned_interaction(chapter: Chapter) -> None:
-    rows = table(chapter, "missing_model_item_type_font_differences").rows
-    assert [row[0] for row in rows if len(row) > 1] == ["(transposed − word) × (cursive − plain)"]
+    rows = rows_in(tables_in(chapter)["missing_model_item_type_font_differences"])
+    assert [row[0] for row in rows] == ["(transposed − word) × (cursive − plain)"]

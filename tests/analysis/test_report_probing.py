@@ -17,6 +17,7 @@ from analysis.inside.probing_intervals import accuracies
 from analysis.report import chapters, content, write_report
 from analysis.report.blocks import Chapter, Material
 from experiment.papers.inside.chapters import probing
+from tests.analysis.chapters import chapter_of, drawings_in, material_of, words_in
 from tests.analysis.inside.probing_study import probing_study
 
 SETTINGS = {"penalties": [0.01, 0.1], "controls": 2}
@@ -43,8 +44,7 @@ def reported(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reported]:
         probing=SETTINGS,
     )
     tables, lines = load(data), []
-    chapter = probing.write(Material(tables, kinds={"net": "model", "other": "model"}, told=lines.append))
-    assert chapter is not None
+    chapter = chapter_of(probing.write, material_of(tables, told=lines.append))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(chapters, "declared", lambda: [chapters.Declared("probing", probing.write)])
         patch.setattr(content, "plans", lambda tables: [])
@@ -76,7 +76,7 @@ def test_tables_hold_the_unrounded_numbers_of_every_layer_and_condition(reported
 
 
 def test_figures_show_values_and_intervals_of_every_layer(reported: Reported) -> None:
-    figures = {one.name: one for one in reported.chapter.blocks if hasattr(one, "svg")}
+    figures = drawings_in(reported.chapter)
     assert set(figures) == {"probing_layers_answer", "probing_steps_answer", "probing_steps_answer_2"}
     found = accuracies(of_model(reported.data, "net"), "planted")
     axes = figures["probing_layers_answer"].figure.axes[0]
@@ -96,8 +96,7 @@ def test_without_states_or_categories_or_where_it_is_not_wanted_there_is_no_chap
 
 def test_a_study_that_asks_for_what_cannot_be_had_is_told_why(tmp_path: Path) -> None:
     data = probing_study(tmp_path, items=4, layers=2, probing={"folds": 5})
-    chapter = probing.write(Material(load(data)))
-    assert chapter is not None and not chapter.methods
-    assert "Not probed: net (the right answer): Fewer than two answers have enough independent items." in str(
-        chapter.blocks[0]
-    )
+    chapter = chapter_of(probing.write, load(data))
+    assert not chapter.methods
+    why = "Fewer than two answers have enough independent items."
+    assert f"Not probed: net (the right answer): {why}" in words_in(chapter)

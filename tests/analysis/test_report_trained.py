@@ -8,21 +8,13 @@ from pathlib import Path
 import pytest
 
 from analysis import Tables
-from analysis.figures import Drawing
-from analysis.readers import kinds_of
 from analysis.report import write_report
-from analysis.report.apa_tables import ApaTable
-from analysis.report.blocks import Chapter, Material
+from analysis.report.blocks import Chapter
 from experiment.papers.inside.chapters.trained import write
+from tests.analysis.chapters import chapter_of, rows_by_head, rows_in, tables_in, words_in
 from tests.analysis.trained_study import h_test_study, scrambled_study
 
 FIVE = ("uppercase", "palindrome", "end_ly", "rhyme", "repeated_word")
-
-
-def chapter_of(tables: Tables) -> Chapter:
-    made = write(Material(tables, (), kinds_of(tables.trials)))
-    assert made is not None
-    return made
 
 
 @pytest.fixture(scope="module")
@@ -31,30 +23,12 @@ def h_test(tmp_path_factory: pytest.TempPathFactory) -> Tables:
 
 
 @pytest.fixture(scope="module")
-def scrambled(tmp_path_factory: pytest.TempPathFactory) -> Tables:
-    return scrambled_study(tmp_path_factory.mktemp("s"), items=25)
-
-
-@pytest.fixture(scope="module")
 def of_h_test(h_test: Tables) -> Chapter:
-    return chapter_of(h_test)
-
-
-@pytest.fixture(scope="module")
-def of_scrambled(scrambled: Tables) -> Chapter:
-    return chapter_of(scrambled)
-
-
-def words(chapter: Chapter) -> str:
-    return " ".join(str(one) for one in chapter.blocks if not isinstance(one, ApaTable | Drawing))
-
-
-def table(chapter: Chapter, name: str) -> ApaTable:
-    return next(one for one in chapter.blocks if isinstance(one, ApaTable) and one.name == name)
+    return chapter_of(write, h_test)
 
 
 def test_transfer_is_laid_out_as_table_8(of_h_test: Chapter) -> None:
-    laid = table(of_h_test, "trained_transfer")
+    laid = tables_in(of_h_test)["trained_transfer"]
     assert laid.columns == (
         "Task tested", "base, not trained", "Uppercase", "Palindrome", "End ly", "Rhyme", "Repeated word",
     )  # fmt: skip
@@ -72,18 +46,19 @@ def test_transfer_is_laid_out_as_table_8(of_h_test: Chapter) -> None:
 
 
 def test_every_cell_has_its_test(of_h_test: Chapter) -> None:
-    tests = table(of_h_test, "trained_transfer_cells")
-    own = [row for row in tests.rows if len(row) > 1]
-    assert len(own) == 5 * 6 and tests.drawn
+    tests = tables_in(of_h_test)["trained_transfer_cells"]
+    assert len(rows_in(tests)) == 5 * 6 and tests.drawn
 
 
-def test_scrambled_text_is_set_against_base_and_control(of_scrambled: Chapter) -> None:
-    laid = table(of_scrambled, "trained_conditions_recover_recovered")
-    heads = [row[0] for row in laid.rows if len(row) == 1]
-    assert heads[0].startswith("Compared with base") and heads[1].startswith("Compared with ft-ori")
-    assert len([row for row in laid.rows if len(row) > 1]) == 9 + 6
-    assert "training × condition χ²(6)" in words(of_scrambled)
-    assert len(of_scrambled.fits) == 1
+def test_scrambled_text_is_set_against_base_and_control(tmp_path: Path) -> None:
+    chapter = chapter_of(write, scrambled_study(tmp_path, items=25))
+    (base, nine), (control, six) = rows_by_head(
+        tables_in(chapter)["trained_conditions_recover_recovered"]
+    ).items()
+    assert base.startswith("Compared with base") and control.startswith("Compared with ft-ori")
+    assert (len(nine), len(six)) == (9, 6)
+    assert "training × condition χ²(6)" in words_in(chapter)
+    assert len(chapter.fits) == 1
 
 
 @pytest.mark.full

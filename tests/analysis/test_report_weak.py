@@ -38,7 +38,7 @@ STUDIES = {
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_every_format_is_written_of_whatever_is_there(tmp_path: Path, name: str) -> None:
-    rows = STUDIES[name]().reset_index(drop=True)
+    rows = STUDIES[name]()
     tables = load(write_handover(tmp_path / "handover", rows, planned=PLANNED))
     folder = write_report(tables, tmp_path, datetime(2026, 11, 21, tzinfo=UTC)).parent
     told = json.loads((folder / "numbers.json").read_text("utf-8"))

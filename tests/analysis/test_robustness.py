@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from markupsafe import Markup
 from scipy import special, stats
 
 from analysis import Tables, load
@@ -19,9 +18,7 @@ from analysis.plan import Plan
 from analysis.plan_runner import analyse_shares, carry_out_all
 from analysis.planned import plans
 from analysis.preprocessing.exclusions import alternatives
-from analysis.readers import kinds_of
 from analysis.report.answer import answer_table
-from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.blocks import Chapter, Material
 from analysis.report.chapters import asking, missing, robustness
 from analysis.report.grades import grade_of, support_of
@@ -47,8 +44,9 @@ from analysis.robustness import (
     without_item_sets,
 )
 from stimuli.errors import UserError
+from tests.analysis.chapters import chapter_of, material_of, rows_by_head, rows_in, tables_in, words_in
 from tests.analysis.conftest import Make
-from tests.analysis.letter_study import LEVELS, PLANNED, study_rows, trial_rows, write_handover
+from tests.analysis.letter_study import LEVELS, PLANNED, comparison, study_rows, trial_rows, write_handover
 from tests.analysis.measured_study import RECOVERED_WORDS, typed_study
 
 FLAT = dict.fromkeys(LEVELS, 0.0) | {"intercept": 0.5}
@@ -136,9 +134,7 @@ def test_clusters_widen_intervals_where_participants_differ_in_the_effect(tmp_pa
         for number in range(16):
             own = FLAT | {"initial": draw.normal(0, 1.5)}
             rows += trial_rows(f"P{number:02d}", "human", number, 40, draw, own, None, all_conditions=True)
-        planned = {"a": {"measure": "correct", "compare": "position", "between": ["human"]}}
-        planned["a"]["contrasts"] = ["initial - intact"]
-        tables = load(write_handover(tmp_path / str(run), pd.DataFrame(rows), planned=planned))
+        tables = handed(tmp_path / str(run), pd.DataFrame(rows), planned=comparison("initial - intact"))
         found = gee_check(tables, plan_of(tables)).set_index("clusters")
         clustered += found.loc["participants", "p"] < 0.05
         naive += found.loc["items", "p"] < 0.05
@@ -148,8 +144,6 @@ def test_clusters_widen_intervals_where_participants_differ_in_the_effect(tmp_pa
 
 def test_a_conclusion_that_hangs_on_a_few_items_shows(tmp_path: Path) -> None:
     """Only five of thirty items have the effect; without the set that holds them it is gone."""
-    planned = {"a": {"measure": "correct", "compare": "position", "between": ["human"]}}
-    planned["a"]["contrasts"] = ["initial - intact"]
     draw = np.random.default_rng(3)
     rows: list[dict[str, Any]] = []
     for number in range(30):
@@ -160,7 +154,7 @@ def test_a_conclusion_that_hangs_on_a_few_items_shows(tmp_path: Path) -> None:
             if odd and row["position"] == "initial":
                 row["correct"], row["response"] = bool(draw.random() < 0.02), "no"
         rows += own
-    tables = load(write_handover(tmp_path, pd.DataFrame(rows), planned=planned))
+    tables = handed(tmp_path, pd.DataFrame(rows), planned=comparison("initial - intact"))
     found = without_item_sets(tables, plan_of(tables)).set_index("left_out")
     assert list(found.index) == ["nothing", "set odd", "set plain"]
     assert found.loc["nothing", "high"] < 0
@@ -337,33 +331,13 @@ EXCLUDE = {
 }
 
 
+def checked_material(tables: Tables) -> Material:
+    analyses = carry_out_all(plans(tables), tables)
+    return material_of(tables, analyses, matrix=robustness_matrix(analyses, tables))
+
+
 def handed(folder: Path, rows: pd.DataFrame, **dictionary: Any) -> Tables:
-    return load(write_handover(folder, rows.reset_index(drop=True), **dictionary))
-
-
-def material(tables: Tables) -> Material:
-    analyses = tuple(carry_out_all(plans(tables), tables))
-    return Material(tables, analyses, kinds_of(tables.trials), matrix=robustness_matrix(analyses, tables))
-
-
-def texts(chapter: Chapter) -> str:
-    return " ".join(str(one) for one in chapter.blocks if isinstance(one, Markup))
-
-
-def table(chapter: Chapter, name: str) -> ApaTable:
-    return next(one for one in chapter.blocks if isinstance(one, ApaTable) and one.name == name)
-
-
-def under(found: ApaTable, head: str) -> list[tuple[str, ...]]:
-    """Return the rows below a head of a table."""
-    rows: list[tuple[str, ...]] = []
-    inside = False
-    for row in found.rows:
-        if isinstance(row, Head):
-            inside = row[0] == head
-        elif inside:
-            rows.append(row)
-    return rows
+    return load(write_handover(folder, rows, **dictionary))
 
 
 def lossy_rows() -> pd.DataFrame:
@@ -392,7 +366,7 @@ class Written:
 def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
     planned = {"comprehension": PLANNED["comprehension"], **READING}
     tables = handed(tmp_path_factory.mktemp("lossy"), lossy_rows(), planned=planned, exclude=EXCLUDE)
-    given = material(tables)
+    given = checked_material(tables)
     found = {name: write(given) for name, write in WRITERS.items()}
     return Written(tables, given, {name: one for name, one in found.items() if one is not None})
 
@@ -403,8 +377,8 @@ def test_accuracy_stands_three_ways_side_by_side(written: Written) -> None:
     own = used[used["position"] == "initial"]
     valid = own["response_status"] == "valid"
     right = (own["correct"] == 1).sum()
-    ways = table(written.chapters["missing"], "three_ways_position")
-    row = next(one for one in under(ways, "People") if one[0] == "initial")
+    ways = rows_by_head(tables_in(written.chapters["missing"])["three_ways_position"])
+    row = next(one for one in ways["People"] if one[0] == "initial")
     assert row[1] == str(len(own))
     expected = [
         100 * right / len(own),
@@ -413,30 +387,31 @@ def test_accuracy_stands_three_ways_side_by_side(written: Written) -> None:
     ]
     assert [row[3], row[4], row[6]] == [f"{one:.1f}" for one in expected]
     assert row[8] == f"[{expected[0]:.1f}, {100 * (right + (~valid).sum()) / len(own):.1f}]"
-    assert under(ways, "restorer") == []  # it has no missing answer
+    assert "restorer" not in ways  # it has no missing answer
 
 
 def test_missing_answers_have_a_model_that_is_exploratory_and_in_the_r_script(written: Written) -> None:
     chapter = written.chapters["missing"]
     assert [one.title for one in chapter.fits] == ["missing answers by position"]
-    assert "No answer of model restorer is missing" in texts(chapter)
-    assert "Benjamini" in table(chapter, "missing_model_position_differences").note
-    row = table(chapter, "missing_model_position_differences").rows[1]
+    assert "No answer of model restorer is missing" in words_in(chapter)
+    differences = tables_in(chapter)["missing_model_position_differences"]
+    assert "Benjamini" in differences.note
+    row = differences.rows[1]
     assert row[0] == "initial − internal" and float(row[1]) > 1.0
-    steps = [one for one in chapter.blocks if isinstance(one, ApaTable) and one.name.endswith("_steps")]
+    steps = [one for name, one in tables_in(chapter).items() if name.endswith("_steps")]
     assert all(one.rows[-1][2].endswith("reduce") or "reported" in one.rows[-1][2] for one in steps)
 
 
 def test_the_flow_counts_readers_sessions_and_trials_to_the_end(written: Written) -> None:
-    flow = table(written.chapters["missing"], "exclusion_flow")
-    rows = under(flow, "People")
+    flow = rows_by_head(tables_in(written.chapters["missing"])["exclusion_flow"])
+    rows = flow["People"]
     assert rows[0][:2] == ("Recorded", "20")
     left = next(one for one in rows if one[0] == "Excluded: missed both checks")
     assert left[1:5] == ("19", "1", "19", "1")
     used = written.tables.trials["excluded_reason"].isna() & (written.tables.trials["reader_kind"] == "human")
     assert rows[-1][5] == str(int(used.sum()))
-    assert under(flow, "People: reading times")[0][0] == "Analyzed"
-    assert "flagged 1 session (missed both checks: 1)" in texts(written.chapters["missing"])
+    assert flow["People: reading times"][0][0] == "Analyzed"
+    assert "flagged 1 session (missed both checks: 1)" in words_in(written.chapters["missing"])
 
 
 def test_every_planned_contrast_is_a_row_and_each_kind_of_check_one_column(written: Written) -> None:
@@ -445,7 +420,7 @@ def test_every_planned_contrast_is_a_row_and_each_kind_of_check_one_column(writt
     assert [row.contrast for row in matrix.rows] == [
         one for each in planned for one in each.contrasts if one.estimable
     ]
-    laid = table(written.chapters["robustness"], "matrix")
+    laid = tables_in(written.chapters["robustness"])["matrix"]
     assert laid.columns == ("Contrast", *matrix.checks, "Agree", "Checks") and len(matrix.checks) <= 9
     row = next(
         one
@@ -477,7 +452,7 @@ def test_a_check_has_the_tail_probability_of_the_interval_that_it_checks(tmp_pat
     pairs = [f"{one} - {other}" for one, other in itertools.combinations(LEVELS, 2)]
     planned = {"comprehension": PLANNED["comprehension"] | {"contrasts": pairs}}
     tables = handed(tmp_path, study_rows(human=12, models=("restorer",), items=16), planned=planned)
-    given = material(tables)
+    given = checked_material(tables)
     found = gee_check(tables, given.analyses[0].plan).set_index(["clusters", "contrast", "groups"])
     for row in given.matrix.rows:
         one, cell = row.contrast, row.cells[BY_ITEMS]
@@ -498,13 +473,13 @@ TWICE = {
 
 def test_a_contrast_of_two_plans_is_checked_tabled_and_drawn_once(tmp_path: Path) -> None:
     tables = handed(tmp_path, study_rows(human=12, models=("restorer",), items=16), planned=TWICE)
-    given = material(tables)
+    given = checked_material(tables)
     labels = ["initial − internal", "final − internal", "final − initial"]
     assert sorted(row.contrast.label for row in given.matrix.rows) == sorted(3 * labels)
     for analysis in given.analyses:
         assert all(given.matrix.checked(analysis, one) for one in analysis.contrasts)
     tested = answer_table(given.analyses, given.matrix)
-    assert tested is not None and sum(not isinstance(row, Head) for row in tested.rows) == 9
+    assert tested is not None and len(rows_in(tested)) == 9
     ((unit, effects),) = planned_effects(given.analyses, given.matrix, [], {}).values()
     assert (
         unit == "percentage points" and len({(one.label, one.reader) for one in effects}) == len(effects) == 9
@@ -533,7 +508,7 @@ def test_every_analysis_is_checked_while_that_is_cheap_and_others_are_named(
 
 
 def test_recovered_words_have_the_checks_of_shares_and_scorings_of_their_own(tmp_path: Path) -> None:
-    given = material(load(typed_study(tmp_path, planned=RECOVERED_WORDS)))
+    given = checked_material(load(typed_study(tmp_path, planned=RECOVERED_WORDS)))
     (row,) = given.matrix.rows
     assert {SCALE, BY_PARTICIPANTS, BY_ITEMS, ITEM_SETS, SCORED} == set(row.cells)
     assert {cell.outcome for cell in row.cells.values()} == {SAME} and row.cells[SCORED].of == 3
@@ -550,13 +525,12 @@ def test_a_difference_that_depends_on_how_words_are_scored_is_no_clear_one(tmp_p
     doubled = trials["answer"].str.replace(r"\b([a-zA-Z]+)\b", lambda m: m[1] + m[1][-1], regex=True)
     trials["response"] = doubled.where(blue, trials["response"])
     trials.to_parquet(folder / "trials.parquet")
-    given = material(load(folder))
+    given = checked_material(load(folder))
     (row,) = given.matrix.rows
     cell = row.cells[SCORED]
     assert cell.outcome == REVERSED and cell.where == "with one typo allowed"
     assert grade_of(row.contrast, row.analysis, given.matrix).word == "Contradicted"
-    chapter = robustness.write(given)
-    assert chapter is not None and "with one typo allowed" in texts(chapter)
+    assert "with one typo allowed" in words_in(chapter_of(robustness.write, given))
 
 
 @pytest.mark.parametrize(
@@ -572,9 +546,8 @@ def test_every_planned_measure_has_checks(
     rows = study_rows(human=12, models=("restorer",), items=16, timeouts=0.2)
     draw = np.random.default_rng(2)
     rows["surprisal"] = np.where(rows["reader"] == "restorer", draw.normal(40, 5, len(rows)), np.nan)
-    planned = {"a": {"measure": measure, "compare": "position", "between": [between]}}
-    planned["a"]["contrasts"] = ["initial - intact"]
-    found = material(handed(tmp_path, rows, planned=planned)).matrix
+    plan = comparison("initial - intact", measure=measure, between=[between])
+    found = checked_material(handed(tmp_path, rows, planned=plan)).matrix
     assert [set(row.cells) for row in found.rows] == [checks]
 
 
@@ -601,19 +574,15 @@ RARE = ("people only", "one item", "pilots only")
 def test_a_weak_study_has_what_can_be_said_and_breaks_nothing(
     tmp_path: Path, readers: dict[str, Any]
 ) -> None:
-    given = material(handed(tmp_path, study_rows(**readers)))
+    given = checked_material(handed(tmp_path, study_rows(**readers)))
     found = {name: write(given) for name, write in WRITERS.items()}
-    assert found["missing"] is not None
     marks = found["missing"].marks
     assert ("simulated readers: not data" in marks) is ("simulated" in readers)
     assert ("baselines: not data" in marks) is ("baselines" in readers)
-    for chapter in found.values():
-        for one in chapter.blocks if chapter is not None else ():
-            assert not isinstance(one, ApaTable) or all(
-                "nan" not in str(cell) for row in one.rows for cell in row
-            )
+    laid = [one for chapter in found.values() if chapter is not None for one in tables_in(chapter).values()]
+    assert not any("nan" in str(cell) for one in laid for row in one.rows for cell in row)
     if "simulated" in readers:
-        assert "people" not in texts(found["missing"]).lower()
+        assert "people" not in words_in(found["missing"]).lower()
 
 
 def test_an_estimate_with_the_same_error_says_the_same_whatever_the_family() -> None:
@@ -647,22 +616,14 @@ def test_a_check_of_a_directional_test_looks_on_its_side() -> None:
 
 
 def test_ways_of_asking_are_told_with_their_model(tmp_path: Path) -> None:
-    flat = dict.fromkeys(LEVELS, 0.0) | {"intercept": 0.3}
-    draw = np.random.default_rng(4)
-    rows: list[dict[str, Any]] = []
-    for n, prompt in enumerate((-1.4, -0.7, 0.0, 0.7, 1.4)):
-        shift = flat | {"intercept": 0.3 + prompt}
-        made = trial_rows("m", "model", 0, 16, draw, shift, None, all_conditions=True)
-        named = {"session_id": f"m-{n}", "prompt_variant": n + 1, "temperature": 1.0}
-        rows += [row | named for row in made if not row["is_practice"]]
-    chapter = asking.write(material(handed(tmp_path, pd.DataFrame(rows))))
-    assert chapter is not None
+    tables = asked(tmp_path, [-1.4, -0.7, 0.0, 0.7, 1.4], [0.0], items=16)
+    chapter = chapter_of(asking.write, checked_material(tables))
     assert [one.title for one in chapter.fits] == ["right answers of m by source"]
-    found = {row[0]: row for row in under(table(chapter, "asked_position"), "m")}
+    found = {row[0]: row for row in rows_by_head(tables_in(chapter)["asked_position"])["m"]}
     assert float(found["prompt"][2]) == pytest.approx(1.0, abs=0.5)
     assert found["session"][2] == "–"
-    assert "Correct answers of model m differ by prompt" in texts(chapter)
-    assert "(1 | source_prompt_variant)" in texts(chapter)
+    assert "Correct answers of model m differ by prompt" in words_in(chapter)
+    assert "(1 | source_prompt_variant)" in words_in(chapter)
 
 
 def test_a_label_map_that_matters_shows_its_range(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 from collections import Counter, defaultdict
@@ -17,10 +16,7 @@ import pytest
 from scipy.optimize import LinearConstraint, milp
 
 from analysis import load
-from analysis.figures import Drawing
 from analysis.planned import plans
-from analysis.readers import kinds_of
-from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Chapter, Material
 from analysis.reproductions import scrambled_bench_tables
 from analysis.reproductions.reproductions import Reproduction, reproduce_paper, write_page
@@ -43,6 +39,7 @@ from experiment.papers.scrambled_bench.chapter.reproduction import (
 from stimuli.corpora import load_corpus
 from stimuli.corpora.corpus import Record
 from stimuli.errors import UserError
+from tests.analysis.chapters import chapter_of, drawings_in, material_of, rows_in, tables_in
 from tests.analysis.letter_study import trial, write_handover
 from tests.experiment.models.running import invoke
 
@@ -73,72 +70,63 @@ def test_numbers_stand_behind_the_printed_cells(shared: Path, made: dict[str, pd
     assert rate == pytest.approx(-80.74, abs=0.005)
 
 
-def test_the_printed_figures_are_whole() -> None:
-    cells = printed_cells()
-    assert len(cells) == 19 * 2 * (5 + 5 + 7) == 646
-    assert cells.groupby("table")["model"].nunique().to_dict() == {"3": 19, "4": 19, "5": 19}
-    assert not cells.duplicated(["table", "model", "measure", "column"]).any()
-    assert set(NAMES.values()) == set(cells["model"]), "each model of the paper has its file's name"
+OPTIONS = ["Salad dressing", "Baby formula", "Ground beef", "Whole milk"]
 
 
-def tiny_release(folder: Path) -> Path:
+def release(folder: Path, model: str = "gpt-4-0314") -> Path:
+    """Write one sentence and two questions, answered by one model; the second answer is a letter inside a word."""
     (folder / "stimuli").mkdir(parents=True)
     (folder / "outputs").mkdir()
-    texts = {"i": 0, "original": "An old book.", "rs20": "An odl book."}
-    (folder / "stimuli" / "rec_realtimeqa.jsonl").write_text(json.dumps(texts) + "\n", "utf-8")
+    sentence = {"i": 0, "original": "An old book.", "rs20": "An odl book."}
     evidence = dict.fromkeys(("original", "rs20", "rs50", "rs100", "kf", "kfl", "sub"), "So it is.")
-    base = {"question": "Is it?", "choices": ["x", "y"], "answer": "A", "evidence": evidence}
-    questions = [json.dumps({"i": n, **base}) for n in range(2)]
-    (folder / "stimuli" / "qa_realtimeqa.jsonl").write_text("\n".join(questions), "utf-8")
-    rows = [
-        {"task": "rec", "method": "few-shot", "cond": "rs20", "i": 0, "output": "", "recovered": "An old boo."},
-        *({"task": "qa", "method": "zero-shot", "cond": cond, "i": n, "output": pred, "pred": pred, "gold": "A"}
-          for cond, preds in (("original", "AA"), ("rs20", "AB"), ("sub", "BB")) for n, pred in enumerate(preds)),
-    ]  # fmt: skip
-    with gzip.open(folder / "outputs" / "some-model.jsonl.gz", "wt", encoding="utf-8") as file:
-        file.write("\n".join(map(json.dumps, rows)))
+    question = {"question": "Which?", "choices": OPTIONS, "answer": "B", "evidence": evidence}
+    (folder / "stimuli" / "rec_realtimeqa.jsonl").write_text(json.dumps(sentence) + "\n", "utf-8")
+    lines = "\n".join(json.dumps({"i": n, **question}) for n in range(2))
+    (folder / "stimuli" / "qa_realtimeqa.jsonl").write_text(lines + "\n", "utf-8")
+    rec = {"task": "rec", "method": "zero-shot", "cond": "rs20", "i": 0}
+    said = "An old book.\n\nScrambled Sentence: Teh"
+    rows = [rec | {"output": said, "recovered": said}]
+    for cond in ("original", "rs20", "sub"):
+        base = {"task": "qa", "method": "zero-shot", "cond": cond, "gold": "B"}
+        rows.append(base | {"i": 0, "output": "(B) Baby formula", "pred": "B"})
+        rows.append(base | {"i": 1, "output": "Based on this I cannot tell", "pred": "B"})
+    text = "\n".join(json.dumps(one) for one in rows)
+    (folder / "outputs" / f"{model}.jsonl").write_text(text + "\n", "utf-8")
     return folder
 
 
-def test_faulty_releases_are_named(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="has no outputs"):
-        scrambled_bench_tables(tmp_path)
-    folder = tiny_release(tmp_path / "release")
-    file = folder / "outputs" / "other.jsonl"
-    file.write_text(
-        '{"task": "rec", "method": "few-shot", "cond": "rs30", "i": 0, "recovered": ""}\n', "utf-8"
-    )
-    with pytest.raises(UserError, match=r"other\.jsonl, line 1: 'rs30'"):
-        released_trials(folder)
-    file.write_text("{\n", "utf-8")
-    with pytest.raises(UserError, match="line 1 is not JSON"):
+OF_DREAM = '{"task": "qa", "ds": "dream", "method": "zero-shot", "cond": "kf", "i": 0, "output": "A", "pred": "A", "gold": "A"}'
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('{"task": "rec", "method": "few-shot", "cond": "rs30", "i": 0, "recovered": ""}', "'rs30'"),
+        (OF_DREAM, "ds is 'dream'"),
+        ("{", "is not JSON"),
+    ],
+)
+def test_faulty_outputs_are_named_with_their_line(tmp_path: Path, line: str, said: str) -> None:
+    folder = release(tmp_path)
+    (folder / "outputs" / "other.jsonl").write_text(line + "\n", "utf-8")
+    with pytest.raises(UserError, match=rf"other\.jsonl, line 1.*{said}"):
         released_trials(folder)
 
 
-def test_what_would_make_false_cells_is_refused(tmp_path: Path) -> None:
-    folder = tiny_release(tmp_path / "release")
-    line = {
-        "task": "qa",
-        "ds": "dream",
-        "method": "zero-shot",
-        "cond": "kf",
-        "i": 0,
-        "output": "A",
-        "pred": "A",
-        "gold": "A",
-    }
-    (folder / "outputs" / "z.jsonl").write_text(json.dumps(line) + "\n", "utf-8")
-    with pytest.raises(UserError, match=r"z\.jsonl, line 1: ds is 'dream'"):
-        released_trials(folder)
-    done = invoke("import", tmp_path / "study", "--from", "scrambled_bench", folder)
-    assert done.exit_code == 2 and "ds is 'dream'; the stimuli are those of realtimeqa" in done.output
-    assert not (tmp_path / "study").exists()
+def test_an_import_refuses_what_would_make_false_cells(tmp_path: Path) -> None:
+    folder = release(tmp_path / "release")
     stimuli = folder / "stimuli" / "qa_realtimeqa.jsonl"
-    stimuli.write_text(stimuli.read_text("utf-8").replace("kfl", "klf"), "utf-8")
-    done = invoke("import", tmp_path / "study", "--from", "scrambled_bench", folder)
-    assert done.exit_code == 2 and "qa_realtimeqa.jsonl, line 1 has no kfl" in done.output
+    broken = stimuli.read_text("utf-8").replace("kfl", "klf")
+    for file, text, said in (
+        (folder / "outputs" / "other.jsonl", OF_DREAM, "ds is 'dream'; the stimuli are those of realtimeqa"),
+        (stimuli, broken, "qa_realtimeqa.jsonl, line 1 has no kfl"),
+    ):
+        file.write_text(text, "utf-8")
+        done = invoke("import", tmp_path / "study", "--from", "scrambled_bench", folder)
+        assert done.exit_code == 2 and said in done.output
+        assert not (tmp_path / "study").exists()
     with pytest.raises(UserError, match="has no outputs") as none_there:
-        released_trials(tmp_path / "authors")
+        reproduce_paper("scrambled-bench", tmp_path / "authors", READINGS)
     assert "the authors' own repository" in str(none_there.value.mend)
 
 
@@ -398,30 +386,6 @@ def test_every_printed_cell_comes_out_of_answers_that_are_as_often_right(
     assert "of the others are known to differ" in done.output
 
 
-OPTIONS = ["Salad dressing", "Baby formula", "Ground beef", "Whole milk"]
-
-
-def release(folder: Path, model: str = "gpt-4-0314") -> Path:
-    """Write one sentence and two questions, answered by one model; the second answer is a letter inside a word."""
-    (folder / "stimuli").mkdir(parents=True)
-    (folder / "outputs").mkdir()
-    sentence = {"i": 0, "original": "An old book.", "rs20": "An odl book."}
-    questions = [{"i": n, "choices": OPTIONS, "answer": "B"} for n in range(2)]
-    lines = "\n".join(json.dumps(one) for one in questions)
-    (folder / "stimuli" / "rec_realtimeqa.jsonl").write_text(json.dumps(sentence) + "\n", "utf-8")
-    (folder / "stimuli" / "qa_realtimeqa.jsonl").write_text(lines + "\n", "utf-8")
-    rec = {"task": "rec", "method": "zero-shot", "cond": "rs20", "i": 0}
-    said = "An old book.\n\nScrambled Sentence: Teh"
-    rows = [rec | {"output": said, "recovered": said}]
-    for cond in ("original", "rs20", "sub"):
-        base = {"task": "qa", "method": "zero-shot", "cond": cond, "gold": "B"}
-        rows.append(base | {"i": 0, "output": "(B) Baby formula", "pred": "B"})
-        rows.append(base | {"i": 1, "output": "Based on this I cannot tell", "pred": "B"})
-    text = "\n".join(json.dumps(one) for one in rows)
-    (folder / "outputs" / f"{model}.jsonl").write_text(text + "\n", "utf-8")
-    return folder
-
-
 @pytest.mark.parametrize(
     ("reply", "is_inside"),
     [
@@ -471,8 +435,6 @@ def test_the_command_says_what_differs_and_names_what_is_missing(tmp_path: Path)
     assert done.exit_code == 1 and told["cells"] == 8 and told["same"] < 8
     unknown = invoke("reproduce", "scrambled-bensh", tmp_path)
     assert unknown.exit_code == 2 and "scrambled-bench" in unknown.output
-    with pytest.raises(UserError, match="has no outputs"):
-        reproduce_paper("scrambled-bench", tmp_path, READINGS)
 
 
 @pytest.mark.full
@@ -502,8 +464,7 @@ def written(
     factors = {name: {"levels": some, "reference": some[0]} for name, some in levels.items()}
     where = write_handover(folder, pd.DataFrame(list(trials)), factors=factors, study="bench", **told)
     pd.DataFrame(list(items)).to_parquet(where / "items.parquet")
-    tables = load(where)
-    return Material(tables, (), kinds_of(tables.trials))
+    return material_of(load(where))
 
 
 def questions(folder: Path, *, field: str = "dialogue", **told: Any) -> Material:
@@ -528,26 +489,19 @@ def questions(folder: Path, *, field: str = "dialogue", **told: Any) -> Material
     return written(folder, trials, items, {"position": list(OPERATIONS)}, **told)
 
 
-def table(chapter: Chapter | None, name: str) -> dict[tuple[str, str], dict[str, str]]:
+def paper_cells(chapter: Chapter, name: str) -> dict[tuple[str, str], dict[str, str]]:
     """Return a table's cells by reader and row, and then column."""
-    assert chapter is not None
-    found = next(one for one in chapter.blocks if isinstance(one, ApaTable) and one.name == name)
+    table = tables_in(chapter)[name]
     cells, reader = {}, ""
-    for line in found.rows:
-        if len(line) == 1:
-            continue
+    for line in rows_in(table):
         reader = str(line[0]) or reader
-        cells[reader, str(line[1])] = dict(zip(found.columns[2:], map(str, line[2:]), strict=True))
+        cells[reader, str(line[1])] = dict(zip(table.columns[2:], map(str, line[2:]), strict=True))
     return cells
-
-
-def figures(chapter: Chapter | None) -> dict[str, Drawing]:
-    assert chapter is not None
-    return {one.name: one for one in chapter.blocks if isinstance(one, Drawing)}
 
 
 def test_the_printed_cells_of_all_tables_are_whole() -> None:
     cells = all_printed_cells()
+    assert set(NAMES.values()) == set(printed_cells()["model"]), "each model of the paper has its file's name"
     many = cells["table"].value_counts().to_dict()
     assert many == {"1": 48, "3": 190, "4": 190, "5": 266, "6": 266, "7": 210, "8": 210}
     assert not cells.duplicated(["table", "model", "measure", "column"]).any()
@@ -561,9 +515,8 @@ def test_the_printed_cells_of_all_tables_are_whole() -> None:
 
 
 def test_questions_have_accuracy_and_gain_in_the_papers_columns(tmp_path: Path) -> None:
-    chapter = write(questions(tmp_path))
-    made = table(chapter, "scrambled_bench_6")
-    assert chapter is not None
+    chapter = chapter_of(write, questions(tmp_path))
+    made = paper_cells(chapter, "scrambled_bench_6")
     assert re.search(r"\S shows? this study", str(chapter.blocks[0]))
     assert made["small", "Acc"] == {"Ori": "100.00", "100%": "40.00", "KFL": "70.00", "Sub": "20.00"}
     assert made["small", "RPG"] == {"Ori": "100.00", "100%": "25.00", "KFL": "62.50", "Sub": "0.00"}
@@ -572,27 +525,24 @@ def test_questions_have_accuracy_and_gain_in_the_papers_columns(tmp_path: Path) 
 
 def test_a_gain_has_its_interval_and_a_mark_where_its_denominator_may_be_0(tmp_path: Path) -> None:
     material = questions(tmp_path)
-    plain = table(write(material), "scrambled_bench_6")
+    plain = paper_cells(chapter_of(write, material), "scrambled_bench_6")
     low, high = (float(end) for end in plain["small", "95% CI"]["KFL"].strip("[]").split(", "))
     assert low < 62.5 < high and plain["small", "95% CI"]["Ori"] == "–"
     trials = material.tables.trials
     own = (trials["reader"] == "small") & (trials["position"] == "d")
     trials.loc[own, "correct"] = (trials.loc[own, "item_id"] != "q9").astype(float)
-    made = write(material)
-    marked = table(made, "scrambled_bench_6")
+    made = chapter_of(write, material)
+    marked = paper_cells(made, "scrambled_bench_6")
     assert marked["small", "RPG"]["100%"] == "−500.00†", "intact 100%, substituted 90% of ten questions"
     assert "†" not in marked["large", "RPG"]["100%"]
-    assert table(made, "scrambled_bench_8")["small", "all"]["100%"] == "−500.00†"
-    assert made is not None
-    notes = {one.name: one.note for one in made.blocks if isinstance(one, ApaTable)}
-    assert all(
-        "† the interval of intact − substituted includes 0" in notes[f"scrambled_bench_{n}"] for n in (6, 8)
-    )
+    assert paper_cells(made, "scrambled_bench_8")["small", "all"]["100%"] == "−500.00†"
+    for name in ("scrambled_bench_6", "scrambled_bench_8"):
+        assert "† the interval of intact − substituted includes 0" in tables_in(made)[name].note
 
 
 def test_dream_has_its_categories_and_each_question_counts_in_all_of_its_own(tmp_path: Path) -> None:
-    chapter = write(questions(tmp_path))
-    accuracies, gains = table(chapter, "scrambled_bench_7"), table(chapter, "scrambled_bench_8")
+    chapter = chapter_of(write, questions(tmp_path))
+    accuracies, gains = (paper_cells(chapter, f"scrambled_bench_{number}") for number in (7, 8))
     # arithmetic: 1, 3, 5, 7, 9; of them right below 4: 1 and 3; below 7: 1, 3 and 5; below 2: 1
     assert accuracies["large", "arithmetic"] == {
         "Ori": "100.00",
@@ -602,7 +552,7 @@ def test_dream_has_its_categories_and_each_question_counts_in_all_of_its_own(tmp
     }
     assert gains["large", "arithmetic"]["KFL"] == "50.00"
     assert accuracies["large", "logic"] == accuracies["large", "all"]
-    assert "scrambled_bench_6_categories" in figures(chapter)
+    assert "scrambled_bench_6_categories" in drawings_in(chapter)
     assert "matching" in {name for _, name in accuracies}, "the paper's rows stand below"
 
 
@@ -630,7 +580,8 @@ def sentences(folder: Path, *, few_shot: bool) -> Material:
 def test_sentences_have_distance_and_rate_in_the_table_of_their_manner(
     tmp_path: Path, few_shot: bool, number: str
 ) -> None:
-    made = table(write(sentences(tmp_path, few_shot=few_shot)), f"scrambled_bench_{number}")
+    chapter = chapter_of(write, sentences(tmp_path, few_shot=few_shot))
+    made = paper_cells(chapter, f"scrambled_bench_{number}")
     assert made["net", "ED"] == {"Ori": "0.00", "50%": "0.00", "KL&KR1": "8.00"}
     # two letters exchanged are two edits; eight are left in the last
     assert made["net", "RR"] == {"Ori": "–", "50%": "100.00", "KL&KR1": "−300.00"}
@@ -659,7 +610,7 @@ def test_problems_cross_the_scramble_of_the_examples(tmp_path: Path) -> None:
     made = written(tmp_path, trials, items, levels)
     (part,) = study_parts(made.tables)
     assert (part.factor, part.examples) == ("position", "examples")
-    cells = table(write(made), "scrambled_bench_1")
+    cells = paper_cells(chapter_of(write, made), "scrambled_bench_1")
     assert cells["net", "Ori"] == {"Examples Ori": "100.00", "Examples 100%": "75.00"}
     assert cells["net", "50%"] == {"Examples Ori": "50.00", "Examples 100%": "0.00"}
     assert cells["GPT-4", "100%"] == {"Examples Ori": "64.17", "Examples 100%": "60.24"}
@@ -688,21 +639,6 @@ def test_realtimeqa_is_not_counted_twice_where_both_layouts_stand_in_one_folder(
         place = f"scrambled_qa/scrambled_AQuA/few-shot-cot/demo_random_0%/{CONDITIONS[column]}/m"
         wrote(tmp_path, place, [problem(n, right) for n in range(2)])
     wrote(tmp_path, "scrambled_qa/scrambled_realtimeQA/zero-shot/original/m", [{"pred": "not read"}])
-    (tmp_path / "stimuli").mkdir()
-    (tmp_path / "outputs").mkdir()
-    (tmp_path / "stimuli" / "qa_realtimeqa.jsonl").write_text(
-        '{"i": 0, "choices": ["x", "y"], "answer": "A"}', "utf-8"
-    )
-    row = {
-        "task": "qa",
-        "method": "zero-shot",
-        "cond": "original",
-        "i": 0,
-        "output": "A",
-        "pred": "A",
-        "gold": "A",
-    }
-    (tmp_path / "outputs" / "m.jsonl").write_text(json.dumps(row), "utf-8")
-    made = reproduce_paper("scrambled-bench", tmp_path, READINGS)
-    assert [one.number for one in made.tables] == ["1", "5"]
+    made = reproduce_paper("scrambled-bench", release(tmp_path, "m"), READINGS)
+    assert [one.number for one in made.tables] == ["1", "4", "5"]
     assert cells(made, "5").loc[("m", "Acc"), "Ori"] == "100.00"

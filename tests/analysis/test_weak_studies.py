@@ -30,7 +30,7 @@ pytestmark = [
 
 def told(folder: Path, rows: pd.DataFrame, **dictionary: Any) -> tuple[ReportContent, str]:
     """Gather and render a report without writing its files; return the page's words too."""
-    content = gather(load(write_handover(folder, rows.reset_index(drop=True), **dictionary)))
+    content = gather(load(write_handover(folder, rows, **dictionary)))
     page = render(content, datetime(2026, 11, 21, tzinfo=UTC))
     words = re.sub(r"<svg.*?</svg>|<style>.*?</style>|<[^>]+>", " ", page, flags=re.DOTALL)
     return content, " ".join(html.unescape(words).split())

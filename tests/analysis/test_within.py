@@ -15,16 +15,15 @@ from analysis.plan import MEASURES
 from analysis.plan_runner import carry_out
 from analysis.planned import parted_by_sessions, plans
 from analysis.random_structure import justified
-from analysis.readers import kinds_of
 from analysis.report.answer import answer
-from analysis.report.apa_tables import ApaTable, Head
-from analysis.report.blocks import Block, Material
+from analysis.report.blocks import Material
 from analysis.report.chapters import missing, rankings
 from analysis.report.content import gather
 from analysis.report.described import described
 from analysis.report.nodes import PlannedFinding
 from analysis.report.numbering import ReportContent
 from analysis.report.subgroups import parts_of
+from tests.analysis.chapters import chapter_of, material_of, rows_by_head, rows_in, tables_in
 from tests.analysis.conftest import Make
 from tests.analysis.letter_study import LEVELS, study_rows, write_handover
 
@@ -148,7 +147,7 @@ def test_every_table_figure_and_heading_names_the_trials_that_it_is_of(of_tasks:
     found = [one for one in answer(of_tasks, "") if isinstance(one, PlannedFinding)]
     assert all(f"recover, examples {manner} (" in found[0].text for manner in MANNERS)
     assert of_tasks.answer_table is not None
-    headings = [row[0] for row in of_tasks.answer_table.table.rows if len(row) == 1]
+    headings = rows_by_head(of_tasks.answer_table.table)
     for trials in ("choose", *(f"recover, examples {manner}" for manner in MANNERS)):
         assert any(f"({trials})" in one for one in headings)
 
@@ -159,9 +158,9 @@ def test_analyses_of_parts_share_paragraphs_a_table_and_a_question(of_tasks: Rep
     assert len(names) == 3, "a table of all differences, and none for a part"
     by_position = of_tasks.exploratory[0]
     (every,) = [one for one in by_position.tables if "differences" in one.table.name]
-    rows = [row for row in every.table.rows if not isinstance(row, Head)]
+    rows = rows_in(every.table)
     assert len(rows) == sum(len(part.analysis.contrasts) for part in by_position.each) == 27
-    heads = [str(row[0]) for row in every.table.rows if isinstance(row, Head)]
+    heads = list(rows_by_head(every.table))
     assert heads[0] == "recover, examples without: a" and heads[-1].startswith("choose: ")
     questions = [str(one.question) for one in answer(of_tasks, "") if isinstance(one, PlannedFinding)]
     assert sum("Accuracy by position (" in one for one in questions) == 1
@@ -177,34 +176,24 @@ def material(handover: Make) -> Material:
     lost = rows.index[behind & (rows["reader"] == "a")][:7]
     rows["correct"] = rows["correct"].astype(object)
     rows.loc[lost, ["correct", "response_status"]] = [None, "unparsed"]
-    tables = load(handover(rows, dictionary={"factors": FACTORS}))
-    return Material(tables, (), kinds_of(tables.trials))
-
-
-def tables_in(blocks: tuple[Block, ...]) -> dict[str, ApaTable]:
-    return {one.name: one for one in blocks if isinstance(one, ApaTable)}
+    return material_of(load(handover(rows, dictionary={"factors": FACTORS})))
 
 
 def test_missing_answers_are_counted_in_the_way_of_asking_in_which_they_are_missing(
     material: Material,
 ) -> None:
-    chapter = missing.write(material)
-    assert chapter is not None
-    found = tables_in(chapter.blocks)
+    found = tables_in(chapter_of(missing.write, material))
     assert [name for name in found if name.startswith("missing_")] == [
         "missing_position_recover_examples_behind"
     ]
-    table = found["missing_position_recover_examples_behind"]
-    heads = [place for place, row in enumerate(table.rows) if isinstance(row, Head)]
-    assert len(heads) == 1, "no answer of b is missing"
-    of_a = {row[0]: row[1:4] for row in table.rows[heads[0] + 1 :]}
+    # no answer of b is missing
+    (rows,) = rows_by_head(found["missing_position_recover_examples_behind"]).values()
+    of_a = {row[0]: row[1:4] for row in rows}
     assert set(of_a) == set(LEVELS) and of_a["final"] == ("40", "7", "17.5")
 
 
 def test_what_scrambling_costs_and_common_errors_are_told_for_each_way_by_itself(material: Material) -> None:
-    chapter = rankings.write(material)
-    assert chapter is not None
-    found = tables_in(chapter.blocks)
+    found = tables_in(chapter_of(rankings.write, material))
     ways = [*(f"recover_examples_{manner}" for manner in MANNERS), "choose"]
     for kind in ("robustness", "told_apart"):
         assert [name for name in found if name.startswith(f"{kind}_")] == [f"{kind}_{way}" for way in ways]

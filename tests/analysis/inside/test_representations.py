@@ -13,10 +13,10 @@ from analysis.inside import representations as inside
 from analysis.inside.hidden_states import kept_states
 from analysis.inside.representations import represented
 from analysis.measures.levels import levels_of
-from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Chapter, Material
 from analysis.tables import Tables
 from experiment.papers.inside.chapters.representations import write
+from tests.analysis.chapters import chapter_of, tables_in, words_in
 from tests.analysis.inside.representation_study import MOVED, representation_study
 
 CHANGED = [name for name in MOVED if name != "BASE"]
@@ -33,17 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def chapter(folder: Path) -> Chapter:
-    made = write(Material(load(folder / "reports" / "data")))
-    assert made is not None
-    return made
-
-
-def table(chapter: Chapter, name: str) -> ApaTable:
-    return next(one for one in chapter.blocks if isinstance(one, ApaTable) and one.name == name)
-
-
-def words(chapter: Chapter) -> str:
-    return " ".join(str(one) for one in chapter.blocks if isinstance(one, str))
+    return chapter_of(write, load(folder / "reports" / "data"))
 
 
 def test_maps_are_cosines_of_each_item_with_itself_intact(folder: Path) -> None:
@@ -65,7 +55,7 @@ def test_maps_are_cosines_of_each_item_with_itself_intact(folder: Path) -> None:
 
 
 def test_the_chapter_sets_the_floor_beside_every_cosine(chapter: Chapter) -> None:
-    rows = table(chapter, "representations_scramble").rows
+    rows = tables_in(chapter)["representations_scramble"].rows
     own = {row[0]: row for row in rows[1 : len(CHANGED) + 2]}
     raw = {name: float(row[2]) for name, row in own.items()}
     centred = {name: float(row[4].replace("−", "-")) for name, row in own.items()}
@@ -74,20 +64,20 @@ def test_the_chapter_sets_the_floor_beside_every_cosine(chapter: Chapter) -> Non
     assert raw["SENT-REO-ALL"] > raw["WORD-REO-ALL"] > raw["REO-REV"]
     low, high = own["REO-ALL"][3].values
     assert low < own["REO-ALL"][2].values[0] < high
-    said = words(chapter)
+    said = words_in(chapter)
     assert "one: least similar is REO-REV" in said and "most similar SENT-REO-ALL" in said
-    cell = table(chapter, "representations_cells_scramble")
+    cell = tables_in(chapter)["representations_cells_scramble"]
     assert cell.drawn and len(cell.rows) == 2 + 8 * 7 + 8 * 5
 
 
 def test_models_of_unlike_depth_are_compared_at_relative_depths(chapter: Chapter) -> None:
-    beside = table(chapter, "representations_models_scramble")
+    beside = tables_in(chapter)["representations_models_scramble"]
     ((name, cosine, r, both, between, first, second, corrected, _, p, adjusted),) = beside.rows
     assert cosine.values[0] > 0.98 > r.values[0] > both.values[0] and r.values[0] > between.values[0]
     assert name == "one, two" and "5 relative depths" in beside.note
     assert cosine.values[0] > 0.98 > corrected.values[0] and between.values[0] < first.values[0]
     assert second.values[0] > 0.3 and p.values[0] == adjusted.values[0] == pytest.approx(0.001)
-    said = words(chapter)
+    said = words_in(chapter)
     assert re.search(
         r"Of 4 maps of halves of the items, 4 are most similar to .* p = \.500 over all assignments", said
     )
@@ -98,19 +88,18 @@ def test_sets_of_items_are_parts_of_their_own_and_compared(tmp_path: Path) -> No
     folder = representation_study(
         tmp_path / "study", models={"one": (0, 4)}, items=12, sets=("squad", "boolq")
     )
-    chapter = write(Material(load(folder / "reports" / "data")))
-    assert chapter is not None
-    head, row = table(chapter, "representations_sets_scramble").rows
+    chapter = chapter_of(write, load(folder / "reports" / "data"))
+    head, row = tables_in(chapter)["representations_sets_scramble"].rows
     assert head[0] == "one" and row[0] == "squad, boolq"
     cosine, r, p = (row[place].values[0] for place in (3, 4, 5))
     assert cosine > 0.98 and r > 0.7 and p <= 1 / 5040 + 1e-9 * 50
-    assert "all orders of the conditions" in table(chapter, "representations_sets_scramble").note
+    assert "all orders of the conditions" in tables_in(chapter)["representations_sets_scramble"].note
 
 
 def test_states_of_the_last_token_are_taken_and_told_where_no_means_were_kept(tmp_path: Path) -> None:
     folder = representation_study(tmp_path / "study", models={"one": (0, 3)}, items=10, position="last")
-    chapter = write(Material(load(folder / "reports" / "data")))
-    assert chapter is not None and "last token" in table(chapter, "representations_scramble").note
+    chapter = chapter_of(write, load(folder / "reports" / "data"))
+    assert "last token" in tables_in(chapter)["representations_scramble"].note
 
 
 def test_a_study_without_states_has_no_chapter(folder: Path, tmp_path: Path) -> None:
