@@ -86,13 +86,8 @@ _OF_SHOWN = ("bigram_mean", "bigram_min")
 _OF_FORM = (*(f"shown_{name}" for name in _OF_SHOWN), *MATCHES)
 
 
-def word_covariates(word: str, language: str) -> dict[str, float | None]:
-    """Describe a word, or a nonword: its letters, neighbours and bigrams; frequency 0 where it is not listed."""
-    return dict(_word_covariates(nfc(word), language))
-
-
 def words_covariates(words: Iterable[str], language: str) -> list[dict[str, float | None]]:
-    """Describe many words at once, which costs less than one by one (see :func:`word_covariates`)."""
+    """Return letters, neighbours, bigrams and frequency (0 if not listed) of each word or nonword."""
     written = [nfc(word) for word in words]
     neighbourhoods(written, language)
     return [dict(_word_covariates(word, language)) for word in written]

@@ -119,12 +119,7 @@ class Item:
 
     @classmethod
     def from_json(cls, line: Mapping[str, Any]) -> Self:
-        """Build an item from the mapping of its line."""
-        _check(line, "item")
-        return cls._of_checked(line)
-
-    @classmethod
-    def _of_checked(cls, line: Mapping[str, Any]) -> Self:
+        """Return the item of a line's mapping, which must fit the schema."""
         return cls(
             item_id=line["item_id"],
             set_name=line["set"],
@@ -258,13 +253,13 @@ def read_meta(path: Path) -> dict[str, Any]:
         raise UserError(f"{sidecar} is not JSON: {error}", mend="Build the items again.") from None
 
 
-def read_items(path: Path, *, verify: bool = True) -> list[Item]:
-    """Read and check an items file."""
+def read_items(path: Path) -> list[Item]:
+    """Return the items of a file that is as it was built."""
     try:
         content = path.read_bytes()
     except FileNotFoundError:
         raise UserError(f"{path} does not exist", mend="Build the items with `wrods build`.") from None
-    as_written = verify and hashlib.sha256(content).hexdigest() == read_meta(path).get("sha256")
+    as_written = hashlib.sha256(content).hexdigest() == read_meta(path).get("sha256")
     seen: set[tuple[str, str, str]] = set()
     items = []
     for number, raw in enumerate(content.split(b"\n"), 1):
@@ -277,10 +272,10 @@ def read_items(path: Path, *, verify: bool = True) -> list[Item]:
             raise UserError(f"{where}: not valid JSON ({error})", mend="Build the items again.") from None
         if not as_written:
             _check(line, where)
-        item = Item._of_checked(line)
+        item = Item.from_json(line)
         _once(seen, item, where)
         items.append(item)
-    if verify and not as_written:
+    if not as_written:
         raise UserError(
             f"{path} was changed after it was built: its hash differs from the one in {meta_path(path).name}",
             mend="Change the materials instead and run `wrods build` again.",

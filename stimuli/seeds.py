@@ -1,6 +1,6 @@
 """The one place where random draws begin: a stable hash of named parts, never global state or hash salt.
 
-:func:`stable_seed` gives one number, :func:`stable_draws` the numbers of a whole row of things (the words of a text)
+:func:`stable_seed` gives one number, :func:`stable_draws_of` the numbers of a whole row of things (the words of a text)
 from one hash, and :class:`Draw` goes on from one of those numbers where a thing needs more than one draw. All are the
 same on every machine, in every process and in any order of work.
 """
@@ -38,19 +38,10 @@ def generator(*parts: Part) -> random.Random:
     return random.Random(stable_seed(*parts))
 
 
-def stable_draws(count: int, *parts: Part) -> tuple[int, ...]:
-    """Draw a row of 64-bit numbers from one hash: the stream of SHAKE-128 over the named parts, eight bytes each."""
-    return _row(count, hashlib.shake_128(_as_bytes(_written(parts))))
-
-
 def stable_draws_of(count: int, common: tuple[Part, ...], text: str, number: int) -> tuple[int, ...]:
-    """Return ``stable_draws(count, *common, text, number)``, faster where many texts have the first parts in common."""
+    """Return 64-bit numbers from the SHAKE-128 stream over the parts ``[*common, text, number]``, eight bytes each."""
     stream = _begun(*common).copy()
     stream.update(_ended(text, number))
-    return _row(count, stream)
-
-
-def _row(count: int, stream: HASHXOF) -> tuple[int, ...]:
     return _numbers(count).unpack(stream.digest(8 * count))
 
 

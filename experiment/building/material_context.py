@@ -52,7 +52,7 @@ def item_design(study: Study) -> ItemDesign:
         seed=study.seed,
         factor=study.crossing.factor,
         levels=study.crossing.levels,
-        settings=ScrambleSettings.from_mapping(scramble, language=study.language),
+        settings=ScrambleSettings(language=study.language, **scramble),
         published="items" in study.published,
         number=materials.get("items"),
         on_bad=materials.get("on_bad", "stop"),

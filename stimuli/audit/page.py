@@ -12,14 +12,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from stimuli.audit.audit import CHECKS, Audit
 from stimuli.audit.balance import CovariateGrouping, GroupBalance
 from stimuli.audit.changed import Changes
 from stimuli.audit.choices import Choices
 from stimuli.audit.shortcut import CLASSIFIERS, ENOUGH_ITEMS, MARGIN, ShortcutTest
-from stimuli.files import data_file, replace_file
+from stimuli.files import replace_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -396,14 +396,9 @@ def write_audit(folder: Path, audit: Audit) -> str:
 
 
 def canonical(audit: Audit) -> bytes:
-    """Return the bytes of ``audit.json``, newline included; they hold to :func:`audit_schema`."""
+    """Return the bytes of ``audit.json``, newline included; ``audit.schema.json`` is their JSON Schema."""
     text = json.dumps(audit.to_json(), ensure_ascii=False, indent=1, allow_nan=False)
     return text.encode("utf-8") + b"\n"
-
-
-def audit_schema() -> Mapping[str, Any]:
-    """Return the JSON Schema of ``audit.json``."""
-    return cast(Mapping[str, Any], data_file("audit/audit.schema.json"))
 
 
 def render(audit: Audit, drawn: Sequence[AuditFigure] | None = None) -> str:

@@ -227,8 +227,6 @@ def find_delimiter(text: str, wanted: Sequence[str] = ()) -> str | None:
 
 def lines_of(text: str, delimiter: str | None) -> Iterator[CellLine | BadRow]:
     """Yield the lines of a table; one that cannot be read as bad, where it begins."""
-    if delimiter is not None and len(delimiter) != 1:
-        raise UserError(f"delimiter {delimiter!r} is not one character")
     return _parsed(text, delimiter or _absent_from(text))
 
 
@@ -500,8 +498,6 @@ def read_table(
     language: str | None = None,
 ) -> CorpusTable:
     """Read a table of materials."""
-    if unit not in ("line", "paragraph"):
-        raise UserError(f"unit is {unit!r}; a text is a line or a paragraph")
     given = columns or {}
     filled = [given.get(name, name) for name in required]
     asked = list(dict.fromkeys([*given.values(), *filled]))

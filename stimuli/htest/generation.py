@@ -7,19 +7,16 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
-from stimuli.errors import UserError, unknown_name
+from stimuli.errors import UserError
 from stimuli.features import exempt, text_features
-from stimuli.htest.released import LABELS, checked_exemplars
+from stimuli.htest.released import LABELS, checked_exemplars, generate_published
 from stimuli.htest.rules import Label, Pair, Rule, rule
 from stimuli.lexicon import zipf
 from stimuli.seeds import generator, stable_seed
 
-Making = Literal["corrected", "published"]
 Order = Literal["alternating", "random"]
-MAKINGS: tuple[Making, ...] = get_args(Making)
-ORDERS: tuple[Order, ...] = get_args(Order)
 _LANGUAGE = "en"
 _FRUITLESS_DRAWS = 2000
 _SAME = 1e-9
@@ -52,25 +49,14 @@ def generate(
     exemplars: int,
     items: int | None,
     seed: int,
-    making: Making = "corrected",
     folder: Path | None = None,
     order: Order = "alternating",
 ) -> RuleItems:
-    """Generate exemplars and test items of a rule."""
-    for kind, given, known in (("making", making, MAKINGS), ("order of exemplars", order, ORDERS)):
-        if given not in known:
-            raise unknown_name(kind, str(given), known)
+    """Return exemplars and test items of a rule; those of a released task as published, with the words in ``folder``."""
     checked_exemplars(exemplars)
-    if isinstance(items, bool) or not isinstance(items, int) or items < 0 or items % 2:
+    if items is None or items % 2:
         raise UserError(f"items is {items!r}; both labels get the same number, so it is an even whole number")
-    if making == "published":
-        from stimuli.htest.released import generate_published
-
-        if folder is None:
-            raise UserError(
-                "published making takes its words from the released files, and no folder is given",
-                mend="Give the folder with files such as uppercase_dev.jsonl.",
-            )
+    if folder is not None:
         texts = generate_published(name, folder, exemplars=exemplars, items=items, seed=seed)
         shown, tested = (
             tuple(GeneratedItem(text, label, number) for number, (text, label) in enumerate(part, 1))

@@ -65,10 +65,10 @@ class ReleasedTask:
 
 def checked_exemplars(k: int, *, most: int | None = None) -> int:
     """Return a number of exemplars that gives both labels the same share."""
-    if isinstance(k, bool) or not isinstance(k, int) or k < 0 or k % 2:
+    if k % 2:
         raise UserError(
-            f"exemplars is {k!r}; both labels get the same number, so it is an even whole number",
-            mend=f"Use {k + 1}." if isinstance(k, int) and k > 0 else None,
+            f"exemplars is {k}; both labels get the same number, so it is an even whole number",
+            mend=f"Use {k + 1}.",
         )
     if most is not None and k > most:
         raise UserError(f"exemplars is {k}; there are {most}")

@@ -281,11 +281,6 @@ def neighbourhoods(words: Iterable[str], language: str) -> list[Neighbourhood | 
     return [index.known.get(word) for word in spelled]
 
 
-def neighbourhood(word: str, language: str) -> Neighbourhood | None:
-    """Return the neighbourhood of one word (see :func:`neighbourhoods`)."""
-    return neighbourhoods([word], language)[0]
-
-
 def _index(listed: Vocabulary) -> _Index:
     if listed.language not in _indices:
         words = sorted(listed.spelled, key=len)

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar, cast
 
 from stimuli.covariates import Covariates, displacement, text_covariates
 from stimuli.errors import UserError
-from stimuli.item import ChangeRecord, Item, LeftIntactRecord, Provenance, Role
+from stimuli.item import ChangeRecord, Item, LeftIntactRecord, Role
 from stimuli.scramble.alignment import count_asked, words_by_count
 from stimuli.scramble.changes import Change
 from stimuli.scramble.conditions import DEFAULT, Scrambled, ScrambleSettings
@@ -75,18 +75,10 @@ class FactorLevels:
 
     @classmethod
     def parse(cls, factor: str | None, levels: Mapping[str, OperationSpec]) -> FactorLevels:
-        """Read levels; ``withhold`` is one that shows no text at all."""
+        """Return levels with operations; ``withhold`` shows no text at all."""
         if factor is None:
             return cls(None, {"": "none"})
-        if not levels:
-            raise UserError(
-                f"factor {factor!r} has no levels", mend="Give for example {intact: none, KFL: KFL}."
-            )
-        withheld = {
-            level
-            for level, given in levels.items()
-            if isinstance(given, str) and given.strip().lower() in (WITHHOLD, WITHHELD)
-        }
+        withheld = {level for level, given in levels.items() if given == WITHHOLD}
         as_written = {level: "none" if level in withheld else given for level, given in levels.items()}
         return cls(factor, as_written, frozenset(withheld))
 
@@ -117,9 +109,7 @@ class ItemDesign:
     levels: Mapping[str, Any] = field(default_factory=dict)  # what is done to a text, by level
     settings: ScrambleSettings = DEFAULT
     published: bool = False  # copied from a paper, faults included
-    number: int | None = (
-        None  # how many records are drawn of a corpus or of the words of a language; None for all
-    )
+    number: int | None = None  # records drawn from a corpus, or words of a language; None for all
     on_bad: OnBad = "stop"  # whether a record that makes no item stops the build or is listed
     set_name: str | None = None  # name of the set; None for that of the recipe
     role: Role = "test"
@@ -148,39 +138,6 @@ class DisplayedField:
     changes: tuple[ChangeRecord, ...]
     left_intact: tuple[LeftIntactRecord, ...]
     covariates: Covariates
-
-    def item(
-        self,
-        item_id: str,
-        design: ItemDesign,
-        *,
-        answer: str | None,
-        choices: tuple[str, ...] | None = None,
-        also_shown: Mapping[str, str] | None = None,
-        also_known: Mapping[str, float | str | None] | None = None,
-    ) -> Item:
-        """Make the item of this condition."""
-        return Item(
-            item_id=item_id,
-            set_name=design.set_name or "",
-            role=design.role,
-            condition={} if design.factor is None else {design.factor: self.level},
-            shown={self.field: self.text, **(also_shown or {})},
-            intact={self.field: self.intact},
-            choices=choices,
-            answer=answer,
-            changes=self.changes,
-            left_intact=self.left_intact,
-            covariates={**self.covariates, **(also_known or {})},
-            provenance=Provenance(
-                source=design.source,
-                source_id=item_id,
-                split=None,
-                licence=None,
-                operation=self.operation,
-                seed=design.seed,
-            ),
-        )
 
 
 def withheld_shown(shown: DisplayedField, levels: FactorLevels) -> DisplayedField:
@@ -327,13 +284,11 @@ class ConditionSummary:
         return {made: words for made, words in self.words_by_count.items() if made != self.asked}
 
 
-def describe_conditions(
-    items: Sequence[Item], *, roles: Sequence[Role] = ("test",)
-) -> list[ConditionSummary]:
-    """Describe what each condition did to its items."""
+def describe_conditions(items: Sequence[Item]) -> list[ConditionSummary]:
+    """Return what each condition did to its test items."""
     groups: dict[tuple[str, tuple[tuple[str, str], ...]], list[Item]] = {}
     for item in items:
-        if item.role in roles:
+        if item.role == "test":
             groups.setdefault((item.set_name, tuple(item.condition.items())), []).append(item)
     return [_summary(name, dict(condition), group) for (name, condition), group in groups.items()]
 

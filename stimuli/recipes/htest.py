@@ -9,7 +9,7 @@ from pathlib import Path
 
 from stimuli.covariates import WORD, covariate_table, text_covariates, words_covariates
 from stimuli.errors import UserError, unknown_name
-from stimuli.htest.generation import GeneratedItem, Making, Order, generate
+from stimuli.htest.generation import GeneratedItem, Order, generate
 from stimuli.htest.geometry.options import (
     OPTIONS,
     GeometryItem,
@@ -87,7 +87,7 @@ def _drawn(test: Sequence[ReleasedItem], design: ABTaskDesign, name: str) -> lis
     number = design.items
     if number is None:
         return list(test)
-    if number % 2 or number < 2:
+    if number % 2:
         raise UserError(f"items is {number}; both labels get the same number, so it is an even whole number")
     lines: set[int] = set()
     for label in LABELS:
@@ -104,23 +104,22 @@ def _drawn(test: Sequence[ReleasedItem], design: ABTaskDesign, name: str) -> lis
 
 def htest_rule_items(rules: Sequence[str], design: ABTaskDesign) -> list[Item]:
     """Make items from rules (see :func:`stimuli.htest.generation.generate`); each rule is a set of its name."""
-    return [item for name in rules for item in _generated(name, design, "corrected", None)]
+    return [item for name in rules for item in _generated(name, design, None)]
 
 
 def htest_published_items(
     folder: Path, design: ABTaskDesign, tasks: Sequence[str] = RELEASED_TASKS
 ) -> list[Item]:
     """Make further items of released tasks as the paper's code made them, faults included, with a new seed."""
-    return [item for name in tasks for item in _generated(name, design, "published", folder)]
+    return [item for name in tasks for item in _generated(name, design, folder)]
 
 
-def _generated(name: str, design: ABTaskDesign, making: Making, folder: Path | None) -> list[Item]:
+def _generated(name: str, design: ABTaskDesign, folder: Path | None) -> list[Item]:
     generated = generate(
         name,
         exemplars=design.exemplars,
         items=design.items,
         seed=design.seed,
-        making=making,
         folder=folder,
         order=design.order,
     )
@@ -135,8 +134,8 @@ def _generated(name: str, design: ABTaskDesign, making: Making, folder: Path | N
             source=rule(name).source,
             source_id=None,
             split=split,
-            licence=_RELEASED_LICENCE if making == "published" else None,
-            operation=f"rule:{name}" if making == "corrected" else f"published making:{name}",
+            licence=None if folder is None else _RELEASED_LICENCE,
+            operation=f"rule:{name}" if folder is None else f"published making:{name}",
             seed=design.seed,
         )
         for text in texts:
@@ -272,10 +271,8 @@ def geometry_items(
     *,
     asked_of_each: int = OPTIONS,
     language: str = "en",
-    family_factor: str | None = "family",
-    task_factor: str | None = None,
 ) -> list[Item]:
-    """Make letter-geometry items whose answers are computed from rendered glyphs.
+    """Return letter-geometry items whose answers are computed from rendered glyphs.
 
     Parameters
     ----------
@@ -289,10 +286,6 @@ def geometry_items(
         How many questions are asked of a list of options: 4 (default) or fewer, 1 where no list may come twice.
     language : str
         ``en`` or ``de``.
-    family_factor : str or None
-        Factor whose level is the family.
-    task_factor : str or None
-        Factor whose level is ``letter_geometry``, for studies with other H-TEST tasks.
 
     Returns
     -------
@@ -316,7 +309,7 @@ def geometry_items(
                 item_id=f"{one.question.family}-{one.group:03d}-{places[group]}",
                 set_name=SET,
                 role="test",
-                condition=_geometry_condition(one.question.family, family_factor, task_factor),
+                condition={"family": one.question.family},
                 shown={QUESTION_FIELD: one.question.text(language)},
                 intact={},
                 choices=one.options,
@@ -333,12 +326,6 @@ def geometry_items(
             )
         )
     return made
-
-
-def _geometry_condition(family: str, family_factor: str | None, task_factor: str | None) -> dict[str, str]:
-    return {
-        factor: level for factor, level in ((family_factor, family), (task_factor, SET)) if factor is not None
-    }
 
 
 def _covariates(item: GeometryItem) -> dict[str, float | str | None]:
@@ -381,10 +368,8 @@ def _questions_by_name() -> Mapping[str, GeometryQuestion]:
     return {question.name: question for family in FAMILIES for question in questions(family)}
 
 
-def geometry_released_items(
-    folder: Path, *, family_factor: str | None = "family", task_factor: str | None = None
-) -> list[Item]:
-    """Make items from the 90 released questions, options and keys as released."""
+def geometry_released_items(folder: Path) -> list[Item]:
+    """Return items of the 90 released questions, options and keys as released."""
     made = []
     for one in load_released_geometry(folder):
         made.append(
@@ -392,7 +377,7 @@ def geometry_released_items(
                 item_id=f"{SET}-released-{one.line:03d}",
                 set_name=SET,
                 role="test",
-                condition=_geometry_condition(one.family, family_factor, task_factor),
+                condition={"family": one.family},
                 shown={QUESTION_FIELD: one.question},
                 intact={},
                 choices=one.options,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from stimuli.corpora.corpus import Record
-from stimuli.errors import UserError, unknown_name
+from stimuli.errors import UserError
 from stimuli.item import Item, Role
 from stimuli.lexicon import require_lexicon, zipf
 from stimuli.lexicon.base_words import (
@@ -65,26 +65,6 @@ class WordOptions:
     # number of word fillers; None for as many as make yes and no equally frequent in every list
     fillers: int | None = None
 
-    @classmethod
-    def from_mapping(cls, given: Mapping[str, Any]) -> WordOptions:
-        """Read the options of the task."""
-        known = cls.__dataclass_fields__
-        for name, value in given.items():
-            if name not in known:
-                raise unknown_name("option of task lexical_decision:", str(name), known)
-            if name == "fillers":
-                right = value is None or (
-                    isinstance(value, int) and not isinstance(value, bool) and value >= 0
-                )
-                if not right:
-                    raise UserError(f"fillers is {value!r}; it is a whole number, 0 or more")
-            elif not isinstance(value, Sequence) or isinstance(value, str) or len(value) != 2:
-                raise UserError(f"{name} is {value!r}; give a lower and an upper bound, such as [6, 9]")
-        read: dict[str, Any] = {
-            name: value if name == "fillers" else tuple(value) for name, value in given.items()
-        }
-        return cls(**read)
-
 
 def lexical_decision_items(
     records: Sequence[Record], design: ItemDesign, options: Mapping[str, Any] | None = None
@@ -92,7 +72,10 @@ def lexical_decision_items(
     """Make items for a lexical decision: base words in every form, then word fillers."""
     require_lexicon(design.settings.language)
     _require_once(records)
-    wanted = WordOptions.from_mapping(options or {})
+    given: dict[str, Any] = {
+        name: value if name == "fillers" else tuple(value) for name, value in (options or {}).items()
+    }
+    wanted = WordOptions(**given)
     settings = replace(design.settings, avoid_real_words=True, words="all")
     forms = _Forms(replace(design, settings=settings, set_name=design.set_name or LEXICAL_DECISION))
     bases = [record for record in records if record.extra.get("role") != FILLER]

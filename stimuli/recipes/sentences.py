@@ -1,7 +1,7 @@
 """Sentences and single words from the user's table: each row in every condition, with its choices and answer.
 
-Words to change are starred in the text, named in a column or chosen by a rule (:mod:`stimuli.recipes.sentences`); a
-level's texts may be made by hand and stand in a column (:mod:`stimuli.recipes.sentences`).
+Words to change are starred in the text, named in a column or chosen by a rule. The texts of a level can also be written by
+hand, in a column.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, Literal, Self, cast
 
 from rapidfuzz.distance import OSA
 
+from stimuli.corpora.corpus import Record
 from stimuli.errors import UserError, missing_column, together, unknown_name
 from stimuli.item import Item
 from stimuli.lexicon import has_lexicon, zipf
@@ -28,6 +29,7 @@ from stimuli.recipes.conditions import (
     show_in_conditions,
     withheld_shown,
 )
+from stimuli.recipes.task_items import TaskRecord, item_of
 from stimuli.scramble.alignment import changes_between
 from stimuli.scramble.conditions import LeftIntact, Scrambled
 from stimuli.scramble.text import scramble_conditions
@@ -39,35 +41,26 @@ BY_HAND = "hand-made"
 LEFT_BY_HAND = "left by hand"
 
 
-@dataclass(frozen=True)
-class ByHand:
-    """A level whose texts stand in a column."""
-
-    column: str
-
-
 def by_hand(
     factor: str | None, levels: Mapping[str, Any], columns: Collection[str]
-) -> tuple[dict[str, ByHand], dict[str, Any]]:
-    """Part the levels of a factor into those made by hand and those that an operation makes."""
-    made: dict[str, ByHand] = {}
+) -> tuple[dict[str, str], dict[str, Any]]:
+    """Return the columns of the levels made by hand, and the operations of the others."""
+    hand_made: dict[str, str] = {}
     operations: dict[str, Any] = {}
-    for level, given in levels.items():
-        own = f"{factor}:{level}"
-        if isinstance(given, ByHand):
-            made[level] = given
-        elif isinstance(given, str) and given.strip().lower().replace("_", "-").replace(" ", "-") == BY_HAND:
-            made[level] = ByHand(own)
-        elif isinstance(given, Mapping) and set(given) == {"column"}:
-            made[level] = ByHand(str(given["column"]))
-        elif own in columns:
+    for level, operation in levels.items():
+        level_column = f"{factor}:{level}"
+        if operation == BY_HAND:
+            hand_made[level] = level_column
+        elif isinstance(operation, Mapping) and set(operation) == {"column"}:
+            hand_made[level] = str(operation["column"])
+        elif level_column in columns:
             raise UserError(
-                f"the table has a column {own!r} made by hand, but level {level!r} is to be made by {given!r}",
+                f"the table has a column {level_column!r} made by hand, but level {level!r} is to be made by {operation!r}",
                 mend=f"Write {level}: {BY_HAND}, or take the column out.",
             )
         else:
-            operations[level] = given
-    return made, operations
+            operations[level] = operation
+    return hand_made, operations
 
 
 def describe_by_hand(intact: str, shown: str, targets: Collection[int] | None, *, column: str) -> Scrambled:
@@ -115,7 +108,7 @@ def _between(text: str, words: Sequence[Word]) -> list[str]:
     return [text[end:start] for end, start in zip(ends, starts, strict=True)]
 
 
-ALL, STARRED = "all", "starred"
+STARRED = "starred"
 SEPARATOR = "|"
 
 
@@ -138,13 +131,11 @@ class TargetRule:
     def __post_init__(self) -> None:
         for name in ("min_letters", "max_letters", "skip_frequent", "every", "number"):
             value = getattr(self, name)
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+            if value is not None and (not isinstance(value, int) or value < 1):
                 raise UserError(f"words: {name} is {value!r}; it is a whole number, 1 or more")
         for name in ("min_zipf", "max_zipf"):
             value = getattr(self, name)
-            if value is not None and (
-                isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 9
-            ):
+            if value is not None and (not isinstance(value, int | float) or not 0 <= value <= 9):
                 raise UserError(f"words: {name} is {value!r}; Zipf frequencies lie between 0 and 9")
         for what in ("letters", "zipf"):
             low, high = getattr(self, f"min_{what}"), getattr(self, f"max_{what}")
@@ -226,19 +217,10 @@ class TargetColumn:
 Targets = Literal["all", "starred"] | TargetColumn | TargetRule
 
 
-def parse_targets(given: object) -> Targets:
-    """Read ``words`` of a study's scramble settings."""
-    if isinstance(given, TargetColumn | TargetRule):
-        return given
+def parse_targets(given: str | Mapping[str, Any]) -> Targets:
+    """Return the words to change as ``words`` of a study's scramble settings names them."""
     if isinstance(given, str):
-        if given not in (ALL, STARRED):
-            raise unknown_name("words", given, (ALL, STARRED, "{column: targets}", "{min_letters: 5}"))
         return cast(Targets, given)
-    if not isinstance(given, Mapping):
-        raise UserError(
-            f"words is {given!r}; it is all, starred, a column or a rule",
-            mend="Write for example words: {column: targets}, or words: {min_letters: 5, skip_frequent: 100}.",
-        )
     if "column" in given:
         if set(given) != {"column"} or not isinstance(given["column"], str):
             raise UserError(
@@ -347,8 +329,8 @@ class SentenceColumns:
     choices: str | tuple[str, ...] | None = None  # the choices of a row, or those of every row
     level: str | None = None  # the only level at which a row is shown
     only_level: str | None = None  # the only level at which rows are shown that name none
-    targets: Targets | Mapping[str, Any] | None = (
-        None  # which words change, where the settings of the scramble do not say it
+    targets: Mapping[str, Any] | None = (
+        None  # column or rule for the words to change; None for all or starred ones
     )
 
 
@@ -362,7 +344,7 @@ def sentence_items(
     """Make items from sentences: row by row, each in every condition; ``lines`` says where each item stands in its file."""
     present = set().union(*rows) if rows else set()
     recipe = _Recipe.of(replace(design, set_name=design.set_name or "sentences"), columns, present)
-    needed = [ID, SENTENCE, *columns.also_show, *(made.column for made in recipe.made.values())]
+    needed = [ID, SENTENCE, *columns.also_show, *recipe.hand_made.values()]
     needed += [name for name in (columns.answer, columns.choices, columns.level) if isinstance(name, str)]
     needed += [recipe.targets.column] if isinstance(recipe.targets, TargetColumn) else []
     for name in needed:
@@ -393,7 +375,7 @@ class _Recipe:
     columns: SentenceColumns
     levels: FactorLevels
     operations: Mapping[str, Operation]
-    made: Mapping[str, ByHand]
+    hand_made: Mapping[str, str]
     order: tuple[str, ...]
     targets: Targets
 
@@ -401,14 +383,13 @@ class _Recipe:
     def of(cls, design: ItemDesign, columns: SentenceColumns, present: Collection[str]) -> Self:
         """Read the levels and the words to change; ``present`` are the columns that the table has."""
         factor, settings = design.factor, design.settings
-        made, by_operation = by_hand(factor, design.levels, present)
-        only_by_hand = made and not by_operation
-        levels = FactorLevels(factor, {}) if only_by_hand else FactorLevels.parse(factor, by_operation)
+        hand_made, operations = by_hand(factor, design.levels, present)
+        levels = FactorLevels.parse(factor, operations)
         targets = parse_targets(settings.words if columns.targets is None else columns.targets)
         if isinstance(targets, TargetRule):
             targets.require_language(settings.language)
         order = tuple(design.levels) if factor is not None else ("",)
-        return cls(design, columns, levels, levels.operations(settings), made, order, targets)
+        return cls(design, columns, levels, levels.operations(settings), hand_made, order, targets)
 
     def items(self, row: Mapping[str, Any], number: int, line: int | None) -> list[Item]:
         """Return a row's items, one in each condition in which it is shown."""
@@ -424,8 +405,10 @@ class _Recipe:
         options = _choices(row, columns.choices, where)
         answer = columns.answer and _answer(_cell(row, columns.answer, where), options, where)
         only = _only_level(row, columns.level, self.order, where) or columns.only_level
+        record = Record(item_id, source, None, None, {SENTENCE: row[SENTENCE], **also}, None, None)
+        asked = TaskRecord(record, SENTENCE, tuple(also), options, answer)
         return [
-            field.item(item_id, self.design, answer=answer, choices=options, also_shown=also)
+            item_of(asked, {SENTENCE: field}, self.levels.condition(field.level), self.design)
             for field in self.shown(row, item_id, where, only)
         ]
 
@@ -435,7 +418,7 @@ class _Recipe:
         """Return a row's text in every condition, or in the only one in which it is shown."""
         text_cell = _cell(row, SENTENCE, where)
         wanted = self.order if only is None else (only,)
-        columns = {level: _cell(row, column.column, where) for level, column in self.made.items()}
+        columns = {level: _cell(row, column, where) for level, column in self.hand_made.items()}
         try:
             if self.targets == STARRED and not parse_stars(text_cell).words:
                 self._require_unchanged(text_cell, wanted)
@@ -457,7 +440,7 @@ class _Recipe:
             raise ItemlessRow(f"{where}: {message}", mend=error.mend) from None
         return [
             replace(field, operation=BY_HAND)
-            if field.level in self.made
+            if field.level in self.hand_made
             else withheld_shown(field, self.levels)
             for field in shown
             if field.level in wanted
@@ -495,7 +478,7 @@ class _Recipe:
     ) -> dict[str, Scrambled]:
         design = self.design
         by_hand = {
-            level: describe_by_hand(text, shown, words, column=self.made[level].column)
+            level: describe_by_hand(text, shown, words, column=self.hand_made[level])
             for level, shown in columns.items()
         }
         common = design.settings.eligibility == "common"
@@ -516,8 +499,8 @@ class _Recipe:
         for level, there in others:
             if there != words:
                 raise UserError(
-                    f"column {self.made[level].column!r} changes {_listed(text, there)}, column "
-                    f"{self.made[first].column!r} {_listed(text, words)}; with eligibility common every condition "
+                    f"column {self.hand_made[level]!r} changes {_listed(text, there)}, column "
+                    f"{self.hand_made[first]!r} {_listed(text, words)}; with eligibility common every condition "
                     "changes the same words",
                     mend="Change the same words in each column, or set eligibility: own.",
                 )
@@ -605,6 +588,9 @@ def word_items(
     faults: list[UserError] = []
     for word in plain:
         foil = chosen[word]
+        distance = {"foil_distance": OSA.distance(word, foil)}
+        record = Record(word, design.source, None, None, {"word": word}, None, None, extra=distance)
+        asked = TaskRecord(record, "word", choices=tuple(sorted((word, foil))), answer=word)
         try:
             fields = _in_conditions(word, foil, design)
         except UserError as error:
@@ -612,12 +598,11 @@ def word_items(
             skipped.append(Skipped(word, design.source, error.message))
             continue
         items += [
-            withheld_shown(field, design.factor_levels).item(
-                word,
+            item_of(
+                asked,
+                {"word": withheld_shown(field, design.factor_levels)},
+                design.factor_levels.condition(field.level),
                 design,
-                answer=word,
-                choices=tuple(sorted((word, foil))),
-                also_known={"foil_distance": OSA.distance(word, foil)},
             )
             for field in fields
         ]

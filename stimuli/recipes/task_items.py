@@ -49,8 +49,9 @@ _LETTER = "ʘ"
 _WORD = re.compile(r"\w+")
 
 
-def recovery_items(texts: Sequence[SourceText], design: ItemDesign, *, field: str = "sentence") -> list[Item]:
-    """Make recovery items: text by text, each in every condition, with the intact text as the answer."""
+def recovery_items(texts: Sequence[SourceText], design: ItemDesign) -> list[Item]:
+    """Return recovery items: text by text, each in every condition, with the intact text as the answer."""
+    field = "sentence"
     levels, language = design.factor_levels, design.settings.language
     seeds = levels.published_seeds if design.published else dict.fromkeys(levels.given, design.seed)
     drawn = draw_some(

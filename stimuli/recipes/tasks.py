@@ -36,16 +36,14 @@ from stimuli.recipes.task_items import (
     published_shown,
     reading_field,
     require_unlike,
-    speaker_labels,
     where_is,
 )
 from stimuli.scramble.alignment import changes_between
 from stimuli.scramble.conditions import Scrambled
 from stimuli.scramble.published import published_operation, scramble_demonstrations
-from stimuli.scramble.sentences import find_sentences
 from stimuli.scramble.types import OperationSpec, parse_operation
 from stimuli.seeds import stable_seed
-from stimuli.words import find_words, nfc
+from stimuli.words import nfc
 
 QUESTION = "question"
 YES_NO = ("yes", "no")
@@ -158,11 +156,10 @@ class Task:
 EVERY_TASK = ("field", "also_scramble", "demonstrations", "demonstration_factor")
 
 
-_RECOVER = ("unit", "words")
 TASKS: Mapping[str, Task] = {
     task.name: task
     for task in (
-        Task("recover", lambda record, field, _: ask_intact(record, field), _RECOVER, one_per_text=True),
+        Task("recover", lambda record, field, _: ask_intact(record, field), one_per_text=True),
         Task("question", lambda record, field, _: ask_question(record, field)),
         Task("problem", lambda record, field, _: ask_problem(record, field), examples_need=require_worked),
         Task("complete", lambda record, field, _: ask_completion(record, field)),
@@ -235,51 +232,6 @@ def _dream(where: Path | Iterable[Path], split: str) -> PublishedRecords:
     return PublishedRecords(asked, tuple(whole))
 
 
-SENTENCE = "sentence"
-WORDS = (5, 40)
-
-
-def sentence_records(
-    records: Sequence[Record], fields: Sequence[str], *, language: str, words: tuple[int, int] = WORDS
-) -> tuple[list[Record], list[Skipped]]:
-    """Make a record of every sentence of a length."""
-    low, high = words
-    if not 0 < low <= high:
-        raise UserError(f"words is {list(words)}; give a lower and an upper bound, such as {list(WORDS)}")
-    made: list[Record] = []
-    skipped: list[Skipped] = []
-    for record, field in zip(records, fields, strict=True):
-        found = [
-            replace(
-                record,
-                record_id=f"{record.record_id}-s{place}",
-                texts={SENTENCE: sentence},
-                choices=None,
-                answer=None,
-                answers=(),
-                rationale=None,
-                tests=(),
-                setup=None,
-            )
-            for place, sentence in enumerate(_sentences(record, field, language), 1)
-            if low <= len(find_words(sentence)) <= high
-        ]
-        made += found
-        if not found:
-            reason = f"no sentence of its {field} has {low} to {high} words"
-            skipped.append(Skipped(record.record_id, record.corpus, reason))
-    return made, skipped
-
-
-def _sentences(record: Record, field: str, language: str) -> list[str]:
-    text = nfc(record.texts.get(field, ""))
-    labels = dict(speaker_labels(field, text))
-    cut = [
-        text[labels.get(span.begin, span.begin) : span.end].strip() for span in find_sentences(text, language)
-    ]
-    return [sentence for sentence in cut if sentence]
-
-
 _RS = "shuffle:all"
 
 
@@ -345,7 +297,6 @@ def demonstration_pass(texts: Sequence[str], given: OperationSpec) -> list[str]:
 
 
 NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
-PRINTED = "printed"
 
 
 def task_items(
@@ -358,8 +309,6 @@ def task_items(
     pass_over: Sequence[Record] | None = None,
 ) -> TaskItems:
     """Make the items of a task: record by record, each in every condition, behind its examples."""
-    if design.on_bad not in ("stop", "skip"):
-        raise unknown_name("on_bad:", str(design.on_bad), ("stop", "skip"))
     if task == LEXICAL_DECISION:
         return lexical_decision_items(records, design, options)
     if task not in TASKS:
@@ -367,8 +316,6 @@ def task_items(
     work = _Work(TASKS[task], replace(design, set_name=design.set_name or task), dict(options))
     examples = work.examples(exemplars)
     skipped: list[Skipped] = []
-    if options.get("unit", "text") != "text":
-        records, skipped = work.cut(records)
     suitable = list(_suitable(work, records, examples, skipped))
     shown = work.published(suitable, pass_over or records) if design.published else None
     number = design.number
@@ -448,43 +395,22 @@ class _Work:
         return asked
 
     def examples(self, given: Sequence[Record] | str) -> list[TaskRecord]:
-        if given == PRINTED:
+        if isinstance(given, str):  # printed
             printed = printed_examples(self.task.name)
             return [self.task.ask(record, reading_field(record), self.options) for record in printed]
-        if isinstance(given, str):
-            raise unknown_name("exemplars:", given, (PRINTED,))
         for record in given:
             if self.task.examples_need:
                 self.task.examples_need(record)
         return [self.task.ask(record, self.field_of(record), self.options) for record in given]
 
-    def cut(self, records: Sequence[Record]) -> tuple[list[Record], list[Skipped]]:
-        """Return the sentences of the records, where the task is about sentences."""
-        if self.options["unit"] != SENTENCE:
-            raise unknown_name("unit", str(self.options["unit"]), ("text", SENTENCE))
-        if self.design.published:
-            raise UserError(
-                "unit: the published passes went over whole texts, not sentences",
-                mend="Leave unit out, or use the corrected mode.",
-            )
-        bounds = self.options.get("words", WORDS)
-        if isinstance(bounds, str) or not isinstance(bounds, Sequence) or len(bounds) != 2:
-            raise UserError(f"words is {bounds!r}; give a lower and an upper bound, such as {list(WORDS)}")
-        fields = [reading_field(record, self.options.get("field")) for record in records]
-        return sentence_records(
-            records, fields, language=self.design.settings.language, words=(bounds[0], bounds[1])
-        )
-
     def field_of(self, record: Record) -> str:
         """Return the name of the text that conditions change."""
-        if self.options.get("unit") == SENTENCE and SENTENCE in record.texts:
-            return SENTENCE
         return reading_field(record, self.options.get("field"))
 
     def published(
         self, suitable: Sequence[TaskRecord], whole: Sequence[Record]
     ) -> dict[str, Callable[[], list[dict[str, DisplayedField]]]]:
-        fields = [reading_field(record, self.options.get("field")) for record in whole]
+        fields = list(map(self.field_of, whole))
         done = published_shown(whole, fields, self.design.factor_levels, self.design.settings.language)
         by_id = {record.record_id: shown for record, shown in zip(whole, done, strict=True)}
         missing = next((record.record for record in suitable if record.record.record_id not in by_id), None)

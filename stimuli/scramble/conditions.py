@@ -13,9 +13,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, compress, repeat
-from typing import Any, Literal, NamedTuple, Self, cast, get_args
+from typing import Literal, NamedTuple, cast
 
-from stimuli.errors import UserError, unknown_name
 from stimuli.lexicon import require_lexicon, tells_words
 from stimuli.scramble.alphabets import lower, upper
 from stimuli.scramble.changes import Change, SpanForm, described
@@ -30,7 +29,7 @@ from stimuli.scramble.sentences import (
     loses_capital,
     word_pieces,
 )
-from stimuli.scramble.types import FEWER, UNSPACED, Operation, Options, ScrambleType, checked_rate
+from stimuli.scramble.types import FEWER, UNSPACED, Operation, Options, ScrambleType
 from stimuli.seeds import stable_draws_of
 from stimuli.words import WITHOUT_SPACES, cut, find_words, nfc, word_starts, written_without_spaces
 
@@ -56,20 +55,6 @@ class ScrambleSettings:
     rate: float = 1.0  # share of the eligible words that change, where an operation does not say its own
 
     def __post_init__(self) -> None:
-        if (
-            isinstance(self.min_letters, bool)
-            or not isinstance(self.min_letters, int)
-            or self.min_letters < 0
-        ):
-            raise UserError(f"min_letters is {self.min_letters!r}; it is a whole number, 0 or more")
-        for name, value, known in (
-            ("capitals", self.capitals, get_args(Capitals)),
-            ("words", self.words, ("all", "starred")),
-            ("eligibility", self.eligibility, get_args(Eligibility)),
-        ):
-            if value not in known:
-                raise unknown_name(f"scramble setting {name}:", str(value), known)
-        checked_rate(self.rate)
         if self.avoid_real_words:
             require_lexicon(self.language)
 
@@ -79,15 +64,6 @@ class ScrambleSettings:
         if self.avoid_real_words is None:
             return tells_words(self.language)
         return self.avoid_real_words
-
-    @classmethod
-    def from_mapping(cls, given: Mapping[str, Any], *, language: str) -> Self:
-        """Read ``materials.scramble`` of a study."""
-        known = set(cls.__dataclass_fields__)
-        for key in given:
-            if key not in known:
-                raise unknown_name("scramble setting", str(key), known)
-        return cls(**{"language": language, **given})
 
 
 DEFAULT = ScrambleSettings()

@@ -320,10 +320,10 @@ def scramble_cao(texts: Sequence[str], operation: PublishedOperation, seed: int)
     ]
 
 
-def scramble_demonstrations(texts: Sequence[str], rate: float, *, seed: int = PUBLISHED_SEED) -> list[str]:
+def scramble_demonstrations(texts: Sequence[str], rate: float) -> list[str]:
     """Scramble few-shot demonstrations as published: RS in one go, without the steps of 10 %."""
     share = checked_rate(rate)
-    draw = random.Random(seed)
+    draw = random.Random(PUBLISHED_SEED)
     return [
         _chosen_words(
             text, lambda words: round(len(words) * share), lambda token: _keep(token, 0, 0, draw), draw

@@ -121,22 +121,13 @@ def _conditions(
     return ScrambleConditions(dict(operations), settings)
 
 
-def common_words(
-    text: str,
-    operations: Sequence[OperationSpec],
-    *,
-    seed: int = 0,
-    item_id: str | None = None,
-    words: Collection[int] | None = None,
-    settings: ScrambleSettings = DEFAULT,
-) -> tuple[int, ...]:
-    """Return the places of the words that every one of the operations can change, whatever their rates."""
+def common_words(text: str, operations: Sequence[OperationSpec]) -> tuple[int, ...]:
+    """Return the positions of the words that all operations can change, ignoring their rates."""
     conditions = {
-        str(place): replace(parse_operation(given), rate=1.0, texts=1.0)
-        for place, given in enumerate(operations)
+        str(number): replace(parse_operation(operation), rate=1.0, texts=1.0)
+        for number, operation in enumerate(operations)
     }
-    common = replace(settings, eligibility="common")
-    results = scramble_conditions(text, conditions, seed=seed, item_id=item_id, words=words, settings=common)
+    results = scramble_conditions(text, conditions, seed=0)
     return next((tuple(c.word for c in result.changes) for result in results.values() if result.changes), ())
 
 
@@ -187,18 +178,11 @@ def scramble_stream(
     operation: OperationSpec,
     *,
     seed: int,
-    rate: float | None = None,
     settings: ScrambleSettings = DEFAULT,
 ) -> Iterator[Scrambled]:
-    """Scramble texts one by one as they come."""
-    return _scrambled(texts, parse_operation(operation, rate=rate), seed, settings)
-
-
-def _scrambled(
-    texts: Iterable[str], operation: Operation, seed: int, settings: ScrambleSettings
-) -> Iterator[Scrambled]:
+    """Yield the texts scrambled, one by one as they come."""
     seen = Occurrences()
-    conditions = ScrambleConditions({"": operation}, settings)
+    conditions = ScrambleConditions({"": parse_operation(operation)}, settings)
     for text in texts:
         plain = nfc(text)
         draws = _MAKE(TextRandom, (seed, plain, seen.before(plain)))

@@ -22,7 +22,7 @@ from experiment.study import Study
 from experiment.study.yaml_source import parse_yaml
 from stimuli.errors import UserError
 from stimuli.item import Item, meta_path, read_meta
-from stimuli.matching import standardised_difference
+from stimuli.matching import balance
 
 NOUNS = (
     "garden market window bottle winter summer doctor pencil cradle forest button cotton dinner engine finger"
@@ -102,7 +102,7 @@ def test_matched_sets_agree_on_the_users_own_norms(word_study):
     sets = {
         level: [aoa[item.item_id] for item in made.items if item.condition["band"] == level] for level in ROWS
     }
-    smd = standardised_difference(sets["high"], sets["low"])
+    smd = balance({"aoa": sets}).contrasts[0].smd
     assert len(sets["high"]) == len(sets["low"]) < len(before) / 2
     assert smd is not None and abs(smd) <= 0.10
     assert any(remark.startswith("matched sets (high: ") for remark in made.remarks)
@@ -124,7 +124,7 @@ def test_items_shown_together_in_one_condition_are_balanced_over_lists(word_stud
         aoa = {row["word"]: float(row["aoa"]) for row in csv.DictReader(stream)}
     thirds = [[aoa[word] for word in order[place::3]] for place in range(3)]
     for one, other in ((0, 1), (0, 2), (1, 2)):
-        smd = standardised_difference(thirds[one], thirds[other])
+        smd = balance({"aoa": {"one": thirds[one], "other": thirds[other]}}).contrasts[0].smd
         assert smd is not None and abs(smd) <= 0.10
 
 

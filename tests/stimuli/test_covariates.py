@@ -15,7 +15,7 @@ from stimuli.covariates import (
     covariate_table,
     text_covariates,
     unavailable,
-    word_covariates,
+    words_covariates,
 )
 from stimuli.scramble.text import scramble_conditions
 from stimuli.scramble.types import parse_operation
@@ -78,13 +78,14 @@ def test_english_lacks_nothing_and_other_languages_are_never_counted_with_englis
     assert unavailable("en") == {}
     assert set(unavailable("de")) == {"syllables"}
     assert {"zipf", "coltheart_n", "old20", "bigram_mean", "shown_bigram_min"} <= set(unavailable("th"))
-    assert word_covariates("engineer", "de")["old20"] != word_covariates("engineer", "en")["old20"]
+    german, english = (words_covariates(["engineer"], language)[0] for language in ("de", "en"))
+    assert german["old20"] != english["old20"]
 
 
 def test_the_table_names_every_covariate_once_and_in_the_items_order():
     names = [entry.name for entry in covariate_table()]
     assert names == [*text_covariates(TEXT, language="en"), *TOKENS]
-    assert list(WORD) == list(word_covariates("word", "en"))
+    assert list(WORD) == list(words_covariates(["word"], "en")[0])
     assert list(MATCHES) == list(SCORES)
 
 

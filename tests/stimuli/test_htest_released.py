@@ -136,7 +136,7 @@ def shape(name, text):
 def test_further_items_are_built_like_the_released_ones(shared, name):
     folder = shared / "data/htest"
     task = load_released_task(folder, name)
-    made = generate(name, exemplars=50, items=200, seed=31, making="published", folder=folder)
+    made = generate(name, exemplars=50, items=200, seed=31, folder=folder)
     for label in "AB":
         new, old = (
             [one.text for one in (*shown, *tested) if one.label == label]
@@ -168,7 +168,7 @@ def test_few_fresh_items_are_all_new_and_known_ones_stand_last(shared, name):
     folder = shared / "data/htest"
     task = load_released_task(folder, name)
     known = {one.text for one in (*task.exemplars, *task.test)}
-    test = generate(name, exemplars=50, items=200, seed=31, making="published", folder=folder).test
+    test = generate(name, exemplars=50, items=200, seed=31, folder=folder).test
     assert not any(one.text in known for one in test[:60])
     for label in "AB":
         order = [one.text in known for one in test if one.label == label]
@@ -180,9 +180,7 @@ def test_published_exemplars_nest_and_their_split_does_not_hang_on_other_numbers
     folder = shared / "data/htest"
 
     def made(exemplars, items):
-        return generate(
-            "start_vowel", exemplars=exemplars, items=items, seed=8, making="published", folder=folder
-        )
+        return generate("start_vowel", exemplars=exemplars, items=items, seed=8, folder=folder)
 
     few, more = made(4, 10), made(14, 200)
     assert more.exemplars[:4] == few.exemplars and more.test[:10] == few.test
@@ -192,14 +190,12 @@ def test_published_exemplars_nest_and_their_split_does_not_hang_on_other_numbers
 @pytest.mark.shared
 def test_what_cannot_be_made_as_published_is_refused(shared):
     folder = shared / "data/htest"
-    with pytest.raises(UserError, match="no folder is given"):
-        generate("uppercase", exemplars=2, items=2, seed=1, making="published")
     with pytest.raises(UserError, match="items is 202; the published making gives 200"):
-        generate("uppercase", exemplars=2, items=202, seed=1, making="published", folder=folder)
+        generate("uppercase", exemplars=2, items=202, seed=1, folder=folder)
     with pytest.raises(UserError, match="exemplars is 102; the published making gives 100"):
-        generate("uppercase", exemplars=102, items=2, seed=1, making="published", folder=folder)
+        generate("uppercase", exemplars=102, items=2, seed=1, folder=folder)
     with pytest.raises(UserError, match="H-TEST task 'word_chain' is not known"):
-        generate("word_chain", exemplars=2, items=2, seed=1, making="published", folder=folder)
+        generate("word_chain", exemplars=2, items=2, seed=1, folder=folder)
 
 
 @pytest.mark.shared
@@ -228,10 +224,10 @@ def write_task(folder, name, number, **changed):
 def test_items_of_another_making_are_not_taken_apart(tmp_path, name):
     write_task(tmp_path, name, 20)
     with pytest.raises(UserError, match=r"not made as the released ones|different A items|hold no"):
-        generate(name, exemplars=2, items=2, seed=1, making="published", folder=tmp_path)
+        generate(name, exemplars=2, items=2, seed=1, folder=tmp_path)
 
 
-@pytest.mark.parametrize("number", [3, -2, 52, True, 2.0])
+@pytest.mark.parametrize("number", [3, 52])
 def test_a_number_of_exemplars_that_does_not_fit_is_refused(tmp_path, number):
     write_task(tmp_path, "uppercase", 50)
     with pytest.raises(UserError, match="exemplars is"):

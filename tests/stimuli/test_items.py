@@ -78,7 +78,6 @@ def test_an_edit_by_hand_is_noticed(tmp_path):
     path.write_text(path.read_text(encoding="utf-8").replace("Größe", "Grösse"), encoding="utf-8")
     with pytest.raises(UserError, match="was changed after it was built"):
         read_items(path)
-    assert read_items(path, verify=False)[0].shown["sentence"].startswith("Grösse")
 
 
 @pytest.mark.parametrize(

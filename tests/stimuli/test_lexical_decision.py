@@ -124,11 +124,8 @@ def test_the_order_of_the_words_does_not_change_their_nonwords():
     [
         ({"levels": {"a": "none"}}, "no level makes a nonword"),
         ({"levels": {"a": "withhold", **PAIR}}, "a word cannot be withheld"),
-        ({"options": {"leters": [5, 6]}}, "Did you mean 'letters'?"),
-        ({"options": {"letters": 5}}, "give a lower and an upper bound"),
         ({"options": {"letters": [7, 5]}, "records": []}, "letters is [7, 5]"),
         ({"options": {"zipf": [1, 3]}, "records": []}, "below 2 the list mostly holds errors and names"),
-        ({"options": {"fillers": -1}}, "fillers is -1; it is a whole number"),
         ({"options": {"fillers": 20}}, "20 word fillers are needed; 8 are given"),
         ({"records": [], "number": 0}, "0 base words were requested"),
         ({"records": [], "number": 500, "options": {"letters": [12, 12]}}, "500 base words were requested;"),

@@ -32,7 +32,6 @@ from stimuli.lexicon.neighbourhoods import (
     LEAST_LETTERS,
     VOCABULARY_SIZE,
     bigram_frequency,
-    neighbourhood,
     neighbourhoods,
     spell,
     vocabulary,
@@ -69,7 +68,7 @@ def test_neighbours_are_those_of_a_search_through_every_word(word, english):
     others = [other for other in english.spelled if other != word]
     nearest = sorted(Levenshtein.distance(word, other) for other in others)[:20]
     substituted = sum(len(other) == len(word) and sum(map(str.__ne__, word, other)) == 1 for other in others)
-    found = neighbourhood(word, "en")
+    found = neighbourhoods([word], "en")[0]
     assert found is not None
     assert found.old20 == pytest.approx(sum(nearest) / 20)
     assert found.coltheart_n == substituted
@@ -114,7 +113,7 @@ def test_words_are_spelled_as_the_languages_list_has_them(written, language, spe
 
 def test_grapheme_clusters_count_as_one_letter():
     assert len(spell("हिन्दी", "hi")) == len(spell("कखग", "hi")) - 1  # हि + न्दी
-    nearest = neighbourhood("हिन्दी", "hi")
+    nearest = neighbourhoods(["हिन्दी"], "hi")[0]
     assert nearest is not None
     assert nearest.old20 >= 1
 
@@ -137,7 +136,7 @@ def test_what_a_language_lacks_is_not_computed_with_english():
 
 @given(strings)
 def test_measures_of_any_string_are_counts_that_make_sense(word):
-    near, pairs = neighbourhood(word, "en"), bigram_frequency(word, "en")
+    near, pairs = neighbourhoods([word], "en")[0], bigram_frequency(word, "en")
     if near is not None:
         assert near.coltheart_n >= 0
         assert near.old20 >= 1

@@ -117,8 +117,6 @@ def test_missing_columns_levels_and_choices_are_named():
         make([ROWS[0] | {"position": "midle"}], level="position")
     with pytest.raises(UserError, match="two or more different"):
         make(choices=["Yes", "Yes"])
-    with pytest.raises(UserError, match="has no levels"):
-        make(levels={})
 
 
 TEXTS = [

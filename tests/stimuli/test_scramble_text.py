@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from stimuli.errors import UserError
 from stimuli.scramble import scramble_text
 from stimuli.scramble.conditions import ScrambleSettings
 from stimuli.scramble.text import scramble_conditions
@@ -85,21 +84,3 @@ def test_scripts_without_latin_letters_are_scrambled_too():
     for text in ("предложение", "πρόταση", "جملة", "문장입니다", "वाक्य है"):
         result = scramble_text(text, "RS", seed=1)
         assert result.text != text and len(result.text) == len(text)
-
-
-@pytest.mark.parametrize(
-    ("setting", "value", "said"),
-    [
-        ("min_letters", -1, "min_letters is -1"),
-        ("min_letters", 2.5, "min_letters is 2.5"),
-        ("capitals", "stay", "capitals: 'stay' is not known"),
-        ("words", "stared", "Did you mean 'starred'"),
-        ("eligibility", "comon", "Did you mean 'common'"),
-        ("rate", 1.5, "a rate lies between 0 and 1"),
-        ("capitls", "move", "Did you mean 'capitals'"),
-    ],
-)
-def test_a_wrong_setting_is_named(setting, value, said):
-    with pytest.raises(UserError) as raised:
-        ScrambleSettings.from_mapping({setting: value}, language="en")
-    assert said in str(raised.value)

@@ -161,8 +161,6 @@ def test_a_text_file_gives_a_text_a_line_or_a_paragraph(tmp_path):
     assert read_table(path, columns={"sentence": "text"}, required=["item", "sentence"])[0][
         "sentence"
     ].startswith("First")
-    with pytest.raises(UserError, match="a line or a paragraph"):
-        read_table(path, unit="page")
 
 
 def test_a_missing_table_a_folder_and_a_name_taken_twice_are_refused(tmp_path):

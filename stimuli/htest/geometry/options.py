@@ -77,15 +77,11 @@ def generate_geometry(
             f"families are {list(families)}; each is named once, and there is at least one",
             mend=f"Choose among {', '.join(FAMILIES)}.",
         )
-    if isinstance(asked_of_each, bool) or asked_of_each not in range(1, OPTIONS + 1):
-        raise UserError(
-            f"asked_of_each is {asked_of_each!r}; of the four questions of a list 1 to 4 are asked"
-        )
-    if isinstance(n, bool) or not isinstance(n, int) or n < 0 or n % asked_of_each:
+    if n % asked_of_each:
         raise UserError(
             f"n is {n!r}; each list of options has {asked_of_each} questions, "
             f"so the number of items is a multiple of {asked_of_each}",
-            mend=f"Use {n + asked_of_each - n % asked_of_each}." if isinstance(n, int) and n > 0 else None,
+            mend=f"Use {n + asked_of_each - n % asked_of_each}.",
         )
     lists = n // asked_of_each
     made: list[GeometryItem] = []

@@ -174,6 +174,7 @@ Line = tuple[Point, ...]
 _SLENDER = 0.35  # a box narrower or lower than this share of its other side is widened …
 _ROOM = 0.7  # … to this share, so that a bar across an I has a length
 _WIDER = 1.3  # an eraser is this much wider than the stroke it takes
+_SIDE = 100  # pixels of the longer side of two symbols that are put together
 _CRUMB = 0.02  # what is left of less than this share of the ink is swept away
 
 
@@ -305,32 +306,32 @@ def swept(ink: Ink) -> Ink:
     return kept
 
 
-def overlay(one: Ink, other: Ink, size: int = 100) -> Ink:
+def overlay(one: Ink, other: Ink) -> Ink:
     """Lay two symbols over each other, their longer sides equally long and their middles together."""
-    canvas = np.zeros((size, size), dtype=np.bool_)
+    canvas = np.zeros((_SIDE, _SIDE), dtype=np.bool_)
     for ink in (one, other):
-        height, width = _to_longer_side(ink, size)
-        top, left = (size - height) // 2, (size - width) // 2
+        height, width = _to_longer_side(ink)
+        top, left = (_SIDE - height) // 2, (_SIDE - width) // 2
         canvas[top : top + height, left : left + width] |= scaled(ink, height, width)
     return crop(canvas)
 
 
-def beside(ink: Ink, other: Ink, size: int = 100) -> Ink:
+def beside(ink: Ink, other: Ink) -> Ink:
     """Put the second symbol to the right of the first, their longer sides equally long, centred and touching."""
-    return above(ink.T, other.T, size).T
+    return above(ink.T, other.T).T
 
 
-def above(one: Ink, other: Ink, size: int = 100) -> Ink:
+def above(one: Ink, other: Ink) -> Ink:
     """Put the first symbol on top of the second, their longer sides equally long, centred and touching."""
     rows = []
     for ink in (one, other):
-        height, width = _to_longer_side(ink, size)
-        left = (size - width) // 2
-        rows.append(np.pad(scaled(ink, height, width), ((0, 0), (left, size - width - left))))
+        height, width = _to_longer_side(ink)
+        left = (_SIDE - width) // 2
+        rows.append(np.pad(scaled(ink, height, width), ((0, 0), (left, _SIDE - width - left))))
     return crop(np.vstack(rows))
 
 
-def _to_longer_side(ink: Ink, size: int) -> tuple[int, int]:
+def _to_longer_side(ink: Ink) -> tuple[int, int]:
     height, width = ink.shape
     longer = max(height, width)
-    return max(1, round(height * size / longer)), max(1, round(width * size / longer))
+    return max(1, round(height * _SIDE / longer)), max(1, round(width * _SIDE / longer))
