@@ -1,6 +1,6 @@
-"""Numbers that describe an item: its words, how much of it was changed and how it still looks, and its tokens.
+"""Covariates of items: properties of words, amount of change, similarity to the intact text, and tokens.
 
-What each number means, in which unit and by which source stands in :mod:`stimuli.covariates`.
+``covariates.json`` gives the definition, unit and source of each.
 """
 
 from __future__ import annotations

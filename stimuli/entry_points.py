@@ -1,4 +1,4 @@
-"""What installed packages add: entry points that name one thing of a kind, several, or a function that returns them."""
+"""Loads extensions of installed packages: entry points that name one or several objects, or a function that returns them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def added(group: str, kind: type[T]) -> Iterator[tuple[str, T]]:
-    """Yield what the entry points of a group give, each with words for errors that say which entry point it was."""
+    """Yield the objects of the entry points in a group, each with a description of its entry point for errors."""
     for entry in metadata.entry_points(group=group):
         where = f"entry point {entry.name!r} ({entry.value})"
         found = entry.load()

@@ -1,4 +1,4 @@
-"""The family of errors that a user can mend; every package raises these and the command line prints them."""
+"""Errors that users can correct; every package raises them, and the command line prints them."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 
 
 class UserError(Exception):
-    """Something the user gave is wrong: says the value, the rule and the mend, never shown with a traceback.
+    """Error in the user's input, with the value, the rule and the remedy; never shown with a traceback.
 
     Parameters
     ----------
     message : str
-        What was given and which rule it breaks, in one sentence.
+        The value and the rule that it breaks, in one sentence.
     mend : str, optional
-        What to do about it.
+        The remedy.
     exit_code : int
         2 for wrong use or bad input (default), 1 where the work itself failed.
     """
@@ -27,7 +27,7 @@ class UserError(Exception):
 
 
 def together(faults: Sequence[UserError], most: int = 20) -> UserError:
-    """Make one error of several, each with its mend; of more than ``most`` the first, and how many there are."""
+    """Return one error for several, each with its remedy; after the first ``most``, only their number."""
     if len(faults) == 1:
         return faults[0]
     more = [f"… and {len(faults) - most} more."] if len(faults) > most else []
@@ -37,38 +37,38 @@ def together(faults: Sequence[UserError], most: int = 20) -> UserError:
 
 
 def reason_of(error: Exception) -> str:
-    """Return why something failed, for the middle of a sentence: without the mend and without a full stop."""
+    """Return the reason for a failure, for use inside a sentence: without remedy and full stop."""
     return (error.message if isinstance(error, UserError) else str(error)).rstrip(". ")
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name closest to a misspelt one, or None when nothing is close."""
+    """Return the known name closest to a misspelt one, or None if none is similar."""
     options = list(known)
     found = difflib.get_close_matches(name.lower(), [o.lower() for o in options], n=1, cutoff=0.6)
     return next((o for o in options if o.lower() == found[0]), None) if found else None
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return the question with which a mend begins, a space behind it; empty where no known name is close."""
+    """Return a question that begins a remedy, followed by a space; empty if no known name is similar."""
     close = nearest(name, known)
     return f"Did you mean {close!r}? " if close else ""
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UserError:
-    """Build the error for a name that is not in a list of known ones, with the nearest valid name."""
+    """Return the error for an unknown name, with the nearest valid name."""
     options = sorted(known)
     hint = did_you_mean(name, options)
     return UserError(f"{kind} {name!r} is not known", mend=f"{hint}Known: {', '.join(options)}.")
 
 
 def error_at(place: str, problem: str, remedy: str, given: str = "", known: Iterable[str] = ()) -> UserError:
-    """Build the error of a setting at a place: ``problem`` continues the place, ``given`` may be a misspelt name of the known ones."""
+    """Return the error for a setting: ``problem`` follows the place; ``given`` may misspell one of the known names."""
     hint = did_you_mean(given, known) if given else ""
     return UserError(f"{place}{problem}", mend=f"{hint}{remedy}")
 
 
 def missing_column(where: str, column: str, there: Iterable[str]) -> UserError:
-    """Build the error for a row that lacks a column, with the nearest column that is there."""
+    """Return the error for a row that lacks a column, with the nearest existing column."""
     columns = list(there)
     hint = did_you_mean(column, columns)
     return UserError(

@@ -1,4 +1,4 @@
-"""Nuisance features of a text: what a reader or a model could sort items by without the rule that they are about.
+"""Nuisance features of a text, by which readers or models could sort items without using the rule.
 
 The shortcut test (:mod:`stimuli.audit.shortcut`) may use every feature named here except those that a rule declares
 itself to be about. ``Rule.about`` is a frozenset of names out of :func:`about_names`:
@@ -9,8 +9,8 @@ itself to be about. ``Rule.about`` is a frozenset of names out of :func:`about_n
 - ``"first_word"`` or ``"last_word"``: only that word is the rule's matter, so the bag leaves it out and keeps the rest;
 - ``"word:seven"``: one word that the rule is about, which the bag leaves out wherever it stands.
 
-A rule declares what decides its answer and what follows from that by necessity (whoever repeats a word lowers the
-type/token ratio), and nothing that better items could have kept equal: what is not declared is tested.
+A rule declares what decides its answer and what necessarily follows from that (repeating a word lowers the
+type/token ratio), and nothing that better items could have kept equal: undeclared features are tested.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _OF_FREQUENCIES = ("rarest_position", "commonest_position", "first_word_zipf", "
 
 @dataclass(frozen=True)
 class Exempt:
-    """What a rule is about, sorted by kind: features, words, and the place of a word that the bag leaves out."""
+    """Features, words and word positions that a rule declares, and that tests therefore ignore."""
 
     features: frozenset[str] = frozenset()
     vocabulary: bool = False

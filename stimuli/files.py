@@ -23,7 +23,7 @@ def file_sha256(path: Path) -> str:
 
 
 def replace_file(path: Path, content: str | bytes, *, is_private: bool = False) -> None:
-    """Write a file in one step: who reads it meets the old content or the new, never a part; folders are made."""
+    """Write a file atomically, so that readers see the old or the new content; missing folders are created."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path, is_private=is_private) as partial:
         partial.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
@@ -31,7 +31,7 @@ def replace_file(path: Path, content: str | bytes, *, is_private: bool = False) 
 
 @contextmanager
 def replacing(path: Path, *, is_private: bool = False) -> Iterator[Path]:
-    """Lend an empty file beside another; when the block ends it is put on the disk and takes the other's place."""
+    """Yield an empty file in the same folder; at the end of the block it replaces the file, safely on disk."""
     partial = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600 if is_private else 0o666))
     try:
@@ -47,7 +47,7 @@ def replacing(path: Path, *, is_private: bool = False) -> Iterator[Path]:
 
 
 def settle(path: Path) -> None:
-    """Wait until a file, or which files a folder holds, is on the disk."""
+    """Wait until a file, or the list of files in a folder, is on disk."""
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except PermissionError:
@@ -65,5 +65,5 @@ def settle(path: Path) -> None:
 
 @functools.cache
 def data_file(name: str) -> Any:
-    """Return what a JSON file of this package holds, by its path within the package."""
+    """Return the content of a JSON file of this package, by its path within the package."""
     return json.loads(resources.files(__package__).joinpath(name).read_text(encoding="utf-8"))

@@ -1,7 +1,7 @@
-"""The item line: one thing to read and answer in one condition, as written to and read from ``items.jsonl``.
+"""Items, each one text to read and answer in one condition, and their file ``items.jsonl``.
 
-The file is canonical (fixed key order, no spaces, one line an item): the same study gives the same bytes.
-``items.meta.json`` beside it holds what may differ between machines, and the hash that shows edits by hand.
+The file is canonical (fixed key order, no spaces, one line per item), so the same study gives the same bytes.
+``items.meta.json`` in the same folder has what may differ between machines, and the hash that reveals manual edits.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class LeftIntactRecord(TypedDict):
 
 
 class Provenance(TypedDict):
-    """Where an item comes from and how it was made."""
+    """Source of an item, and the operation and seed that made it."""
 
     source: str
     source_id: str | None
@@ -100,7 +100,7 @@ class Item:
     key: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the item as the mapping that stands on its line, keys in the order of the file."""
+        """Return the mapping of the item's line, keys in the order of the file."""
         return {
             "item_id": self.item_id,
             "set": self.set_name,

@@ -32,7 +32,7 @@ _DIGITS = 6
 
 @dataclass(frozen=True)
 class CovariateSpread:
-    """How one covariate is spread in one group: number of values, mean, sample SD, least and greatest value."""
+    """Distribution of one covariate in one group: number of values, mean, sample SD, minimum and maximum."""
 
     covariate: str
     group: str
@@ -80,7 +80,7 @@ def balance(
     weights: Mapping[str, Mapping[str, Sequence[float]]] | None = None,
     overall: bool = False,
 ) -> Balance:
-    """Describe covariates by group."""
+    """Return the distribution of each covariate in each group, and the differences between groups."""
     spreads: list[CovariateSpread] = []
     contrasts: list[CovariateDifference] = []
     for covariate, groups in values.items():
@@ -160,7 +160,7 @@ class MatchCandidate:
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How closely sets agree on a covariate."""
+    """Largest acceptable differences in a covariate."""
 
     # items matched with each other differ by at most this; 0 asks for the same value. None asks nothing of single
     # items. Texts match only where they are the same

@@ -1,8 +1,8 @@
-"""The one place where random draws begin: a stable hash of named parts, never global state or hash salt.
+"""Seeds of all random draws: a stable hash of named parts, never global state or hash salt.
 
-:func:`stable_seed` gives one number, :func:`stable_draws_of` the numbers of a whole row of things (the words of a text)
-from one hash, and :class:`Draw` goes on from one of those numbers where a thing needs more than one draw. All are the
-same on every machine, in every process and in any order of work.
+:func:`stable_seed` returns one number, :func:`stable_draws_of` the numbers of a whole sequence (the words of a text) from
+one hash, and :class:`Draw` derives further draws from one of these numbers. All are the same on every machine, in every
+process and in any order of work.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class Draw:
         return value
 
     def dealt(self, things: Sequence[Thing]) -> Iterator[Thing]:
-        """Yield all things in a drawn order, one draw a thing, made only as far as it is asked for."""
+        """Yield all things in random order, one draw per thing, computed lazily."""
         pool = list(things)
         while pool:
             if len(pool) > _LONG and len(things) - len(pool) >= _FEW:

@@ -1,4 +1,4 @@
-"""How much a changed word looks like the intact one: orthographic match scores and edit distances.
+"""Similarity of a changed word to the intact one: orthographic match scores and edit distances.
 
 Case never changes how many letters a word has: ``ß`` and the ligature ``ﬁ`` are one letter each, whatever Unicode's full
 case folding (``ss``, ``fi``) makes of them. A final sigma is a sigma. Turkish and Azerbaijani have two letters i.
@@ -166,7 +166,7 @@ def _receiver(width: float) -> Callable[[int], float]:
 
 @functools.lru_cache(maxsize=4)
 def _delays(template: Letters, code: Letters) -> tuple[int, ...]:
-    """Return how far each letter of the target is from its like; both forms of the score ask for them."""
+    """Return the distance of each letter of the target from its match in the shown form."""
     if len(set(template)) == len(template) and len(set(code)) == len(code):
         place = {letter: index for index, letter in enumerate(code)}
         return tuple(place[letter] - index for index, letter in enumerate(template) if letter in place)
@@ -294,7 +294,7 @@ def _of_words(target: str, shown: str, language: str | None) -> tuple[float, ...
 
 
 def _pattern(target: Letters, shown: Letters) -> tuple[str, str]:
-    """Write both words with the same few signs in place of their letters, numbered as they first occur."""
+    """Return both words with signs for their letters, numbered by first occurrence, so that results can be cached."""
     signs: dict[str, str] = {}
     for letter in (*target, *shown):
         if letter not in signs:

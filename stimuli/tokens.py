@@ -1,4 +1,4 @@
-"""How a language model's tokenizer cuts a text before and after a change."""
+"""Tokens of a text before and after a change, by a language model's tokenizer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from stimuli.errors import UserError
 
 
 class Tokenizer(Protocol):
-    """Whatever encodes text: a transformers tokenizer, one of the tokenizers library, a tiktoken encoding."""
+    """An object that encodes text: a transformers tokenizer, one of the tokenizers library, a tiktoken encoding."""
 
     def encode(self, text: str, /) -> Any:
         """Return the ids of a text's tokens, or an object that has them as ``ids``."""

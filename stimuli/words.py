@@ -220,7 +220,7 @@ class TextPieces(NamedTuple):
 
 
 def cut(text: str) -> TextPieces:
-    """Cut a text in NFC into words and what stands between them."""
+    """Return a text in NFC cut into words and the pieces between them."""
     addresses = find_addresses(text)
     if not addresses:
         return _MAKE(TextPieces, (_words_of(text), _NONE))
@@ -307,7 +307,7 @@ def find_words(text: str) -> tuple[Word, ...]:
 
 
 def word_starts(text: str) -> list[int]:
-    """Return how many characters of a text in NFC stand before each of its words."""
+    """Return the number of characters before each word of a text in NFC."""
     return list(accumulate(map(len, cut(text).pieces)))[:-1:2]
 
 

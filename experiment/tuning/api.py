@@ -241,7 +241,7 @@ class _Desk(Provider):
 
 
 def _price(training: Training) -> float | None:
-    """Return US dollars for a million tokens: as the study says, nothing on a server of one's own, else unknown."""
+    """Return US dollars per million tokens: the study's price, 0 on the user's own server, else None."""
     if training.price is not None:
         return training.price
     return 0.0 if server_of(training.model.options).is_own else None

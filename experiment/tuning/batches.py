@@ -1,4 +1,4 @@
-"""What each step is trained on: a function of the seed and the epoch alone, so that any step can be made again.
+"""Training data of each step: a function of the seed and the epoch alone, so that any step can be reproduced.
 
 Running text is laid end to end in the epoch's order and cut into sequences, each beginning with the last token of the one
 before it, so that every token but the very first is predicted once. Prompts with replies are taken whole.
@@ -73,10 +73,10 @@ def permutation(number: int, *parts: str | int) -> NDArray[np.int64]:
 def encoded(
     folder: Path, records: Records, wording: Wording, *, most: int | None, stop: Stop | None = None
 ) -> TokenRows:
-    """Return a training's records in tokens; made once, read ever after.
+    """Return a training run's records in tokens, computed once and then read from a file.
 
-    ``most``: tokens that the model reads; longer prompts with replies are left out. Running text is cut.
-    ``stop``: where the end is asked for, nothing is kept.
+    ``most``: the model's context length in tokens; longer prompts with replies are left out, running text is cut.
+    ``stop``: if an interruption is requested, nothing is stored.
     """
     told = [records.sha256, wording.describe(), most]
     key = hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()[:16]
@@ -181,7 +181,7 @@ class Piece:
 
     @property
     def targets(self) -> int:
-        """How many tokens are to be predicted."""
+        """Number of tokens to predict."""
         return len(self.ids) - self.scored
 
 
@@ -277,7 +277,7 @@ def held_out_pieces(rows: TokenRows, held_out: NDArray[np.int64], length: int) -
 
 
 def parts_of(pieces: Sequence[Piece], most: int, padding: int) -> Iterator[TrainingBatch]:
-    """Yield pieces in parts of at most so many tokens, padding included; of similar length, each part one piece at least."""
+    """Yield parts of at least one piece, with similar lengths and limited tokens including padding."""
     by_length = sorted(pieces, key=lambda piece: len(piece.ids))
     some: list[Piece] = []
     for piece in by_length:

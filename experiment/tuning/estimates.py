@@ -1,7 +1,7 @@
-"""Says before a training what it will take: on what, how, tokens, steps, memory, disk, and rough hours or dollars.
+"""Estimates before a training run: data, settings, tokens, steps, memory, disk space, and approximate hours or dollars.
 
-Tokens are those that a training counted where it was begun, else rough: four characters a token. Hours are those of a training of
-the same model on this device where one was begun in the study, else very rough.
+Tokens are counted if the run has begun, otherwise estimated at four characters per token. Hours are based on a run of the same
+model on this device in the study if there is one, otherwise they are very approximate.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class ToldTraining:
 
 
 def tell_trainings(study: Study, trainings: Iterable[Training]) -> dict[str, ToldTraining]:
-    """Describe trainings; nothing is made, downloaded or sent."""
+    """Describe training runs; nothing is created, downloaded or sent."""
     return {training.name: _tell(study, training) for training in trainings}
 
 
@@ -71,7 +71,7 @@ def told_together(told: Mapping[str, ToldTraining]) -> list[str]:
 
 
 def _all_of_them(numbers: Sequence[Mapping[str, Any]]) -> str:
-    """Describe what several training runs take together; nothing where it is not known of one of them."""
+    """Describe the total requirements of several training runs; empty if those of one are unknown."""
     hours = [float(number["hours"]) for number in numbers if number.get("hours") is not None]
     dollars = [float(number["usd"]) for number in numbers if number.get("usd") is not None]
     if len(hours) == len(numbers):
@@ -124,7 +124,7 @@ def _on(training: Training) -> tuple[str, str]:
 
 
 def _tokens(study: Study, training: Training) -> tuple[int | None, bool]:
-    """Return roughly how many tokens an epoch has, None where nothing is there yet, and whether records have replies."""
+    """Return the approximate number of tokens in an epoch, None without data, and whether records have replies."""
     kept = kept_records(training.folder)
     counted = (read_record(training.folder).get("records") or {}).get("tokens_an_epoch")
     if kept is not None and counted is not None:

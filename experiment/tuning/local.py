@@ -158,7 +158,7 @@ def write_model(network: Any, base: Base, training: Training) -> None:
 
 
 def _tidied(folder: Path) -> None:
-    """Remove what only a training that goes on needs."""
+    """Remove files that only an unfinished training run needs."""
     for name in (CHECKPOINTS, TOKENS):
         shutil.rmtree(folder / name, ignore_errors=True)
 

@@ -1,6 +1,6 @@
-"""The model that is trained: loaded whole, with every weight free or with small matrices beside them (peft).
+"""The model to train: loaded completely, with all weights trainable or with small additional matrices (peft).
 
-On CUDA what is trained is kept in 32 bits and computed in bfloat16; weights that stay as they are, in bfloat16.
+On CUDA, trained weights are stored in 32 bits and computed in bfloat16; frozen weights are in bfloat16.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SEED_BITS = 63
 
 @dataclass(frozen=True)
 class Base:
-    """What is known of a model before its weights are loaded."""
+    """Properties of a model before its weights are loaded."""
 
     source: checkpoints.CheckpointSource
     config: Any  # the transformers configuration
@@ -160,7 +160,7 @@ _ACTIVATIONS = 0.25
 
 @dataclass(frozen=True)
 class TrainingSize:
-    """How large a model and its training are."""
+    """Sizes of a model and its training run."""
 
     parameters: int
     trained: int
@@ -195,7 +195,7 @@ def _empty(base: Base) -> Any:
 
 
 def _beside(network: Any, rank: int) -> int:
-    """Return how many weights the small matrices have that stand beside every matrix but the last."""
+    """Return the number of weights in the small matrices added to every matrix but the last."""
     head = network.get_output_embeddings()
     number = 0
     for module in network.modules():

@@ -80,7 +80,7 @@ def held(training: Training) -> Iterator[None]:
 
 
 def write_record(folder: Path, told: Mapping[str, Any]) -> None:
-    """Write what is known of a training."""
+    """Write the record of a training run."""
     text = json.dumps(told, ensure_ascii=False, indent=1, default=str)
     replace_file(folder / RECORD, text)
 
@@ -153,9 +153,9 @@ class LearningPoint:
 
 
 class Curve:
-    """Writes the file, a row a step.
+    """Writes the file with one row per step.
 
-    ``step``: the step of the checkpoint from which training goes on; rows behind it are dropped.
+    ``step``: the step of the checkpoint from which training resumes; later rows are dropped.
     """
 
     def __init__(self, folder: Path, step: int | None) -> None:

@@ -1,7 +1,7 @@
-"""What a model is trained on, kept as ``training.jsonl``: made once from the study's words, read ever after as it is.
+"""Training records, stored as ``training.jsonl``: made once from the study's texts, then only read.
 
-A line is ``{"text": …}``, of which every token is to be predicted, or ``{"prompt": …, "reply": …}`` (or ``messages`` in
-place of ``prompt``), of which only the reply is. ``provenance`` says where it comes from.
+A line is ``{"text": …}``, of which every token is predicted, or ``{"prompt": …, "reply": …}`` (or ``messages`` instead of
+``prompt``), of which only the reply is predicted. ``provenance`` gives its source.
 """
 
 from __future__ import annotations
@@ -103,10 +103,10 @@ def make_records(
     stop: Stop | None = None,
     say: Callable[[str], None] = lambda line: None,
 ) -> Records:
-    """Make and keep a training's records, or return those that it has kept.
+    """Make and store a training run's records, or return stored ones.
 
-    ``stop``: where the end is asked for, nothing is kept.
-    ``say``: told now and then how far it is.
+    ``stop``: if an interruption is requested, nothing is stored.
+    ``say``: called with progress messages.
     """
     kept = kept_records(training.folder)
     if kept is not None and kept.made_from == made_from(study, training):
@@ -287,7 +287,7 @@ def _drawn(read: Callable[[], Iterable[Any]], training: Training) -> Iterator[An
 
 
 def _lines(path: Path, training: Training) -> Iterator[Record]:
-    """Yield the lines of a file of records as they are; so many of them where a number is asked."""
+    """Yield the lines of a file of records unchanged, up to a number if one is given."""
     from stimuli.corpora.rows import line_rows
 
     for row in _drawn(lambda: (record for _, record in line_rows(path)), training):

@@ -83,7 +83,7 @@ class Training:
 
     @property
     def folder(self) -> Path:
-        """Where the training keeps what it makes."""
+        """Folder of the training run's files."""
         return training_folder(self.model.folder, self.name)
 
     def epochs_of(self, *, replies: bool) -> int:
@@ -269,7 +269,7 @@ def _check_htest(study: Study, place: Any, given: Mapping[str, Any]) -> None:
 
 
 def check_trainings(study: Study) -> None:
-    """Check what a study says of trainings."""
+    """Check a study's settings of training runs."""
     entries = study.get("tuning", default={})
     names = list(given_trainings(study))
     twice = next((name for name in names if name in entries and entries[name].get("task") == EACH), None)

@@ -113,7 +113,7 @@ def load_checkpoint(path: Path, weights: Mapping[str, Any], optimiser: Any) -> N
 
 
 def write_tensors(file: Path, tensors: Mapping[str, Any]) -> None:
-    """Write tensors by name; a full disk is told as such."""
+    """Write tensors by name; a full disk raises a clear error."""
     from safetensors import SafetensorError
     from safetensors.torch import save_file
 
@@ -232,7 +232,7 @@ class Trainer:
         return True
 
     def train(self, *, stop: Stop, clock: Deadline, tell: Callable[[Progress], None]) -> TrainingEnd:
-        """Make the steps that are left; where the end is asked for, the checkpoint holds all that was made."""
+        """Run the remaining steps; if interrupted on request, the checkpoint includes all completed steps."""
         begun = last_checkpoint(self.folder) is not None
         curve = Curve(self.folder, self.step if begun else None)
         validation = None
@@ -326,7 +326,7 @@ class Trainer:
     def _computed(
         self, pieces: Sequence[Piece], compute: Callable[[Sequence[TrainingBatch]], float]
     ) -> float:
-        """Compute pieces in parts, in smaller ones where memory runs out, and return what comes of it."""
+        """Compute pieces in parts, in smaller ones if memory is insufficient, and return the result."""
         while True:
             try:
                 return compute(list(parts_of(pieces, self.at_once, self.padding)))

@@ -1,14 +1,15 @@
-"""What models are trained on: scrambled texts for language modelling, and labelled texts of H-TEST tasks.
+"""Training sets: scrambled texts for language modelling, and labelled texts of H-TEST tasks.
 
-For A/B texts: the same words in any order, with any capitals, marks and notation of numbers and operations, and for rhymes
-any couple of them. For running text: a sample that is one of the texts, or that has a row of words in common with one.
+Training texts that match a test text are excluded. A/B texts match if they have the same words in any order, with any capitals,
+marks and notation of numbers and operations, and rhymes if they share a couple. Running text matches if a sample is one of the
+texts, or has a sequence of words in common with one.
 
-Plain text, JSON Lines with a field, Parquet and Arrow (Wikipedia as the package ``datasets`` keeps it), a folder of any of
-these, and the output of WikiExtractor (files ``wiki_00`` with ``<doc>`` or with JSON lines).
+Sources are plain text, JSON Lines with a field, Parquet and Arrow (Wikipedia as stored by the package ``datasets``), a folder
+of any of these, and the output of WikiExtractor (files ``wiki_00`` with ``<doc>`` or with JSON lines).
 
-Which samples and which words change hangs on the seed and the text alone, and a word changes only where *every* rule of the
-training can change it. Trainings of one seed on one source therefore differ in what is done to those words and in nothing
-else: the same texts, in the same order, with the same words touched (none in the control).
+Which samples are used and which words change depends only on the seed and the text, and a word changes only if *every* rule of
+the training runs can change it. Runs with one seed and source therefore differ only in what is done to those words: they have
+the same texts, in the same order, with the same changed words (none in the control).
 """
 
 from __future__ import annotations
@@ -381,7 +382,7 @@ LONG = 3
 
 @dataclass
 class SampleCounts:
-    """What became of the samples that were read so far."""
+    """Counts of the samples read so far, by outcome."""
 
     samples: int = 0  # samples; those that the share drew; those in which a word changed
     drawn: int = 0

@@ -62,12 +62,12 @@ class DuplicateText:
 
 @dataclass(frozen=True)
 class Duplicates:
-    """Texts of test items that stand twice."""
+    """Texts that several test items show."""
 
     doubles: tuple[DuplicateText, ...]
 
     def findings(self) -> list[AuditFinding]:
-        """Name contradictions first, then texts that stand twice, then those that differ in case only."""
+        """Return contradictions first, then duplicate texts, then texts that differ only in case."""
         told = []
         for set_name, own in by_set(self.doubles).items():
             clash = [double.text for double in own if double.contradicts]
@@ -90,7 +90,7 @@ class Duplicates:
 
 @dataclass(frozen=True)
 class Leak:
-    """What an item shown before the test gives away."""
+    """Something that an item shown before the test gives away."""
 
     set_name: str
     kind: str
@@ -119,7 +119,7 @@ class Leaks:
     leaks: tuple[Leak, ...]
 
     def findings(self) -> list[AuditFinding]:
-        """Name test texts among exemplars as grave; near texts and carriers to be mended."""
+        """Return test texts among the exemplars as grave, and similar texts and carriers as problems to correct."""
         told = []
         for set_name, leaks in by_set(self.leaks).items():
             for kind, (level, what) in _LEAKS.items():
@@ -131,7 +131,7 @@ class Leaks:
 
 
 def duplicates(items: Sequence[Item]) -> Duplicates:
-    """Find texts that several test items of one set show; the conditions of one item are one text each."""
+    """Return texts that several test items of one set show; each item counts once per condition."""
     found: list[DuplicateText] = []
     for set_name, own in by_set(item for item in items if item.provenance["operation"] != WITHHELD).items():
         same = _doubles(set_name, "same", own, [shown_text(item) for item in own])
@@ -161,7 +161,7 @@ def _doubles(set_name: str, kind: str, items: Sequence[Item], texts: Sequence[st
 
 
 def leaks(items: Sequence[Item], near: float = SIMILAR) -> Leaks | None:
-    """Find what exemplars, practice items and questions give away; None where nothing could leak."""
+    """Return what exemplars, practice items and questions give away; None if nothing could leak."""
     test = [item for item in items if item.role == "test"]
     before = [item for item in items if item.role in _SHOWN_BEFORE]
     found = _answers_in_text(test)
@@ -218,7 +218,7 @@ def _nearest(words: frozenset[str], bags: Sequence[tuple[frozenset[str], Item]])
 
 
 def _beside(item: Item) -> list[str]:
-    """Return the texts that conditions do not change and that stand beside one that they may: questions."""
+    """Return the texts of an item, such as questions, that conditions do not change, if another text can change."""
     if item.answer is None or len(item.shown) < 2:
         return []
     return [text for name, text in item.shown.items() if name not in item.intact]
@@ -273,7 +273,7 @@ class AnswerKeyIssue:
 
 @dataclass(frozen=True)
 class RuleSurvival:
-    """How many changed texts of a set still follow its rule, at one level of a factor."""
+    """Number of changed texts of a set that still follow its rule, at one level of a factor."""
 
     set_name: str
     level: str
@@ -291,7 +291,7 @@ class AnswerKeyReport:
     kept: tuple[RuleSurvival, ...] = ()
 
     def findings(self) -> list[AuditFinding]:
-        """Name the doubtful answers of each set."""
+        """Return the doubtful answers of each set."""
         told = []
         for set_name, doubts in by_set(self.doubts).items():
             said = f"{counted(len(doubts), 'answer')} in doubt: {quoted([doubt.text for doubt in doubts])}"
@@ -299,7 +299,7 @@ class AnswerKeyReport:
         return [*told, *self._of_kept()]
 
     def _of_kept(self) -> list[AuditFinding]:
-        """Name the sets in which a level that takes evidence away leaves it."""
+        """Return the sets in which a level that should remove evidence leaves it."""
         told = []
         for level in dict.fromkeys(survival.level for survival in self.kept):
             left = [survival for survival in self.kept if survival.level == level and survival.low > CHANCE]
@@ -319,7 +319,7 @@ class AnswerKeyReport:
 
 
 def labels(items: Sequence[Item]) -> AnswerKeyReport | None:
-    """Hold answers against the rule of their set and the word of their maker; None where neither speaks."""
+    """Check answers against the rule of their set and the maker's doubts; None if there is neither."""
     checked = 0
     doubts = []
     for set_name, answered in by_set(item for item in items if item.answer is not None).items():
@@ -398,7 +398,7 @@ CHECKS: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Audit:
-    """What was found in a study's items. A section is None where it does not apply."""
+    """Results of the checks of a study's items; a section is None if it does not apply."""
 
     language: str
     lines: int  # items in the file, one line each per condition
@@ -419,7 +419,7 @@ class Audit:
         return tuple(sorted(found, key=lambda finding: LEVELS.index(finding.level)))
 
     def problems(self) -> list[str]:
-        """Return a line for each thing to mend, grave ones first and marked ``grave:``."""
+        """Return a line for each problem to correct, grave ones first and marked ``grave:``."""
         return [finding.line() for finding in self.findings() if finding.level != "look"]
 
     def remarks(self) -> list[str]:
@@ -432,7 +432,7 @@ class Audit:
         return any(finding.level == "grave" for finding in self.findings())
 
     def status(self, section: str) -> str:
-        """Return the worst level found in a section, ``clear`` where nothing was, or ``left out``."""
+        """Return the worst level found in a section, ``clear`` if nothing was found, or ``left out``."""
         if getattr(self, section) is None:
             return "left out"
         return next((finding.level for finding in self.findings() if finding.section == section), "clear")

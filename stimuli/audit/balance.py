@@ -97,13 +97,13 @@ class CovariateGrouping:
 
 @dataclass(frozen=True)
 class GroupBalance:
-    """All groupings, and the limit that they are held against."""
+    """All groupings, and the largest acceptable difference."""
 
     limit: float
     groupings: tuple[CovariateGrouping, ...]
 
     def findings(self) -> list[AuditFinding]:
-        """Name the covariates that differ and should not."""
+        """Return the covariates that differ and should not."""
         told = []
         for grouping in self.groupings:
             off = _farthest_first(c for c in grouping.covariates if c.flagged)
@@ -298,7 +298,7 @@ def _by_chance(name: str, table: Balance, together: int) -> float:
 
 @functools.cache
 def _of_changes() -> frozenset[str]:
-    """Return the covariates that say how far a form is from its word, which no word shown as it is can have."""
+    """Return the covariates for the distance of a form from its word, which unchanged words do not have."""
     kept = ("words", "shown_bigram_mean", "shown_bigram_min")
     return frozenset(
         covariate.name for covariate in covariate_table() if covariate.group in ("change", "form")

@@ -1,4 +1,4 @@
-"""What conditions do to the words: how many they change and how far, and changed forms that are words again."""
+"""Effects of conditions on words: number and size of the changes, and changed forms that are real words."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from stimuli.words import without_case
 
 @dataclass(frozen=True)
 class IdenticalLevels:
-    """Two levels of a factor that show items alike."""
+    """Two levels of a factor that show some items in the same way."""
 
     set_name: str
     factor: str
@@ -27,7 +27,7 @@ class IdenticalLevels:
     compared: int  # items that either of the two changes (all items where neither changes any)
 
     def finding(self) -> AuditFinding:
-        """State how many items the two levels show alike, and what to do where it is all of them."""
+        """Return a finding with the number of items that are the same at both levels, and the remedy if all are."""
         which = f"{self.set_name}: levels {' and '.join(self.levels)} of {self.factor} show"
         if self.same == self.compared:
             return AuditFinding(
@@ -93,7 +93,7 @@ class RealWord:
 
 @dataclass(frozen=True)
 class Condition:
-    """What one condition of one set does."""
+    """Changes that one condition makes in one set."""
 
     set_name: str  # the set, and its condition in words
     level: str
@@ -126,7 +126,7 @@ class Changes:
     left: dict[str, int] = field(default_factory=dict)
 
     def findings(self) -> list[AuditFinding]:
-        """Name changed forms that are words, changes that change nothing, and sets whose conditions change other numbers."""
+        """Return changed forms that are words, changes without effect, and sets with unequal numbers of changes."""
         told = [levels.finding() for levels in self.alike]
         for set_name in dict.fromkeys(condition.set_name for condition in self.conditions):
             same = [word.intact for word in self.identical if word.set_name == set_name]

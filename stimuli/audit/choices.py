@@ -1,4 +1,4 @@
-"""What the choices alone give away: the place, the length or the rarity of the right one, and how often each is right."""
+"""Clues in the choices alone: position, length and rarity of the correct one, and how often each is correct."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST_ANSWERS = 12
 
 @dataclass(frozen=True)
 class Heuristic:
-    """A way to answer without reading: how often it is right, with a simultaneous 95% interval, and what chance gives."""
+    """A way to answer without reading: its accuracy with a simultaneous 95% interval, and chance accuracy."""
 
     name: str
     right: float
@@ -27,7 +27,7 @@ class Heuristic:
 
     @property
     def leaks(self) -> bool:
-        """Return whether the heuristic beats chance for certain."""
+        """Return whether the heuristic reliably exceeds chance."""
         return self.accuracy.low > self.chance
 
 
@@ -52,7 +52,7 @@ class Choices:
     sets: tuple[ChoiceSet, ...]
 
     def findings(self) -> list[AuditFinding]:
-        """Name the heuristics that beat chance."""
+        """Return the heuristics that exceed chance."""
         return [
             AuditFinding(
                 "mend",

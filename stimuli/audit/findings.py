@@ -1,4 +1,4 @@
-"""What the audit found, with intervals of shares of correct answers and the weights of lines."""
+"""Findings of the audit, intervals of proportions correct, and weights of lines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LEVELS: tuple[Level, ...] = ("grave", "mend", "look")
 
 @dataclass(frozen=True)
 class AuditFinding:
-    """One thing found."""
+    """A finding."""
 
     # grave: results could not be trusted (one text under two answers, test texts among the exemplars); mend: a
     # confound that a reviewer would ask about; look: to be judged by a person
@@ -32,7 +32,7 @@ class AuditFinding:
 
 @dataclass(frozen=True, kw_only=True)
 class AuditSettings:
-    """What the sections of an audit know of a study."""
+    """Settings of a study that the sections of an audit use."""
 
     language: str
     seed: int = 0
@@ -43,7 +43,7 @@ class AuditSettings:
 
 
 class InSet(Protocol):
-    """Whatever belongs to a set of items."""
+    """An object that belongs to a set of items."""
 
     @property
     def set_name(self) -> str:

@@ -350,7 +350,7 @@ def _finished(
 
 
 def inline(drawing: AuditFigure) -> str:
-    """Return a figure for a page: without ground of its own, its ink and grid in the page's colours, light or dark."""
+    """Return a figure for a page: no background, ink and grid in the page's colours, light or dark."""
     svg = re.sub(rf'<g id="{drawing.name}-patch_1">.*?</g>\s*', "", drawing.svg, count=1, flags=re.DOTALL)
     svg = re.sub(
         rf'<g id="{drawing.name}-patch_\d+">\s*<path [^>]*style="fill: #ffffff"/>\s*</g>\s*', "", svg

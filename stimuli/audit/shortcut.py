@@ -219,7 +219,7 @@ _SMOOTH = 1.0
 
 @dataclass(frozen=True)
 class Shortcut:
-    """How well nuisance features sort the items of one task."""
+    """Accuracy with which nuisance features sort the items of one task."""
 
     task: str  # the set
     # items tested (lines, where the answer of an item depends on its condition), and groups that belong together
@@ -240,7 +240,7 @@ class Shortcut:
         return max((interval.estimate for interval in self.accuracy.values()), default=None)
 
     def in_words(self) -> str:
-        """Say the verdict in a few words."""
+        """Return the verdict in a few words."""
         if self.verdict == "too few to tell":
             return f"too few to tell: {self.items}"
         return str(self.verdict)

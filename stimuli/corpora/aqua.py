@@ -13,7 +13,7 @@ _OPTION = re.compile(r"\s*\(?(?P<letter>[A-E])\)\s*(?P<text>.*?)\s*", re.DOTALL)
 
 
 def read(row: RawRecord, place: RecordLocation) -> Iterator[Record]:
-    """Read a problem; options lose their letters, the right one's stands in ``extra``."""
+    """Yield a problem; options lose their letters, and the letter of the correct one is in ``extra``."""
     found = [_OPTION.fullmatch(option) for option in place.texts(row, "options")]
     options = {match["letter"]: match["text"] for match in found if match}
     if not found or list(options) != list(_LETTERS[: len(found)]):

@@ -1,4 +1,4 @@
-"""What a corpus is to wrods: its title, source and licence, its files, and how one raw record is read."""
+"""Description of a corpus: title, source, licence and files, and the function that reads a raw record."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ class BadRecord:
 
 @dataclass(frozen=True)
 class Loaded:
-    """What a corpus gave."""
+    """Records loaded from a corpus, and problems with them."""
 
     records: tuple[Record, ...]  # in the order of the corpus
     bad: tuple[BadRecord, ...] = ()  # what could not be read; empty where a bad record stops the load
     duplicates: tuple[tuple[str, ...], ...] = ()  # ids of records with the same texts, a tuple a text
-    # what who uses the corpus has to know: a licence that binds, records without an answer
+    # warnings for users of the corpus: restrictive licence, records without an answer
     warnings: tuple[str, ...] = ()
     files: tuple[Path, ...] = ()  # what was read, for the hashes of a build's sources; empty for the hub
 
@@ -78,7 +78,7 @@ class CorpusSplit:
 
 @dataclass(frozen=True)
 class Hub:
-    """Where the Hugging Face hub has a corpus, and how its columns become raw records of the original form."""
+    """Location of a corpus on the Hugging Face hub, and the conversion of its rows to original raw records."""
 
     repository: str  # owner and name, such as ``openai/gsm8k``
     configuration: str | None = None  # configuration that is taken where the user names none
@@ -120,7 +120,7 @@ class Corpus:
 
 @dataclass(frozen=True)
 class RecordLocation:
-    """Where a raw record stands; makes its records and its errors."""
+    """Location of a raw record; makes its records and its errors."""
 
     corpus: Corpus  # what is loaded
     split: str | None  # the file's split

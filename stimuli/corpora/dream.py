@@ -49,7 +49,7 @@ def read_annotations(folder: Path, annotator: int, split: str) -> list[Annotatio
 
 
 def rows(path: Path) -> Iterator[Numbered]:
-    """Yield each dialogue with its questions and, where the annotators' files stand beside, the categories."""
+    """Yield each question with its dialogue and, if the annotators' files are in the folder, its categories."""
     split = next((part.split for part in CORPUS.parts if part.holds(path)), None)
     given = read_annotations(path.parent, CATEGORIES_BY, split) if split in ASKED_BY else None
     categories = {question.record_id: question.categories for question in given or ()}

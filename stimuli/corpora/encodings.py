@@ -1,7 +1,7 @@
-"""Finds out in which encoding a file of texts is written, says how sure that is, and never guesses in silence.
+"""Detects the encoding of a text file and reports how certain it is; a guess is always reported.
 
 A byte-order mark, the zero bytes of UTF-16 and valid UTF-8 are certain. Anything else is a guess among old code
-pages, and is called one: the description of the table then shows words that hang on it.
+pages, and is reported as one: the description of the table then shows words that depend on it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _INSIDE_ZIP: tuple[tuple[str, str], ...] = (
 
 
 def kind_of_bytes(raw: bytes) -> str | None:
-    """Return what a file is that is no text, such as ``an Excel workbook``; None where nothing says so."""
+    """Return the kind of a file that is not text, such as ``an Excel workbook``; None if none is recognised."""
     if raw.startswith(b"PK\x03\x04"):
         return _kind_of_zip(raw)
     return next((kind for beginning, kind in _BEGINNINGS if raw.startswith(beginning)), None)

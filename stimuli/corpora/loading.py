@@ -346,7 +346,7 @@ def _read(
 
 
 def _facts(corpus: Corpus, records: Sequence[Record]) -> list[str]:
-    """State what a study has to know: records without an answer or a text, options that stand twice."""
+    """Return warnings about records without an answer or a text, and about duplicate options."""
     total = len(records)
     unlabelled = sum(r.answer is None and r.extra.get("answerable") != 0.0 for r in records)
     unanswerable = sum(r.extra.get("answerable") == 0.0 for r in records)
@@ -375,11 +375,11 @@ def subset(
     *,
     shares: Shares = "proportional",
 ) -> list[Record]:
-    """Draw some records; a larger draw with the same seed holds a smaller one.
+    """Return a sample of records; a larger sample with the same seed includes a smaller one.
 
-    A record's luck hangs on the seed, its corpus, split and id alone, so files in another order give the same
-    records. Strata get their seats by Webster's divisor method, which is the unbiased one that never takes a seat
-    away when the draw grows (Balinski & Young, 1982, Fair Representation).
+    Whether a record is drawn depends only on the seed and on its corpus, split and id, not on the order of files.
+    Seats are assigned to strata by Webster's divisor method, the unbiased method under which no stratum loses a
+    seat when the sample grows (Balinski & Young, 1982, Fair Representation).
 
     Parameters
     ----------
@@ -392,7 +392,7 @@ def subset(
     by : str, optional
         Stratum of a record: ``split``, ``answer``, ``corpus`` or an entry of ``extra`` such as ``categories``.
     shares : {"proportional", "equal"}
-        Whether strata are drawn in proportion to their sizes, or in equal numbers as far as they go.
+        Whether strata are drawn in proportion to their sizes, or in equal numbers until they are exhausted.
 
     Returns
     -------
@@ -402,7 +402,7 @@ def subset(
     Raises
     ------
     UserError
-        When more are asked for than there are, or the field is not known.
+        If there are fewer records than requested, or the field is not known.
     """
     if number is None:
         return list(records)

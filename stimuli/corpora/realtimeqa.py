@@ -66,8 +66,8 @@ def _as_published(evidence: str) -> str:
 def recovery(records: Sequence[Record], files: Sequence[Path] = ()) -> list[Record]:
     """Return a record for each distinct piece of evidence as Cao et al. (2023) prepared them, in their order.
 
-    A full stop is added where one is missing, the records that they mended by hand are mended, exact duplicates go,
-    and texts are sorted. From the 21 weekly files 2023-03-17 to 2023-08-04 come the 408 published sentences.
+    Missing full stops are added, the authors' manual corrections are applied, exact duplicates are removed, and
+    texts are sorted. The 21 weekly files from 2023-03-17 to 2023-08-04 give the 408 published sentences.
     """
     wrong = _published()["wrong_duplicate"]
     first_use: dict[str, Record] = {}

@@ -436,7 +436,7 @@ _WIDEST = 60
 
 @dataclass(frozen=True)
 class TableDescription:
-    """How a table was understood, to be shown to who gave it: a wrong guess has to meet the eye."""
+    """Format, encoding, columns and first rows of a table as it was read, to reveal wrong guesses."""
 
     file: str  # its name
     format: Format  # text, csv, tsv, xlsx or jsonl
@@ -624,7 +624,7 @@ def _short(value: Any) -> str:
 
 
 def is_plain_text(path: Path, asked: Sequence[str], *, encoding: str | None = None) -> bool:
-    """Return whether a file is plain text: its suffix says so and its first line does not name the columns asked for."""
+    """Return whether a file is plain text by its suffix, without the requested columns in its first line."""
     if _FORMATS.get(path.suffix.lower()) != "text":
         return False
     return _table_in_text(read_decoded(path, encoding=encoding).text, asked) is None

@@ -1,6 +1,6 @@
-"""H-TEST (Lee & Lim, 2024): the released A/B tasks, and rules that make matched pairs of our own.
+"""H-TEST (Lee & Lim, 2024): the released A/B tasks, and rules that generate matched pairs.
 
-Exported here is what a package that adds rules needs.
+This module exports what a package that adds rules needs.
 """
 
 from stimuli.htest.rules import Pair, Rule

@@ -1,4 +1,4 @@
-"""Draws exemplars and test items of a rule: pairs matched in every nuisance feature, no carrier used twice."""
+"""Draws exemplars and test items of a rule: pairs matched on all nuisance features, each carrier used once."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def _pairs(chosen: Rule, number: int, part: str, seed: int, texts: set[str]) -> 
 
 
 def _parts(pair: Pair, chosen: Rule, seed: int) -> set[str]:
-    """Return the parts that a pair's families are dealt to: a quarter of them to the exemplars."""
+    """Return the parts to which a pair's families are assigned; a quarter of all families are for exemplars."""
     return {
         "items" if stable_seed(seed, "htest carriers", chosen.name, family) % 4 else "exemplars"
         for family in pair.families or (pair.carrier,)
@@ -138,7 +138,7 @@ def _refused(pair: Pair, chosen: Rule, about: frozenset[str]) -> list[str]:
 
 
 def _displaced(pair: Pair, about: frozenset[str], tolerance: Mapping[str, float]) -> list[str]:
-    """Look first at the two features that most pairs fail on: they cost a twentieth of all of them."""
+    """Return differences in the two features that most pairs fail on; all features together cost twenty times as much."""
     a, b = (_LETTERS.findall(text) for text in (pair.a, pair.b))
     measures: tuple[tuple[str, Callable[[str], float]], ...] = (
         ("longest_position", len),

@@ -2,12 +2,10 @@
 
 Per task ``<task>_dev.jsonl`` holds 50 exemplars and ``<task>_test.jsonl`` 200 test items, both alternating A, B.
 
-The lists stay in memory: they belong to the released files, are read anew from the user's folder, and are never
-written anywhere. Their original order and the words that stood in them twice cannot be told from the items.
-
-Words come from the released files at run time (:mod:`stimuli.htest.released`), so their order and weights are not the
-original ones: the items follow the same process, and no seed gives the released files back. Few words make many doubles of
-released texts (a palindrome is one of 212 words): those stand behind the others, so that few items are all new.
+Word lists are extracted from the released items in the user's folder at run time and are never written to a file. Their
+original order and duplicates cannot be recovered, so items follow the published process, but no seed reproduces the released
+files. With few words, many generated texts are also released ones (a palindrome is one of 212 words): these come last, so
+that a small number of items is entirely new.
 """
 
 from __future__ import annotations
@@ -97,7 +95,7 @@ def load_released_task(folder: Path, name: str) -> ReleasedTask:
 
 
 def load_released(folder: Path, names: Iterable[str] = RELEASED_TASKS) -> dict[str, ReleasedTask]:
-    """Load released tasks by name; all ten where none is named."""
+    """Return released tasks by name; all ten by default."""
     return {name: load_released_task(folder, name) for name in names}
 
 
@@ -124,7 +122,7 @@ FaultKind = Literal["label", "duplicate", "leak"]
 
 @dataclass(frozen=True)
 class ReleasedItemFault:
-    """One released text that a careful study leaves out or mends."""
+    """A released text that should be excluded or corrected."""
 
     task: str  # task and file: dev (exemplars) or test
     split: str
@@ -143,7 +141,7 @@ def label_noise(name: str, released: Iterable[ReleasedItem]) -> list[ReleasedIte
 
 
 def released_faults(folder: Path, tasks: Iterable[str] = RELEASED_TASKS) -> list[ReleasedItemFault]:
-    """List the faults of the released items, task by task, exemplars before test items."""
+    """Return known errors in the released items, task by task, exemplars before test items."""
     found: list[ReleasedItemFault] = []
     for name, task in load_released(folder, tasks).items():
         exemplars = {item.text: item for item in reversed(task.exemplars)}
@@ -300,7 +298,7 @@ def _harvest_hyphenated_word(texts: Texts) -> Found:
 
 
 def _harvest_spelled_number(texts: Texts) -> Found:
-    """Take number and noun from where the object stands in other tasks."""
+    """Return the parts of spelled_number; number and noun take the position of the object in other tasks."""
     found, a, b = _slots(texts)
     numbers = [clause.object.split() for clause in (*a, *b)]
     if any(len(words) != 2 for words in numbers):
@@ -363,7 +361,7 @@ def _harvest_palindrome(texts: Texts) -> Found:
 
 
 def _harvest_repeated_word(texts: Texts) -> Found:
-    """Sort the parts of shuffled sentences into four slots: two parts of one sentence are of different slots."""
+    """Return the parts of shuffled sentences in four slots; the parts of one sentence are in different slots."""
     sentences = [_joined_article(text.removesuffix(".").split()) for text in texts["B"]]
     parts = sorted({part for sentence in sentences for part in sentence})
     slot_of = {part: _slot_by_form(part) for part in parts}
@@ -388,7 +386,7 @@ def _harvest_repeated_word(texts: Texts) -> Found:
 
 
 def _harvest_rhyme(texts: Texts) -> Found:
-    """Tell the words that couples begin with, and which of their rhymes the released couples left over."""
+    """Return the first words of couples, and their rhymes that the released couples do not use."""
     couples = [text.split() for text in (*texts["A"], *texts["B"])]
     if any(len(words) != 2 for words in couples):
         raise ValueError("a text is not two words")
@@ -453,14 +451,13 @@ _PATIENCE = 20_000
 def generate_published(
     name: str, folder: Path, *, exemplars: int, items: int, seed: int
 ) -> tuple[list[tuple[str, Label]], list[tuple[str, Label]]]:
-    """Make exemplars and test items of a released task with a seed of one's own.
+    """Return exemplars and test items of a released task, made with a new seed.
 
-    As published, 150 texts of each class are made, A before B (repeated_word: B first), rejecting what came
-    before in its class (but for spelled_math, which repeats); 100 of each class are drawn as test items and stay
-    in the order of the draw, the first of the others in the order of their making are exemplars. A and B
-    alternate. Texts that were released, too, stand behind those that were not. The A couples of ``rhyme`` are a
-    word and its first rhyme in alphabetical order that is not taken; rhymes in released couples are taken, for
-    the first few of every word would come again.
+    As published, 150 texts of each class are generated, A before B (repeated_word: B first), without duplicates in
+    a class (except in spelled_math). 100 of each class are drawn as test items, in the order of the draw; the first
+    of the remaining texts are exemplars. A and B alternate. Texts that are also released come last. In ``rhyme``, an
+    A couple is a word and its first unused rhyme in alphabetical order; rhymes in released couples count as used,
+    since otherwise each word's first rhymes would be repeated.
     """
     if name not in RELEASED_TASKS:
         raise unknown_name("H-TEST task", name, RELEASED_TASKS)
@@ -523,7 +520,7 @@ def _pick(parts: Parts, draw: random.Random, *slots: str) -> list[str]:
 
 
 def _make_uppercase(label: Label, parts: Parts, draw: random.Random) -> str:
-    """Raise one character of A anywhere but the last: where it is a space, no capital comes of it."""
+    """Capitalise one character of A, but not the last; if it is a space, the text has no capital."""
     text = (" ".join(_pick(parts, draw, "subject", "verb", "object", "adverb")) + ".").lower()
     if label == "B":
         return text

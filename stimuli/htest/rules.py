@@ -149,17 +149,17 @@ def plain_words(text: str) -> list[str]:
 
 
 def has_capital(text: str) -> Label:
-    """Tell A where a capital letter stands anywhere."""
+    """Return A if there is a capital letter."""
     return _label(any(character.isupper() or character.istitle() for character in text))
 
 
 def repeats_word(text: str) -> Label:
-    """Tell A where two neighbouring words are the same; case and marks around words do not count (``night. night.``)."""
+    """Return A if two adjacent words are the same, ignoring case and surrounding marks (``night. night.``)."""
     return _label(any(one == other for one, other in itertools.pairwise(plain_words(text))))
 
 
 def ends_with_mark(text: str) -> Label:
-    """Tell A where the last character is a punctuation mark; quotes and brackets that close after it are looked through."""
+    """Return A if the last character is a punctuation mark, ignoring closing quotes and brackets after it."""
     end = len(text)
     while end and (
         text[end - 1].isspace() or text[end - 1] in "\"'" or unicodedata.category(text[end - 1]) in _CLOSERS
@@ -169,31 +169,31 @@ def ends_with_mark(text: str) -> Label:
 
 
 def ends_with_ly(text: str) -> Label:
-    """Tell A where the last word ends in the letters *ly*, whatever its kind (``early``, ``family``)."""
+    """Return A if the last word ends in *ly*, whether or not it is an adverb (``early``, ``family``)."""
     words = plain_words(text)
     return _label(bool(words) and words[-1].endswith("ly"))
 
 
 def has_hyphenated_word(text: str) -> Label:
-    """Tell A where a hyphen stands directly between two letters; dashes, number ranges and hanging hyphens do not count."""
+    """Return A if there is a hyphen directly between two letters (not a dash, a number range or a suspended hyphen)."""
     return _label(_HYPHENATED.search(text) is not None)
 
 
 def is_palindrome(text: str) -> Label:
-    """Tell A where the whole text reads the same backwards, capitals apart; marks and spaces inside count (``put-up`` is B)."""
+    """Return A if the text reads the same backwards, ignoring case; inner marks and spaces count (``put-up`` is B)."""
     clusters = regex.findall(r"\X", unicodedata.normalize("NFC", text.strip().casefold()))
     return _label(any(cluster[0].isalpha() for cluster in clusters) and clusters == clusters[::-1])
 
 
 def starts_with_vowel(text: str) -> Label:
-    """Tell A where the first letter is a, e, i, o or u, accented or not; the letter counts, not the sound (``hour`` is B)."""
+    """Return A if the first letter is a, e, i, o or u, with or without accent, whatever its sound (``hour`` is B)."""
     words = "".join(plain_words(text))
     first = next((character for character in words if character.isalpha()), "")
     return _label(first != "" and first in "aeiou")
 
 
 def spells_operation(text: str) -> Label:
-    """Tell A where words for an operation (*plus*, *less than*) stand directly before a number; signs are B."""
+    """Return A if words for an operation (*plus*, *less than*) directly precede a number; signs are B."""
     return _label(_operation().search(text.casefold()) is not None)
 
 
@@ -206,7 +206,7 @@ def _operation() -> re.Pattern[str]:
 
 
 def spells_first_number(text: str) -> Label:
-    """Tell A where the first number is written in letters; B where in digits, or where there is none."""
+    """Return A if the first number is written in letters; B if in digits, or if there is none."""
     found = _number().search(text.casefold())
     return _label(found is not None and not found[0][0].isdigit())
 
@@ -218,11 +218,10 @@ def _number() -> re.Pattern[str]:
 
 
 def rhymes(text: str) -> Label:
-    """Tell A where the first and the last word of each couple rhyme; commas part couples, without one there is one.
+    """Return A if the first and the last word of each couple rhyme; commas separate couples.
 
-    Words rhyme that have the same sounds from the last stressed vowel on, in any listed pronunciation; words that
-    sound the same all through do, a word with itself does not, nor does one that the CMU Pronouncing Dictionary
-    lacks.
+    Words rhyme if they have the same sounds from the last stressed vowel on, in any listed pronunciation.
+    Homophones rhyme; a word does not rhyme with itself, nor does a word that the CMU Pronouncing Dictionary lacks.
     """
     couples = [words for part in text.split(",") if (words := plain_words(part))]
     return _label(
@@ -248,30 +247,30 @@ def _rime(sounds: list[str]) -> tuple[str, ...]:
 
 
 def neighbours_share_initial(text: str) -> Label:
-    """Tell A where two neighbouring words begin with the same letter or digit."""
+    """Return A if two adjacent words begin with the same letter or digit."""
     return _label(any(one[0] == other[0] for one, other in itertools.pairwise(plain_words(text))))
 
 
 def longest_word_is_last(text: str) -> Label:
-    """Tell A where the last of two or more words has more characters than any other."""
+    """Return A if the last of two or more words has more characters than any other."""
     lengths = [len(word) for word in plain_words(text)]
     return _label(len(lengths) > 1 and lengths[-1] > max(lengths[:-1]))
 
 
 def is_alphabetical(text: str) -> Label:
-    """Tell A where two or more words stand in alphabetical order (the same word twice is in order)."""
+    """Return A if two or more words are in alphabetical order (repeated words are in order)."""
     words = plain_words(text)
     return _label(len(words) > 1 and all(one <= other for one, other in itertools.pairwise(words)))
 
 
 def is_word_chain(text: str) -> Label:
-    """Tell A where each of two or more words begins with the letter that the word before it ends with."""
+    """Return A if each of two or more words begins with the last letter of the word before it."""
     words = plain_words(text)
     return _label(len(words) > 1 and all(one[-1] == other[0] for one, other in itertools.pairwise(words)))
 
 
 def has_inner_capital(text: str) -> Label:
-    """Tell A where a capital letter follows another letter directly (``seLls``); capitals that begin a word are B."""
+    """Return A if a capital directly follows another letter (``seLls``); capitals at the start of a word are B."""
     return _label(any(one.isalpha() and other.isupper() for one, other in itertools.pairwise(nfc(text))))
 
 
@@ -329,7 +328,7 @@ def palindrome_pair(draw: random.Random) -> Pair:
 
 
 def _with_two_exchanged(mirrored: str) -> list[str]:
-    """Return the strings in which two inner letters, both vowels or both consonants, have changed places."""
+    """Return the strings in which two inner letters, both vowels or both consonants, are swapped."""
     places = range(1, len(mirrored) - 1)
     moved = []
     for place in places:
@@ -469,9 +468,9 @@ def hyphen_pair(draw: random.Random) -> Pair:
 def operation_pair(draw: random.Random) -> Pair:
     """Sum and name of its sign: spelled between the numbers and a sign as the name (A), or the reverse.
 
-    The released items show one notation (``The sum plus 12.``, ``The limit < 10.``). Both stand here, because a
-    spelled operation alone makes a text longer by words, letters and tokens than a sign does: with both, A and B
-    have the same characters and words, and only which of them stands between the numbers tells them apart.
+    The released items have one notation (``The sum plus 12.``, ``The limit < 10.``). These have both, because a
+    spelled operation alone makes a text longer in words, letters and tokens than a sign: with both, A and B have
+    the same characters and words and differ only in which notation is between the numbers.
     """
     operation = draw.choice(data("numbers")["used_in_items"])
     low, high = sorted(draw.sample(range(2, 13), 2))
@@ -496,9 +495,9 @@ def operation_pair(draw: random.Random) -> Pair:
 def number_pair(draw: random.Random) -> Pair:
     """One number twice, first in letters and then in digits (A), or the reverse.
 
-    The released items show it once. Both notations stand here, because a number in letters alone is longer than
-    in digits and adds a frequent word: with both, A and B have the same characters and words, and the first
-    number tells.
+    The released items show it once. These have both notations, because a number in letters alone is longer than in
+    digits and adds a frequent word: with both, A and B have the same characters and words and differ only in which
+    notation is first.
     """
     value = draw.randrange(2, 21)
     ways = data("numbers")["number_words"][value], str(value)

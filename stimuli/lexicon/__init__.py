@@ -1,4 +1,4 @@
-"""What counts as a word of a language, how common it is, and how English words are pronounced."""
+"""Words of a language, their frequencies, and pronunciations of English words."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def has_lexicon(language: str) -> bool:
 
 
 def tells_words(language: str) -> bool:
-    """Return whether real words of a language can be told from other strings: it has a word list that can be used."""
+    """Return whether a language has a usable word list to distinguish real words from other strings."""
     return zipf("a", language) is not None
 
 

@@ -1,16 +1,16 @@
 """Words drawn from a frequency list for a lexical decision, without names and rude words, and a vocabulary test.
 
-Frequency lists know neither capitals nor word classes, so names cannot be told from words for certain. A drawn word must
-pass these rules (English; other languages need a list of their own):
+Frequency lists have neither capitals nor word classes, so names cannot be identified with certainty. A drawn word must
+pass these rules (for English; other languages need a separate list):
 
 1. letters of the basic alphabet only, within the bounds of length and Zipf frequency;
 2. not among listed names (months, peoples, places, first names, brands, creeds) and no listed rude or distressing word:
    stems of five or more letters count at the beginning of a word, shorter ones as whole words and their inflections;
 3. some other form shows that it is a common word: a listed derivation or verb form (``gardener`` for ``garden``) at
-   Zipf 2 or more, or an ending that names do not have (``-tion``, ``-ness``); what comes of a more frequent word
-   without the last ``e`` (``sharper``, of ``sharp``) says nothing of ``sharpe``;
-4. its possessive, where listed, is no more frequent than its plural: names are what people say *'s* of (``sharpe's``);
-5. no inflection itself (``walked``, ``walks`` beside ``walk``), so that words are base forms.
+   Zipf 2 or more, or an ending that names do not have (``-tion``, ``-ness``); a form of a more frequent word without
+   the final ``e`` (``sharper``, from ``sharp``) is not evidence for ``sharpe``;
+4. its possessive, if listed, is no more frequent than its plural: names often have *'s* (``sharpe's``);
+5. not an inflection itself (``walked``, ``walks`` of ``walk``), so that words are base forms.
 
 Words are spread evenly over the less frequent part of a language's vocabulary; nonwords are words with letters replaced
 whose letter pairs all occur in the language. Its score is the mean of the shares of words accepted and of nonwords
@@ -41,7 +41,7 @@ VOWELS = frozenset("aeiouyæøœ")
 
 @dataclass(frozen=True)
 class Relation:
-    """How a string differs from its base word, capitals aside."""
+    """Difference between a string and its base word, ignoring case."""
 
     # transposed: two letters stand in each other's place; replaced: two letters are new ones at their places; other:
     # anything else
@@ -75,7 +75,7 @@ def relation(base: str, string: str) -> Relation:
 
 
 def letter_class(letter: str) -> Literal["vowel", "consonant"]:
-    """Tell vowels from consonants by the letter without its marks; ``y`` counts as a vowel."""
+    """Return ``vowel`` or ``consonant`` for a letter, ignoring accents; ``y`` counts as a vowel."""
     return "vowel" if unicodedata.normalize("NFD", letter.casefold())[0] in VOWELS else "consonant"
 
 

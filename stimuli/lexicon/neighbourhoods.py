@@ -1,6 +1,6 @@
-"""Words as strings of letters beside the other words of their language: vocabulary, bigrams and neighbours.
+"""Orthographic neighbours and bigram frequencies of words and nonwords in the vocabulary of a language.
 
-It is cut from wordfreq's list so that it can be stated: the 50,000 most frequent strings of a language that are letters
+The vocabulary is a defined part of wordfreq's list: the 50,000 most frequent strings of a language that are letters
 only, two at least, with Zipf 2.0 or more (once in ten million words). Languages with wordfreq's small list reach down to
 Zipf 3 and have fewer.
 
@@ -82,8 +82,8 @@ def spell(word: str, language: str) -> str:
     """Return a word's letters, one character each, as the language's list has them.
 
     wordfreq's own preparation folds case and, by language, variants of letters (``ß`` is ``ss`` there, Turkish
-    ``I`` is ``ı``). What is no letter is left out; of parts between apostrophes the longest is kept, as scrambles
-    do. A grapheme cluster of several characters gets a private one of its own, the same throughout the process.
+    ``I`` is ``ı``). Other characters are left out; of parts between apostrophes the longest is kept, as scrambles
+    do. A grapheme cluster of several characters is replaced by a private character, constant within the process.
     """
     # Lower-case letters a to z stand for themselves in every language, and most forms have no others.
     return word if word.isascii() and word.isalpha() and word.islower() else _spelled(word, language)
@@ -128,7 +128,7 @@ _Place = tuple[int, int, str]
 
 
 class _Count(NamedTuple):
-    """How often a bigram occurs, as log10(1 + count)."""
+    """Frequency of a bigram, as log10(1 + count)."""
 
     types: float
     tokens: float
@@ -207,7 +207,7 @@ def bigram_tokens(word: str, language: str) -> tuple[float, float] | None:
 
 
 def _found(word: str, language: str) -> tuple[str, list[_Count]] | None:
-    """Return the letters of a string and what is known of each of its bigrams."""
+    """Return the letters of a string and the counts of its bigrams."""
     listed = vocabulary(language)
     if listed is None:
         return None
@@ -269,7 +269,7 @@ _indices: dict[str, _Index] = {}
 
 
 def neighbourhoods(words: Iterable[str], language: str) -> list[Neighbourhood | None]:
-    """Return the neighbourhoods of words; those of words that were asked for before are remembered."""
+    """Return the neighbourhoods of words; results are cached."""
     listed = vocabulary(language)
     if listed is None:
         return [None for _ in words]

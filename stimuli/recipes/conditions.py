@@ -102,7 +102,7 @@ class FactorLevels:
 
 @dataclass(frozen=True, kw_only=True)
 class ItemDesign:
-    """How materials become items, whatever they are: what a study's materials and factors say, as every recipe takes it."""
+    """Settings by which any recipe makes items: the study's factor, levels, scramble settings and seed."""
 
     seed: int  # the study's
     factor: str | None = None  # name of the factor; None for texts as they are
@@ -228,8 +228,7 @@ def option_to_change(one: DisplayedField) -> str:
 def require_change(shown: list[DisplayedField], operations: Mapping[str, Operation], item_id: str) -> None:
     """Refuse an item in which a condition changes no letter, unless its rate is too low for a text so short.
 
-    A text of one sentence, or of one word, cannot change its order; it says so in ``left_intact`` and is no
-    error.
+    A text of one sentence or one word cannot be reordered; that is recorded in ``left_intact`` and is not an error.
     """
     for displayed in shown:
         operation = operations[displayed.level]

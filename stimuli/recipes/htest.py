@@ -43,7 +43,7 @@ _RELEASED_LICENCE = "MIT"
 
 @dataclass(frozen=True, kw_only=True)
 class ABTaskDesign:
-    """How many exemplars and test items each A/B task gets, and how they are drawn."""
+    """Number of exemplars and test items of each A/B task, and how they are drawn."""
 
     exemplars: int
     seed: int  # the study's
@@ -283,7 +283,7 @@ def geometry_items(
     families : sequence of str
         Among rotation, reflection, addition, subtraction, composition.
     asked_of_each : int
-        How many questions are asked of a list of options: 4 (default) or fewer, 1 where no list may come twice.
+        Number of questions per list of options: 4 (default) or fewer; 1 if no list may be repeated.
     language : str
         ``en`` or ``de``.
 

@@ -56,7 +56,7 @@ _LIST, _LIST_LICENCE = "wordfreq", "CC BY-SA 4.0"
 
 @dataclass(frozen=True)
 class WordOptions:
-    """How words are drawn."""
+    """Settings for drawing words."""
 
     letters: tuple[int, int] = (6, 9)  # fewest and most letters of base words
     # lowest and highest Zipf frequency of base words, and of word fillers
@@ -295,7 +295,7 @@ def _fillers(
 
 
 def _require_once(records: Sequence[Record]) -> None:
-    """Refuse a word that stands twice among base words and fillers."""
+    """Raise an error if base words and fillers include a word twice."""
     seen: set[str] = set()
     for record in records:
         word = without_case(record.texts[has_text(record, FIELD)])

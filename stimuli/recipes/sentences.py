@@ -322,7 +322,7 @@ class ItemlessRow(UserError):
 
 @dataclass(frozen=True)
 class SentenceColumns:
-    """What the columns of a table of sentences hold, beside ``item`` and ``sentence``."""
+    """Columns of a table of sentences in addition to ``item`` and ``sentence``."""
 
     also_show: tuple[str, ...] = ()  # fields that are shown as they are
     answer: str | None = "answer"  # the right answer; None where nothing is asked
@@ -341,7 +341,7 @@ def sentence_items(
     *,
     lines: Mapping[str, int] | None = None,
 ) -> TaskItems:
-    """Make items from sentences: row by row, each in every condition; ``lines`` says where each item stands in its file."""
+    """Return items of sentences: row by row, each in every condition; ``lines`` gives each item's line in its file."""
     present = set().union(*rows) if rows else set()
     recipe = _Recipe.of(replace(design, set_name=design.set_name or "sentences"), columns, present)
     needed = [ID, SENTENCE, *columns.also_show, *recipe.hand_made.values()]
@@ -369,7 +369,7 @@ def sentence_items(
 
 @dataclass(frozen=True)
 class _Recipe:
-    """What holds for every row of a table."""
+    """Settings for all rows of a table."""
 
     design: ItemDesign
     columns: SentenceColumns

@@ -1,7 +1,7 @@
-"""One record as a task asks it, and the items that come of it: what all tasks share, whatever they ask.
+"""Items of one record in a task: the part that all tasks share.
 
-A task says which field conditions change, what stands beside it, and what counts as right; everything else (conditions,
-published passes, levels that withhold the text, provenance, covariates) is the same for every task and written here.
+A task determines the field that conditions change, the texts shown with it, and the correct answers. Everything else
+(conditions, published passes, levels that withhold the text, provenance, covariates) is the same for all tasks.
 """
 
 from __future__ import annotations
@@ -210,7 +210,7 @@ class TaskRecord:
 
 
 def speaker_labels(field: str, text: str) -> list[tuple[int, int]]:
-    """Return where a dialogue says who speaks: begin and end of what stands before the colon of each line."""
+    """Return begin and end of the speaker labels in a dialogue: the text up to the colon of each line."""
     return [match.span() for match in _SPEAKER.finditer(text)] if field == DIALOGUE else []
 
 
@@ -273,7 +273,7 @@ def require_unlike(record: Record) -> None:
 def corrected_shown(
     asked: TaskRecord, levels: FactorLevels, design: ItemDesign, also: Sequence[str] = ()
 ) -> list[dict[str, DisplayedField]]:
-    """Show a record's texts in every condition, each word with a draw of its own."""
+    """Return a record's texts in every condition, with a separate draw for each word."""
     name = asked.record.record_id
     texts = {
         field: (asked.record.texts[has_text(asked.record, field)], f"{name}/{field}")

@@ -50,7 +50,7 @@ YES_NO = ("yes", "no")
 
 
 def ask_question(record: Record, field: str) -> TaskRecord:
-    """Ask a record's question about its text; a question without a text beside it is itself what changes."""
+    """Ask a record's question about its text; without a text, the question itself is changed."""
     has_text(record, field)
     answer = labelled(record)
     if QUESTION not in record.texts:
@@ -123,8 +123,8 @@ def ask_completion(record: Record, field: str) -> TaskRecord:
 def worked(record: Record) -> dict[str, Any]:
     """Return a record's worked solution as an item's key holds it.
 
-    What is no part of the prose goes: GSM8K's calculator marks, and an ending that only names the letter of an
-    option, which would be wrong where options are dealt anew.
+    GSM8K's calculator marks are removed, and so is an ending that only names the letter of an option, which would be
+    wrong if options are shuffled.
     """
     prose = _CALCULATOR.sub("", record.rationale or "").strip()
     if record.choices is not None and (found := _LETTER_LAST.search(prose)):
@@ -143,7 +143,7 @@ def require_worked(record: Record) -> None:
 
 @dataclass(frozen=True)
 class Task:
-    """What a task asks of a record."""
+    """A task on the records of a corpus."""
 
     name: str  # as a study names it
     ask: Callable[[Record, str, Mapping[str, Any]], TaskRecord]  # (record, field, options of the task)
@@ -455,7 +455,7 @@ def _suitable(
     examples: Sequence[TaskRecord],
     skipped: list[Skipped],
 ) -> Iterator[TaskRecord]:
-    """Yield records as the task asks them: each text once where the task says so, none that an example shows."""
+    """Yield the task's records, without texts of examples and, in some tasks, without duplicate texts."""
     shown = {_plain(example.text) for example in examples}
     first = _first_of_text(work, records) if work.task.one_per_text and not work.design.published else None
     seen: set[str] = set()

@@ -1,7 +1,7 @@
-"""Tells in a few microseconds whether a value fits one of our JSON Schemas; why it does not is left to ``jsonschema``.
+"""Checks in microseconds whether a value fits one of our JSON Schemas; ``jsonschema`` explains why one does not.
 
-An items file has hundreds of thousands of change records, and nearly all of them fit. A schema becomes one closure made
-of closures; a keyword that is not known here is refused when the schema is read, so none is passed over.
+An items file has hundreds of thousands of change records, and nearly all of them fit. A schema is compiled into nested
+closures; unknown keywords are refused at compilation, so none is ignored.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _ANNOTATIONS = frozenset({"$schema", "$id", "$defs", "title", "description"})
 
 
 def acceptor(schema: Mapping[str, Any]) -> Accepts:
-    """Compile a schema into a function that tells whether a value fits."""
+    """Return a function that returns whether a value fits a schema."""
     return _compiled(schema, schema)
 
 
@@ -146,7 +146,7 @@ def _prefix_items(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Accepts
 
 
 def _least_of_whole_numbers(schema: Mapping[str, Any]) -> float | None:
-    """Return the least whole number that a schema takes, where it takes all from there on (perhaps beside other values)."""
+    """Return the minimum of a schema that accepts all integers from there on, perhaps among other values."""
     for one in schema.get("anyOf", [schema]):
         if one.get("type") == "integer" and one.keys() - _ANNOTATIONS == {"type", "minimum"}:
             return float(one["minimum"])

@@ -65,7 +65,7 @@ def _changed_words(intact: str, shown: str, kind: str) -> tuple[Change, ...]:
 
 
 def _spans_of(intact: str, shown: str) -> list[tuple[int, int]]:
-    """Return where each word of the intact text stands in the shown one."""
+    """Return begin and end of each word of the intact text in the shown text."""
     before, after = cut(intact).pieces, cut(shown).pieces
     starts = list(accumulate(map(len, after), initial=0))
     if len(before) == len(after):
@@ -96,7 +96,7 @@ def _blocks(before: Sequence[str], after: Sequence[str]) -> list[tuple[range, ra
 
 
 def _inside(pieces: Sequence[str], shown: str, offset: int) -> list[tuple[int, int]]:
-    """Return where words that were joined or torn apart stand in a stretch of text, by its closest alignment."""
+    """Return begin and end of joined or split words in a stretch of text, by its closest alignment."""
     steps = Levenshtein.opcodes("".join(pieces), shown)
 
     def there(position: int) -> int:
@@ -155,7 +155,7 @@ def _with_moved(
 
 
 def _moved_pieces(intact: str, shown: str, unit: str, language: str) -> tuple[Change, ...]:
-    """Describe each sentence whose words changed places; the text where they left their sentence or sentences moved."""
+    """Describe sentences with reordered words, or the whole text if sentences moved or words left their sentence."""
     if intact == shown:
         return ()
     words = find_words(intact)

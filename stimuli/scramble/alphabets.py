@@ -1,4 +1,4 @@
-"""What is known of a language's letters: alphabet, vowels and consonants, outlines, and capitals."""
+"""Letters of languages: alphabet, vowels and consonants, outlines, and capitals."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Alphabet:
     either: frozenset[str]
 
     def writes(self, letters: Sequence[str]) -> bool:
-        """Return whether letters, case aside, are of the alphabet's script: none of its own would stand out among them."""
+        """Return whether letters are in the alphabet's script, so that new letters would not stand out."""
         own = script(self.letters[0])
         return all(script(letter) == own for letter in letters)
 

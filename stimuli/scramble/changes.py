@@ -1,4 +1,4 @@
-"""Records which letters of a word, words of a sentence or sentences of a text stand where after a change."""
+"""Records of changes: new positions of letters in a word, words in a sentence, or sentences in a text."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Change(NamedTuple):
 
 
 class SpanForm(NamedTuple):
-    """A span's new form: what a :class:`Change` says of it beside its place in a text, in the same order."""
+    """A span's new form: a :class:`Change` without its position in a text."""
 
     intact: str
     shown: str

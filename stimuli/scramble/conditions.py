@@ -1,8 +1,8 @@
 """Changes letters of words, the order of words, and the order of sentences in one text under several conditions.
 
-Words move among the places of words while marks, spaces and a capital at the sentence's beginning stay; an abbreviation
-takes its full stop along, and one at the end lends it to the sentence. Sentences move with their own marks and are joined
-by the separators that stood between them.
+Words move among the positions of words; marks, spaces and a capital at the beginning of a sentence stay. An abbreviation
+keeps its full stop, which also ends the sentence if the abbreviation is last. Sentences move with their marks; the
+separators between them stay in place.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Eligibility = Literal["common", "own"]
 
 @dataclass(frozen=True)
 class ScrambleSettings:
-    """What holds for a whole set of materials, beside the operation."""
+    """Scramble settings of a whole set of materials, apart from the operation."""
 
     # fewest letters of a word that may change; a type's own minimum holds where it is higher
     min_letters: int = 0

@@ -58,7 +58,7 @@ POSITIONS: Mapping[str, Callable[[int, int, int], list[Site]]] = {
 
 
 class SiteRule(ABC):
-    """What a transposition and a substitution share: which pairs of letters they may take."""
+    """Common part of transpositions and substitutions: the pairs of letters that they may change."""
 
     least = 2
 
@@ -146,7 +146,7 @@ class SiteRule(ABC):
 
 
 class Transposed(SiteRule):
-    """The two letters of a site change places."""
+    """The two letters of a site are transposed."""
 
     def ready(self, letters: str) -> Sequence[Recorded] | None:
         """Return the sites of a word."""
@@ -204,7 +204,7 @@ class Substituted(SiteRule):
         return letters[:i] + new + letters[i + 1 : j] + other + letters[j + 1 :], tail
 
     def _met(self, pair: str) -> Any:
-        """Make ready what hangs on a pair of letters alone, and remember it."""
+        """Return the prepared replacements of a pair of letters, and cache them."""
         if len(self._of_pair) >= _REMEMBERED:
             self._of_pair.clear()
         self._of_pair[pair] = self._made_ready(*self._new_for(*pair))
@@ -266,7 +266,7 @@ class SubstitutedOne(Substituted):
 
 
 def exchange(size: int, i: int, j: int) -> tuple[int, ...]:
-    """Return the arrangement in which two of so many pieces have changed places."""
+    """Return the arrangement of ``size`` pieces in which two are swapped."""
     return (*range(i), j, *range(i + 1, j), i, *range(j + 1, size))
 
 
@@ -275,7 +275,7 @@ def _without(size: int, one: int, other: int) -> Tail:
 
 
 class Replacements:
-    """Which new letters may stand for a letter."""
+    """Possible replacements of letters."""
 
     def __init__(self, letters: Alphabet, cv: str, outline: str) -> None:
         self._letters, self._cv, self._outline = letters, cv, outline
@@ -283,7 +283,7 @@ class Replacements:
 
     @property
     def alphabet(self) -> Alphabet:
-        """Where new letters come from."""
+        """Alphabet of the new letters."""
         return self._letters
 
     @property
@@ -403,7 +403,7 @@ def _left_by_choice(size: int, count: int) -> Sequence[tuple[int, ...]]:
 
 
 class Inserted:
-    """New letters of the language's alphabet are put in: before the first, after the last, or between inner letters."""
+    """New letters of the language's alphabet are inserted: before the first, after the last, or between inner letters."""
 
     least = 2
 

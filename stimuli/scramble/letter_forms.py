@@ -1,8 +1,8 @@
-"""New forms of single words: what of a word may change; draws a form, and takes the first that suits.
+"""New forms of single words: draws candidates and takes the first suitable one.
 
-A form suits when it differs from the word, keeps its capitals where they are to stay, is made of the same characters in
-any normal form, and is no real word where those are avoided. Common words come again and again, so what of them hangs
-on no draw is remembered, of a bounded number of words of up to 64 letters.
+A form is suitable if it differs from the word, keeps capitals in place where required, has the same characters in any
+Unicode normal form, and is not a real word if those are avoided. Common words recur, so whatever does not depend on a draw
+is cached, for a limited number of words of up to 64 letters.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from stimuli.words import (
 
 
 class WordPlan(NamedTuple):
-    """What of a word may change."""
+    """Letters of a word that may change."""
 
     # the letters that may move, in lower case; a string where every letter is one character
     letters: Sequence[str]
@@ -111,7 +111,7 @@ _SEGMENTED = frozenset({"zh", "ja", "ko"})
 
 
 class Writing:
-    """How forms are written under certain settings."""
+    """Writes arrangements of letters as forms of a word."""
 
     def __init__(
         self, *, gap: str, as_it_is: bool, capitals_stay: bool, avoid_real_words: bool, language: str
@@ -160,7 +160,7 @@ class Writing:
     def _put_together(
         self, word: str, letters: Sequence[str], counted: int, arrangement: Arrangement
     ) -> Spelt | None:
-        """Put letters in their places one by one; None where they cannot stand there."""
+        """Put letters in their positions one by one; None if they do not fit there."""
         parts = parts_of(word)
         arranged = [letters[one] if isinstance(one, int) else one for one in arrangement]
         if arranged == list(letters) and not self._as_it_is:
@@ -364,7 +364,7 @@ class LetterForms:
         self._room = _REMEMBERED
 
     def plan(self, word: str) -> WordPlan:
-        """Return what of a word may change."""
+        """Return which letters of a word may change."""
         return plan_of(word, self._language)
 
     def too_short(self, letters: Sequence[str]) -> bool:

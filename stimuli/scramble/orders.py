@@ -1,7 +1,7 @@
 """Rules that only change the order of pieces: letters of a word, words of a sentence, sentences of a text.
 
-A rule gives, for the pieces, the arrangements that it allows in an order drawn from one number; whoever calls takes the
-first that suits (differs from the original, is no real word). So what suits is decided once, elsewhere.
+A rule yields the allowed arrangements of the pieces in an order drawn from one number; the caller takes the first suitable
+one (different from the original, not a real word).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Way = TypeVar("Way")
 
 
 class MadeWhenAsked(Sequence[Way], Generic[Choice, Way]):
-    """What each of some choices makes, made anew every time: all of them together grow with the square of a word."""
+    """Results of choices, computed on access: for long words, storing all of them would take quadratic memory."""
 
     def __init__(self, choices: Sequence[Choice], make: Callable[[Choice], Way]) -> None:
         self._choices, self._make = choices, make
@@ -68,7 +68,7 @@ Ready = TypeVar("Ready")
 
 
 class ScrambleRule(Protocol):
-    """What a scramble type does to pieces."""
+    """Rule of a scramble type for rearranging pieces."""
 
     @property
     def least(self) -> int:
@@ -113,7 +113,7 @@ class Spelling(Protocol[Ready]):
     """A rule that spells its first candidate of a plain word straight away, for speed."""
 
     def ready(self, letters: str) -> Ready | None:
-        """Return what of a word's forms hangs on no draw; None where forms have to be listed or searched for."""
+        """Return the part of a word's forms that does not depend on a draw; None if forms must be listed or searched."""
         ...
 
     def spelled(self, letters: str, ready: Ready, number: int, site_number: int) -> Spelt | None:
@@ -358,7 +358,7 @@ class Reversed(Tabled):
 
 
 class Neighbours:
-    """One pass from left to right: with even odds a piece changes places with the next one, and both are passed."""
+    """One pass from left to right: with probability 1/2 a piece is swapped with the next one, and both are passed."""
 
     least = 2
 
@@ -518,7 +518,7 @@ def _cycles(order: Sequence[int] | Mapping[int, int], moved: Sequence[int]) -> i
 
 
 def _exchanged(size: int, count: int, draw: Draw) -> dict[int, int]:
-    """Exchange inner pairs that no chain of earlier exchanges ties together, so that each one lengthens the way back."""
+    """Exchange inner pairs not yet connected by earlier exchanges, so that each exchange needs one more to undo."""
     sources: dict[int, int] = {}
     tied: dict[int, int] = {}
     while count:
@@ -612,9 +612,8 @@ def _found_orders(pattern: tuple[int, ...], count: int) -> tuple[tuple[int, ...]
 def exchanges_needed(before: Sequence[str], after: Sequence[str]) -> int:
     """Return the fewest exchanges of two pieces that turn one sequence into another of the same pieces.
 
-    A misplaced piece is an edge from what stood at its place to what stands there; every closed walk through
-    distinct pieces saves one exchange, so the most disjoint ones are looked for. Meant for ten misplaced pieces
-    or fewer.
+    A misplaced piece is an edge from the previous to the present piece at its position; each disjoint cycle saves
+    one exchange, so the largest number of them is searched for. Intended for up to ten misplaced pieces.
     """
     edges = [(a, b) for a, b in zip(before, after, strict=True) if a != b]
     return len(edges) - _most_cycles(edges)

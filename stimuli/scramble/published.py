@@ -1,18 +1,13 @@
-"""Order-bound copies of published scrambles, bug for bug: protocols and their errors as data, one stream a paper.
+"""Published scrambles, copied bug for bug: names and known errors of the protocols are in ``protocols.json``.
 
-The names and faults are data (``protocols.json``); how a protocol changes a list of texts is one function a paper.
+Cao et al. (2023): one pass over the whole list of texts uses one random stream, so every text depends on those before it.
+Words are split at non-word characters (``don’t`` is two), digits keep their positions, capitals move with their letters,
+and a shuffled word can be unchanged (``see``), as in the released code.
 
-One pass goes over the whole list of texts with one random stream, so every text depends on those before it. Words are
-what splitting at non-word characters leaves (``don’t`` is two), digits keep their places, capitals travel, and a
-shuffled word can come out as it was (``see``), as in the released code.
-
-The paper published no stimuli; this follows what its released code does (the faults are listed in
-``protocols.json``). One stream, seeded once, is consumed text after text. Three units move: letters of a token (a run
-of letters, digits and underscores), words of a clause, sentences of a text.
-
-Inserted letters (INS) were drawn with a string hash that differs from process to process. Here a stable hash of the
-same parts stands in for it: letters come from the same pool and hang on word and place alone, but they are not the
-letters of any released run.
+TypoBench (2024) published no stimuli; this follows its released code. One stream, seeded once, is used for all texts. Three
+units move: letters of a token (a run of letters, digits and underscores), words of a clause, and sentences of a text.
+Inserted letters (INS) were drawn with a string hash that differs between processes. A stable hash of the same parts replaces
+it: letters come from the same pool and depend only on word and position, but are not those of any released run.
 """
 
 from __future__ import annotations
@@ -45,7 +40,7 @@ _STEPS = 10
 
 @dataclass(frozen=True)
 class ProtocolFault:
-    """Something that the released code does and a reader of the paper would not expect."""
+    """Behaviour of the released code that readers of the paper would not expect."""
 
     key: str  # short name, the same for every protocol that has the fault
     says: str  # what happens, in a sentence, with shares measured on the papers' data where there are any
@@ -76,7 +71,7 @@ class PublishedOperation:
 
     @property
     def label(self) -> str:
-        """Name for provenance: ``published RS@0.5``; says so where some draws are stand-ins."""
+        """Name for provenance: ``published RS@0.5``, with a note if some draws are stand-ins."""
         if self.protocol is None:
             return "none"
         rate = "" if self.rate == 1 else f"@{self.rate:g}"
@@ -354,7 +349,7 @@ def _in_steps(texts: Sequence[str], steps: int, seed: int) -> list[str]:
 def _chosen_words(
     text: str, count: Callable[[Sequence[int]], int], change: Callable[[str], str], draw: random.Random
 ) -> str:
-    """Change so many of a text's words of two or more letters, in the order in which they are drawn."""
+    """Change ``count`` of a text's words of two or more letters, in the order in which they are drawn."""
     row = WORD_BOUNDARY.split(text)
     eligible = _eligible(row)
     for place in draw.sample(eligible, count(eligible)):
@@ -406,7 +401,7 @@ _EXCHANGE = 0.5
 
 @dataclass(frozen=True)
 class MovedSpan:
-    """A clause whose words, or a text whose sentences, were put in another order."""
+    """A clause with reordered words, or a text with reordered sentences."""
 
     begin: int  # characters of the intact and of the shown text before it
     start: int
@@ -419,14 +414,14 @@ class MovedSpan:
 
 @dataclass(frozen=True)
 class Passed:
-    """A text after a pass, and where its words or sentences changed places (not told for letters)."""
+    """A text after a pass, with its reordered clauses or sentences (not recorded for letters)."""
 
     text: str
     spans: tuple[MovedSpan, ...] = ()
 
 
 def trace(texts: Sequence[str], operation: PublishedOperation, seed: int) -> list[Passed]:
-    """Transform a list of texts with one stream and tell which words or sentences changed places."""
+    """Return texts transformed with one random stream, with their reordered words or sentences."""
     assert operation.protocol is not None
     change = _transform(operation.protocol.name)
     draw = random.Random(seed)

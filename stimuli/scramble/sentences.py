@@ -1,7 +1,7 @@
-"""Finds the sentences of a text and the words of a sentence that may change places.
+"""Finds the sentences of a text and the words of a sentence that may be reordered.
 
-The word lists are in ``data/front_words.json``. Word lists with frequencies tell no capitals, so where neither these nor
-the text itself tell, a word keeps its capital if it is rare or another capital follows it.
+``data/front_words.json`` lists words and names for capitals. Frequency lists have no capitals, so if neither these lists
+nor the text decide, a word keeps its capital if it is rare or followed by another capital.
 
 Abbreviations are listed by language in ``data/abbreviations.json``; a language without a list goes without. Those of
 several parts are one, with or without spaces after their inner stops (``z. B.``, ``z.B.``). In languages that write
@@ -11,7 +11,7 @@ A sentence ends with a mark of ``data/sentence_marks.json`` (and the quotes or b
 space, with some marks also without one, and with a line. No full stop ends a sentence inside a number (``3.5``,
 ``1,250``), after an abbreviation, an ordinal number, an initial or letters with full stops between them, or before a
 small letter in a text that has capitals; but some of these (``p.m.``, ``n. Chr.``, ``plan B.``) end it before a word that
-is written small inside sentences (``She``); see :mod:`stimuli.scramble.sentences`.
+is lower-case inside sentences (``She``).
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def loses_capital(word: str, following: str, text: str, language: str) -> bool:
 
 @functools.lru_cache(maxsize=4096)
 def _loses_by_itself(word: str, language: str) -> bool | None:
-    """Tell the same where the word alone says it; None where the text around it has to."""
+    """Return the same from the word alone; None if that depends on the text."""
     rest = word[1:]
     if rest != rest.lower() or "." in word or any(map(str.isdecimal, word)) or find_addresses(word):
         return False
@@ -104,13 +104,13 @@ def _plain(word: str) -> str:
 
 
 class _Seen(NamedTuple):
-    """What a text has: its runs of letters and digits, and how the words inside its sentences that have capitals begin."""
+    """Runs of letters and digits of a text, and the beginnings of capitalised words inside its sentences."""
 
     runs: frozenset[str]
     inside: frozenset[str]
 
     def has(self, word: str, text: str) -> bool:
-        """Return whether a word stands in the text as it is."""
+        """Return whether the text has a word in exactly this form."""
         run = _RUN.match(word)
         if run is None or run.group() not in self.runs:
             return False
@@ -119,7 +119,7 @@ class _Seen(NamedTuple):
 
 @functools.lru_cache(maxsize=4)
 def _seen(text: str) -> _Seen:
-    """Look through a text once, however many sentences ask."""
+    """Return the runs and capitalised words of a text; cached, since each of its sentences needs them."""
     inside = set()
     for match in _INSIDE.finditer(text):
         token = match.group(1)[:_LONGEST]
@@ -143,7 +143,7 @@ _KINDS_KEPT = ("never_last", "always", "may_be_last", "often_last")
 
 
 class StopContext(NamedTuple):
-    """What stands before a full stop."""
+    """Word or abbreviation before a full stop."""
 
     text: str  # the word, an abbreviation of several parts without its spaces: Dr, U.S, z.B
     begin: int  # characters of the text before it
@@ -213,7 +213,7 @@ def _with_gaps(abbreviation: str) -> str:
 
 @functools.cache
 def _parts(language: str) -> frozenset[str]:
-    """Return the parts of a language's abbreviations of several parts: what stands between a space and a stop in them."""
+    """Return the parts, between a space and a stop, of a language's abbreviations of several parts."""
     several = [
         abbreviation
         for kind in _KINDS_KEPT
@@ -227,7 +227,7 @@ def _parts(language: str) -> frozenset[str]:
 
 
 def token_before(text: str, stop: int, language: str) -> StopContext:
-    """Return what stands before the full stop at a place of a text."""
+    """Return the word or abbreviation before the full stop at a position of a text."""
     last = _SPACES.split(text[max(0, stop - 40) : stop])[-1].lstrip(OPENING + "—–")
     begin = stop - len(last)
     pattern = spaced_abbreviations(language)
@@ -240,7 +240,7 @@ def token_before(text: str, stop: int, language: str) -> StopContext:
 
 
 def goes_on(text: str, token: StopContext, after: str, language: str) -> bool:
-    """Return whether a sentence goes on after a full stop before a space and a word that is not written small."""
+    """Return whether a sentence continues after a full stop that a space and a capital, digit or sign follow."""
     if token.inside:
         return True
     if not keeps_its_stop(token.text, language, after):
@@ -349,7 +349,7 @@ def _endings(language: str) -> tuple[str, ...]:
 
 
 def with_own_apostrophes(sentence: str, pieces: list[str], language: str) -> list[str]:
-    """Move apostrophes that belong to a word from what stands around it to the word."""
+    """Move apostrophes that belong to a word from the pieces around it to the word."""
     if _AT_AN_EDGE.search(sentence) is None:
         return pieces
     pieces = pieces.copy()
@@ -370,7 +370,7 @@ def with_own_apostrophes(sentence: str, pieces: list[str], language: str) -> lis
 
 
 def _fronts(pieces: Sequence[str], place: int, language: str) -> bool:
-    """Return whether what stands before a word ends with an apostrophe that is part of it."""
+    """Return whether the piece before a word ends with an apostrophe that is part of the word."""
     marks, word = pieces[place - 1], pieces[place]
     if not marks or marks[-1] not in _ALIKE:
         return False
@@ -482,7 +482,7 @@ def _skip_space(text: str, start: int) -> int:
 
 
 def _stopped(text: str, match: re.Match[str], language: str) -> StopContext | None:
-    """Return what stands before a full stop that has a space and more text in its line behind it; None for other marks."""
+    """Return the word before a full stop that a space and more text in its line follow; None for other marks."""
     end = match.end()
     if text[match.start()] != "." or match[1] or not text[end : end + 1].isspace() or _next_line(text, end):
         return None
@@ -492,7 +492,7 @@ def _stopped(text: str, match: re.Match[str], language: str) -> StopContext | No
 def _end(
     text: str, match: re.Match[str], begin: int, token: StopContext | None, language: str, has_capitals: bool
 ) -> int | None:
-    """Return where the sentence ends that a mark or a line's end may close, None where it goes on."""
+    """Return where a mark or a line's end closes the sentence; None if the sentence continues."""
     if text[match.start()] == "\n":
         return match.start()
     end = match.end()
@@ -548,11 +548,11 @@ def _spaced_word(language: str) -> re.Pattern[str]:
 
 
 def word_pieces(sentence: str, language: str) -> list[str]:
-    """Cut a sentence into words that may move and what stands between them.
+    """Return a sentence cut into the words that may move and the pieces between them.
 
-    A word is what stands between spaces, without the marks around it: hyphened words, numbers, addresses and
+    A word is a run between spaces without the marks around it. Hyphenated words, numbers, addresses, and
     abbreviations and ordinal numbers with their full stop are one word each, abbreviations of several parts (``z.
-    B.``) with their spaces; marks that stand alone are none.
+    B.``) with their spaces; separate marks are not words.
     """
     words = _spaced_word(language) if _STOP_AND_GAP.search(sentence) else _WORD
     pieces = words.split(sentence)

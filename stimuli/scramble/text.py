@@ -1,9 +1,9 @@
-"""Scrambles a text or a stream of texts, corrected mode: each word has a draw of its own; conditions change the same words.
+"""Scrambles a text or a stream of texts in corrected mode: a separate draw per word, and the same words in all conditions.
 
-Draws hang on the seed, the item (or the text and its occurrence) and the word's place, so a result does not depend
-on what else is scrambled, in which order, or in which process. The words chosen at a low rate are among those chosen
-at a higher one, with the same new form. Types that move words or sentences follow the same rules with sentences, and
-the text, in the place of words.
+Draws depend on the seed, the item (or the text and its occurrence) and the word's position, so results do not depend on
+what else is scrambled, in which order, or in which process. The words chosen at a low rate are among those chosen at a
+higher one, with the same new form. Types that move words or sentences follow the same rules with sentences, or the text,
+as units.
 """
 
 from __future__ import annotations
@@ -137,10 +137,10 @@ _NUMBER = struct.Struct(">Q")
 
 
 class Occurrences:
-    """Counts how often each text came before, in sixteen to thirty-two bytes a distinct text.
+    """Counts earlier occurrences of each text, in sixteen to thirty-two bytes per distinct text.
 
-    Texts are told apart by 64 bits of their BLAKE2 hash: in a million distinct ones two are taken for the same
-    with a chance of one in thirty million, and then the second merely has the draws of a repeated text.
+    Texts are identified by 64 bits of their BLAKE2 hash: among a million distinct texts the probability that any two
+    coincide is one in thirty million, and then the second merely gets the draws of a repeated text.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""What a scramble type is, the types that come with wrods, and the registry with those of installed packages.
+"""Scramble types: their definition, the built-in types, and the registry with types of installed packages.
 
 A package adds types with an entry point in group ``wrods.scrambles`` that names a :class:`ScrambleType`, several of
 them, or a function that returns them.
@@ -336,7 +336,7 @@ class Operation:
 
     @property
     def gap(self) -> str:
-        """What stands between the letters; empty where they stand side by side."""
+        """Separator of the letters; empty if there is none."""
         return GAPS[str(dict(self.options).get(GAP.name, GAP.default))] if self.spaced else ""
 
 
@@ -452,7 +452,7 @@ def checked_rate(rate: object, name: str = "rate") -> float:
 
 
 def checked_percent(percent: str, given: str) -> float:
-    """Return the rate of a name such as ``KFL-50``."""
+    """Return the rate in names such as ``KFL-50``."""
     if float(percent) > 100:
         raise UserError(f"scramble {given!r}: a rate lies between 0 and 100 %")
     return float(percent) / 100

@@ -1,14 +1,14 @@
-"""Items from questions: four questions share one list of options, and each option is right for one of them.
+"""Letter-geometry items: four questions share a list of options, and each option is the answer to one of them.
 
-So the list itself, with its symbols and their order, says nothing about the answer: whatever rule looks at options
-alone is right for exactly one question in four. The other options are nevertheless the tempting ones: questions are
-put together whose answers look like one another's, are the untouched symbol, or what the wrong operation gives.
+The list and its order therefore give no information about the answer: a rule that uses only the options is correct for
+exactly one question in four. The distractors are still tempting: the answers of a group's questions look similar, are the
+unchanged symbol, or are the result of the wrong operation.
 
-A reader who knows this and remembers the answers could rule options out when a list comes back. Where that matters
-(feedback, exemplars and test items from one draw) one question is asked of each list, drawn by the seed.
+Readers who know this and remember answers could exclude options when a list is repeated. If that matters (feedback,
+exemplars and test items from one draw), only one question of each list is used, drawn with the seed.
 
-So the question reads as before and its options stand as before, but it tells nothing of the answer that counts: who
-answers above chance knows it from the options alone.
+For the condition without evidence, the symbols of a question are replaced: its wording and options stay the same, but the
+question gives no information about the correct answer, so accuracy above chance must come from the options alone.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ Table = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class ShapeImage:
-    """What a shape looks like in one font."""
+    """Symbol that a shape resembles in one font."""
 
     symbol: str  # the most similar symbol
     match: float  # its similarity, 0 to 1
@@ -104,7 +104,7 @@ def _alphabet(style: str) -> tuple[tuple[str, ...], _Compared]:
 
 @functools.cache
 def _rivals(style: str) -> NDArray[np.bool_]:
-    """Return which symbols (columns) compete with which (rows): all that may stand in one list with them."""
+    """Return which symbols (columns) can be options together with each symbol (rows)."""
     symbols = _alphabet(style)[0]
     return np.array([[not kept_apart(symbol, other) for other in symbols] for symbol in symbols])
 
@@ -196,7 +196,7 @@ _ABSENT = 0.40  # … and one that is added is ink so far to at most this share
 
 @dataclass(frozen=True)
 class GeometryOperation:
-    """One thing done to one symbol or, for ``overlay``, ``beside`` and ``above``, to two."""
+    """An operation on one symbol or, for ``overlay``, ``beside`` and ``above``, on two."""
 
     name: str  # as in operations.json
     family: Family  # rotation, reflection, addition or subtraction
@@ -315,7 +315,7 @@ class GeometryQuestion:
 
     @property
     def name(self) -> str:
-        """A name of its own: operations and symbols."""
+        """Unique name: operations and symbols."""
         return question_name(self.symbols, self.operations)
 
     def text(self, language: str = "en") -> str:

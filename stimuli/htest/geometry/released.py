@@ -33,7 +33,7 @@ _DASHES = {"-": "−", "–": "−", "_": "−"}  # what the data call by three 
 
 @dataclass(frozen=True)
 class Described:
-    """What a released question describes."""
+    """Shapes that a released question describes."""
 
     family: ReleasedFamily  # rotation, flip, add_subtract or composite
     # shape by the way in which symbols are placed (as said where there is one way only); None where the question
@@ -114,7 +114,7 @@ def _added(ink: Ink, other: Ink) -> Drawings:
 
 
 def _side_by_side_low(one: Ink, other: Ink) -> Ink:
-    """Put a low symbol beside a tall one, standing on one line, as ``c`` beside ``I`` makes ``d``."""
+    """Return two symbols side by side on one base line, as ``c`` and ``I`` make ``d``."""
     height = max(one.shape[0], other.shape[0])
     raised = [np.pad(ink, ((height - ink.shape[0], 0), (0, 0))) for ink in (one, other)]
     return crop(np.hstack(raised))
@@ -208,7 +208,7 @@ class ReleasedGeometry:
 
 @dataclass(frozen=True)
 class KeyReading:
-    """What rendering says about one released key."""
+    """Comparison of one released key with the rendering."""
 
     item: ReleasedGeometry  # the question
     # agree: the described shape looks like the key
@@ -222,7 +222,7 @@ class KeyReading:
 
 @dataclass(frozen=True)
 class GeometryFaults:
-    """What is wrong with the released letter geometry."""
+    """Errors in the released letter-geometry items."""
 
     readings: tuple[KeyReading, ...]  # one for each question, in the order of the file
     # lines of questions that are word for word the same and have different keys

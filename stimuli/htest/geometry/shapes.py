@@ -48,7 +48,7 @@ def same_by_rule() -> tuple[frozenset[str], ...]:
 
 @functools.cache
 def apart_by_rule() -> tuple[frozenset[str], ...]:
-    """Return the sets of symbols that differ but never stand in one list: a reader may take one for the other."""
+    """Return the sets of different symbols that are never options together because readers may confuse them."""
     return tuple(frozenset(group) for group in data_file("htest/geometry/alphabet.json")["apart"])
 
 
@@ -184,7 +184,7 @@ def rotate(ink: Ink, quarters: int) -> Ink:
 
 
 def mirror(ink: Ink, axis: str) -> Ink:
-    """Mirror across a ``vertical`` line (left and right change places) or a ``horizontal`` one (top and bottom)."""
+    """Mirror across a ``vertical`` line (left and right are swapped) or a ``horizontal`` one (top and bottom)."""
     return ink[:, ::-1] if axis == "vertical" else ink[::-1]
 
 
@@ -270,7 +270,7 @@ def bar_height(ink: Ink, thickness: float) -> float | None:
 
 
 def _bridged(left: Ink, region: Ink) -> Ink:
-    """Restore the strokes that cross an erased horizontal band: ink that goes on above and below it."""
+    """Restore the strokes that cross an erased horizontal band: ink that continues above and below it."""
     rows = np.flatnonzero(region.any(axis=1))
     top, bottom = int(rows[0]) - 1, int(rows[-1]) + 1
     if top < 0 or bottom >= left.shape[0]:

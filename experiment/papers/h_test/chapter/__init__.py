@@ -250,7 +250,7 @@ class StatedBound:
 
 @dataclass(frozen=True)
 class TestRun:
-    """One of the two tests as a study ran it: its trials, the dictionary's readers, and numbers and makings of examples."""
+    """One of the two tests in a study: its trials, the dictionary's readers, and numbers and generation methods of examples."""
 
     trials: pd.DataFrame
     readers: Mapping[str, Any]
@@ -362,7 +362,7 @@ def _means(shares: pd.DataFrame, readers: Sequence[str]) -> list[dict[Any, Any]]
 
 
 def _reader_rows(shares: pd.DataFrame, readers: list[str], described: Mapping[str, Any]) -> Iterator[Row]:
-    """Yield accuracy as in Table 5: a row a reader, a column a task, families from small to large under heads; at one k."""
+    """Yield accuracy as in Table 5 for one k: readers in rows by family, from small to large, and tasks in columns."""
     sizes = paper.sizes_of(described)
     settings = {reader: (described.get(reader) or {}).get("settings") or {} for reader in readers}
     families = {reader: str(settings[reader].get("family") or "") for reader in readers}
@@ -575,7 +575,7 @@ def _readings(asked: TestRun, folder: Path) -> Iterator[Block]:
 
 
 def _stated(asked: TestRun, stated: pd.DataFrame, rating: Mapping[str, Any] | None) -> Iterator[Block]:
-    """Lay out how many rules were stated right, as Table 7, and beside the items that the same readers sorted."""
+    """Return the number of correctly stated rules, as in Table 7, and of items that the same readers sorted correctly."""
     statements = stated[stated["reader_kind"] != "baseline"]
     if statements.empty:
         return

@@ -35,7 +35,7 @@ FEWEST_ITEMS = 10
 
 @dataclass(frozen=True)
 class HTestPrompting:
-    """How a study asked H-TEST."""
+    """Prompting of H-TEST in a study."""
 
     trials: pd.DataFrame
     statements: pd.DataFrame
@@ -151,7 +151,7 @@ def paired(first: pd.DataFrame, second: pd.DataFrame, bound: float | None = None
 
 @dataclass(frozen=True)
 class MakingContrast:
-    """Two makings of items compared over the tasks that both have."""
+    """Comparison of two generation methods of items over their common tasks."""
 
     tasks: int  # common tasks; items of both makings
     items: int
@@ -165,7 +165,7 @@ class MakingContrast:
 def between_makings(
     first: pd.DataFrame, second: pd.DataFrame, bound: float | None = None
 ) -> MakingContrast | None:
-    """Compare the items of two makings, each item's mean a unit, tasks weighing the same."""
+    """Compare the items of two generation methods by item means, with equal weights for tasks."""
     if first.empty or second.empty:
         return None
     keys = ["task", "item_id"]
@@ -194,7 +194,7 @@ def mean_with_ends(rows: pd.DataFrame) -> tuple[float, float, float]:
 
 
 def _units(rows: pd.DataFrame) -> tuple[bool, NDArray[np.float64], NDArray[np.float64]]:
-    """Return whether the units of a reader group are people, not items, and the share right and the answers of each."""
+    """Return whether the units of a reader group are people, not items, and proportion correct and answers of each."""
     by_person = rows["reader_kind"].iloc[0] in PARTICIPANT_KINDS
     units = rows.groupby(["reader"] if by_person else ["task", "item_id"], observed=True)["right"]
     return by_person, np.asarray(units.mean(), dtype=float), np.asarray(units.size(), dtype=float)
@@ -231,7 +231,7 @@ ALL = "all tasks"
 
 
 def thinking_pairs(readers: Readers) -> list[tuple[str, str]]:
-    """Return models asked directly and with thoughts: the same model shown the same, one with the strategy ``chain_of_thought``."""
+    """Return pairs of the same model on the same items, without and with the strategy ``chain_of_thought``."""
     return _pairs(readers, _presentation, _strategy, "chain_of_thought", "direct")
 
 
@@ -241,7 +241,7 @@ def picture_pairs(readers: Readers) -> list[tuple[str, str]]:
 
 
 def family_pairs(readers: Readers) -> list[tuple[str, str, str]]:
-    """Return ``(family, smaller, larger)`` for neighbours in size without thoughts, shown the same."""
+    """Return ``(family, smaller, larger)`` for models of adjacent sizes without chain of thought, on the same items."""
     families: dict[str, list[str]] = {}
     sizes = sizes_of(readers)
     for name, one in readers.items():
@@ -413,7 +413,7 @@ def is_as_published(label_map: str) -> bool:
 
 
 def label_maps(trials: pd.DataFrame) -> pd.DataFrame:
-    """Return accuracy with labels as published and swapped, and how often A was said."""
+    """Return accuracy with published and swapped labels, and the frequency of answer A."""
     columns = ["published", "swapped", "says_a_published", "says_a_swapped"]
     if "label_map" not in trials or "response" not in trials:
         return pd.DataFrame(columns=["reader_group", *columns, "counterbalanced"])
@@ -478,7 +478,7 @@ def geometry(tables: Tables) -> pd.DataFrame | None:
 
 @dataclass(frozen=True)
 class Share:
-    """A share of right answers and whether it is above or below chance."""
+    """Proportion correct, and whether it is above or below chance."""
 
     items: int
     answers: int
@@ -489,7 +489,7 @@ class Share:
 
 
 def share(rows: pd.DataFrame, chance: float = CHANCE) -> Share:
-    """Return the share of right answers of one reader group."""
+    """Return the proportion correct of one reader group."""
     mean, low, high = (value / 100 for value in mean_with_ends(rows))
     by_person, units, answers = _units(rows)
     p = np.nan

@@ -20,7 +20,7 @@ def write_trained(material: Material) -> Chapter | None:
 
 
 def write_representations(material: Material) -> Chapter | None:
-    """Write how near hidden states stay to those of the intact text, where a run kept any."""
+    """Return the chapter on the similarity of hidden states to those of the intact text; None if no run stored any."""
     if found_above(material.tables.folder, "states") is None:
         return None
     from experiment.papers.inside.chapters.representations import write

@@ -82,7 +82,7 @@ OF_TEXTS = {one.name: one for one in MEASURES}
 
 @dataclass
 class Explanations(Draft):
-    """What is written on competing predictors, with remarks on those that cannot compete."""
+    """Text on competing predictors, with notes on those that cannot be compared."""
 
     remarks: list[str] = field(default_factory=list)
 

@@ -221,7 +221,7 @@ def _costs(tables: Tables, factor: str, kinds: Mapping[str, str], study: str) ->
 
 
 def _similarity(tables: Tables, study: str) -> Iterator[Block]:
-    """Write how near the texts are that a study showed (Table 4); a sentence with the reason where the file cannot be read."""
+    """Return the similarity of the shown texts (Table 4), or a sentence with the reason if the file cannot be read."""
     try:
         told = paper.stored_texts(tables.folder)
     except UserError as error:
@@ -382,7 +382,7 @@ def _in_tasks(found: Sequence[tuple[str, str]], kinds: Mapping[str, str]) -> lis
 def agreement_table(
     name: str, completed: Sequence[paper.Part], perceived: Sequence[paper.Part], kinds: Mapping[str, str]
 ) -> ApaTable | None:
-    """Lay out how alike the models' orders in perception and completion are; None below three models."""
+    """Return the agreement of the models' orders in perception and completion; None for fewer than three models."""
     found = paper.agreements(completed, perceived, kinds)
     return LAYOUT.table("agreements", map(vars, found), name) if found else None
 
@@ -524,7 +524,7 @@ def _maps(
 
 
 def _alike(maps: Sequence[tuple[str, Represented, Panel]]) -> Iterator[ApaTable | Drawing]:
-    """Draw the maps (Figure 5), and say how alike one model's are in several studies."""
+    """Return the maps (Figure 5), and the similarity of one model's maps in several studies."""
     if not maps:
         return
     from analysis.figures.inside import pattern_figures

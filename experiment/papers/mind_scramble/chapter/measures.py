@@ -1,4 +1,4 @@
-"""What the tables and figures of Mind Scramble (TypoBench, 2024, arXiv:2410.01677) show, from a study of one's own."""
+"""Measures for the tables and figures of Mind Scramble (TypoBench, 2024, arXiv:2410.01677), from a user's study."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ _PLACE = ["session_id", "trial_index", "attempt"]
 
 @dataclass(frozen=True)
 class TaskMeasure:
-    """What a reply to a task is worth."""
+    """Score of a reply in a task."""
 
     key: str  # part of names of files
     name: str  # in a table's title; percent
@@ -79,7 +79,7 @@ ACCURACY, NEARNESS, IN_PLACE, COSINE, PROGRAM_COSINE = (
 
 @dataclass(frozen=True)
 class Values:
-    """What each item is worth in each level, by reader group."""
+    """Score of each item at each level, by reader group."""
 
     factor: str
     levels: tuple[str, ...]  # the paper's names that the study has, BASE first
@@ -174,7 +174,7 @@ def _values(rows: pd.DataFrame, measure: TaskMeasure, factor: str, order: Sequen
 
 @dataclass(frozen=True)
 class Slope:
-    """How much a reader loses with each further operation inside a word."""
+    """Loss of a reader with each further operation inside a word."""
 
     group: str
     operation: str
@@ -186,7 +186,7 @@ class Slope:
 
 
 def slopes(values: Values, study: str = "") -> list[Slope]:
-    """Return the scrambling-ratio series of Figure 4 with slopes: those with two counts beside BASE."""
+    """Return the scrambling-ratio series of Figure 4 that have slopes: those with two counts in addition to BASE."""
     found = []
     for operation, names in SERIES.items():
         there = {0: 0} | {
@@ -220,7 +220,7 @@ def kept(values: Values, group: str, levels: Sequence[str]) -> tuple[float, floa
 
 
 def fault_prices(tables: Tables) -> pd.DataFrame:
-    """Return what each fault of the released scorer is worth on a study's own replies."""
+    """Return how much each error of the released scorer changes the scores of a study's replies."""
     prices = table_beside(tables.folder, Path(PRICES).stem)
     columns = ["data_set", GROUP, "rule", "released", "value", "price", "low", "high"]
     columns += ["turned", "replies", "items", "ordered"]
@@ -371,7 +371,7 @@ Part = tuple[str, Values]
 
 @dataclass(frozen=True)
 class TaskOrderAgreement:
-    """How alike two tasks order the same models."""
+    """Agreement of two tasks in the order of the same models."""
 
     completion: str
     perception: str

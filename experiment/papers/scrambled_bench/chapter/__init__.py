@@ -1,4 +1,4 @@
-"""Scrambled Bench's tables and figures from a study's own run, beside what the paper prints."""
+"""Scrambled Bench's tables and figures from a study's run, with the paper's values for comparison."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ COLUMNS: list[str] = STUDY["columns"]
 
 @dataclass(frozen=True)
 class StudyPart:
-    """What a study holds of the paper."""
+    """Part of the paper that a study replicates."""
 
     task: str
     data: str  # realtimeQA, DREAM or AQuA-RAT

@@ -185,7 +185,7 @@ def in_papers_order(models: Iterable[str]) -> list[str]:
 
 
 def printed_cells() -> pd.DataFrame:
-    """Return the cells of Tables 3, 4 and 5 as they stand in print: ``table, model, measure, column, printed``."""
+    """Return the printed cells of Tables 3, 4 and 5: ``table, model, measure, column, printed``."""
     return _cells_in("printed.csv")
 
 
@@ -199,7 +199,7 @@ def _cells_in(file: str) -> pd.DataFrame:
 
 
 def compare_with_print(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    """Put every cell beside the printed one."""
+    """Compare every cell with the printed one."""
     printed = all_printed_cells()
     columns = ["table", "model", "measure", "column", "made", "printed", "same"]
     parts = []
@@ -484,7 +484,7 @@ def faults_of_more(trials: pd.DataFrame) -> list[ScoringError]:
 def _fault(
     name: str, price: pd.DataFrame, data: str = "", decimals: int = 2, **values: object
 ) -> ScoringError:
-    """Return a fault with its title and what is said about it; ``data`` is a data set that the title names."""
+    """Return an error with its title and description; ``data`` is a data set that the title names."""
     told = DATA["faults"][name]
     ending, behind = (f"_{data.casefold()}", f" ({data})") if data else ("", "")
     about = Template(told["about"]).render(apa=apa, **values)
@@ -507,7 +507,7 @@ def reproduce(
     told: Callable[[str], None] = lambda _: None,
     data: Mapping[str, Path] = MappingProxyType({}),
 ) -> Reproduction:
-    """Reproduce the tables and measure what each fault changes, as :func:`reproduce_paper` asks."""
+    """Reproduce the tables and measure the effect of each error, as :func:`reproduce_paper` requires."""
     told("responses")
     has_outputs = any((folder / "outputs").glob("*.jsonl*"))
     files = [file for file in authors_files(folder) if not (has_outputs and file.data == DATA_SET)]

@@ -1,4 +1,4 @@
-"""Chapter on representations: how near hidden states stay to those of the intact text, by layer (Mind Scramble, RQ4)."""
+"""Chapter on representations: similarity of hidden states to those of the intact text by layer (Mind Scramble, RQ4)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _TOLD_IN_FULL = 4  # up to so many models are told one by one; of more, tables a
 
 @dataclass(frozen=True, eq=False)
 class MapReport:
-    """What is told of one map."""
+    """Results of one map."""
 
     title: str
     found: Represented
@@ -180,7 +180,7 @@ def _rows(report: MapReport, layers: Sequence[int]) -> Iterator[dict[str, Any]]:
 
 
 def sets_table(name: str, title: str, found: Sequence[patterns.TwoSets]) -> ApaTable:
-    """Lay out how alike one model's maps in two data sets are: the paper's cosine beside centred correlations."""
+    """Return the similarity of one model's maps in two data sets: the paper's cosine and centred correlations."""
     models = list(dict.fromkeys(one.model for one in found))
     rows = [vars(one) for one in sorted(found, key=lambda one: models.index(one.model))]
     least, is_exact = max(one.found.least_p for one in found), all(one.found.exact for one in found)
@@ -188,7 +188,7 @@ def sets_table(name: str, title: str, found: Sequence[patterns.TwoSets]) -> ApaT
 
 
 def _models_table(name: str, found: patterns.SeveralModels, part: str) -> ApaTable:
-    """Lay out how alike the maps of every two models are, against how alike those of halves of one model's items are."""
+    """Return the similarity of the maps of each two models, and that of halves of one model's items for comparison."""
     pairs = list(combinations(range(len(found.models)), 2))
     adjusted = corrected(np.array([found.layers.p[pair] for pair in pairs]), "holm")
     rows = [{"one": one, "other": two, "adjusted": p} for (one, two), p in zip(pairs, adjusted, strict=True)]

@@ -159,7 +159,7 @@ SHARED = ("method", "learning_rate", "warmup", "decay", "weight_decay", "clip", 
 
 
 def _way(trained: inside.Trained) -> dict[str, Any]:
-    """Return how a model was trained, without what distinguishes trainings of one study."""
+    """Return the settings of a model's training, without those that differ between training runs of one study."""
     settings, schedule = trained.settings, trained.record.get("schedule") or {}
     is_ours = not str(settings.get("use", "")).startswith("openai:")
     return {

@@ -55,7 +55,7 @@ class Trained:
 
     @property
     def rule(self) -> str | None:
-        """What was done to running text, such as ``FT-RS``; None for H-TEST."""
+        """Scramble of running text, such as ``FT-RS``; None for H-TEST."""
         return self.settings.get("rule")
 
     @property
@@ -66,7 +66,7 @@ class Trained:
 
 @dataclass(frozen=True)
 class ModelFamily:
-    """A model and what was trained from it, in the order in which the trainings began."""
+    """A base model and the models trained from it, in the order in which training began."""
 
     base: str
     base_was_asked: bool  # whether the base has used trials
@@ -96,7 +96,7 @@ def families(tables: Tables) -> list[ModelFamily]:
 
 
 def record_of(tables: Tables, training: str) -> Mapping[str, Any]:
-    """Return what is recorded of a training; empty where nothing is at hand."""
+    """Return the record of a training run; empty if there is none."""
     file = _file_of(tables, training, RECORD)
     if file is None:
         return dict((tables.dictionary.get("tuning") or {}).get(training) or {})
@@ -172,7 +172,7 @@ class Modelled:
 
 
 def parts_of(tables: Tables, family: ModelFamily) -> list[TrainedMaterials]:
-    """Return the materials of a study that a base and its trained models were asked about, H-TEST's tasks left out."""
+    """Return the materials on which a base model and its trained models were tested, without H-TEST's tasks."""
     members = [family.base, *(model.group for model in family.models)]
     trials = tables.trials
     trials = trials[trials["excluded_reason"].isna() & trials[GROUP].isin(members)]
@@ -346,7 +346,7 @@ ORDERS = 9999
 
 @dataclass(frozen=True)
 class Diagonal:
-    """What training gains on the task trained, beyond what it gains on other tasks."""
+    """Gain of training on the trained task beyond its gain on other tasks."""
 
     tasks: int  # tasks that were both trained and tested
     within: float  # mean gain in the cells of the diagonal, and off it, as shares
