@@ -12,13 +12,21 @@ import pandas as pd
 import pytest
 
 from analysis import Tables, load
+from analysis.plan_runner import carry_out_all
+from analysis.planned import plans
 from analysis.report import chapters
 from analysis.report.content import gather
 from analysis.report.numbering import ReportContent
 from analysis.report.write import write_files
+from analysis.results import Analysis
 from tests.analysis.letter_study import PLANNED, TRUTH, study_rows, write_handover
 
 Make = Callable[..., Path]
+
+
+def planned_analyses(tables: Tables) -> list[Analysis]:
+    """Carry out what a study plans, and nothing that is explored."""
+    return carry_out_all([plan for plan in plans(tables) if plan.planned], tables)
 
 
 @pytest.fixture

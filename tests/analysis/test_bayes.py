@@ -23,6 +23,7 @@ from analysis.report.results.tables import bayes_table
 from analysis.report.write import write_files
 from analysis.results import Contrast
 from tests.analysis.letter_study import study_rows, write_handover
+from tests.analysis.r_programs import lines_of_r
 
 LEVELS = {"position": ["intact", "initial", "internal", "final"]}
 CAUCHY = {"prior": "cauchy", "scale": 10}
@@ -65,9 +66,8 @@ def prior(kind: str, scale: float, df: float = np.inf) -> Prior:
     return Prior(kind, scale, df, "percentage points")
 
 
-def in_r(program: str) -> list[float]:
-    done = subprocess.run(["Rscript", "-e", program], capture_output=True, text=True, timeout=120, check=True)
-    return [float(word) for word in done.stdout.split()]
+def in_r(program: str, folder: Path) -> list[float]:
+    return [float(word) for line in lines_of_r(program, folder) for word in line.split()]
 
 
 @pytest.mark.parametrize(
@@ -90,13 +90,14 @@ def test_normal_priors_have_the_closed_form(b: float, se: float, scale: float) -
     [(4.2, 2.1, 12.3, 10.0, 1.0), (-1.0, 2.0, 3.0, 4.0, 3.0), (25.0, 4.0, 40.0, 2.0, 1.0)],
 )
 def test_t_likelihoods_agree_with_r_integrate(
-    b: float, se: float, df: float, scale: float, prior_df: float
+    tmp_path: Path, b: float, se: float, df: float, scale: float, prior_df: float
 ) -> None:
     theirs = in_r(
         f"f <- function(x) dt((x - {b}) / {se}, {df}) * dt(x / {scale}, {prior_df}) / {scale}; "
         f"i <- function(a, b) integrate(f, a, b, rel.tol = 1e-11, subdivisions = 1000)$value; "
         f"m <- c(i(-Inf, 0), i(0, {abs(b)}), i({abs(b)}, Inf)); "
-        f"cat(sprintf('%.12g', c(sum(m), 2 * sum(m[-1])) / dt({b} / {se}, {df})))"
+        f"cat(sprintf('%.12g', c(sum(m), 2 * sum(m[-1])) / dt({b} / {se}, {df})))",
+        tmp_path,
     )
     kind = "cauchy" if prior_df == 1 else "t"
     ours = [
@@ -108,11 +109,9 @@ def test_t_likelihoods_agree_with_r_integrate(
 
 @pytest.mark.full
 @pytest.mark.r
-def test_cauchy_priors_agree_with_the_bayes_factor_package() -> None:
+def test_cauchy_priors_agree_with_the_bayes_factor_package(tmp_path: Path) -> None:
     """BayesFactor's t likelihood is of a standardised difference; with many degrees of freedom the two are the same."""
-    try:
-        in_r("library(BayesFactor); cat(1)")
-    except subprocess.CalledProcessError:
+    if in_r("cat(1 * requireNamespace('BayesFactor', quietly = TRUE))", tmp_path) == [0.0]:
         pytest.skip("R's BayesFactor is not installed")
     n, r = 4000, 0.05
     for t in (0.4, 2.3, -3.1):
@@ -120,7 +119,8 @@ def test_cauchy_priors_agree_with_the_bayes_factor_package() -> None:
             "suppressMessages(library(BayesFactor)); one <- function(...) "
             f"exp(extractBF(meta.ttestBF({t}, {n}, rscale = {r}, ...), logbf = TRUE)$bf); "
             f"bound <- one(nullInterval = c(-0.03, 0.03)); half <- one(nullInterval = c(0, Inf)); "
-            "cat(sprintf('%.10g', c(one(), half[1], bound[1] / bound[2])))"
+            "cat(sprintf('%.10g', c(one(), half[1], bound[1] / bound[2])))",
+            tmp_path,
         )
         # In units of the standard deviation: SE = 1 / sqrt(n).
         unit = 1 / np.sqrt(n)

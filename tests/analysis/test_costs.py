@@ -29,6 +29,7 @@ from analysis.planned import plans
 from analysis.report.blocks import Chapter
 from analysis.report.chapters import cost
 from analysis.report.chapters.cost import By, distributions, side_by_side, write
+from analysis.report.inline import plain_text
 from stimuli.errors import UserError
 from tests.analysis import decision_study, word_study
 from tests.analysis.chapters import (
@@ -310,6 +311,8 @@ def test_words_and_bits_stand_in_tables_whose_numbers_the_text_has(words: Chapte
     assert low < word_study.MS_PER_BIT < high
     assert str(full[3]) in words_in(words) and f"gain {full[5]}" in words_in(words)
     assert len(words.fits) >= 6
+    assert any("glmer of lme4 has another" in plain_text(one) for one in words.methods)
+    assert any("glmer gives other numbers" in told for one in words.fits for told in one.fit.warnings)
     assert {"reading_profile_position", "time_distributions_position"} <= set(drawings_in(words))
 
 

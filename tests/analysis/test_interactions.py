@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from analysis.report.results.tables import model_table
 from analysis.results import Analysis, Contrast
 from stimuli.errors import UserError
 from tests.analysis.crossed_study import FACTORS, INTERACTION, PLAN, crossed_rows, crossed_study
+from tests.analysis.r_programs import lines_of_r
 
 CROSSING = CrossedFactors(("item_type", "font"), (("word", "transposed"), ("plain", "cursive")))
 CONTRASTS = [INTERACTION, "transposed - word in cursive", "transposed - word in plain", "transposed - word"]
@@ -74,8 +74,7 @@ def test_interactions_simple_effects_and_averages_are_those_of_lme4_and_emmeans(
     rows = accuracy.of_model.rows.assign(log_rt=np.log(accuracy.of_model.rows["rt"]))
     rows.to_csv(tmp_path / "rows.csv", index=False)
     program = R_PROGRAM.replace("FORMULA_A", accuracy.model.formula).replace("FORMULA_B", times.model.formula)
-    (tmp_path / "fit.R").write_text(program, "utf-8")
-    subprocess.run(["Rscript", "fit.R"], cwd=tmp_path, check=True, capture_output=True, timeout=600)
+    lines_of_r(program, tmp_path)
     found = pd.read_csv(tmp_path / "found.csv")
     ours = [*accuracy.of_model.contrasts, *times.contrasts]
     assert [one.label for one in accuracy.contrasts] == [

@@ -23,7 +23,7 @@ from analysis.report.content import gather
 from analysis.report.results import family_in_words
 from analysis.results import Analysis, Contrast
 from stimuli.errors import UserError
-from tests.analysis.conftest import Make
+from tests.analysis.conftest import Make, planned_analyses
 from tests.analysis.letter_study import study_rows, write_handover
 
 PAIR = ["initial - internal", "final - internal"]
@@ -51,7 +51,7 @@ def carried_from(
         for name, spec in planned.items()
     }
     tables = load(handover(rows, dictionary={"planned": given, **more}))
-    return tables, [one for one in carry_out_all(plans(tables), tables) if one.plan.planned]
+    return tables, planned_analyses(tables)
 
 
 @pytest.mark.parametrize(
@@ -212,23 +212,25 @@ BOUNDED = {
 }
 
 
+def once(factory: pytest.TempPathFactory, planned: dict[str, dict[str, Any]]) -> Any:
+    """Carry out plans for all tests of this module."""
+
+    def handover(rows: pd.DataFrame, dictionary: dict[str, Any]) -> Path:
+        return write_handover(factory.mktemp("once"), rows, **dictionary)
+
+    return carried(handover, planned)
+
+
 @pytest.fixture(scope="module")
 def bounded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Tables, list[Analysis]]:
-    def handover(rows: pd.DataFrame, dictionary: dict[str, Any]) -> Path:
-        return write_handover(tmp_path_factory.mktemp("bounded"), rows, **dictionary)
-
-    return carried(handover, {"a": BOUNDED})
+    return once(tmp_path_factory, {"a": BOUNDED})
 
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory: pytest.TempPathFactory) -> tuple[Tables, list[Analysis]]:
     """The plan with and without trials that it alone leaves out."""
-
-    def handover(rows: pd.DataFrame, dictionary: dict[str, Any]) -> Path:
-        return write_handover(tmp_path_factory.mktemp("plain"), rows, **dictionary)
-
     exclude = {"trials": {"rt": "outside 800 ms to 2 s"}}
-    return carried(handover, {"a": {}, "b": {"exclude": exclude}})
+    return once(tmp_path_factory, {"a": {}, "b": {"exclude": exclude}})
 
 
 @pytest.mark.parametrize(
@@ -283,7 +285,7 @@ def test_a_condition_without_trials_leaves_its_planned_contrasts_in_the_family(h
         "b": {"measure": "rt", "compare": "position", "between": ["human"], "contrasts": PAIR, "family": "F"},
     }  # fmt: skip
     tables = load(handover(rows[rows["position"] != "final"], dictionary={"planned": planned}))
-    found = [one for one in carry_out_all(plans(tables), tables) if one.plan.planned]
+    found = planned_analyses(tables)
     every = [contrast for one in found for contrast in one.contrasts]
     assert [one.estimable for one in every] == [True, False] * 2
     assert {one.family for one in every} == {4}
@@ -297,7 +299,8 @@ def test_an_exploratory_analysis_corrects_over_what_it_tested(handover: Make) ->
     rows = study_rows(human=12, models=("restorer",), items=24)
     rows = rows[(rows["reader"] != "restorer") | (rows["position"] != "final")]
     tables = load(handover(rows))
-    accuracy = next(one for one in carry_out_all(plans(tables), tables) if one.plan.measure.name == "correct")
+    plan = next(one for one in plans(tables) if one.measure.name == "correct")
+    (accuracy,) = carry_out_all([plan], tables)
     assert {one.groups for one in accuracy.contrasts} == {("human",), ("restorer",), ("human", "restorer")}
     assert {one.family for one in accuracy.contrasts} == {7}
 

@@ -11,12 +11,11 @@ import pytest
 
 from analysis import load
 from analysis.fidelity import effects
-from analysis.plan_runner import carry_out_all
-from analysis.planned import plans
 from analysis.report.blocks import REFERENCE, Chapter, Material
 from analysis.report.chapters import fidelity, rankings
 from analysis.report.references import reference
 from tests.analysis.chapters import chapter_of, drawings_in, material_of, tables_in, words_in
+from tests.analysis.conftest import planned_analyses
 from tests.analysis.letter_study import LEVELS, PLANNED, study_rows, write_handover
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
@@ -38,7 +37,7 @@ def material(tmp_path_factory: pytest.TempPathFactory) -> Material:
     }
     folder = tmp_path_factory.mktemp("fidelity")
     tables = load(write_handover(folder, rows, planned={"comprehension": plan}, readers=readers))
-    return material_of(tables, carry_out_all([one for one in plans(tables) if one.planned], tables))
+    return material_of(tables, planned_analyses(tables))
 
 
 @pytest.fixture(scope="module")

@@ -18,8 +18,6 @@ from analysis.measures.signal_detection import (
     sensitivity_and_bias,
     two_class_trials,
 )
-from analysis.plan_runner import carry_out_all
-from analysis.planned import plans
 from analysis.report.blocks import Chapter
 from analysis.report.chapters import ratios, recovered_text, sensitivity
 from analysis.report.content import _cells_of
@@ -27,6 +25,7 @@ from analysis.report.described import planned_means
 from analysis.report.planned_effects import planned_effects
 from analysis.robustness import Matrix
 from tests.analysis.chapters import chapter_of, material_of, rows_by_head, rows_in, tables_in, words_in
+from tests.analysis.conftest import planned_analyses
 from tests.analysis.measured_study import (
     CRITERION,
     D_PRIME,
@@ -148,7 +147,7 @@ def test_costs_are_ratios_against_the_same_item_intact(rated: Chapter) -> None:
 @pytest.mark.parametrize("whole", [False, True])
 def test_recovered_is_a_planned_measure_from_plan_to_contrast(tmp_path: Path, whole: bool) -> None:
     tables = load(typed_study(tmp_path, whole=whole, planned=RECOVERED_WORDS))
-    (analysis,) = carry_out_all([one for one in plans(tables) if one.planned], tables)
+    (analysis,) = planned_analyses(tables)
     assert analysis.model is not None and analysis.levels == ("green", "blue")
     (contrast,) = analysis.of_model.contrasts
     truth = np.log(0.3 / 0.7) - np.log(0.85 / 0.15)
@@ -209,7 +208,7 @@ def test_a_share_of_recovered_words_has_one_value_and_one_interval_in_a_report(
     ]
     items.to_parquet(folder / "items.parquet")
     tables = load(folder)
-    analysis = carry_out_all(plans(tables), tables)[0]
+    (analysis,) = planned_analyses(tables)
     cells = {cell.level: cell for cell in _cells_of(analysis)}
     (effect,) = analysis.contrasts
     rows = analysis.rows

@@ -24,7 +24,7 @@ from analysis.report.content import gather
 from analysis.report.numbering import ReportContent
 from analysis.report.refitting import refit_lines, write_models
 from analysis.report.write import write_files
-from tests.analysis import cost_study
+from tests.analysis import cost_study, decision_study, word_study
 from tests.analysis.conftest import Rehearsal
 from tests.analysis.letter_study import PLANNED, TRUTH, study_rows, write_handover
 from tests.analysis.measured_study import class_study, typed_study
@@ -252,14 +252,20 @@ MODELS = {
         "milliseconds (Gamma, identity link)",
         "right answers of large by source",
     ),
+    "words": ("times of single words by position", "milliseconds (Gamma, identity link)"),
+    "decisions": ("speed", "milliseconds (Gamma, identity link)"),
     "classes": ("signal detection by position", "right answers of net by source"),
     "known effects": ("Recovery of response time", "reading", "milliseconds (Gamma, identity link)"),
 }
 """Small studies, and parts of the titles of models that their reports must hold."""
 
 
-def small_study(name: str, folder: Path) -> Path:
+def small_study(name: str, folder: Path, request: pytest.FixtureRequest) -> Path:
     """Write the handover of a study with the models above."""
+    if name == "words":
+        return word_study.study(folder, people=10, items=12)
+    if name == "decisions":
+        return decision_study.study(folder, request.getfixturevalue("shared"))
     if name == "typed":
         return typed_study(folder)
     if name == "classes":
@@ -277,8 +283,10 @@ def small_study(name: str, folder: Path) -> Path:
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", MODELS)
-def test_every_model_of_every_chapter_agrees_with_lme4(name: str, tmp_path: Path) -> None:
-    gathered = gather(load(small_study(name, tmp_path / "handover")), wanted=optional_names())
+def test_every_model_of_every_chapter_agrees_with_lme4(
+    name: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    gathered = gather(load(small_study(name, tmp_path / "handover", request)), wanted=optional_names())
     titles = [one.title for one in gathered.all_fits()]
     assert [part for part in MODELS[name] if not any(part in title for title in titles)] == []
     report = write_files(gathered, tmp_path, datetime(2026, 11, 21, tzinfo=UTC)).parent

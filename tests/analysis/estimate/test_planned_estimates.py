@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,14 +9,12 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from analysis import Tables, load
-from analysis.plan_runner import carry_out_all
-from analysis.planned import plans
+from analysis import load
 from analysis.report.results import paragraphs
-from analysis.results import Analysis, Contrast
-from tests.analysis.letter_study import study_rows
+from analysis.results import Analysis
+from tests.analysis.conftest import Make, planned_analyses
+from tests.analysis.letter_study import study_rows, write_handover
 
-Make = Callable[..., Path]
 PLANNED = {
     "cost of reading": {
         "compare": "position",
@@ -30,23 +26,23 @@ PLANNED = {
 }
 
 
-def tables_of(handover: Make, rows: pd.DataFrame, planned: dict[str, Any] | None = None) -> Tables:
-    return load(handover(rows, dictionary={"planned": planned or PLANNED}))
-
-
 def study(**readers: Any) -> pd.DataFrame:
     return study_rows(human=16, items=16, models=("restorer",), **readers)
 
 
-def only(analyses: list[Analysis]) -> Analysis:
-    (one,) = [one for one in analyses if one.plan.planned]
-    return one
+def analysed(handover: Make, rows: pd.DataFrame, **changes: Any) -> Analysis:
+    """Carry out the plan above, with changes, on these trials."""
+    planned = {"cost of reading": {**PLANNED["cost of reading"], **changes}}
+    (analysis,) = planned_analyses(load(handover(rows, dictionary={"planned": planned})))
+    return analysis
 
 
-@pytest.fixture
-def carried(handover: Make) -> Analysis:
-    tables = tables_of(handover, study())
-    return only(carry_out_all(plans(tables), tables))
+@pytest.fixture(scope="module")
+def carried(tmp_path_factory: pytest.TempPathFactory) -> Analysis:
+    (analysis,) = planned_analyses(
+        load(write_handover(tmp_path_factory.mktemp("carried"), study(), planned=PLANNED))
+    )
+    return analysis
 
 
 def test_an_adjusted_p_is_below_alpha_exactly_where_its_interval_excludes_zero(handover: Make) -> None:
@@ -56,8 +52,7 @@ def test_an_adjusted_p_is_below_alpha_exactly_where_its_interval_excludes_zero(h
         people = rows["reader_kind"] == "human"
         chance = np.where(rows["position"] == "internal", 0.85, 0.7)
         rows.loc[people, "correct"] = (rng.random(len(rows)) < chance)[people]
-        tables = tables_of(handover, rows)
-        found = only(carry_out_all(plans(tables), tables)).contrasts
+        found = analysed(handover, rows).contrasts
         assert len(found) == 6
         for one in found:
             assert (one.p_adjusted < 0.05) == one.excludes_zero
@@ -74,8 +69,7 @@ def test_all_contrasts_of_people_the_model_and_their_difference_are_one_family(c
 
 def test_two_plans_of_one_measure_share_a_family(handover: Make) -> None:
     second = {**PLANNED["cost of reading"], "contrasts": ["initial - final"]}
-    tables = tables_of(handover, study(), {**PLANNED, "again": second})
-    found = [one for one in carry_out_all(plans(tables), tables) if one.plan.planned]
+    found = planned_analyses(load(handover(study(), dictionary={"planned": {**PLANNED, "again": second}})))
     assert {contrast.family for one in found for contrast in one.contrasts} == {9}
 
 
@@ -86,12 +80,20 @@ def test_the_difference_is_that_of_people_and_model_over_the_same_items(carried:
         assert by[label, ("human", "restorer")] == pytest.approx(apart, abs=1e-9)
 
 
-@pytest.mark.parametrize("right", [True, False])
-def test_a_model_at_the_end_of_the_scale_stays_in_the_comparison(handover: Make, right: bool) -> None:
+@pytest.mark.parametrize(
+    ("readers", "right"),
+    [
+        ("reader == 'restorer'", True),
+        ("reader == 'restorer'", False),
+        ("reader_kind == 'human' and position == 'internal'", True),
+    ],
+)
+def test_readers_at_the_end_of_the_scale_stay_in_the_comparison(
+    handover: Make, readers: str, right: bool
+) -> None:
     rows = study()
-    rows.loc[rows["reader"] == "restorer", "correct"] = right
-    tables = tables_of(handover, rows)
-    found = only(carry_out_all(plans(tables), tables)).contrasts
+    rows.loc[rows.query(readers).index, "correct"] = right
+    found = analysed(handover, rows).contrasts
     assert all(one.estimable and one.se > 0 for one in found)
     assert all(one.equivalence is not None for one in found if one.between)
 
@@ -107,9 +109,7 @@ def test_an_equivalence_test_agrees_with_its_interval(carried: Analysis) -> None
 
 
 def test_a_directed_test_has_an_interval_with_one_end(handover: Make) -> None:
-    directed = {**PLANNED["cost of reading"], "direction": "less"}
-    tables = tables_of(handover, study(), {"cost of reading": directed})
-    own = [one for one in only(carry_out_all(plans(tables), tables)).contrasts if not one.between]
+    own = [one for one in analysed(handover, study(), direction="less").contrasts if not one.between]
     assert all(one.low == -one.furthest for one in own)
     assert all((one.p_adjusted < 0.05) == (one.high < 0) for one in own)
 
@@ -117,9 +117,7 @@ def test_a_directed_test_has_an_interval_with_one_end(handover: Make) -> None:
 def test_with_fixed_items_a_deterministic_model_is_known_and_the_report_says_which_items(
     handover: Make,
 ) -> None:
-    fixed = {**PLANNED["cost of reading"], "items": "fixed"}
-    tables = tables_of(handover, study(), {"cost of reading": fixed})
-    analysis = only(carry_out_all(plans(tables), tables))
+    analysis = analysed(handover, study(), items="fixed")
     by = {(one.label, one.groups): one for one in analysis.contrasts}
     model = by["initial − internal", ("restorer",)]
     assert model.se == 0 and model.low == model.high == model.estimate
@@ -134,23 +132,12 @@ def test_people_and_a_model_are_in_no_logistic_model_together(carried: Analysis)
     assert "reader_group" not in carried.model.formula
 
 
-def test_repeated_answers_of_a_model_are_averaged_and_not_counted_as_items(handover: Make) -> None:
-    once, often = study(), study()
-    own = often[often["reader"] == "restorer"]
-    again = [own.assign(session_id=own["session_id"] + f"-{n}", replicate=float(n)) for n in (1, 2)]
-    often = pd.concat([often, *again], ignore_index=True)
-    first, second = (
-        only(carry_out_all(plans(tables), tables)).contrasts
-        for tables in (tables_of(handover, rows) for rows in (once, often))
-    )
-    by: dict[Any, Contrast] = {(one.label, one.groups): one for one in first}
-    assert [one.se for one in second] == pytest.approx([by[one.label, one.groups].se for one in second])
-
-
-def test_people_who_are_always_right_in_a_condition_stay_in(handover: Make) -> None:
+def test_repeated_answers_of_a_model_are_averaged_and_not_counted_as_items(
+    handover: Make, carried: Analysis
+) -> None:
     rows = study()
-    ends = (rows["reader_kind"] == "human") & (rows["position"] == "internal")
-    rows.loc[ends, "correct"] = True
-    tables = tables_of(handover, rows)
-    found = only(carry_out_all(plans(tables), tables)).contrasts
-    assert all(one.estimable for one in found)
+    own = rows[rows["reader"] == "restorer"]
+    again = [own.assign(session_id=own["session_id"] + f"-{n}", replicate=float(n)) for n in (1, 2)]
+    often = analysed(handover, pd.concat([rows, *again])).contrasts
+    once = {(one.label, one.groups): one.se for one in carried.contrasts}
+    assert {(one.label, one.groups): one.se for one in often} == pytest.approx(once)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from analysis.mixed.formula import expand_terms, read_expression, read_formula
 from analysis.mixed.variables import alphabetical
 from stimuli.errors import UserError
 from tests.analysis.mixed.conftest import Simulate
+from tests.analysis.r_programs import lines_of_r
 
 WORDS = ("x y", "äußerlich", "_c", "10", "B", "a", "A", "b", "é", "e", "-x", "2", "Öl", "(z)", "ñ", "n")
 
@@ -30,12 +31,9 @@ def estimates(found: Any) -> np.ndarray:
 
 
 @pytest.mark.r
-def test_levels_are_in_rs_alphabetical_order() -> None:
+def test_levels_are_in_rs_alphabetical_order(tmp_path: Path) -> None:
     listed = ", ".join(f'"{word}"' for word in WORDS)
-    done = subprocess.run(
-        ["Rscript", "-e", f"cat(sort(c({listed})), sep = '\\n')"], capture_output=True, text=True, timeout=60
-    )
-    assert list(alphabetical(WORDS)) == done.stdout.splitlines()
+    assert list(alphabetical(WORDS)) == lines_of_r(f"cat(sort(c({listed})), sep = '\\n')", tmp_path)
 
 
 def test_weights_given_as_a_series_find_their_rows(data: pd.DataFrame) -> None:

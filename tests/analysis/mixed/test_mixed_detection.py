@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ from scipy import stats
 
 from analysis.fitted_model import fit
 from stimuli.errors import UserError
+from tests.analysis.r_programs import told_by_r
 
 R_PROGRAM = """
 suppressMessages(library(lme4))
@@ -22,9 +21,9 @@ d$s <- d$is_old - 0.5
 m <- glmer(yes ~ cond * s + (s | participant), d, binomial("probit"), nAGQ = 1,
   control = glmerControl("bobyqa", optCtrl = list(rhoend = 1e-8, maxfun = 1e5), tolPwrss = 1e-12))
 b <- coef(summary(m))
-cat("JSON", sprintf('{"b": [%s], "se": [%s]}', paste(b[, 1], collapse = ","), paste(b[, 2], collapse = ",")))
+cat("JSON", sprintf('{"b": [%s], "se": [%s]}', paste(b[, 1], collapse = ","), paste(b[, 2], collapse = ",")), "\\n")
 invisible(capture.output(source("ours.R")))
-cat("JSON", sprintf("[%s]", paste(c(fixef(m), logLik(m)), collapse = ",")))
+cat("JSON", sprintf("[%s]", paste(c(fixef(m), logLik(m)), collapse = ",")), "\\n")
 """
 
 
@@ -60,14 +59,8 @@ def test_conditions_change_both_measures_as_in_rs_probit_model(rows: pd.DataFram
     assert list(found["measure"]) == ["d'", "d'", "c", "c"]
     assert list(found["term"]) == ["(Intercept)", "condscrambled"] * 2
     rows.to_csv(tmp_path / "rows.csv", index=False)
-    (tmp_path / "fit.R").write_text(R_PROGRAM, "utf-8")
     (tmp_path / "ours.R").write_text(model.r_script("rows.csv"), "utf-8")
-    done = subprocess.run(
-        ["Rscript", "fit.R"], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    theirs: dict[str, Any]
-    theirs, again = (json.loads(text) for text in done.stdout.split("JSON")[1:])
+    theirs, again = told_by_r(R_PROGRAM, tmp_path)
     assert again[:-1] == pytest.approx(model.coefficients["estimate"].to_list(), abs=2e-3 * min(theirs["se"]))
     assert again[-1] == pytest.approx(model.to_json()["loglik"], abs=1e-3)
     b, se = (np.array(theirs[key])[[2, 3, 0, 1]] for key in ("b", "se"))

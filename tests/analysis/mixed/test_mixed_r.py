@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import pytest
 from analysis.mixed import Fit, fit, lme4_program
 from tests.analysis.mixed.conftest import Simulate
 from tests.analysis.mixed.drawn_programs import Drawn, answers_of_r, drawn_models, make_data, run
+from tests.analysis.r_programs import lines_of_r
 
 pytestmark = pytest.mark.r
 DATA = Path(__file__).parent / "data" / "families.csv"
@@ -282,12 +282,7 @@ def test_a_file_whose_header_has_a_mark_and_spaces_is_read(tmp_path: Path) -> No
     rows.to_csv(file, index=False, encoding="utf-8-sig")
     found = fit("y ~ ` x` + (1 | p)", pd.read_csv(file, encoding="utf-8-sig"))
     program = lme4_program(found, str(file)) + 'cat("B", sprintf("%.10g", fixef(m)), "\\n")\n'
-    (tmp_path / "program.R").write_text(program, "utf-8")
-    done = subprocess.run(
-        ["Rscript", str(tmp_path / "program.R")], capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    said = next(line for line in done.stdout.splitlines() if line.startswith("B "))
+    said = next(line for line in lines_of_r(program, tmp_path) if line.startswith("B "))
     assert np.array(said.split()[1:], dtype=float) == pytest.approx(
         found.fixed["estimate"].to_numpy(), rel=1e-5
     )

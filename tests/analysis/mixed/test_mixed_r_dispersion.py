@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,7 @@ import pytest
 
 from analysis.mixed import fit
 from tests.analysis.mixed.conftest import Simulate
+from tests.analysis.r_programs import lines_of_r, told_by_r
 
 SCRIPT = r"""
 suppressMessages({library(lme4); library(glmmTMB)})
@@ -50,8 +49,7 @@ def told(case: tuple[str, str, str, str]) -> str:
 @pytest.fixture(scope="module")
 def tables(crossed: Simulate, tmp_path_factory: pytest.TempPathFactory) -> dict[str, pd.DataFrame]:
     folder = tmp_path_factory.mktemp("sleep")
-    command = f'write.csv(lme4::sleepstudy, "{folder / "sleep.csv"}", row.names = FALSE)'
-    subprocess.run(["Rscript", "-e", command], check=True, timeout=120, capture_output=True)
+    lines_of_r('write.csv(lme4::sleepstudy, "sleep.csv", row.names = FALSE)', folder)
     sleep = pd.read_csv(folder / "sleep.csv")
     times = pd.read_csv(Path(__file__).parent / "data" / "families.csv")
     ours = crossed(seed=11, participants=24, items=16, spread=0.5)
@@ -70,14 +68,9 @@ def theirs(
     lines = [SCRIPT]
     for name, table in tables.items():
         table.to_csv(folder / f"{name}.csv", index=False)
-        lines.append(f'{name} <- read.csv("{folder / name}.csv", stringsAsFactors = TRUE)')
+        lines.append(f'{name} <- read.csv("{name}.csv", stringsAsFactors = TRUE)')
     lines += [f'both({f}, {name}, {family}(link = "{link}"))' for name, f, family, link in CASES]
-    (folder / "both.R").write_text("\n".join(lines), "utf-8")
-    done = subprocess.run(
-        ["Rscript", str(folder / "both.R")], capture_output=True, text=True, timeout=600, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    answers = [json.loads(line[5:]) for line in done.stdout.splitlines() if line.startswith("JSON ")]
+    answers = told_by_r("\n".join(lines), folder)
     return dict(zip(CASES, zip(answers[::2], answers[1::2], strict=True), strict=True))
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +24,7 @@ from analysis.mixed import (
 )
 from stimuli.errors import UserError
 from tests.analysis.mixed.conftest import Simulate
+from tests.analysis.r_programs import told_by_r
 
 TMB = "glmmTMB(FORMULA, data = d, family = FAMILY)"
 CASES: dict[str, tuple[str, str, dict[str, Any], str]] = {
@@ -115,12 +114,7 @@ def told(
         lines.append(f"local({{\n{lme4_program(fits[name], 'data.csv')}")
         lines.append("if (exists('m', inherits = FALSE)) told(m) else")
         lines.append("tell(fixed$Estimate, vcov, log_likelihood) })")
-    (folder / "all.R").write_text("\n".join(lines), "utf-8")
-    done = subprocess.run(
-        ["Rscript", "all.R"], cwd=folder, capture_output=True, text=True, timeout=300, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line[5:]) for line in done.stdout.splitlines() if line.startswith("JSON")]
+    return told_by_r("\n".join(lines), folder)
 
 
 @pytest.mark.r

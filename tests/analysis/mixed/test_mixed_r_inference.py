@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +22,7 @@ from analysis.mixed import (
     trends,
 )
 from tests.analysis.mixed.conftest import Simulate
+from tests.analysis.r_programs import lines_of_r
 from tests.conftest import skip_or_fail
 
 pytestmark = pytest.mark.r
@@ -111,11 +111,7 @@ def beside(crossed: Simulate, tmp_path_factory: pytest.TempPathFactory) -> Besid
     new.loc[:3, "participant"] = "somebody new"
     data.to_csv(folder / "data.csv", index=False)
     new.to_csv(folder / "new.csv", index=False)
-    (folder / "program.R").write_text(PROGRAM, "utf-8")
-    done = subprocess.run(
-        ["Rscript", "program.R"], cwd=folder, capture_output=True, text=True, timeout=600, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    lines_of_r(PROGRAM, folder)
     return Beside(folder, data, new)
 
 

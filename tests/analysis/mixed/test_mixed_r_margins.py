@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 from typing import Any
 
 import numpy as np
@@ -13,12 +11,14 @@ import pytest
 from analysis.mixed import Margins, fit, margins, trends
 from stimuli.errors import UserError
 from tests.analysis.mixed.conftest import Simulate
+from tests.analysis.r_programs import told_by_r
 
 COUNTS = "errors ~ cond + log.freq + offset(log(trials)) + (1 | participant)"
 TIMES = "log(ms) ~ cond * log.freq + (1 | participant) + (1 | item)"
 SHIFTED = "rt ~ cond + offset(log.freq * 0.2) + (1 | participant)"
 SCRIPT = r"""
 suppressMessages({library(lme4); library(emmeans)})
+d <- read.csv("d.csv", stringsAsFactors = TRUE)
 emm_options(lmer.df = "asymptotic")
 tight <- list(optimizer = "bobyqa", optCtrl = list(rhoend = 1e-9, maxfun = 1e6))
 say <- function(e) {
@@ -54,14 +54,7 @@ def theirs(data: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> list
     folder = tmp_path_factory.mktemp("margins")
     data.to_csv(folder / "d.csv", index=False)
     text = SCRIPT.replace("COUNTS", COUNTS).replace("TIMES", TIMES).replace("SHIFTED", SHIFTED)
-    (folder / "m.R").write_text(
-        f'd <- read.csv("{folder / "d.csv"}", stringsAsFactors = TRUE)\n{text}', "utf-8"
-    )
-    done = subprocess.run(
-        ["Rscript", str(folder / "m.R")], capture_output=True, text=True, timeout=300, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line[5:]) for line in done.stdout.splitlines() if line.startswith("JSON ")]
+    return told_by_r(text, folder)
 
 
 @pytest.mark.r

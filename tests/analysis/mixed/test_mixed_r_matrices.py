@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from analysis.mixed.formula import expand_terms, read_expression
 from analysis.mixed.matrices import make_design
 from analysis.mixed.variables import Variables, read_coding
 from stimuli.errors import UserError
+from tests.analysis.r_programs import lines_of_r
 
 FORMULAS = (
     "poly(x, 2)",
@@ -104,22 +104,16 @@ def matrices(
     """Have R make all matrices in one session."""
     folder = tmp_path_factory.mktemp("matrices")
     rows.to_csv(folder / "data.csv", index=False)
-    script = folder / "matrices.R"
     asked = ", ".join(json.dumps(f"~ {text}") for text in FORMULAS)
-    script.write_text(
-        f"""library(splines)
-d <- read.csv("{folder / "data.csv"}", stringsAsFactors = TRUE)
+    program = f"""library(splines)
+d <- read.csv("data.csv", stringsAsFactors = TRUE)
 for (text in c({asked})) {{
   m <- model.matrix(as.formula(text), d)
   cat("NAMES", paste(colnames(m), collapse = "\\t"), "\\n", sep = "\\t")
   cat("VALUES", paste(sprintf("%.14g", m), collapse = "\\t"), "\\n", sep = "\\t")
 }}
-""",
-        "utf-8",
-    )
-    done = subprocess.run(["Rscript", str(script)], capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr
-    lines = [line.split("\t")[1:-1] for line in done.stdout.splitlines()]
+"""
+    lines = [line.split("\t")[1:-1] for line in lines_of_r(program, folder)]
     pairs = zip(lines[::2], lines[1::2], strict=True)
     return {
         text: (names, np.array(values, dtype=float).reshape(len(names), -1).T)

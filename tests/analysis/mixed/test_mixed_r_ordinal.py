@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +24,7 @@ from analysis.mixed import (
     simulate,
 )
 from stimuli.errors import UserError
+from tests.analysis.r_programs import lines_of_r, told_by_r
 
 LEVELS = ["never", "rarely", "sometimes", "often", "always"]
 CROSSED = "rating ~ cond + x + (1 | participant) + (1 | item)"
@@ -131,13 +130,7 @@ def judged(
         "e <- summary(emmeans(clm(rating ~ cond * half + x, data = small), ~ half | rating, mode = 'prob'))",
         "told('averaged', estimate = e$prob, se = e$SE)",
     ]
-    (folder / "clmm.R").write_text("\n".join(lines), "utf-8")
-    done = subprocess.run(
-        ["Rscript", str(folder / "clmm.R")], capture_output=True, text=True, timeout=600, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    found = [json.loads(line[5:]) for line in done.stdout.splitlines() if line.startswith("JSON ")]
-    return {numbers.pop("case"): numbers for numbers in found}
+    return {numbers.pop("case"): numbers for numbers in told_by_r("\n".join(lines), folder)}
 
 
 @pytest.mark.full
@@ -196,12 +189,8 @@ def test_the_program_of_an_ordinal_model_has_its_numbers_in_r(
     tables[name].to_csv(tmp_path / "d.csv", index=False)
     ours = fit(formula, pd.read_csv(tmp_path / "d.csv"), "ordinal", **options)
     program = lme4_program(ours, str(tmp_path / "d.csv"))
-    (tmp_path / "fit.R").write_text(program + 'cat("\\nlast", logLik(m), coef(m)[1:2], "\\n")\n', "utf-8")
-    done = subprocess.run(
-        ["Rscript", str(tmp_path / "fit.R")], capture_output=True, text=True, timeout=300, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    loglik, *cuts = map(float, done.stdout.strip().splitlines()[-1].split()[1:])
+    last = lines_of_r(program + 'cat("\\nlast", logLik(m), coef(m)[1:2], "\\n")\n', tmp_path)[-1]
+    loglik, *cuts = map(float, last.split()[1:])
     assert ours.thresholds is not None
     assert loglik == pytest.approx(ours.loglik, abs=1e-3)
     assert cuts == pytest.approx(ours.thresholds["estimate"].to_list()[:2], abs=1e-2)
