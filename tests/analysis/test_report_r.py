@@ -263,7 +263,7 @@ MODELS = {
 def small_study(name: str, folder: Path, request: pytest.FixtureRequest) -> Path:
     """Write the handover of a study with the models above."""
     if name == "words":
-        return word_study.study(folder, people=10, items=12)
+        return word_study.study(folder, people=8, items=24)
     if name == "decisions":
         return decision_study.study(folder, request.getfixturevalue("shared"))
     if name == "typed":
