@@ -347,11 +347,9 @@ def _note_failure(name: str, why: str) -> None:
     """Record a failed try in the audit without delaying the answer, so that its duration reveals nothing."""
     site = this_site()
     known = name if site.accounts.find(name) is not None else None
-    detail = site.failed_sign_ins.told(known, why)
-    if detail is None:
-        return
-    for study, service in site.services.items():
-        service.store.write(partial(add_audit, actor=NOBODY, action=FAILED, study=study, detail=detail))
+    for detail in site.failed_sign_ins.told(known, why):
+        for study, service in site.services.items():
+            service.store.write(partial(add_audit, actor=NOBODY, action=FAILED, study=study, detail=detail))
 
 
 @admin.get("/enter/<link>")

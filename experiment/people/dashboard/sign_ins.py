@@ -24,7 +24,7 @@ import hmac
 import secrets
 import threading
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -380,16 +380,18 @@ class FailedSignIns:
     def __init__(self, lines: Throttle | None = None) -> None:
         self._lines = lines or Throttle(LINES_PER_MINUTE, 60)
         self._lock = threading.Lock()
-        self._untold = 0
+        self._untold: Counter[tuple[str, str]] = Counter()
 
-    def told(self, known_name: str | None, why: str) -> dict[str, Any] | None:
-        """Count a try; return the detail of its line, or None if the next line includes it."""
+    def told(self, known_name: str | None, why: str) -> list[dict[str, Any]]:
+        """Count a try; return the details of the lines that are due: one for each account and reason since the last ones."""
         with self._lock:
-            self._untold += 1
+            self._untold[known_name or "unknown name", why] += 1
             if self._lines.wait(None):
-                return None
-            tries, self._untold = self._untold, 0
-        return {"account": known_name or "unknown name", "why": why, "tries": tries}
+                return []
+            untold, self._untold = self._untold, Counter()
+        return [
+            {"account": account, "why": reason, "tries": tries} for (account, reason), tries in untold.items()
+        ]
 
 
 def failures(connection: Connection, study: str, clock: Callable[[], datetime] | None = None) -> Failures:
