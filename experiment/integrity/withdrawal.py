@@ -37,7 +37,7 @@ from experiment.store.backups import (
     marks_of,
     unfinished_in,
 )
-from experiment.store.database import to_json
+from experiment.store.database import from_json, to_json
 from experiment.store.erasure import (
     DUE,
     Erased,
@@ -129,7 +129,8 @@ def find_person(
         raise ValueError("a person is found by number, platform id, station and time, or session")
     matched = connection.execute(query).all()
     keys = {row.person_key for row in matched if row.person_key is not None}
-    theirs = select(*SESSION_COLUMNS).where(
+    # no JSON: a session whose JSON is damaged can be withdrawn
+    theirs = select(*(column for column in SESSION_COLUMNS if column is not sessions.c.label_map)).where(
         *is_persons,
         or_(sessions.c.person_key.in_(keys), sessions.c.session_id.in_([row.session_id for row in matched])),
     )
@@ -464,7 +465,9 @@ def forget_in_backups(store: Store, study: str, folder: Path, due: str) -> None:
 
 def _change_backup(file: Path, change: Callable[[Connection], bool]) -> bool:
     stamp = file.stat()
-    engine = create_engine(f"sqlite:///{file}", json_serializer=to_json, poolclass=NullPool)
+    engine = create_engine(
+        f"sqlite:///{file}", json_serializer=to_json, json_deserializer=from_json, poolclass=NullPool
+    )
 
     @event.listens_for(engine, "connect")
     def _settings(opened: sqlite3.Connection, _record: Any) -> None:

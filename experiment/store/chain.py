@@ -26,12 +26,23 @@ from functools import cache
 from typing import Any
 
 from sqlalchemy import Boolean, Connection, Float, Integer, Table, bindparam, func, or_, select
-from sqlalchemy.types import JSON, Text, TypeEngine
+from sqlalchemy.types import Text, TypeEngine
 
 from experiment.store.database import is_sqlite
 from experiment.store.session_activity import stamp
 from experiment.store.statements import PreparedStatement, insert_into
-from experiment.store.tables import audit, chain, events, flags, ratings, regions, scores, sessions, trials
+from experiment.store.tables import (
+    JsonOf,
+    audit,
+    chain,
+    events,
+    flags,
+    ratings,
+    regions,
+    scores,
+    sessions,
+    trials,
+)
 
 SESSION, PLAN, TRIAL, SCORE, EVENT, FLAG, RATING = (
     *("session", "plan", "trial", "score", "event", "flag", "rating"),
@@ -323,7 +334,7 @@ def _forms(table: Table) -> tuple[tuple[str, Callable[[Any], Any]], ...]:
 
 
 def _form(kind: TypeEngine[Any]) -> Callable[[Any], Any]:
-    if isinstance(kind, JSON):
+    if isinstance(kind, JsonOf):
         return _as_json
     # Booleans are not integers here, and floats are not either
     return next(

@@ -1,8 +1,8 @@
 """Damaged databases: how they are found, and what can be done about them.
 
 SQLite's ``quick_check`` reads every page of a file and finds what is torn, missing or out of order. It cannot find a changed
-letter inside an answer; the hash chains do (``wrods freeze --verify``). Text in a JSON column that is no JSON, as after an
-edit by hand, is found when it is read.
+letter inside an answer; the hash chains do (``wrods freeze --verify``). JSON that wrods did not write, as after an edit by hand,
+is found when it is read.
 """
 
 from __future__ import annotations
@@ -11,30 +11,24 @@ import json
 import shlex
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
-from sqlalchemy import JSON
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy import URL
 
 from experiment.store.backups import FOLDER, SQLITE_SUFFIX, StoredBackup, backups_in, rows_of
-from experiment.store.database import DamagedStore, StoreError
-from experiment.store.tables import audit, metadata
+from experiment.store.database import DamagedStore, StoreError, is_damage, make_engine
+from experiment.store.records import PARTICIPANTS
+from experiment.store.tables import JsonOf, audit, metadata
 from stimuli.audit.findings import counted
 from stimuli.errors import UserError
 
-DAMAGED = ("SQLITE_NOTADB", "SQLITE_CORRUPT")
 WITHIN_S = 5.0
 """Seconds that a check may delay opening a store: several gigabytes from a fast disk, a few hundred megabytes from a slow one."""
 
 SMALLEST_PAGE = 512
-
-
-def is_damage(error: BaseException | None) -> bool:
-    """Return whether a database error reports a damaged file."""
-    cause = error.orig if isinstance(error, DBAPIError) else error
-    return (getattr(cause, "sqlite_errorname", None) or "").startswith(DAMAGED)
 
 
 def check_file(file: Path, *, within_s: float | None = WITHIN_S) -> bool:
@@ -130,34 +124,57 @@ def _copies(file: Path) -> list[StoredBackup]:
 
 
 MOST_NAMED = 10
+NAMES: Mapping[type, str] = {dict: "object", list: "array"}
+"""What the databases call the kinds of JSON."""
 
 
-def unreadable_json(file: Path) -> StoreError:
-    """Build the error for a SQLite file: it names the rows, and the backup or the commands that help."""
+def unreadable_json(address: URL) -> StoreError:
+    """Build the error for JSON that wrods did not write: it names the rows, and the backup or the commands that help."""
+    if address.get_backend_name() == "sqlite":
+        return _unreadable_in_file(Path(address.database or ""))
+    engine = make_engine(address, read_only=True)
+    try:
+        with engine.connect() as connection:
+            found, number = _foreign_json(connection.exec_driver_sql, is_sqlite=False)
+    finally:
+        engine.dispose()
+    return _unreadable(f"the database {address.database}", found, number, "STUDY", None)
+
+
+def _unreadable_in_file(file: Path) -> StoreError:
     with closing(_open(file)) as reading:
-        found = list(_rows(reading))
-        readers = dict(reading.execute("SELECT session_id, reader FROM sessions").fetchall())
-    named = [
-        f"{row} of session {session} ({readers[session]})" if session in readers else row
-        for row, session in found[:MOST_NAMED]
-    ]
-    more = [f"and {len(found) - MOST_NAMED} more"] if len(found) > MOST_NAMED else []
-    study = _study_argument(file)
+        found, number = _foreign_json(reading.execute)
     kept = next((one for one in reversed(_copies(file)) if _is_sound(one.file) and _is_valid(one.file)), None)
+    return _unreadable(str(file), found, number, _study_argument(file), kept)
+
+
+def _unreadable(
+    database: str,
+    found: Sequence[tuple[str, str | None]],
+    number: int,
+    study: str,
+    kept: StoredBackup | None,
+) -> StoreError:
+    named = [value for value, _ in found[:MOST_NAMED]]
+    more = [f"and {len(found) - MOST_NAMED} more"] if len(found) > MOST_NAMED else []
+    mend = "If the database was edited by hand, undo that change.\n"
     if kept is None:
-        mend = f"Restore a backup from another place: wrods restore {study} FILE"
+        mend += f"Or restore a backup without it: wrods restore {study} FILE"
     else:
         made = "" if kept.made_at is None else f", made on {kept.made_at:%d %B %Y at %H:%M} UTC"
-        mend = (
+        mend += (
             f"The newest backup without this fault is {kept.file.name}{made}. "
             f"To go back to it, stop what uses the study, then run: wrods restore {study} {shlex.quote(str(kept.file))}"
         )
-    held = {session for _, session in found}
-    if held <= readers.keys():
-        erase = "".join(f"\nwrods withdraw {study} --session {session}" for session in sorted(map(str, held)))
-        others = counted(len(readers) - len(held), "other session")
+    held = sorted({session for _, session in found if session is not None})
+    if all(session is not None for _, session in found):
+        erase = "".join(f"\nwrods withdraw {study} --session {session}" for session in held)
+        others = counted(number - len(held), "other session")
         mend += f"\nTo keep the answers of the {others} as they are, erase these instead, which also erases them from backups:{erase}"
-    return StoreError(f"{file} holds text that is not JSON: {', '.join([*named, *more])}", mend=mend)
+    return StoreError(
+        f"{database} holds text that is not JSON, or JSON of another kind than wrods writes: {', '.join([*named, *more])}",
+        mend=mend,
+    )
 
 
 def _open(file: Path) -> sqlite3.Connection:
@@ -166,31 +183,56 @@ def _open(file: Path) -> sqlite3.Connection:
 
 def _is_valid(file: Path) -> bool:
     with closing(_open(file)) as reading:
-        return next(_rows(reading), None) is None
+        return not _foreign_json(reading.execute)[0]
 
 
-def _rows(reading: sqlite3.Connection) -> Iterator[tuple[str, str | None]]:
-    """Iterate over the values that are not JSON: column and row of each, and its session if a withdrawal erases the row."""
+def _foreign_json(
+    run: Callable[[str], Any], *, is_sqlite: bool = True
+) -> tuple[list[tuple[str, str | None]], int]:
+    """Return the values that wrods did not write, named by column, row and session, and the number of participants' sessions.
+
+    Each value is given with its session if a withdrawal erases it.
+    """
+    readers = {
+        of: (reader, kind) for of, reader, kind in run("SELECT session_id, reader, reader_kind FROM sessions")
+    }
+    found = []
     for table in metadata.sorted_tables:
-        there = {str(row[1]) for row in reading.execute(f"PRAGMA table_info({table.name})")}
+        there = (
+            {str(row[1]) for row in run(f"PRAGMA table_info({table.name})")}
+            if is_sqlite
+            else {*table.c.keys()}
+        )
         session = "session_id" if "session_id" in there and table is not audit else "NULL"
+        keys = [column.name for column in table.primary_key if column.name != "session_id"]
         for column in table.columns:
-            if isinstance(column.type, JSON) and column.name in there:
-                # SQLite refuses some of what Python writes and reads, such as NaN
-                doubtful = f"{column.name} IS NOT NULL AND NOT json_valid({column.name})"
-                found = reading.execute(
-                    f"SELECT rowid, {session}, {column.name} FROM {table.name} WHERE {doubtful}"
-                )
-                yield from (
-                    (f"{table.name}.{column.name} (row {row})", of)
-                    for row, of, text in found
-                    if not _is_json(text)
-                )
+            if not isinstance(column.type, JsonOf) or column.name not in there:
+                continue
+            name, kind = column.name, column.type.kind
+            # SQLite refuses some of what Python writes and reads, such as NaN
+            doubtful = (
+                f"CASE WHEN typeof({name}) = 'text' AND json_valid({name}) THEN json_type({name}) "
+                f"WHEN {name} IS NOT NULL THEN '' END"
+                if is_sqlite
+                else f"json_typeof({name})"
+            )
+            rows = run(
+                f"SELECT {', '.join([session, f'CAST({name} AS TEXT)', *keys])} FROM {table.name} "
+                f"WHERE {doubtful} NOT IN ('{NAMES[kind]}', 'null')"
+            )
+            for of, text, *key in rows:
+                if not _is_of(kind, text):
+                    row = ", ".join(f"{part} {value}" for part, value in zip(keys, key, strict=True))
+                    reader, of_kind = readers.get(of, (None, None))
+                    place = f"{table.name}.{name}" + (f" ({row})" if row else "")
+                    named = place if reader is None else f"{place} of session {of} ({reader})"
+                    found.append((named, of if of_kind in PARTICIPANTS else None))
+    return found, sum(kind in PARTICIPANTS for _, kind in readers.values())
 
 
-def _is_json(text: str | bytes) -> bool:
+def _is_of(kind: type, text: str) -> bool:
     try:
-        json.loads(text)
+        value = json.loads(text)
     except ValueError:
         return False
-    return True
+    return value is None or isinstance(value, kind)

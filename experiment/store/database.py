@@ -12,7 +12,7 @@ import re
 import sqlite3
 import time
 from collections.abc import Mapping
-from functools import cache, partial
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from experiment.store.statements import send_put_off
 from stimuli.errors import UserError
 
 HELD = ("SQLITE_BUSY", "SQLITE_LOCKED")
+DAMAGED = ("SQLITE_NOTADB", "SQLITE_CORRUPT")
 
 
 class StoreError(UserError):
@@ -45,13 +46,13 @@ class DamagedStore(StoreError):
 
 
 class UnreadableJson(StoreError):
-    """A SQLite file holds text that is not JSON where JSON belongs."""
+    """A JSON column holds text that is not JSON, or another kind of value than wrods writes there."""
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self) -> None:
         super().__init__(
-            f"{file} holds text that is not JSON", mend="Restore a backup: wrods restore STUDY FILE"
+            "the database holds JSON that wrods did not write",
+            mend="Restore a backup: wrods restore STUDY FILE",
         )
-        self.file = file
 
 
 class RefusedOperation(Exception):
@@ -156,12 +157,12 @@ def to_json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _from_json(file: Path, stored: str) -> object:
+def from_json(stored: str) -> object:
     """Read a JSON column. PostgreSQL keeps such columns valid; in a SQLite file anything may have been written."""
     try:
         return json.loads(stored)
-    except ValueError as error:
-        raise UnreadableJson(file) from error
+    except (ValueError, TypeError) as error:
+        raise UnreadableJson from error
 
 
 def make_engine(address: URL, *, read_only: bool = False) -> Engine:
@@ -205,7 +206,7 @@ def _sqlite_engine(address: URL, read_only: bool) -> Engine:
     engine = create_engine(
         address,
         json_serializer=to_json,
-        json_deserializer=partial(_from_json, path),
+        json_deserializer=from_json,
         connect_args={"timeout": BUSY_TIMEOUT_S, "check_same_thread": False, "isolation_level": None},
         pool_size=16,
         max_overflow=64,
@@ -245,6 +246,12 @@ def use_wal(connection: sqlite3.Connection) -> None:
 
 def _is_held(error: BaseException | None) -> bool:
     return (getattr(error, "sqlite_errorname", None) or "").startswith(HELD)
+
+
+def is_damage(error: BaseException | None) -> bool:
+    """Return whether a database error reports a damaged file."""
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    return (getattr(cause, "sqlite_errorname", None) or "").startswith(DAMAGED)
 
 
 def lock_for_change(connection: Connection) -> None:

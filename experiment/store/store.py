@@ -33,7 +33,7 @@ from typing import Any, Generic, TypeVar
 from sqlalchemy import URL, Connection, Engine, inspect, text
 from sqlalchemy.exc import DBAPIError, IntegrityError, InterfaceError, OperationalError, SQLAlchemyError
 
-from experiment.store.damage import WITHIN_S, check_file, damaged, is_damage, unreadable_json
+from experiment.store.damage import WITHIN_S, check_file, damaged, unreadable_json
 from experiment.store.database import (
     DamagedStore,
     RefusedOperation,
@@ -41,6 +41,7 @@ from experiment.store.database import (
     UnreadableJson,
     address_of,
     cannot_open,
+    is_damage,
     is_sqlite,
     lock_for_change,
     make_engine,
@@ -234,9 +235,9 @@ def _run(connection: Connection, operation: Callable[[Connection], Any]) -> _Out
         with connection.begin_nested():
             refusal.leave_trace(connection)
         return _Outcome(error=refusal)
-    except UnreadableJson as error:
+    except UnreadableJson:
         _to_savepoint(connection)
-        return _Outcome(error=unreadable_json(error.file))
+        return _Outcome(error=unreadable_json(connection.engine.url))
     except DBAPIError as error:
         if not isinstance(error, IntegrityError):
             raise
@@ -397,7 +398,7 @@ class Store:
             with self._reading.connect() as connection, connection.begin():
                 yield connection
         except UnreadableJson as error:
-            raise unreadable_json(error.file) from error
+            raise unreadable_json(connection.engine.url) from error
         except DBAPIError as error:
             if not (is_damage(error) or isinstance(error, OperationalError | InterfaceError)):
                 raise

@@ -16,6 +16,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    Dialect,
     Float,
     ForeignKey,
     ForeignKeyConstraint,
@@ -27,7 +28,9 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
 )
-from sqlalchemy.types import TypeEngine
+from sqlalchemy.types import TypeDecorator, TypeEngine
+
+from experiment.store.database import UnreadableJson
 
 LATEST_REVISION = "0004"
 """The migration that these tables correspond to."""
@@ -42,8 +45,29 @@ metadata = MetaData(
 )
 
 
-def _json(name: str) -> Column[object]:
-    return Column(name, JSON(none_as_null=True))
+class JsonOf(TypeDecorator[Any]):
+    """JSON of one kind, an object or a list; anything else that a column returns was not written by wrods."""
+
+    impl = JSON
+    cache_ok = True
+
+    def __init__(self, kind: type[dict[str, Any]] | type[list[Any]]) -> None:
+        super().__init__(none_as_null=True)
+        self.kind = kind
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> Any:
+        """Return a stored value unless it is of another kind."""
+        if value is not None and not isinstance(value, self.kind):
+            raise UnreadableJson
+        return value
+
+
+def _object(name: str) -> Column[Any]:
+    return Column(name, JsonOf(dict))
+
+
+def _list(name: str) -> Column[Any]:
+    return Column(name, JsonOf(list))
 
 
 def _columns(kind: type[TypeEngine[Any]], *names: str, nullable: bool = True) -> list[Column[Any]]:
@@ -75,13 +99,13 @@ sessions = Table(
     *_columns(Integer, "list_id", "order_row", "replicate"),
     *_columns(Text, "context", "yoked_to"),
     Column("prompt_variant", Integer),
-    _json("label_map"),
+    _object("label_map"),
     Column("is_pilot", Boolean, nullable=False),
     Column("state", Text, nullable=False),
     Column("station", Text),
-    _json("plan"),
+    _object("plan"),
     Column("planned_trials", Integer),
-    _json("client"),
+    _object("client"),
     Column("completion_code", Text),
     *_needed(Text, "created_at", "last_seen_at"),
     *_columns(Text, "finished_at", "ended_reason", "lease", "lease_until", "person_key", "held_reason"),
@@ -104,7 +128,7 @@ people = Table(
     Column("person_id", Integer, primary_key=True, autoincrement=True),
     *_needed(Text, "study", "source", "external_id"),
     Column("session_id", Text, nullable=False, index=True),
-    _json("details"),
+    _object("details"),
     Column("created_at", Text, nullable=False),
     Index(None, "study", "source", "external_id"),
 )
@@ -121,12 +145,12 @@ trials = Table(
     Column("payload_hash", Text, nullable=False),
     *_columns(Text, "block", "item_set"),
     *_needed(Text, "item_id", "trial_type"),
-    _json("condition"),
-    _json("shown"),
+    _object("condition"),
+    _object("shown"),
     Column("answer", Text),
-    _json("accepted"),
+    _list("accepted"),
     *_needed(Boolean, "is_practice", "is_filler", "is_attention_check"),
-    _json("choice_order"),
+    _list("choice_order"),
     Column("response_raw", Text),
     Column("timed_out", Boolean, nullable=False),
     # people
@@ -135,17 +159,17 @@ trials = Table(
     Column("dropped_frames", Integer),
     *_columns(Float, "hidden_ms", "blurred_ms", "first_key_ms", "typing_ms"),
     *_columns(Integer, "paste_count", "keyless_chars"),
-    _json("key_log"),
+    _list("key_log"),
     Column("early_responses", Integer),
-    _json("early_keys"),
-    _json("insertions"),
+    _list("early_keys"),
+    _list("insertions"),
     Column("hint_ms", Float),
     Column("prime_frames", Integer),
     Column("prime_ms", Float),
     # models
     *_columns(Integer, "prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens"),
     *_columns(Float, "latency_ms", "ttft_ms"),
-    _json("label_logprobs"),
+    _object("label_logprobs"),
     *_columns(Float, "margin", "surprisal", "cost_usd", "temperature"),
     Column("seed", BigInteger),
     *_columns(Text, "dtype", "path"),
@@ -179,10 +203,10 @@ calls = Table(
     *_columns(Integer, "trial_index", "attempt"),
     Column("run_id", Text, index=True),
     Column("purpose", Text, nullable=False),
-    _json("request"),
+    _object("request"),
     Column("text", Text),
     Column("status", Text, nullable=False),
-    _json("label_logprobs"),
+    _object("label_logprobs"),
     *_columns(Integer, "prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens"),
     *_columns(Float, "latency_ms", "ttft_ms"),
     *_columns(Text, "finish_reason", "requested_model", "resolved_model"),
@@ -192,7 +216,7 @@ calls = Table(
     Column("attempts", Integer),
     Column("created_at", Text, nullable=False),
     *_columns(Text, "generated", "reasoning"),
-    _json("label_bounds"),
+    _object("label_bounds"),
     Column("from_cache", Boolean),
     Index(None, "session_id", "trial_index", "attempt"),
 )
@@ -262,7 +286,7 @@ submissions = Table(
     Column("submission_id", Integer, primary_key=True, autoincrement=True),
     *_needed(Text, "study", "source", "external_id", "status"),
     Column("code", Text),
-    _json("details"),
+    _object("details"),
     Column("imported_at", Text, nullable=False),
     Index(None, "study", "source", "external_id"),
 )
@@ -286,7 +310,7 @@ runs = Table(
     *_needed(Text, "reader", "host"),
     Column("pid", Integer, nullable=False),
     Column("state", Text, nullable=False),
-    _json("figures"),
+    _object("figures"),
     *_needed(Text, "began_at", "seen_at"),
     Column("ended_at", Text),
 )
@@ -320,7 +344,7 @@ events = Table(
     Column("session_id", Text, nullable=False, index=True),
     *_columns(Text, "client_uuid", "payload_hash"),
     Column("kind", Text, nullable=False),
-    _json("detail"),
+    _object("detail"),
     Column("at", Text),
     Column("received_at", Text, nullable=False),
     UniqueConstraint("session_id", "client_uuid"),
@@ -333,5 +357,5 @@ audit = Table(
     *_needed(Text, "at", "actor", "action"),
     Column("study", Text),
     Column("session_id", Text, index=True),
-    _json("detail"),
+    _object("detail"),
 )

@@ -133,7 +133,7 @@ def test_a_server_whose_database_is_damaged_does_not_end_with_the_promise_that_a
 
 
 @pytest.mark.parametrize("command", [("export", "--out", "data"), ("freeze", "--verify")], ids=" ".join)
-def test_a_command_that_meets_text_that_is_no_json_names_the_session_and_what_can_be_done(
+def test_a_command_that_meets_json_that_wrods_did_not_write_names_the_session_and_what_can_be_done(
     make_study, monkeypatch, command
 ):
     study = make_study()
@@ -143,14 +143,29 @@ def test_a_command_that_meets_text_that_is_no_json_names_the_session_and_what_ca
         plan = {"study": study.id, "version": 1, "design_hash": "d", "list_id": 1, "screens": []}
         sound = store.write(lambda c: r.create_session(c, plan, reader_kind="human", reader="P7")).result()
     with closing(sqlite3.connect(study.folder / "study.db")) as editing, editing:
-        editing.execute("UPDATE sessions SET client = '{', plan = '{' WHERE session_id != ?", (sound,))
+        editing.execute(
+            "UPDATE sessions SET client = '{', plan = '[]', label_map = 5 WHERE session_id != ?", (sound,)
+        )
     done = wrods(command[0], study.folder, *command[1:])
     assert done.exit_code == 1 and isinstance(done.exception, SystemExit), done.output
-    assert "sessions.plan" in done.output and "sessions.client" in done.output and "P0" in done.output
+    for column in ("plan", "client", "label_map"):
+        assert f"sessions.{column}" in done.output and "P0" in done.output
     assert f"wrods restore {study.folder} {backup}" in done.output and sound not in done.output
     named = re.search(r"wrods (withdraw .*)", done.output)
     assert named is not None and wrods(*shlex.split(named[1]), "--yes").exit_code == 0
     assert "not JSON" not in wrods(command[0], study.folder, *command[1:]).output
+
+
+def test_damage_in_a_models_session_offers_no_withdrawal(make_study):
+    study = make_study()
+    with open_store(study.folder) as store:
+        plan = {"study": study.id, "version": 1, "design_hash": "d", "list_id": 1, "screens": []}
+        store.write(lambda c: r.create_session(c, plan, reader_kind="model", reader="gpt")).result()
+    with closing(sqlite3.connect(study.folder / "study.db")) as editing, editing:
+        editing.execute("UPDATE sessions SET client = '[]'")
+    said = wrods("export", study.folder, "--out", study.folder / "data").output
+    assert "sessions.client of session" in said and "(gpt)" in said
+    assert "wrods restore" in said and "wrods withdraw" not in said, "which erases participants only"
 
 
 def test_where_no_backup_is_sound_the_message_says_so(make_study):

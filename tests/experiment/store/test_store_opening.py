@@ -15,7 +15,7 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlalchemy import JSON, select
+from sqlalchemy import Column, Connection, select, text
 
 from experiment.models.api.reply_cache import Cache
 from experiment.store import StoreError, open_store
@@ -23,7 +23,7 @@ from experiment.store import records as r
 from experiment.store.backups import back_up
 from experiment.store.database import address_of, check_place, file_system, make_engine
 from experiment.store.store import MIGRATIONS, revision_of, upgrade
-from experiment.store.tables import LATEST_REVISION, audit, metadata, sessions
+from experiment.store.tables import LATEST_REVISION, JsonOf, audit, metadata, sessions
 from stimuli.errors import UserError
 from tests.experiment.store.conftest import sessions_in
 
@@ -151,12 +151,39 @@ def test_a_damaged_file_is_named_and_left_as_it_is(tmp_path, kept):
 
 
 COLUMNS_OF_JSON = [
-    column for table in metadata.sorted_tables for column in table.columns if isinstance(column.type, JSON)
+    column for table in metadata.sorted_tables for column in table.columns if isinstance(column.type, JsonOf)
 ]
 
 
+OTHER_KIND = {dict: "[]", list: "5"}
+
+
+def spoil(connection: Connection, column: Column[Any], session_id: str, value: str) -> None:
+    """Write a text into a JSON column of a session's row, as somebody who edits the database."""
+    table = column.table
+    if table is sessions:
+        change = f"UPDATE sessions SET {column.name} = :value WHERE session_id = :session_id"
+        connection.execute(text(change), {"value": value, "session_id": session_id})
+        return
+    example: dict[type, Any] = {int: 1, float: 1.0, bool: True}
+    row = {
+        other.name: example.get(other.type.python_type, "x")
+        for other in table.columns
+        if other is not column and not (other.nullable or isinstance(other.type, JsonOf))
+    } | {column.name: value}
+    if "session_id" in table.columns:
+        row["session_id"] = session_id
+    names = ", ".join(row)
+    connection.execute(
+        text(f"INSERT INTO {table.name} ({names}) VALUES (:{names.replace(', ', ', :')})"), row
+    )
+
+
+@pytest.mark.parametrize("is_json", [False, True])
 @pytest.mark.parametrize("column", COLUMNS_OF_JSON, ids=str)
-def test_text_that_is_no_json_is_named_with_its_row_and_the_backup_from_before(tmp_path, plan, column):
+def test_json_that_wrods_did_not_write_is_named_with_its_row_and_the_backup_from_before(
+    tmp_path, plan, column, is_json
+):
     with open_store(tmp_path) as store:
         hurt, sound = (
             store.write(
@@ -165,23 +192,8 @@ def test_text_that_is_no_json_is_named_with_its_row_and_the_backup_from_before(t
             for reader in ("P001", "P002")
         )
         kept = back_up(store.address, tmp_path / "backups", stem="study")
-    table = column.table
-    row = {
-        other.name: 1 if other.type.python_type in (int, bool, float) else "x"
-        for other in table.columns
-        if other is not column and not (other.nullable or isinstance(other.type, JSON))
-    } | {column.name: "{"}
-    if "session_id" in table.columns:
-        row["session_id"] = hurt
-    with closing(sqlite3.connect(tmp_path / "study.db")) as editing, editing:
-        if table is sessions:
-            editing.execute(f"UPDATE sessions SET {column.name} = '{{' WHERE session_id = ?", (hurt,))
-        else:
-            marks = ", ".join("?" * len(row))
-            editing.execute(
-                f"INSERT INTO {table.name} ({', '.join(row)}) VALUES ({marks})", list(row.values())
-            )
-    with open_store(tmp_path) as store:
+        value = OTHER_KIND[column.type.kind] if is_json else "{"
+        store.write(lambda c: spoil(c, column, hurt, value)).result()
         with pytest.raises(StoreError) as refused, store.read() as connection:
             connection.execute(select(column)).all()
         back_up(store.address, tmp_path / "backups", stem="study")  # holds the same fault
@@ -190,10 +202,37 @@ def test_text_that_is_no_json_is_named_with_its_row_and_the_backup_from_before(t
         assert store.trouble is None  # every other row can be read and written
     said = str(again.value)
     assert said == str(refused.value)
-    assert f"{table.name}.{column.name}" in said and str(tmp_path / "study.db") in said and str(kept) in said
+    assert (
+        f"{column.table.name}.{column.name}" in said
+        and str(tmp_path / "study.db") in said
+        and str(kept) in said
+    )
     assert sound not in said
-    if row.get("session_id") and table is not audit:
+    if "session_id" in column.table.columns and column.table is not audit:
         assert f"--session {hurt}" in said and "P001" in said
+
+
+def test_json_of_another_kind_is_named_on_postgresql_too(postgres_url, plan):
+    for column in COLUMNS_OF_JSON:
+        with open_store(postgres_url) as store:
+            hurt = store.write(
+                lambda c: r.create_session(c, plan, reader_kind="human", reader="P001")
+            ).result()
+            store.write(
+                lambda c, column=column, hurt=hurt: spoil(c, column, hurt, OTHER_KIND[column.type.kind])
+            ).result()
+            with pytest.raises(StoreError) as refused, store.read() as connection:
+                connection.execute(select(column)).all()
+            writing = store.write(lambda c, column=column: c.execute(select(column)).all())
+            with pytest.raises(StoreError, match=f"{column.table.name}.{column.name}"):
+                writing.result()
+            said = str(refused.value)
+            assert f"{column.table.name}.{column.name}" in said
+            if "session_id" in column.table.columns and column.table is not audit:
+                assert f"--session {hurt}" in said and "P001" in said
+            store.write(
+                lambda c: [c.execute(table.delete()) for table in reversed(metadata.sorted_tables)]
+            ).result()
 
 
 def test_a_file_that_another_program_holds_is_not_called_damaged(tmp_path, monkeypatch):
