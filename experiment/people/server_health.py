@@ -198,6 +198,7 @@ class HealthWatch:
     def __exit__(self, *_: object) -> None:
         self._end.set()
         self._thread.join(timeout=self._every_s)
+        self.look()  # the last backup may have failed
 
     def _work(self) -> None:
         for service in self._services.values():

@@ -25,6 +25,7 @@ from pathlib import Path
 from sqlalchemy import URL, Connection, select
 
 from experiment.store.chain import WITHDRAWN, withdrawn_sessions
+from experiment.store.database import is_damage
 from experiment.store.tables import invitations, sessions, versions
 from stimuli.errors import UserError
 from stimuli.files import replacing
@@ -181,6 +182,12 @@ def copy_sqlite(source: Path, copy: Path) -> None:
             writing.close()
             reading.close()
     except sqlite3.DatabaseError as error:
+        if not is_damage(error):
+            raise UserError(
+                f"{source} could not be copied to {copy.parent}: {error}",
+                mend="Check that the folder may be written and that its disk is not full.",
+                exit_code=1,
+            ) from error
         result = str(error)
     if result != "ok":
         raise UserError(

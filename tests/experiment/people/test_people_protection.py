@@ -27,6 +27,7 @@ from experiment.people.server_health import HealthWatch, ServerHealth, public_ad
 from experiment.people.service import read_settings, service_for
 from experiment.store import DamagedStore, open_store
 from stimuli.errors import UserError
+from tests.browser.walking import until
 from tests.experiment.people.conftest import PASSWORD, Visitor, words_of
 from tests.experiment.test_damaged_database import damage
 
@@ -273,6 +274,18 @@ def test_a_backup_that_fails_is_told_on_the_dashboard_until_one_succeeds(site, v
     (folder / "backups").unlink()
     upkeep.round()
     assert health.concerns() == [] and "backup failed" not in visitor.get("/admin/").text
+
+
+def test_a_last_backup_that_fails_is_told_before_the_server_has_ended(site, folder):
+    health = ServerHealth({"small": site.service}, disk_usage=lambda _: (200 * GB, 0, 0))
+    upkeep = Maintenance([kept_of(site, folder)], (), print, health.backed_up)
+    (folder / "backups").write_text("a file where the folder should be")
+    lines: list[str] = []
+    with HealthWatch(health, {}, lines.append, every_s=600):
+        until(lambda: lines)
+        assert "nearly full" in lines.pop()
+        upkeep.round()
+    assert len(lines) == 1 and "The latest backup failed" in lines[0]
 
 
 def test_a_study_without_a_backup_for_two_hours_is_named_and_a_jump_of_the_clock_is_not_taken_for_one(

@@ -21,7 +21,7 @@ from experiment.integrity import maintenance as upkeep
 from experiment.integrity import withdrawal as w
 from experiment.store import Store, chain, open_store
 from experiment.store import records as r
-from experiment.store.backups import back_up, backups_in, rotate
+from experiment.store.backups import back_up, backups_in, copy_sqlite, rotate
 from experiment.store.restoring import check_backup, contents, discard, take_place
 from experiment.store.tables import people, trials
 from stimuli.errors import UserError
@@ -248,6 +248,13 @@ def test_platform_ids_are_forgotten_when_they_are_due_in_backups_too(tmp_path, p
 )
 def test_long_durations_are_read_as_a_study_writes_them(text, hours):
     assert upkeep.long_duration(text) == timedelta(hours=hours)
+
+
+def test_a_copy_that_cannot_be_written_names_its_folder_and_does_not_blame_the_database(tmp_path):
+    open_store(tmp_path).close()
+    with pytest.raises(UserError, match="could not be copied to") as refused:
+        copy_sqlite(tmp_path / "study.db", tmp_path / "away" / "study.db")
+    assert str(tmp_path / "away") in str(refused.value)
 
 
 @pytest.mark.postgres
