@@ -29,15 +29,17 @@ from tests.analysis.letter_study import PLANNED, study_rows
 PEOPLE = "(0 + people + people_initial + people_internal + people_final | participant)"
 
 
-def started(tables: Tables) -> tuple[str, list[str]]:
-    """Return the random part that the design justifies, and the remarks."""
+def planned(*readers: str) -> dict[str, Any]:
+    return {"comprehension": {**PLANNED["comprehension"], "between": list(readers)}}
+
+
+def started(handover: Make, rows: pd.DataFrame, *readers: str, **dictionary: Any) -> tuple[str, list[str]]:
+    """Return the random part that the design of a study justifies, planned of these readers, and the remarks."""
+    told = {"planned": planned(*readers), **dictionary} if readers else dictionary
+    tables = load(handover(rows, dictionary=told))
     plan = plans(tables)[0]
     terms, remarks = justified(accuracy_data(tables.trials, plan), plan.factor)
     return formula("y", "x", terms).removeprefix("y ~ x + "), remarks
-
-
-def planned(*readers: str) -> dict[str, Any]:
-    return {"comprehension": {**PLANNED["comprehension"], "between": list(readers)}}
 
 
 def repeated(rows: pd.DataFrame, sessions: int, prompts: int = 1) -> pd.DataFrame:
@@ -59,31 +61,27 @@ class TestWhereItStarts:
 
     def test_people_and_one_model_that_answers_once(self, handover: Make) -> None:
         rows = study_rows(human=12, models=("restorer",), items=12)
-        structure, _ = started(load(handover(rows, dictionary={"planned": PLANNED})))
+        structure, _ = started(handover, rows, "human", "restorer")
         apart = "people_intact + people_initial + people_internal + people_final"
         assert structure == f"{PEOPLE} + (1 + model | item) + (0 + {apart} || item_condition)"
 
     def test_two_models_share_what_a_condition_does_to_an_item_in_models(self, handover: Make) -> None:
         rows = study_rows(human=12, models=("a", "b"), items=12)
-        tables = load(handover(rows, dictionary={"planned": planned("human", "a", "b")}))
-        assert started(tables)[0] == (
-            f"{PEOPLE} + (1 + model | item) + (1 + model | item_condition) + (0 + model | item_reader)"
-        )
+        shared = "(1 + model | item) + (1 + model | item_condition) + (0 + model | item_reader)"
+        assert started(handover, rows, "human", "a", "b")[0] == f"{PEOPLE} + {shared}"
 
     def test_sessions_of_one_condition_each_are_no_variance_of_their_own(self, handover: Make) -> None:
         rows = repeated(study_rows(human=12, models=("a", "b"), items=12), sessions=2)
         machine = rows["reader_kind"] == "model"
         of_one = rows["session_id"] + "-" + rows["position"].fillna("none")
         rows["session_id"] = rows["session_id"].mask(machine, of_one)
-        tables = load(handover(rows, dictionary={"planned": planned("human", "a", "b")}))
-        structure, remarks = started(tables)
+        structure, remarks = started(handover, rows, "human", "a", "b")
         assert "item_cell" in structure and "model_session" not in structure
         assert any("Each session of a model holds one condition of position" in one for one in remarks)
 
     def test_repeated_answers_bring_cells_and_sessions(self, handover: Make) -> None:
         rows = repeated(study_rows(human=12, models=("a", "b"), items=12), sessions=6, prompts=2)
-        tables = load(handover(rows, dictionary={"planned": planned("human", "a", "b")}))
-        structure, remarks = started(tables)
+        structure, remarks = started(handover, rows, "human", "a", "b")
         assert structure.endswith(
             "(0 + model | item_reader) + (0 + model | item_cell) + (0 + model | model_session)"
         )
@@ -91,15 +89,16 @@ class TestWhereItStarts:
 
     def test_a_session_for_each_wording_is_the_wording(self, handover: Make) -> None:
         rows = repeated(study_rows(human=12, models=("restorer",), items=12), sessions=6, prompts=6)
-        structure, remarks = started(load(handover(rows, dictionary={"planned": PLANNED})))
+        structure, remarks = started(handover, rows, "human", "restorer")
         assert structure.endswith("(1 + model | item_condition) + (0 + model | prompt)")
         assert any(one.startswith("Each prompt variant has one session") for one in remarks)
 
     def test_four_columns_with_ten_items_each_have_a_matrix_of_their_own(self, handover: Make) -> None:
-        tables = load(handover(study_rows(human=8, items=40)))
-        assert started(tables)[0] == "(1 + position | participant) + (1 + position | item)"
-        fewer = load(handover(study_rows(human=8, items=36)))
-        assert started(fewer)[0] == f"(1 + position | participant) + (1 | item) + {APART}"
+        structures = [started(handover, study_rows(human=8, items=items))[0] for items in (40, 36)]
+        assert structures == [
+            f"(1 + position | participant) + {own}"
+            for own in ("(1 + position | item)", f"(1 | item) + {APART}")
+        ]
 
     def test_conditions_have_an_item_variance_each_where_there_are_three_to_six(self, handover: Make) -> None:
         levels = {2: "(1 | item_condition)", 3: "(0 + {} || item_condition)", 7: "(1 | item_condition)"}
@@ -109,7 +108,7 @@ class TestWhereItStarts:
             reader, item = (rows[name].str.extract(r"(\d+)")[0].astype(int) for name in ("reader", "item_id"))
             rows["position"] = [names[place] for place in (reader + item) % many]
             factors = {"position": {"levels": names, "reference": "c0"}}
-            structure = started(load(handover(rows, dictionary={"factors": factors})))[0]
+            structure, _ = started(handover, rows, factors=factors)
             apart = " + ".join(f"position_{name}" for name in names)
             assert structure.endswith(f"(1 | item) + {expected.format(apart)}"), many
 
@@ -118,22 +117,20 @@ class TestWhereItStarts:
         rows = rows[rows["position"].isin(["intact", "initial"]) | rows["position"].isna()]
         factors = {"position": {"levels": ["intact", "initial"], "reference": "intact"}}
         plan = {"comprehension": {**PLANNED["comprehension"], "contrasts": ["initial - intact"]}}
-        tables = load(handover(rows, dictionary={"planned": plan, "factors": factors}))
-        assert started(tables)[0] == (
-            "(0 + people + people_initial | participant) + (1 + model * position | item)"
-        )
+        structure, _ = started(handover, rows, planned=plan, factors=factors)
+        assert structure == "(0 + people + people_initial | participant) + (1 + model * position | item)"
 
     def test_items_that_are_shown_in_one_condition_have_no_slopes(self, handover: Make) -> None:
         rows = study_rows(human=12, items=24)
         own = rows["item_id"].str.removeprefix("s").where(~rows["is_practice"].astype(bool), "0").astype(int)
         level = np.array(["intact", "initial", "internal", "final"])[own % 4]
         rows["position"] = rows["position"].where(rows["is_practice"].astype(bool), level)
-        structure, remarks = started(load(handover(rows)))
+        structure, remarks = started(handover, rows)
         assert structure.endswith("| participant) + (1 | item)")
         assert not any("by item" in one for one in remarks)
 
     def test_too_few_answers_of_people_to_an_item_are_said(self, handover: Make) -> None:
-        structure, remarks = started(load(handover(study_rows(human=4, items=24))))
+        structure, remarks = started(handover, study_rows(human=4, items=24))
         assert structure == "(1 + position | participant) + (1 | item)"
         assert any("fewer than 2 answers of people per condition" in one for one in remarks)
 
@@ -161,7 +158,7 @@ class TestWhereItStarts:
     @pytest.mark.parametrize(("models", "said"), [(("a",), "this model"), (("a", "b"), "these two models")])
     def test_few_models_are_no_sample(self, handover: Make, models: tuple[str, ...], said: str) -> None:
         rows = study_rows(human=8, models=models, items=24, seed=5)
-        _, remarks = started(load(handover(rows, dictionary={"planned": planned("human", *models)})))
+        _, remarks = started(handover, rows, "human", *models)
         assert any(one.startswith(f"These results describe {said}") for one in remarks)
 
 

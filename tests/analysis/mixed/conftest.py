@@ -21,6 +21,7 @@ class OracleFit:
 
     expected: dict[str, Any]
     fitted: Fit
+    data: pd.DataFrame
 
     @property
     def is_linear(self) -> bool:
@@ -44,15 +45,16 @@ class Oracle:
     def fit(self, dataset: str, name: str) -> OracleFit:
         if (dataset, name) not in self._fits:
             expected = next(f for f in self.description(dataset)["fits"] if f["id"] == name)
+            data = self.data(dataset)
             fitted = fit(
                 expected["formula"],
-                self.data(dataset),
+                data,
                 family=expected["family"],
                 link=expected["link"],
                 reml=expected["method"] == "REML",
                 levels=expected["factor_levels"] or None,
             )
-            self._fits[dataset, name] = OracleFit(expected, fitted)
+            self._fits[dataset, name] = OracleFit(expected, fitted, data)
         return self._fits[dataset, name]
 
 

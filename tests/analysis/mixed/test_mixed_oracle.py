@@ -33,7 +33,11 @@ FITS = {
     "grouseticks": "poisson_three_factors poisson_brood",
 }
 CASES = [(dataset, name) for dataset, names in FITS.items() for name in names.split()]
-every_fit = pytest.mark.parametrize(("dataset", "name"), CASES, ids=[f"{d}-{n}" for d, n in CASES])
+
+
+@pytest.fixture(scope="module", params=CASES, ids="-".join)
+def found(request: pytest.FixtureRequest, oracle: Oracle) -> OracleFit:
+    return oracle.fit(*request.param)
 
 
 def column(found: OracleFit, key: str) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -46,19 +50,15 @@ def test_no_reference_fit_is_left_out(oracle: Oracle) -> None:
     assert {p.stem for p in oracle.folder.glob("*.json")} == set(FITS)
 
 
-@every_fit
-def test_fixed_effects_and_their_names_are_lme4s(oracle: Oracle, dataset: str, name: str) -> None:
-    found = oracle.fit(dataset, name)
+def test_fixed_effects_and_their_names_are_lme4s(found: OracleFit) -> None:
     assert list(found.fitted.fixed["term"]) == list(found.expected["fixed_effects"])
     distance = np.abs(found.fitted.fixed["estimate"] - column(found, "estimate")) / column(found, "se")
     assert distance.max() < (1e-5 if found.is_linear else 1e-3)
 
 
-@every_fit
-def test_standard_errors_and_their_covariance_are_lme4s(oracle: Oracle, dataset: str, name: str) -> None:
-    found = oracle.fit(dataset, name)
+def test_standard_errors_and_their_covariance_are_lme4s(found: OracleFit) -> None:
     tolerance = 1e-4 if found.is_linear else 1e-3
-    if name == "near_separation":
+    if found.expected["id"] == "near_separation":
         tolerance = 2e-3
     if found.expected["is_singular"] and not found.is_linear:
         tolerance = 5e-3
@@ -68,9 +68,7 @@ def test_standard_errors_and_their_covariance_are_lme4s(oracle: Oracle, dataset:
     assert np.abs(found.fitted.vcov.to_numpy() - expected).max() < 2 * tolerance * (se**2).max()
 
 
-@every_fit
-def test_statistics_and_p_values_are_lme4s(oracle: Oracle, dataset: str, name: str) -> None:
-    found = oracle.fit(dataset, name)
+def test_statistics_and_p_values_are_lme4s(found: OracleFit) -> None:
     fixed = found.fitted.fixed
     assert fixed["statistic"].to_numpy() == pytest.approx(
         column(found, "t" if found.is_linear else "z"), rel=2e-3, abs=1e-3
@@ -83,11 +81,7 @@ def test_statistics_and_p_values_are_lme4s(oracle: Oracle, dataset: str, name: s
         assert fixed["df"].isna().all()
 
 
-@every_fit
-def test_generalised_fits_agree_closely_with_automatic_differentiation(
-    oracle: Oracle, dataset: str, name: str
-) -> None:
-    found = oracle.fit(dataset, name)
+def test_generalised_fits_agree_closely_with_automatic_differentiation(found: OracleFit) -> None:
     other = found.expected.get("glmmTMB")
     if found.is_linear or not other:
         pytest.skip("glmmTMB's exact Hessian serves as second oracle for generalised models")
@@ -98,11 +92,7 @@ def test_generalised_fits_agree_closely_with_automatic_differentiation(
     assert found.fitted.loglik > other["logLik"] - 1e-7
 
 
-@every_fit
-def test_log_likelihood_is_no_lower_than_lme4s_and_the_criteria_follow(
-    oracle: Oracle, dataset: str, name: str
-) -> None:
-    found = oracle.fit(dataset, name)
+def test_log_likelihood_is_no_lower_than_lme4s_and_the_criteria_follow(found: OracleFit) -> None:
     ours, theirs = found.fitted.loglik, found.expected["logLik"]
     assert ours > theirs - (1e-5 if found.is_linear else 1e-4)
     assert ours == pytest.approx(theirs, abs=1e-5 if found.is_linear else 1e-3)
@@ -113,16 +103,12 @@ def test_log_likelihood_is_no_lower_than_lme4s_and_the_criteria_follow(
     assert found.fitted.converged
 
 
-@every_fit
-def test_singular_fits_and_only_those_are_flagged(oracle: Oracle, dataset: str, name: str) -> None:
-    found = oracle.fit(dataset, name)
+def test_singular_fits_and_only_those_are_flagged(found: OracleFit) -> None:
     assert found.fitted.singular is found.expected["is_singular"]
     assert any("singular" in w for w in found.fitted.warnings) is found.expected["is_singular"]
 
 
-@every_fit
-def test_variance_components_are_lme4s(oracle: Oracle, dataset: str, name: str) -> None:
-    found = oracle.fit(dataset, name)
+def test_variance_components_are_lme4s(found: OracleFit) -> None:
     assert [c.group for c in found.fitted.variance] == list(found.expected["random_effects"])
     assert dict(found.fitted.groups) == found.expected["n_groups"]
     for component in found.fitted.variance:
@@ -135,11 +121,9 @@ def test_variance_components_are_lme4s(oracle: Oracle, dataset: str, name: str) 
     assert found.fitted.sigma == pytest.approx(found.expected["sigma"], rel=1e-5)
 
 
-@every_fit
 def test_intervals_of_generalised_models_are_lme4s_and_those_of_linear_ones_go_with_their_p(
-    oracle: Oracle, dataset: str, name: str
+    found: OracleFit,
 ) -> None:
-    found = oracle.fit(dataset, name)
     ours, se = found.fitted.fixed[["ci_low", "ci_high"]].to_numpy(), column(found, "se")
     normal = np.array(found.expected["wald_ci95"]["values"]).reshape(-1, 2)
     # lme4's Wald intervals are normal even where lmerTest tests by t.
@@ -150,11 +134,7 @@ def test_intervals_of_generalised_models_are_lme4s_and_those_of_linear_ones_go_w
     assert (np.abs(ours - expected) / se[:, None]).max() < (1e-3 if found.is_linear else 1e-2)
 
 
-@every_fit
-def test_fitted_values_modes_and_population_predictions_are_lme4s(
-    oracle: Oracle, dataset: str, name: str
-) -> None:
-    found = oracle.fit(dataset, name)
+def test_fitted_values_modes_and_population_predictions_are_lme4s(found: OracleFit) -> None:
     if found.expected["is_singular"]:
         pytest.skip("singular fits are compared on likelihood, fixed effects and flag only")
     ours = found.fitted
@@ -163,8 +143,7 @@ def test_fitted_values_modes_and_population_predictions_are_lme4s(
         assert ours.fitted[:10] == pytest.approx(found.expected["fitted_first10"], abs=2e-4 * scale)
         assert ours.fitted.sum() == pytest.approx(found.expected["fitted_sum"], rel=1e-4)
     if "predict_population_first10" in found.expected:
-        first = oracle.data(dataset).head(10)
-        population = predict(ours, first, random=False)["estimate"].to_numpy()
+        population = predict(ours, found.data.head(10), random=False)["estimate"].to_numpy()
         assert population == pytest.approx(found.expected["predict_population_first10"], abs=2e-4 * scale)
     for group, modes in ours.modes.items():
         expected = (found.expected.get("ranef_modes") or {}).get(group)
@@ -269,10 +248,9 @@ def test_means_of_a_count_model_are_emmeans_on_every_scale(oracle: Oracle) -> No
 
 def test_proportions_with_weights_give_the_fit_of_counts(oracle: Oracle) -> None:
     counts = oracle.fit("cbpp", "period_laplace").fitted
-    data = oracle.data("cbpp")
     proportions = fit(
         "incidence / size ~ period + (1 | herd)",
-        data,
+        oracle.data("cbpp"),
         "binomial",
         weights="size",
         levels={"period": ["1", "2", "3", "4"]},
@@ -311,9 +289,7 @@ def test_every_kind_of_table_is_there_to_compare_with(oracle: Oracle) -> None:
     assert counted["r2_nakagawa"] > len(CASES) // 2
 
 
-@every_fit
-def test_kenward_roger_tables_are_pbkrtests(oracle: Oracle, dataset: str, name: str) -> None:
-    found = oracle.fit(dataset, name)
+def test_kenward_roger_tables_are_pbkrtests(found: OracleFit) -> None:
     expected = told(found, "fixed_effects_kenward_roger")
     ours = with_degrees(found.fitted, "kenward-roger").fixed
     for (_, row), (term, other) in zip(ours.iterrows(), expected.items(), strict=True):
@@ -324,10 +300,8 @@ def test_kenward_roger_tables_are_pbkrtests(oracle: Oracle, dataset: str, name: 
         assert row["p"] == pytest.approx(other["p"], abs=1e-5)
 
 
-@every_fit
 @pytest.mark.parametrize("method", ["satterthwaite", "kenward-roger"])
-def test_type_three_tests_are_lmertests(oracle: Oracle, dataset: str, name: str, method: str) -> None:
-    found = oracle.fit(dataset, name)
+def test_type_three_tests_are_lmertests(found: OracleFit, method: str) -> None:
     expected = told(found, f"anova_type3_{method.replace('-', '_')}")
     if found.expected["is_singular"]:
         pytest.skip("singular fits are compared on likelihood, fixed effects and flag only")
@@ -354,9 +328,7 @@ def test_joint_tests_are_emmeans(oracle: Oracle, dataset: str) -> None:
         assert row["p"] == pytest.approx(other["p.value"], abs=1e-4)
 
 
-@every_fit
-def test_profile_intervals_are_lme4s(oracle: Oracle, dataset: str, name: str) -> None:
-    found = oracle.fit(dataset, name)
+def test_profile_intervals_are_lme4s(found: OracleFit) -> None:
     expected = told(found, "profile_ci95")
     ours = profile_intervals(found.fitted)
     assert list(ours["parameter"]) == expected["rows"]
@@ -376,9 +348,7 @@ def performance_is_wrong(found: OracleFit) -> str | None:
     return None
 
 
-@every_fit
-def test_explained_variance_and_icc_are_performances(oracle: Oracle, dataset: str, name: str) -> None:
-    found = oracle.fit(dataset, name)
+def test_explained_variance_and_icc_are_performances(found: OracleFit) -> None:
     expected, icc = told(found, "r2_nakagawa"), found.expected["icc"]
     fault = performance_is_wrong(found)
     if fault is not None:
@@ -407,10 +377,8 @@ def test_independent_slopes_explain_what_the_formula_says(oracle: Oracle) -> Non
     assert ours.marginal == pytest.approx(0.28, abs=0.01)
 
 
-@every_fit
-def test_conditional_predictions_and_modes_belong_together(oracle: Oracle, dataset: str, name: str) -> None:
-    found = oracle.fit(dataset, name)
-    ours = predict(found.fitted, oracle.data(dataset))["estimate"].to_numpy()
+def test_conditional_predictions_and_modes_belong_together(found: OracleFit) -> None:
+    ours = predict(found.fitted, found.data)["estimate"].to_numpy()
     assert ours == pytest.approx(found.fitted.fitted, rel=1e-9, abs=1e-12)
     first = found.expected.get("fitted_first10")
     if first is not None and not found.expected["is_singular"]:
