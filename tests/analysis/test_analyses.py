@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +16,6 @@ from analysis.multiple_comparisons import interval_levels, with_adjusted
 from analysis.parameter_recovery import recovered, recovery_plans
 from analysis.plan_runner import analyse_shares, analyse_time
 from analysis.planned import plans
-from analysis.random_structure import RandomTerm, formula, reduced
 from analysis.results import Analysis
 from tests.analysis.conftest import Make
 from tests.analysis.letter_study import PLANNED, TRUTH, study_rows, write_handover
@@ -76,42 +74,12 @@ def test_times_outside_the_studys_bounds_are_counted_and_left_out(handover: Make
     assert any("3 of 128 times, outside the study's bounds" in remark for remark in analysis.remarks)
 
 
-class TestReductionRule:
-    """A singular or unfinished fit is reduced in stated steps."""
-
-    slopes = RandomTerm("participant", "1", "position", ("position_a", "position_b"), "correlated", "")
-    items = RandomTerm("item", "1", "", (), "intercept", "")
-
-    def test_correlations_go_first(self) -> None:
-        terms, told = reduced([self.slopes, self.items], {}, {"participant"}, True)
-        assert formula("y", "x", terms) == "y ~ x + (1 + position_a + position_b || participant) + (1 | item)"
-        assert told == "participant: correlations dropped"
-
-    def test_then_slopes_without_variance(self) -> None:
-        uncorrelated = replace(self.slopes, state="uncorrelated")
-        terms, told = reduced(
-            [uncorrelated, self.items], {"participant": ["position_b"]}, {"participant"}, True
-        )
-        assert terms[0].text() == "(1 + position_a || participant)"
-        assert "position_b" in told
-
-    def test_without_convergence_all_slopes_go(self) -> None:
-        uncorrelated = replace(self.slopes, state="uncorrelated")
-        terms, _ = reduced([uncorrelated, self.items], {}, {"participant", "item"}, False)
-        assert [term.text() for term in terms] == ["(1 | participant)", "(1 | item)"]
-
-    def test_an_intercept_is_never_taken_away_in_silence(self) -> None:
-        plain = replace(self.slopes, state="intercept", columns=())
-        terms, told = reduced([plain, self.items], {"item": ["(Intercept)"]}, {"item"}, True)
-        assert terms == [plain, self.items]
-        assert told == ""
-
-    def test_every_step_is_kept(self, joint: Analysis) -> None:
-        assert joint.model is not None
-        steps = joint.model.steps
-        assert steps[-1].formula == joint.model.formula
-        assert all("dropped" in step.verdict for step in steps[:-1])
-        assert "reported" in steps[-1].verdict
+def test_every_step_of_a_reduction_is_kept(joint: Analysis) -> None:
+    assert joint.model is not None
+    steps = joint.model.steps
+    assert steps[-1].formula == joint.model.formula
+    assert all("dropped" in step.verdict for step in steps[:-1])
+    assert "reported" in steps[-1].verdict
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -250,53 +250,56 @@ def test_what_a_large_random_effect_makes_of_odds_ratios_and_points_is_said(sd: 
     assert (not told) if not says else (len(told) == 1 and says in told[0])
 
 
-class TestHowItemSlopesAreReduced:
-    """One matrix, then slopes that scatter alike, then what has variance."""
+SLOPES = RandomTerm("participant", "1", "position", ("position_a", "position_b"), "correlated", "")
+LOOSE, BARE = replace(SLOPES, state="uncorrelated"), replace(SLOPES, state="intercept", columns=())
+ITEMS = RandomTerm("item", "1", "", (), "intercept", "")
+PLAIN = RandomTerm("item", "1", "model", ("model",), "correlated", "")
+ALIKE = RandomTerm("item_condition", "1", "model", ("model",), "correlated", "", may_go=True)
+SHARED = replace(ALIKE, state="uncorrelated")
+WHOLE = RandomTerm("item", "1", "model * position", (), "correlated", "", instead=(PLAIN, ALIKE))
+EQUAL = RandomTerm("item_condition", "people", "", (), "intercept", "", may_go=True)
+EACH = RandomTerm(
+    "item_condition", "people_a", "", ("people_b", "people_c"), "uncorrelated", "", True, (EQUAL,)
+)
+PROMPTS = RandomTerm("prompt", "model", "", (), "intercept", "", may_go=True)
+OF_EACH = "(0 + people_a + people_b + people_c || item_condition)"
+Zero = dict[str, list[str]]
+REDUCTIONS: dict[str, tuple[list[RandomTerm], Zero, set[str], bool, str, str]] = {
+    "correlations go first": (
+        [SLOPES, ITEMS], {}, {"participant"}, True,
+        "(1 + position_a + position_b || participant) + (1 | item)", "participant: correlations dropped"),
+    "then slopes without variance": (
+        [LOOSE, ITEMS], {"participant": ["position_b"]}, {"participant"}, True,
+        "(1 + position_a || participant) + (1 | item)", "position_b"),
+    "without convergence all slopes": (
+        [LOOSE, ITEMS], {}, {"participant", "item"}, False, "(1 | participant) + (1 | item)", "participant"),
+    "an intercept never in silence": (
+        [BARE, ITEMS], {"item": ["(Intercept)"]}, {"item"}, True, "(1 | participant) + (1 | item)", ""),
+    "a matrix gives way to independent slopes": (
+        [WHOLE], {}, {"item"}, True, "(1 + model | item) + (1 + model | item_condition)",
+        "item: slopes taken to be independent between conditions"),
+    "a first condition without variance lets all have one": (
+        [EACH], {"item_condition": ["people_a"]}, {"item_condition"}, True, EQUAL.text(), "equal in all conditions"),
+    "a last condition without variance": (
+        [EACH], {"item_condition": ["people_c"]}, {"item_condition"}, True, EQUAL.text(), "equal in all conditions"),
+    "conditions without convergence": (
+        [EACH], {}, {"item_condition"}, False, EQUAL.text(), "equal in all conditions"),
+    "conditions while another group is doubtful": ([EACH], {}, {"participant"}, True, OF_EACH, ""),
+    "what people and models share goes before what models have": (
+        [SHARED], {"item_condition": ["(Intercept)"]}, {"item_condition"}, True, "(0 + model | item_condition)", "shared"),
+    "nothing is left of a term without any variance": (
+        [SHARED, PLAIN], {"item_condition": ["(Intercept)", "model"]}, {"item_condition"}, True, "(1 + model | item)",
+        "item_condition"),
+    "a term with variance stays though its group is doubtful": ([PROMPTS], {}, {"prompt"}, True, PROMPTS.text(), ""),
+}  # fmt: skip
 
-    plain = RandomTerm("item", "1", "model", ("model",), "correlated", "")
-    alike = RandomTerm("item_condition", "1", "model", ("model",), "correlated", "", may_go=True)
-    whole = RandomTerm("item", "1", "model * position", (), "correlated", "", instead=(plain, alike))
 
-    def test_the_matrix_gives_way_to_slopes_that_are_independent(self) -> None:
-        terms, told = reduced([self.whole], {}, {"item"}, True)
-        assert formula("y", "x", terms) == "y ~ x + (1 + model | item) + (1 + model | item_condition)"
-        assert told == "item: slopes taken to be independent between conditions"
-
-    def test_a_condition_without_item_variance_lets_all_have_one(self) -> None:
-        one = RandomTerm("item_condition", "people", "", (), "intercept", "", may_go=True)
-        apart = RandomTerm(
-            "item_condition",
-            "people_a",
-            "",
-            ("people_b", "people_c"),
-            "uncorrelated",
-            "",
-            may_go=True,
-            instead=(one,),
-        )
-        assert apart.text() == "(0 + people_a + people_b + people_c || item_condition)"
-        for at_zero, converged in (
-            ({"item_condition": ["people_a"]}, True),
-            ({"item_condition": ["people_c"]}, True),
-            ({}, False),
-        ):
-            terms, told = reduced([apart], at_zero, {"item_condition"}, converged)
-            assert (
-                terms == [one] and told == "item_condition: item differences taken as equal in all conditions"
-            )
-        assert reduced([apart], {}, {"participant"}, True) == ([apart], "")
-
-    def test_what_people_and_models_share_goes_before_what_models_have(self) -> None:
-        apart = replace(self.alike, state="uncorrelated")
-        terms, told = reduced([apart], {"item_condition": ["(Intercept)"]}, {"item_condition"}, True)
-        assert [term.text() for term in terms] == ["(0 + model | item_condition)"]
-        assert "shared" in told
-
-    def test_nothing_is_left_of_a_term_without_any_variance(self) -> None:
-        apart = replace(self.alike, state="uncorrelated")
-        zero = {"item_condition": ["(Intercept)", "model"]}
-        assert reduced([apart, self.plain], zero, {"item_condition"}, True)[0] == [self.plain]
-
-    def test_a_term_with_variance_stays_though_another_of_its_group_is_doubtful(self) -> None:
-        own = RandomTerm("prompt", "model", "", (), "intercept", "", may_go=True)
-        assert reduced([own], {}, {"prompt"}, True) == ([own], "")
+@pytest.mark.parametrize(
+    ("terms", "at_zero", "doubtful", "converged", "left", "said"), REDUCTIONS.values(), ids=REDUCTIONS
+)
+def test_a_random_structure_is_reduced_in_stated_steps(
+    terms: list[RandomTerm], at_zero: Zero, doubtful: set[str], converged: bool, left: str, said: str
+) -> None:
+    found, told = reduced(terms, at_zero, doubtful, converged)
+    assert " + ".join(term.text() for term in found) == left
+    assert said in told and bool(said) == bool(told)
