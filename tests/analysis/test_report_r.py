@@ -57,21 +57,29 @@ def further_models(material: Material) -> Chapter:
 
 
 LINE = re.compile(r"model (\d+): (.*)")
+VERDICT = re.compile(r"(.*?)(: (?:agrees|DIFFERS).*)")
+
+
+def run_models(report: Path, *asked: object) -> tuple[int, list[str]]:
+    """Run a report's program as it lies in its folder; return its status and what it prints."""
+    done = subprocess.run(
+        ["Rscript", "models.R", *map(str, asked)],
+        cwd=report, capture_output=True, text=True, timeout=550, check=False,
+    )  # fmt: skip
+    assert "Execution halted" not in done.stderr, done.stderr[-3000:]
+    return done.returncode, done.stdout.splitlines()
 
 
 def run_in_r(report: Path, *asked: object) -> tuple[int, dict[int, str]]:
-    """Run a report's program as it lies in its folder; return its status and what it says of each model."""
-    done = subprocess.run(
-        ["Rscript", "models.R", *map(str, asked)],
-        cwd=report,
-        capture_output=True,
-        text=True,
-        timeout=550,
-        check=False,
-    )
-    assert "Execution halted" not in done.stderr, done.stderr[-3000:]
-    lines = [LINE.fullmatch(line) for line in done.stdout.splitlines()]
-    return done.returncode, {int(one[1]): one[2] for one in lines if one}
+    """Return the program's status and what it says of each model."""
+    status, lines = run_models(report, *asked)
+    return status, {int(one[1]): one[2] for one in map(LINE.fullmatch, lines) if one}
+
+
+def run_estimates_in_r(report: Path) -> tuple[int, dict[str, str]]:
+    """Run the part that recomputes differences in shares; return its status and what it says of each."""
+    status, lines = run_models(report, "estimates")
+    return status, {one[1]: one[2] for one in map(VERDICT.fullmatch, lines) if one}
 
 
 @pytest.fixture(scope="module")
@@ -98,24 +106,6 @@ def test_each_model_of_a_report_agrees_with_lme4(content: tuple[ReportContent, P
     for number, line in said.items():
         assert line.startswith("agrees; largest relative difference"), line
         assert ("criterion is written out" in line) >= (fits[number - 1].family == "Gamma")
-
-
-def run_estimates_in_r(report: Path) -> tuple[int, dict[str, str]]:
-    """Run the part of a report's program that recomputes differences in shares; return its status and what it says."""
-    done = subprocess.run(
-        ["Rscript", "models.R", "estimates"],
-        cwd=report,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert "Execution halted" not in done.stderr, done.stderr[-3000:]
-    lines = [
-        line.partition(": agrees") if ": agrees" in line else line.partition(": DIFFERS")
-        for line in done.stdout.splitlines()
-    ]
-    return done.returncode, {what: verdict + told for what, verdict, told in lines if verdict}
 
 
 def test_every_planned_estimate_is_recomputed_in_base_r(content: tuple[ReportContent, Path]) -> None:

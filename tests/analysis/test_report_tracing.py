@@ -16,10 +16,8 @@ import pytest
 from analysis import apa, load
 from analysis.report.chapters import optional_names
 from analysis.report.write import write_report
-from tests.analysis import cost_study, word_study
 from tests.analysis.conftest import Rehearsal
-from tests.analysis.letter_study import PLANNED, study_rows, write_handover
-from tests.analysis.measured_study import class_study, typed_study
+from tests.analysis.test_report_r import small_study
 
 NUMBER = re.compile(r"(?<![\w.])−?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?(?![\w])")
 
@@ -188,18 +186,12 @@ def test_each_table_and_figure_is_traced_to_rows_and_to_a_model_or_a_computation
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", ["letters", "words", "cost", "classes", "typed"])
-def test_each_table_and_figure_of_every_chapter_is_traced(name: str, tmp_path: Path) -> None:
-    if name == "letters":
-        rows = study_rows(human=16, models=("restorer",), items=16, seed=5)
-        handover = write_handover(tmp_path / "handover", rows, planned=PLANNED)
-    elif name == "cost":
-        levels = ("as written", "mild", "strong")
-        handover = cost_study.study(tmp_path, levels, people=18, models=("small", "large"), items=18)
-    elif name == "words":
-        handover = word_study.study(tmp_path, people=10, items=12)
-    else:
-        handover = (class_study if name == "classes" else typed_study)(tmp_path / "handover")
-    when = datetime(2026, 11, 21, tzinfo=UTC)
-    page = write_report(load(handover), tmp_path / "reports", when, wanted=optional_names())
+@pytest.mark.parametrize("name", ["letters", "words", "costs", "classes", "typed"])
+def test_each_table_and_figure_of_every_chapter_is_traced(
+    name: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    tables = load(small_study(name, tmp_path / "handover", request))
+    page = write_report(
+        tables, tmp_path / "reports", datetime(2026, 11, 21, tzinfo=UTC), wanted=optional_names()
+    )
     assert walk(page) >= 8

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from analysis import load
 from analysis.report.write import write_report
 from tests.analysis.letter_study import PLANNED, study_rows, write_handover
 
-pytestmark = pytest.mark.full
+pytestmark = [pytest.mark.full, pytest.mark.filterwarnings("error::RuntimeWarning")]
 
 
 def half_done() -> pd.DataFrame:
@@ -61,6 +62,7 @@ def test_every_format_is_written_of_whatever_is_there(tmp_path: Path, name: str)
         assert len(word.inline_shapes) == len(figures_of) == tex.count("\\includegraphics")
     for one in told["tables"]:
         assert all((folder / one[file]).is_file() for file in ("shown", "unrounded", "latex"))
+        assert not re.search(r"\bnan\b", (folder / one["shown"]).read_text("utf-8-sig")), one["title"]
     for one in told["models"]:
         assert len(pd.read_csv(folder / one["rows_file"])) == one["rows"]
     assert (folder / "models.R").is_file() is bool(told["models"] or told["estimates"])

@@ -238,11 +238,7 @@ def test_means_of_many_parts_that_no_plan_compares_are_in_files(
 
 
 def test_conditions_with_other_items_have_no_cost(tmp_path: Path, without_chapters: None) -> None:
-    plain = study_rows(human=8, items=12)
-    names = [one.drawing.name for one in gather(load(write_handover(tmp_path / "same", plain))).all_figures()]
-    assert "cost_position" in names
-    other = plain.assign(item_id=plain["item_id"] + plain["position"].fillna(""))
-    names = [
-        one.drawing.name for one in gather(load(write_handover(tmp_path / "other", other))).all_figures()
-    ]
+    rows = study_rows(human=8, items=12)
+    rows["item_id"] += rows["position"].fillna("")
+    names = [one.drawing.name for one in gather(load(write_handover(tmp_path, rows))).all_figures()]
     assert names and "cost_position" not in names
