@@ -4,11 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from importlib import metadata
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from stimuli.errors import UserError
 
 T = TypeVar("T")
+
+
+class Named(Protocol):
+    """An object with a name."""
+
+    @property
+    def name(self) -> str:
+        """Return the name."""
+        ...
+
+
+N = TypeVar("N", bound=Named)
 
 
 def added(group: str, kind: type[T]) -> Iterator[tuple[str, T]]:
@@ -26,3 +38,16 @@ def added(group: str, kind: type[T]) -> Iterator[tuple[str, T]]:
                 f"with: from {kind.__module__} import {kind.__name__}.",
             )
         yield from ((where, thing) for thing in given)
+
+
+def registry(built_in: Iterable[N], group: str, kind: type[N]) -> dict[str, N]:
+    """Return built-in objects and those of installed packages by name; raise an error for a duplicate name."""
+    known = {thing.name: thing for thing in built_in}
+    for where, thing in added(group, kind):
+        if thing.name in known:
+            raise UserError(
+                f"{where} adds {thing.name!r} to {group}, which exists already",
+                mend=f"Give the added {kind.__name__.lower()} another name.",
+            )
+        known[thing.name] = thing
+    return known

@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from stimuli.entry_points import added
+from stimuli.entry_points import registry
 from stimuli.errors import UserError
 
 OURS = ("h_test", "mind_scramble", "scrambled_bench", "letter_position", "inside")
@@ -119,13 +119,8 @@ class Paper:
 @cache
 def papers() -> Mapping[str, Paper]:
     """Return all papers by name: ours, then those that installed packages add."""
-    found: dict[str, Paper] = {}
-    ours = (("wrods", import_module(f"{HOME}.{name}").PAPER) for name in OURS)
-    for where, paper in (*ours, *added("wrods.papers", Paper)):
-        if paper.name in found:
-            raise UserError(f"{where} adds a paper {paper.name!r}, and there is one of this name")
-        found[paper.name] = paper
-    return found
+    ours: list[Paper] = [import_module(f"{HOME}.{name}").PAPER for name in OURS]
+    return registry(ours, "wrods.papers", Paper)
 
 
 def material_keywords() -> Mapping[str, Paper]:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
-from stimuli.audit.findings import AuditFinding, by_set, counted, quoted
+from stimuli.audit.findings import AuditFinding, Level, by_set, counted, quoted
 from stimuli.covariates import displacement
 from stimuli.item import Item
 from stimuli.lexicon import REAL_WORD_ZIPF, has_lexicon, zipf
@@ -133,36 +133,31 @@ class Changes:
             real = [f"{w.shown} (for {w.intact})" for w in self.real_words if w.set_name == set_name]
             left = self.left.get(set_name, 0)
             copy = set_name in self.copied
-            if same:
-                found = f"{set_name}: changed words that equal the intact: {quoted(same)}"
-                why = "; so the published procedure leaves them, and these items copy it" if copy else ""
-                told.append(AuditFinding("look" if copy else "mend", SECTION, found + why))
-            if real:
-                found = f"{set_name}: {counted(len(real), 'changed form')} that are words: {quoted(real)}"
-                why = (
-                    "; the published procedure does not avoid words, and these items copy it" if copy else ""
-                )
-                told.append(AuditFinding("look" if copy else "mend", SECTION, found + why))
-            if set_name in self.uneven:
-                told.append(
-                    AuditFinding(
-                        "look",
-                        SECTION,
-                        f"{set_name}: conditions do not change the same number of words in each item",
-                    )
-                )
-            if left:
-                told.append(
-                    AuditFinding(
-                        "look", SECTION, f"{set_name}: {counted(left, 'word')} left intact that should change"
-                    )
-                )
-        if not self.lexicon:
-            told.append(
-                AuditFinding(
-                    "look", SECTION, "no word list for this language: changed forms were not looked up"
-                )
+            why_same = "; so the published procedure leaves them, and these items copy it" if copy else ""
+            why_real = (
+                "; the published procedure does not avoid words, and these items copy it" if copy else ""
             )
+            problem: Level = "look" if copy else "mend"
+            rows: tuple[tuple[object, Level, str], ...] = (
+                (same, problem, f"changed words that equal the intact: {quoted(same)}{why_same}"),
+                (
+                    real,
+                    problem,
+                    f"{counted(len(real), 'changed form')} that are words: {quoted(real)}{why_real}",
+                ),
+                (
+                    set_name in self.uneven,
+                    "look",
+                    "conditions do not change the same number of words in each item",
+                ),
+                (left, "look", f"{counted(left, 'word')} left intact that should change"),
+            )
+            told += [
+                AuditFinding(level, SECTION, f"{set_name}: {text}") for holds, level, text in rows if holds
+            ]
+        if not self.lexicon:
+            text = "no word list for this language: changed forms were not looked up"
+            told.append(AuditFinding("look", SECTION, text))
         return told
 
 

@@ -133,9 +133,10 @@ def _balance(by: str, groupings: Sequence[CovariateGrouping], limit: float) -> A
     rows = [(grouping.set_name, c) for grouping in groupings for c in grouping.covariates]
     shown = rows
     if len(rows) > _MOST_ROWS_DRAWN:
-        worst = sorted(rows, key=lambda row: (not row[1].flagged, -_length(row[1].largest)))[
-            :_MOST_ROWS_DRAWN
-        ]
+        worst = sorted(
+            rows,
+            key=lambda row: (not row[1].flagged, -math.inf if row[1].largest is None else -row[1].largest),
+        )[:_MOST_ROWS_DRAWN]
         shown = [row for row in rows if row in worst]
     several = len(groupings) > 1
     names = [f"{set_name}: {c.name}" if several else c.name for set_name, c in shown]
@@ -181,10 +182,6 @@ def _balance(by: str, groupings: Sequence[CovariateGrouping], limit: float) -> A
     ]
     alternative = f"{title}. " + (f"Above {limit:g}: {', '.join(off)}." if off else f"All within {limit:g}.")
     return _finished(f"balance-{_slug(by)}", "balance", title, note, alternative, figure)
-
-
-def _length(largest: float | None) -> float:
-    return math.inf if largest is None else largest
 
 
 def _kind(role: str, flagged: bool) -> str:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from stimuli.corpora.corpus import BadRecord, Corpus, CorpusSplit, Loaded, Record, RecordLocation
 from stimuli.corpora.rows import Numbered, RawRecord, SourceText
-from stimuli.entry_points import added
+from stimuli.entry_points import registry
 from stimuli.errors import UserError, unknown_name
 from stimuli.seeds import stable_seed
 
@@ -92,16 +92,13 @@ def corpora() -> Mapping[str, Corpus]:
     """Return every corpus by its name: the built-in ones and those that installed packages add."""
     from stimuli.corpora import aqua, boolq, csqa, dream, gsm8k, mbpp, realtimeqa, squad
 
-    built_in = (realtimeqa, dream, aqua, gsm8k, mbpp, boolq, squad, csqa)
-    known = {module.CORPUS.name: module.CORPUS for module in built_in}
-    for where, corpus in added(ENTRY_POINTS, Corpus):
-        if corpus.name in known:
-            raise UserError(f"{where} adds the corpus {corpus.name!r}, a name that is taken")
+    modules = (realtimeqa, dream, aqua, gsm8k, mbpp, boolq, squad, csqa)
+    known = registry([module.CORPUS for module in modules], ENTRY_POINTS, Corpus)
+    for corpus in known.values():
         if corpus.reading_field not in corpus.fields:
             raise UserError(
-                f"{where}: reading field {corpus.reading_field!r} is none of {', '.join(corpus.fields)}"
+                f"corpus {corpus.name!r}: reading field {corpus.reading_field!r} is none of {', '.join(corpus.fields)}"
             )
-        known[corpus.name] = corpus
     return known
 
 

@@ -274,18 +274,12 @@ def _slots(texts: Texts) -> tuple[dict[str, list[str]], list[_Clause], list[_Cla
     return found, clauses[: len(texts["A"])], clauses[len(texts["A"]) :]
 
 
-def _harvest_uppercase(texts: Texts) -> Found:
-    return _slots({label: [text.lower() for text in texts[label]] for label in LABELS})[0]
-
-
-def _harvest_start_vowel(texts: Texts) -> Found:
-    found, a, b = _slots(texts)
-    return found | {"subject": [one.subject for one in a], "subject of B": [one.subject for one in b]}
-
-
-def _harvest_end_ly(texts: Texts) -> Found:
-    found, a, b = _slots(texts)
-    return found | {"adverb": [one.adverb for one in a], "adverb of B": [one.adverb for one in b]}
+def _harvest_by_class(texts: Texts, slot: str) -> Found:
+    """Return the parts of sentences, with separate parts for each class in one slot."""
+    parts, a, b = _slots(texts)
+    return parts | {
+        name: [getattr(c, slot) for c in of_class] for name, of_class in ((slot, a), (f"{slot} of B", b))
+    }
 
 
 def _harvest_hyphenated_word(texts: Texts) -> Found:
@@ -356,10 +350,6 @@ def _subject_and_rest(text: str, subjects: set[str]) -> tuple[str, str]:
     return subject, text.removeprefix(subject).strip()
 
 
-def _harvest_palindrome(texts: Texts) -> Found:
-    return {"word": list(texts["A"]), "word of B": list(texts["B"])}
-
-
 def _harvest_repeated_word(texts: Texts) -> Found:
     """Return the parts of shuffled sentences in four slots; the parts of one sentence are in different slots."""
     sentences = [_joined_article(text.removesuffix(".").split()) for text in texts["B"]]
@@ -414,16 +404,18 @@ def _joined_article(words: list[str]) -> list[str]:
 
 
 _HARVESTERS: Mapping[str, Callable[[Texts], Found]] = {
-    "end_ly": _harvest_end_ly,
+    "end_ly": lambda texts: _harvest_by_class(texts, "adverb"),
     "end_punctuation": _harvest_end_punctuation,
     "hyphenated_word": _harvest_hyphenated_word,
-    "palindrome": _harvest_palindrome,
+    "palindrome": lambda texts: {"word": list(texts["A"]), "word of B": list(texts["B"])},
     "repeated_word": _harvest_repeated_word,
     "rhyme": _harvest_rhyme,
     "spelled_math": _harvest_spelled_math,
     "spelled_number": _harvest_spelled_number,
-    "start_vowel": _harvest_start_vowel,
-    "uppercase": _harvest_uppercase,
+    "start_vowel": lambda texts: _harvest_by_class(texts, "subject"),
+    "uppercase": lambda texts: _slots({label: [text.lower() for text in texts[label]] for label in LABELS})[
+        0
+    ],
 }
 
 

@@ -19,8 +19,8 @@ from typing import Any, Literal, cast
 
 import regex
 
-from stimuli.entry_points import added
-from stimuli.errors import UserError, unknown_name
+from stimuli.entry_points import registry
+from stimuli.errors import unknown_name
 from stimuli.features import vowel_groups
 from stimuli.files import data_file
 from stimuli.lexicon import pronunciations, zipf
@@ -610,15 +610,7 @@ BUILT_IN = tuple(
 @functools.cache
 def rules() -> Mapping[str, Rule]:
     """Return every rule by its name, those of installed packages included."""
-    found = {one.name: one for one in BUILT_IN}
-    for where, one in added(ENTRY_POINTS, Rule):
-        if one.name in found:
-            raise UserError(
-                f"{where} adds rule {one.name!r}, which exists already",
-                mend="Give the added rule another name.",
-            )
-        found[one.name] = one
-    return found
+    return registry(BUILT_IN, ENTRY_POINTS, Rule)
 
 
 def rule(name: str) -> Rule:

@@ -6,7 +6,7 @@ import functools
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Any, Literal, TypeVar, cast
 
 from stimuli.covariates import Covariates, displacement, text_covariates
@@ -255,7 +255,6 @@ class ConditionSummary:
     # mean number of changed words an item: words whose letters changed, or words that left their place (numbers and
     # signs that moved with them are no words, as they are none of share_changed)
     changed_words: float
-    changed_words_sd: float | None  # standard deviation of that number over items; None for a single item
     share_changed: float  # share of all words that changed, 0 to 1
     moved_sentences: float  # mean number of sentences an item that left their place
     # mean number of letters that left their place in a changed word, of words in a clause or sentence, of sentences
@@ -303,7 +302,6 @@ def _summary(set_name: str, condition: Mapping[str, str], items: Sequence[Item])
         condition=condition,
         items=len(items),
         changed_words=fmean(numbers),
-        changed_words_sd=stdev(numbers) if len(numbers) > 1 else None,
         share_changed=sum(numbers) / words if words else 0.0,
         moved_sentences=fmean(
             sum(change["displaced"] for change in item.changes if change.get("unit") == "sentence")

@@ -26,13 +26,12 @@ from stimuli.item import Item, Provenance, Role
 from stimuli.recipes.conditions import (
     WITHHELD,
     WITHHOLD,
-    DisplayedField,
     ItemDesign,
     draw_some,
     show_in_conditions,
 )
 from stimuli.scramble.conditions import ScrambleSettings
-from stimuli.scramble.types import Operation, parse_operation
+from stimuli.scramble.types import parse_operation
 from stimuli.words import find_words, nfc
 
 FIELD = "text"
@@ -192,7 +191,10 @@ def text_in_arms(
         if item.role != "test":
             made.append(item)
             continue
-        shown = {one.level: one for one in _substituted(item, operations, field, design)}
+        changed_texts = show_in_conditions(
+            item.shown[field], operations, design, field=field, item_id=item.item_id
+        )
+        shown = {text.level: text for text in changed_texts}
         for line in _lines(item, factor, levels, field):
             level = line.condition[factor]
             if level not in shown:
@@ -211,14 +213,6 @@ def text_in_arms(
                 )
             )
     return made
-
-
-def _substituted(
-    item: Item, operations: Mapping[str, Operation], field: str, design: ItemDesign
-) -> list[DisplayedField]:
-    if not operations:
-        return []
-    return show_in_conditions(item.shown[field], operations, design, field=field, item_id=item.item_id)
 
 
 def question_in_arms(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from importlib import metadata
 
 import pytest
@@ -140,6 +141,15 @@ def test_a_package_adds_a_corpus_in_ten_lines(installed, tmp_path):
     )
     assert [(bad.line, bad.reason) for bad in loaded.bad] == [(2, "'riddle' is missing")]
     assert texts_of(loaded.records)[0].text == "What has keys?"
+
+
+def test_a_package_cannot_add_a_corpus_with_a_known_name_or_without_its_reading_field(installed):
+    installed(replace(RIDDLES, name="dream"))
+    with pytest.raises(UserError, match=r"adds 'dream' to wrods\.corpora"):
+        corpora()
+    installed(replace(RIDDLES, reading_field="solution"))
+    with pytest.raises(UserError, match="reading field 'solution'"):
+        corpora()
 
 
 def test_the_page_of_corpora_is_up_to_date():

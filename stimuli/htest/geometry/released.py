@@ -74,10 +74,6 @@ def _turned(ink: Ink, degrees: str, way: str) -> Ink:
     return shapes.rotate(ink, quarters if way == "clock" else -quarters)
 
 
-def _flipped(ink: Ink, line: str) -> Ink:
-    return shapes.mirror(ink, line)
-
-
 def _placed(ink: Ink, other: Ink) -> Iterable[tuple[str, Ink, Ink]]:
     """Yield two arrays of one size: the second symbol at nine places of the first's box, in four sizes."""
     height, width = ink.shape
@@ -132,10 +128,6 @@ def _subtracted(ink: Ink, other: Ink, thickness: float) -> Drawings:
     return ways
 
 
-def _then(ways: Drawings, change: Callable[[Ink], Ink]) -> Drawings:
-    return {way: change(ink) for way, ink in ways.items() if ink.size}
-
-
 Form = Callable[[re.Match[str], list[Ink], float], Drawings]
 
 
@@ -148,10 +140,6 @@ def _side_by_side_with_other_turn(found: re.Match[str], inks: list[Ink], _: floa
     }
 
 
-def _below_the_original(found: re.Match[str], inks: list[Ink], _: float) -> Drawings:
-    return {"as said": np.vstack([inks[0], _turned(inks[0], found[1], found[2])])}
-
-
 def _doubled(found: re.Match[str], inks: list[Ink], _: float) -> Drawings:
     turned = _turned(inks[0], found[1], found[2])
     overlap = round(turned.shape[1] / 5)
@@ -159,35 +147,35 @@ def _doubled(found: re.Match[str], inks: list[Ink], _: float) -> Drawings:
     return {"touching": np.hstack([turned, turned]), "sharing a stroke": joined}
 
 
-def _flip_then_subtract(found: re.Match[str], inks: list[Ink], thickness: float) -> Drawings:
-    return _subtracted(inks[0], _flipped(inks[1], found[1]), thickness)
-
-
 def _subtract_turn_add(found: re.Match[str], inks: list[Ink], thickness: float) -> Drawings:
-    left = _then(_subtracted(inks[0], inks[1], thickness), lambda ink: _turned(ink, found[1], found[2]))
     return {
         f"{first}; {second}": ink
-        for first, shape in left.items()
-        for second, ink in _added(shape, inks[-1]).items()
+        for first, shape in _subtracted(inks[0], inks[1], thickness).items()
         if shape.size
+        for second, ink in _added(_turned(shape, found[1], found[2]), inks[-1]).items()
     }
-
-
-def _turn_then_subtract(found: re.Match[str], inks: list[Ink], thickness: float) -> Drawings:
-    return _subtracted(_turned(inks[0], found[1], found[2]), inks[1], thickness)
 
 
 _FORMS: tuple[tuple[str, Form], ...] = (
     (rf"when {_TURNED}", lambda found, inks, _: {"as said": _turned(inks[0], found[1], found[2])}),
-    (rf"when {_FLIPPED}", lambda found, inks, _: {"as said": _flipped(inks[0], found[1])}),
+    (rf"when {_FLIPPED}", lambda found, inks, _: {"as said": shapes.mirror(inks[0], found[1])}),
     (r"when added", lambda _, inks, __: _added(inks[0], inks[1])),
     (r"when subtracted", lambda _, inks, thickness: _subtracted(inks[0], inks[1], thickness)),
-    (rf"{_FLIPPED}.*then subtract", _flip_then_subtract),
+    (
+        rf"{_FLIPPED}.*then subtract",
+        lambda found, inks, thickness: _subtracted(inks[0], shapes.mirror(inks[1], found[1]), thickness),
+    ),
     (rf"subtract .* from .*, Then {_TURNED}.*add ", _subtract_turn_add),
     (r'rotate "[^"]*" (90|180) degrees (counter|clock).*multiply it by 2 side-by-side', _doubled),
     (rf"{_TURNED}.*side-by-side to the version that is {_TURNED}", _side_by_side_with_other_turn),
-    (rf"{_TURNED}.*add it below the original", _below_the_original),
-    (rf"{_TURNED}.*subtract .* from it", _turn_then_subtract),
+    (
+        rf"{_TURNED}.*add it below the original",
+        lambda found, inks, _: {"as said": np.vstack([inks[0], _turned(inks[0], found[1], found[2])])},
+    ),
+    (
+        rf"{_TURNED}.*subtract .* from it",
+        lambda found, inks, thickness: _subtracted(_turned(inks[0], found[1], found[2]), inks[1], thickness),
+    ),
 )
 
 
