@@ -120,17 +120,17 @@ def text_covariates(
     that moved whole) they are those of the target words as they stand, so that matches are 1, distances 0 and
     shown bigrams the words' own, and every condition has a value to regress on.
     """
-    found = _words_of(text)
-    described = [word for word in found if targets and word.index in targets] or list(found)
-    told: Covariates = {**_word_means(tuple(word.text for word in described), language)}
-    told |= {
-        "words": len(found),
+    words = _words_of(text)
+    described = [word for word in words if targets and word.index in targets] or list(words)
+    covariates: Covariates = {**_word_means(tuple(word.text for word in described), language)}
+    covariates |= {
+        "words": len(words),
         "changed_words": sum(map(_words_changed, changes)),
         "mean_displacement": _mean([change.mean_displacement for change in changes]) or 0,
     }
     altered = [(change.intact, change.shown) for change in changes if change.unit == "letter"]
-    told |= _form_means(altered or [(word.text, word.text) for word in described], language)
-    return told
+    covariates |= _form_means(altered or [(word.text, word.text) for word in described], language)
+    return covariates
 
 
 def _words_changed(change: Change) -> int:

@@ -27,10 +27,10 @@ def added(group: str, kind: type[T]) -> Iterator[tuple[str, T]]:
     """Yield the objects of the entry points in a group, each with a description of its entry point for errors."""
     for entry in metadata.entry_points(group=group):
         where = f"entry point {entry.name!r} ({entry.value})"
-        found = entry.load()
-        if callable(found) and not isinstance(found, kind):
-            found = found()
-        given = list(found) if isinstance(found, Iterable) and not isinstance(found, kind) else [found]
+        loaded = entry.load()
+        if callable(loaded) and not isinstance(loaded, kind):
+            loaded = loaded()
+        given = list(loaded) if isinstance(loaded, Iterable) and not isinstance(loaded, kind) else [loaded]
         if not given or not all(isinstance(thing, kind) for thing in given):
             raise UserError(
                 f"{where} of {group} gives no {kind.__module__}.{kind.__name__}",

@@ -44,8 +44,8 @@ def reason_of(error: Exception) -> str:
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """Return the known name closest to a misspelt one, or None if none is similar."""
     options = list(known)
-    found = difflib.get_close_matches(name.lower(), [o.lower() for o in options], n=1, cutoff=0.6)
-    return next((o for o in options if o.lower() == found[0]), None) if found else None
+    matches = difflib.get_close_matches(name.lower(), [o.lower() for o in options], n=1, cutoff=0.6)
+    return next((o for o in options if o.lower() == matches[0]), None) if matches else None
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

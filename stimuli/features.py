@@ -88,9 +88,9 @@ def bag(text: str, without: Exempt | None = None) -> frozenset[str]:
     without = without or Exempt()
     if without.vocabulary:
         return frozenset()
-    found = _WORD.findall(without_case(text))
-    kept = found[1 if without.first_word else 0 : len(found) - 1 if without.last_word else len(found)]
-    return frozenset(kept) - without.words
+    words = _WORD.findall(without_case(text))
+    retained = words[1 if without.first_word else 0 : len(words) - 1 if without.last_word else len(words)]
+    return frozenset(retained) - without.words
 
 
 def text_features(
@@ -116,8 +116,8 @@ def unavailable_features(language: str, tokenizer: Tokenizer | None) -> dict[str
     """Return why features cannot be measured, by feature."""
     missing: dict[str, str] = {}
     if not has_lexicon(language):
-        told = f"no word list for language {language!r}"
-        missing |= dict.fromkeys((*FAMILIES["frequency"], *_OF_FREQUENCIES), told)
+        reason = f"no word list for language {language!r}"
+        missing |= dict.fromkeys((*FAMILIES["frequency"], *_OF_FREQUENCIES), reason)
     if tokenizer is None:
         missing |= dict.fromkeys(("tokens_given", "characters_per_token"), "no tokenizer given")
     return missing
@@ -224,8 +224,8 @@ def _ends(text: str) -> dict[str, float]:
 
 
 def _where(text: str, holds: Callable[[str], bool]) -> float:
-    found = list(map(holds, text))
-    return found.index(True) / max(len(text) - 1, 1) if True in found else _NOWHERE
+    flags = list(map(holds, text))
+    return flags.index(True) / max(len(text) - 1, 1) if True in flags else _NOWHERE
 
 
 def _word_position(values: Sequence[float]) -> float:
@@ -256,9 +256,9 @@ def _outer_words(text: str) -> dict[str, float]:
 def _frequencies(text: str, language: str) -> dict[str, float]:
     if not has_lexicon(language):
         return {}
-    found = [zipf(word, language) for word in _WORD.findall(text)]
-    known = [frequency for frequency in found if frequency is not None and math.isfinite(frequency)]
-    if len(known) < len(found):
+    frequencies = [zipf(word, language) for word in _WORD.findall(text)]
+    known = [frequency for frequency in frequencies if frequency is not None and math.isfinite(frequency)]
+    if len(known) < len(frequencies):
         return {}
     return {
         "zipf_mean": fmean(known) if known else 0.0,

@@ -66,8 +66,12 @@ class Balance:
 
     def largest(self, covariate: str) -> CovariateDifference | None:
         """Return the contrast of a covariate that is farthest from zero, or None for a single group."""
-        own = [contrast for contrast in self.contrasts if contrast.covariate == covariate]
-        return max(own, key=lambda one: math.inf if one.smd is None else abs(one.smd), default=None)
+        contrasts = [contrast for contrast in self.contrasts if contrast.covariate == covariate]
+        return max(
+            contrasts,
+            key=lambda contrast: math.inf if contrast.smd is None else abs(contrast.smd),
+            default=None,
+        )
 
     def covariates(self) -> tuple[str, ...]:
         """Return the covariates in the order of the table."""
@@ -85,13 +89,15 @@ def balance(
     contrasts: list[CovariateDifference] = []
     for covariate, groups in values.items():
         present = {
-            group: _Values(own, None if weights is None else weights[covariate][group])
-            for group, own in groups.items()
-            if own
+            group: _Values(group_values, None if weights is None else weights[covariate][group])
+            for group, group_values in groups.items()
+            if group_values
         }
-        spreads += [_spread(covariate, group, own) for group, own in present.items()]
+        spreads += [_spread(covariate, group, group_values) for group, group_values in present.items()]
         least = (
-            _Values([value for own in present.values() for value in own.values]).variance if overall else 0.0
+            _Values([value for group_values in present.values() for value in group_values.values]).variance
+            if overall
+            else 0.0
         )
         contrasts += [
             CovariateDifference(covariate, one, other, _difference(present[one], present[other], least))
@@ -131,15 +137,15 @@ def _difference(one: _Values, other: _Values, least: float = 0.0) -> float | Non
     return round(difference / spread, _DIGITS)
 
 
-def _spread(covariate: str, group: str, own: _Values) -> CovariateSpread:
+def _spread(covariate: str, group: str, values: _Values) -> CovariateSpread:
     return CovariateSpread(
         covariate,
         group,
-        max(round(own.number), 1),
-        round(own.mean, _DIGITS),
-        round(math.sqrt(own.variance), _DIGITS),
-        min(own.values),
-        max(own.values),
+        max(round(values.number), 1),
+        round(values.mean, _DIGITS),
+        round(math.sqrt(values.variance), _DIGITS),
+        min(values.values),
+        max(values.values),
     )
 
 
@@ -211,7 +217,7 @@ def measure(
     candidates: Sequence[MatchCandidate], on: Mapping[str, Tolerance], *, seed: int, missing: Missing
 ) -> OrderedCandidates:
     """Check candidates and bring them into an order that their given order does not touch."""
-    kept, excluded = [], []
+    retained, excluded = [], []
     for candidate in sorted(candidates, key=lambda c: (stable_seed(seed, "match order", c.id), c.id)):
         lacking = [name for name in on if _is_missing(candidate.covariates.get(name))]
         if lacking and missing == "error":
@@ -222,16 +228,16 @@ def measure(
         if lacking:
             excluded.append((candidate.id, lacking[0]))
         else:
-            kept.append(candidate)
+            retained.append(candidate)
     numbers: dict[str, NDArray[np.float64]] = {}
     codes: dict[str, Whole] = {}
     for name in on:
-        column = [candidate.covariates[name] for candidate in kept]
+        column = [candidate.covariates[name] for candidate in retained]
         texts = [isinstance(value, str) for value in column]
         if any(texts) and not all(texts):
-            odd = kept[texts.index(not texts[0])]
+            odd = retained[texts.index(not texts[0])]
             raise UserError(
-                f"match: {name} is {column[0]!r} for {kept[0].id!r} and {odd.covariates[name]!r} for {odd.id!r}; "
+                f"match: {name} is {column[0]!r} for {retained[0].id!r} and {odd.covariates[name]!r} for {odd.id!r}; "
                 "it is a number for all or a text for all"
             )
         if any(texts):
@@ -240,8 +246,8 @@ def measure(
         else:
             numbers[name] = np.array([float(value) for value in column if value is not None], dtype=float)
     columns = [_whole(values) for values in numbers.values()]
-    whole = np.stack(columns, axis=1) if columns else np.zeros((len(kept), 0), dtype=np.int64)
-    return OrderedCandidates(tuple(kept), numbers, whole, codes, tuple(sorted(excluded)))
+    whole = np.stack(columns, axis=1) if columns else np.zeros((len(retained), 0), dtype=np.int64)
+    return OrderedCandidates(tuple(retained), numbers, whole, codes, tuple(sorted(excluded)))
 
 
 def _is_missing(value: float | str | None) -> bool:
@@ -377,9 +383,9 @@ class _Choice:
             change = 2 * ((new @ pull)[None, :] - (old @ pull)[:, None]) + (len(self.groups) - 1) * apart
             change = np.where(allowed, change, 0)
             one, other = divmod(int(np.argmin(change)), len(free))
-            found = (int(change[one, other]), group, int(inside[one]), int(free[other]))
-            if found[0] < 0 and (best is None or found < best):
-                best = found
+            candidate = (int(change[one, other]), group, int(inside[one]), int(free[other]))
+            if candidate[0] < 0 and (best is None or candidate < best):
+                best = candidate
         if best is None:
             return False
         _, group, match, item = best
@@ -534,9 +540,9 @@ def _join(
         return rows[:0], np.zeros(0, dtype=np.int64)
     allowed = np.ones((len(rows), len(members)), dtype=bool)
     cost = np.zeros((len(rows), len(members)), dtype=np.int64)
-    for other in others:
-        allowed &= allowed_between(measured, wanted, rows[:, other], members)
-        cost += distance_between(measured, wanted, rows[:, other], members)
+    for second in others:
+        allowed &= allowed_between(measured, wanted, rows[:, second], members)
+        cost += distance_between(measured, wanted, rows[:, second], members)
     # One forbidden match costs more than all allowed ones together, so that their number comes first.
     forbidden = (int(cost.max()) + 1) * (min(cost.shape) + 1)
     at, to = linear_sum_assignment(np.where(allowed, cost, forbidden))
@@ -544,10 +550,10 @@ def _join(
     joined = rows[at[good]].copy()
     joined[:, group] = members[to[good]]
     between = cost[at[good], to[good]]
-    for one, other in itertools.combinations(others, 2):
+    for first, second in itertools.combinations(others, 2):
         between = between + np.array(
             [
-                distance_between(measured, wanted, row[one : one + 1], row[other : other + 1])[0, 0]
+                distance_between(measured, wanted, row[first : first + 1], row[second : second + 1])[0, 0]
                 for row in joined
             ],
             dtype=np.int64,
@@ -564,18 +570,18 @@ def _blame(
     within: int,
 ) -> tuple[Unmet, ...]:
     """Find which covariates keep the sets from the asked size: those without which there could be more."""
-    told = []
+    unmet = []
     for name, tolerance in wanted.items():
-        rest = {other: one for other, one in wanted.items() if other != name}
+        remaining = {other: bound for other, bound in wanted.items() if other != name}
         fewer = measured.without(name)
-        without = len(choose(fewer, rest, groups, _assign(fewer, rest, groups), size))
-        told.append(Unmet(name, _rule(name, tolerance, measured, size, within), reached, without))
+        without = len(choose(fewer, remaining, groups, _assign(fewer, remaining, groups), size))
+        unmet.append(Unmet(name, _rule(name, tolerance, measured, size, within), reached, without))
     fewest = min(len(members) for members in groups)
     if fewest < size:
         rule = f"a group has only {fewest} candidates, but {size} were requested"
         return (Unmet(CANDIDATES, rule, reached, fewest),)
-    at_fault = [wish for wish in told if wish.without > reached]
-    return tuple(at_fault or told)
+    at_fault = [wish for wish in unmet if wish.without > reached]
+    return tuple(at_fault or unmet)
 
 
 def _rule(name: str, tolerance: Tolerance, measured: OrderedCandidates, size: int, within: int) -> str:
@@ -679,15 +685,15 @@ def _best_swap(
     place: Whole, members: Whole, centred: Whole, sums: Whole, one: int, other: int
 ) -> tuple[int, int, int] | None:
     """Return the change in the summed squares (below 0) and the two items of the best swap, or None."""
-    here, there = members[place[members] == one], members[place[members] == other]
-    if not len(here) or not len(there):
+    in_one, in_other = members[place[members] == one], members[place[members] == other]
+    if not len(in_one) or not len(in_other):
         return None
     apart = sums[one] - sums[other]
     # |s1 - d|² + |s2 + d|² - |s1|² - |s2|² = 2 d·d - 2 d·(s1 - s2), with d = x_i - x_j.
-    x, y = centred[here], centred[there]
+    x, y = centred[in_one], centred[in_other]
     squared = (x**2).sum(axis=1)[:, None] + (y**2).sum(axis=1)[None, :] - 2 * x @ y.T
     change = 2 * squared - 2 * ((x @ apart)[:, None] - (y @ apart)[None, :])
     best = int(np.argmin(change))
-    first, second = divmod(best, len(there))
+    first, second = divmod(best, len(in_other))
     gain = int(change[first, second])
-    return (gain, int(here[first]), int(there[second])) if gain < 0 else None
+    return (gain, int(in_one[first]), int(in_other[second])) if gain < 0 else None

@@ -105,13 +105,13 @@ class Paper:
         except ModuleNotFoundError as error:
             if error.name != wanted:
                 raise
-            told = f"there is no module {wanted}"
+            problem = f"there is no module {wanted}"
         except AttributeError as error:
             if getattr(error, "name", None) != name:
                 raise
-            told = f"module {wanted} has no function {name!r}"
+            problem = f"module {wanted} has no function {name!r}"
         raise UserError(
-            f"paper {self.name!r} names {place!r}, but {told}",
+            f"paper {self.name!r} names {place!r}, but {problem}",
             mend=f"Correct the place in the Paper of {self.package}: module:function, with the name of the module below the package.",
         )
 

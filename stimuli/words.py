@@ -94,14 +94,14 @@ def find_addresses(text: str) -> list[tuple[int, int]]:
         after = _SPACE.search(text, sign.end())
         end = after.start() if after else len(text)
         token = text[begin:end]
-        found = _addresses_in(token) if len(token) <= _LONGEST_KEPT else _addresses_in.__wrapped__(token)
-        spans += [(begin + first, begin + last) for first, last in found]
+        addresses = _addresses_in(token) if len(token) <= _LONGEST_KEPT else _addresses_in.__wrapped__(token)
+        spans += [(begin + first, begin + last) for first, last in addresses]
     return spans
 
 
 @functools.lru_cache(maxsize=4096)
 def _addresses_in(token: str) -> tuple[tuple[int, int], ...]:
-    found = []
+    spans = []
     for match in _pattern().finditer(token):
         host = match["host"]
         if host is None or _is_address(host, match["end"], with_path=match["path"] is not None):
@@ -110,10 +110,10 @@ def _addresses_in(token: str) -> tuple[tuple[int, int], ...]:
                 match["folders"] if host is not None and match["end"].lower() not in _ends("files") else None
             )
             begin = match.start() + len(skipped or "")
-            kept = token[begin : match.end()].rstrip(_AFTER)
-            if any(map(str.isalpha, kept)):
-                found.append((begin, begin + len(kept)))
-    return tuple(found)
+            address = token[begin : match.end()].rstrip(_AFTER)
+            if any(map(str.isalpha, address)):
+                spans.append((begin, begin + len(address)))
+    return tuple(spans)
 
 
 def _is_address(host: str, end: str, *, with_path: bool) -> bool:
@@ -347,17 +347,17 @@ def _longest_part(run: list[str]) -> tuple[int, ...]:
 
 def parse_stars(text: str) -> Starred:
     r"""Take ``*stars*`` out of a text and return which words they marked."""
-    rest = nfc(text).replace(r"\*", _ESCAPED_STAR)
+    remaining = nfc(text).replace(r"\*", _ESCAPED_STAR)
     plain: list[str] = []
     spans: list[tuple[int, int]] = []
     length = position = 0
-    for match in _STARRED.finditer(rest):
-        before = rest[position : match.start()]
+    for match in _STARRED.finditer(remaining):
+        before = remaining[position : match.start()]
         plain += [before, match.group(1)]
         spans.append((length + len(before), length + len(before) + len(match.group(1))))
         length = spans[-1][1]
         position = match.end()
-    plain.append(rest[position:])
+    plain.append(remaining[position:])
     joined = "".join(plain)
     if "*" in joined:
         raise UserError(

@@ -68,24 +68,24 @@ class Duplicates:
 
     def findings(self) -> list[AuditFinding]:
         """Return contradictions first, then duplicate texts, then texts that differ only in case."""
-        told = []
-        for set_name, own in by_set(self.doubles).items():
-            clash = [double.text for double in own if double.contradicts]
-            same = [double.text for double in own if double.kind == "same" and not double.contradicts]
-            before = [double.text for double in own if double.kind == "intact"]
-            near = [double.text for double in own if double.kind == "folded" and len(double.answers) < 2]
+        findings = []
+        for set_name, doubles in by_set(self.doubles).items():
+            clash = [double.text for double in doubles if double.contradicts]
+            same = [double.text for double in doubles if double.kind == "same" and not double.contradicts]
+            before = [double.text for double in doubles if double.kind == "intact"]
+            near = [double.text for double in doubles if double.kind == "folded" and len(double.answers) < 2]
             rows: tuple[tuple[Level, str, list[str]], ...] = (
                 ("grave", "one text under two answers", clash),
                 ("mend", f"{counted(len(same), 'text')} shown by several test items", same),
                 ("mend", "the same intact text in several items", before),
                 ("look", f"{counted(len(near), 'text')} the same but for case or spaces", near),
             )
-            told += [
+            findings += [
                 AuditFinding(level, DUPLICATES, f"{set_name}: {what}: {quoted(texts)}")
                 for level, what, texts in rows
                 if texts
             ]
-        return told
+        return findings
 
 
 @dataclass(frozen=True)
@@ -120,27 +120,29 @@ class Leaks:
 
     def findings(self) -> list[AuditFinding]:
         """Return test texts among the exemplars as grave, and similar texts and carriers as problems to correct."""
-        told = []
+        findings = []
         for set_name, leaks in by_set(self.leaks).items():
             for kind, (level, what) in _LEAKS.items():
                 texts = list(dict.fromkeys(leak.text for leak in leaks if leak.kind == kind))
                 if texts:
-                    said = f"{counted(len(texts), 'test text')} {what.format(threshold=self.threshold)}"
-                    told.append(AuditFinding(level, LEAKS, f"{set_name}: {said}: {quoted(texts)}"))
-        return told
+                    summary = f"{counted(len(texts), 'test text')} {what.format(threshold=self.threshold)}"
+                    findings.append(AuditFinding(level, LEAKS, f"{set_name}: {summary}: {quoted(texts)}"))
+        return findings
 
 
 def duplicates(items: Sequence[Item]) -> Duplicates:
     """Return texts that several test items of one set show; each item counts once per condition."""
-    found: list[DuplicateText] = []
-    for set_name, own in by_set(item for item in items if item.provenance["operation"] != WITHHELD).items():
-        same = _doubles(set_name, "same", own, [shown_text(item) for item in own])
+    doubles: list[DuplicateText] = []
+    for set_name, members in by_set(
+        item for item in items if item.provenance["operation"] != WITHHELD
+    ).items():
+        same = _doubles(set_name, "same", members, [shown_text(item) for item in members])
         known = {double.items for double in same}
-        near = _doubles(set_name, "folded", own, [folded(shown_text(item)) for item in own])
-        changed = [item for item in own if item.intact]
+        near = _doubles(set_name, "folded", members, [folded(shown_text(item)) for item in members])
+        changed = [item for item in members if item.intact]
         before = _doubles(set_name, "intact", changed, [_intact_text(item) for item in changed])
-        found += same + [double for double in (*near, *before) if double.items not in known]
-    return Duplicates(tuple(found))
+        doubles += same + [double for double in (*near, *before) if double.items not in known]
+    return Duplicates(tuple(doubles))
 
 
 def _intact_text(item: Item) -> str:
@@ -151,26 +153,26 @@ def _doubles(set_name: str, kind: str, items: Sequence[Item], texts: Sequence[st
     by_text: dict[str, list[Item]] = {}
     for item, text in zip(items, texts, strict=True):
         by_text.setdefault(text, []).append(item)
-    found = []
-    for text, own in by_text.items():
-        ids = tuple(dict.fromkeys(item.item_id for item in own))
+    doubles = []
+    for text, same_text in by_text.items():
+        ids = tuple(dict.fromkeys(item.item_id for item in same_text))
         if len(ids) > 1:
-            answers = tuple(dict.fromkeys(item.answer for item in own))
-            found.append(DuplicateText(set_name, kind, text, ids, answers))
-    return found
+            answers = tuple(dict.fromkeys(item.answer for item in same_text))
+            doubles.append(DuplicateText(set_name, kind, text, ids, answers))
+    return doubles
 
 
 def leaks(items: Sequence[Item], near: float = SIMILAR) -> Leaks | None:
     """Return what exemplars, practice items and questions give away; None if nothing could leak."""
     test = [item for item in items if item.role == "test"]
     before = [item for item in items if item.role in _SHOWN_BEFORE]
-    found = _answers_in_text(test)
-    for set_name, own in by_set(test).items():
+    leaked = _answers_in_text(test)
+    for set_name, members in by_set(test).items():
         earlier = [item for item in before if item.set_name == set_name]
         others = [item for item in before if item.set_name != set_name]
-        found += _from_earlier(set_name, own, earlier, others, near)
+        leaked += _from_earlier(set_name, members, earlier, others, near)
     could = bool(before) or any(_beside(item) for item in test)
-    return Leaks(near, len(before), tuple(found)) if could else None
+    return Leaks(near, len(before), tuple(leaked)) if could else None
 
 
 def _from_earlier(
@@ -184,7 +186,7 @@ def _from_earlier(
         if item.covariates.get(CARRIER) is not None
     }
     bags = [(bag(shown_text(item)), item) for item in earlier]
-    found = []
+    leaked = []
     seen: set[tuple[str, str]] = set()
     for item in test:
         text = shown_text(item)
@@ -193,18 +195,18 @@ def _from_earlier(
         seen.add((item.item_id, text))
         carrier = carriers.get(item.covariates.get(CARRIER))
         if text in exact:
-            found.append(Leak(set_name, "same text", exact[text].item_id, item.item_id, text))
+            leaked.append(Leak(set_name, "same text", exact[text].item_id, item.item_id, text))
         elif folded(text) in case:
-            found.append(Leak(set_name, "same but for case", case[folded(text)].item_id, item.item_id, text))
+            leaked.append(Leak(set_name, "same but for case", case[folded(text)].item_id, item.item_id, text))
         elif carrier is not None:
-            found.append(Leak(set_name, "same carrier", carrier.item_id, item.item_id, text))
+            leaked.append(Leak(set_name, "same carrier", carrier.item_id, item.item_id, text))
         else:
             share, nearest = _nearest(bag(text), bags)
             if nearest is not None and share >= near:
-                found.append(
+                leaked.append(
                     Leak(set_name, "shared words", nearest.item_id, item.item_id, text, round(share, 3))
                 )
-    return found
+    return leaked
 
 
 def _nearest(words: frozenset[str], bags: Sequence[tuple[frozenset[str], Item]]) -> tuple[float, Item | None]:
@@ -225,7 +227,7 @@ def _beside(item: Item) -> list[str]:
 
 
 def _answers_in_text(items: Sequence[Item]) -> list[Leak]:
-    found = []
+    leaked = []
     seen: set[tuple[str, str]] = set()
     for item in items:
         answer = folded(item.answer or "")
@@ -236,9 +238,9 @@ def _answers_in_text(items: Sequence[Item]) -> list[Leak]:
             words = f" {' '.join(_words(folded(text)))} "
             if _holds(words, answer) and not any(_holds(words, other) for other in others):
                 seen.add((item.set_name, item.item_id))
-                found.append(Leak(item.set_name, "answer in the text", None, item.item_id, text))
+                leaked.append(Leak(item.set_name, "answer in the text", None, item.item_id, text))
                 break
-    return found
+    return leaked
 
 
 def _words(text: str) -> list[str]:
@@ -292,22 +294,22 @@ class AnswerKeyReport:
 
     def findings(self) -> list[AuditFinding]:
         """Return the doubtful answers of each set."""
-        told = []
+        findings = []
         for set_name, doubts in by_set(self.doubts).items():
-            said = f"{counted(len(doubts), 'answer')} in doubt: {quoted([doubt.text for doubt in doubts])}"
-            told.append(AuditFinding("mend", SECTION, f"{set_name}: {said}"))
-        return [*told, *self._of_kept()]
+            summary = f"{counted(len(doubts), 'answer')} in doubt: {quoted([doubt.text for doubt in doubts])}"
+            findings.append(AuditFinding("mend", SECTION, f"{set_name}: {summary}"))
+        return [*findings, *self._of_kept()]
 
     def _of_kept(self) -> list[AuditFinding]:
         """Return the sets in which a level that should remove evidence leaves it."""
-        told = []
+        findings = []
         for level in dict.fromkeys(survival.level for survival in self.kept):
             left = [survival for survival in self.kept if survival.level == level and survival.low > CHANCE]
             if left:
                 named = ", ".join(
                     f"{survival.set_name} ({survival.kept} of {survival.items})" for survival in left
                 )
-                told.append(
+                findings.append(
                     AuditFinding(
                         "look",
                         SECTION,
@@ -315,7 +317,7 @@ class AnswerKeyReport:
                         "letters, and the level takes no evidence away there",
                     )
                 )
-        return told
+        return findings
 
 
 def labels(items: Sequence[Item]) -> AnswerKeyReport | None:
@@ -323,9 +325,9 @@ def labels(items: Sequence[Item]) -> AnswerKeyReport | None:
     checked = 0
     doubts = []
     for set_name, answered in by_set(item for item in items if item.answer is not None).items():
-        own = first_lines(answered)
-        predicate = _predicate(own)
-        for item in own:
+        members = first_lines(answered)
+        predicate = _predicate(members)
+        for item in members:
             if predicate is None and DISPUTED not in item.covariates:
                 continue
             checked += 1
@@ -342,20 +344,24 @@ def labels(items: Sequence[Item]) -> AnswerKeyReport | None:
 def _kept(items: Sequence[Item]) -> tuple[RuleSurvival, ...]:
     """Count the changed texts to which the rule of their set still gives the right answer."""
     counts: dict[tuple[str, str], list[bool]] = {}
-    for set_name, own in by_set(item for item in items if item.answer is not None).items():
-        predicate = _predicate(own)
+    for set_name, members in by_set(item for item in items if item.answer is not None).items():
+        predicate = _predicate(members)
         if predicate is None:
             continue
-        for item in own:
+        for item in members:
             text = shown_text(item)
             if item.role == "test" and text and item.intact and text != next(iter(item.intact.values())):
                 level = [*item.condition.values(), ""][: len(item.condition) or 1][-1]
                 counts.setdefault((set_name, level), []).append(predicate(text) == item.answer)
     return tuple(
         RuleSurvival(
-            set_name, level, len(kept), sum(kept), exact_interval(sum(kept), len(kept), len(counts)).low
+            set_name,
+            level,
+            len(follows),
+            sum(follows),
+            exact_interval(sum(follows), len(follows), len(counts)).low,
         )
-        for (set_name, level), kept in counts.items()
+        for (set_name, level), follows in counts.items()
     )
 
 
@@ -371,14 +377,14 @@ def rules_of(items: Sequence[Item]) -> Mapping[str, Rule]:
 
 
 def _predicate(items: Sequence[Item]) -> Callable[[str], str] | None:
-    found = list(rules_of(items).values())
-    return found[0].predicate if len(found) == 1 and all(len(item.shown) == 1 for item in items) else None
+    rules = list(rules_of(items).values())
+    return rules[0].predicate if len(rules) == 1 and all(len(item.shown) == 1 for item in items) else None
 
 
 def _reason(item: Item, predicate: Callable[[str], str] | None) -> str | None:
-    said = item.covariates.get(DISPUTED)
-    if said:
-        return said if isinstance(said, str) else "its maker disputes it"
+    disputed = item.covariates.get(DISPUTED)
+    if disputed:
+        return disputed if isinstance(disputed, str) else "its maker disputes it"
     given = None if predicate is None else predicate(shown_text(item))
     return None if given in (None, item.answer) else f"the rule gives {given}"
 
@@ -415,8 +421,8 @@ class Audit:
     def findings(self) -> tuple[AuditFinding, ...]:
         """Return everything found, the grave first."""
         parts = [part for name in CHECKS if (part := getattr(self, name)) is not None]
-        found = [finding for part in parts for finding in part.findings()]
-        return tuple(sorted(found, key=lambda finding: LEVELS.index(finding.level)))
+        findings = [finding for part in parts for finding in part.findings()]
+        return tuple(sorted(findings, key=lambda finding: LEVELS.index(finding.level)))
 
     def problems(self) -> list[str]:
         """Return a line for each problem to correct, grave ones first and marked ``grave:``."""
@@ -460,7 +466,9 @@ def audit_items(items: Sequence[Item], *, shortcut: bool = True, **settings: Any
     tasks = _tasks([*test, *fillers])
     tested = None
     if shortcut and tasks:
-        tested = shortcut_test(tasks, about={name: _declared(own) for name, own in tasks.items()}, **settings)
+        tested = shortcut_test(
+            tasks, about={name: _declared(asked_items) for name, asked_items in tasks.items()}, **settings
+        )
     balance = agreement(test, fillers, study)
     aside = {factor for item in exemplars for factor in item.condition}
     changed = changes(test, study.language, aside=aside)
@@ -477,18 +485,18 @@ def audit_items(items: Sequence[Item], *, shortcut: bool = True, **settings: Any
         ),
     }
     left_out = {name: why for name, (part, why) in sections.items() if part is None}
-    found = {name: part for name, (part, _) in sections.items()}
-    return Audit(study.language, len(items), _roles(items), **found, left_out=left_out)
+    parts = {name: part for name, (part, _) in sections.items()}
+    return Audit(study.language, len(items), _roles(items), **parts, left_out=left_out)
 
 
 def _tasks(asked: Sequence[Item]) -> dict[str, list[Item]]:
     tasks = {}
     for name in dict.fromkeys(item.set_name for item in asked if item.role == "test"):
-        own = [item for item in asked if item.set_name == name and item.answer is not None]
-        if not (decides_words(own) or answers_vary(own)):
-            own = first_lines([item for item in own if item.role == "test"])
-        if own and shared_answers(own):
-            tasks[name] = own
+        items = [item for item in asked if item.set_name == name and item.answer is not None]
+        if not (decides_words(items) or answers_vary(items)):
+            items = first_lines([item for item in items if item.role == "test"])
+        if items and shared_answers(items):
+            tasks[name] = items
     return tasks
 
 
@@ -499,7 +507,7 @@ def _declared(items: Sequence[Item]) -> Collection[str]:
 
 
 def _roles(items: Sequence[Item]) -> dict[str, dict[str, int]]:
-    found: dict[str, Counter[str]] = {}
+    counts: dict[str, Counter[str]] = {}
     for set_name, role, _ in dict.fromkeys((item.set_name, item.role, item.item_id) for item in items):
-        found.setdefault(set_name, Counter())[role] += 1
-    return {name: dict(sorted(roles.items())) for name, roles in found.items()}
+        counts.setdefault(set_name, Counter())[role] += 1
+    return {name: dict(sorted(roles.items())) for name, roles in counts.items()}

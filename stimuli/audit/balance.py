@@ -104,13 +104,13 @@ class GroupBalance:
 
     def findings(self) -> list[AuditFinding]:
         """Return the covariates that differ and should not."""
-        told = []
+        findings = []
         for grouping in self.groupings:
             off = _farthest_first(c for c in grouping.covariates if c.flagged)
             sure = [c for c in off if not c.by_chance]
             dealt = [c for c in off if c.by_chance]
             if grouping.by == LIST:
-                told += self._of_lists(grouping, sure or dealt, by_chance=not sure)
+                findings += self._of_lists(grouping, sure or dealt, by_chance=not sure)
                 continue
             apart = f"{grouping.set_name}: groups by {grouping.by} differ by more than {self.limit:.2f} SD in"
             if sure:
@@ -119,12 +119,12 @@ class GroupBalance:
                     if grouping.by == ANSWER
                     else "; what they differ in on purpose belongs into materials.audit.by_design"
                 )
-                told.append(AuditFinding("mend", SECTION, f"{apart} {_named(sure)}{meant}"))
+                findings.append(AuditFinding("mend", SECTION, f"{apart} {_named(sure)}{meant}"))
             if dealt:
                 chance = f"no more than chance gives with {_number(grouping)} items; more items even it out"
-                told.append(AuditFinding("look", SECTION, f"{apart} {_named(dealt)}, {chance}"))
-            told += self._of_words(grouping)
-        return told
+                findings.append(AuditFinding("look", SECTION, f"{apart} {_named(dealt)}, {chance}"))
+            findings += self._of_words(grouping)
+        return findings
 
     def _of_lists(
         self, grouping: CovariateGrouping, off: Sequence[Covariate], *, by_chance: bool
@@ -178,19 +178,19 @@ def _named(off: Sequence[Covariate]) -> str:
 
 def agreement(items: Sequence[Item], fillers: Sequence[Item], settings: AuditSettings) -> GroupBalance | None:
     """Compare covariates between conditions, answer classes and lists; None where there is nothing to compare."""
-    found = []
-    for set_name, own in by_set(items).items():
-        for by in dict.fromkeys(factor for item in own for factor in item.condition):
-            levels = [item.condition.get(by) for item in own]
-            found.append(_grouping(set_name, by, own, levels, settings.by_design))
-        answering = [*own, *(item for item in fillers if item.set_name == set_name)]
+    groupings = []
+    for set_name, members in by_set(items).items():
+        for by in dict.fromkeys(factor for item in members for factor in item.condition):
+            levels = [item.condition.get(by) for item in members]
+            groupings.append(_grouping(set_name, by, members, levels, settings.by_design))
+        answering = [*members, *(item for item in fillers if item.set_name == set_name)]
         if shared_answers(answering):
-            found.append(_by_answer(set_name, answering, settings))
+            groupings.append(_by_answer(set_name, answering, settings))
         if settings.lists:
-            once = first_lines(own)
+            once = first_lines(members)
             levels = [settings.lists.get(item.item_id) for item in once]
-            found.append(_grouping(set_name, LIST, once, levels, settings.by_design))
-    present = tuple(grouping for grouping in found if grouping is not None)
+            groupings.append(_grouping(set_name, LIST, once, levels, settings.by_design))
+    present = tuple(grouping for grouping in groupings if grouping is not None)
     return GroupBalance(SMD_LIMIT, present) if present else None
 
 
@@ -257,11 +257,15 @@ def _grouping(
         for name in names
     }
     table = balance(
-        {name: {group: [value for value, _ in own] for group, own in known[name].items()} for name in names},
+        {
+            name: {group: [value for value, _ in cells] for group, cells in known[name].items()}
+            for name in names
+        },
         weights=None
         if weights is None
         else {
-            name: {group: [part for _, part in own] for group, own in known[name].items()} for name in names
+            name: {group: [part for _, part in cells] for group, cells in known[name].items()}
+            for name in names
         },
         overall=by == LIST,
     )
@@ -299,10 +303,10 @@ def _by_chance(name: str, table: Balance, together: int) -> float:
 @functools.cache
 def _of_changes() -> frozenset[str]:
     """Return the covariates for the distance of a form from its word, which unchanged words do not have."""
-    kept = ("words", "shown_bigram_mean", "shown_bigram_min")
+    of_words = ("words", "shown_bigram_mean", "shown_bigram_min")
     return frozenset(
         covariate.name for covariate in covariate_table() if covariate.group in ("change", "form")
-    ) - set(kept)
+    ) - set(of_words)
 
 
 def _varies_within(name: str, items: Sequence[Item]) -> bool:

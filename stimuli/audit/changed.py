@@ -49,7 +49,9 @@ def levels_alike(items: Sequence[Item]) -> tuple[IdenticalLevels, ...]:
     lines: dict[tuple[str, str, tuple[tuple[str, str], ...]], dict[str, Item]] = {}
     for item in items:
         for factor, level in item.condition.items():
-            others = tuple((name, there) for name, there in item.condition.items() if name != factor)
+            others = tuple(
+                (name, level_there) for name, level_there in item.condition.items() if name != factor
+            )
             key = item.set_name, factor, (("", item.item_id), *others)
             lines.setdefault(key, {})[level] = item
     pairs: dict[tuple[str, str, str, str], list[tuple[bool, bool]]] = {}
@@ -58,12 +60,12 @@ def levels_alike(items: Sequence[Item]) -> tuple[IdenticalLevels, ...]:
             pairs.setdefault((set_name, factor, one, other), []).append(
                 (_changes_anything(first) or _changes_anything(second), _same(first, second))
             )
-    found = []
+    identical = []
     for (set_name, factor, one, other), compared in pairs.items():
         changed = [same for changes, same in compared if changes] or [same for _, same in compared]
         if any(changed):
-            found.append(IdenticalLevels(set_name, factor, (one, other), sum(changed), len(changed)))
-    return tuple(found)
+            identical.append(IdenticalLevels(set_name, factor, (one, other), sum(changed), len(changed)))
+    return tuple(identical)
 
 
 def _changes_anything(item: Item) -> bool:
@@ -127,7 +129,7 @@ class Changes:
 
     def findings(self) -> list[AuditFinding]:
         """Return changed forms that are words, changes without effect, and sets with unequal numbers of changes."""
-        told = [levels.finding() for levels in self.alike]
+        findings = [levels.finding() for levels in self.alike]
         for set_name in dict.fromkeys(condition.set_name for condition in self.conditions):
             same = [word.intact for word in self.identical if word.set_name == set_name]
             real = [f"{w.shown} (for {w.intact})" for w in self.real_words if w.set_name == set_name]
@@ -152,13 +154,13 @@ class Changes:
                 ),
                 (left, "look", f"{counted(left, 'word')} left intact that should change"),
             )
-            told += [
+            findings += [
                 AuditFinding(level, SECTION, f"{set_name}: {text}") for holds, level, text in rows if holds
             ]
         if not self.lexicon:
             text = "no word list for this language: changed forms were not looked up"
-            told.append(AuditFinding("look", SECTION, text))
-        return told
+            findings.append(AuditFinding("look", SECTION, text))
+        return findings
 
 
 def level_of(item: Item) -> str:
@@ -177,15 +179,15 @@ def changes(items: Sequence[Item], language: str, *, aside: Collection[str] = ()
         return None
     conditions, real, identical = [], [], []
     uneven = []
-    for set_name, own in by_set(item for item in items if item.set_name in sets).items():
-        levels = list(dict.fromkeys(map(level_of, own)))
+    for set_name, of_set in by_set(item for item in items if item.set_name in sets).items():
+        levels = list(dict.fromkeys(map(level_of, of_set)))
         for level in levels:
-            members = [item for item in own if level_of(item) == level]
+            members = [item for item in of_set if level_of(item) == level]
             words, same = _words(members, set_name, level, language)
             real += words
             identical += same
             conditions.append(_condition(set_name, level, members, len(words), len(same)))
-        if _uneven(own):
+        if _uneven(of_set):
             uneven.append(set_name)
     copied = {item.set_name for item in items if item.provenance["operation"].startswith(_COPIES)}
     return Changes(
@@ -266,4 +268,4 @@ def _uneven(items: Sequence[Item]) -> bool:
     for item in items:
         if item.changes:
             numbers.setdefault(item.item_id, set()).add(len(item.changes))
-    return any(len(own) > 1 for own in numbers.values())
+    return any(len(counts) > 1 for counts in numbers.values())

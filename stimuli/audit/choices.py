@@ -69,8 +69,8 @@ def choices(items: Sequence[Item], *, every_line: bool = False) -> Choices | Non
     """Test what the choices of each set give away; None where no item has choices."""
     sets = []
     offered = by_set(item for item in items if item.choices and item.answer in item.choices)
-    for set_name, own in offered.items():
-        sets.append(_choice_set(set_name, own, line_weights(own, every_line=every_line)))
+    for set_name, members in offered.items():
+        sets.append(_choice_set(set_name, members, line_weights(members, every_line=every_line)))
     return Choices(tuple(sets)) if sets else None
 
 
@@ -117,11 +117,11 @@ def _choice_set(set_name: str, items: Sequence[Item], weights: Sequence[Fraction
 
 
 def _at(place: int) -> Callable[[list[str]], list[int]]:
-    return lambda one: [place] if place < len(one) else []
+    return lambda options: [place] if place < len(options) else []
 
 
 def _being(answer: str) -> Callable[[list[str]], list[int]]:
-    return lambda one: [one.index(answer)] if answer in one else []
+    return lambda options: [options.index(answer)] if answer in options else []
 
 
 def _extreme(options: list[str], key: Callable[[str], int]) -> list[int]:

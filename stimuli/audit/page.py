@@ -155,10 +155,10 @@ def _balance(by: str, groupings: Sequence[CovariateGrouping], limit: float) -> A
         },
     }
     for label, look in looks.items():
-        own = [(row, c) for row, (_, c) in enumerate(shown) if _kind(c.role, c.flagged) == label]
-        if own:
-            x = [most if c.largest is None else min(c.largest, most) for _, c in own]
-            axes.plot(x, [row for row, _ in own], ls="", label=label, clip_on=False, zorder=5, **look)
+        points = [(row, c) for row, (_, c) in enumerate(shown) if _kind(c.role, c.flagged) == label]
+        if points:
+            x = [most if c.largest is None else min(c.largest, most) for _, c in points]
+            axes.plot(x, [row for row, _ in points], ls="", label=label, clip_on=False, zorder=5, **look)
     for row, (_, c) in enumerate(shown):
         if c.largest is not None and c.largest > most:
             axes.annotate(
@@ -200,16 +200,25 @@ def _changes(changed: Changes) -> AuditFigure:
     wide = (box.width - 0.04) / 2
     axes.set_position((box.x0, box.y0, wide, box.height))
     right = figure.add_axes((box.x0 + wide + 0.04, box.y0, wide, box.height))
-    for row, one in enumerate(rows):
-        axes.plot([one.fewest, one.most], [row, row], color=BLUE, lw=1.5, alpha=0.5, solid_capstyle="round")
-        axes.plot([one.words], [row], marker="o", ms=5.5, color=BLUE, clip_on=False, zorder=5)
-        right.plot([one.displacement], [row], marker="s", ms=5, color=VERMILION, clip_on=False, zorder=5)
-    for own, label in ((axes, "Changed words per item"), (right, "Places that displaced letters moved")):
-        own.set_ylim(axes.get_ylim())
-        own.set_xlim(left=0)
-        own.margins(x=0.08)
-        own.set_xlim(0, max(own.get_xlim()[1], 1) * 1.04)
-        own.set_xlabel(label)
+    for row, condition in enumerate(rows):
+        axes.plot(
+            [condition.fewest, condition.most],
+            [row, row],
+            color=BLUE,
+            lw=1.5,
+            alpha=0.5,
+            solid_capstyle="round",
+        )
+        axes.plot([condition.words], [row], marker="o", ms=5.5, color=BLUE, clip_on=False, zorder=5)
+        right.plot(
+            [condition.displacement], [row], marker="s", ms=5, color=VERMILION, clip_on=False, zorder=5
+        )
+    for side, label in ((axes, "Changed words per item"), (right, "Places that displaced letters moved")):
+        side.set_ylim(axes.get_ylim())
+        side.set_xlim(left=0)
+        side.margins(x=0.08)
+        side.set_xlim(0, max(side.get_xlim()[1], 1) * 1.04)
+        side.set_xlabel(label)
     _named(axes, names)
     right.set_yticks(range(len(names)), [""] * len(names))
     title = "What each condition changes"
@@ -226,7 +235,7 @@ def _changes(changed: Changes) -> AuditFigure:
 
 def _choices(offered: Choices) -> AuditFigure:
     rows = [(choice_set, choice_set.heuristics[0]) for choice_set in offered.sets[:_MOST_ROWS_DRAWN]]
-    names = [one.set_name for one, _ in rows]
+    names = [offered_set.set_name for offered_set, _ in rows]
     figure, axes = _canvas(len(rows), _room(names))
     for row, (_, best) in enumerate(rows):
         colour, marker = (VERMILION, "D") if best.leaks else (BLUE, "o")
@@ -251,8 +260,8 @@ def _choices(offered: Choices) -> AuditFigure:
     title = "What the choices alone give away"
     note = "Points: share correct, with simultaneous 95% exact intervals; upright ticks: chance. Diamonds are reliably above chance."
     alternative = f"{title}. " + "; ".join(
-        f"{one.set_name}: {best.name} {best.accuracy.estimate:.0%}, chance {best.chance:.0%}"
-        for one, best in rows
+        f"{offered_set.set_name}: {best.name} {best.accuracy.estimate:.0%}, chance {best.chance:.0%}"
+        for offered_set, best in rows
     )
     return _finished("choices", "choices", title, note, alternative + ".", figure)
 
@@ -415,7 +424,9 @@ def render(audit: Audit, drawn: Sequence[AuditFigure] | None = None) -> str:
         "number": number,
         "smd": lambda value: "no spread" if value is None else f"{value:.2f}",
         "percent": lambda value: f"{100 * value:.1f}%",
-        "interval": lambda one: f"{100 * one.estimate:.1f}% [{100 * one.low:.1f}, {100 * one.high:.1f}]",
+        "interval": lambda interval: (
+            f"{100 * interval.estimate:.1f}% [{100 * interval.low:.1f}, {100 * interval.high:.1f}]"
+        ),
     }
     environment.filters.update(filters)
     if drawn is None:

@@ -68,7 +68,7 @@ def groups_of(items: Sequence[Item]) -> list[int]:
     alone = [place for place, pairs in enumerate(named) if not pairs]
     if len(alone) > 1:
         near = _similar_pairs([bag(shown_text(items[place])) for place in alone])
-        similar = _joined(len(items), [*equal, *((alone[one], alone[other]) for one, other in near)])
+        similar = _joined(len(items), [*equal, *((alone[first], alone[second]) for first, second in near)])
         if _largest(similar) <= max(_LARGEST_GROUP * len(items), _largest(groups)):
             groups = similar
     return groups
@@ -104,9 +104,9 @@ def _joined(number: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
 
     ends = np.array(list(pairs), dtype=np.int64).reshape(-1, 2)
     graph = csr_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(number, number))
-    found: dict[int, int] = {}
+    numbers: dict[int, int] = {}
     return [
-        found.setdefault(component, len(found))
+        numbers.setdefault(component, len(numbers))
         for component in connected_components(graph, directed=False)[1].tolist()
     ]
 
@@ -114,7 +114,11 @@ def _joined(number: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
 def _equal_pairs(keys: Iterable[Iterable[Hashable]]) -> list[tuple[int, int]]:
     """Return each thing with the first one that has a key in common with it."""
     first: dict[Hashable, int] = {}
-    return [(first.setdefault(key, place), place) for place, own in enumerate(keys) for key in own]
+    return [
+        (first.setdefault(key, place), place)
+        for place, keys_of_item in enumerate(keys)
+        for key in keys_of_item
+    ]
 
 
 def _similar_pairs(bags: Sequence[frozenset[str]]) -> list[tuple[int, int]]:
@@ -123,10 +127,10 @@ def _similar_pairs(bags: Sequence[frozenset[str]]) -> list[tuple[int, int]]:
     presence = _presence(bags)
     shared = (presence @ presence.T).tocoo()
     sizes = np.array([len(words) for words in bags])
-    one, other = shared.coords
-    union = sizes[one] + sizes[other] - shared.data
-    near = (one < other) & (shared.data >= SIMILAR * union)
-    return sorted(zip(one[near].tolist(), other[near].tolist(), strict=True))
+    first, second = shared.coords
+    union = sizes[first] + sizes[second] - shared.data
+    near = (first < second) & (shared.data >= SIMILAR * union)
+    return sorted(zip(first[near].tolist(), second[near].tolist(), strict=True))
 
 
 _MOST = 6
@@ -153,7 +157,7 @@ def most_telling(
 ) -> tuple[Telling, ...]:
     """Return the features and words that sort the most texts by one cut each, best first."""
     classes = len(answers)
-    found = [
+    features = [
         Telling(
             name,
             FEATURES[name],
@@ -163,8 +167,8 @@ def most_telling(
         for place, name in enumerate(names)
     ]
     texts: dict[str, list[int]] = {}
-    for place, own in enumerate(bags):
-        for word in own:
+    for place, words in enumerate(bags):
+        for word in words:
             texts.setdefault(word, []).append(place)
     sizes = np.bincount(labels, minlength=classes)
     for word in sorted(texts):
@@ -172,7 +176,7 @@ def most_telling(
             continue
         shares = np.bincount(labels[texts[word]], minlength=classes) / sizes
         alone = 1 / classes + (float(shares.max()) - float(shares.min())) / classes
-        found.append(
+        features.append(
             Telling(
                 f"word: {word}",
                 "texts that hold this word",
@@ -180,8 +184,8 @@ def most_telling(
                 round(alone, 3),
             )
         )
-    told = [feature for feature in found if feature.alone > 1 / classes + 5e-4]
-    return tuple(sorted(told, key=lambda one: (-one.alone, one.feature))[:_MOST])
+    informative = [feature for feature in features if feature.alone > 1 / classes + 5e-4]
+    return tuple(sorted(informative, key=lambda feature: (-feature.alone, feature.feature))[:_MOST])
 
 
 def _means(values: NDArray[np.float64], labels: NDArray[np.int64], classes: int) -> tuple[float, ...]:
@@ -256,25 +260,25 @@ class ShortcutTest:
 
     def findings(self) -> list[AuditFinding]:
         """Name the tasks that nuisance features sort, and those with too few items to tell."""
-        told: list[tuple[Level, str]] = []
+        findings: list[tuple[Level, str]] = []
         for task in self.tasks:
             if task.verdict == "leaks" and task.best is not None:
                 clue = "; ".join(f"{each.feature} alone {each.alone:.0%}" for each in task.telling[:2])
                 sorts = f"sorts {task.best:.0%} of the items (at least {task.lower:.0%}, chance {task.chance:.0%})"
-                said = f"{task.task}: a classifier that does not know the rule {sorts}"
-                told.append(("mend", f"{said}: {clue}" if clue else said))
+                summary = f"{task.task}: a classifier that does not know the rule {sorts}"
+                findings.append(("mend", f"{summary}: {clue}" if clue else summary))
         few = ", ".join(
             f"{task.task} ({task.items})" for task in self.tasks if task.verdict == "too few to tell"
         )
         if few:
-            told.append(
+            findings.append(
                 ("look", f"too few items to rule a shortcut out ({ENOUGH_ITEMS:,} are needed): {few}")
             )
         unsettled = [task.task for task in self.tasks if task.verdict == "not settled"]
         if unsettled:
             number, names = counted(len(unsettled), "task"), ", ".join(unsettled)
-            told.append(("look", f"{number} with an upper bound above chance + {MARGIN:.2f}: {names}"))
-        return [AuditFinding(level, "shortcut", text) for level, text in told]
+            findings.append(("look", f"{number} with an upper bound above chance + {MARGIN:.2f}: {names}"))
+        return [AuditFinding(level, "shortcut", text) for level, text in findings]
 
 
 def shortcut_test(
@@ -341,7 +345,10 @@ def _test(
         classifier: _interval(guess == labels, weights, groups, intervals)
         for classifier, guess in guesses.items()
     }
-    upper, lower = max(one.high for one in accuracy.values()), max(one.low for one in accuracy.values())
+    upper, lower = (
+        max(interval.high for interval in accuracy.values()),
+        max(interval.low for interval in accuracy.values()),
+    )
     return Shortcut(
         task,
         len(items),
@@ -427,8 +434,8 @@ def _presence(bags: Sequence[frozenset[str]]) -> Any:
     from scipy.sparse import csr_array
 
     place = {word: number for number, word in enumerate(sorted(frozenset().union(*bags)))}
-    rows = [row for row, own in enumerate(bags) for _ in own]
-    columns = [place[word] for own in bags for word in sorted(own)]
+    rows = [row for row, words in enumerate(bags) for _ in words]
+    columns = [place[word] for words in bags for word in sorted(words)]
     return csr_array((np.ones(len(rows)), (rows, columns)), shape=(len(bags), max(len(place), 1)))
 
 
@@ -454,22 +461,22 @@ def _evidence(
     presence: Any, labels: Labels, groups: Labels, train: Labels, test: Labels, classes: int
 ) -> Numbers:
     """Return how much a text's words speak for each class: mean log share over its words (naive Bayes)."""
-    found = np.zeros((len(labels), classes), dtype=float)
+    evidence = np.zeros((len(labels), classes), dtype=float)
     inner = groups % _INNER_FOLDS
     for fold in range(_INNER_FOLDS):
         learn, apply = train[inner[train] != fold], train[inner[train] == fold]
-        found[apply] = _mean_log_shares(presence, labels, learn, apply, classes)
-    found[test] = _mean_log_shares(presence, labels, train, test, classes)
-    centred: Numbers = found - found.mean(axis=1, keepdims=True)
+        evidence[apply] = _mean_log_shares(presence, labels, learn, apply, classes)
+    evidence[test] = _mean_log_shares(presence, labels, train, test, classes)
+    centred: Numbers = evidence - evidence.mean(axis=1, keepdims=True)
     return centred[:, 1:] if classes == 2 else centred
 
 
 def _mean_log_shares(presence: Any, labels: Labels, learn: Labels, apply: Labels, classes: int) -> Numbers:
-    own = presence[apply]
-    number = np.maximum(np.asarray(own.sum(axis=1), dtype=float), 1.0)
+    texts = presence[apply]
+    number = np.maximum(np.asarray(texts.sum(axis=1), dtype=float), 1.0)
     columns = []
     for label in range(classes):
         members = learn[labels[learn] == label]
         counts = np.asarray(presence[members].sum(axis=0), dtype=float)
-        columns.append((own @ np.log((counts + _SMOOTH) / (len(members) + 2 * _SMOOTH))) / number)
+        columns.append((texts @ np.log((counts + _SMOOTH) / (len(members) + 2 * _SMOOTH))) / number)
     return np.stack(columns, axis=1)

@@ -14,9 +14,9 @@ _OPTION = re.compile(r"\s*\(?(?P<letter>[A-E])\)\s*(?P<text>.*?)\s*", re.DOTALL)
 
 def read(row: RawRecord, place: RecordLocation) -> Iterator[Record]:
     """Yield a problem; options lose their letters, and the letter of the correct one is in ``extra``."""
-    found = [_OPTION.fullmatch(option) for option in place.texts(row, "options")]
-    options = {match["letter"]: match["text"] for match in found if match}
-    if not found or list(options) != list(_LETTERS[: len(found)]):
+    matches = [_OPTION.fullmatch(option) for option in place.texts(row, "options")]
+    options = {match["letter"]: match["text"] for match in matches if match}
+    if not matches or list(options) != list(_LETTERS[: len(matches)]):
         raise place.fault(f"options begin with A), B), …, not {row['options']!r}")
     correct = place.text(row, "correct")
     if correct not in options:

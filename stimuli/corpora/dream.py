@@ -36,7 +36,7 @@ def read_annotations(folder: Path, annotator: int, split: str) -> list[Annotatio
     lines = [line.split("\t") for line in file.read_text("utf-8-sig").splitlines()]
     if not lines or lines[0] != _HEADER:
         raise UserError(f"{file}, line 1: columns are {', '.join(_HEADER)}, parted by tabs")
-    found = []
+    annotations = []
     for number, cells in enumerate(lines[1:], 2):
         if len(cells) != 3 or not cells[1].isdigit() or not cells[2] or set(cells[2]) - CATEGORIES.keys():
             raise UserError(
@@ -44,8 +44,8 @@ def read_annotations(folder: Path, annotator: int, split: str) -> list[Annotatio
                 f"{''.join(CATEGORIES)}"
             )
         names = tuple(name for letter, name in CATEGORIES.items() if letter in cells[2])
-        found.append(Annotation(f"{cells[0]}-{cells[1]}", names))
-    return found
+        annotations.append(Annotation(f"{cells[0]}-{cells[1]}", names))
+    return annotations
 
 
 def rows(path: Path) -> Iterator[Numbered]:

@@ -135,14 +135,14 @@ def read_decoded(path: Path, *, encoding: str | None = None, language: str | Non
     with opened(path) as stream:
         raw = stream.read()
     refuse_other_kinds(raw, path)
-    found = _given(raw, encoding, path) if encoding else _certain(raw, path) or _guess(raw, language, path)
-    zero = found.text.find("\0")
+    decoded = _given(raw, encoding, path) if encoding else _certain(raw, path) or _guess(raw, language, path)
+    zero = decoded.text.find("\0")
     if zero >= 0:
         raise UserError(
-            f"{path}, line {found.text.count(chr(10), 0, zero) + 1}: a zero byte, which no text holds",
+            f"{path}, line {decoded.text.count(chr(10), 0, zero) + 1}: a zero byte, which no text holds",
             mend="The file is damaged or not a text file; save it again as UTF-8.",
         )
-    return found
+    return decoded
 
 
 def _given(raw: bytes, encoding: str, path: Path) -> DecodedFile:
@@ -197,10 +197,10 @@ def _utf_16_without_mark(raw: bytes) -> DecodedFile | None:
 
 def _guess(raw: bytes, language: str | None, path: Path) -> DecodedFile:
     """Take the first code page that decodes the file; by language, by how usual it is, or by the texts that come out."""
-    own, latin_pages = _code_page(language), _data()["latin"]
-    is_latin = own in latin_pages or _looks_latin(raw)
+    code_page, latin_pages = _code_page(language), _data()["latin"]
+    is_latin = code_page in latin_pages or _looks_latin(raw)
     ranked = _ranked(raw, "latin" if is_latin else "other")
-    by_language = [(own, f"guessed from the language {language}")] if own else []
+    by_language = [(code_page, f"guessed from the language {language}")] if code_page else []
     by_texts = [
         (name, f"guessed, coherence {coherence:.2f}")
         for name, _, coherence in (ranked if is_latin else ranked[:1])
@@ -213,7 +213,7 @@ def _guess(raw: bytes, language: str | None, path: Path) -> DecodedFile:
         western = min((chaos for name, chaos, _ in ranked if name == "cp1252"), default=None)
         fits = not ranked or (western is not None and western <= ranked[0][1])
         candidates = [
-            *(by_language if own in latin_pages and own != "cp1252" else ()),
+            *(by_language if code_page in latin_pages and code_page != "cp1252" else ()),
             *([("cp1252", "guessed, it fits and is the most common")] if fits else ()),
             *by_texts,
             ("cp1252", "guessed, nothing fits better"),

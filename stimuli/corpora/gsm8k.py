@@ -34,11 +34,11 @@ def read(row: RawRecord, place: RecordLocation) -> Iterator[Record]:
 
 def canonical_number(given: str) -> str | None:
     """Write a number with its sign and decimals and without thousands commas; None for what is no number."""
-    found = _NUMBER.fullmatch(given.strip())
-    if not found or not (found["whole"] or found["part"]):
+    match = _NUMBER.fullmatch(given.strip())
+    if not match or not (match["whole"] or match["part"]):
         return None
-    sign = "-" if found["sign"] in ("-", "\u2212") else ""
-    return f"{sign}{(found['whole'] or '0').replace(',', '')}{found['part'] or ''}"
+    sign = "-" if match["sign"] in ("-", "\u2212") else ""
+    return f"{sign}{(match['whole'] or '0').replace(',', '')}{match['part'] or ''}"
 
 
 CORPUS = Corpus(

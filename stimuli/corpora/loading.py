@@ -34,13 +34,13 @@ class HubName:
         """Read a name as a study gives it; an existing folder is taken as it is."""
         if Path(given).is_dir():
             return cls(given)
-        found = _NAME.fullmatch(given.strip())
-        if not found or found["repository"].count("/") > 1:
+        match = _NAME.fullmatch(given.strip())
+        if not match or match["repository"].count("/") > 1:
             raise UserError(
                 f"hub name {given!r} is not owner/name, owner/name:configuration or owner/name@revision",
                 mend="Copy it from the data set's page, as in openai/gsm8k:main.",
             )
-        return cls(found["repository"], found["configuration"], found["revision"])
+        return cls(match["repository"], match["configuration"], match["revision"])
 
     def __str__(self) -> str:
         """Write the name as :meth:`parse` reads it."""
@@ -55,17 +55,17 @@ def hub_splits(name: HubName, split: str | None) -> Iterator[tuple[str, Iterator
     saved = folder.is_dir() and any((folder / mark).is_file() for mark in ("dataset_dict.json", "state.json"))
     try:
         if saved:
-            found = datasets.load_from_disk(name.repository)
+            loaded = datasets.load_from_disk(name.repository)
         else:
-            found = datasets.load_dataset(name.repository, name.configuration, revision=name.revision)
+            loaded = datasets.load_dataset(name.repository, name.configuration, revision=name.revision)
     except Exception as error:  # the package raises a dozen kinds, from network errors to its own
-        said = str(error).strip().splitlines()
+        message_lines = str(error).strip().splitlines()
         raise UserError(
-            f"{name} could not be loaded from the hub: {said[0] if said else type(error).__name__}",
+            f"{name} could not be loaded from the hub: {message_lines[0] if message_lines else type(error).__name__}",
             mend="Check the name and the network, or download the corpus and give its path.",
             exit_code=1,
         ) from None
-    splits: Mapping[str, Any] = found if isinstance(found, Mapping) else {split or "all": found}
+    splits: Mapping[str, Any] = loaded if isinstance(loaded, Mapping) else {split or "all": loaded}
     if split is not None and split not in splits:
         raise unknown_name(f"split of {name}", split, splits)
     for split_name in [split] if split is not None else list(splits):
@@ -221,9 +221,9 @@ def _sources(corpus: Corpus, given: Sequence[Path], split: str | None) -> tuple[
     left_out: list[str] = []
     for path in given:
         if path.is_dir():
-            found, said = _in_folder(corpus, path, split)
-            files += found
-            left_out += said
+            sources, notes = _in_folder(corpus, path, split)
+            files += sources
+            left_out += notes
         else:
             part = corpus.part_of(path)
             known = part.split if part else None
@@ -270,13 +270,13 @@ def _in_folder(corpus: Corpus, folder: Path, split: str | None) -> tuple[list[_S
                 + f": {', '.join(file.name for file in files)}",
                 mend="They may hold the same records: name the file to load.",
             )
-    said = [
+    notes = [
         f"{files[0].name} is left out: {part.left_out}."
         for part, files in by_part.items()
         if part.left_out and part not in wanted and split is None
     ]
-    found = [_Source(file, part.split or split) for part, files in wanted.items() for file in files]
-    return found, said
+    sources = [_Source(file, part.split or split) for part, files in wanted.items() for file in files]
+    return sources, notes
 
 
 def _from_files(
@@ -351,13 +351,17 @@ def _facts(corpus: Corpus, records: Sequence[Record]) -> list[str]:
     twice = sum(
         bool(r.choices) and r.choices is not None and r.choices.count(r.answer or "") > 1 for r in records
     )
-    told = [
+    facts = [
         (unlabelled, "are not labelled and have no answer"),
         (unanswerable, "ask what their text does not answer (answerable is 0)"),
         (unread, f"have no {corpus.reading_field}"),
         (twice, "have the right answer's text among their options twice"),
     ]
-    return [f"{number} of {total} records of {corpus.title} {said}." for number, said in told if number]
+    return [
+        f"{number} of {total} records of {corpus.title} {description}."
+        for number, description in facts
+        if number
+    ]
 
 
 Shares = Literal["proportional", "equal"]

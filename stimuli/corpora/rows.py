@@ -82,9 +82,9 @@ def array_rows(path: Path, *, after: re.Pattern[str] | None = None) -> Iterator[
             text = stream.read().removeprefix(_BYTE_ORDER_MARK).decode("utf-8")
         except UnicodeDecodeError as error:
             raise UserError(f"{path}: not UTF-8 at byte {error.start}", mend="Save it as UTF-8.") from None
-    found = after.search(text) if after else _SPACE.match(text)
-    assert found is not None
-    begin = found.end()
+    start = after.search(text) if after else _SPACE.match(text)
+    assert start is not None
+    begin = start.end()
     if not text.startswith("[", begin):
         raise UserError(f"{path}: no list of records begins there")
     decoder = json.JSONDecoder()
@@ -113,8 +113,8 @@ def array_rows(path: Path, *, after: re.Pattern[str] | None = None) -> Iterator[
 
 
 def _past_space(text: str, place: int) -> int:
-    found = _SPACE.match(text, place)
-    return found.end() if found else place
+    match = _SPACE.match(text, place)
+    return match.end() if match else place
 
 
 def opened(path: Path) -> BinaryIO:

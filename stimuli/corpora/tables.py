@@ -99,12 +99,14 @@ def under_header(lines: Iterable[CellLine | BadRow], path: Path) -> Grid:
                     "Put a cell that holds the delimiter in double quotes.",
                 )
             )
-    kept = [place for place in range(width) if header[place] or any(line.cells[place] for line in fitting)]
-    columns = _names([header[place] for place in kept], fitting, kept, path, at)
+    retained = [
+        place for place in range(width) if header[place] or any(line.cells[place] for line in fitting)
+    ]
+    columns = _names([header[place] for place in retained], fitting, retained, path, at)
     return Grid(
         columns,
         tuple(
-            (line.number, dict(zip(columns, (line.cells[place] for place in kept), strict=True)))
+            (line.number, dict(zip(columns, (line.cells[place] for place in retained), strict=True)))
             for line in fitting
         ),
         tuple(sorted(bad, key=lambda row: row.line)),
@@ -112,10 +114,10 @@ def under_header(lines: Iterable[CellLine | BadRow], path: Path) -> Grid:
 
 
 def _without_empty_end(cells: Sequence[str]) -> list[str]:
-    kept = list(cells)
-    while kept and not kept[-1]:
-        kept.pop()
-    return kept
+    retained = list(cells)
+    while retained and not retained[-1]:
+        retained.pop()
+    return retained
 
 
 def _names(
@@ -222,7 +224,7 @@ def find_delimiter(text: str, wanted: Sequence[str] = ()) -> str | None:
         even = sum(len(_cells(line)) == len(header) for line in lines[1:])
         share = even / len(lines[1:]) if len(lines) > 1 else 1.0
         tried.append((sum(name in header for name in wanted), share, len(header), delimiter))
-    return max(tried, key=lambda one: one[:3])[3] if tried else None
+    return max(tried, key=lambda candidate: candidate[:3])[3] if tried else None
 
 
 def lines_of(text: str, delimiter: str | None) -> Iterator[CellLine | BadRow]:
@@ -456,11 +458,11 @@ class TableDescription:
         if self.format in ("csv", "tsv"):
             how.append(f"delimiter: {delimiter_name(self.delimiter)}")
         rows = f"{self.rows} row{'' if self.rows == 1 else 's'}"
-        told = [f"{self.file}: {', '.join(how)}; {rows}; columns {', '.join(self.columns)}"]
-        told += [f"  note: {note}" for note in self.notes]
+        lines = [f"{self.file}: {', '.join(how)}; {rows}; columns {', '.join(self.columns)}"]
+        lines += [f"  note: {note}" for note in self.notes]
         for row in self.first:
-            told.append("  " + " | ".join(f"{name}: {_short(value)}" for name, value in row.items()))
-        return told
+            lines.append("  " + " | ".join(f"{name}: {_short(value)}" for name, value in row.items()))
+        return lines
 
 
 @dataclass(frozen=True, eq=False)
@@ -502,27 +504,27 @@ def read_table(
     filled = [given.get(name, name) for name in required]
     asked = list(dict.fromkeys([*given.values(), *filled]))
     wanted = form or _FORMATS.get(path.suffix.lower(), "csv")
-    found: DecodedFile | None = None
+    decoded: DecodedFile | None = None
     notes: list[str] = []
     if wanted == "xlsx":
         read = read_sheet(path, sheet)
         grid, notes = under_header(read.lines, path), list(read.notes)
     else:
-        found = read_decoded(path, encoding=encoding, language=language)
-        if wanted == "text" and form is None and asked and (mark := _table_in_text(found.text, asked)):
+        decoded = read_decoded(path, encoding=encoding, language=language)
+        if wanted == "text" and form is None and asked and (mark := _table_in_text(decoded.text, asked)):
             wanted, delimiter = "csv", delimiter or mark
         if wanted == "text":
-            texts = [(n, {"item": str(n), "text": text}) for n, text in plain_texts(found.text, unit)]
+            texts = [(n, {"item": str(n), "text": text}) for n, text in plain_texts(decoded.text, unit)]
             grid = Grid(TEXT_COLUMNS, tuple(texts), ())
         elif wanted == "jsonl":
-            grid = _json_grid(found.text, path)
+            grid = _json_grid(decoded.text, path)
         else:
-            tabbed = wanted == "tsv" and "\t" in found.text
-            delimiter = delimiter or ("\t" if tabbed else find_delimiter(found.text, asked))
-            grid = under_header(lines_of(found.text, delimiter), path)
-        if found.is_guess and found.witnesses():
+            tabbed = wanted == "tsv" and "\t" in decoded.text
+            delimiter = delimiter or ("\t" if tabbed else find_delimiter(decoded.text, asked))
+            grid = under_header(lines_of(decoded.text, delimiter), path)
+        if decoded.is_guess and decoded.witnesses():
             notes.append(
-                f"the encoding is guessed; do these words look right? {', '.join(found.witnesses())}"
+                f"the encoding is guessed; do these words look right? {', '.join(decoded.witnesses())}"
             )
     if not grid.rows and not grid.bad:
         raise UserError(
@@ -536,8 +538,8 @@ def read_table(
     description = TableDescription(
         file=path.name,
         format=wanted,
-        encoding=found.encoding if found else None,
-        known_by=found.known_by if found else None,
+        encoding=decoded.encoding if decoded else None,
+        known_by=decoded.known_by if decoded else None,
         delimiter=delimiter if wanted in ("csv", "tsv") else None,
         columns=grid.columns,
         rows=len(rows),

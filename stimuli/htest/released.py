@@ -142,7 +142,7 @@ def label_noise(name: str, released: Iterable[ReleasedItem]) -> list[ReleasedIte
 
 def released_faults(folder: Path, tasks: Iterable[str] = RELEASED_TASKS) -> list[ReleasedItemFault]:
     """Return known errors in the released items, task by task, exemplars before test items."""
-    found: list[ReleasedItemFault] = []
+    faults: list[ReleasedItemFault] = []
     for name, task in load_released(folder, tasks).items():
         exemplars = {item.text: item for item in reversed(task.exemplars)}
         for split, items in (("dev", task.exemplars), ("test", task.test)):
@@ -162,11 +162,11 @@ def released_faults(folder: Path, tasks: Iterable[str] = RELEASED_TASKS) -> list
                     reasons.append(
                         ("leak", f"the exemplar on line {exemplars[item.text].line} of {name}_dev.jsonl")
                     )
-                found += [
+                faults += [
                     ReleasedItemFault(name, split, item.line, item.text, item.label, kind, reason)
                     for kind, reason in reasons
                 ]
-    return found
+    return faults
 
 
 _SPELLED = 2
@@ -181,12 +181,12 @@ def rhymes_of(word: str) -> str:
 def rhymes_as_published(word: str) -> list[str]:
     """Return the rhymes of a word in alphabetical order, the word itself left out; empty for a word that is not listed."""
     ends, by_end = _listed()
-    return sorted({one for end in ends.get(word, ()) for one in by_end[end]} - {word})
+    return sorted({rhyme for end in ends.get(word, ()) for rhyme in by_end[end]} - {word})
 
 
 def spelled_otherwise(word: str) -> list[str]:
     """Return the rhymes of a word whose last two letters differ from its own, in alphabetical order."""
-    return [one for one in rhymes_as_published(word) if one[-_SPELLED:] != word[-_SPELLED:]]
+    return [rhyme for rhyme in rhymes_as_published(word) if rhyme[-_SPELLED:] != word[-_SPELLED:]]
 
 
 @functools.cache
@@ -216,29 +216,29 @@ def harvest(folder: Path, name: str) -> Parts:
     task = load_released_task(folder, name)
     texts = {label: _texts(task, folder, label) for label in LABELS}
     try:
-        found = _HARVESTERS[name](texts)
+        parts = _HARVESTERS[name](texts)
     except (ValueError, IndexError, StopIteration) as error:
         raise UserError(
             f"the items of {name} in {folder} are not made as the released ones: {error}",
             mend="Give the folder with the released files.",
         ) from error
-    empty = [slot for slot, words in found.items() if not words]
+    empty = [slot for slot, words in parts.items() if not words]
     if empty:
         raise UserError(f"the items of {name} in {folder} hold no {empty[0]}")
-    return {slot: tuple(sorted(set(words))) for slot, words in found.items()}
+    return {slot: tuple(sorted(set(words))) for slot, words in parts.items()}
 
 
 def _texts(task: ReleasedTask, folder: Path, label: str) -> list[str]:
-    found = [item.text for item in (*task.exemplars, *task.test) if item.label == label]
+    texts = [item.text for item in (*task.exemplars, *task.test) if item.label == label]
     for beside in (folder, folder.parent):
         path = beside / "train" / f"{task.name}_train.jsonl"
         if path.is_file():
-            return found + [
+            return texts + [
                 record["messages"][0]["content"]
                 for _, record in json_lines(path)
                 if record["messages"][1]["content"] == label
             ]
-    return found
+    return texts
 
 
 class _Clause(NamedTuple):
@@ -253,25 +253,25 @@ def _clauses(texts: Iterable[str]) -> list[_Clause]:
     sentences = [text.removesuffix(".").split() for text in texts]
     before: dict[str, set[str]] = defaultdict(set)
     for words in sentences:
-        for one, word in itertools.pairwise(words):
+        for previous, word in itertools.pairwise(words):
             if word.endswith("s"):
-                before[word].add(one)
+                before[word].add(previous)
     verbs = {word for word, others in before.items() if len(others) > 1 or "-" in word}
-    found = []
+    clauses = []
     for words in sentences:
         place = next((place for place in range(1, len(words)) if words[place] in verbs), None)
         if place is None or len(words) < place + 3:
             raise ValueError(f"{' '.join(words)!r} has no subject, verb, object and adverb")
-        found.append(
+        clauses.append(
             _Clause(" ".join(words[:place]), words[place], " ".join(words[place + 1 : -1]), words[-1])
         )
-    return found
+    return clauses
 
 
 def _slots(texts: Texts) -> tuple[dict[str, list[str]], list[_Clause], list[_Clause]]:
     clauses = _clauses((*texts["A"], *texts["B"]))
-    found = {slot: [getattr(clause, slot) for clause in clauses] for slot in _Clause._fields}
-    return found, clauses[: len(texts["A"])], clauses[len(texts["A"]) :]
+    parts = {slot: [getattr(clause, slot) for clause in clauses] for slot in _Clause._fields}
+    return parts, clauses[: len(texts["A"])], clauses[len(texts["A"]) :]
 
 
 def _harvest_by_class(texts: Texts, slot: str) -> Found:
@@ -283,25 +283,25 @@ def _harvest_by_class(texts: Texts, slot: str) -> Found:
 
 
 def _harvest_hyphenated_word(texts: Texts) -> Found:
-    found, *_ = _slots(texts)
-    sorted_apart = {slot: [part for part in found[slot] if "-" not in part] for slot in found}
+    parts, *_ = _slots(texts)
+    sorted_apart = {slot: [part for part in parts[slot] if "-" not in part] for slot in parts}
     return sorted_apart | {
-        f"hyphenated {slot}": [part for part in found[slot] if "-" in part]
+        f"hyphenated {slot}": [part for part in parts[slot] if "-" in part]
         for slot in ("subject", "verb", "object")
     }
 
 
 def _harvest_spelled_number(texts: Texts) -> Found:
     """Return the parts of spelled_number; number and noun take the position of the object in other tasks."""
-    found, a, b = _slots(texts)
+    parts, a, b = _slots(texts)
     numbers = [clause.object.split() for clause in (*a, *b)]
     if any(len(words) != 2 for words in numbers):
         raise ValueError("a number is not followed by one noun")
-    found["noun"] = [noun for _, noun in numbers]
-    found["number"] = [number for number, _ in numbers[: len(a)]]
-    found["number of B"] = [number for number, _ in numbers[len(a) :]]
-    del found["object"]
-    return found
+    parts["noun"] = [noun for _, noun in numbers]
+    parts["number"] = [number for number, _ in numbers[: len(a)]]
+    parts["number of B"] = [number for number, _ in numbers[len(a) :]]
+    del parts["object"]
+    return parts
 
 
 def _harvest_end_punctuation(texts: Texts) -> Found:
@@ -336,7 +336,7 @@ def _harvest_spelled_math(texts: Texts) -> Found:
     b = [text.removesuffix(".").rsplit(" ", 2) for text in texts["B"]]
     subjects = {subject for subject, _, _ in b}
     a = [_subject_and_rest(text.removesuffix("."), subjects) for text in texts["A"]]
-    operations = [rest.rsplit(" ", 1) for _, rest in a]
+    operations = [remainder.rsplit(" ", 1) for _, remainder in a]
     return {
         "subject": sorted(subjects),
         "operation": [operation for operation, _ in operations],
@@ -362,10 +362,10 @@ def _harvest_repeated_word(texts: Texts) -> Found:
     for _ in range(len(parts)):
         moved = dict(slot_of)
         for part in parts:
-            met = Counter[str](dict.fromkeys(_REPEATED_SLOTS, 0))
+            meetings = Counter[str](dict.fromkeys(_REPEATED_SLOTS, 0))
             for other, times in meets[part].items():
-                met[slot_of[other]] += times
-            moved[part] = min(_REPEATED_SLOTS, key=lambda slot: (met[slot], slot != slot_of[part]))
+                meetings[slot_of[other]] += times
+            moved[part] = min(_REPEATED_SLOTS, key=lambda slot: (meetings[slot], slot != slot_of[part]))
         if moved == slot_of:
             break
         slot_of = moved
@@ -382,8 +382,10 @@ def _harvest_rhyme(texts: Texts) -> Found:
         raise ValueError("a text is not two words")
     words = {first for first, _ in couples} | {second for _, second in couples[len(texts["A"]) :]}
     known = {text for label in LABELS for text in texts[label]}
-    left = {word: [one for one in spelled_otherwise(word) if f"{word} {one}" not in known] for word in words}
-    return {"word": sorted(words)} | {rhymes_of(word): own for word, own in left.items() if own}
+    left = {
+        word: [rhyme for rhyme in spelled_otherwise(word) if f"{word} {rhyme}" not in known] for word in words
+    }
+    return {"word": sorted(words)} | {rhymes_of(word): rhymes for word, rhymes in left.items() if rhymes}
 
 
 _REPEATED_SLOTS = ("subject", "verb", "object", "adverb")
@@ -455,7 +457,7 @@ def generate_published(
         raise unknown_name("H-TEST task", name, RELEASED_TASKS)
     parts = harvest(folder, name)
     task = load_released_task(folder, name)
-    known = {one.text for one in (*task.exemplars, *task.test)}
+    known = {item.text for item in (*task.exemplars, *task.test)}
     for what, number, most in (("exemplars", exemplars, 2 * (MADE - TESTED)), ("items", items, 2 * TESTED)):
         if number > most:
             raise UserError(f"{what} is {number}; the published making gives {most} of a task")
@@ -468,15 +470,15 @@ def generate_published(
     test: list[list[str]] = []
     for label in ("A", "B"):
         chosen = set(tested[label])
-        rest = [text for place, text in enumerate(made[label]) if place not in chosen]
+        remaining = [text for place, text in enumerate(made[label]) if place not in chosen]
         drawn = [made[label][place] for place in tested[label]]
-        shown.append(sorted(rest, key=known.__contains__)[: exemplars // 2])
+        shown.append(sorted(remaining, key=known.__contains__)[: exemplars // 2])
         test.append(sorted(drawn, key=known.__contains__)[: items // 2])
     return _alternating(shown), _alternating(test)
 
 
 def _alternating(classes: list[list[str]]) -> list[tuple[str, Label]]:
-    return [one for a, b in zip(*classes, strict=True) for one in ((a, "A"), (b, "B"))]
+    return [labelled for a, b in zip(*classes, strict=True) for labelled in ((a, "A"), (b, "B"))]
 
 
 def _tested(name: str, seed: int) -> dict[Label, list[int]]:
@@ -563,7 +565,7 @@ def _couple(label: Label, parts: Parts, draw: random.Random, made: Collection[st
         first, second = _pick(parts, draw, "word", "word")
         return "" if first == second or second in rhymes_as_published(first) else f"{first} {second}"
     (first,) = _pick(parts, draw, "word")
-    couples = (f"{first} {one}" for one in parts.get(rhymes_of(first), ()))
+    couples = (f"{first} {rhyme}" for rhyme in parts.get(rhymes_of(first), ()))
     return next((couple for couple in couples if couple not in made), "")
 
 

@@ -155,7 +155,7 @@ def has_capital(text: str) -> Label:
 
 def repeats_word(text: str) -> Label:
     """Return A if two adjacent words are the same, ignoring case and surrounding marks (``night. night.``)."""
-    return _label(any(one == other for one, other in itertools.pairwise(plain_words(text))))
+    return _label(any(word == following for word, following in itertools.pairwise(plain_words(text))))
 
 
 def ends_with_mark(text: str) -> Label:
@@ -207,8 +207,8 @@ def _operation() -> re.Pattern[str]:
 
 def spells_first_number(text: str) -> Label:
     """Return A if the first number is written in letters; B if in digits, or if there is none."""
-    found = _number().search(text.casefold())
-    return _label(found is not None and not found[0][0].isdigit())
+    match = _number().search(text.casefold())
+    return _label(match is not None and not match[0][0].isdigit())
 
 
 @functools.cache
@@ -248,7 +248,7 @@ def _rime(sounds: list[str]) -> tuple[str, ...]:
 
 def neighbours_share_initial(text: str) -> Label:
     """Return A if two adjacent words begin with the same letter or digit."""
-    return _label(any(one[0] == other[0] for one, other in itertools.pairwise(plain_words(text))))
+    return _label(any(word[0] == following[0] for word, following in itertools.pairwise(plain_words(text))))
 
 
 def longest_word_is_last(text: str) -> Label:
@@ -260,18 +260,22 @@ def longest_word_is_last(text: str) -> Label:
 def is_alphabetical(text: str) -> Label:
     """Return A if two or more words are in alphabetical order (repeated words are in order)."""
     words = plain_words(text)
-    return _label(len(words) > 1 and all(one <= other for one, other in itertools.pairwise(words)))
+    return _label(len(words) > 1 and all(word <= following for word, following in itertools.pairwise(words)))
 
 
 def is_word_chain(text: str) -> Label:
     """Return A if each of two or more words begins with the last letter of the word before it."""
     words = plain_words(text)
-    return _label(len(words) > 1 and all(one[-1] == other[0] for one, other in itertools.pairwise(words)))
+    return _label(
+        len(words) > 1 and all(word[-1] == following[0] for word, following in itertools.pairwise(words))
+    )
 
 
 def has_inner_capital(text: str) -> Label:
     """Return A if a capital directly follows another letter (``seLls``); capitals at the start of a word are B."""
-    return _label(any(one.isalpha() and other.isupper() for one, other in itertools.pairwise(nfc(text))))
+    return _label(
+        any(previous.isalpha() and letter.isupper() for previous, letter in itertools.pairwise(nfc(text)))
+    )
 
 
 _BIGRAMS_ALIKE = 0.25
@@ -395,13 +399,13 @@ def rhyme_pair(draw: random.Random) -> Pair:
     """
     rhyming, alike = _rhyming()
     while True:
-        w1, w2, one = draw.choice(rhyming)
+        w1, w2, first_set = draw.choice(rhyming)
         following = alike[_look(w2)]
         if not following:
             continue
-        w3, w4, other = draw.choice(following)
-        if one != other and w1[-2:] != w3[-2:] and w2[-2:] != w4[-2:]:
-            families = tuple(f"set {number}" for number in (one, other))
+        w3, w4, second_set = draw.choice(following)
+        if first_set != second_set and w1[-2:] != w3[-2:] and w2[-2:] != w4[-2:]:
+            families = tuple(f"set {number}" for number in (first_set, second_set))
             return Pair(
                 f"{w1} {w2}, {w3} {w4}", f"{w1} {w3}, {w2} {w4}", " ".join(sorted((w1, w2, w3, w4))), families
             )
@@ -423,7 +427,7 @@ def _rhyming() -> tuple[_Rhymes, dict[object, _Rhymes]]:
     for rhyme in every:
         by_look.setdefault(_look(rhyme[0]), []).append(rhyme)
         by_look.setdefault(_look(rhyme[1]), [])
-    return every, {look: tuple(found) for look, found in by_look.items()}
+    return every, {look: tuple(rhymes) for look, rhymes in by_look.items()}
 
 
 def _look(word: str) -> tuple[int, int, float | None]:
@@ -526,19 +530,21 @@ def shared_initial_pair(draw: random.Random) -> Pair:
 def longest_last_pair(draw: random.Random) -> Pair:
     """Three or four mentioned words, the longest last (A), or before a word as common as it is (B)."""
     longest, last = draw.choice(_long_twins())
-    rest = draw.sample(mentioned_words(), draw.choice((1, 2)))
-    rarity = [-(zipf(word, "en") or 0.0) for word in (*rest, longest)]
-    if max(map(len, rest)) >= len(longest) or rarity[0] <= max(rarity[1:]):
+    others = draw.sample(mentioned_words(), draw.choice((1, 2)))
+    rarity = [-(zipf(word, "en") or 0.0) for word in (*others, longest)]
+    if max(map(len, others)) >= len(longest) or rarity[0] <= max(rarity[1:]):
         # Another word would be the longest, or the rarest word would change its place.
         return longest_last_pair(draw)
-    place = draw.randrange(1, len(rest) + 1)
-    return _listing(draw, (*rest, last, longest), (*rest[:place], longest, *rest[place:], last), "word_lists")
+    place = draw.randrange(1, len(others) + 1)
+    return _listing(
+        draw, (*others, last, longest), (*others[:place], longest, *others[place:], last), "word_lists"
+    )
 
 
 @functools.cache
 def _long_twins() -> tuple[tuple[str, str], ...]:
     """Return twins of which the first is longer than most words of a sentence are."""
-    return tuple((one, other) for one, other in twins(as_long=False) if len(one) >= _LONG)
+    return tuple((long, short) for long, short in twins(as_long=False) if len(long) >= _LONG)
 
 
 def _listing(draw: random.Random, a: tuple[str, ...], b: tuple[str, ...], frames: str = "listing") -> Pair:

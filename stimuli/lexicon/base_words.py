@@ -115,13 +115,13 @@ def match_fillers(
         length = len(turns[place % len(turns)])
         if length not in by_length:
             by_length[length] = iter(_shuffled([w for w in candidates if len(w) == length], seed, "fillers"))
-        found = next((word for word in by_length[length] if unlike(word, (*bases, *chosen))), None)
-        if found is None:
+        filler = next((word for word in by_length[length] if unlike(word, (*bases, *chosen))), None)
+        if filler is None:
             raise UserError(
                 f"{number} fillers are needed; {where} has too few of {length} letters that resemble no other word",
                 mend=mend,
             )
-        chosen.append(found)
+        chosen.append(filler)
     return sorted(chosen)
 
 
@@ -239,7 +239,7 @@ def drawable_words(language: str, bounds: WordBounds) -> tuple[str, ...]:
     require_screen(language)
     import wordfreq
 
-    found = []
+    words = []
     for word in wordfreq.top_n_list(base_language(language), _LISTED):
         if not (word.isascii() and word.isalpha() and bounds.letters[0] <= len(word) <= bounds.letters[1]):
             continue
@@ -247,8 +247,8 @@ def drawable_words(language: str, bounds: WordBounds) -> tuple[str, ...]:
         if frequency < bounds.zipf[0]:
             break
         if frequency <= bounds.zipf[1] and not is_unwanted(word, language) and is_plain_word(word, language):
-            found.append(word)
-    return tuple(found)
+            words.append(word)
+    return tuple(words)
 
 
 def akin(one: str, other: str) -> bool:
@@ -303,27 +303,27 @@ def score(chosen: Collection[str], words: Sequence[str], nonwords: Sequence[str]
 
 def _spread(known: Sequence[str], number: int, draw: Random) -> list[str]:
     """Draw one word from each of ``number`` equal stretches of a list in order of frequency."""
-    found: list[str] = []
+    spread: list[str] = []
     for place in range(number):
         stretch = list(known[place * len(known) // number : (place + 1) * len(known) // number])
         draw.shuffle(stretch)
-        found.append(next((word for word in stretch if unlike(word, found)), stretch[0]))
-    return found
+        spread.append(next((word for word in stretch if unlike(word, spread)), stretch[0]))
+    return spread
 
 
 def _invent(
     bases: Sequence[str], number: int, taken: Sequence[str], language: str, draw: Random
 ) -> list[str]:
-    found: list[str] = []
+    nonwords: list[str] = []
     order = list(bases)
     draw.shuffle(order)
     for base in order:
-        if len(found) == number:
-            return found
+        if len(nonwords) == number:
+            return nonwords
         made = _altered(base, language, draw)
-        if made is not None and unlike(made, (*taken, *found)):
-            found.append(made)
-    raise UserError(f"only {len(found)} of {number} nonwords could be made in language {language!r}")
+        if made is not None and unlike(made, (*taken, *nonwords)):
+            nonwords.append(made)
+    raise UserError(f"only {len(nonwords)} of {number} nonwords could be made in language {language!r}")
 
 
 def _altered(base: str, language: str, draw: Random) -> str | None:

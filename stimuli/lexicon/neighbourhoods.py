@@ -92,8 +92,8 @@ def spell(word: str, language: str) -> str:
 @functools.lru_cache(maxsize=200_000)
 def _spelled(word: str, language: str) -> str:
     prepared = _prepared(nfc(word), base_language(language))
-    found = find_words(prepared)
-    clusters = found[0].letters if len(found) == 1 and found[0].letters else clusters_of(prepared)
+    words = find_words(prepared)
+    clusters = words[0].letters if len(words) == 1 and words[0].letters else clusters_of(prepared)
     return "".join(_one_character(cluster) for cluster in clusters if is_letter(cluster))
 
 
@@ -183,10 +183,10 @@ _NONE = _Count(0.0, 0.0)
 @functools.lru_cache(maxsize=200_000)
 def bigram_frequency(word: str, language: str) -> BigramFrequency | None:
     """Return the bigram frequencies of any string of letters, real word or not."""
-    found = _found(word, language)
-    if found is None:
+    counted = _found(word, language)
+    if counted is None:
         return None
-    letters, free = found
+    letters, free = counted
     _, placed = _tables(base_language(language))
     fixed = [placed.get((len(letters), place, bigram), _NONE) for place, bigram in enumerate(_pairs(letters))]
     values: list[float] = []
@@ -199,10 +199,10 @@ def bigram_frequency(word: str, language: str) -> BigramFrequency | None:
 
 def bigram_tokens(word: str, language: str) -> tuple[float, float] | None:
     """Return ``bigram_mean`` and ``bigram_min`` alone, for strings that are too many to measure in full."""
-    found = _found(word, language)
-    if found is None:
+    counted = _found(word, language)
+    if counted is None:
         return None
-    logs = [count.tokens for count in found[1]]
+    logs = [count.tokens for count in counted[1]]
     return fmean(logs), min(logs)
 
 
@@ -250,8 +250,8 @@ class _Index:
     def within(self, word: str, edits: int) -> tuple[list[str], npt.NDArray[np.bool_]]:
         """Return all words that may be no more than ``edits`` away, with some that are further, and which are as long."""
         begin, end = np.searchsorted(self.lengths, [len(word) - edits, len(word) + edits + 1])
-        own, theirs = _letter_bits(word), self.letters[begin:end]
-        lost, new = np.bitwise_count(own & ~theirs), np.bitwise_count(theirs & ~own)
+        letter_bits, theirs = _letter_bits(word), self.letters[begin:end]
+        lost, new = np.bitwise_count(letter_bits & ~theirs), np.bitwise_count(theirs & ~letter_bits)
         near = np.flatnonzero(np.maximum(lost, new) <= edits) + begin
         return self.words[near].tolist(), self.lengths[near] == len(word)
 

@@ -219,9 +219,9 @@ def change_record(change: Change, field: str) -> ChangeRecord:
     )
 
 
-def option_to_change(one: DisplayedField) -> str:
+def option_to_change(text: DisplayedField) -> str:
     """Return the option by which a condition that changed no word would change one."""
-    is_unspaced = any(WITHOUT_SPACES in left["reason"] for left in one.left_intact)
+    is_unspaced = any(WITHOUT_SPACES in left["reason"] for left in text.left_intact)
     return "set unspaced: change" if is_unspaced else "lower min_letters"
 
 
@@ -349,9 +349,9 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _reasons(items: Sequence[Item]) -> dict[str, int]:
-    told = Counter(left["reason"] for item in items for left in item.left_intact)
+    words_by_reason = Counter(left["reason"] for item in items for left in item.left_intact)
     counted: Counter[str] = Counter()
-    for reasons, words in told.items():
+    for reasons, words in words_by_reason.items():
         # A reason names every operation that it holds for: "transpose:initial: too short; …".
         counted.update(dict.fromkeys([part.rpartition(": ")[2] for part in reasons.split("; ")], words))
     return dict(sorted(counted.items()))

@@ -185,7 +185,7 @@ def text_in_arms(
     operations = {
         level: parse_operation(SUBSTITUTED) for level, does in levels.items() if does == SUBSTITUTED
     }
-    kept = {one.name for one in covariate_table() if one.group == "change"}
+    change_names = {covariate.name for covariate in covariate_table() if covariate.group == "change"}
     made: list[Item] = []
     for item in items:
         if item.role != "test":
@@ -201,7 +201,7 @@ def text_in_arms(
                 made.append(line)
                 continue
             new = shown[level]
-            changed = {name: value for name, value in new.covariates.items() if name in kept}
+            changed = {name: value for name, value in new.covariates.items() if name in change_names}
             made.append(
                 replace(
                     line,
@@ -295,26 +295,26 @@ def geometry_items(
     """
     made = []
     places: dict[tuple[str, int], int] = {}
-    for one in generate_geometry(n, seed=seed, families=families, asked_of_each=asked_of_each):
-        group = (one.question.family, one.group)
+    for item in generate_geometry(n, seed=seed, families=families, asked_of_each=asked_of_each):
+        group = (item.question.family, item.group)
         places[group] = places.get(group, 0) + 1
         made.append(
             Item(
-                item_id=f"{one.question.family}-{one.group:03d}-{places[group]}",
+                item_id=f"{item.question.family}-{item.group:03d}-{places[group]}",
                 set_name=SET,
                 role="test",
-                condition={"family": one.question.family},
-                shown={QUESTION_FIELD: one.question.text(language)},
+                condition={"family": item.question.family},
+                shown={QUESTION_FIELD: item.question.text(language)},
                 intact={},
-                choices=one.options,
-                answer=one.answer,
-                covariates=_covariates(one),
+                choices=item.options,
+                answer=item.answer,
+                covariates=_covariates(item),
                 provenance=Provenance(
                     source="letter geometry of wrods, DejaVu fonts",
-                    source_id=one.question.name,
+                    source_id=item.question.name,
                     split=None,
                     licence=_LICENCE,
-                    operation=f"geometry:{'+'.join(one.question.operations)}",
+                    operation=f"geometry:{'+'.join(item.question.operations)}",
                     seed=seed,
                 ),
             )
@@ -342,7 +342,7 @@ def other_questions(items: Sequence[Item], seed: int, language: str = "en") -> d
     taken = {str(item.provenance["source_id"]) for item in items} | {
         item.shown[QUESTION_FIELD] for item in items
     }
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for item in items:
         options = tuple(item.choices or ())
         if item.provenance["source"] == RELEASED:
@@ -353,8 +353,8 @@ def other_questions(items: Sequence[Item], seed: int, language: str = "en") -> d
             symbols = other_symbols(question, options, seed, item.item_id, taken)
             text = sentence(symbols, question.operations, language)
             taken.add(question_name(symbols, question.operations))
-        found[item.item_id] = text
-    return found
+        texts[item.item_id] = text
+    return texts
 
 
 @functools.cache
@@ -365,20 +365,20 @@ def _questions_by_name() -> Mapping[str, GeometryQuestion]:
 def geometry_released_items(folder: Path) -> list[Item]:
     """Return items of the 90 released questions, options and keys as released."""
     made = []
-    for one in load_released_geometry(folder):
+    for item in load_released_geometry(folder):
         made.append(
             Item(
-                item_id=f"{SET}-released-{one.line:03d}",
+                item_id=f"{SET}-released-{item.line:03d}",
                 set_name=SET,
                 role="test",
-                condition={"family": one.family},
-                shown={QUESTION_FIELD: one.question},
+                condition={"family": item.family},
+                shown={QUESTION_FIELD: item.question},
                 intact={},
-                choices=one.options,
-                answer=one.answer,
+                choices=item.options,
+                answer=item.answer,
                 provenance=Provenance(
                     source=RELEASED,
-                    source_id=f"letter_geometry_test.jsonl:{one.line}",
+                    source_id=f"letter_geometry_test.jsonl:{item.line}",
                     split="test",
                     licence=_LICENCE,
                     operation="released",

@@ -192,24 +192,24 @@ class _Forms:
             formed = self.of(_drawn(word))
         except Unsuitable:
             return None
-        legal = all(one.covariates["shown_bigram_min"] != 0 for one in formed.shown)
+        legal = all(text.covariates["shown_bigram_min"] != 0 for text in formed.shown)
         return formed if legal else None
 
     def _irregularity(self, results: Mapping[str, Scrambled]) -> tuple[int, int, float]:
         """Count forms with a bigram of no word, and of no word at its place; measure how far rarest bigrams are apart."""
-        found = [bigram_frequency(results[level].text, self.language) for level in self.nonwords]
-        known = [one for one in found if one is not None]
-        rarest = [one.bigram_min for one in known] or [0.0]
+        pairs = [bigram_frequency(results[level].text, self.language) for level in self.nonwords]
+        known = [pair for pair in pairs if pair is not None]
+        rarest = [pair.bigram_min for pair in known] or [0.0]
         return (
-            sum(one.bigram_type_min == 0 for one in known),
-            sum(one.bigram_position_type_min == 0 for one in known),
+            sum(pair.bigram_type_min == 0 for pair in known),
+            sum(pair.bigram_position_type_min == 0 for pair in known),
             max(rarest) - min(rarest),
         )
 
     def items(self, formed: _Formed) -> Iterator[Item]:
         """Yield a base word's items, level by level."""
-        for one in formed.shown:
-            yield self._item(formed.record, one, self.design.factor_levels.condition(one.level), "test")
+        for text in formed.shown:
+            yield self._item(formed.record, text, self.design.factor_levels.condition(text.level), "test")
 
     def filler(self, record: Record) -> Item:
         """Return the item of a word filler; it has no level, for every list shows it."""
@@ -223,18 +223,18 @@ class _Forms:
         return describe(word, results, operations, field=FIELD, language=self.language)
 
     def _item(self, record: Record, shown: DisplayedField, condition: Mapping[str, str], role: Role) -> Item:
-        told = relation(shown.intact, shown.text)
+        difference = relation(shown.intact, shown.text)
         known = {
-            "relation": told.kind,
-            "site": told.places[0] + 1 if told.places else None,
-            "distance": told.distance,
+            "relation": difference.kind,
+            "site": difference.places[0] + 1 if difference.places else None,
+            "distance": difference.distance,
         }
-        kept = {name: value for name, value in record.extra.items() if name != "role"}
+        extra = {name: value for name, value in record.extra.items() if name != "role"}
         asked = TaskRecord(
-            replace(record, extra={**known, **kept}),
+            replace(record, extra={**known, **extra}),
             FIELD,
             choices=ANSWERS,
-            answer=WORD if told.kind == "same" else NONWORD,
+            answer=WORD if difference.kind == "same" else NONWORD,
         )
         return item_of(asked, {FIELD: shown}, condition, replace(self.design, role=role))
 

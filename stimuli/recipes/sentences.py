@@ -66,16 +66,18 @@ def by_hand(
 def describe_by_hand(intact: str, shown: str, targets: Collection[int] | None, *, column: str) -> Scrambled:
     """Describe a text made by hand as a scramble of ours is described."""
     before, after = nfc(intact), nfc(shown)
-    words, found = find_words(before), find_words(after)
-    if len(words) != len(found):
+    words, shown_words = find_words(before), find_words(after)
+    if len(words) != len(shown_words):
         raise UserError(
-            f"column {column!r}: {shown!r} has {len(found)} words, the intact text {len(words)}",
+            f"column {column!r}: {shown!r} has {len(shown_words)} words, the intact text {len(words)}",
             mend="Change letters within words; spaces, hyphens and marks stay as they are.",
         )
-    if _between(before, words) != _between(after, found):
+    if _between(before, words) != _between(after, shown_words):
         place = next(
             place
-            for place, pair in enumerate(zip(_between(before, words), _between(after, found), strict=True))
+            for place, pair in enumerate(
+                zip(_between(before, words), _between(after, shown_words), strict=True)
+            )
             if pair[0] != pair[1]
         )
         raise UserError(
@@ -83,7 +85,7 @@ def describe_by_hand(intact: str, shown: str, targets: Collection[int] | None, *
             + (f"before {words[place].text!r}" if place < len(words) else "at its end"),
             mend="Change letters within words; spaces, hyphens and marks stay as they are.",
         )
-    for word, made in zip(words, found, strict=True):
+    for word, made in zip(words, shown_words, strict=True):
         if word.text != made.text and targets is not None and word.index not in targets:
             raise UserError(
                 f"column {column!r}: {shown!r} changes word {word.index + 1}, {word.text!r} to {made.text!r}, "
@@ -172,9 +174,9 @@ class TargetRule:
 
     def choose(self, text: str, *, language: str, seed: int, item_id: str) -> tuple[int, ...]:
         """Return the places of the words that the rule chooses, in reading order."""
-        found = find_words(text)
+        words = find_words(text)
         places = {None: slice(None), "first": slice(1), "last": slice(-1, None)}
-        fitting = [word for word in found[places[self.place]] if self._fits(word, language)]
+        fitting = [word for word in words[places[self.place]] if self._fits(word, language)]
         if self.every is not None:
             fitting = fitting[self.every - 1 :: self.every]
         wanted = self.number or 1
@@ -250,18 +252,18 @@ def read_targets(
 
 def _named(cell: object, text: str, column: str) -> tuple[int, ...]:
     entries = _entries(cell, column)
-    found = find_words(text)
+    words = find_words(text)
     places: set[int] = set()
     for entry in entries:
         if isinstance(entry, int):
-            if not 1 <= entry <= len(found):
+            if not 1 <= entry <= len(words):
                 raise UserError(
-                    f"{column!r} names word {entry}; the text has words 1 to {len(found)}",
+                    f"{column!r} names word {entry}; the text has words 1 to {len(words)}",
                     mend="Words are counted from 1; a hyphen parts two words, numbers are none.",
                 )
             places.add(entry - 1)
         else:
-            places |= {_place_of(word.text, found, column) for word in _words_of(entry, column)}
+            places |= {_place_of(word.text, words, column) for word in _words_of(entry, column)}
     return tuple(sorted(places))
 
 
@@ -290,11 +292,11 @@ def _words_of(entry: str, column: str) -> Sequence[Word]:
     return words
 
 
-def _place_of(name: str, found: Sequence[Word], column: str) -> int:
-    same = [word.index for word in found if word.text == name]
-    same = same or [word.index for word in found if word.text.casefold() == name.casefold()]
+def _place_of(name: str, words: Sequence[Word], column: str) -> int:
+    same = [word.index for word in words if word.text == name]
+    same = same or [word.index for word in words if word.text.casefold() == name.casefold()]
     if not same:
-        close = unknown_name("word", name, [word.text for word in found])
+        close = unknown_name("word", name, [word.text for word in words])
         raise UserError(f"{column!r} names {name!r}, which is not in the text", mend=close.mend)
     if len(same) > 1:
         numbers = " and ".join(str(place + 1) for place in same)
@@ -456,9 +458,9 @@ class _Recipe:
         if not changing:
             return
         mend = "Mark words to change, like *this*"
-        kept = [level for level in self.order if self._keeps(level)]
-        if len(wanted) == 1 and kept:
-            mend += f", or show the text as it is, at level {kept[0]!r}"
+        unchanged = [level for level in self.order if self._keeps(level)]
+        if len(wanted) == 1 and unchanged:
+            mend += f", or show the text as it is, at level {unchanged[0]!r}"
         at = f" and level {changing[0]!r} changes starred words" if changing[0] else ""
         raise UserError(f"no word is starred in {given!r}{at}", mend=f"{mend}.")
 
@@ -491,15 +493,16 @@ class _Recipe:
             self._require_all(text, words or (), results)
         return {level: by_hand[level] if level in by_hand else results[level] for level in self.order}
 
-    def _same_words(self, text: str, found: Mapping[str, Scrambled]) -> tuple[int, ...]:
+    def _same_words(self, text: str, by_hand: Mapping[str, Scrambled]) -> tuple[int, ...]:
         changed = {
-            level: tuple(dict.fromkeys(change.word for change in one.changes)) for level, one in found.items()
+            level: tuple(dict.fromkeys(change.word for change in scrambled.changes))
+            for level, scrambled in by_hand.items()
         }
         (first, words), *others = changed.items()
-        for level, there in others:
-            if there != words:
+        for level, words_there in others:
+            if words_there != words:
                 raise UserError(
-                    f"column {self.hand_made[level]!r} changes {_listed(text, there)}, column "
+                    f"column {self.hand_made[level]!r} changes {_listed(text, words_there)}, column "
                     f"{self.hand_made[first]!r} {_listed(text, words)}; with eligibility common every condition "
                     "changes the same words",
                     mend="Change the same words in each column, or set eligibility: own.",
@@ -521,8 +524,8 @@ class _Recipe:
 
 
 def _listed(text: str, words: Sequence[int]) -> str:
-    found = find_words(text)
-    return ", ".join(repr(found[word].text) for word in words)
+    all_words = find_words(text)
+    return ", ".join(repr(all_words[word].text) for word in words)
 
 
 def _cell(row: Mapping[str, Any], column: str, where: str) -> str:

@@ -102,11 +102,11 @@ class PublishedPasses:
         as_intact = dict.fromkeys(results, parse_operation("none"))
         return [
             replace(
-                one,
-                operation=self.operations[one.level].label,
-                covariates={**one.covariates, **_dropped(intact, one.text, self.operations[one.level])},
+                text,
+                operation=self.operations[text.level].label,
+                covariates={**text.covariates, **_dropped(intact, text.text, self.operations[text.level])},
             )
-            for one in describe(intact, results, as_intact, field=field, language=language)
+            for text in describe(intact, results, as_intact, field=field, language=language)
         ]
 
 
@@ -156,7 +156,9 @@ def _moved(intact: str, passed: Passed, unit: str) -> tuple[Change, ...]:
 
 def _masked(intact: str, shown: str, operation: Operation) -> tuple[Change, ...]:
     """Describe masked letters; for finding words the mask must be a letter, or would_’t would be two words."""
-    as_letters = "".join(one if one == other else _LETTER for one, other in zip(intact, shown, strict=True))
+    as_letters = "".join(
+        before if before == after else _LETTER for before, after in zip(intact, shown, strict=True)
+    )
     return tuple(
         change._replace(shown=shown[change.start : change.start + len(change.shown)])
         for change in changes_between(intact, as_letters, operation)
@@ -319,14 +321,14 @@ def _keep_turns(asked: TaskRecord, operations: Mapping[str, Operation]) -> None:
 
 def _without_short(reading: Sequence[DisplayedField], conditions: int) -> list[DisplayedField]:
     """Leave out words that are too short for every condition, which goes without saying unless words are named."""
-    told = {word["reason"] for shown in reading for word in shown.left_intact}
+    reasons = {word["reason"] for shown in reading for word in shown.left_intact}
     short = {
         reason
-        for reason in told
-        if [one.endswith(TOO_SHORT) for one in reason.split("; ")] == [True] * conditions
+        for reason in reasons
+        if [part.endswith(TOO_SHORT) for part in reason.split("; ")] == [True] * conditions
     }
     return [
-        replace(shown, left_intact=tuple([one for one in shown.left_intact if one["reason"] not in short]))
+        replace(shown, left_intact=tuple([part for part in shown.left_intact if part["reason"] not in short]))
         for shown in reading
     ]
 
@@ -355,7 +357,7 @@ def published_shown(
         splits.setdefault((record.corpus, record.split, has_text(record, field)), []).append(place)
 
     def show(passes: PublishedPasses, number: int, field: str) -> list[dict[str, DisplayedField]]:
-        return [{field: withheld_shown(one, levels)} for one in passes.shown(number, field, language)]
+        return [{field: withheld_shown(text, levels)} for text in passes.shown(number, field, language)]
 
     for (_, _, field), places in splits.items():
         passes = published_passes([records[place].texts[field] for place in places], levels.given)
@@ -374,7 +376,7 @@ def item_of(
     record = asked.record
     reading = shown[asked.field]
     options, answer = _options(asked, shown)
-    texts = {field: one.text for field, one in shown.items() if field in record.texts}
+    texts = {field: text.text for field, text in shown.items() if field in record.texts}
     beside = {field: nfc(record.texts[field]) for field in asked.beside if field not in texts}
     twice = sorted(set(record.extra) & set(reading.covariates))
     if twice:
@@ -388,12 +390,12 @@ def item_of(
         role=design.role,
         condition=dict(condition),
         shown={**texts, **beside},
-        intact={field: one.intact for field, one in shown.items()},
+        intact={field: text.intact for field, text in shown.items()},
         choices=options,
         answer=answer,
         key=dict(asked.key or {}),
-        changes=tuple(change for one in shown.values() for change in one.changes),
-        left_intact=tuple(word for one in shown.values() for word in one.left_intact),
+        changes=tuple(change for text in shown.values() for change in text.changes),
+        left_intact=tuple(word for text in shown.values() for word in text.left_intact),
         covariates={**reading.covariates, **record.extra},
         provenance=Provenance(
             source=record.corpus,

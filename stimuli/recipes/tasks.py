@@ -127,8 +127,8 @@ def worked(record: Record) -> dict[str, Any]:
     wrong if options are shuffled.
     """
     prose = _CALCULATOR.sub("", record.rationale or "").strip()
-    if record.choices is not None and (found := _LETTER_LAST.search(prose)):
-        prose = prose[: found.start()].rstrip(" \t\n,;:>(")
+    if record.choices is not None and (match := _LETTER_LAST.search(prose)):
+        prose = prose[: match.start()].rstrip(" \t\n,;:>(")
     return {"rationale": nfc(prose)} if prose else {}
 
 
@@ -210,11 +210,13 @@ def published_list(
         records = load_corpus(corpus, where, split="test" if corpus == "aqua" else split).records
         return PublishedRecords(records, records)
     if corpus == "realtimeqa":
-        whole = load_corpus(corpus, where, selection="recovery").records
-        some = load_corpus(corpus, where, selection="answerable").records if task == "question" else whole
-        return PublishedRecords(some, whole)
+        all_records = load_corpus(corpus, where, selection="recovery").records
+        asked = (
+            load_corpus(corpus, where, selection="answerable").records if task == "question" else all_records
+        )
+        return PublishedRecords(asked, all_records)
     sources = where if isinstance(where, Path) else tuple(where)
-    parts = [_dream(sources, one) for one in ((split,) if split else tuple(DREAM_DROPPED))]
+    parts = [_dream(sources, name) for name in ((split,) if split else tuple(DREAM_DROPPED))]
     return PublishedRecords(
         tuple(record for part in parts for record in part.records),
         tuple(record for part in parts for record in part.pass_over),
@@ -224,12 +226,12 @@ def published_list(
 def _dream(where: Path | Iterable[Path], split: str) -> PublishedRecords:
     """Return the annotated questions of a split; the pass went over the question, too, that was dropped afterwards."""
     asked = load_corpus("dream", where, split=split, selection="annotated").records
-    whole = list(asked)
+    pass_over = list(asked)
     if DREAM_DROPPED.get(split):
         by_id = {record.record_id: record for record in load_corpus("dream", where, split=split).records}
         for place in DREAM_DROPPED[split]:
-            whole.insert(place, by_id[NOT_ASKED])
-    return PublishedRecords(asked, tuple(whole))
+            pass_over.insert(place, by_id[NOT_ASKED])
+    return PublishedRecords(asked, tuple(pass_over))
 
 
 _RS = "shuffle:all"
@@ -278,7 +280,10 @@ def examples_shown(
         }
         displayed = describe(text, results, as_intact, field=example.field, language=design.settings.language)
         examples_in_levels.append(
-            [{example.field: replace(one, operation=labels[one.level])} for one in displayed]
+            [
+                {example.field: replace(example_text, operation=labels[example_text.level])}
+                for example_text in displayed
+            ]
         )
     return examples_in_levels
 
@@ -408,11 +413,11 @@ class _Work:
         return reading_field(record, self.options.get("field"))
 
     def published(
-        self, suitable: Sequence[TaskRecord], whole: Sequence[Record]
+        self, suitable: Sequence[TaskRecord], pass_over: Sequence[Record]
     ) -> dict[str, Callable[[], list[dict[str, DisplayedField]]]]:
-        fields = list(map(self.field_of, whole))
-        done = published_shown(whole, fields, self.design.factor_levels, self.design.settings.language)
-        by_id = {record.record_id: shown for record, shown in zip(whole, done, strict=True)}
+        fields = list(map(self.field_of, pass_over))
+        done = published_shown(pass_over, fields, self.design.factor_levels, self.design.settings.language)
+        by_id = {record.record_id: shown for record, shown in zip(pass_over, done, strict=True)}
         missing = next((record.record for record in suitable if record.record.record_id not in by_id), None)
         if missing is not None:
             raise UserError(f"{where_is(missing)} is not in the list that the published pass goes over")

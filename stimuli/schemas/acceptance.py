@@ -147,9 +147,9 @@ def _prefix_items(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Accepts
 
 def _least_of_whole_numbers(schema: Mapping[str, Any]) -> float | None:
     """Return the minimum of a schema that accepts all integers from there on, perhaps among other values."""
-    for one in schema.get("anyOf", [schema]):
-        if one.get("type") == "integer" and one.keys() - _ANNOTATIONS == {"type", "minimum"}:
-            return float(one["minimum"])
+    for option in schema.get("anyOf", [schema]):
+        if option.get("type") == "integer" and option.keys() - _ANNOTATIONS == {"type", "minimum"}:
+            return float(option["minimum"])
     return None
 
 
@@ -176,7 +176,7 @@ def _required(schema: Mapping[str, Any], _: Mapping[str, Any]) -> Accepts:
 
 
 def _enum(schema: Mapping[str, Any], _: Mapping[str, Any]) -> Accepts:
-    if not all(isinstance(one, str) for one in schema["enum"]):
+    if not all(isinstance(value, str) for value in schema["enum"]):
         raise ValueError("an enum of anything but texts is not compiled")
     allowed = frozenset(schema["enum"])
     return lambda value: isinstance(value, str) and value in allowed

@@ -88,8 +88,8 @@ def _blocks(before: Sequence[str], after: Sequence[str]) -> list[tuple[range, ra
     for step in Levenshtein.opcodes(before, after):
         source, target = range(step.src_start, step.src_end), range(step.dest_start, step.dest_end)
         if step.tag != "equal" and differs:
-            earlier, met = blocks.pop()
-            source, target = range(earlier.start, source.stop), range(met.start, target.stop)
+            earlier, earlier_target = blocks.pop()
+            source, target = range(earlier.start, source.stop), range(earlier_target.start, target.stop)
         blocks.append((source, target))
         differs = step.tag != "equal"
     return blocks
@@ -125,7 +125,7 @@ def _letters_from(before: Sequence[str], after: Sequence[str], kind: str) -> lis
     if " " not in before:
         after = [cluster for cluster in after if not cluster.isspace() and without_gaps(cluster)]
     if kind != "any" and kind != "reorder" and len(before) == len(after):
-        return [place if one == before[place] else None for place, one in enumerate(after)]
+        return [place if letter == before[place] else None for place, letter in enumerate(after)]
     for fold in (str, str.lower):
         old, new = [fold(piece) for piece in before], [fold(piece) for piece in after]
         if sorted(old) == sorted(new):
@@ -162,27 +162,30 @@ def _moved_pieces(intact: str, shown: str, unit: str, language: str) -> tuple[Ch
     before, after = find_sentences(intact, language), find_sentences(shown, language)
     pairs = list(zip(before, after, strict=True)) if len(before) == len(after) else []
     if unit == "sentence" or not all(
-        sorted(_words_in(intact, one, language)) == sorted(_words_in(shown, other, language))
-        for one, other in pairs
+        sorted(_words_in(intact, sentence, language)) == sorted(_words_in(shown, shown_sentence, language))
+        for sentence, shown_sentence in pairs
     ):
         pairs = []
     if not pairs:
         pairs = [(TextSpan(0, len(intact)), TextSpan(0, len(shown)))]
     changes = []
-    for one, other in pairs:
-        old_text, new_text = intact[one.begin : one.end], shown[other.begin : other.end]
+    for sentence, shown_sentence in pairs:
+        old_text, new_text = (
+            intact[sentence.begin : sentence.end],
+            shown[shown_sentence.begin : shown_sentence.end],
+        )
         if old_text == new_text:
             continue
         if unit == "sentence":
             old = [intact[span.begin : span.end] for span in before]
             new = [shown[span.begin : span.end] for span in after]
         else:
-            old, new = _words_in(intact, one, language), _words_in(shown, other, language)
+            old, new = _words_in(intact, sentence, language), _words_in(shown, shown_sentence, language)
         stays: list[int | None] = [
             place if place < len(old) and old[place] == piece else None for place, piece in enumerate(new)
         ]
         form = described(old_text, new_text, _with_moved(old, new, stays), pieces=len(old), unit=unit)
-        changes.append(form.at(sum(word.start < one.begin for word in words), other.begin))
+        changes.append(form.at(sum(word.start < sentence.begin for word in words), shown_sentence.begin))
     return tuple(changes)
 
 

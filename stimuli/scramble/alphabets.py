@@ -23,8 +23,8 @@ class Alphabet:
 
     def writes(self, letters: Sequence[str]) -> bool:
         """Return whether letters are in the alphabet's script, so that new letters would not stand out."""
-        own = script(self.letters[0])
-        return all(script(letter) == own for letter in letters)
+        alphabet_script = script(self.letters[0])
+        return all(script(letter) == alphabet_script for letter in letters)
 
     def letter_class(self, letter: str) -> str:
         """Return ``vowel``, ``consonant`` or ``either`` for a small letter, one with marks by its base letter."""
@@ -70,9 +70,9 @@ def shape(letter: str) -> str:
         if letter in data[outline]:
             return outline
     base, *marks = list(unicodedata.normalize("NFD", letter))
-    own = shape(base) if base != letter else "neutral"
-    rises = own in ("ascender", "both") or any(mark in data["rises"] for mark in marks)
-    falls = own in ("descender", "both") or any(mark in data["falls"] for mark in marks)
+    base_shape = shape(base) if base != letter else "neutral"
+    rises = base_shape in ("ascender", "both") or any(mark in data["rises"] for mark in marks)
+    falls = base_shape in ("descender", "both") or any(mark in data["falls"] for mark in marks)
     return {(True, True): "both", (True, False): "ascender", (False, True): "descender"}.get(
         (rises, falls), "neutral"
     )

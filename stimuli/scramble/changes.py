@@ -157,10 +157,10 @@ def settled(letters: Sequence[str], order: list[int]) -> list[int]:
 def _settle_two(pair: tuple[int, ...], where: Callable[[int], int], order: list[int]) -> None:
     """Do for two equal letters what :func:`settled` does for any number, in a third of the time."""
     first, second = pair
-    one, other = where(first), where(second)
-    if one > other:
-        one, other = other, one
-    if one == second or other == first:
-        order[one], order[other] = second, first
+    earlier, later = where(first), where(second)
+    if earlier > later:
+        earlier, later = later, earlier
+    if earlier == second or later == first:
+        order[earlier], order[later] = second, first
     else:
-        order[one], order[other] = first, second
+        order[earlier], order[later] = first, second

@@ -204,8 +204,10 @@ class LetterConditions:
         text, changes, failed = maker.changed(pieces, numbers, sites)
         if not failed:
             return _MAKE(Scrambled, (text, changes, ()))
-        told = {reason: f"{name}: {reason}" for _, reason in failed}
-        left = [_MAKE(LeftIntact, (place, pieces[2 * place + 1], told[reason])) for place, reason in failed]
+        reasons = {reason: f"{name}: {reason}" for _, reason in failed}
+        left = [
+            _MAKE(LeftIntact, (place, pieces[2 * place + 1], reasons[reason])) for place, reason in failed
+        ]
         return _MAKE(Scrambled, (text, changes, tuple(left)))
 
     def _outcomes(
@@ -245,8 +247,8 @@ class LetterConditions:
         outcomes: dict[str, Outcomes] = {name: [TOO_SHORT] * len(words) for name in names}
         for place in places:
             drawn = [row[place] for row in numbers]
-            found = _together(makers, words[place], drawn, sites[place], common=self._common)
-            for name, outcome in zip(names, found, strict=True):
+            forms = _together(makers, words[place], drawn, sites[place], common=self._common)
+            for name, outcome in zip(names, forms, strict=True):
                 outcomes[name][place] = outcome
         return outcomes
 
@@ -256,15 +258,15 @@ def _together(
 ) -> Outcomes:
     letters = makers[0].plan(word).letters
     if not any(maker.too_short(letters) for maker in makers):
-        for found in _by_site(makers, word, numbers, site_number):
-            if not any(isinstance(outcome, str) for outcome in found):
-                return found
-    own = [maker.first(word, number, site_number) for maker, number in zip(makers, numbers, strict=True)]
+        for forms in _by_site(makers, word, numbers, site_number):
+            if not any(isinstance(outcome, str) for outcome in forms):
+                return forms
+    separate = [maker.first(word, number, site_number) for maker, number in zip(makers, numbers, strict=True)]
     if not common:
-        return _as_many_together(makers, word, numbers, site_number, own)
-    if not any(isinstance(outcome, str) for outcome in own):
-        return [NO_COMMON_PAIR for _ in own]
-    return own
+        return _as_many_together(makers, word, numbers, site_number, separate)
+    if not any(isinstance(outcome, str) for outcome in separate):
+        return [NO_COMMON_PAIR for _ in separate]
+    return separate
 
 
 def _by_site(
@@ -282,10 +284,10 @@ def _as_many_together(
 ) -> Outcomes:
     """Return, where no site suits all types, the forms at the sites that suit most of them, and the own form of the rest."""
     outcomes = list(own)
-    waiting = {place for place, one in enumerate(own) if not isinstance(one, str)}
+    waiting = {place for place, outcome in enumerate(own) if not isinstance(outcome, str)}
     sites = list(_by_site(makers, word, numbers, site_number)) if len(waiting) > 1 else []
     while len(waiting) > 1 and sites:
-        suits = [{place for place in waiting if not isinstance(found[place], str)} for found in sites]
+        suits = [{place for place in waiting if not isinstance(forms[place], str)} for forms in sites]
         most = max(range(len(sites)), key=lambda site: len(suits[site]))
         if len(suits[most]) < 2:
             break
@@ -313,13 +315,15 @@ def _eligible(
     eligible = []
     left = []
     for place in places:
-        reasons = {name: one[place] for name, one in outcomes.items() if isinstance(one[place], str)}
+        reasons = {
+            name: by_word[place] for name, by_word in outcomes.items() if isinstance(by_word[place], str)
+        }
         if not reasons:
             eligible.append(place)
         # A word too short for every type is reported only where it was asked for by name.
         elif asked or len(reasons) < len(outcomes) or set(reasons.values()) != {TOO_SHORT}:
-            told = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
-            left.append(LeftIntact(place, pieces[2 * place + 1], told))
+            reason_text = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
+            left.append(LeftIntact(place, pieces[2 * place + 1], reason_text))
     return eligible, tuple(left)
 
 
@@ -354,29 +358,29 @@ class Sentence(NamedTuple):
 
 def sentences_of(text: str, language: str, allowed: Sequence[TextSpan] | None = None) -> list[Sentence]:
     """Return the sentences of a text that have words, of which only those that touch an ``allowed`` span may move."""
-    found = []
+    sentences = []
     ends = [span.end for span in allowed or ()]
     for span in find_sentences(text, language):
         pieces = word_pieces(text[span.begin : span.end], language)
         if allowed is not None:
             pieces = _only(pieces, span.begin, allowed, ends)
         if len(pieces) > 1:
-            found.append(Sentence(span, pieces))
-    return found
+            sentences.append(Sentence(span, pieces))
+    return sentences
 
 
 def _only(pieces: Sequence[str], start: int, allowed: Sequence[TextSpan], ends: Sequence[int]) -> list[str]:
     """Keep the words that touch a span; the spans are in reading order, with their ends."""
-    kept = [""]
+    retained = [""]
     for place, piece in enumerate(pieces):
         end = start + len(piece)
         near = bisect_right(ends, start)
         if place % 2 and near < len(allowed) and allowed[near].begin < end:
-            kept += [piece, ""]
+            retained += [piece, ""]
         else:
-            kept[-1] += piece
+            retained[-1] += piece
         start = end
-    return kept
+    return retained
 
 
 def reordered_words(
@@ -484,8 +488,8 @@ class OrderConditions:
         """Change the order of words, or of sentences, of one text under every condition."""
         spans, outcomes = self._texts(text, draws) if self._whole else self._sentences(text, draws, asked)
         starts = word_starts(text) if len(spans) > 1 else ()
-        some = any(rate < 1 for _, rate in self._operations.values())
-        ranks = draws.numbers(len(spans), "which sentences") if some else ()
+        rated = any(rate < 1 for _, rate in self._operations.values())
+        ranks = draws.numbers(len(spans), "which sentences") if rated else ()
         results = {}
         for level, (name, rate) in self._operations.items():
             compared = outcomes if self._common else {name: outcomes[name]}
@@ -493,7 +497,7 @@ class OrderConditions:
             fails = [str in map(type, of_place) for of_place in zip(*compared.values(), strict=True)]
             for place in compress(range(len(spans)), fails):
                 reasons = [
-                    f"{one}: {row[place]}" for one, row in compared.items() if isinstance(row[place], str)
+                    f"{kind}: {row[place]}" for kind, row in compared.items() if isinstance(row[place], str)
                 ]
                 begin, end = spans[place]
                 left.append(LeftIntact(bisect_left(starts, begin), text[begin:end], "; ".join(reasons)))

@@ -76,14 +76,14 @@ class SiteRule(ABC):
 
     def sites(self, letters: Sequence[str]) -> tuple[Site, ...]:
         """Return the pairs of different letters that the rule allows in a word."""
-        found = self._known.get(letters)
-        if found is None:
-            found = tuple(self._allowed(letters, self._pairs_in(len(letters))))
+        sites = self._known.get(letters)
+        if sites is None:
+            sites = tuple(self._allowed(letters, self._pairs_in(len(letters))))
             if len(letters) <= KEPT_UP_TO:
                 if len(self._known) >= _REMEMBERED:
                     self._known.clear()
-                self._known[letters] = found
-        return found
+                self._known[letters] = sites
+        return sites
 
     def recorded_sites(self, letters: str) -> Sequence[Recorded] | None:
         """Return the sites of a word, each with what a record says of a change there; None where there are none."""
@@ -124,12 +124,12 @@ class SiteRule(ABC):
 
     def drawn_sites(self, letters: Sequence[str], site_number: int) -> Iterator[Site]:
         """Yield the sites of a word in the order that its number draws."""
-        found = self.sites(letters)
-        if found:
-            first = site_number % len(found)
-            yield found[first]
-            if len(found) > 1:
-                yield from Draw(site_number).dealt(found[:first] + found[first + 1 :])
+        sites = self.sites(letters)
+        if sites:
+            first = site_number % len(sites)
+            yield sites[first]
+            if len(sites) > 1:
+                yield from Draw(site_number).dealt(sites[:first] + sites[first + 1 :])
 
     @abstractmethod
     def at(self, letters: Sequence[str], site: Site, number: int) -> Iterator[Arrangement]:
@@ -552,6 +552,6 @@ def _with_gaps(size: int, gaps: Sequence[int]) -> tuple[int | None, ...]:
 
 def _with_letters(size: int, gaps: Sequence[int], new: Sequence[str]) -> Arrangement:
     arranged: list[int | str] = list(range(size))
-    for gap, letter in sorted(zip(gaps, new, strict=True), key=lambda one: one[0], reverse=True):
+    for gap, letter in sorted(zip(gaps, new, strict=True), key=lambda insertion: insertion[0], reverse=True):
         arranged.insert(gap, letter)
     return tuple(arranged)

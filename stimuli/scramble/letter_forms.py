@@ -137,8 +137,10 @@ class Writing:
         if not self.by_letter(case):
             permutation: Permutation
             if str in map(type, arrangement):
-                joined = "".join([letters[one] if isinstance(one, int) else one for one in arrangement])
-                permutation = tuple([one if isinstance(one, int) else None for one in arrangement])
+                joined = "".join(
+                    [letters[piece] if isinstance(piece, int) else piece for piece in arrangement]
+                )
+                permutation = tuple([piece if isinstance(piece, int) else None for piece in arrangement])
             else:
                 permutation = cast(tuple[int, ...], arrangement)
                 joined = "".join(map(letters.__getitem__, permutation))
@@ -162,7 +164,7 @@ class Writing:
     ) -> Spelt | None:
         """Put letters in their positions one by one; None if they do not fit there."""
         parts = parts_of(word)
-        arranged = [letters[one] if isinstance(one, int) else one for one in arrangement]
+        arranged = [letters[piece] if isinstance(piece, int) else piece for piece in arrangement]
         if arranged == list(letters) and not self._as_it_is:
             return None
         if word.isascii() and parts.movable[-1:] == (len(letters) - 1,):
@@ -180,7 +182,7 @@ class Writing:
         if not (title or front.islower()) or not joined.isascii() or self._turkic:
             return None
         shown = (joined.capitalize() if title else joined) + word[size:]
-        moved = [one if isinstance(one, int) else None for one in arrangement]
+        moved = [piece if isinstance(piece, int) else None for piece in arrangement]
         tail = known_tail((*moved, *range(size, len(word))), counted, len(word))
         return self.gap.join(shown) if self.gap else shown, tail
 
@@ -207,9 +209,9 @@ class Writing:
     ) -> tuple[list[str | None], list[int | None]]:
         shown: list[str | None] = list(parts.clusters)
         sources: list[int | None] = list(range(len(parts.clusters)))
-        for place, one in zip(parts.movable, arrangement, strict=True):
-            source = parts.movable[one] if isinstance(one, int) else None
-            cluster = one if isinstance(one, str) else parts.clusters[parts.movable[one]]
+        for place, piece in zip(parts.movable, arrangement, strict=True):
+            source = parts.movable[piece] if isinstance(piece, int) else None
+            cluster = piece if isinstance(piece, str) else parts.clusters[parts.movable[piece]]
             if self._capitals_stay or source is None:
                 shown[place] = with_case_of(cluster, parts.clusters[place], self.language)
             else:
@@ -222,7 +224,7 @@ class Writing:
     ) -> tuple[list[str | None], list[int | None]]:
         """Put letters in or leave some out; what may not change keeps its neighbours in order."""
         written = [parts.clusters[place] for place in parts.movable]
-        capitals = len(written) > 1 and all(one[0].isupper() for one in written)
+        capitals = len(written) > 1 and all(piece[0].isupper() for piece in written)
         models = [*written, *(["A" if capitals else "a"] * len(arrangement))]
         shown: list[str | None] = []
         sources: list[int | None] = []
@@ -235,18 +237,18 @@ class Writing:
                     shown.append(parts.clusters[place])
                     sources.append(place)
 
-        for place, one in enumerate(arrangement):
-            if isinstance(one, int):
-                pass_on(parts.movable[one])
-                passed = parts.movable[one] + 1
-                sources.append(parts.movable[one])
-                cluster = written[one]
+        for place, piece in enumerate(arrangement):
+            if isinstance(piece, int):
+                pass_on(parts.movable[piece])
+                passed = parts.movable[piece] + 1
+                sources.append(parts.movable[piece])
+                cluster = written[piece]
             else:
                 sources.append(None)
-                cluster = one
+                cluster = piece
             if self._capitals_stay:
                 shown.append(with_case_of(cluster, models[place], self.language))
-            elif isinstance(one, int):
+            elif isinstance(piece, int):
                 shown.append(cluster)
             else:
                 shown.append(with_case_of(cluster, "A" if capitals else "a", self.language))
@@ -394,18 +396,18 @@ class LetterForms:
         formed = words.copy()
         drawn = sites if self.site_rule is not None else numbers
         start = 0
-        for place, gap, word, number, site, found in zip(
+        for place, gap, word, number, site, entry in zip(
             range(len(words)), pieces[::2], words, numbers, drawn, map(self._known.get, words), strict=False
         ):
             start += len(gap)
-            if found is None:
-                found = recall(word) or meet(word)
+            if entry is None:
+                entry = recall(word) or meet(word)
             outcome: Outcome
-            if found is too_short:
+            if entry is too_short:
                 start += len(word)
                 continue
-            if found.__class__ is tuple and spelled is not None:
-                letters, case, ready = found
+            if entry.__class__ is tuple and spelled is not None:
+                letters, case, ready = entry
                 form = spelled(letters, ready, number, site)
                 if form is None or (joined := form[0]) == letters or (has_bars and joined in bars):
                     outcome = self._search(word, self.plan(word), number, site)
@@ -419,13 +421,13 @@ class LetterForms:
                     formed[place] = joined
                     start += len(joined)
                     continue
-            elif found.__class__ is _Listed:
-                index = site % len(found.forms)
-                outcome = found.forms[index] or self._fill(word, found, index, number, site)
-            elif found.__class__ is str:
-                outcome = found
-            elif found.__class__ is WordPlan:
-                outcome = self._search(word, found, number, site)
+            elif entry.__class__ is _Listed:
+                index = site % len(entry.forms)
+                outcome = entry.forms[index] or self._fill(word, entry, index, number, site)
+            elif entry.__class__ is str:
+                outcome = entry
+            elif entry.__class__ is WordPlan:
+                outcome = self._search(word, entry, number, site)
             else:
                 outcome = self.first(word, number, site)
             if isinstance(outcome, str):
@@ -444,15 +446,15 @@ class LetterForms:
 
     def first(self, word: str, number: int, site_number: int) -> Outcome:
         """Return the first form of a word that suits, or why there is none."""
-        found = self._known.get(word) or self._recall(word) or self._meet(word)
-        if isinstance(found, str):
-            return found
-        if isinstance(found, _Listed):
-            index = (site_number if self.site_rule else number) % len(found.forms)
-            return found.forms[index] or self._fill(word, found, index, number, site_number)
-        if isinstance(found, WordPlan):
-            return self._search(word, found, number, site_number)
-        form = self._quick(word, found, number, site_number)
+        entry = self._known.get(word) or self._recall(word) or self._meet(word)
+        if isinstance(entry, str):
+            return entry
+        if isinstance(entry, _Listed):
+            index = (site_number if self.site_rule else number) % len(entry.forms)
+            return entry.forms[index] or self._fill(word, entry, index, number, site_number)
+        if isinstance(entry, WordPlan):
+            return self._search(word, entry, number, site_number)
+        form = self._quick(word, entry, number, site_number)
         return form or self._search(word, self.plan(word), number, site_number)
 
     def _barred_words(self) -> frozenset[str] | None:
@@ -463,7 +465,7 @@ class LetterForms:
 
     def _meet(self, word: str) -> _Remembered:
         """Find out what a word not met lately can become, and remember it."""
-        found: _Remembered | None = None
+        entry: _Remembered | None = None
         cost = 2
         if self._at_first_sight and word.isascii() and word.isalpha():
             # What `_found` finds for the most common words, without a plan.
@@ -474,41 +476,41 @@ class LetterForms:
                     "title" if word.istitle() else "upper" if word.isupper() else "mixed",
                 )
             if len(word) < self._least:
-                found = TOO_SHORT
+                entry = TOO_SHORT
             elif case in self._at_once and (ready := self._at_first_sight(small)) is not None:
-                found = (small, case, ready) if self._writes_only_ascii else _Wider(small, case, ready)
-        if found is None:
-            found, cost = self._found(word)
+                entry = (small, case, ready) if self._writes_only_ascii else _Wider(small, case, ready)
+        if entry is None:
+            entry, cost = self._found(word)
         if len(word) <= KEPT_UP_TO:
-            self._known[word] = found
+            self._known[word] = entry
             self._room -= cost
-        return found
+        return entry
 
     def _found(self, word: str) -> tuple[_Remembered, int]:
         """Return what any word can become, and how much room it takes."""
         plan = plan_of(word, self._language)
         letters, _, case = plan
-        found: _Remembered = plan
+        entry: _Remembered = plan
         cost = 2
         if len(letters) < self._least:
-            found = TOO_SHORT
+            entry = TOO_SHORT
         elif self._leaves_runs and written_without_spaces(word):
-            found = WITHOUT_SPACES
+            entry = WITHOUT_SPACES
         elif not self._writes(letters):
-            found = OTHER_SCRIPT
+            entry = OTHER_SCRIPT
         elif (
             self._ready is not None
             and letters.__class__ is str
             and case in self._at_once
             and (ready := self._ready(letters)) is not None
         ):
-            found = (
+            entry = (
                 (letters, case, ready)
                 if letters.isascii() and self._writes_only_ascii
                 else _Wider(letters, case, ready)
             )
         elif self.site_rule is not None and not self.site_rule.sites(letters):
-            found = self._none_fits
+            entry = self._none_fits
         else:
             ways: Sequence[_Way] | None = None
             if isinstance(self._rule, Transposed):
@@ -516,9 +518,9 @@ class LetterForms:
             elif self._table is not None:
                 ways = self._table(letters)
             if ways is not None:
-                found = _Listed(plan, ways, [None] * len(ways)) if ways else self._none_fits
+                entry = _Listed(plan, ways, [None] * len(ways)) if ways else self._none_fits
                 cost += len(ways) // 16
-        return found, cost
+        return entry, cost
 
     def _fill(self, word: str, listed: _Listed, index: int, number: int, site_number: int) -> Outcome:
         """Make the form that a word's number draws; search others where it does not suit."""
@@ -591,11 +593,11 @@ class LetterForms:
         return reason
 
     def _recall(self, word: str) -> _Remembered | None:
-        found = self._older.get(word)
-        if found is not None:
-            self._known[word] = found
-            self._room -= 2 + (len(found.forms) // 16 if isinstance(found, _Listed) else 0)
-        return found
+        entry = self._older.get(word)
+        if entry is not None:
+            self._known[word] = entry
+            self._room -= 2 + (len(entry.forms) // 16 if isinstance(entry, _Listed) else 0)
+        return entry
 
     def _make_room(self) -> None:
         """Forget what no text asked for since the last time, so that common words stay."""

@@ -497,13 +497,13 @@ def _orders_by_cycles(size: int, count: int) -> list[_Order] | None:
     """Return the orders of inner letters that need so many exchanges; None where they are many."""
     if size - 2 > ORDERS_UP_TO - 1:
         return None
-    found = []
+    orders = []
     for inner in all_orders(size - 2):
         order = around(inner, 1, 1)
         moved = tuple(place for place, source in enumerate(order) if source != place)
         if len(moved) <= 2 * count and len(moved) - _cycles(order, moved) == count:
-            found.append(_Order(operator.itemgetter(*order), moved, tail_of(order, size)))
-    return found
+            orders.append(_Order(operator.itemgetter(*order), moved, tail_of(order, size)))
+    return orders
 
 
 def _cycles(order: Sequence[int] | Mapping[int, int], moved: Sequence[int]) -> int:
@@ -523,13 +523,13 @@ def _exchanged(size: int, count: int, draw: Draw) -> dict[int, int]:
     tied: dict[int, int] = {}
     while count:
         i, j = 1 + draw.below(size - 2), 1 + draw.below(size - 2)
-        kept, merged = tied.get(i, i), tied.get(j, j)
-        if kept != merged:
+        group_kept, merged = tied.get(i, i), tied.get(j, j)
+        if group_kept != merged:
             sources[i], sources[j] = sources.get(j, j), sources.get(i, i)
-            tied[i] = tied[j] = kept
+            tied[i] = tied[j] = group_kept
             for place, group in tied.items():
                 if group == merged:
-                    tied[place] = kept
+                    tied[place] = group_kept
             count -= 1
     return sources
 
@@ -593,7 +593,7 @@ def _found_orders(pattern: tuple[int, ...], count: int) -> tuple[tuple[int, ...]
     before = [str(number) for number in pattern]
     inner = range(1, len(pattern) - 1)
     draw = Draw(count)
-    found: set[tuple[int, ...]] = set()
+    orders: set[tuple[int, ...]] = set()
     for _ in range(SEARCHES):
         arranged = list(range(len(pattern)))
         for _ in range(count):
@@ -605,8 +605,8 @@ def _found_orders(pattern: tuple[int, ...], count: int) -> tuple[tuple[int, ...]
             arranged[i], arranged[j] = arranged[j], arranged[i]
         after = [before[source] for source in arranged]
         if exchanges_needed(before, after) == count:
-            found.add(tuple(fewest_moves(before, after)))
-    return tuple(sorted(found))
+            orders.add(tuple(fewest_moves(before, after)))
+    return tuple(sorted(orders))
 
 
 def exchanges_needed(before: Sequence[str], after: Sequence[str]) -> int:
@@ -622,7 +622,9 @@ def exchanges_needed(before: Sequence[str], after: Sequence[str]) -> int:
 def _most_cycles(edges: list[tuple[str, str]]) -> int:
     if not edges:
         return 0
-    return max(1 + _most_cycles(rest) for rest in _without_a_cycle(edges[0][0], edges[0][1], edges[1:]))
+    return max(
+        1 + _most_cycles(remaining) for remaining in _without_a_cycle(edges[0][0], edges[0][1], edges[1:])
+    )
 
 
 def _without_a_cycle(goal: str, at: str, edges: list[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:

@@ -96,12 +96,12 @@ def _data() -> Mapping[str, Any]:
 @functools.cache
 def protocols() -> Mapping[str, Protocol]:
     """Return every protocol with released code by the paper's name for it."""
-    found: dict[str, Protocol] = {}
+    by_name: dict[str, Protocol] = {}
     for entry in _data()["protocols"]:
         paper = _data()["papers"][entry["paper"]]
         for k in entry.get("k", [None]):
             name = str(entry["name"]).format(k=k)
-            found[name] = Protocol(
+            by_name[name] = Protocol(
                 name=name,
                 paper=entry["paper"],
                 title=paper["title"],
@@ -115,7 +115,7 @@ def protocols() -> Mapping[str, Protocol]:
                     ProtocolFault(key, _data()["faults"][key]) for key in (*paper["faults"], *entry["faults"])
                 ),
             )
-    return found
+    return by_name
 
 
 @functools.cache
@@ -130,12 +130,12 @@ def _by_any_name() -> Mapping[str, Protocol]:
 @functools.cache
 def _by_operation() -> Mapping[tuple[str, Options], Protocol]:
     """Return the protocols by type and options of the corrected operation that goes by the same name."""
-    found: dict[tuple[str, Options], Protocol] = {}
+    by_operation: dict[tuple[str, Options], Protocol] = {}
     for protocol in protocols().values():
         if protocol.kin == protocol.name:
             operation = parse_operation(protocol.name)
-            found.setdefault((operation.type.name, operation.options), protocol)
-    return found
+            by_operation.setdefault((operation.type.name, operation.options), protocol)
+    return by_operation
 
 
 def published_operation(given: OperationSpec, *, rate: float | None = None) -> PublishedOperation:
@@ -147,13 +147,13 @@ def published_operation(given: OperationSpec, *, rate: float | None = None) -> P
             f"scramble {name!r} already says rate {inside:g}, but rate {rate:g} is given as well",
             mend="Say the rate once.",
         )
-    said = rate if rate is not None else inside
+    given_rate = rate if rate is not None else inside
     if name in _data()["intact"]:
         return PublishedOperation(None)
     protocol = named if isinstance(named, Protocol) else _by_any_name().get(_without_task(name))
     if protocol is None:
         raise _not_published(name)
-    chosen = PublishedOperation(protocol, 1.0 if said is None else checked_rate(said))
+    chosen = PublishedOperation(protocol, 1.0 if given_rate is None else checked_rate(given_rate))
     _check_rate(chosen)
     return chosen
 
@@ -173,12 +173,12 @@ def _named(given: OperationSpec) -> tuple[Protocol | str, float | None]:
             return name, None
     operation = parse_operation(given)
     rate = operation.rate if operation.rate != 1 else None
-    said = _upper(operation.said or operation.type.name)
+    name_given = _upper(operation.said or operation.type.name)
     if operation.changes_nothing:
         return _data()["intact"][0], rate
-    if said in _data()["unreleased"]:
-        return said, rate
-    return _protocol_of(operation, said), rate
+    if name_given in _data()["unreleased"]:
+        return name_given, rate
+    return _protocol_of(operation, name_given), rate
 
 
 def _is_type(name: str) -> bool:
@@ -282,12 +282,12 @@ def describe(given: OperationSpec) -> str:
     protocol = chosen.protocol
     code = f" (in its code {protocol.code})" if protocol.code else ""
     rate = f" at rate {chosen.rate:g}" if chosen.rate != 1 else ""
-    told = [
+    sentences = [
         f"{protocol.name}{rate} as released by {protocol.title}{code}.",
         f"Draws: {protocol.stream}, seed {protocol.seed}.",
         *(fault.says for fault in protocol.faults),
     ]
-    return " ".join(told)
+    return " ".join(sentences)
 
 
 PUBLISHED_SEED = 10
@@ -501,8 +501,8 @@ def _positions(token: str, place: str, times: int, draw: random.Random, *, end: 
 
 def _inserted(token: str, position: int) -> str:
     """Draw the letter to insert; the stable hash stands in for Python's salted one."""
-    own = random.Random(stable_seed("TypoBench insertion", token) + len(token) + position)
-    return own.choice(token + string.ascii_letters)
+    draw = random.Random(stable_seed("TypoBench insertion", token) + len(token) + position)
+    return draw.choice(token + string.ascii_letters)
 
 
 _LETTERS = {"REO": _reordered, "DEL": _masked, "INS": _lengthened}
@@ -513,15 +513,15 @@ def _words_moved(text: str, reorder: Callable[[list[int]], None], *, reverse: bo
     done: list[str] = []
     spans: list[MovedSpan] = []
     start = 0
-    for found in _CLAUSE.finditer(text):
-        clause = found.group()
+    for match in _CLAUSE.finditer(text):
+        clause = match.group()
         inner = clause[:-1].strip() if reverse else clause.strip()[:-1]
         words = inner.split(" ")
         order = list(range(len(words)))
         reorder(order)
         shown = " ".join(words[place] for place in order)
         if shown != inner:
-            begin = found.start() + len(clause) - len(clause.lstrip())
+            begin = match.start() + len(clause) - len(clause.lstrip())
             spans.append(MovedSpan(begin, start, inner, shown, tuple(order), len(words)))
         done.append(f"{shown}{clause[-1]} ")
         start += len(done[-1])
@@ -530,7 +530,7 @@ def _words_moved(text: str, reorder: Callable[[list[int]], None], *, reverse: bo
 
 def _sentences_moved(text: str, reorder: Callable[[list[int]], None], *, reverse: bool) -> Passed:
     """Reorder the sentences of a text and join them as they are; what follows the last mark is lost."""
-    pieces = [(found.start(), found.end()) for found in _SENTENCE.finditer(text)]
+    pieces = [(match.start(), match.end()) for match in _SENTENCE.finditer(text)]
     order = list(range(len(pieces)))
     reorder(order)
     shown = "".join(text[slice(*pieces[place])] for place in order)

@@ -57,9 +57,9 @@ def begins_sentence(word: str, language: str) -> bool:
 def loses_capital(word: str, following: str, text: str, language: str) -> bool:
     """Return whether a word with a capital at a sentence's front is written small inside the sentence."""
     by_itself = _loses_by_itself if len(word) <= KEPT_UP_TO else _loses_by_itself.__wrapped__
-    told = by_itself(word, language)
-    if told is not None:
-        return told
+    decided = by_itself(word, language)
+    if decided is not None:
+        return decided
     # Few texts have the word again at all, so only those are looked through.
     if f" {word}" in text and word in _seen(text).inside:
         return False
@@ -76,8 +76,8 @@ def loses_capital(word: str, following: str, text: str, language: str) -> bool:
 @functools.lru_cache(maxsize=4096)
 def _loses_by_itself(word: str, language: str) -> bool | None:
     """Return the same from the word alone; None if that depends on the text."""
-    rest = word[1:]
-    if rest != rest.lower() or "." in word or any(map(str.isdecimal, word)) or find_addresses(word):
+    remainder = word[1:]
+    if remainder != remainder.lower() or "." in word or any(map(str.isdecimal, word)) or find_addresses(word):
         return False
     plain = _plain(word)
     alone = plain.partition("'")[0]
@@ -207,8 +207,8 @@ def spaced_abbreviations(language: str) -> re.Pattern[str] | None:
 
 def _with_gaps(abbreviation: str) -> str:
     first = abbreviation[0]
-    rest = re.sub(r"\\\.(?=\w)", rf"\\.{_GAP}?", re.escape(abbreviation[1:]))
-    return (f"[{first}{first.upper()}]" if len(first.upper()) == 1 else re.escape(first)) + rest
+    remainder = re.sub(r"\\\.(?=\w)", rf"\\.{_GAP}?", re.escape(abbreviation[1:]))
+    return (f"[{first}{first.upper()}]" if len(first.upper()) == 1 else re.escape(first)) + remainder
 
 
 @functools.cache
@@ -445,8 +445,8 @@ def _marks(kind: str) -> str:
 @functools.cache
 def _end_pattern(language: str) -> re.Pattern[str]:
     """Return a pattern of what may end a sentence: a mark, further marks, and what closes after them."""
-    own = scramble_data("sentence_marks")["in_language"].get(language, "")
-    marks = re.escape(_marks("ends") + _marks("without_space") + own)
+    extra_marks = scramble_data("sentence_marks")["in_language"].get(language, "")
+    marks = re.escape(_marks("ends") + _marks("without_space") + extra_marks)
     sure, unsure = re.escape(_ALWAYS_CLOSE), re.escape(_ALSO_OPEN)
     # Opens with one class of characters, which lets the search skip over everything else.
     return re.compile(
@@ -458,7 +458,7 @@ def _end_pattern(language: str) -> re.Pattern[str]:
 def find_sentences(text: str, language: str) -> list[TextSpan]:
     """Return the sentences of a text with their marks, without the space around them."""
     has_capitals = text[:1] != text[:1].lower() or text != text.lower()
-    found = []
+    sentences = []
     begin = _skip_space(text, 0)
     item: int | None = None
     for match in _end_pattern(base_language(language)).finditer(text):
@@ -468,12 +468,12 @@ def find_sentences(text: str, language: str) -> list[TextSpan]:
             continue
         end = _end(text, match, begin, token, language, has_capitals)
         if end is not None and end > begin:
-            found.append(TextSpan(begin, end))
+            sentences.append(TextSpan(begin, end))
             begin = _skip_space(text, end)
     end = len(text.rstrip())
     if begin < end:
-        found.append(TextSpan(begin, end))
-    return found
+        sentences.append(TextSpan(begin, end))
+    return sentences
 
 
 def _skip_space(text: str, start: int) -> int:
@@ -528,8 +528,8 @@ def _next_line(text: str, start: int) -> bool:
 
 
 def _following(text: str, start: int) -> str:
-    rest = text[start : start + 40].lstrip().lstrip(OPENING + _CLOSING)
-    return rest.lstrip()[:1]
+    remainder = text[start : start + 40].lstrip().lstrip(OPENING + _CLOSING)
+    return remainder.lstrip()[:1]
 
 
 def _word_after(text: str, start: int) -> str:
@@ -562,11 +562,11 @@ def word_pieces(sentence: str, language: str) -> list[str]:
     stopped = sentence.find(".", 0, -1) >= 0 and "." in [marks[:1] for marks in pieces[2:-1:2]]
     if not stopped and "".join(map(_FIRST, pieces[1::2])).isalnum():
         return pieces
-    kept = [pieces[0]]
+    joined = [pieces[0]]
     for place in range(1, len(pieces), 2):
         core, following = pieces[place], pieces[place + 1]
         if not core[0].isalnum() and not any(map(str.isalnum, core)):
-            kept[-1] += core + following
+            joined[-1] += core + following
             continue
         # Only the last word may have its full stop as the mark of the sentence.
         if (
@@ -575,8 +575,8 @@ def word_pieces(sentence: str, language: str) -> list[str]:
             and _keeps(core, following, pieces[place + 2], language)
         ):
             core, following = f"{core}.", following[1:]
-        kept += [core, following]
-    return kept
+        joined += [core, following]
+    return joined
 
 
 def _keeps(core: str, marks: str, following: str, language: str) -> bool:

@@ -92,7 +92,9 @@ class ScrambleConditions:
             LetterConditions(levels, settings) if unit == "letter" else OrderConditions(levels, settings)
             for unit, levels in of_unit.items()
         ]
-        self._shares = {level: one.texts for level, one in operations.items() if one.texts < 1}
+        self._shares = {
+            level: operation.texts for level, operation in operations.items() if operation.texts < 1
+        }
         self._complete = len(of_unit) == 1 and len(of_unit[next(iter(of_unit))]) == len(operations)
 
     def scrambled(self, plain: str, draws: TextRandom, words: Collection[int] | None) -> dict[str, Scrambled]:
@@ -157,20 +159,20 @@ class Occurrences:
             return self._again[key]
         self._used += 1
         if 2 * self._used > len(self._slots):
-            kept = self._slots
-            self._slots = array("Q", bytes(16 * len(kept)))
-            for one in kept:
-                if one:
-                    self._add(one)
+            old_slots = self._slots
+            self._slots = array("Q", bytes(16 * len(old_slots)))
+            for slot in old_slots:
+                if slot:
+                    self._add(slot)
         return 0
 
     def _add(self, key: int) -> bool:
         slots, mask = self._slots, len(self._slots) - 1
         place = key & mask
-        while (there := slots[place]) and there != key:
+        while (occupant := slots[place]) and occupant != key:
             place = (place + 1) & mask
         slots[place] = key
-        return not there
+        return not occupant
 
 
 def scramble_stream(

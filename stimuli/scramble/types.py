@@ -393,9 +393,9 @@ def _plain(name: str) -> str:
 
 
 def _found(name: str) -> tuple[_Named, dict[str, object]]:
-    found = _names().get(name.lower())
-    if found is not None:
-        return found, {}
+    named = _names().get(name.lower())
+    if named is not None:
+        return named, {}
     numbered = _NUMBERED.fullmatch(name.lower())
     if numbered and f"{numbered['family']}:n" in _names():
         return _names()[f"{numbered['family']}:n"], {"letter": numbered["letter"]}
@@ -426,10 +426,10 @@ def parse_operation(
             f"scramble {given!r} already says rate {inside:g}, but rate {rate:g} is given as well",
             mend="Say the rate once.",
         )
-    said = rate if rate is not None else inside
-    if said is None:
-        said = 1.0 if operation.type.unit == "sentence" else default_rate
-    operation = replace(operation, rate=checked_rate(said))
+    chosen_rate = rate if rate is not None else inside
+    if chosen_rate is None:
+        chosen_rate = 1.0 if operation.type.unit == "sentence" else default_rate
+    operation = replace(operation, rate=checked_rate(chosen_rate))
     if operation.type.unit == "sentence" and operation.rate != 1:
         raise UserError(
             f"{operation.name} changes a text as a whole; it has no rate {operation.rate:g}",

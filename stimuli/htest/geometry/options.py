@@ -87,13 +87,13 @@ def generate_geometry(
     made: list[GeometryItem] = []
     for place, family in enumerate(families):
         wanted = lists // len(families) + (place < lists % len(families))
-        found = _groups(cast(Family, family), seed)
-        if wanted > len(found):
+        groups = _groups(cast(Family, family), seed)
+        if wanted > len(groups):
             raise UserError(
-                f"{wanted * asked_of_each} {family} items were requested, but there are {len(found) * asked_of_each}",
+                f"{wanted * asked_of_each} {family} items were requested, but there are {len(groups) * asked_of_each}",
                 mend="Ask for fewer items, or name more families.",
             )
-        made.extend(item for group in found[:wanted] for item in group[:asked_of_each])
+        made.extend(item for group in groups[:wanted] for item in group[:asked_of_each])
     return tuple(made)
 
 
@@ -143,11 +143,15 @@ def _group(
     if not by_answer:
         return []
     first = {
-        answer: own for answer, some in by_answer.items() if (own := [one for one in some if _returns(one)])
+        answer: fitting
+        for answer, candidates in by_answer.items()
+        if (fitting := [question for question in candidates if _returns(question)])
     }
     first = first or by_answer
     # Answers with many questions are begun with more often, so that few questions stay over at the end.
-    starts = draw.choices(list(first), weights=[len(some) ** 2 for some in first.values()], k=_TRIES)
+    starts = draw.choices(
+        list(first), weights=[len(candidates) ** 2 for candidates in first.values()], k=_TRIES
+    )
     best: tuple[float, list[GeometryQuestion]] = (-1.0, [])
     for start in starts:
         group = _grown(draw.choice(first[start]), by_answer, draw)
@@ -164,26 +168,26 @@ def _grown(
 ) -> list[GeometryQuestion]:
     group = [first]
     while len(group) < OPTIONS:
-        spare = any(_returns(one) for one in group)
+        spare = any(_returns(member) for member in group)
         free = {
             answer: usable
-            for answer, some in by_answer.items()
-            if not any(kept_apart(answer, one.answer) for one in group)
-            and (usable := [one for one in some if not (spare and _returns(one))])
+            for answer, candidates in by_answer.items()
+            if not any(kept_apart(answer, member.answer) for member in group)
+            and (usable := [member for member in candidates if not (spare and _returns(member))])
         }
         if not free:
             return []
         worth = {
-            answer: sum(_temptation(one, answer) for one in group) + _CHANCE * draw.random()
+            answer: sum(_temptation(member, answer) for member in group) + _CHANCE * draw.random()
             for answer in free
         }
         answer = max(worth, key=worth.__getitem__)
-        group.append(max(free[answer], key=lambda one: _fit(one, group, draw)))
+        group.append(max(free[answer], key=lambda member: _fit(member, group, draw)))
     return group
 
 
 def _fit(question: GeometryQuestion, group: Sequence[GeometryQuestion], draw: random.Random) -> float:
-    return sum(_temptation(question, one.answer) for one in group) + _CHANCE * draw.random()
+    return sum(_temptation(question, member.answer) for member in group) + _CHANCE * draw.random()
 
 
 @functools.lru_cache(maxsize=65536)
@@ -204,8 +208,10 @@ def plausible_errors(question: GeometryQuestion) -> frozenset[str]:
             for other in operations().values()
             if (other.family, other.takes) == (step.family, step.takes) and other.name != step.name
         ]
-    found = {reads_as(question.symbols, names) for names in others} | set(question.symbols)
-    return frozenset(one for one in found if one is not None and not kept_apart(one, question.answer))
+    symbols = {reads_as(question.symbols, names) for names in others} | set(question.symbols)
+    return frozenset(
+        symbol for symbol in symbols if symbol is not None and not kept_apart(symbol, question.answer)
+    )
 
 
 def _item(question: GeometryQuestion, options: tuple[str, ...], group: int) -> GeometryItem:
@@ -233,17 +239,19 @@ def other_symbols(
     """Return symbols for a computed question, drawn by the seed, whose result is none of the options and like none."""
     family = questions(question.family)
 
-    def drawn(found: Iterator[tuple[str, ...]]) -> list[tuple[str, ...]]:
-        return sorted(set(found), key=lambda one: stable_seed(seed, "geometry substitutes", name, *one))
+    def drawn(candidates: Iterator[tuple[str, ...]]) -> list[tuple[str, ...]]:
+        return sorted(
+            set(candidates), key=lambda symbols: stable_seed(seed, "geometry substitutes", name, *symbols)
+        )
 
     asked = drawn(
-        one.symbols
-        for one in family
-        if one.operations == question.operations and _is_far((one.answer,), options)
+        other.symbols
+        for other in family
+        if other.operations == question.operations and _is_far((other.answer,), options)
     )
-    rest = drawn(one.symbols for one in family if len(one.symbols) == len(question.symbols))
+    others = drawn(other.symbols for other in family if len(other.symbols) == len(question.symbols))
     again: tuple[str, ...] | None = None
-    for symbols in itertools.chain(asked, rest):
+    for symbols in itertools.chain(asked, others):
         if set(symbols) & set(question.symbols) or not _is_far(symbols, options):
             continue
         result = reads_as(symbols, question.operations)
@@ -273,16 +281,19 @@ def other_wording(
         if tried in taken:
             continue
         drawings = describe(tried).drawings
-        found = [] if drawings is None else read(list(drawings.values()))
-        if not any(one is not None and one.reads() and not _is_far((one.symbol,), options) for one in found):
+        readings = [] if drawings is None else read(list(drawings.values()))
+        if not any(
+            reading is not None and reading.reads() and not _is_far((reading.symbol,), options)
+            for reading in readings
+        ):
             return tried
     return tried
 
 
 def _reworded(question: str, others: Mapping[str, str]) -> str:
-    quoted = _QUOTED.sub(lambda found: f'"{others[found[1]]}"', question)
+    quoted = _QUOTED.sub(lambda match: f'"{others[match[1]]}"', question)
     return _SUM.sub(
-        lambda found: f"({others.get(found[1], found[1])} {found[2]} {others.get(found[3], found[3])})",
+        lambda match: f"({others.get(match[1], match[1])} {match[2]} {others.get(match[3], match[3])})",
         quoted,
     )
 
@@ -300,14 +311,16 @@ def _other_of_kind(
     for symbol in symbols:
         kind = _kind(symbol)
         free = [
-            one
-            for one in alphabet()
-            if _kind(one) == kind
-            and one not in others.values()
-            and not any(kept_apart(one, known) for known in symbols)
+            candidate
+            for candidate in alphabet()
+            if _kind(candidate) == kind
+            and candidate not in others.values()
+            and not any(kept_apart(candidate, known) for known in symbols)
         ]
-        best = [one for one in free if _is_far((one,), options)] or free
-        ordered = sorted(best, key=lambda one: stable_seed(draw[0], "geometry substitutes", *draw[1:], one))
+        best = [candidate for candidate in free if _is_far((candidate,), options)] or free
+        ordered = sorted(
+            best, key=lambda candidate: stable_seed(draw[0], "geometry substitutes", *draw[1:], candidate)
+        )
         others[symbol] = ordered[0] if ordered else symbol
     return others
 

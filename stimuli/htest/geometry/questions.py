@@ -126,13 +126,13 @@ def _compare(shares: Table, proportions: Table, style: str) -> Table:
     known = _alphabet(style)[1]
     proportional = np.exp(-(((proportions[:, None] - known.proportions) / PROPORTION) ** 2) / 2)
     on_symbol = shares @ known.nearness.T
-    found = np.zeros_like(on_symbol)
+    overlap = np.zeros_like(on_symbol)
     # The other share is the dear one; it matters only where this one leaves a chance of being read.
     hopeful = np.flatnonzero((on_symbol * proportional).max(axis=1) >= MATCH)
     if hopeful.size:
         on_shape = _nearness(shares[hopeful]) @ known.shares.T
-        found[hopeful] = np.minimum(on_symbol[hopeful], on_shape)
-    return _rounded(found * proportional)
+        overlap[hopeful] = np.minimum(on_symbol[hopeful], on_shape)
+    return _rounded(overlap * proportional)
 
 
 def _rounded(table: Table) -> Table:
@@ -146,8 +146,8 @@ def flaw(ink: Ink, other: Ink) -> float:
 
     squares = scaled(ink, SIDE, SIDE), scaled(other, SIDE, SIDE)
     largest = 0.0
-    for here, there in (squares, squares[::-1]):
-        alone = here & (distance_transform_edt(~there) > _APART)
+    for ink_here, ink_there in (squares, squares[::-1]):
+        alone = ink_here & (distance_transform_edt(~ink_there) > _APART)
         if alone.any():
             shares = uniform_filter(np.pad(alone.astype(np.float64), _PATCH // 2), _PATCH, mode="constant")
             largest = max(largest, float(shares.max()))
@@ -181,8 +181,8 @@ def read(inks: Sequence[Ink], style: str = "sans") -> list[ShapeImage | None]:
         second = int(np.argmax(others))
         match, next_match = float(row[best]), float(others[second])
         alike = match >= MATCH and match - next_match >= MARGIN
-        found = flaw(inks[place], glyph(symbols[best], style)) if alike else None
-        readings[place] = ShapeImage(symbols[best], match, symbols[second], next_match, found)
+        flaw_share = flaw(inks[place], glyph(symbols[best], style)) if alike else None
+        readings[place] = ShapeImage(symbols[best], match, symbols[second], next_match, flaw_share)
     return readings
 
 
@@ -227,10 +227,10 @@ class GeometryOperation:
             height = shapes.bar_height(ink, thickness)
             return None if height is None else shapes.erase_stroke(ink, ((0, height), (1, height)), thickness)
         roomy = shapes.with_room(ink)
-        there = shapes.covered(roomy, self.line, thickness)
+        share = shapes.covered(roomy, self.line, thickness)
         if self.does == "add":
-            return shapes.add_stroke(roomy, self.line, thickness) if there <= _ABSENT else None
-        return shapes.erase_stroke(roomy, self.line, thickness) if there >= _PRESENT else None
+            return shapes.add_stroke(roomy, self.line, thickness) if share <= _ABSENT else None
+        return shapes.erase_stroke(roomy, self.line, thickness) if share >= _PRESENT else None
 
 
 PAIRED = {"overlay": shapes.overlay, "beside": shapes.beside, "above": shapes.above}
@@ -280,10 +280,12 @@ def sentence(symbols: Sequence[str], names: Sequence[str], language: str = "en")
     if language not in LANGUAGES:
         raise unknown_name("language of the questions", language, LANGUAGES)
     words = data_file("htest/geometry/operations.json")["sentences"][language]
-    said = [operation(name).said[language] for name in names]
+    predicates = [operation(name).said[language] for name in names]
     called = [words[symbol_kind(symbol)].format(symbol) for symbol in symbols]
-    form = "two" if len(symbols) == 2 else "steps" if len(said) == 2 else "one"
-    parts = dict(zip(("a", "b"), called, strict=False)) | dict(zip(("first", "second"), said, strict=False))
+    form = "two" if len(symbols) == 2 else "steps" if len(predicates) == 2 else "one"
+    parts = dict(zip(("a", "b"), called, strict=False)) | dict(
+        zip(("first", "second"), predicates, strict=False)
+    )
     text = str(words[form].format(**parts))
     return text[0].upper() + text[1:]
 
@@ -343,8 +345,8 @@ def _likeness(symbols: tuple[str, ...], names: tuple[str, ...]) -> Mapping[str, 
 def reads_as(symbols: tuple[str, ...], names: tuple[str, ...]) -> str | None:
     """Return the symbol that the result reads as in the main font, without the guard; None where it reads as nothing."""
     shape = drawn(symbols, names, MAIN_FONT)
-    found = None if shape is None else read([shape], MAIN_FONT)[0]
-    return found.symbol if found is not None and found.reads() else None
+    reading = None if shape is None else read([shape], MAIN_FONT)[0]
+    return reading.symbol if reading is not None and reading.reads() else None
 
 
 @functools.cache

@@ -63,8 +63,8 @@ def describe(question: str, style: str = "sans") -> Described:
         return Described(family, None, f"a symbol is {'empty' if not missing[0] else 'not in the font'}")
     inks = {symbol: glyph(symbol, style) for symbol in symbols}
     for pattern, draw in _FORMS:
-        if found := re.search(pattern, question):
-            drawings = draw(found, [inks[symbol] for symbol in symbols], stem(style))
+        if match := re.search(pattern, question):
+            drawings = draw(match, [inks[symbol] for symbol in symbols], stem(style))
             return Described(family, {way: ink for way, ink in drawings.items() if ink.size})
     return Described(family, None, "its wording is not known")
 
@@ -131,8 +131,8 @@ def _subtracted(ink: Ink, other: Ink, thickness: float) -> Drawings:
 Form = Callable[[re.Match[str], list[Ink], float], Drawings]
 
 
-def _side_by_side_with_other_turn(found: re.Match[str], inks: list[Ink], _: float) -> Drawings:
-    one, other = _turned(inks[0], found[1], found[2]), _turned(inks[0], found[3], found[4])
+def _side_by_side_with_other_turn(match: re.Match[str], inks: list[Ink], _: float) -> Drawings:
+    one, other = _turned(inks[0], match[1], match[2]), _turned(inks[0], match[3], match[4])
     return {
         "side by side": np.hstack([one, other]),
         "side by side, swapped": np.hstack([other, one]),
@@ -140,19 +140,19 @@ def _side_by_side_with_other_turn(found: re.Match[str], inks: list[Ink], _: floa
     }
 
 
-def _doubled(found: re.Match[str], inks: list[Ink], _: float) -> Drawings:
-    turned = _turned(inks[0], found[1], found[2])
+def _doubled(match: re.Match[str], inks: list[Ink], _: float) -> Drawings:
+    turned = _turned(inks[0], match[1], match[2])
     overlap = round(turned.shape[1] / 5)
     joined = np.hstack([turned[:, : turned.shape[1] - overlap], turned])
     return {"touching": np.hstack([turned, turned]), "sharing a stroke": joined}
 
 
-def _subtract_turn_add(found: re.Match[str], inks: list[Ink], thickness: float) -> Drawings:
+def _subtract_turn_add(match: re.Match[str], inks: list[Ink], thickness: float) -> Drawings:
     return {
         f"{first}; {second}": ink
         for first, shape in _subtracted(inks[0], inks[1], thickness).items()
         if shape.size
-        for second, ink in _added(_turned(shape, found[1], found[2]), inks[-1]).items()
+        for second, ink in _added(_turned(shape, match[1], match[2]), inks[-1]).items()
     }
 
 
@@ -270,7 +270,7 @@ def geometry_faults(folder: Path) -> GeometryFaults:
         ),
         empty_symbol=tuple(item.line for item in items if '""' in item.question),
         common_options=common,
-        leak=sum(rest == [item.answer] for rest, item in zip(left, items, strict=True)),
+        leak=sum(remaining == [item.answer] for remaining, item in zip(left, items, strict=True)),
         non_ascii=tuple(item.line for item in items if not item.answer.isascii()),
     )
 
@@ -282,7 +282,7 @@ def read_key(item: ReleasedGeometry) -> KeyReading:
     if described.drawings is None or key not in alphabet():
         return KeyReading(item, "unread", "", (), None, described.reason or "the key is not in the alphabet")
     looked = {way: _look(ink, key) for way, ink in described.drawings.items()}
-    way = max(looked, key=lambda one: (_RANK[looked[one][0]], looked[one][2]))
+    way = max(looked, key=lambda placement: (_RANK[looked[placement][0]], looked[placement][2]))
     verdict, nearest, match = looked[way]
     return KeyReading(item, verdict, way, nearest, match)
 
@@ -316,8 +316,8 @@ def _contradictions(items: Sequence[ReleasedGeometry]) -> tuple[tuple[int, int],
         asked[item.question].append(item)
     return tuple(
         (one.line, other.line)
-        for some in asked.values()
-        for place, one in enumerate(some)
-        for other in some[place + 1 :]
+        for same_question in asked.values()
+        for place, one in enumerate(same_question)
+        for other in same_question[place + 1 :]
         if one.answer != other.answer
     )

@@ -191,8 +191,8 @@ def mirror(ink: Ink, axis: str) -> Ink:
 def keep_box(ink: Ink, left: float, top: float, right: float, bottom: float) -> Ink:
     """Keep what lies within a part of the box and cut the rest away."""
     height, width = ink.shape
-    kept = ink[round(top * height) : round(bottom * height), round(left * width) : round(right * width)]
-    return crop(kept)
+    part = ink[round(top * height) : round(bottom * height), round(left * width) : round(right * width)]
+    return crop(part)
 
 
 def scaled(ink: Ink, height: int, width: int) -> Ink:
@@ -302,14 +302,14 @@ def swept(ink: Ink) -> Ink:
         return ink
     sizes = np.bincount(pieces.ravel())
     sizes[0] = 0
-    kept: Ink = (sizes >= _CRUMB * sizes.sum())[pieces] & ink
-    return kept
+    cleaned: Ink = (sizes >= _CRUMB * sizes.sum())[pieces] & ink
+    return cleaned
 
 
-def overlay(one: Ink, other: Ink) -> Ink:
+def overlay(first: Ink, second: Ink) -> Ink:
     """Lay two symbols over each other, their longer sides equally long and their middles together."""
     canvas = np.zeros((_SIDE, _SIDE), dtype=np.bool_)
-    for ink in (one, other):
+    for ink in (first, second):
         height, width = _to_longer_side(ink)
         top, left = (_SIDE - height) // 2, (_SIDE - width) // 2
         canvas[top : top + height, left : left + width] |= scaled(ink, height, width)
@@ -321,10 +321,10 @@ def beside(ink: Ink, other: Ink) -> Ink:
     return above(ink.T, other.T).T
 
 
-def above(one: Ink, other: Ink) -> Ink:
+def above(first: Ink, second: Ink) -> Ink:
     """Put the first symbol on top of the second, their longer sides equally long, centred and touching."""
     rows = []
-    for ink in (one, other):
+    for ink in (first, second):
         height, width = _to_longer_side(ink)
         left = (_SIDE - width) // 2
         rows.append(np.pad(scaled(ink, height, width), ((0, 0), (left, _SIDE - width - left))))
