@@ -273,6 +273,9 @@ REDUCTIONS: dict[str, tuple[list[RandomTerm], Zero, set[str], bool, str, str]] =
         "(1 + position_a || participant) + (1 | item)", "position_b"),
     "without convergence all slopes": (
         [LOOSE, ITEMS], {}, {"participant", "item"}, False, "(1 | participant) + (1 | item)", "participant"),
+    "the intercept of a term that must stay": (
+        [LOOSE], {"participant": ["(Intercept)", "position_a", "position_b"]}, {"participant"}, True, "(1 | participant)",
+        "slopes dropped"),
     "an intercept never in silence": (
         [BARE, ITEMS], {"item": ["(Intercept)"]}, {"item"}, True, "(1 | participant) + (1 | item)", ""),
     "a matrix gives way to independent slopes": (

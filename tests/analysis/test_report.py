@@ -1,3 +1,5 @@
+"""A report holds what its files hold, numbers its chapters in order, and tells means of the trials analysed."""
+
 from __future__ import annotations
 
 import csv
@@ -6,19 +8,25 @@ from datetime import UTC, datetime
 from math import exp
 from pathlib import Path
 
+import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from markupsafe import Markup
 
 from analysis import load
+from analysis.figures import Drawing
 from analysis.figures.drawing import NOT_DATA
 from analysis.report import chapters
+from analysis.report.apa_tables import ApaTable
+from analysis.report.blocks import Chapter, Material, ReportedFit, referred
 from analysis.report.content import gather
 from analysis.report.document import document_of
 from analysis.report.nodes import Heading
 from analysis.report.numbering import MOST_FIGURES, MOST_TABLES, MOST_WORDS, Illustrated, Numbered
 from analysis.report.reading_order import words_in
-from analysis.report.write import render
+from analysis.report.write import render, write_report
 from analysis.tables import write_trials_csv
 from experiment.cli import main
 from tests.analysis.conftest import Make, Rehearsal
@@ -174,3 +182,96 @@ def test_an_unknown_chapter_is_refused_with_the_list_of_optional_ones(
     )
     assert result.exit_code != 0 and "--with costs: no optional chapter has this name" in result.output
     assert "fidelity" in result.output and not (tmp_path / "out").exists()
+
+
+def _drawing() -> Drawing:
+    return Drawing("bare", "A bare figure", "Nothing.", "Nothing.", "<svg></svg>", plt.figure())
+
+
+def _writer(material: Material) -> Chapter:
+    model = next(one.model for one in material.analyses if one.model is not None)
+    assert model.source is not None
+    shown = ApaTable("own", "A table of the chapter", ("a", "b"), (("1", "2.5"), ("3", "4.5")))
+    text = Markup("<h3>Part</h3>"), Markup("See [[table:own]] and [[figure:bare]].")
+    fits = (ReportedFit("the model of the chapter", model.source),)
+    return Chapter("trial", "Trial chapter", (*text, shown, _drawing()), fits=fits, question="Why?")
+
+
+def test_a_chapter_is_numbered_after_what_stands_before_it_and_its_files_are_written(
+    handover: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        chapters,
+        "declared",
+        lambda: [chapters.Declared("none", lambda material: None), chapters.Declared("trial", _writer)],
+    )
+    page = write_report(load(handover(human=12, items=16)), tmp_path, datetime(2026, 11, 21, tzinfo=UTC))
+    html = page.read_text("utf-8")
+    assert '<h3 id="trial">Trial chapter</h3>' in html
+    assert html.index('<h2 id="references">') < html.index(">Trial chapter</h3>") < html.index("Why?")
+    assert "<p><h3>" not in html and "<h4>Part</h4>" in html
+    (own,) = (page.parent / "tables").glob("table_*_own.csv")
+    number = own.stem.split("_")[1].upper().replace("S0", "S")
+    assert f"See Table\u00a0{number} and Figure\u00a0F1." in html and f'id="table-{number}"' in html
+    assert "it is empty" in html, "a figure without a point is in its file only"
+    assert list(csv.reader(own.open(encoding="utf-8-sig"))) == [["a", "b"], ["1", "2.5"], ["3", "4.5"]]
+    assert (page.parent / "figures" / "bare.png").is_file()
+    program = (page.parent / "models.R").read_text("utf-8")
+    models = sorted((page.parent / "models").glob("model_*.csv"))
+    assert f"# Model {len(models)}: the model of the chapter" in program and models[-1].name in program
+
+
+def test_a_paragraph_that_names_what_its_chapter_lacks_is_an_authors_mistake() -> None:
+    assert referred(Markup("as [[figure:a]] says"), {("figure", "a"): "4"}) == "as Figure\u00a04 says"
+    with pytest.raises(KeyError):
+        referred(Markup("[[table:gone]]"), {})
+
+
+COMPARED = ["initial", "final"]
+WITH_RULES = {
+    "quick": {
+        "measure": "reading_time",
+        "compare": "position",
+        "levels": COMPARED,
+        "between": ["human"],
+        "exclude": {"trials": {"reading_time": "outside 200 ms to 4 s"}, "answers": "wrong"},
+    },
+    "right": {"measure": "correct", "compare": "position", "levels": COMPARED, "between": ["human"]},
+}
+
+
+def test_means_of_a_plan_are_of_its_own_trials_and_levels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chapters, "declared", lambda: ())
+    rows = study_rows(human=16, items=16, timeouts=0.0)
+    test = ~rows["is_practice"].astype(bool)
+    slow = rows.index[test & (rows["trial_index"] % 7 == 0)]
+    rows.loc[slow, "reading_time"] = 9000.0
+    tables = load(write_handover(tmp_path, rows, planned=WITH_RULES))
+    content = gather(tables)
+    quick, right = content.planned
+
+    used = tables.trials[tables.trials["excluded_reason"].isna() & tables.trials["position"].isin(COMPARED)]
+    outside = int((used["reading_time"] > 4000).sum())
+    wrong = int(((used["reading_time"] <= 4000) & (used["correct"] == 0)).sum())
+    kept = used[(used["reading_time"] <= 4000) & (used["correct"] == 1)]
+    logs = np.log(kept["reading_time"]).groupby([kept["reader"], kept["position"]]).mean()
+    means = np.exp(logs.groupby(level=1).mean())
+
+    said = re.sub(r"<[^>]+>", "", " ".join(map(str, quick.paragraphs))).replace("\u00a0", " ")
+    for level in COMPARED:
+        assert f"M = {means[level]:,.0f} ms" in said
+    assert "intact" not in said.split("condition (geometric means).")[0]
+    assert (
+        f"of {len(used):,} trials: {outside} (reading_time outside 200 ms to 4 s), {wrong} (answered incorrectly)."
+        in said
+    )
+    (table,) = [one for one in quick.tables if one.table.name.endswith("means_quick")]
+    assert f"These are means of the trials that the model analyses (Table {table.number})." in said
+    assert [row[1] for row in table.table.rows if len(row) > 1] == [
+        f"{(kept['position'] == level).sum()}" for level in COMPARED
+    ]
+    assert quick.analysis.model is not None and quick.analysis.model.rows == len(kept)
+    # accuracy has all trials of its levels, whose means the table of all trials has already
+    assert not any("means_" in one.table.name for one in right.tables)

@@ -1,0 +1,281 @@
+"""Figures are laid out once for all of their files, in conditions and names that can be read, and draw what the tables hold."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+from PIL import Image
+
+from analysis.costs.times import TimeSpread
+from analysis.descriptives import describe_rows, scored
+from analysis.figures.conditions import MOST_BELOW, ConditionMeans, condition_figure
+from analysis.figures.cost import MOST_TOGETHER, _shares, time_distribution_figure
+from analysis.figures.drawing import (
+    CONTRASTS,
+    TALLEST,
+    WIDTH,
+    Drawing,
+    Effect,
+    as_svg,
+    looks,
+    shown_of,
+    styled,
+)
+from analysis.figures.labels import SLANT, fit_labels, laid_out, places_of
+from analysis.figures.panels import condition_looks
+from analysis.figures.simulation import recovery_figure
+from analysis.parameter_recovery import Recovered
+from analysis.plan import MEASURES, RATING, Measure
+from analysis.report.content import gather
+from analysis.report.effect_sizes import felt
+from analysis.tables import load
+from tests.analysis.letter_study import PLANNED, study_rows, write_handover
+
+
+def _drawing(name: str, **layout: Any) -> Drawing:
+    with styled():
+        figure = Figure(figsize=(4.0, 2.0), **layout)
+        axes = figure.add_subplot()
+        axes.plot([0, 1, 2], [3, 1, 2], label="one")
+        axes.set_ylabel("A label that stands far outside of the axes", labelpad=40)
+        axes.legend(loc="center left", bbox_to_anchor=(1.05, 0.5))
+    return Drawing(name, "Title", "Note.", "A line.", as_svg(figure, name, "Title", "A line."), figure)
+
+
+@pytest.mark.parametrize("layout", [{}, {"layout": "constrained"}])
+def test_svg_and_png_of_a_figure_show_the_same_part_of_it(tmp_path: Path, layout: dict[str, Any]) -> None:
+    drawing = _drawing("extent", **layout)
+    svg, png = drawing.save(tmp_path)
+    found = re.search(r'<svg[^>]* width="([\d.]+)pt" height="([\d.]+)pt"', svg.read_text("utf-8"))
+    assert found is not None
+    with Image.open(png) as picture:
+        for points, pixels in zip(found.groups(), picture.size, strict=True):
+            assert float(points) / 72 * 300 == pytest.approx(pixels, abs=1.5)
+        # what stands outside of the axes is inside of the picture: its margin is white all around
+        grey = picture.convert("L")
+        wide, high = grey.size
+        for box in (
+            (0, 0, wide, 12),
+            (0, high - 12, wide, high),
+            (0, 0, 12, high),
+            (wide - 12, 0, wide, high),
+        ):
+            assert grey.crop(box).getextrema() == (255, 255)
+        dark = np.flatnonzero(np.asarray(grey).min(axis=0) < 200)
+        assert dark[0] < 60 and dark[-1] > wide - 60
+
+
+NAMES = {
+    "short": ["intact", "initial", "internal", "final"],
+    "two words": ["unverändert", "Anfang vertauscht", "Inneres vertauscht", "Schluss vertauscht"],
+    "long": [
+        "unveraendert",
+        "vertauschte_Anfangsbuchstaben_des_Wort",
+        "Buchstabendreher_im_Inneren_der_Woerter",
+        "vertauschte_Schlussbuchstaben_des_Worts",
+    ],
+    "many": [
+        "intact",
+        *(f"{kind}{n}-{zone}" for kind in "TS" for n in range(4) for zone in ("initial", "final")),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("across", [0.4, 0.64, 0.9])
+def test_labels_of_an_axis_never_run_into_each_other_and_lose_no_letter(name: str, across: float) -> None:
+    levels = NAMES[name]
+    with styled():
+        figure = Figure(figsize=(WIDTH, 3.0))
+        axes = figure.add_axes((0.09, 0.3, across, 0.6))
+        axes.set_xlim(-0.45, len(levels) - 0.55)
+        axes.set_xticks(range(len(levels)), levels)
+        laid = fit_labels(axes)
+        figure.draw_without_rendering()
+        labels = axes.get_xticklabels()
+        boxes = [one.get_window_extent() for one in labels]
+    assert laid == laid_out(levels, places_of(len(levels), 0.09 * WIDTH, across * WIDTH))
+    turned = {one.get_rotation() for one in labels}
+    if turned == {0.0}:
+        assert not any(one.overlaps(other) for one, other in itertools.pairwise(boxes))
+    else:
+        assert turned == {float(SLANT)}
+        lines = max(one.get_text().count("\n") + 1 for one in labels)
+        step = across * WIDTH / (len(levels) - 0.1) * np.sin(np.radians(SLANT))
+        assert lines == 1 or lines * 9 / 72 < step
+    for box in boxes:
+        assert (boxes[0].y1 - box.y0) / figure.dpi < laid.depth + 0.15
+    if name != "long":
+        said = ["".join(one.get_text().split()) for one in labels]
+        assert said == ["".join(one.split()) for one in levels]
+
+
+def test_a_reader_looks_alike_in_figures_that_leave_others_out() -> None:
+    kinds = {"people": "human", "a": "model", "b": "model", "random": "baseline"}
+    look, shown = shown_of(kinds, {"b", "random"}), ("b", "random")
+    assert look == {group: looks(kinds)[group] for group in shown}
+    assert look["b"] != looks({"b": "model"})["b"], "by itself it would take the look of the first model"
+
+
+@pytest.mark.parametrize("many", [2, 8, 9, 15, 30])
+def test_many_conditions_share_out_among_panels_that_all_have_the_first(many: int) -> None:
+    levels = [f"level {n}" for n in range(many)]
+    shares = _shares(levels)
+    assert all(share[0] == levels[0] and len(share) <= MOST_TOGETHER for share in shares)
+    assert [one for share in shares for one in share[1:]] == levels[1:]
+    assert (len(shares) > 1) is (many > MOST_TOGETHER)
+
+
+def test_no_two_conditions_look_alike() -> None:
+    found = condition_looks([f"level {n}" for n in range(60)])
+    assert len({it.marker for it in list(found.values())[:17]}) == 17
+    assert len({(it.colour, it.marker) for it in found.values()}) == 60
+
+
+CORRECT, TIME = MEASURES["correct"], MEASURES["rt"]
+POSITIONS = ("intact", "initial", "internal", "final")
+
+
+def trials(levels: tuple[str, ...], people: int, models: int, rules: int, right: float = 0.8) -> pd.DataFrame:
+    random = np.random.default_rng(3)
+    readers = [("human", "human", f"p{one}") for one in range(people)]
+    readers += [(f"model-{one}", "model", "") for one in range(models)]
+    readers += [(f"rule-{one}", "baseline", "") for one in range(rules)]
+    rows = [
+        {
+            "reader_group": group, "reader_kind": kind, "reader": name or group, "item_id": f"i{item}", "position": level,
+            "trial_type": "choose", "response_status": "valid", "correct": float(random.random() < right),
+            "rating": float(random.integers(1, 8)), "rt": 1_000.0 + 500 * random.random(),
+        }
+        for group, kind, name in readers for item in range(6) for level in levels
+    ]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def conditions(
+    rows: pd.DataFrame,
+    measure: Measure = CORRECT,
+    levels: tuple[str, ...] = POSITIONS,
+    effects: tuple[Effect, ...] = (),
+) -> ConditionMeans:
+    cells = describe_rows(scored(rows, measure), measure, "position", levels)
+    return ConditionMeans(
+        measure, "position", levels, cells, rows, rows.iloc[:0], 0.5, effects, "percentage points"
+    )
+
+
+def titles(drawing: Drawing) -> list[str]:
+    return [axes.texts[-2].get_text() for axes in drawing.figure.axes if axes.get_label() != CONTRASTS]
+
+
+STUDIES = {
+    "people only": conditions(trials(POSITIONS, 12, 0, 0)),
+    "a model only": conditions(trials(POSITIONS, 0, 1, 0)),
+    "ceiling": conditions(trials(POSITIONS, 6, 1, 2, right=1.0)),
+    "ratings": conditions(trials(POSITIONS, 6, 1, 0), RATING),
+    "two factors": conditions(trials(("a/x", "a/y", "b/x", "b/y"), 6, 1, 0), levels=("a/x", "a/y", "b/x", "b/y")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("row", STUDIES.values(), ids=STUDIES)
+def test_conditions_are_rows_in_design_order_and_no_line_joins_them(row: ConditionMeans) -> None:
+    drawing = condition_figure("one", [row])
+    first = drawing.figure.axes[0]
+    assert [one.get_text() for one in first.get_yticklabels()] == list(row.levels)
+    assert first.get_ylim()[0] > first.get_ylim()[1] and len(titles(drawing)) == len(row.panels)
+    for axes in drawing.figure.axes:
+        lines = [line.get_ydata() for line in axes.lines if line.get_linestyle() != "None"]
+        joining = [y for y in lines if len(set(y)) > 1 and y[0] != 0]
+        assert not joining
+    assert not drawing.has_contrasts and row.levels[-1] in drawing.alternative
+
+
+def test_twelve_models_in_six_conditions_are_small_multiples_with_the_main_contrasts_below() -> None:
+    levels = (*POSITIONS, "two in a row", "all letters swapped")
+    readers = [
+        ("human", "People"),
+        *((f"model-{one}", f"model-{one}") for one in range(12)),
+        ("", "vs. model-3"),
+    ]
+    effects = tuple(
+        Effect(label, name, group, -5.0, -9.0, -1.0, "Fragile", uncertain=True)
+        for label in ("initial − intact", "final − intact")
+        for group, name in readers
+    )  # fmt: skip
+    drawing = condition_figure("many", [conditions(trials(levels, 6, 12, 2), levels=levels, effects=effects)])
+    assert drawing.figure.get_figheight() <= TALLEST and len(titles(drawing)) == 14
+    (forest,) = [axes for axes in drawing.figure.axes if axes.get_label() == CONTRASTS]
+    texts = [one.get_text() for one in forest.texts]
+    assert texts.count("People") == texts.count("vs. model-3") == 2 and texts.count("Fragile") == MOST_BELOW
+    assert f"{len(effects) - MOST_BELOW} further contrasts are in the table" in drawing.note
+    letters = [one.get_fontsize() for axes in drawing.figure.axes for one in axes.texts]
+    assert min(letters) * 6.5 / drawing.figure.get_figwidth() > 7.5, "letters in print"
+    assert re.search(r"<text[^>]*>vs. model-3</text>", drawing.svg), "text stays text"
+
+
+@pytest.mark.usefixtures("without_chapters")
+def test_the_answers_figure_draws_the_intervals_of_the_table_and_its_grades(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    rows = study_rows(human=16, models=("restorer",), items=16)
+    planned = {"comprehension": PLANNED["comprehension"]}
+    content = gather(load(write_handover(tmp_path_factory.mktemp("drawn"), rows, planned=planned)))
+    drawing = content.figures[0].drawing
+    assert drawing.has_contrasts
+    (forest,) = [axes for axes in drawing.figure.axes if axes.get_label() == CONTRASTS]
+    drawn = [tuple(bar[:, 0]) for bars in forest.collections for bar in bars.get_segments()]
+    (section,) = content.planned
+    for one in section.analysis.contrasts:
+        assert felt([one], section.analysis.plan.measure).ends in drawn
+    grades = {text.get_text() for text in forest.texts}
+    assert content.answer_table is not None
+    assert {str(row[-1]) for row in content.answer_table.table.rows if len(row) > 1} <= grades
+
+
+CONDITIONS = tuple(f"condition_{number}" for number in range(27))
+SMALLEST = 6
+"""Points of letters that can still be read in print."""
+
+
+def spread(level: str, measure: str) -> TimeSpread:
+    times = np.geomspace(300, 1800, 20)
+    return TimeSpread(
+        "simulated", "simulated", measure, level, times[:7], times[8:12], times, np.ones(20), trials=40
+    )
+
+
+def names_beside(figure: Figure, panel: int) -> list[str]:
+    labels = figure.axes[panel].get_yticklabels()
+    assert all(one.get_fontsize() >= SMALLEST for one in labels)
+    return [one.get_text() for one in labels]
+
+
+def test_times_in_many_conditions_stand_in_low_rows() -> None:
+    many = [spread(level, measure) for measure in ("reading_time", "rt") for level in CONDITIONS]
+    figure = time_distribution_figure("times", many, "scramble", CONDITIONS).figure
+    assert figure.get_figheight() <= TALLEST
+    assert names_beside(figure, 0) == names_beside(figure, 1) == list(CONDITIONS)
+    few = time_distribution_figure("times", [spread("intact", "rt")], "scramble", ["intact"])
+    assert few.figure.get_figheight() < 2
+
+
+def effect(measure: str, label: str) -> Recovered:
+    return Recovered(measure, measure, "log_ms", label, 0.1, 0.2, 0.0, 0.4)
+
+
+def test_effects_of_measures_that_lack_one_stand_once_beside_all_panels() -> None:
+    labels = [f"{name} − intact" for name in CONDITIONS]
+    some = [effect("correct", label) for label in labels[:3] + labels[4:]]
+    figure = recovery_figure("recovery", [*some, *(effect("rt", label) for label in labels)]).figure
+    assert figure.get_figheight() <= TALLEST
+    assert names_beside(figure, 0) == list(labels)
+    assert names_beside(figure, 1) == []
+    (places,) = [line.get_ydata() for line in figure.axes[0].lines if line.get_marker() == "D"]
+    assert list(places) == [*range(3), *range(4, 27)], "the effect that is missing leaves its row empty"

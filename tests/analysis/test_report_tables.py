@@ -1,0 +1,220 @@
+"""Tables and texts of chapters as data: what is laid out, printed and worded, and that nothing of a user's is rewritten."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pandas as pd
+import pytest
+from markupsafe import Markup
+
+from analysis import apa
+from analysis.report.apa_tables import ApaTable, Head
+from analysis.report.document import Document
+from analysis.report.layout import ChapterLayout
+from analysis.report.numbering import MANUSCRIPT, MOST_TABLES, ExhibitNumbers, Numbered, in_order
+from analysis.report.terms import term_in_words
+from analysis.report.worth import LONGEST, refusal
+from analysis.report.write import render_document
+
+TABLES = """
+shares:
+  title: Shares by {{ factor }}
+  group: reader_group
+  columns:
+    - "{{ factor }}": row[factor]
+    - "%": number(100 * share, 1)
+    - 95% CI: interval(low, high)
+    - 95% CI: interval(low, high)
+      if: has_more
+  note:
+    - Always there.
+    - {text: Only sometimes., if: has_more}
+  source:
+    columns: [correct, "{{ factor }}"]
+    where: filled(factor)
+"""
+TEXT = """
+{% block results %}
+### Shares of {{ named(group) }}
+
+*M* = {{ number(2.5) }} in {{ level }},
+see {{ ref(table) }}.
+
+{{ table }}
+
+{% if False %}
+Never.
+{% endif %}
+{% endblock %}
+"""
+ROWS = [
+    {"reader_group": "human", "two *words*": "a  *b* <c>", "share": 0.12345, "low": 0.1, "high": 0.2},
+    {"reader_group": "gpt", "two *words*": "d", "share": 0.5, "low": None, "high": None},
+]
+VALUES = {"factor": "two *words*", "kinds": {"human": "human", "gpt": "model"}}
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> ChapterLayout:
+    (tmp_path / "tables.yaml").write_text(TABLES)
+    (tmp_path / "text.md.j2").write_text(TEXT)
+    return ChapterLayout(tmp_path)
+
+
+def test_a_table_has_a_head_for_each_group_and_keeps_unrounded_numbers(layout: ChapterLayout) -> None:
+    table = layout.table("shares", pd.DataFrame(ROWS), **VALUES, has_more=False)
+    assert table.columns == ("two *words*", "%", "95% CI")
+    assert table.rows[0] == Head(["People"]) and table.rows[2] == Head(["gpt"])
+    assert table.rows[1] == ("a  *b* <c>", "12.3", "[0.10, 0.20]")
+    number = table.rows[1][1]
+    assert isinstance(number, apa.Written) and number.values == (12.345,)
+    assert table.rows[3][2] == apa.MISSING
+
+
+def test_a_column_may_stand_for_each_of_several_values(tmp_path: Path) -> None:
+    (tmp_path / "tables.yaml").write_text(
+        "wide: {title: T, group: part, heading: '{{ part }}', columns: [{Task: task}, [{'k = {{ each }}': 'at[each]', each: ks}]]}"
+    )
+    rows = [
+        {"task": "a", "part": "", "at": {1: "x", 2: "y"}},
+        {"task": "b", "part": "p", "at": {1: "u", 2: "v"}},
+    ]
+    table = ChapterLayout(tmp_path).table("wide", rows, ks=[1, 2])
+    assert table.columns == ("Task", "k = 1", "k = 2")
+    assert table.rows == (("a", "x", "y"), Head(["p"]), ("b", "u", "v"))
+
+
+def test_a_column_without_any_content_is_left_out_and_the_note_knows(tmp_path: Path) -> None:
+    (tmp_path / "tables.yaml").write_text(
+        "t: {title: T, columns: [{Task: task}, {Flag: flag}, {n: n}], note: [{text: Flagged., if: '\"Flag\" in heads'}]}"
+    )
+    rows = [{"task": "a", "flag": "", "n": "1"}, {"task": "b", "flag": "", "n": "2"}]
+    layout = ChapterLayout(tmp_path)
+    bare, flagged = layout.table("t", rows), layout.table("t", [{**rows[0], "flag": "flagged"}, rows[1]])
+    assert (bare.columns, bare.rows, bare.note) == (("Task", "n"), (("a", "1"), ("b", "2")), "")
+    assert (flagged.columns, flagged.rows[1], flagged.note) == (
+        ("Task", "Flag", "n"),
+        ("b", "", "2"),
+        "Flagged.",
+    )
+
+
+def test_a_text_places_tables_and_never_rewrites_a_level(layout: ChapterLayout) -> None:
+    table = ApaTable("shares_x", "Shares", ("a",), (("1",),))
+    values = {**VALUES, "group": "gpt", "level": "a  *b* <c>", "table": table}
+    heading, paragraph, placed = layout.blocks("results", **values)
+    assert heading == "<h3>Shares of model gpt</h3>"
+    assert paragraph == "<i>M</i> = 2.50 in a  *b* &lt;c&gt;, see [[table:shares_x]]."
+    assert placed is table
+
+
+def table(
+    *rows: tuple[str, ...], title: str = "Means", of_paper: bool = False, drawn: bool = False
+) -> ApaTable:
+    return ApaTable("own", title, ("Level", "M", "SD"), rows, drawn=drawn, of_paper=of_paper)
+
+
+MEANS = (("intact", "93.4", "6.9"), ("initial", "71.9", "19.8"), ("internal", "89.4", "14.9"))
+
+
+@pytest.mark.parametrize(
+    ("rows", "why"),
+    [
+        (MEANS, ""),
+        (MEANS[:1], "one row"),
+        ((Head(["People"]),), "no rows"),
+        (
+            tuple((name, apa.MISSING, "" if n else "1.2") for n, (name, *_) in enumerate(MEANS)),
+            "most cells are empty",
+        ),
+        (tuple((name, "30.56", "0.00") for name, *_ in MEANS), "nothing varies"),
+        (tuple((f"c{n}", f"{n}.1", f"{n}.2") for n in range(LONGEST + 1)), f"{LONGEST + 1} rows"),
+    ],
+)
+def test_an_empty_constant_or_long_table_is_not_printed(rows: tuple[tuple[str, ...], ...], why: str) -> None:
+    assert refusal(table(*rows), ()) == why
+    assert refusal(table(*rows, of_paper=True), ()) == ""
+
+
+def test_numbers_that_another_table_holds_are_not_printed_twice() -> None:
+    first = table(*MEANS)
+    assert refusal(table(*MEANS[:3], title="Again"), [first]) == "its numbers are in the table “Means”"
+    fresh = tuple((name, f"{n}.55", f"{n}.65") for n, (name, *_) in enumerate(MEANS))
+    assert refusal(table(*fresh), [first]) == ""
+    assert refusal(table(*MEANS, drawn=True), ()) == "a figure shows these numbers"
+
+
+def test_the_manuscript_has_a_budget_and_what_is_refused_keeps_a_number_and_a_file() -> None:
+    numbers = ExhibitNumbers()
+    shown = [
+        numbers.table(
+            table(*((name, f"{n}{k}.1", f"{n}{k}.2") for k, (name, *_) in enumerate(MEANS))), MANUSCRIPT
+        )
+        for n in range(MOST_TABLES + 2)
+    ]
+    refused = numbers.table(table(MEANS[0]), MANUSCRIPT)
+    assert [one.number for one in shown] == ["1", "2", "3", "4", "5", "S1", "S2"]
+    assert (refused.number, refused.refused, refused.table.name) == ("F1", "one row", "table_f01_own")
+    assert shown[-1].table.name == "table_s02_own"
+    assert sorted(["S10", "F1", "S2", "3"], key=in_order) == ["3", "S2", "S10", "F1"]
+
+
+NO_FITS: Any = SimpleNamespace(has_program=False, all_fits=list)
+"""All that the page asks of a report's content beside its document."""
+
+
+@pytest.mark.browser
+def test_a_table_in_usual_type_is_no_wider_than_the_page(chromium: Any) -> None:
+    """Of tables of growing width those that are still set in usual type are wholly seen."""
+    laid = [
+        ApaTable(
+            "own",
+            "Own",
+            ("Difference", *("b",) * cells),
+            (
+                (
+                    "(transposed internally − intact word) × (cursive − plain)",
+                    *("−17.6 [−25.0, −10.1, 8]"[:letters],) * cells,
+                ),
+            ),
+        )
+        for cells in range(2, 9)
+        for letters in range(5, 24)
+    ]
+    usual = [one for one in laid if not one.is_wide]
+    assert 0 < len(usual) < len(laid)
+    nodes = tuple(Numbered(str(number), one) for number, one in enumerate(usual, 1))
+    document = Document("Widths", Markup(""), (), (), nodes, (), ())
+    page = chromium.new_page(viewport={"width": 1280, "height": 900})
+    page.set_content(render_document(document, NO_FITS, {}))
+    cut = page.evaluate(
+        "[...document.querySelectorAll('.table')].filter(one => one.scrollWidth > one.clientWidth).map(one => one.id)"
+    )
+    page.close()
+    assert cut == []
+
+
+ANALYSIS = SimpleNamespace(
+    plan=SimpleNamespace(factor="position", formula=None, crossing=None),
+    levels=("intact", "initial", "pair: first"),
+    groups=("human", "hf:models/tiny", "hf:models/tiny:v2"),
+    model=None,
+    rows=pd.DataFrame(),
+)
+
+
+@pytest.mark.parametrize(
+    ("term", "words"),
+    [
+        ("reader_grouphf:models/tiny", "hf:models/tiny vs. people"),
+        ("reader_grouphf:models/tiny:v2", "hf:models/tiny:v2 vs. people"),
+        ("reader_grouphf:models/tiny:positioninitial", "initial × hf:models/tiny"),
+        ("reader_grouphf:models/tiny:v2:positionpair: first", "pair: first × hf:models/tiny:v2"),
+        ("positionpair: first", "pair: first vs. intact"),
+    ],
+)
+def test_colons_in_names_of_readers_and_levels_make_no_interaction(term: str, words: str) -> None:
+    assert term_in_words(term, ANALYSIS) == words  # type: ignore[arg-type]
