@@ -14,7 +14,7 @@ from scipy import sparse, stats
 from analysis.answers import failures_as_wrong, judged, not_failed
 from analysis.arrays import Array, Mask
 from analysis.costs.ratios import CostProfile, Profile, crossed_profile, paired_profile
-from analysis.measures.resampling import RESAMPLES, draw_units, interval, with_ends
+from analysis.measures.resampling import RESAMPLES, draw_units, interval, spearman_brown, with_ends
 from analysis.plan import Bound, LevelDifference
 from analysis.readers import PARTICIPANT_KINDS, group_order
 from analysis.results import Analysis, Contrast
@@ -32,12 +32,6 @@ class SplitHalves:
 
     first: Array  # shape (splits, items); nan where no reader of that half met the item
     second: Array  # shape (splits, items)
-
-
-def spearman_brown(r: Array) -> Array:
-    """Step a correlation of halves up to the whole, 2r / (1 + r); nan where r is -1."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(np.where(r > -1, 2 * r / (1 + r), np.nan))
 
 
 def halves(

@@ -55,6 +55,9 @@ class Paper:
     released : str
         Function that reads the paper's released outputs for ``wrods import --from``: from a study, its store (or None), and a folder
         to :class:`experiment.models.imports.writing.Import`. ``released.yaml`` is the study that is made for them.
+    checks : mapping
+        Functions that check a study which has a key, by this key of ``study.yaml``: from a study to nothing. They raise
+        :class:`stimuli.errors.UserError`.
     chapters : mapping
         Functions that write chapters of a report, by name: from :class:`analysis.report.blocks.Material` to
         :class:`analysis.report.blocks.Chapter`, or None if the chapter does not apply.
@@ -81,6 +84,7 @@ class Paper:
     judged: str = ""
     verdicts: str = ""
     released: str = ""
+    checks: Mapping[str, str] = field(default_factory=dict)
     chapters: Mapping[str, str] = field(default_factory=dict)
     figure_tables: Mapping[str, Sequence[str]] = field(default_factory=dict)
     reproduction: str = ""

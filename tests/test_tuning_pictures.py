@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from experiment.checking import load_study
-from experiment.tuning import trainings
+from experiment.papers.inside.tuning import trainings
 from tests.write_tuning_pictures import PICTURES, ROOT, STUDIES
 
 

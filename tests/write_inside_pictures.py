@@ -15,13 +15,17 @@ from PIL import Image
 
 from analysis import load
 from analysis.figures import Drawing
-from analysis.figures.inside import ModelLayers, accuracy_figures, step_figure
-from analysis.inside.probing import probings
-from analysis.inside.probing_intervals import accuracies
 from analysis.readers import kinds_of
 from analysis.report.blocks import Chapter, Material
 from analysis.report.chapters import condition_profiles
 from experiment.papers.inside.chapters import representations
+from experiment.papers.inside.chapters.probing.probes import probings
+from experiment.papers.inside.chapters.probing.probing_figures import (
+    ModelLayers,
+    accuracy_figures,
+    step_figure,
+)
+from experiment.papers.inside.chapters.probing.probing_intervals import accuracies
 from tests.analysis.inside.probing_study import probing_study
 from tests.analysis.inside.profile_study import profile_study
 from tests.analysis.inside.representation_study import representation_study

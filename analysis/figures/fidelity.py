@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter, NullLocator
+from matplotlib.ticker import MaxNLocator, NullFormatter, NullLocator
 
 from analysis import apa
+from analysis.arrays import Array
 from analysis.figures import marks
 from analysis.figures.drawing import WIDTH, Drawing, MarkStyle, looks, shortened, styled
 from analysis.figures.labels import cut_to_lines, height_of, in_lines
@@ -322,3 +323,40 @@ def recovery_figure(name: str, table: pd.DataFrame) -> Drawing:
         axes.set_xlim(left, right)
         marks.label_ends(axes, ends, right + 0.03 * (right - left))
     return Drawing.described(name, figure, look, "recovery_and_task", table=table)
+
+
+PLANE_LONGEST = 26
+
+
+def profile_plane(
+    name: str,
+    caption: tuple[str, str],
+    people: tuple[str, Array],
+    models: tuple[Sequence[str], Array],
+    shares: tuple[float, float],
+    kinds: Mapping[str, str],
+) -> Drawing:
+    """Draw a point for each person and a marker for each model on the axes that take these shares of people's variance."""
+    (group, own), (names, places), (title, note) = people, models, caption
+    look = looks({group: kinds[group], **{name: kinds.get(name, "model") for name in names}})
+    with styled():
+        figure = Figure(figsize=(WIDTH, 3.6))
+        axes = figure.add_axes((0.1, 0.14, 0.56, 0.8))
+        axes.axhline(0, color="#999999", lw=0.7, zorder=0)
+        axes.axvline(0, color="#999999", lw=0.7, zorder=0)
+        marks.points(axes, look[group], *own.T, size=4, edge=0, alpha=0.55, zorder=2)
+        handles = [
+            marks.handle(look[group], f"{look[group].label}, a point each", ls="", ms=4, mew=0, alpha=0.55)
+        ]
+        for one, (x, y) in zip(names, places, strict=True):
+            it = replace(look[one], is_hollow=True)
+            marks.points(axes, it, x, y, size=7.2, edge=1.6)
+            handles.append(marks.handle(it, shortened(it.label, PLANE_LONGEST), ls="", ms=7.2, mew=1.6))
+        for axis, share, nth in zip((axes.xaxis, axes.yaxis), shares, ("First", "Second"), strict=True):
+            axis.set_label_text(f"{nth} component ({apa.percent(share, 0)})")
+            axis.set_major_locator(MaxNLocator(nbins=6))
+        at = (0.68, 0.95)
+        figure.legend(handles=handles, loc="upper left", bbox_to_anchor=at, frameon=False, fontsize=8.5)
+    values = {"title": title, "note": note, "group": group, "many": len(own), "spread": own.std(axis=0)}
+    located = [(name, float(x), float(y)) for name, (x, y) in zip(names, places, strict=True)]
+    return Drawing.described(name, figure, look, "profile_plane", located=located, **values)

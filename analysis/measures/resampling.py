@@ -130,3 +130,9 @@ def item_means(rows: pd.DataFrame, value: pd.Series[Any], factor: str) -> pd.Dat
     """Return the mean of each reader group's item in each level: what is drawn when items are resampled."""
     keys = [rows[name] for name in ("reader_group", "set", "item_id", factor)]
     return value.groupby(keys, dropna=False, observed=True).mean().unstack()
+
+
+def spearman_brown(r: Array) -> Array:
+    """Step a correlation of halves up to the whole, 2r / (1 + r); nan where r is -1."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.where(r > -1, 2 * r / (1 + r), np.nan))

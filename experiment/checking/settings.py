@@ -18,7 +18,7 @@ from experiment.study.faults import Faults
 from experiment.study.semantic_checks import kind_of_material
 from stimuli.corpora import corpora
 from stimuli.errors import UserError, did_you_mean, unknown_name
-from stimuli.papers import material_keywords
+from stimuli.papers import material_keywords, papers
 
 
 def check_papers(study: Study) -> None:
@@ -99,12 +99,11 @@ def load_study(path: Path | str, faults: Faults | None = None) -> Study:
     faults_of_study = Faults() if faults is None else faults
     study = read_study(path, faults_of_study)
     faults_of_study.check(check_papers, study, reads=[("published",), ("materials",), ("procedure",)])
-    if study.get("tuning"):
-        from experiment.tuning import check_trainings
-
-        faults_of_study.check(
-            check_trainings, study, reads=[("tuning",), ("models",), ("materials",), ("published",)]
-        )
+    for paper in papers().values():
+        for key, place in paper.checks.items():
+            if study.get(key):
+                reads = [(key,), ("models",), ("materials",), ("published",)]
+                faults_of_study.check(paper.part(place), study, reads=reads)
     faults_of_study.check(check_models, study, faults_of_study, reads=[("models",), ("tuning",)])
     if faults is None:
         faults_of_study.report()

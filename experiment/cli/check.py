@@ -253,8 +253,8 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
     sensitivity = sensitivity_of(loaded, made.items)
     to_train, training_words = {}, []
     if loaded.get("tuning"):
-        from experiment.tuning import trainings
-        from experiment.tuning.estimates import tell_trainings, told_together
+        from experiment.papers.inside.tuning import trainings
+        from experiment.papers.inside.tuning.estimates import tell_trainings, told_together
 
         to_train = tell_trainings(loaded, trainings(loaded).values())
         training_words = told_together(to_train)
@@ -424,8 +424,12 @@ def probing_lines(study: Study, models: Mapping[str, Mapping[str, Any]]) -> list
     }
     if not probed or not _has_options(study):
         return []
-    from analysis.inside.probing_fit import probing_bytes, probing_seconds, settings_of
     from experiment.disk import gigabytes
+    from experiment.papers.inside.chapters.probing.probing_fit import (
+        probing_bytes,
+        probing_seconds,
+        settings_of,
+    )
     from stimuli.durations import duration_in_words
 
     settings = settings_of(study.get("analysis", "probing"))

@@ -67,7 +67,7 @@ def write_and_print(data: Path, out: Path, when: datetime, wanted: tuple[str, ..
 def tell_step(progress: WorkProgress, step: str) -> None:
     """Print a step of a report; a layer of hidden states advances its model's bar."""
     if type(step) is not str:  # what reads hidden states is imported where some are read
-        from analysis.inside.hidden_states import LayersDone
+        from experiment.papers.inside.chapters.layers.hidden_states import LayersDone
 
         if isinstance(step, LayersDone):
             progress.draw(f"  {step.what}", step.done, step.of)

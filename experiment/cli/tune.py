@@ -15,10 +15,10 @@ from stimuli.durations import short_duration
 from stimuli.errors import UserError, unknown_name
 
 if TYPE_CHECKING:
+    from experiment.papers.inside.tuning import Training
+    from experiment.papers.inside.tuning.record import Outcome
+    from experiment.papers.inside.tuning.training import Progress as Step
     from experiment.study import Study
-    from experiment.tuning import Training
-    from experiment.tuning.record import Outcome
-    from experiment.tuning.training import Progress as Step
 
 _EXAMPLE = """\b
 Examples:
@@ -86,7 +86,7 @@ def tune(
     from experiment.checking import load_study
     from experiment.models.costs.prices import parse_usd
     from experiment.models.runs.limits import Deadline, Stop, interruptible
-    from experiment.tuning import trainings
+    from experiment.papers.inside.tuning import trainings
 
     loaded = load_study(study)
     chosen = _chosen(trainings(loaded), loaded, names)
@@ -136,8 +136,8 @@ def _chosen(all_: dict[str, Training], study: Study, names: tuple[str, ...]) -> 
 
 def _here(study: Study, training: Training, stop: Any, clock: Any) -> Outcome:
     """Train on this machine, with a progress bar."""
-    from experiment.tuning.local import train_here
-    from experiment.tuning.record import held
+    from experiment.papers.inside.tuning.local import train_here
+    from experiment.papers.inside.tuning.record import held
 
     with held(training), WorkProgress("steps") as shown:
 
@@ -154,7 +154,7 @@ def _draw_curve(training: Training) -> None:
     """Draw the loss curve next to its numbers."""
     import pandas as pd
 
-    from analysis.figures.inside import loss_figure
+    from experiment.papers.inside.chapters.layers.layer_figures import loss_figure
     from experiment.study.trained import CURVE
 
     curve = pd.read_csv(training.folder / CURVE)
@@ -175,8 +175,8 @@ def _at_provider(
     """Write a job's files; create and follow the job if requested."""
     from experiment.cli.study_store import own_store
     from experiment.models.costs.prices import format_usd
-    from experiment.tuning import api
-    from experiment.tuning.record import Outcome, held
+    from experiment.papers.inside.tuning import api
+    from experiment.papers.inside.tuning.record import Outcome, held
 
     def say(line: str) -> None:
         click.echo(line, err=True)
@@ -219,7 +219,7 @@ def _at_provider(
 def _tell(study: Study, chosen: list[Training], *, as_json: bool) -> None:
     """Print the requirements of training runs."""
     from experiment.cli.terminal import wrapped
-    from experiment.tuning.estimates import tell_trainings, told_together
+    from experiment.papers.inside.tuning.estimates import tell_trainings, told_together
 
     requirements = tell_trainings(study, chosen)
     if as_json:

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from analysis import load
-from analysis.inside.probing import Probing, probings
-from analysis.inside.probing_intervals import accuracies
 from analysis.report import chapters, content, write_report
 from analysis.report.blocks import Chapter, Material
 from experiment.papers.inside.chapters import probing
+from experiment.papers.inside.chapters.probing.probes import Probing, probings
+from experiment.papers.inside.chapters.probing.probing_intervals import accuracies
 from tests.analysis.chapters import chapter_of, drawings_in, material_of, words_in
 from tests.analysis.inside.probing_study import probing_study
 

@@ -15,7 +15,13 @@ import warnings
 
 import numpy as np
 
-from analysis.inside.probing_fit import CONTROLS, PENALTIES, SECONDS_A_CELL, Split, probe_layer
+from experiment.papers.inside.chapters.probing.probing_fit import (
+    CONTROLS,
+    PENALTIES,
+    SECONDS_A_CELL,
+    Split,
+    probe_layer,
+)
 
 SIZES = ("600x4096", "4000x1024", "8000x1024")
 FOLDS = 5

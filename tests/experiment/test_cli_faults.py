@@ -15,12 +15,12 @@ import pyarrow.parquet
 import pytest
 from click.testing import Result
 
-from analysis.inside.hidden_states import LayersDone
 from experiment.checking import load_study
 from experiment.cli import as_user_error
 from experiment.cli import progress as module
 from experiment.cli.progress import WorkProgress
 from experiment.cli.report import tell_step
+from experiment.papers.inside.chapters.layers.hidden_states import LayersDone
 from tests.experiment.commands import wrods
 
 ROOT = Path(__file__).resolve().parents[2]

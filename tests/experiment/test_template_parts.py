@@ -13,10 +13,10 @@ from experiment.building import build_study
 from experiment.checking import load_study
 from experiment.checking.settings import model_settings
 from experiment.cli.new import copy_template, templates
+from experiment.papers.inside.tuning import trainings
+from experiment.papers.inside.tuning.training_sets import PUBLISHED_RULES
 from experiment.summaries.plain_english import sent_as_published
 from experiment.templates.parts import filled, parts_of
-from experiment.tuning import trainings
-from experiment.tuning.training_sets import PUBLISHED_RULES
 from stimuli.errors import UserError
 from stimuli.htest.released import RELEASED_TASKS
 from tests.experiment.models.running import invoke

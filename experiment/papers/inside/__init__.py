@@ -5,6 +5,7 @@ from stimuli.papers import Paper
 PAPER = Paper(
     "inside",
     __name__,
+    checks={"tuning": "tuning:check_trainings"},
     chapters={
         "trained": "chapters:write_trained",
         "representations": "chapters:write_representations",

@@ -9,7 +9,7 @@ import pytest
 
 from analysis import load
 from analysis.figures import Drawing
-from analysis.inside.condition_profiles import Profiles, plane, profiles, told_of
+from analysis.measures.condition_profiles import Profiles, plane, profiles, told_of
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Material
 from analysis.report.chapters.condition_profiles import write

@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 from analysis import load
-from analysis.inside.hidden_states import StoredStates, kept_states, states_folder
 from experiment.models.engine import State
 from experiment.models.states import StateWriter
+from experiment.papers.inside.chapters.layers.hidden_states import StoredStates, kept_states, states_folder
 from stimuli.errors import UserError
 from tests.analysis.measured_study import class_study
 

@@ -6,15 +6,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.inside import representations
-from analysis.inside.pattern_similarity import (
+from analysis.measures.pattern_similarity import (
     alike,
     between_readers,
     common,
     exchanged,
     identified_models,
 )
-from analysis.inside.representations import layer_cosines, means, pair_rows
+from experiment.papers.inside.chapters.layers import layer_maps
+from experiment.papers.inside.chapters.layers.layer_maps import layer_cosines, means, pair_rows
 from stimuli.errors import UserError
 
 CONDITIONS, LAYERS = 8, 13
@@ -61,7 +61,7 @@ def plain_cosines(one: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("at_once", [7, 1024])
 def test_cosines_of_a_layer_are_those_of_its_pairs(monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
-    monkeypatch.setattr(representations, "ROWS_AT_ONCE", at_once)
+    monkeypatch.setattr(layer_maps, "ROWS_AT_ONCE", at_once)
     rows = trials()
     vectors = states(rows, 2.0).astype(float)
     pairs = pair_rows(rows, "f", "base", ["near", "far"])

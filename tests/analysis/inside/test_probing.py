@@ -10,10 +10,10 @@ import pytest
 from scipy.stats import binomtest
 
 from analysis import load
-from analysis.inside import probing
-from analysis.inside.probing import Probing, probings
-from analysis.inside.probing_fit import Split, probe_layer
-from analysis.inside.probing_intervals import ALL, accuracies
+from experiment.papers.inside.chapters.probing import probes as probing
+from experiment.papers.inside.chapters.probing.probes import Probing, probings
+from experiment.papers.inside.chapters.probing.probing_fit import Split, probe_layer
+from experiment.papers.inside.chapters.probing.probing_intervals import ALL, accuracies
 from stimuli.errors import UserError
 from tests.analysis.inside.probing_study import LEVELS, probing_study
 

@@ -12,8 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.inside.probing import control_labels, dealt_folds, families_of, labels_of
-from analysis.inside.probing_fit import PENALTIES, Settings, settings_of
+from experiment.papers.inside.chapters.probing.probes import (
+    control_labels,
+    dealt_folds,
+    families_of,
+    labels_of,
+)
+from experiment.papers.inside.chapters.probing.probing_fit import PENALTIES, Settings, settings_of
 from stimuli.errors import UserError
 
 GEOMETRY = {"provenance": {"operation": "geometry:turn"}}

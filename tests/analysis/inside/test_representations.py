@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from analysis import load
-from analysis.inside import representations as inside
-from analysis.inside.hidden_states import kept_states
-from analysis.inside.representations import represented
 from analysis.measures.levels import levels_of
 from analysis.report.blocks import Chapter, Material
 from analysis.tables import Tables
+from experiment.papers.inside.chapters.layers import layer_maps as inside
+from experiment.papers.inside.chapters.layers.hidden_states import kept_states
+from experiment.papers.inside.chapters.layers.layer_maps import represented
 from experiment.papers.inside.chapters.representations import write
 from tests.analysis.chapters import chapter_of, tables_in, words_in
 from tests.analysis.inside.representation_study import MOVED, representation_study

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from analysis import load
-from analysis.inside.representations import represented
 from analysis.measures.levels import levels_of
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Material
 from experiment.building import build_study
 from experiment.checking import load_study
 from experiment.exporting.export import hand_over
+from experiment.papers.inside.chapters.layers.layer_maps import represented
 from experiment.papers.inside.chapters.representations import write
 from experiment.store import open_store
 from tests.experiment.models.running import invoke

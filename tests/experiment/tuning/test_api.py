@@ -11,10 +11,10 @@ import pytest
 
 from experiment.checking import load_study
 from experiment.models.costs.budget import spending
+from experiment.papers.inside.tuning import api, trainings
+from experiment.papers.inside.tuning.api import check_chats
+from experiment.papers.inside.tuning.record import read_curve
 from experiment.store import open_store
-from experiment.tuning import api, trainings
-from experiment.tuning.api import check_chats
-from experiment.tuning.record import read_curve
 from stimuli.errors import UserError
 from tests.experiment.tuning.conftest import sentences, wrods
 from tests.experiment.tuning.scripted_jobs import ScriptedJobs

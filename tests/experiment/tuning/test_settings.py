@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from experiment.checking import load_study
 from experiment.models.engine import Message, Request
 from experiment.models.local.tokens import Wording
-from experiment.tuning import trainings
-from experiment.tuning.batches import IGNORED, Order, TokenRows, held_out_pieces, parts_of
-from experiment.tuning.records import make_records, records_of
+from experiment.papers.inside.tuning import trainings
+from experiment.papers.inside.tuning.batches import IGNORED, Order, TokenRows, held_out_pieces, parts_of
+from experiment.papers.inside.tuning.records import make_records, records_of
 from stimuli.errors import UserError
 from tests.experiment.tuning.conftest import wrods
 
@@ -135,8 +135,8 @@ def test_what_a_training_learns_is_what_the_study_sends(tmp_path):
     """The same item, worded for training and planned for a run, is the same prompt."""
     from experiment.models.planning import plan_sessions
     from experiment.models.settings import ModelSettings
-    from experiment.tuning.records import as_asked
-    from experiment.tuning.training_sets import Exchange
+    from experiment.papers.inside.tuning.records import as_asked
+    from experiment.papers.inside.tuning.training_sets import Exchange
 
     write(tmp_path, "  up: {model: base, on: htest, task: uppercase}")
     assert wrods("build", tmp_path).exit_code == 0
@@ -317,8 +317,8 @@ def test_parts_hold_every_piece_and_score_the_reply_alone(of, most):
 def test_a_reply_is_learnt_where_its_label_is_scored(tmp_path, template):
     from transformers import AutoTokenizer
 
-    from experiment.tuning.batches import encoded
-    from experiment.tuning.records import Records
+    from experiment.papers.inside.tuning.batches import encoded
+    from experiment.papers.inside.tuning.records import Records
     from tests.experiment.models.tiny_models import CHAT_TEMPLATE, byte_pair_tokenizer
 
     byte_pair_tokenizer(

@@ -14,10 +14,10 @@ import pytest
 
 from experiment.checking import load_study
 from experiment.models.runs.limits import Deadline, Stop
-from experiment.tuning import trainings
-from experiment.tuning.local import train_here
-from experiment.tuning.record import read_curve
-from experiment.tuning.training import Progress, last_checkpoint
+from experiment.papers.inside.tuning import trainings
+from experiment.papers.inside.tuning.local import train_here
+from experiment.papers.inside.tuning.record import read_curve
+from experiment.papers.inside.tuning.training import Progress, last_checkpoint
 from stimuli.errors import UserError
 from tests.experiment.tuning.byte_model import byte_model
 from tests.experiment.tuning.conftest import write_study, wrods
@@ -155,7 +155,7 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_one_before(study, monkey
         raise OSError(28, "No space left on device", str(file))
 
     with monkeypatch.context() as patched:
-        patched.setattr("experiment.tuning.training.write_tensors", full)
+        patched.setattr("experiment.papers.inside.tuning.training.write_tensors", full)
         done = wrods("tune", study, "--training", "texts")
     assert done.exit_code == 1 and "space" in done.output.lower(), done.output
     assert "Free some space" in done.output
@@ -175,7 +175,7 @@ def test_other_settings_do_not_go_on_from_a_training_that_was_begun(study):
 
 
 def test_two_commands_do_not_train_the_same(study):
-    from experiment.tuning.record import held
+    from experiment.papers.inside.tuning.record import held
 
     loaded = load_study(study)
     with held(trainings(loaded)["texts"]):
@@ -186,7 +186,7 @@ def test_two_commands_do_not_train_the_same(study):
 
 @pytest.mark.full
 def test_memory_that_runs_out_halves_what_is_computed_at_once(study, monkeypatch):
-    from experiment.tuning.training import Trainer
+    from experiment.papers.inside.tuning.training import Trainer
 
     plain = Trainer._loss
     seen: list[int] = []

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from experiment.tuning.training_sets import htest_training_set, released_training_set, word_keys
+from experiment.papers.inside.tuning.training_sets import htest_training_set, released_training_set, word_keys
 from stimuli.errors import UserError
 from stimuli.htest.generation import generate
 from stimuli.htest.released import RELEASED_TASKS, load_released

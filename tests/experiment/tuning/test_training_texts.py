@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiment.tuning.training_sets import PUBLISHED_RULES, HeldOut, ScrambledTexts, TextFiles
+from experiment.papers.inside.tuning.training_sets import PUBLISHED_RULES, HeldOut, ScrambledTexts, TextFiles
 from stimuli.corpora.rows import SourceText
 from stimuli.errors import UserError
 from stimuli.scramble import scramble_text
@@ -141,7 +141,7 @@ def test_a_passage_hangs_on_its_text_and_not_on_its_neighbours():
 def test_training_texts_do_not_hang_on_the_hash_salt():
     code = (
         "import hashlib, json\n"
-        "from experiment.tuning.training_sets import ScrambledTexts, htest_training_set\n"
+        "from experiment.papers.inside.tuning.training_sets import ScrambledTexts, htest_training_set\n"
         "texts = ['The planet is the brightest object in the evening sky.'] * 20\n"
         "made = [one.to_json() for one in ScrambledTexts(texts, 'FT-KF&Adj', seed=3)]\n"
         "made += [one.to_json() for one in htest_training_set('uppercase', seed=3, number=40, held_out=[]).exchanges]\n"

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from analysis.figures.inside import profile_plane
-from analysis.inside.condition_profiles import (
+from analysis.figures.fidelity import profile_plane
+from analysis.measures.condition_profiles import (
     FEWEST_CONDITIONS,
     PeopleTold,
     Profiles,

@@ -39,8 +39,8 @@ from experiment.papers.mind_scramble.chapter.measures import Slope
 from stimuli.errors import UserError
 
 if TYPE_CHECKING:
-    from analysis.figures.inside import Panel
-    from analysis.inside.representations import Represented
+    from experiment.papers.inside.chapters.layers.layer_figures import Panel
+    from experiment.papers.inside.chapters.layers.layer_maps import Represented
 
 WORDS = Path(__file__).with_name("figures.yaml")
 
@@ -509,9 +509,8 @@ def _maps(
     tables: Tables, factor: str, study: str, told: Callable[[str], None]
 ) -> Iterator[tuple[str, Represented, Panel]]:
     """Yield each model's map of hidden states in one study, where its runs kept any."""
-    from analysis.figures.inside import Panel
-    from analysis.inside.pattern_similarity import accuracy_of
-    from analysis.inside.representations import represented
+    from experiment.papers.inside.chapters.layers.layer_figures import Panel
+    from experiment.papers.inside.chapters.layers.layer_maps import accuracy_of, represented
 
     present = [name for name in tables.factors[factor] if (tables.trials[factor] == name).any()]
     does = levels_of(tables.items, factor, present, tables.dictionary.get("between"))
@@ -527,8 +526,8 @@ def _alike(maps: Sequence[tuple[str, Represented, Panel]]) -> Iterator[ApaTable 
     """Return the maps (Figure 5), and the similarity of one model's maps in several studies."""
     if not maps:
         return
-    from analysis.figures.inside import pattern_figures
-    from analysis.inside.pattern_similarity import between_sets
+    from experiment.papers.inside.chapters.layers.layer_figures import pattern_figures
+    from experiment.papers.inside.chapters.layers.layer_maps import between_sets
     from experiment.papers.inside.chapters.representations import sets_table
 
     panels = [panel for _, _, panel in sorted(maps, key=lambda one: one[1].group)]

@@ -12,13 +12,23 @@ import numpy as np
 from markupsafe import Markup
 
 from analysis import apa
-from analysis.figures.inside import ModelLayers, accuracy_figures, step_figure
-from analysis.inside.probing import Probing, probings
-from analysis.inside.probing_fit import CONDITION, INNER_FOLDS, TARGETS, settings_of
-from analysis.inside.probing_intervals import RESAMPLES, Accuracies, ProbeEstimates, accuracies, widening
 from analysis.report.blocks import Block, Chapter, Material
 from analysis.report.layout import ChapterLayout
 from analysis.tables import Tables
+from experiment.papers.inside.chapters.probing.probes import Probing, probings
+from experiment.papers.inside.chapters.probing.probing_figures import (
+    ModelLayers,
+    accuracy_figures,
+    step_figure,
+)
+from experiment.papers.inside.chapters.probing.probing_fit import CONDITION, INNER_FOLDS, TARGETS, settings_of
+from experiment.papers.inside.chapters.probing.probing_intervals import (
+    RESAMPLES,
+    Accuracies,
+    ProbeEstimates,
+    accuracies,
+    widening,
+)
 
 LAYOUT = ChapterLayout(Path(__file__).parent)
 SOURCES = ("cao2023", "tenney2019", "hewitt2019", "pedregosa2011")

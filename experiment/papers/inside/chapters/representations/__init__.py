@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 
 from analysis.arrays import Array
-from analysis.figures.inside import DIFFERENT, Panel, pattern_figures
-from analysis.inside import pattern_similarity as patterns
-from analysis.inside.representations import Represented, represented
 from analysis.measures.levels import levels_of
+from analysis.measures.pattern_similarity import MapReliability
 from analysis.mixed.inference import corrected
 from analysis.names import plain
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Block, Chapter, Material
 from analysis.report.layout import ChapterLayout
 from analysis.tables import Tables
+from experiment.papers.inside.chapters.layers import layer_maps
+from experiment.papers.inside.chapters.layers.layer_figures import DIFFERENT, Panel, pattern_figures
 from stimuli.seeds import stable_seed
 
 LAYOUT = ChapterLayout(Path(__file__).parent)
@@ -33,12 +33,12 @@ class MapReport:
     """Results of one map."""
 
     title: str
-    found: Represented
-    raw: patterns.MapIntervals
-    centred: patterns.MapIntervals
+    found: layer_maps.Represented
+    raw: layer_maps.MapIntervals
+    centred: layer_maps.MapIntervals
     accuracy: Array  # by condition
     by_accuracy: tuple[float, float, int]  # Spearman's correlation over conditions, p, number of conditions
-    halves: tuple[patterns.MapReliability, patterns.MapReliability]  # by both centrings
+    halves: tuple[MapReliability, MapReliability]  # by both centrings
 
 
 def write(material: Material) -> Chapter | None:
@@ -52,7 +52,7 @@ def write(material: Material) -> Chapter | None:
         if len(present) < 2:
             continue
         does = levels_of(tables.items, factor, present, tables.dictionary.get("between"))
-        found = represented(tables, does, material.told)
+        found = layer_maps.represented(tables, does, material.told)
         if found:
             blocks += _of_factor(found, tables)
             groups += [one.group for one in found]
@@ -60,7 +60,7 @@ def write(material: Material) -> Chapter | None:
     return LAYOUT.chapter("representations", blocks, groups, material.kinds, sources=sources)
 
 
-def _of_factor(found: Sequence[Represented], tables: Tables) -> Iterator[Block]:
+def _of_factor(found: Sequence[layer_maps.Represented], tables: Tables) -> Iterator[Block]:
     """Write maps, their reliability, and what is between data sets and between models."""
     study = str(tables.dictionary["study"])
     told = [_told(one, tables, study) for one in found]
@@ -103,29 +103,29 @@ def _of_factor(found: Sequence[Represented], tables: Tables) -> Iterator[Block]:
         lowest=float(np.nanmin(every)),
         highest=float(np.nanmax(every)),
     )
-    pairs = list(patterns.between_sets([(one.part, one) for one in found if one.part], study))
+    pairs = list(layer_maps.between_sets([(one.part, one) for one in found if one.part], study))
     if pairs:
         table = sets_table(f"representations_sets_{stem}", "One model's maps in several data sets", pairs)
         yield from LAYOUT.blocks("sets", table=table)
     for part in dict.fromkeys(one.part for one in found):
-        several = patterns.between_models([one for one in found if one.part == part], study)
+        several = layer_maps.between_models([one for one in found if one.part == part], study)
         if several is not None:
             name = f"representations_models_{stem}" + (f"_{plain(part)}" if part else "")
             table = _models_table(name, several, part)
             yield from LAYOUT.blocks("models", table=table, found=several.identified, part=part)
 
 
-def _told(one: Represented, tables: Tables, study: str) -> MapReport:
+def _told(one: layer_maps.Represented, tables: Tables, study: str) -> MapReport:
     seed = stable_seed(study, "representations", one.group, one.part)
-    accuracy = patterns.accuracy_of(tables.trials, one)
+    accuracy = layer_maps.accuracy_of(tables.trials, one)
     return MapReport(
         f"{one.group}, {one.part}" if one.part else one.group,
         one,
-        patterns.cells(one.pattern.cosine, seed),
-        patterns.cells(one.pattern.centred, seed),
+        layer_maps.cells(one.pattern.cosine, seed),
+        layer_maps.cells(one.pattern.centred, seed),
         accuracy,
-        patterns.with_accuracy(one, accuracy, study),
-        patterns.reliability(one, study),
+        layer_maps.with_accuracy(one, accuracy, study),
+        layer_maps.reliability(one, study),
     )
 
 
@@ -157,7 +157,7 @@ def _nearest(report: MapReport) -> dict[str, Any]:
     return {"title": report.title, "ordered": ordered, "by_accuracy": report.by_accuracy, **apart}
 
 
-def _at(part: patterns.MapIntervals, place: int, layer: int) -> tuple[float, float, float]:
+def _at(part: layer_maps.MapIntervals, place: int, layer: int) -> tuple[float, float, float]:
     return part.value[place, layer], part.low[place, layer], part.high[place, layer]
 
 
@@ -179,7 +179,7 @@ def _rows(report: MapReport, layers: Sequence[int]) -> Iterator[dict[str, Any]]:
         yield {**head, **known, "layer": at, "raw": [float(raw)], "centred": [float(centred)]}
 
 
-def sets_table(name: str, title: str, found: Sequence[patterns.TwoSets]) -> ApaTable:
+def sets_table(name: str, title: str, found: Sequence[layer_maps.TwoSets]) -> ApaTable:
     """Return the similarity of one model's maps in two data sets: the paper's cosine and centred correlations."""
     models = list(dict.fromkeys(one.model for one in found))
     rows = [vars(one) for one in sorted(found, key=lambda one: models.index(one.model))]
@@ -187,7 +187,7 @@ def sets_table(name: str, title: str, found: Sequence[patterns.TwoSets]) -> ApaT
     return LAYOUT.table("sets", rows, name, title=title, is_exact=is_exact, orders_number=round(1 / least))
 
 
-def _models_table(name: str, found: patterns.SeveralModels, part: str) -> ApaTable:
+def _models_table(name: str, found: layer_maps.SeveralModels, part: str) -> ApaTable:
     """Return the similarity of the maps of each two models, and that of halves of one model's items for comparison."""
     pairs = list(combinations(range(len(found.models)), 2))
     adjusted = corrected(np.array([found.layers.p[pair] for pair in pairs]), "holm")

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from analysis import apa
-from analysis.figures.inside import TaskRow, conditions_figure, loss_figure, tasks_figure
 from analysis.names import in_words, plain
 from analysis.plan import ALPHA
 from analysis.report.apa_tables import ApaTable
@@ -17,6 +16,12 @@ from analysis.report.blocks import Block, Chapter, Draft, Material, ReportedFit
 from analysis.report.layout import ChapterLayout
 from experiment.papers.h_test.chapter import NAMES, StatedBound
 from experiment.papers.h_test.chapter.measures import HTestPrompting, asked, mean_with_ends
+from experiment.papers.inside.chapters.layers.layer_figures import (
+    TaskRow,
+    conditions_figure,
+    loss_figure,
+    tasks_figure,
+)
 from experiment.papers.inside.chapters.trained import measures as inside
 
 LAYOUT = ChapterLayout(

@@ -16,7 +16,7 @@ from experiment.disk import free_bytes, gigabytes
 from experiment.models.local import checkpoints
 from experiment.models.local.checkpoints import name_revision
 from experiment.models.local.tokens import Wording, context_length_of
-from experiment.tuning.settings import Lora, Training
+from experiment.papers.inside.tuning.settings import Lora, Training
 from stimuli.errors import UserError
 from stimuli.seeds import stable_seed
 

@@ -4,14 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.stats import rankdata
 
+from analysis.answers import failures_as_wrong
 from analysis.arrays import Array, Index, Mask
-from analysis.inside.hidden_states import (
+from analysis.measures.accuracy import GROUP, asked
+from analysis.measures.levels import LevelMeanings
+from analysis.measures.pattern_similarity import (
+    FEWEST_CONDITIONS,
+    Between,
+    Identified,
+    MapReliability,
+    MapSimilarity,
+    alike,
+    at_depths,
+    between_readers,
+    centred,
+    common,
+    cross_correlations,
+    halves,
+    identified_models,
+)
+from analysis.measures.resampling import means, percentile_ends, resampled_means
+from analysis.measures.similarity import cosines
+from analysis.tables import Tables
+from experiment.papers.inside.chapters.layers.hidden_states import (
     LAST,
     MEAN,
     REGIONS,
@@ -21,10 +45,7 @@ from analysis.inside.hidden_states import (
     kept_states,
     remembered,
 )
-from analysis.measures.levels import LevelMeanings
-from analysis.measures.resampling import means
-from analysis.measures.similarity import cosines
-from analysis.tables import Tables
+from stimuli.seeds import stable_seed
 
 Places = Index
 Reader = Callable[[Places], NDArray[np.float32]]
@@ -174,7 +195,7 @@ class Represented:
     """One model's map in one set of items."""
 
     group: str  # reader group
-    run: str  # as `analysis.inside.hidden_states.StoredStates` has them
+    run: str  # as `experiment.papers.inside.chapters.layers.hidden_states.StoredStates` has them
     position: str
     part: str  # name of the set of items; empty where a study has one
     factor: str
@@ -255,3 +276,136 @@ def _pattern(
     cosine, centred = (np.stack([layer[name] for layer in layers], axis=2) for name in ("cosine", "centred"))
     apart, apart_centred = np.array([layer["apart"] for layer in layers], dtype=float).T
     return ConditionMap(pairs.items, pairs.conditions, cosine, centred, apart, apart_centred)
+
+
+FEWEST_ITEMS = 8
+"""Items that halves need."""
+
+
+@dataclass(frozen=True, eq=False)
+class MapIntervals:
+    """A map with 95% percentile intervals of a bootstrap over items."""
+
+    value: Array  # shape (conditions, layers + 1): the last column is the mean over layers
+    low: Array  # shape (conditions, layers + 1)
+    high: Array  # shape (conditions, layers + 1)
+    items: NDArray[np.int64]  # shape (conditions,)
+
+
+@dataclass(frozen=True)
+class TwoSets:
+    """One model's maps in two data sets (tasks, studies)."""
+
+    model: str
+    one: str
+    other: str
+    found: MapSimilarity
+
+
+@dataclass(frozen=True, eq=False)
+class SeveralModels:
+    """Maps of models of the same items."""
+
+    models: tuple[str, ...]
+    items: int  # what all of them have; the depths are relative ones where models have unlike many layers
+    conditions: int
+    depths: int
+    interpolated: bool
+    layers: Between  # with each layer's mean taken away, and each condition's too
+    both: Between
+    identified: Identified
+    cosine: Array  # shape (models, models): of whole maps as vectors, as in the paper
+    r: Array
+    r_both: Array  # shape (models, models)
+
+
+def cells(of_items: NDArray[np.floating], seed: int) -> MapIntervals:
+    """Average a model's items in each cell, with intervals; items are drawn with all their cells."""
+    whole = np.concatenate([of_items, of_items.mean(axis=2, keepdims=True)], axis=2).astype(float)
+    value = means(whole)
+    draws = np.full((1, value.size), np.nan)
+    if len(whole) > 1:
+        draws = resampled_means(whole.reshape(len(whole), -1), seed)
+    counts = np.isfinite(whole).sum(axis=0)[:, -1].astype(np.int64)
+    return MapIntervals(value, *percentile_ends(draws.reshape(-1, *value.shape)), counts)
+
+
+def accuracy_of(trials: pd.DataFrame, represented: Represented) -> Array:
+    """Return percent right of a model in each condition of its map, failures as wrong; nan where nothing can be right."""
+    rows = asked(trials)
+    rows = rows[(rows[GROUP] == represented.group) & rows[represented.factor].notna()]
+    if represented.part:
+        rows = rows[rows["set"].astype(str) == represented.part]
+    right = failures_as_wrong(rows).astype(float).groupby(rows[represented.factor].astype(str)).mean()
+    return np.array([100 * float(right.get(name, np.nan)) for name in represented.pattern.conditions])
+
+
+def with_accuracy(represented: Represented, accuracy: Array, study: str) -> tuple[float, float, int]:
+    """Correlate ranks of the mean centred cosine and of accuracy over conditions; p is one-sided."""
+    near = represented.pattern.map(centred=True).mean(axis=1)
+    known = np.isfinite(near) & np.isfinite(accuracy)
+    if known.sum() < FEWEST_CONDITIONS:
+        return float("nan"), float("nan"), int(known.sum())
+    ranks = [rankdata(values[known])[:, None] for values in (near, accuracy)]
+    found = alike(
+        ranks[0], ranks[1], stable_seed(study, "accuracy and cosine", represented.group, represented.part)
+    )
+    return found.r, found.p, int(known.sum())
+
+
+def reliability(represented: Represented, study: str) -> tuple[MapReliability, MapReliability]:
+    """Return the similarity of the maps from two halves of a model's items, for both ways of centring."""
+    seed = stable_seed(study, "halves of items", represented.group, represented.part)
+    return halves(represented.pattern.cosine, seed), halves(represented.pattern.cosine, seed, centring="both")
+
+
+def between_sets(found: Sequence[tuple[str, Represented]], study: str) -> Iterator[TwoSets]:
+    """Compare each model's maps in every two data sets that it read."""
+    for (name, one), (other_name, other) in combinations(found, 2):
+        if one.group != other.group or one.pattern.layers != other.pattern.layers:
+            continue
+        shared, maps = common([(two.pattern.conditions, two.pattern.map()) for two in (one, other)])
+        if len(shared) >= FEWEST_CONDITIONS:
+            seed = stable_seed(study, "data sets", one.group, name, other_name)
+            yield TwoSets(one.group, name, other_name, alike(maps[0], maps[1], seed))
+
+
+def between_models(found: Sequence[Represented], study: str) -> SeveralModels | None:
+    """Compare the maps of models on the items that all of them have; None with too few."""
+    if len(found) < 2:
+        return None
+    patterns = [represented.pattern for represented in found]
+    conditions, items = (
+        reduce(lambda one, other: one.intersection(other, sort=False), map(pd.Index, names))
+        for names in ([pattern.conditions for pattern in patterns], [pattern.items for pattern in patterns])
+    )
+    if len(conditions) < FEWEST_CONDITIONS or len(items) < FEWEST_ITEMS:
+        return None
+    depths = min(pattern.layers for pattern in patterns)
+    places = [
+        np.ix_(
+            pd.Index(pattern.items).get_indexer(items), pd.Index(pattern.conditions).get_indexer(conditions)
+        )
+        for pattern in patterns
+    ]
+    shared = [pattern.cosine[own] for pattern, own in zip(patterns, places, strict=True)]
+    maps = np.stack([at_depths(one, depths) for one in shared])
+    complete: Mask = np.asarray(np.isfinite(maps).all(axis=(0, 2, 3)))
+    if complete.sum() < FEWEST_ITEMS:
+        return None
+    maps = maps[:, complete]
+    kept = [item for item, is_complete in zip(items, complete, strict=True) if is_complete]
+    seed = stable_seed(study, "models", found[0].factor, found[0].part)
+    order = np.argsort([stable_seed(study, "halves of items", item) for item in kept], kind="stable")
+    whole = maps.mean(axis=1)
+    return SeveralModels(
+        tuple(represented.group for represented in found),
+        len(kept),
+        len(conditions),
+        depths,
+        len({pattern.layers for pattern in patterns}) > 1,
+        between_readers(maps, seed),
+        between_readers(maps, seed, centring="both"),
+        identified_models(maps, order.astype(np.intp), seed),
+        *(cross_correlations(own, own) for own in (whole, centred(whole), centred(whole, "both"))),
+    )

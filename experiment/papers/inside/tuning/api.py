@@ -27,12 +27,8 @@ from experiment.models.costs.prices import format_usd
 from experiment.models.runs import budget_of
 from experiment.models.runs.limits import Deadline, Stop
 from experiment.models.servers import server_of
-from experiment.store import Store
-from experiment.store.database import lock_for_change
-from experiment.study import Study
-from experiment.study.trained import read_record
-from experiment.tuning.batches import parted
-from experiment.tuning.record import (
+from experiment.papers.inside.tuning.batches import parted
+from experiment.papers.inside.tuning.record import (
     FINISHED,
     Curve,
     LearningPoint,
@@ -41,8 +37,12 @@ from experiment.tuning.record import (
     require_same,
     write_record,
 )
-from experiment.tuning.records import Record, Records, built_again, make_records, messages_of
-from experiment.tuning.settings import Training
+from experiment.papers.inside.tuning.records import Record, Records, built_again, make_records, messages_of
+from experiment.papers.inside.tuning.settings import Training
+from experiment.store import Store
+from experiment.store.database import lock_for_change
+from experiment.study import Study
+from experiment.study.trained import read_record
 from stimuli.errors import UserError
 from stimuli.files import file_sha256, replace_file
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from experiment.models.engine import Request
 from experiment.models.local.tokens import Wording
 from experiment.models.runs.limits import Stop
-from experiment.tuning.records import Records, messages_of
+from experiment.papers.inside.tuning.records import Records, messages_of
 from stimuli.errors import UserError
 from stimuli.seeds import stable_seed
 

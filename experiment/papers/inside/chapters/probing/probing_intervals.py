@@ -11,10 +11,10 @@ import numpy as np
 from scipy import stats
 
 from analysis.arrays import Array, Index, Mask
-from analysis.inside.probing import Probing
-from analysis.inside.probing_fit import CONDITION
 from analysis.intervals import without_spread
 from analysis.measures.resampling import percentile_ends, resampled_ratios
+from experiment.papers.inside.chapters.probing.probes import Probing
+from experiment.papers.inside.chapters.probing.probing_fit import CONDITION
 from stimuli.seeds import stable_seed
 
 RESAMPLES = 2000

@@ -13,11 +13,9 @@ from typing import Any
 
 from experiment.models.local.causal_model import give_back
 from experiment.models.runs.limits import Deadline, Stop
-from experiment.study import Study
-from experiment.study.trained import CURVE, read_record
-from experiment.tuning.batches import TOKENS, Order, encoded, held_out_pieces, parted
-from experiment.tuning.networks import Base, load_network, look_at, require_room, size_of
-from experiment.tuning.record import (
+from experiment.papers.inside.tuning.batches import TOKENS, Order, encoded, held_out_pieces, parted
+from experiment.papers.inside.tuning.networks import Base, load_network, look_at, require_room, size_of
+from experiment.papers.inside.tuning.record import (
     FINISHED,
     Outcome,
     opening_record,
@@ -25,9 +23,11 @@ from experiment.tuning.record import (
     require_same,
     write_record,
 )
-from experiment.tuning.records import built_again, make_records
-from experiment.tuning.settings import Training
-from experiment.tuning.training import CHECKPOINTS, Progress, Trainer, TrainingEnd, as_os_error
+from experiment.papers.inside.tuning.records import built_again, make_records
+from experiment.papers.inside.tuning.settings import Training
+from experiment.papers.inside.tuning.training import CHECKPOINTS, Progress, Trainer, TrainingEnd, as_os_error
+from experiment.study import Study
+from experiment.study.trained import CURVE, read_record
 from stimuli.errors import UserError
 
 MODEL, ADAPTER = "model", "adapter"

@@ -15,9 +15,9 @@ from typing import Any
 
 from experiment.models.leases import file_lock
 from experiment.models.runs.environment import git_state, hardware, versions
+from experiment.papers.inside.tuning.settings import Training
 from experiment.study import Study
 from experiment.study.trained import CURVE, RECORD
-from experiment.tuning.settings import Training
 from stimuli.errors import UserError
 from stimuli.files import replace_file
 

@@ -22,24 +22,24 @@ from experiment.models.planning import read_prompting_settings
 from experiment.models.planning.session import ModelSession
 from experiment.models.planning.session_template import SessionTemplate
 from experiment.models.runs.limits import Stop
+from experiment.papers.inside.tuning.settings import RELEASED, Training
 from experiment.procedure import Plan, plan_session
 from experiment.study import Study
 from experiment.study.trained import RECORD
-from experiment.tuning.settings import RELEASED, Training
 from stimuli.errors import UserError
 from stimuli.files import file_sha256, replace_file, replacing
 from stimuli.seeds import generator, stable_seed
 
 if TYPE_CHECKING:
-    from experiment.tuning.settings import Training
-    from experiment.tuning.training_sets import Exchange
+    from experiment.papers.inside.tuning.settings import Training
+    from experiment.papers.inside.tuning.training_sets import Exchange
 
 RECORDS_FILE, ABOUT = "training.jsonl", "training.meta.json"
 FEWEST = 10
 """Records without which nothing is trained."""
 TOLD_EVERY = 20_000
 LEFT_OUT = "samples_left_out"
-"""The name under which records that held a text of the study are counted (:class:`experiment.tuning.training_sets.SampleCounts`)."""
+"""The name under which records that held a text of the study are counted."""
 _WORDING = 0.1
 """A text that more than this share of the items show is how the study asks, not what it asks about."""
 
@@ -190,7 +190,7 @@ def has_replies(path: Path) -> bool:
 
 
 def _of_htest(study: Study, training: Training) -> tuple[Iterable[Record], Callable[[], Mapping[str, Any]]]:
-    from experiment.tuning.training_sets import htest_training_set, released_training_set
+    from experiment.papers.inside.tuning.training_sets import htest_training_set, released_training_set
 
     assert training.task is not None
     held_out: list[str] = []
@@ -227,7 +227,7 @@ def _of_htest(study: Study, training: Training) -> tuple[Iterable[Record], Calla
 def _of_texts(
     study: Study, training: Training, path: Path
 ) -> tuple[Iterable[Record], Callable[[], Mapping[str, Any]]]:
-    from experiment.tuning.training_sets import HeldOut, ScrambledTexts, TextFiles
+    from experiment.papers.inside.tuning.training_sets import HeldOut, ScrambledTexts, TextFiles
 
     texts = TextFiles((path,), field=training.text_field)
     chosen = _drawn(lambda: texts, training)
@@ -242,7 +242,7 @@ def _of_prompts(
     study: Study, training: Training, path: Path
 ) -> tuple[Iterable[Record], Callable[[], Mapping[str, Any]]]:
     """Return the lines of a file of prompts with replies, but for those that hold what the study asks about."""
-    from experiment.tuning.training_sets import HeldOut
+    from experiment.papers.inside.tuning.training_sets import HeldOut
 
     items_of: dict[str, set[tuple[str, str]]] = defaultdict(set)
     for item in study.items:

@@ -14,7 +14,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.inside.hidden_states import (
+from analysis.names import plain
+from analysis.tables import Tables, item_names, mapping_in
+from experiment.papers.inside.chapters.layers.hidden_states import (
     LAST,
     RESULTS,
     LayersDone,
@@ -24,7 +26,7 @@ from analysis.inside.hidden_states import (
     read_arrays,
     write_arrays,
 )
-from analysis.inside.probing_fit import (
+from experiment.papers.inside.chapters.probing.probing_fit import (
     FOLDS,
     INNER_FOLDS,
     MOST_CELLS,
@@ -36,8 +38,6 @@ from analysis.inside.probing_fit import (
     probe_layer,
     settings_of,
 )
-from analysis.names import plain
-from analysis.tables import Tables, item_names, mapping_in
 from stimuli.errors import UserError, reason_of, unknown_name
 from stimuli.seeds import stable_seed
 

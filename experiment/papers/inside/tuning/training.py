@@ -20,10 +20,10 @@ from typing import Any
 
 from experiment.models.local.causal_model import give_back, is_out_of_memory
 from experiment.models.runs.limits import Deadline, Stop
-from experiment.tuning.batches import IGNORED, Order, Piece, TrainingBatch, parts_of
-from experiment.tuning.networks import seed_draws, trained_weights, weight_groups
-from experiment.tuning.record import Curve, LearningPoint
-from experiment.tuning.settings import Training
+from experiment.papers.inside.tuning.batches import IGNORED, Order, Piece, TrainingBatch, parts_of
+from experiment.papers.inside.tuning.networks import seed_draws, trained_weights, weight_groups
+from experiment.papers.inside.tuning.record import Curve, LearningPoint
+from experiment.papers.inside.tuning.settings import Training
 from stimuli.errors import UserError
 from stimuli.files import settle
 from stimuli.seeds import stable_seed

@@ -16,13 +16,13 @@ from experiment.disk import gigabytes
 from experiment.models.costs.prices import format_usd
 from experiment.models.local.checkpoints import find_source
 from experiment.models.planning.prompt_preview import CHARACTERS_PER_TOKEN
+from experiment.papers.inside.tuning.networks import Base, hours_of, look_at, size_of
+from experiment.papers.inside.tuning.record import FINISHED, read_curve
+from experiment.papers.inside.tuning.records import built_again, has_replies, kept_records, messages_of
+from experiment.papers.inside.tuning.settings import RELEASED, Training, trainings
+from experiment.papers.inside.tuning.training_sets import NUMBER
 from experiment.study import Study
 from experiment.study.trained import CURVE, read_record
-from experiment.tuning.networks import Base, hours_of, look_at, size_of
-from experiment.tuning.record import FINISHED, read_curve
-from experiment.tuning.records import built_again, has_replies, kept_records, messages_of
-from experiment.tuning.settings import RELEASED, Training, trainings
-from experiment.tuning.training_sets import NUMBER
 from stimuli.durations import rough_duration_in_words
 from stimuli.errors import UserError, reason_of
 
@@ -144,8 +144,8 @@ def _tokens(study: Study, training: Training) -> tuple[int | None, bool]:
 
 def _characters_asked(study: Study, training: Training) -> int | None:
     """Return how long a line is with all that the study says around it, by some test items; None before these are built."""
-    from experiment.tuning.records import as_asked
-    from experiment.tuning.training_sets import Exchange
+    from experiment.papers.inside.tuning.records import as_asked
+    from experiment.papers.inside.tuning.training_sets import Exchange
 
     try:
         lines = [
@@ -167,7 +167,7 @@ def _characters_asked(study: Study, training: Training) -> int | None:
 
 
 def _bytes(path: Path) -> int:
-    from experiment.tuning.training_sets import TextFiles
+    from experiment.papers.inside.tuning.training_sets import TextFiles
 
     return sum(file.stat().st_size for file, _ in TextFiles((path,)).files())
 

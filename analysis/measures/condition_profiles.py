@@ -9,9 +9,9 @@ import pandas as pd
 
 from analysis.answers import failures_as_wrong
 from analysis.arrays import Array
-from analysis.fidelity import spearman_brown
-from analysis.inside.pattern_similarity import Identified, identified, row_correlations
 from analysis.measures.accuracy import GROUP, asked
+from analysis.measures.pattern_similarity import Identified, identified, row_correlations
+from analysis.measures.resampling import spearman_brown
 from analysis.readers import PARTICIPANT_KINDS
 from stimuli.seeds import stable_seed
 

@@ -1,1 +1,0 @@
-"""Analyses of stored hidden states: probes, similarity of representations, and profiles over layers."""

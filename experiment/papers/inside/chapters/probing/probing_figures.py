@@ -1,0 +1,161 @@
+"""Figures of probes, layer by layer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+
+from analysis import apa
+from analysis.figures import marks
+from analysis.figures.drawing import (
+    Drawing,
+    MarkStyle,
+    keep_width,
+    styled,
+)
+from analysis.figures.marks import GREY, IntervalMarks
+from analysis.figures.panels import (
+    Room,
+    axis_name,
+    condition_key,
+    condition_looks,
+    fitted,
+    key_height,
+    lettered,
+    middle,
+    paged,
+)
+
+if TYPE_CHECKING:
+    from experiment.papers.inside.chapters.probing.probing_intervals import Accuracies
+
+COLUMNS_OF_MODELS, COLUMNS_OF_CONDITIONS = 2, 3
+MOST_PANELS = 8
+_MARKED = 16  # with at most this many layers, each has its mark; with more, every second, third … has
+_CHANCE = MarkStyle("#444444", "", (0, (4, 2)), "chance")
+_CONTROL = MarkStyle(GREY, "", (0, (1, 1.4)), "control task (random labels)")
+
+
+@dataclass(frozen=True, eq=False)
+class ModelLayers:
+    """The name and accuracies of one model's layers."""
+
+    name: str
+    found: Accuracies
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """The conditions without all of them together."""
+        return self.found.names[: len(self.found.against.value) + 1]
+
+
+def accuracy_figures(name: str, title: str, models: Sequence[ModelLayers], predicted: str) -> list[Drawing]:
+    """Draw accuracy against layer, with one line and band per condition and one panel per model."""
+
+    def draw(name: str, title: str, models: Sequence[ModelLayers]) -> Drawing:
+        look = condition_looks(list(dict.fromkeys(level for model in models for level in model.conditions)))
+        key = key_height(look) + 0.22
+        low = min(
+            float(np.nanmin(part))
+            for model in models
+            for part in (model.found.accuracy.low, model.found.chance[-1])
+        )
+        high = max(float(np.nanmax(model.found.accuracy.high)) for model in models)
+        room = Room(2.3, 0.6, key + 0.42, COLUMNS_OF_MODELS, 0.25, widest=3.6)
+        with styled():
+            figure, panels = room.panels(len(models))
+            for place, (axes, model) in enumerate(zip(panels, models, strict=True)):
+                _lines(axes, model, look)
+                axes.set_ylim(max(0.0, 100 * low - 3), min(101.0, 100 * high + 3))
+                _layers_below(axes, model.found)
+                marks.numbered(axes.yaxis, marks.percent, nbins=6)
+                marks.above(
+                    axes, "\n".join(fitted(lettered(place, len(models), model.name), 40)), 6, **_TITLE
+                )
+            for axes in panels[::COLUMNS_OF_MODELS]:
+                axes.set_ylabel("Accuracy of the probe", fontsize=8.5)
+            axis_name(figure, panels, "Layer (0: embedding)", key + 0.12)
+            condition_key(figure, panels, look, lines=True)
+            at = (middle(panels), key_height(look) / figure.get_figheight())
+            handles = [marks.handle(_CHANCE, lw=0.9), marks.handle(_CONTROL, lw=1.2)]
+            marks.key_below(
+                figure, handles, 2, bbox_to_anchor=at, handlelength=2.6, columnspacing=1.4, borderaxespad=None
+            )
+            keep_width(figure)
+        values = {"title": title, "models": models, "predicted": predicted}
+        return Drawing.described(name, figure, {}, "probes", **values)
+
+    return paged(name, title, models, draw, MOST_PANELS)
+
+
+_TITLE = {"weight": "bold", "color": "#111111", "va": "baseline"}
+
+
+def step_figure(name: str, title: str, model: ModelLayers) -> Drawing:
+    """Draw the accuracy that each layer adds to the one before, with one panel per condition."""
+    found, levels = model.found, model.conditions
+    look = condition_looks(levels)
+    own = slice(0, len(levels))
+    reach = 100.0 * float(np.nanmax(np.abs([found.steps.low[own], found.steps.high[own]])))
+    reach = max(1.0, 1.08 * reach)
+    with styled():
+        figure, panels = Room(1.45, 0.6, 0.5, COLUMNS_OF_CONDITIONS, 0.14, widest=3.6).panels(len(levels))
+        for place, (axes, level) in enumerate(zip(panels, levels, strict=True)):
+            _steps(axes, found, place, look[level])
+            axes.set_ylim(-reach, reach)
+            _layers_below(axes, found)
+            marks.numbered(
+                axes.yaxis, lambda value: f"{'+' if value > 0 else ''}{apa.number(value, 0)}", nbins=6
+            )
+            marks.above(axes, "\n".join(fitted(level, 40)), 6, **_TITLE | {"color": look[level].colour})
+        for axes in panels[::COLUMNS_OF_CONDITIONS]:
+            axes.set_ylabel("Points gained", fontsize=8.5)
+        axis_name(figure, panels, "Layer", 0.14)
+        keep_width(figure)
+    best = [int(np.nanargmax(found.steps.value[place])) for place in range(len(levels))]
+    values = {"title": title, "found": found, "levels": levels, "best": best}
+    return Drawing.described(name, figure, {}, "probe_steps", **values)
+
+
+def _lines(axes: Axes, one: ModelLayers, look: Mapping[str, MarkStyle]) -> None:
+    found = one.found
+    layers = np.arange(found.accuracy.value.shape[1])
+    together = len(found.names) - 1
+    axes.axhline(100 * found.chance[together, 0], color=_CHANCE.colour, lw=0.9, ls=_CHANCE.line, zorder=1)
+    control = 100 * found.control.value[together]
+    if np.isfinite(control).any():
+        axes.plot(layers, control, color=_CONTROL.colour, lw=1.2, ls=_CONTROL.line, zorder=2)
+    every = -(-len(layers) // _MARKED)
+    for place, level in enumerate(one.conditions):
+        it = replace(look[level], is_hollow=place % 2 == 1)
+        value, low, high = (
+            100 * part[place] for part in (found.accuracy.value, found.accuracy.low, found.accuracy.high)
+        )
+        axes.fill_between(layers, low, high, color=it.colour, alpha=0.11, lw=0, zorder=2)
+        marks.points(axes, it, layers, value, join=1.3, size=4.2, edge=1.0, markevery=every)
+
+
+def _steps(axes: Axes, found: Accuracies, place: int, it: MarkStyle) -> None:
+    steps = found.steps
+    layers = np.arange(1, steps.value.shape[1] + 1)
+    value, low, high = (100 * part[place] for part in (steps.value, steps.low, steps.high))
+    sure = (steps.low_all[place] > 0) | (steps.high_all[place] < 0)
+    size = 4.2 if len(layers) <= 2 * _MARKED else 2.6
+    axes.axhline(0, color=_CHANCE.colour, lw=0.8, zorder=1)
+    for some in (sure, ~sure):
+        ends = IntervalMarks(value[some], low[some], high[some])
+        marks.points(
+            axes, replace(it, is_hollow=some is not sure), layers[some], ends, size=size, edge=0.9, bar=1.0
+        )
+
+
+def _layers_below(axes: Axes, found: Accuracies) -> None:
+    many = found.accuracy.value.shape[1]
+    axes.set_xlim(-0.03 * many - 0.3, many - 1 + 0.03 * many + 0.3)
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True))
+    axes.tick_params(labelsize=8)
