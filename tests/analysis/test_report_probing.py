@@ -90,6 +90,7 @@ def test_figures_show_values_and_intervals_of_every_layer(reported: Reported) ->
 def test_without_states_or_categories_or_where_it_is_not_wanted_there_is_no_chapter(tmp_path: Path) -> None:
     data = probing_study(tmp_path, items=12, layers=2, probing="none")
     assert probing.write(Material(load(data))) is None
+    assert not (tmp_path / "states" / "run-1" / "results").exists()
     (tmp_path / "states").rename(tmp_path / "elsewhere")
     assert probing.write(Material(load(data))) is None
 

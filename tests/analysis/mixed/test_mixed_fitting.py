@@ -164,12 +164,6 @@ WRONG = [
     ("cond ~ agent + (1 | item)", {"family": "binomial"}, "3 levels", "text with two levels"),
     ("rt ~ cond + (1 | item)", {"family": "gama"}, "family 'gama' is not known", "binomial"),
     ("correct ~ cond + (1 | item)", {"family": "binomial", "link": "cauchit"}, "link", "logit, probit"),
-    (
-        "correct ~ cond + (1 | item) + (1 | participant)",
-        {"family": "binomial", "nagq": 9},
-        "nAGQ = 9 takes one grouping factor",
-        "Laplace",
-    ),
     ("rt ~ cond + (1 | one)", {}, "'one' in (1 | one) has only the level 'a'", "two levels"),
     ("rt ~ cond + (1 | row)", {}, "as many levels as there are rows (192)", "repeats"),
     ("rt ~ cond + (1 + log.freq + cond | participant:cond)", {}, "random effects", "fewer slopes"),
