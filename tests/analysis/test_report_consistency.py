@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import load
+from analysis import apa, load
 from analysis.long_table import Roles, hand_over_table
 from analysis.readers import spoken
 from analysis.report.apa_tables import Head
@@ -41,8 +41,8 @@ def test_every_difference_has_one_interval_in_numbers_tables_and_text(rehearsal:
     for one in numbers["estimates"]:
         if one["scale"] == "percentage points":
             key = (one["measure"], one["contrast"], *one["readers"])
-            ends = f"{one['low']:.1f}, {one['high']:.1f}".replace("-", "−").replace("−0.0", "0.0")
-            found[key].add((f"{one['estimate']:.1f}".replace("-", "−"), ends))
+            estimate, low, high = (apa.number(one[name], 1) for name in ("estimate", "low", "high"))
+            found[key].add((estimate, f"{low}, {high}"))
     assert found and all(len(own) == 1 for own in found.values())
     known = {pair for own in found.values() for pair in own}
     said = [match for text in texts(rehearsal.content) for match in SAID.findall(text)]
