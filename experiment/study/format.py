@@ -8,6 +8,7 @@ import unicodedata
 from collections.abc import Iterator
 from functools import cache
 from importlib import resources
+from itertools import chain
 from typing import Any
 
 from jsonschema import Draft202012Validator, FormatChecker
@@ -62,7 +63,7 @@ def schema_faults(
     source: YamlSource, schema: Draft202012Validator
 ) -> Iterator[tuple[ValidationError, KeyPath, str]]:
     """Yield the schema errors of a file with path and message; ``form`` in the schema describes a part's notation."""
-    for error in map(_deepest, schema.iter_errors(source.data)):
+    for error in chain.from_iterable(map(_deepest, schema.iter_errors(source.data))):
         for path in _paths(error):
             yield error, path, _say(source, error, path, schema.schema)
 
@@ -79,21 +80,24 @@ def _broken(error: ValidationError, path: KeyPath) -> list[KeyPath]:
     return [path]
 
 
-def _deepest(error: ValidationError) -> ValidationError:
-    """Return the error in the anyOf branch that matched furthest, so that the message is about the intended form."""
-    while error.context:
-        kind = [e for e in error.context if e.validator != "type" or len(e.path) > len(error.path)]
-        candidates = _of_groups(error) or kind or list(error.context)
-        deeper = max(candidates, key=lambda e: (len(e.absolute_path), *_names_one(e)))
-        is_told = (
-            isinstance(error.schema, dict)
-            and ("description" in error.schema or "form" in error.schema)
-            and not isinstance(error.instance, dict)
-        )
-        if not kind or (is_told and len(deeper.absolute_path) == len(error.absolute_path)):
-            return error
-        error = deeper
-    return error
+def _deepest(error: ValidationError) -> Iterator[ValidationError]:
+    """Yield the errors in the anyOf branch that matched furthest, so that the messages are about the intended form."""
+    kind = [e for e in error.context or () if e.validator != "type" or len(e.path) > len(error.path)]
+    if not kind:
+        yield error
+        return
+    deepest = max(_of_groups(error) or kind, key=lambda e: (len(e.absolute_path), *_names_one(e)))
+    is_told = (
+        isinstance(error.schema, dict)
+        and ("description" in error.schema or "form" in error.schema)
+        and not isinstance(error.instance, dict)
+    )
+    if is_told and len(deepest.absolute_path) == len(error.absolute_path):
+        yield error
+        return
+    for nested in error.context or ():
+        if nested.schema_path[0] == deepest.schema_path[0]:
+            yield from _deepest(nested)
 
 
 def _names_one(error: ValidationError) -> tuple[bool, bool]:

@@ -170,7 +170,7 @@ procedure:
   - block:
       trial:
         - read: {show: sentence}
-        - choose: {show: question, keys: {"Yes": banana, "No": f}}
+        - choose: {show: question, keys: {"Yes": banana, "No": left arrow}}
   - debrief: debreif.md
 analysis:
   planned:
@@ -209,6 +209,7 @@ RIGHT = (
     ("study.yaml", "wantd", "wanted"),
     ("study.yaml", "inital", "initial"),
     ("study.yaml", "banana", "j"),
+    ("study.yaml", "left arrow", "f"),
     ("study.yaml", "debreif", "debrief"),
     ("study.yaml", "positon", "position"),
     ("study.yaml", "humans", "human"),
@@ -221,6 +222,7 @@ def test_every_fault_of_a_study_is_reported_at_once_in_the_order_of_its_lines(fo
     expected = [
         ("line 5: participants.wantd", "did you mean 'wanted'"),
         ("line 11: design.factors.position.initial", "inital"),
+        ("line 18: procedure[3].block.trial[2].choose.keys.No", "'ArrowLeft'"),
         ("line 18: procedure[3].block.trial[2].choose.keys.Yes", "no keyboard has this key"),
         ("line 19: procedure[4].debrief", "'debreif.md'"),
         ("line 22: analysis.planned.first.compare", "'positon'"),
