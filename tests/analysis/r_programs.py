@@ -21,3 +21,13 @@ def lines_of_r(program: str, folder: Path) -> list[str]:
 def told_by_r(program: str, folder: Path) -> list[Any]:
     """Run a program and return the values that it prints as JSON, each on a line that begins so."""
     return [json.loads(line[5:]) for line in lines_of_r(program, folder) if line.startswith("JSON ")]
+
+
+def run_models(report: Path, *asked: object) -> tuple[int, list[str]]:
+    """Run a report's program as it lies in its folder; return its status and what it prints."""
+    done = subprocess.run(
+        ["Rscript", "models.R", *map(str, asked)],
+        cwd=report, capture_output=True, text=True, timeout=550, check=False,
+    )  # fmt: skip
+    assert "Execution halted" not in done.stderr, done.stderr[-3000:]
+    return done.returncode, done.stdout.splitlines()

@@ -28,6 +28,7 @@ from tests.analysis import cost_study, decision_study, word_study
 from tests.analysis.conftest import Rehearsal
 from tests.analysis.letter_study import PLANNED, TRUTH, study_rows, write_handover
 from tests.analysis.measured_study import class_study, typed_study
+from tests.analysis.r_programs import run_models
 
 pytestmark = pytest.mark.r
 
@@ -58,16 +59,6 @@ def further_models(material: Material) -> Chapter:
 
 LINE = re.compile(r"model (\d+): (.*)")
 VERDICT = re.compile(r"(.*?)(: (?:agrees|DIFFERS).*)")
-
-
-def run_models(report: Path, *asked: object) -> tuple[int, list[str]]:
-    """Run a report's program as it lies in its folder; return its status and what it prints."""
-    done = subprocess.run(
-        ["Rscript", "models.R", *map(str, asked)],
-        cwd=report, capture_output=True, text=True, timeout=550, check=False,
-    )  # fmt: skip
-    assert "Execution halted" not in done.stderr, done.stderr[-3000:]
-    return done.returncode, done.stdout.splitlines()
 
 
 def models_of(lines: list[str]) -> dict[int, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +18,7 @@ from analysis.mixed.families import TIMES
 from analysis.mixed.responses import TIME_RESPONSES
 from experiment.cli import main
 from stimuli.errors import UserError
+from tests.analysis.r_programs import lines_of_r
 
 Array = NDArray[np.float64]
 CROSSED = "{} ~ cond + (1 | participant) + (1 | item)"
@@ -127,10 +127,9 @@ def test_without_random_effects_the_maximum_is_that_of_scipys_likelihood(family:
 def test_given_the_shift_a_shifted_lognormal_is_lmer_of_the_log(tmp_path: Path) -> None:
     """lme4's profile over the shift peaks at ours; there variances, coefficients and the likelihood are the same."""
     times(15, 16, seed=5).to_csv(tmp_path / "times.csv", index=False)
-    (tmp_path / "profile.R").write_text(
-        f"""
+    program = """
         suppressMessages(library(lme4))
-        d <- read.csv("{tmp_path / "times.csv"}")
+        d <- read.csv("times.csv")
         d$y <- d$shifted_lognormal
         at <- function(s) suppressMessages(lmer(log(y - s) ~ cond + x + (1 + x | participant) + (1 | item), d, REML = FALSE))
         loglik <- function(s) as.numeric(logLik(at(s))) - sum(log(d$y - s))
@@ -138,13 +137,8 @@ def test_given_the_shift_a_shifted_lognormal_is_lmer_of_the_log(tmp_path: Path) 
         m <- at(best$maximum)
         cat(sprintf("%.10g", c(best$maximum, best$objective, sigma(m), fixef(m),
           unlist(lapply(VarCorr(m), function(v) attr(v, "stddev"))))), sep = "\\n")
-        """,
-        "utf-8",
-    )
-    done = subprocess.run(
-        ["Rscript", str(tmp_path / "profile.R")], capture_output=True, text=True, timeout=300, check=True
-    )
-    theirs = [float(line) for line in done.stdout.split()]
+        """
+    theirs = [float(line) for line in lines_of_r(program, tmp_path)]
     data = pd.read_csv(tmp_path / "times.csv")
     formula = "shifted_lognormal ~ cond + x + (1 + x | participant) + (1 | item)"
     ours = fit(formula, data, "shifted_lognormal")
