@@ -48,20 +48,20 @@ class Bound:
 
 def read_bound(text: str, measures: Sequence[Measure]) -> Bound:
     """Read ``5 points``, ``10%``, ``1.2 times`` or ``0.5 bits``."""
-    one = measures[0]
-    if len({measure.scale for measure in measures}) > 1 or (len(measures) > 1 and one.scale == "raw"):
+    first = measures[0]
+    if len({measure.scale for measure in measures}) > 1 or (len(measures) > 1 and first.scale == "raw"):
         raise PlanFault(
             f" is {text!r}; differences in {' and '.join(measure.name for measure in measures)} have no scale in common",
             "Times and tokens can be compared as ratios; take the bound out otherwise.",
         )
-    found = _BOUND.fullmatch(str(text).strip())
-    if found is None:
+    match = _BOUND.fullmatch(str(text).strip())
+    if match is None:
         raise PlanFault(f" is {text!r}", "Write it like: 5 points, 10%, 1.2 times, or 0.5 bits.")
-    number, unit = float(found[1]), found[2]
+    number, unit = float(match[1]), match[2]
     scale: Scale = "points" if unit.startswith("point") else "ratio" if unit in ("%", "times") else "raw"
-    if scale != one.scale or (scale == "raw" and unit.removesuffix("s") != one.unit.removesuffix("s")):
-        wanted = {"points": "5 points", "ratio": "10% or 1.2 times", "raw": f"0.5 {one.unit}"}[one.scale]
-        raise PlanFault(f" is {text!r}, which is not a bound of {one.noun}", f"Write it like: {wanted}.")
+    if scale != first.scale or (scale == "raw" and unit.removesuffix("s") != first.unit.removesuffix("s")):
+        wanted = {"points": "5 points", "ratio": "10% or 1.2 times", "raw": f"0.5 {first.unit}"}[first.scale]
+        raise PlanFault(f" is {text!r}, which is not a bound of {first.noun}", f"Write it like: {wanted}.")
     bound = Bound(1 + number / 100 if unit == "%" else number, scale, str(text))
     if bound.half_width <= 0 or (scale == "points" and number >= 100):
         rule = f"above {1 if unit == 'times' else 0}" + (" and below 100" if scale == "points" else "")
@@ -71,10 +71,10 @@ def read_bound(text: str, measures: Sequence[Measure]) -> Bound:
 
 def read_times(text: str) -> tuple[float, float]:
     """Read the times in milliseconds between which a measure counts: ``outside 200 ms to 10 s``."""
-    found = _TIMES.fullmatch(str(text).strip())
-    if found is None:
+    match = _TIMES.fullmatch(str(text).strip())
+    if match is None:
         raise PlanFault(f" is {text!r}", "Write it like: outside 200 ms to 10 s.")
-    low, high = float(found[1]) * _UNITS[found[2]], float(found[3]) * _UNITS[found[4]]
+    low, high = float(match[1]) * _UNITS[match[2]], float(match[3]) * _UNITS[match[4]]
     if low >= high:
         raise PlanFault(
             f" is {text!r}; the first bound must be the lower one", "Write it like: outside 200 ms to 10 s."
@@ -110,15 +110,15 @@ def read_sign_rule(sign: str, text: str) -> SignRule:
     if sign not in SIGNS:
         raise unknown("sign", sign, SIGNS)
     example = "below 70%" if sign == RIGHT_SHARE else "2 or more, or above 20%"
-    if found := _OR_MORE.fullmatch(str(text).strip()):
-        rule = SignRule(sign, str(text), float(found[1]), "or more")
-    elif found := _SIDED.fullmatch(str(text).strip()):
-        rule = SignRule(sign, str(text), float(found[2]) * _UNITS[found[3]], found[1])
+    if match := _OR_MORE.fullmatch(str(text).strip()):
+        rule = SignRule(sign, str(text), float(match[1]), "or more")
+    elif match := _SIDED.fullmatch(str(text).strip()):
+        rule = SignRule(sign, str(text), float(match[2]) * _UNITS[match[3]], match[1])
     else:
         raise PlanFault(f" is {text!r}", f"Write it like: {example}.")
     if (rule.side == "below") != (sign == RIGHT_SHARE):
         raise PlanFault(f" is {text!r}; {sign} is bounded from the other side", f"Write it like: {example}.")
-    if found[found.lastindex or 1] == "%" and rule.bound > 1:
+    if match[match.lastindex or 1] == "%" and rule.bound > 1:
         raise PlanFault(f" is {text!r}; a share must be between 0% and 100%", f"Write it like: {example}.")
     return rule
 

@@ -48,14 +48,14 @@ def faults_of(spec: Spec, design: PlanContext, broken: Collection[str] = ()) -> 
             yield from check(spec, design)
     if design.factors is None or "compare" in broken:
         return
-    wrong = list(_factors(spec, design.factors))
-    yield from wrong
-    if not wrong and "within" not in broken:
+    faults = list(_factors(spec, design.factors))
+    yield from faults
+    if not faults and "within" not in broken:
         yield from _within(spec, design.factors)
-    if not wrong and "levels" not in broken:
-        wrong = list(_levels(spec, design.factors))
-        yield from wrong
-        if not wrong and "contrasts" not in broken:
+    if not faults and "levels" not in broken:
+        faults = list(_levels(spec, design.factors))
+        yield from faults
+        if not faults and "contrasts" not in broken:
             yield from _contrasts(spec, levels_compared(spec, design.factors), "direction" in broken)
 
 
@@ -80,34 +80,34 @@ def _factors(spec: Spec, factors: Levels) -> Iterator[PlanFault]:
 
 def _readers(spec: Spec, design: PlanContext) -> Iterator[PlanFault]:
     readers, by_reader = readers_of(spec), measures_by_reader(spec)
-    known = {*PEOPLE, *(design.models or ())}
-    at: tuple[Key, ...]
+    known_readers = {*PEOPLE, *(design.models or ())}
+    keys: tuple[Key, ...]
     for i, reader in enumerate(readers):
-        at = ("between", i)
-        if design.models is not None and reader not in known:
+        keys = ("between", i)
+        if design.models is not None and reader not in known_readers:
             models = ", ".join(design.models) or "none"
             remedy = f"Readers: human, simulated, or a model of the study ({models})."
-            yield PlanFault(f" is {reader!r}", remedy, at, given=reader, known=known)
+            yield PlanFault(f" is {reader!r}", remedy, keys, given=reader, known=known_readers)
         elif reader in readers[:i]:
-            yield PlanFault(f" names {reader!r} again", "Name it once.", at)
+            yield PlanFault(f" names {reader!r} again", "Name it once.", keys)
         elif reader not in by_reader:
             yield PlanFault(
                 f": {reader} has no measure",
                 f"Say under measure what is measured of {reader}, or take it out of between.",
-                at,
+                keys,
             )
     for reader, name in by_reader.items():
-        at = ("measure", reader) if isinstance(spec["measure"], Mapping) else ("measure",)
+        keys = ("measure", reader) if isinstance(spec["measure"], Mapping) else ("measure",)
         if reader not in readers:
-            yield unknown("reader", reader, readers, *at)
+            yield unknown("reader", reader, readers, *keys)
         elif name not in PLANNABLE:
-            yield unknown("measure", name, PLANNABLE, *at)
+            yield unknown("measure", name, PLANNABLE, *keys)
         elif reader in PEOPLE and PLANNABLE[name].of == "models":
             yield PlanFault(
                 f" is {name!r}, which people do not have ({PLANNABLE[name].said})",
                 "Give each reader a different measure, such as measure: {human: reading_time, "
                 f"MODEL: {name}}}, or compare models alone.",
-                at,
+                keys,
             )
 
 
@@ -154,36 +154,40 @@ def _levels(spec: Spec, factors: Levels) -> Iterator[PlanFault]:
         compared = f"{names[0]} is" if len(names) == 1 else f"{' and '.join(names)} are"
         yield PlanFault(f" is {said}, and {compared} compared", f"Write {form}.", ("levels",))
         return
-    wrong = []
-    for name, own in (given if isinstance(given, Mapping) else {names[0]: given}).items():
-        at = ("levels",) if len(names) == 1 else ("levels", name)
+    faults = []
+    for name, levels in (given if isinstance(given, Mapping) else {names[0]: given}).items():
+        keys = ("levels",) if len(names) == 1 else ("levels", name)
         if name not in names:
-            wrong.append(unknown("factor", name, names, *at))
+            faults.append(unknown("factor", name, names, *keys))
             continue
-        known = factors[name]
-        wrong += [
-            unknown(f"level of {name}", one, known, *at, i) for i, one in enumerate(own) if one not in known
+        factor_levels = factors[name]
+        faults += [
+            unknown(f"level of {name}", level, factor_levels, *keys, i)
+            for i, level in enumerate(levels)
+            if level not in factor_levels
         ]
-    yield from wrong
-    if len(names) > 1 and not wrong:
+    yield from faults
+    if len(names) > 1 and not faults:
         yield from _crossing(levels_compared(spec, factors))
 
 
 def _crossing(levels: Levels) -> Iterator[PlanFault]:
     """Yield why two factors cannot be compared together: one has nothing to compare, or a level could be of either."""
-    for name, own in levels.items():
-        if len(own) < 2:
+    for name, factor_levels in levels.items():
+        if len(factor_levels) < 2:
             problem = (
-                f": {name} has one level ({', '.join(own)}), and an interaction takes two of each factor"
+                f": {name} has one level ({', '.join(factor_levels)}), "
+                "and an interaction takes two of each factor"
             )
             yield PlanFault(problem, "Name another factor.", ("compare",))
-    (one, first), (other, second) = levels.items()
-    for level in first:
-        if level in second:
+    (first_factor, first_levels), (second_factor, second_levels) = levels.items()
+    for level in first_levels:
+        if level in second_levels:
             problem = (
-                f": {one} and {other} both have a level {level!r}, so that a contrast could be of either"
+                f": {first_factor} and {second_factor} both have a level {level!r}, "
+                "so that a contrast could be of either"
             )
-            remedy = f"Give it another name in one of them, such as {level}_{other}."
+            remedy = f"Give it another name in one of them, such as {level}_{second_factor}."
             yield PlanFault(problem, remedy, ("compare",))
 
 
@@ -201,11 +205,11 @@ def _within(spec: Spec, factors: Levels) -> Iterator[PlanFault]:
 
 
 def _contrasts(spec: Spec, levels: Levels, no_direction: bool) -> Iterator[PlanFault]:
-    said, wrong = spec.get("contrasts") or (), list[PlanFault]()
+    said, faults = spec.get("contrasts") or (), list[PlanFault]()
     for i, text in enumerate(said):
-        wrong += _caught(partial(read_contrast, str(text), levels), "contrasts", i)
-    yield from wrong
-    if not wrong and not no_direction:
+        faults += _caught(partial(read_contrast, str(text), levels), "contrasts", i)
+    yield from faults
+    if not faults and not no_direction:
         yield from _caught(lambda: with_directions(said, spec.get("direction"), levels))
 
 
@@ -322,10 +326,11 @@ def faults_of_families(planned: Mapping[str, Spec]) -> Iterator[PlanFault]:
         family, alpha = spec.get("family"), spec.get("alpha", ALPHA)
         if family is None:
             continue
-        first, other = level_of.setdefault(family, (name, alpha))
-        if other != alpha:
+        first_name, family_alpha = level_of.setdefault(family, (name, alpha))
+        if family_alpha != alpha:
             yield PlanFault(
-                f": {name} has alpha {alpha:g} and {first}, of the same family {family!r}, has {other:g}; a family has one level",
+                f": {name} has alpha {alpha:g} and {first_name}, of the same family {family!r}, "
+                f"has {family_alpha:g}; a family has one level",
                 "Give both the same alpha.",
                 (name, "alpha" if "alpha" in spec else "family"),
             )

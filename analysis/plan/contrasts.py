@@ -99,10 +99,10 @@ def label_of(
 
 def read_contrast(text: str, levels: Levels, direction: Direction = "two-sided") -> LevelDifference:
     """Read a contrast of these levels."""
-    found = next(_readings(text.strip(), levels), None)
-    if found is None:
+    reading = next(_readings(text.strip(), levels), None)
+    if reading is None:
         raise _no_contrast(text, levels)
-    first, second, at = found
+    first, second, at = reading
     return LevelDifference(first, second, direction, at)
 
 
@@ -112,55 +112,61 @@ def _readings(text: str, levels: Levels) -> Iterator[tuple[str, str, tuple[str, 
     if len(levels) < 2:
         return
     for word in _IN.finditer(text):
-        at = text[word.end() :]
+        level = text[word.end() :]
         for factor, first, second in _differences(text[: word.start()], levels):
-            if any(at in own for name, own in levels.items() if name != factor):
-                yield first, second, (at,)
+            if any(level in factor_levels for name, factor_levels in levels.items() if name != factor):
+                yield first, second, (level,)
     if text.startswith("(") and text.endswith(")"):
         for sign in _TIMES.finditer(text):
             for factor, first, second in _differences(text[1 : sign.start()], levels):
-                for other, here, there in _differences(text[sign.end() : -1], levels):
+                for other, at_first, at_second in _differences(text[sign.end() : -1], levels):
                     if other != factor:
-                        yield first, second, (here, there)
+                        yield first, second, (at_first, at_second)
 
 
 def _differences(text: str, levels: Levels) -> Iterator[tuple[str, str, str]]:
     """Yield each way in which a text is the difference of two levels of one factor, with the factor."""
     for sign in _MINUS.finditer(text):
         first, second = text[: sign.start()].strip(), text[sign.end() :].strip()
-        for factor, own in levels.items():
-            if first != second and first in own and second in own:
+        for factor, factor_levels in levels.items():
+            if first != second and first in factor_levels and second in factor_levels:
                 yield factor, first, second
 
 
 def _no_contrast(text: str, levels: Levels) -> PlanFault:
-    known = [level for own in levels.values() for level in own]
+    all_levels = [level for factor_levels in levels.values() for level in factor_levels]
     words = [word.strip() for word in re.split(r"\s+(?:[-−–x×*]|in)\s+|[()]", text) if word.strip()]
-    there = "; ".join(f"levels of {name}: {', '.join(own)}" for name, own in levels.items())
+    listing = "; ".join(
+        f"levels of {name}: {', '.join(factor_levels)}" for name, factor_levels in levels.items()
+    )
     forms = "A contrast is `level - level`, with a space on each side of the minus"
-    if len(levels) > 1 and all(len(own) > 1 for own in levels.values()):
-        a, b = (f"{own[1]} - {own[0]}" for own in levels.values())
-        ground = list(levels.values())[1][0]
+    if len(levels) > 1 and all(len(factor_levels) > 1 for factor_levels in levels.values()):
+        a, b = (f"{factor_levels[1]} - {factor_levels[0]}" for factor_levels in levels.values())
+        reference = list(levels.values())[1][0]
         forms = (
-            f"Write the interaction as `({a}) x ({b})`, a simple effect as `{a} in {ground}`, a difference averaged over the other "
-            f"factor as `{a}`"
+            f"Write the interaction as `({a}) x ({b})`, a simple effect as `{a} in {reference}`, a difference "
+            f"averaged over the other factor as `{a}`"
         )
-    given = next((word for word in words if word not in known), "")
-    why = (
+    given = next((word for word in words if word not in all_levels), "")
+    reason = (
         f"{given!r} is not a compared level"
         if given
         else "it must be the difference of two levels of one factor"
     )
-    return PlanFault(f" is {text!r}; {why}", f"{forms}; {there}.", given=given, known=known)
+    return PlanFault(f" is {text!r}; {reason}", f"{forms}; {listing}.", given=given, known=all_levels)
 
 
 def usual_contrasts(levels: Levels) -> tuple[LevelDifference, ...]:
     """Return the contrasts of a plan that names none: each level against the reference; of two factors their interactions."""
-    (base, *own), *others = levels.values()
-    if not others:
-        return against_reference([base, *own])
-    ground, *rest = others[0]
-    return tuple(LevelDifference(level, base, at=(other, ground)) for level in own for other in rest)
+    (reference, *compared), *other_factors = levels.values()
+    if not other_factors:
+        return against_reference([reference, *compared])
+    other_reference, *other_compared = other_factors[0]
+    return tuple(
+        LevelDifference(level, reference, at=(other_level, other_reference))
+        for level in compared
+        for other_level in other_compared
+    )
 
 
 def against_reference(levels: Sequence[str]) -> tuple[LevelDifference, ...]:
@@ -171,17 +177,17 @@ def against_reference(levels: Sequence[str]) -> tuple[LevelDifference, ...]:
 def with_directions(said: Sequence[str], given: Any, levels: Levels) -> tuple[LevelDifference, ...]:
     """Read contrasts with the direction of each, which is given for all or by contrast."""
     contrasts = [read_contrast(text, levels) for text in said] or list(usual_contrasts(levels))
-    ways: dict[LevelDifference, Any]
+    directions: dict[LevelDifference, Any]
     if not isinstance(given, Mapping):
-        ways = dict.fromkeys(contrasts, given or "two-sided")
+        directions = dict.fromkeys(contrasts, given or "two-sided")
     else:
-        ways = {}
-        for text, way in given.items():
+        directions = {}
+        for text, direction in given.items():
             try:
-                of = read_contrast(str(text), levels)
+                contrast = read_contrast(str(text), levels)
             except PlanFault:
-                of = None
-            if of not in contrasts:
+                contrast = None
+            if contrast not in contrasts:
                 raise unknown(
                     "contrast",
                     str(text),
@@ -189,12 +195,12 @@ def with_directions(said: Sequence[str], given: Any, levels: Levels) -> tuple[Le
                     "direction",
                     str(text),
                 )
-            ways[of] = way
-    for way in ways.values():
-        if way not in DIRECTIONS:
-            raise unknown("direction", str(way), DIRECTIONS, "direction")
+            directions[contrast] = direction
+    for direction in directions.values():
+        if direction not in DIRECTIONS:
+            raise unknown("direction", str(direction), DIRECTIONS, "direction")
     return tuple(
-        LevelDifference(contrast.first, contrast.second, ways.get(contrast, "two-sided"), contrast.at)
+        LevelDifference(contrast.first, contrast.second, directions.get(contrast, "two-sided"), contrast.at)
         for contrast in contrasts
     )
 
@@ -229,8 +235,8 @@ class CrossedFactors:
         """Return the crossing of the levels that these cells show."""
         pairs = [pair for pair in product(*self.levels) if cell_name(*pair) in cells]
         first, second = (
-            tuple(level for level in own if any(pair[place] == level for pair in pairs))
-            for place, own in enumerate(self.levels)
+            tuple(level for level in levels if any(pair[index] == level for pair in pairs))
+            for index, levels in enumerate(self.levels)
         )
         return CrossedFactors(self.factors, (first, second))
 
@@ -240,14 +246,14 @@ class CrossedFactors:
 
     def weights(self, first: str, second: str, at: Sequence[str]) -> dict[str, float]:
         """Return the weight of each cell in a contrast."""
-        turned = not ({first, second} <= set(self.levels[0]) and set(at) <= set(self.levels[1]))
-        others = self.levels[0 if turned else 1]
+        is_swapped = not ({first, second} <= set(self.levels[0]) and set(at) <= set(self.levels[1]))
+        others = self.levels[0 if is_swapped else 1]
         by_other = dict(zip(at, (1.0, -1.0), strict=False)) or dict.fromkeys(others, 1.0 / len(others))
-        found = {}
+        weights = {}
         for level, sign in ((first, 1.0), (second, -1.0)):
             for other, share in by_other.items():
-                found[cell_name(other, level) if turned else cell_name(level, other)] = sign * share
-        return found
+                weights[cell_name(other, level) if is_swapped else cell_name(level, other)] = sign * share
+        return weights
 
 
 def crossed_name(first: str, second: str) -> str:
@@ -272,11 +278,11 @@ def compared_together(
     """Return the pairs of factors whose cells are compared: those of plans; without any plan all that are small enough."""
     if planned:
         pairs = [factors_compared(spec) for spec in planned.values()]
-        found = [(pair[0], pair[1]) for pair in pairs if len(pair) == 2 and set(pair) <= set(factors)]
-        return list(dict.fromkeys(found))
+        crossed = [(pair[0], pair[1]) for pair in pairs if len(pair) == 2 and set(pair) <= set(factors)]
+        return list(dict.fromkeys(crossed))
     return [
-        (one, other)
-        for one, other in combinations(factors, 2)
-        if min(len(factors[one]), len(factors[other])) > 1
-        and len(factors[one]) * len(factors[other]) <= MOST_CELLS
+        (first, second)
+        for first, second in combinations(factors, 2)
+        if min(len(factors[first]), len(factors[second])) > 1
+        and len(factors[first]) * len(factors[second]) <= MOST_CELLS
     ]

@@ -74,11 +74,11 @@ class PlannedAnalysis(Rules):
 
     def to_json(self) -> dict[str, Any]:
         """Return the plan in the study's own words with every default written out, as it is exported."""
-        levels: Any = {name: list(own) for name, own in self.levels_of.items()}
+        levels: Any = {name: list(factor_levels) for name, factor_levels in self.levels_of.items()}
         if len(self.factors) == 1:
             levels = levels[self.factors[0]]
         return {
-            "measure": {reader: one.name for reader, one in self.measures.items()},
+            "measure": {reader: measure.name for reader, measure in self.measures.items()},
             "compare": self.factors[0] if len(self.factors) == 1 else list(self.factors),
             **({"levels": levels} if "levels" in self.stated else {}),
             "between": list(self.readers),
@@ -115,8 +115,8 @@ def levels_compared(
 ) -> dict[str, tuple[str, ...]]:
     """Return the levels of each factor that a plan compares: all unless it names some."""
     names, given = factors_compared(spec), spec.get("levels") or {}
-    by = given if isinstance(given, Mapping) else {names[0]: given}
-    return {name: tuple(str(level) for level in by.get(name) or factors[name]) for name in names}
+    by_factor = given if isinstance(given, Mapping) else {names[0]: given}
+    return {name: tuple(str(level) for level in by_factor.get(name) or factors[name]) for name in names}
 
 
 def read_plan(name: str, spec: Mapping[str, Any], factors: Mapping[str, Sequence[str]]) -> PlannedAnalysis:
@@ -192,5 +192,5 @@ class Plan(Rules):
     @property
     def participants_at_stop(self) -> int | None:
         """Number of participants in its own stopping rule; None if it has none or states it otherwise."""
-        found = _PARTICIPANTS.fullmatch(self.stop.strip()) if self.stop else None
-        return int(found[1]) if found else None
+        match = _PARTICIPANTS.fullmatch(self.stop.strip()) if self.stop else None
+        return int(match[1]) if match else None

@@ -32,27 +32,33 @@ def plans_in_words(plan: StudyPlan) -> list[list[str]]:
     return [list(_lines(analysis, plan)) for analysis in plan.analyses]
 
 
-def plan_in_brief(one: PlannedAnalysis, plan: StudyPlan) -> str:
+def plan_in_brief(analysis: PlannedAnalysis, plan: StudyPlan) -> str:
     """Describe a planned analysis in sentences, without the usual model."""
-    own = list(rules_in_words(one.exclude, plan.signs))
-    said = [f"{measure.noun} of {_and(_names(readers))}" for measure, readers in one.by_measure.items()]
-    directions = [EXPECTED[contrast.direction] for contrast in one.contrasts]
+    rules = list(rules_in_words(analysis.exclude, plan.signs))
+    measured = [
+        f"{measure.noun} of {_and(_names(readers))}" for measure, readers in analysis.by_measure.items()
+    ]
+    directions = [EXPECTED[contrast.direction] for contrast in analysis.contrasts]
     alike = len(set(directions)) == 1
     contrasts = [
         contrast.label + ("" if alike else f" ({direction})")
-        for contrast, direction in zip(one.contrasts, directions, strict=True)
+        for contrast, direction in zip(analysis.contrasts, directions, strict=True)
     ]
     parts = [
-        f"The plan compares {_and(said)} by {_compared(one)}",
+        f"The plan compares {_and(measured)} by {_compared(analysis)}",
         f"The planned contrast{'s are' if len(contrasts) > 1 else ' is'} {_and(contrasts)}"
         + (f" ({directions[0]})" if alike else ""),
-        f"Tests use {_level(one)}, {_family(one, plan)}",
-        *(f"{line[0].upper()}{line[1:]}" for line in _equivalence(one, plan)),
-        *([_bayes(one.bayes)] if one.bayes else []),
-        *([f"The planned model is {one.formula}"] if one.formula is not None else []),
-        *([f"If it is singular or does not converge, the model is {one.fallback}"] if one.fallback else []),
-        *([f"Beyond the study's exclusions, the plan excludes {'; '.join(own)}"] if own else []),
-        f"Stopping rule: {_stop(one, plan)}".removesuffix(HINT).removesuffix(SETTING).removesuffix("."),
+        f"Tests use {_level(analysis)}, {_family(analysis, plan)}",
+        *(f"{line[0].upper()}{line[1:]}" for line in _equivalence(analysis, plan)),
+        *([_bayes(analysis.bayes)] if analysis.bayes else []),
+        *([f"The planned model is {analysis.formula}"] if analysis.formula is not None else []),
+        *(
+            [f"If it is singular or does not converge, the model is {analysis.fallback}"]
+            if analysis.fallback
+            else []
+        ),
+        *([f"Beyond the study's exclusions, the plan excludes {'; '.join(rules)}"] if rules else []),
+        f"Stopping rule: {_stop(analysis, plan)}".removesuffix(HINT).removesuffix(SETTING).removesuffix("."),
     ]
     return ". ".join(parts) + "."
 
@@ -61,11 +67,11 @@ def summary_of(plan: StudyPlan) -> str:
     """Summarize the planned analyses of a study."""
     if not plan.analyses:
         return "Analysis: nothing is planned; all of the report will be exploratory."
-    told = "; ".join(
+    described = "; ".join(
         f"{analysis.name}: {_measured(analysis)} by {_compared(analysis)} ({_contrasts(analysis)})"
         for analysis in plan.analyses
     )
-    return f"Planned analyses: {told}. `wrods check --explain` prints them with every default."
+    return f"Planned analyses: {described}. `wrods check --explain` prints them with every default."
 
 
 def hypotheses(plan: StudyPlan) -> Iterator[tuple[str, list[str]]]:
@@ -87,7 +93,9 @@ def rules_in_words(exclude: Mapping[str, Any], signs: Mapping[str, str]) -> Iter
         if isinstance(rules, str):
             yield "trials with an incorrect answer"
         elif rules is not None:
-            names = signs if unit == "sessions" else {name: one.noun for name, one in PLANNABLE.items()}
+            names = (
+                signs if unit == "sessions" else {name: measure.noun for name, measure in PLANNABLE.items()}
+            )
             yield from (f"{unit}: {names.get(name, name)} {rule}" for name, rule in rules.items())
 
 
@@ -106,57 +114,64 @@ def _and(parts: Sequence[str]) -> str:
     )
 
 
-def _lines(one: PlannedAnalysis, plan: StudyPlan) -> Iterator[str]:
+def _lines(analysis: PlannedAnalysis, plan: StudyPlan) -> Iterator[str]:
     of_levels = "; ".join(
-        (f"{name}: " if len(one.factors) > 1 else "") + f"{', '.join(levels)}; {levels[0]} is the reference"
-        for name, levels in one.levels_of.items()
+        (f"{name}: " if len(analysis.factors) > 1 else "")
+        + f"{', '.join(levels)}; {levels[0]} is the reference"
+        for name, levels in analysis.levels_of.items()
     )
-    yield f"{one.name}: {_measured(one)}, compared by {_compared(one)} ({of_levels})"
-    for name, levels in one.levels_of.items():
+    yield f"{analysis.name}: {_measured(analysis)}, compared by {_compared(analysis)} ({of_levels})"
+    for name, levels in analysis.levels_of.items():
         others = [level for level in plan.factors[name] if level not in levels]
         if others:
             yield f"levels: trials with {name} {' or '.join(others)} are not included"
-    told = "" if "contrasts" in one.stated else DEFAULT
-    yield f"contrasts{told}: {_contrasts(one)}{'' if 'direction' in one.stated else DEFAULT}"
-    if len(one.factors) > 1:
-        yield from _of_contrasts(one)
-    if one.trials is not None:
-        yield f"trials: only those that end with {one.trials}"
-    if one.within:
-        yield f"within: only trials with {', '.join(f'{name} {level}' for name, level in one.within.items())}"
-    yield f"tests: alpha {one.alpha:g}{'' if 'alpha' in one.stated else DEFAULT}; {_family(one, plan)}{'' if one.family else DEFAULT}"
-    if one.items == "fixed":
+    mark = "" if "contrasts" in analysis.stated else DEFAULT
+    yield f"contrasts{mark}: {_contrasts(analysis)}{'' if 'direction' in analysis.stated else DEFAULT}"
+    if len(analysis.factors) > 1:
+        yield from _of_contrasts(analysis)
+    if analysis.trials is not None:
+        yield f"trials: only those that end with {analysis.trials}"
+    if analysis.within:
+        yield (
+            "within: only trials with "
+            f"{', '.join(f'{name} {level}' for name, level in analysis.within.items())}"
+        )
+    yield (
+        f"tests: alpha {analysis.alpha:g}{'' if 'alpha' in analysis.stated else DEFAULT}; "
+        f"{_family(analysis, plan)}{'' if analysis.family else DEFAULT}"
+    )
+    if analysis.items == "fixed":
         yield "items: fixed; results on shares hold for these items only"
-    unbounded = DEFAULT if one.equivalence is None else ""
-    yield from (f"{line}{unbounded}" for line in _equivalence(one, plan))
-    if one.bayes is not None:
-        yield _bayes(one.bayes)
-    yield from _model(one)
-    own = list(rules_in_words(one.exclude, plan.signs))
+    unbounded = DEFAULT if analysis.equivalence is None else ""
+    yield from (f"{line}{unbounded}" for line in _equivalence(analysis, plan))
+    if analysis.bayes is not None:
+        yield _bayes(analysis.bayes)
+    yield from _model(analysis)
+    rules = list(rules_in_words(analysis.exclude, plan.signs))
     shared = "; ".join(rules_in_words(plan.exclude, plan.signs)) or "none"
-    beyond = f"beyond them {'; '.join(own)}" if own else f"nothing beyond them{DEFAULT}"
+    beyond = f"beyond them {'; '.join(rules)}" if rules else f"nothing beyond them{DEFAULT}"
     yield f"left out: the study's exclusions ({shared}); {beyond}"
-    yield f"stop: {_stop(one, plan)}{'' if one.stop else DEFAULT}"
+    yield f"stop: {_stop(analysis, plan)}{'' if analysis.stop else DEFAULT}"
 
 
-def _level(one: PlannedAnalysis) -> str:
-    return f"α = {one.alpha:g}".replace("= 0.", "= .")
+def _level(analysis: PlannedAnalysis) -> str:
+    return f"α = {analysis.alpha:g}".replace("= 0.", "= .")
 
 
-def _measured(one: PlannedAnalysis) -> str:
-    return "; ".join(_of(measure, readers) for measure, readers in one.by_measure.items())
+def _measured(analysis: PlannedAnalysis) -> str:
+    return "; ".join(_of(measure, readers) for measure, readers in analysis.by_measure.items())
 
 
 def _of(measure: Measure, readers: Iterable[str]) -> str:
     return f"{measure.name} ({measure.said}) of {readers_in_words(readers)}"
 
 
-def _compared(one: PlannedAnalysis) -> str:
-    return " × ".join(one.factors)
+def _compared(analysis: PlannedAnalysis) -> str:
+    return " × ".join(analysis.factors)
 
 
-def _contrasts(one: PlannedAnalysis) -> str:
-    return "; ".join(f"{contrast.written}, {EXPECTED[contrast.direction]}" for contrast in one.contrasts)
+def _contrasts(analysis: PlannedAnalysis) -> str:
+    return "; ".join(f"{contrast.written}, {EXPECTED[contrast.direction]}" for contrast in analysis.contrasts)
 
 
 def _expected(contrast: LevelDifference) -> str:
@@ -172,22 +187,22 @@ def _expected(contrast: LevelDifference) -> str:
     return f"it {way} {contrast.first} {joint} {contrast.second}{where}."
 
 
-def _of_contrasts(one: PlannedAnalysis) -> Iterator[str]:
+def _of_contrasts(analysis: PlannedAnalysis) -> Iterator[str]:
     """Describe what each contrast of two factors is."""
-    for contrast in one.contrasts:
+    for contrast in analysis.contrasts:
         difference = f"{contrast.first} minus {contrast.second}"
         if len(contrast.at) == 2:
-            told = (
+            meaning = (
                 f"{difference} in {contrast.at[0]}, less {difference} in {contrast.at[1]} (the interaction)"
             )
         elif contrast.at:
-            told = f"{difference} in trials with {contrast.at[0]} (a simple effect)"
+            meaning = f"{difference} in trials with {contrast.at[0]} (a simple effect)"
         else:
-            other = next(name for name, own in one.levels_of.items() if contrast.first not in own)
-            told = f"{difference}, averaged over the levels of {other}"
-        yield f"what is tested: {contrast.written} is {told}"
-    if any(len(contrast.at) == 2 for contrast in one.contrasts) and any(
-        measure.scale == "points" for measure in one.measures.values()
+            other = next(name for name, levels in analysis.levels_of.items() if contrast.first not in levels)
+            meaning = f"{difference}, averaged over the levels of {other}"
+        yield f"what is tested: {contrast.written} is {meaning}"
+    if any(len(contrast.at) == 2 for contrast in analysis.contrasts) and any(
+        measure.scale == "points" for measure in analysis.measures.values()
     ):
         yield (
             "scale: interactions are tested in percentage points; if log odds point the other way, the report states that the "
@@ -195,28 +210,37 @@ def _of_contrasts(one: PlannedAnalysis) -> Iterator[str]:
         )
 
 
-def _family(one: PlannedAnalysis, plan: StudyPlan) -> str:
-    if one.family is None:
+def _family(analysis: PlannedAnalysis, plan: StudyPlan) -> str:
+    if analysis.family is None:
         return "adjusted by the largest |t| over all planned contrasts of the measure"
-    others = [other.name for other in plan.analyses if other.family == one.family]
+    others = [other.name for other in plan.analyses if other.family == analysis.family]
     return (
-        f"adjusted by the largest |t| over all contrasts of the family {one.family} ({', '.join(others)}), with equivalence tests "
-        "adjusted by Bonferroni's method"
+        f"adjusted by the largest |t| over all contrasts of the family {analysis.family} "
+        f"({', '.join(others)}), with equivalence tests adjusted by Bonferroni's method"
     )
 
 
-def _equivalence(one: PlannedAnalysis, plan: StudyPlan) -> Iterator[str]:
-    bound, several = one.equivalence, len(one.readers) > 1
+def _equivalence(analysis: PlannedAnalysis, plan: StudyPlan) -> Iterator[str]:
+    bound, several = analysis.equivalence, len(analysis.readers) > 1
     if bound is None and several:
         yield "equivalence: not tested, since no bound was set"
     if bound is not None and several:
-        first = readers_in_words(one.readers[:1])
-        others = readers_in_words(one.readers[1:]) if len(one.readers) == 2 else "each of the other readers"
-        yield (
-            f"equivalence: {first} and {others} count as equal in a contrast if two one-sided tests at {_level(one)} "
-            f"reject a difference of {bound.said} or more between them, by Bonferroni's method over all such tests of the measure"
+        first = readers_in_words(analysis.readers[:1])
+        others = (
+            readers_in_words(analysis.readers[1:])
+            if len(analysis.readers) == 2
+            else "each of the other readers"
         )
-    if bound is not None and plan.compares_items and any(each.name == "correct" for each in one.by_measure):
+        yield (
+            f"equivalence: {first} and {others} count as equal in a contrast if two one-sided tests "
+            f"at {_level(analysis)} reject a difference of {bound.said} or more "
+            "between them, by Bonferroni's method over all such tests of the measure"
+        )
+    if (
+        bound is not None
+        and plan.compares_items
+        and any(measure.name == "correct" for measure in analysis.by_measure)
+    ):
         yield (
             "equivalence: conditions that asked a model about the same items count as equal if two one-sided tests reject a "
             f"difference of {bound.said} or more, frozen beforehand"
@@ -227,41 +251,41 @@ def _bayes(prior: Prior) -> str:
     return f"Bayes factors compare each contrast with no difference, with a {prior.said} around 0; a direction keeps half of it"
 
 
-def _model(one: PlannedAnalysis) -> Iterator[str]:
-    shares = [measure.name for measure in one.by_measure if measure.scale == "points"]
+def _model(analysis: PlannedAnalysis) -> Iterator[str]:
+    shares = [measure.name for measure in analysis.by_measure if measure.scale == "points"]
     if shares:
         yield (
             f"estimate of {', '.join(shares)}: differences in percentage points over participants and items (crossed-variance "
             "estimator), people compared with a model item by item; the logistic model of people is a check on the log-odds scale"
         )
-    if one.formula is not None:
-        yield f"model: {one.formula}"
+    if analysis.formula is not None:
+        yield f"model: {analysis.formula}"
         yield (
-            f"fallback: {one.fallback}, if the model is singular or does not converge"
-            if one.fallback is not None
+            f"fallback: {analysis.fallback}, if the model is singular or does not converge"
+            if analysis.fallback is not None
             else f"fallback: none; the model is reported as it is{DEFAULT}"
         )
         return
-    crossed = len(one.factors) > 1
-    fixed = f"{' and '.join(one.factors)} with their interaction" if crossed else one.factors[0]
-    for measure, readers in one.by_measure.items():
+    crossed = len(analysis.factors) > 1
+    fixed = f"{' and '.join(analysis.factors)} with their interaction" if crossed else analysis.factors[0]
+    for measure, readers in analysis.by_measure.items():
         by = "the reader crossed with " if len(readers) > 1 and measure.name not in shares else ""
-        named = f" of {measure.name}" if len(one.by_measure) > 1 else ""
+        named = f" of {measure.name}" if len(analysis.by_measure) > 1 else ""
         yield f"model{named}{DEFAULT}: {measure.model}; fixed effects are {by}{fixed}"
     slopes = (
-        f"{', '.join(one.factors)} and their interaction (where they vary within a unit)"
+        f"{', '.join(analysis.factors)} and their interaction (where they vary within a unit)"
         if crossed
         else fixed
     )
     yield f"random structure{DEFAULT}: {STRUCTURE.format(compare=slopes)}"
-    if any(measure.name == "correct" for measure in one.measures.values()):
+    if any(measure.name == "correct" for measure in analysis.measures.values()):
         yield f"missing answers{DEFAULT}: unreadable answers and timeouts count as wrong"
 
 
-def _stop(one: PlannedAnalysis, plan: StudyPlan) -> str:
-    if one.stop is not None:
-        return one.stop
-    if "human" not in one.readers:
+def _stop(analysis: PlannedAnalysis, plan: StudyPlan) -> str:
+    if analysis.stop is not None:
+        return analysis.stop
+    if "human" not in analysis.readers:
         return "when every planned session of the models has run"
     if plan.wanted is None:
         return f"no number of participants is planned{HINT}"
