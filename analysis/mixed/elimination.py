@@ -75,8 +75,8 @@ class Sorting:
     def cost(self) -> float:
         """Products for a factor and its inverse, in those of a dense matrix."""
         met = np.bincount(self.component, minlength=self.many).astype(float)
-        each = np.where(met > MOST_PAIRED, TAKEN_OUT, SMALL_BLOCKS)
-        inside = SMALL_BLOCKS * self.many * float(self.width) ** 3 + self.width * float(met @ (each * met))
+        costs = np.where(met > MOST_PAIRED, TAKEN_OUT, SMALL_BLOCKS)
+        inside = SMALL_BLOCKS * self.many * float(self.width) ** 3 + self.width * float(met @ (costs * met))
         return inside + float(self.rest) ** 3
 
 
@@ -92,18 +92,20 @@ def sorting(pattern: SparsePattern) -> Sorting | None:
     if order <= FEW:
         return None
     best, least = None, float(order) ** 3
-    many = range(len(pattern.blocks))
+    factors = range(len(pattern.blocks))
     for size in range(min(MOST_BORDERS, len(pattern.blocks) - 1) + 1):
-        for kept in combinations(many, size):
-            found = _sorted(pattern, kept)
-            if found.cost < least:
-                best, least = found, found.cost
+        for border in combinations(factors, size):
+            candidate = _sorted(pattern, border)
+            if candidate.cost < least:
+                best, least = candidate, candidate.cost
     return best
 
 
-def _sorted(pattern: SparsePattern, kept: tuple[int, ...]) -> Sorting:
+def _sorted(pattern: SparsePattern, border_factors: tuple[int, ...]) -> Sorting:
     order = pattern.order
-    is_border = np.concatenate([np.full(m * k, f in kept) for f, (m, k) in enumerate(pattern.blocks)])
+    is_border = np.concatenate(
+        [np.full(m * k, f in border_factors) for f, (m, k) in enumerate(pattern.blocks)]
+    )
     # sets of columns are nodes of the graph too, behind the columns
     sets = int(pattern.block.max()) + 1 if len(pattern.block) else 0
     ends = np.concatenate([pattern.column, pattern.high])
@@ -113,21 +115,21 @@ def _sorted(pattern: SparsePattern, kept: tuple[int, ...]) -> Sorting:
         (np.ones(int(joins.sum())), (ends[joins], others[joins])), shape=(order + sets, order + sets)
     )
     _, label = csgraph.connected_components(graph, directed=False)
-    own = np.flatnonzero(~is_border)
-    numbers, component = np.unique(label[own], return_inverse=True)
+    inner = np.flatnonzero(~is_border)
+    numbers, component = np.unique(label[inner], return_inverse=True)
     sizes = np.bincount(component, minlength=len(numbers))
     width = int(sizes.max(initial=1))
-    within = np.empty(len(own), dtype=np.intp)
+    within = np.empty(len(inner), dtype=np.intp)
     by_component = np.argsort(component, kind="stable")
-    within[by_component] = np.arange(len(own)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    within[by_component] = np.arange(len(inner)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     places = np.empty(order, dtype=np.intp)
-    places[own] = component * width + within
+    places[inner] = component * width + within
     border = np.flatnonzero(is_border)
     places[border] = len(numbers) * width + np.arange(len(border))
     number_of = np.full(order + sets, -1, dtype=np.intp)
-    number_of[own] = component
-    known = np.isin(label[order:], numbers)
-    number_of[order:][known] = np.searchsorted(numbers, label[order:][known])
+    number_of[inner] = component
+    has_component = np.isin(label[order:], numbers)
+    number_of[order:][has_component] = np.searchsorted(numbers, label[order:][has_component])
     pairs = np.concatenate(
         [
             np.stack([number_of[others], ends])[:, is_border[ends]],
@@ -214,16 +216,16 @@ class Cliques:
     def times(self, values: Array, e: Array, order: int) -> Array:
         """Multiply the matrix among the columns by e (G, r, k)."""
         full = values[len(values) - order**2 :].reshape(order, order)
-        (many, r, k), o = e.shape, self.before
-        flat = np.swapaxes(e[:, o:], 0, 1).reshape(r - o, many * k)
-        found = np.empty_like(e)
-        found[:, o:] = np.swapaxes((full[self._among] @ flat).reshape(r - o, many, k), 0, 1)
+        (count, r, k), o = e.shape, self.before
+        flat = np.swapaxes(e[:, o:], 0, 1).reshape(r - o, count * k)
+        product = np.empty_like(e)
+        product[:, o:] = np.swapaxes((full[self._among] @ flat).reshape(r - o, count, k), 0, 1)
         if o:
-            own = values[self.places]
-            across = own if self.is_shared else own[:, :, o:]
-            found[:, :o] = own @ (e[:, o:] if self.is_shared else e)
-            found[:, o:] += np.swapaxes(across, 1, 2) @ e[:, :o]
-        return found
+            blocks = values[self.places]
+            across = blocks if self.is_shared else blocks[:, :, o:]
+            product[:, :o] = blocks @ (e[:, o:] if self.is_shared else e)
+            product[:, o:] += np.swapaxes(across, 1, 2) @ e[:, :o]
+        return product
 
 
 @dataclass(frozen=True)
@@ -243,9 +245,9 @@ class Shared:
 
     def times(self, values: Array, e: Array, order: int) -> Array:
         """Multiply the matrix among the columns by e (G, o, k)."""
-        many, columns, k = e.shape
-        flat = np.swapaxes(e, 0, 1).reshape(columns, many * k)
-        return np.swapaxes((values[self.places] @ flat).reshape(columns, many, k), 0, 1)
+        count, columns, k = e.shape
+        flat = np.swapaxes(e, 0, 1).reshape(columns, count * k)
+        return np.swapaxes((values[self.places] @ flat).reshape(columns, count, k), 0, 1)
 
 
 def cliques(
@@ -254,62 +256,62 @@ def cliques(
     """Gather levels (G,) that meet nearly the same columns of the full matrix, but those whose pairs are listed for less."""
     full = rest.in_full(column)
     shared = _share(levels, starts, column, full, rest)
-    in_shared = {level for one in shared for level in one.levels.tolist()}
+    in_shared = {level for group in shared for level in group.levels.tolist()}
     alike: dict[tuple[tuple[int, bool], bytes], list[int]] = {}
     for level in levels.tolist():
-        own = full[starts[level] : starts[level + 1]]
-        kind = int((own < 0).sum()), level in in_shared
-        alike.setdefault((kind, own[own >= 0].tobytes()), []).append(level)
-    found = []
+        full_columns = full[starts[level] : starts[level + 1]]
+        kind = int((full_columns < 0).sum()), level in in_shared
+        alike.setdefault((kind, full_columns[full_columns >= 0].tobytes()), []).append(level)
+    groups = []
     for (before, is_shared), columns, members in _gathered(alike, rest.full_order):
         is_worth = len(members) * len(columns) ** 2 >= WORTH and 4 * before <= len(columns)
         if not is_shared and not is_worth and before + len(columns) <= paired:
             continue
         entries = np.full((len(members), before + len(columns)), len(column), dtype=np.intp)
         for row, level in zip(entries, members, strict=True):
-            at = np.arange(starts[level], starts[level + 1])
-            met = full[at]
-            row[:before] = at[met < 0]
-            row[before + np.searchsorted(columns, met[met >= 0])] = at[met >= 0]
+            positions = np.arange(starts[level], starts[level + 1])
+            met = full[positions]
+            row[:before] = positions[met < 0]
+            row[before + np.searchsorted(columns, met[met >= 0])] = positions[met >= 0]
         is_range = len(columns) > 0 and bool((np.diff(columns) == 1).all())
         among = slice(int(columns[0]), int(columns[-1]) + 1) if is_range else columns
         step = max(1, AT_ONCE // (entries.shape[1] * max(before, 1)))
         for start in range(0, len(members), step):
-            some = entries[start : start + step]
+            batch = entries[start : start + step]
             high, low = np.broadcast_arrays(
-                some[:, :before, None], some[:, None, before:] if is_shared else some[:, None, :]
+                batch[:, :before, None], batch[:, None, before:] if is_shared else batch[:, None, :]
             )
-            there, places = low < len(column), np.zeros(low.shape, dtype=np.intp)
-            places[there] = rest.locate(column[high[there]], column[low[there]])
-            own_levels = np.array(members[start : start + step], dtype=np.intp)
-            found.append(Cliques(own_levels, some, before, places, among, is_shared))
-    return found, shared
+            exists, places = low < len(column), np.zeros(low.shape, dtype=np.intp)
+            places[exists] = rest.locate(column[high[exists]], column[low[exists]])
+            batch_levels = np.array(members[start : start + step], dtype=np.intp)
+            groups.append(Cliques(batch_levels, batch, before, places, among, is_shared))
+    return groups, shared
 
 
 def _share(levels: Index, starts: Index, column: Index, full: Index, rest: Structure) -> list[Shared]:
     """Gather levels that meet nearly the same columns before the full matrix."""
     alike: dict[tuple[None, bytes], list[int]] = {}
     for level in levels.tolist():
-        own = slice(starts[level], starts[level + 1])
-        before = column[own][full[own] < 0]
+        span = slice(starts[level], starts[level + 1])
+        before = column[span][full[span] < 0]
         if len(before) >= SHARED:
             alike.setdefault((None, before.tobytes()), []).append(level)
-    found = []
+    groups = []
     for _, columns, members in _gathered(alike, rest.order):
         if len(members) < SHARED:
             continue
         entries = np.full((len(members), len(columns)), len(column), dtype=np.intp)
         for row, level in zip(entries, members, strict=True):
-            at = np.arange(starts[level], starts[level + 1])
-            at = at[full[at] < 0]
-            row[np.searchsorted(columns, column[at])] = at
-        there = (entries < len(column)).astype(float)
-        meet = there.T @ there > 0.0
+            positions = np.arange(starts[level], starts[level + 1])
+            positions = positions[full[positions] < 0]
+            row[np.searchsorted(columns, column[positions])] = positions
+        incidence = (entries < len(column)).astype(float)
+        meet = incidence.T @ incidence > 0.0
         high, low = np.nonzero(meet)
         places = np.zeros(meet.shape, dtype=np.intp)
         places[meet] = rest.locate(columns[high], columns[low])
-        found.append(Shared(np.array(members, dtype=np.intp), entries, places))
-    return found
+        groups.append(Shared(np.array(members, dtype=np.intp), entries, places))
+    return groups
 
 
 def _gathered(
@@ -319,10 +321,10 @@ def _gathered(
     # Columns of levels that are taken together are those of all of them, as long as they are few more than each one's own: rows
     # that are missing here and there do not part levels that would meet the same columns.
     groups: deque[_Group[Kind]] = deque()
-    made = 0
+    group_count = 0
     for tried, ((kind, key), members) in enumerate(alike.items()):
         columns = np.frombuffer(key, dtype=np.intp)
-        for group in reversed(groups) if tried < TRIED or made <= TAKEN * tried else ():
+        for group in reversed(groups) if tried < TRIED or group_count <= TAKEN * tried else ():
             union = int(group.there.sum()) + len(columns) - int(group.there[columns].sum())
             if kind == group.kind and union <= ROOM * min(group.fewest, len(columns)):
                 group.there[columns] = True
@@ -330,10 +332,10 @@ def _gathered(
                 group.fewest = min(group.fewest, len(columns))
                 break
         else:
-            there = np.zeros(order, dtype=bool)
-            there[columns] = True
-            groups.append(_Group(kind, there, list(members), len(columns)))
-            made += 1
+            is_met = np.zeros(order, dtype=bool)
+            is_met[columns] = True
+            groups.append(_Group(kind, is_met, list(members), len(columns)))
+            group_count += 1
             if len(groups) > COMPARED:
                 yield groups.popleft().found()
     for group in groups:
@@ -448,39 +450,39 @@ class BlockStructure:
         self.buckets: list[EliminationPairs] = []
         self.cliques: list[Cliques] = []
         self.shared: list[Shared] = []
-        many = np.flatnonzero(counts > min(ALWAYS_PAIRED, MOST_PAIRED))
-        if len(many):
-            self.cliques, self.shared = cliques(many, self.starts, column, rest, MOST_PAIRED)
+        wide_levels = np.flatnonzero(counts > min(ALWAYS_PAIRED, MOST_PAIRED))
+        if len(wide_levels):
+            self.cliques, self.shared = cliques(wide_levels, self.starts, column, rest, MOST_PAIRED)
         for clique in self.cliques:
             counts[clique.levels] = 0
         for r in np.unique(counts[counts > 0]).tolist():
             levels = np.flatnonzero(counts == r)
             lower, upper = np.tril_indices(r)
             step = max(1, AT_ONCE // len(lower))
-            for some in np.split(levels, range(step, len(levels), step)):
-                entries = self.starts[some][:, None] + np.arange(r)
+            for batch in np.split(levels, range(step, len(levels), step)):
+                entries = self.starts[batch][:, None] + np.arange(r)
                 meets = column[entries]
                 pairs = rest.locate(meets[:, lower].ravel(), meets[:, upper].ravel())
-                self.buckets.append(EliminationPairs(some, entries, pairs.reshape(len(some), -1)))
+                self.buckets.append(EliminationPairs(batch, entries, pairs.reshape(len(batch), -1)))
 
     def locate(self, rows: Index, columns: Index) -> Index:
         """Places of entries."""
         high, low = np.maximum(rows, columns), np.minimum(rows, columns)
         mk, k = self.m * self.k, self.k
-        found = low // k * k * k + high % k * k + low % k
+        places = low // k * k * k + high % k * k + low % k
         meets = (low < mk) & (high >= mk)
         keys = low[meets] // k * max(self.rest.order, 1) + high[meets] - mk
-        found[meets] = self.at_entries + np.searchsorted(self._keys, keys) * k + low[meets] % k
+        places[meets] = self.at_entries + np.searchsorted(self._keys, keys) * k + low[meets] % k
         later = low >= mk
-        found[later] = self.at_rest + self.rest.locate(high[later] - mk, low[later] - mk)
-        return np.asarray(found, dtype=np.intp)
+        places[later] = self.at_rest + self.rest.locate(high[later] - mk, low[later] - mk)
+        return np.asarray(places, dtype=np.intp)
 
     def in_full(self, columns: Index) -> Index:
         """Numbers of columns in the full matrix."""
-        found = np.full(columns.shape, -1, dtype=np.intp)
+        numbers = np.full(columns.shape, -1, dtype=np.intp)
         later = columns >= self.m * self.k
-        found[later] = self.rest.in_full(columns[later] - self.m * self.k)
-        return found
+        numbers[later] = self.rest.in_full(columns[later] - self.m * self.k)
+        return numbers
 
     def factor(self, values: Array) -> Factored:
         """Eliminate the blocks, then factor what they leave."""
@@ -499,14 +501,14 @@ class _BlockFactor:
         self.padded = np.vstack([self.meets, np.zeros((1, k))]) if s.cliques else self.meets
         rest = values[s.at_rest :]
         # Bucket by bucket, but one sum over as many as may be held at once.
-        places, products, held = [], [], 0
+        places, products, product_count = [], [], 0
         for i, bucket in enumerate(s.buckets):
             products.append(bucket.products(self._left(self.inverse_lower, bucket)))
             places.append(bucket.pairs.ravel())
-            held += len(products[-1])
-            if held > AT_ONCE or i + 1 == len(s.buckets):
+            product_count += len(products[-1])
+            if product_count > AT_ONCE or i + 1 == len(s.buckets):
                 rest -= np.bincount(np.concatenate(places), np.concatenate(products), len(rest))
-                places, products, held = [], [], 0
+                places, products, product_count = [], [], 0
         groups: list[Cliques | Shared] = [*s.cliques, *s.shared]
         for group in groups:
             group.subtract(rest, self._left(self.inverse_lower, group), s.full_order)
@@ -515,8 +517,10 @@ class _BlockFactor:
 
     def _left(self, blocks: Array, group: EliminationPairs | Cliques | Shared) -> Array:
         """Multiply each level's block (k, k) and its entries: (G, r, k)."""
-        at, entries = blocks[group.levels], self.padded[group.entries]
-        return np.asarray(at * entries if self.structure.k == 1 else entries @ np.swapaxes(at, 1, 2))
+        level_blocks, entries = blocks[group.levels], self.padded[group.entries]
+        return np.asarray(
+            level_blocks * entries if self.structure.k == 1 else entries @ np.swapaxes(level_blocks, 1, 2)
+        )
 
     def solve(self, r: Array) -> Array:
         s = self.structure
@@ -554,25 +558,35 @@ def for_scipy(indices: Index) -> Indices:
     return indices.astype(np.int32) if fits else indices
 
 
-def transposed_times(blocks: Array, columns: Indices, starts: Indices, many: int, part: Array) -> Array:
+def transposed_times(
+    blocks: Array, columns: Indices, starts: Indices, width_in_blocks: int, part: Array
+) -> Array:
     """Multiply the transpose of a matrix of blocks (entries, k, l), which is never made, and (m k, c), shape (many l, c)."""
     _, k, width = blocks.shape
-    found = np.zeros((many * width, part.shape[1]))
+    product = np.zeros((width_in_blocks * width, part.shape[1]))
     for i, j in np.ndindex(k, width):
         # read by columns, what is stored by rows is the transpose
-        across = sparse.csc_array((blocks[:, i, j], columns, starts), shape=(many, len(starts) - 1))
-        found[j::width] += np.asarray(across @ part[i::k])
-    return found
+        across = sparse.csc_array(
+            (blocks[:, i, j], columns, starts), shape=(width_in_blocks, len(starts) - 1)
+        )
+        product[j::width] += np.asarray(across @ part[i::k])
+    return product
 
 
 class SortedStructure(BlockStructure):
     """Columns in another order and padded to blocks of one width (``Sorting``)."""
 
-    def __init__(self, order: int, found: Sorting) -> None:
-        super().__init__(found.many, found.width, found.component, found.border, DenseStructure(found.rest))
-        padding = np.setdiff1d(np.arange(self.order), found.places)
+    def __init__(self, order: int, arrangement: Sorting) -> None:
+        super().__init__(
+            arrangement.many,
+            arrangement.width,
+            arrangement.component,
+            arrangement.border,
+            DenseStructure(arrangement.rest),
+        )
+        padding = np.setdiff1d(np.arange(self.order), arrangement.places)
         self.padding = super().locate(padding, padding)
-        self.padded, self.order, self.places, self.eliminated = self.order, order, found.places, 0
+        self.padded, self.order, self.places, self.eliminated = self.order, order, arrangement.places, 0
 
     def locate(self, rows: Index, columns: Index) -> Index:
         """Places of entries."""
@@ -605,9 +619,9 @@ def plan(blocks: list[tuple[int, int]], rows: Index, columns: Index) -> Structur
     m, k = blocks[0]
     high, low = np.maximum(rows, columns), np.minimum(rows, columns)
     inside = high < m * k
-    none = np.zeros(0, dtype=np.intp)
+    empty = np.zeros(0, dtype=np.intp)
     if (high[inside] // k != low[inside] // k).any():
-        return _together(SparsePattern(blocks, none, none, high, low))
+        return _together(SparsePattern(blocks, empty, empty, high, low))
     later = order - m * k
     meets = (low < m * k) & ~inside
     keys = distinct(low[meets] // k * max(later, 1) + high[meets] - m * k)
@@ -619,8 +633,8 @@ def plan(blocks: list[tuple[int, int]], rows: Index, columns: Index) -> Structur
         if len(blocks) > 1:
             # Where no block meets two levels of the next factor, eliminating it leaves that factor in blocks.
             width = blocks[1][1]
-            own = column < blocks[1][0] * width
-            met = np.unique(np.stack([level[own], column[own] // width]), axis=1)[0]
+            is_next = column < blocks[1][0] * width
+            met = np.unique(np.stack([level[is_next], column[is_next] // width]), axis=1)[0]
             is_alone = bool((np.bincount(met) <= 1).all())
         if is_alone:
             high, low = _filled(high, low, level, column, later)
@@ -635,23 +649,25 @@ def plan(blocks: list[tuple[int, int]], rows: Index, columns: Index) -> Structur
 
 def _together(pattern: SparsePattern) -> Structure:
     """Hold columns that meet directly: by groups that never meet where there are such, else densely."""
-    found = sorting(pattern)
-    return DenseStructure(pattern.order) if found is None else SortedStructure(pattern.order, found)
+    arrangement = sorting(pattern)
+    return (
+        DenseStructure(pattern.order) if arrangement is None else SortedStructure(pattern.order, arrangement)
+    )
 
 
 def _filled(high: Index, low: Index, level: Index, column: Index, order: int) -> tuple[Index, Index]:
     """Add to a pattern the pairs of columns that meet in a block."""
     counts = np.bincount(level)
     starts = np.cumsum(counts) - counts
-    known = [distinct(high * order + low)]
+    keys = [distinct(high * order + low)]
     for r in np.unique(counts[counts > 0]).tolist():
         i, j = np.tril_indices(r)
         levels = np.flatnonzero(counts == r)
         step = max(1, AT_ONCE // len(i))
-        for some in np.split(levels, range(step, len(levels), step)):
-            met = column[starts[some][:, None] + np.arange(r)]
-            known.append(distinct((met[:, i] * order + met[:, j]).ravel()))
-    pairs = np.divmod(distinct(np.concatenate(known)), order)
+        for batch in np.split(levels, range(step, len(levels), step)):
+            met = column[starts[batch][:, None] + np.arange(r)]
+            keys.append(distinct((met[:, i] * order + met[:, j]).ravel()))
+    pairs = np.divmod(distinct(np.concatenate(keys)), order)
     return pairs[0], pairs[1]
 
 

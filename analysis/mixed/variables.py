@@ -81,13 +81,13 @@ def _spline(
                 mend="Give inner knots within the range of the data, or wider Boundary.knots.",
             )
         _state["knots"] = np.sort(np.concatenate([np.repeat([low, high], degree + 1), between]))
-    every, first = _state["knots"], 0 if intercept else 1
-    spline = BSpline(every, np.eye(len(every) - degree - 1), degree)
+    all_knots, first = _state["knots"], 0 if intercept else 1
+    spline = BSpline(all_knots, np.eye(len(all_knots) - degree - 1), degree)
     if name == "bs":
         return np.asarray(spline(x)[:, first:])
-    inside = np.clip(x, *every[[0, -1]])
+    inside = np.clip(x, *all_knots[[0, -1]])
     basis = spline(inside) + (x - inside)[:, None] * spline.derivative()(inside)
-    rotation, _ = linalg.qr(spline.derivative(2)(every[[0, -1]])[:, first:].T)
+    rotation, _ = linalg.qr(spline.derivative(2)(all_knots[[0, -1]])[:, first:].T)
     return np.asarray((basis[:, first:] @ rotation)[:, 2:])
 
 
@@ -137,8 +137,11 @@ def _is_in(x: Iterable[Any], values: ArrayLike) -> Mask:
 _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "I": lambda x: x,
     "log": lambda x, base=None: np.log(x) if base is None else np.log(x) / np.log(base),
-    **{one.__name__: one for one in (np.log2, np.log10, np.log1p, np.exp, np.expm1, np.sqrt, np.sign)},
-    **{one.__name__: one for one in (np.sin, np.cos, np.tan, np.tanh, np.floor)},
+    **{
+        function.__name__: function
+        for function in (np.log2, np.log10, np.log1p, np.exp, np.expm1, np.sqrt, np.sign)
+    },
+    **{function.__name__: function for function in (np.sin, np.cos, np.tan, np.tanh, np.floor)},
     "abs": np.abs,
     "ceiling": np.ceil,
     "round": lambda x, digits=0: np.round(x, int(digits)),
@@ -179,13 +182,13 @@ _ARGUMENTS: Mapping[str, tuple[str, ...]] = {
 
 def _numbers(value: Any) -> Array:
     """Return a value as numbers, none where it is text or true/false."""
-    found = np.ravel(np.asarray(value))
-    return found.astype(float) if found.dtype.kind in "iuf" else np.empty(0)
+    numbers = np.ravel(np.asarray(value))
+    return numbers.astype(float) if numbers.dtype.kind in "iuf" else np.empty(0)
 
 
 def _is_count(value: Any) -> bool:
-    found = _numbers(value)
-    return len(found) == 1 and found[0] >= 1 and found[0] == round(found[0])
+    numbers = _numbers(value)
+    return len(numbers) == 1 and numbers[0] >= 1 and numbers[0] == round(numbers[0])
 
 
 def _is_truth(value: Any) -> bool:
@@ -213,33 +216,36 @@ def _arguments(node: FunctionCall, value: Callable[[Node], Any]) -> dict[str, An
     """Evaluate what a call gives after its first argument, by R's names."""
     function, named = bare(node.function), dict(node.keywords)
     names = _ARGUMENTS.get(function, ())
-    free, more = [name for name in names if name not in named], node.arguments[1:]
-    wrong = [name for name in named if name not in names]
-    if wrong or len(more) > len(free):
-        what = repr(wrong[0]) if wrong else f"for {as_r(more[len(free)])}"
-        hint = did_you_mean(wrong[0], names) if wrong else ""
-        if function == "ns" and wrong == ["degree"]:
+    unfilled, positional = [name for name in names if name not in named], node.arguments[1:]
+    unknown = [name for name in named if name not in names]
+    if unknown or len(positional) > len(unfilled):
+        what = repr(unknown[0]) if unknown else f"for {as_r(positional[len(unfilled)])}"
+        hint = did_you_mean(unknown[0], names) if unknown else ""
+        if function == "ns" and unknown == ["degree"]:
             hint = f"Write bs({as_r(node.arguments[0])}, degree = {as_r(named['degree'])}); natural splines are cubic. "
         takes = f"takes {', '.join(names)} after its first argument" if names else "takes one argument"
         takes = "takes values without names" if function in _MANY else takes
         raise UserError(
             f"{as_r(node)!r}: {function}() has no argument {what}", mend=f"{hint}{function}() {takes}."
         )
-    named |= dict(zip(free, more, strict=False))
+    named |= dict(zip(unfilled, positional, strict=False))
     if function == "ifelse" and len(named) < 2:
         raise UserError(
             f"{as_r(node)!r}: ifelse() takes a condition and two values",
             mend="Give the value where the condition holds, then the other, as in ifelse(trial > 20, 1, 0).",
         )
-    found = {name: SHORT_TRUTH[one] if one in SHORT_TRUTH else value(one) for name, one in named.items()}
-    for name, given in found.items():
+    values = {
+        name: SHORT_TRUTH[argument] if argument in SHORT_TRUTH else value(argument)
+        for name, argument in named.items()
+    }
+    for name, given in values.items():
         holds, rule = _RULES.get(name, (None, ""))
         if holds is not None and not holds(given):
             raise UserError(
                 f"{as_r(node)!r}: {name} is {as_r(named[name])}; it must be {rule}",
                 mend=f"Change {name}, or leave it out.",
             )
-    return found
+    return values
 
 
 _OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
@@ -285,10 +291,10 @@ def _value(node: Node, data: Any, learnt: Learnt) -> Any:
                 return _FUNCTIONS[function](value(first), *map(value, more))
             named = _arguments(node, value)
             if function in _LEARNING:
-                named = {name.replace(".", "_"): one for name, one in named.items()}
+                named = {name.replace(".", "_"): argument for name, argument in named.items()}
                 return _LEARNING[function](value(first), **named, _state=learnt.setdefault(node, {}))
             return _FUNCTIONS[function](
-                value(first), *(named[one] for one in _ARGUMENTS.get(function, ()) if one in named)
+                value(first), *(named[name] for name in _ARGUMENTS.get(function, ()) if name in named)
             )
         case Binary("|" | "||", _, _):
             raise UserError(
@@ -330,26 +336,26 @@ class Numeric:
 
     def values(self, data: pd.DataFrame) -> Array:
         """Evaluate on rows without missing cells; shape (n, columns)."""
-        found = np.asarray(_value(self.node, data, self.learnt))
-        if found.dtype.kind == "U":
+        values = np.asarray(_value(self.node, data, self.learnt))
+        if values.dtype.kind == "U":
             raise UserError(
                 f"{self.label!r} gives text; a term like this needs numbers",
                 mend="Give numbers, as in ifelse(trial > 20, 1, 0), or make a column.",
             )
-        found = found.astype(float)
-        return (found if found.ndim else np.full(len(data), found)).reshape(len(data), -1)
+        values = values.astype(float)
+        return (values if values.ndim else np.full(len(data), values)).reshape(len(data), -1)
 
 
 def _beside_text(node: Node) -> set[str]:
     """Columns that are compared with a quoted text, and so may hold text."""
-    found = set()
+    columns = set()
     for part in nodes_of(node):
         is_dummy = isinstance(part, FunctionCall) and part.function == "dummy"
         if is_dummy or (isinstance(part, Binary) and part.op in {"==", "!=", "%in%"}):
             names = {child.name for child in children_of(part) if isinstance(child, Name)}
             if any(isinstance(node, Literal) and node.text[0] in "'\"" for node in nodes_of(part)):
-                found |= names
-    return found
+                columns |= names
+    return columns
 
 
 def evaluate(node: Node, data: pd.DataFrame, label: str) -> Numeric:
@@ -379,10 +385,10 @@ def evaluate(node: Node, data: pd.DataFrame, label: str) -> Numeric:
                 f"{label!r}: column {column!r} holds text; {label!r} needs numbers",
                 mend=f'Compare it with a level, for example {column} == "{given[column].iloc[0]}", or make a column.',
             )
-    found = Numeric(label, node)
+    variable = Numeric(label, node)
     try:
         with np.errstate(all="ignore"):
-            values = found.values(given)
+            values = variable.values(given)
     except UserError:
         raise
     except Exception as error:
@@ -392,14 +398,14 @@ def evaluate(node: Node, data: pd.DataFrame, label: str) -> Numeric:
         ) from error
     bad = ~np.isfinite(values).all(axis=1)
     if bad.any():
-        where = given[bad].iloc[0].to_dict()
+        row = given[bad].iloc[0].to_dict()
         raise UserError(
             f"{label!r} is not a finite number in {int(bad.sum())} rows, first where "
-            + ", ".join(f"{k} = {level_name(v)}" for k, v in where.items()),
+            + ", ".join(f"{k} = {level_name(v)}" for k, v in row.items()),
             mend="Leave these rows out, or transform differently.",
         )
     width = values.shape[1]
-    return found if width == 1 else replace(found, suffixes=tuple(str(i + 1) for i in range(width)))
+    return variable if width == 1 else replace(variable, suffixes=tuple(str(i + 1) for i in range(width)))
 
 
 Given = str | Sequence[Sequence[float]] | Mapping[str, Sequence[float]]
@@ -552,31 +558,33 @@ class CutNumbers:
     def places(self, data: pd.DataFrame) -> Index:
         """Interval of each row, from 0; shape (n,)."""
         x = self.numbers.values(data)[:, 0]
-        at = np.searchsorted(self.breaks, x, side="left" if self.right else "right") - 1
+        intervals = np.searchsorted(self.breaks, x, side="left" if self.right else "right") - 1
         if self.lowest:
-            at = np.where(
-                x == self.breaks[0 if self.right else -1], 0 if self.right else len(self.breaks) - 2, at
+            intervals = np.where(
+                x == self.breaks[0 if self.right else -1],
+                0 if self.right else len(self.breaks) - 2,
+                intervals,
             )
-        outside = (at < 0) | (at > len(self.breaks) - 2)
+        outside = (intervals < 0) | (intervals > len(self.breaks) - 2)
         if outside.any():
             raise UserError(
                 f"cut({self.numbers.label}): {x[outside][0]:g} lies in no interval, and so do {int(outside.sum())} rows in all",
                 mend="Give wider breaks, or include.lowest = TRUE.",
             )
-        return np.asarray(at, dtype=np.intp)
+        return np.asarray(intervals, dtype=np.intp)
 
     def values(self, data: pd.DataFrame) -> Array:
         """Positions among the intervals that occur, shape (n, 1)."""
-        place = {interval: at for at, interval in enumerate(self.kept)}
-        places = self.places(data)
-        for interval in np.unique(places):
-            if int(interval) not in place:
+        positions = {interval: position for position, interval in enumerate(self.kept)}
+        intervals = self.places(data)
+        for interval in np.unique(intervals):
+            if int(interval) not in positions:
                 low, high = self.breaks[interval], self.breaks[interval + 1]
                 raise UserError(
                     f"cut({self.numbers.label}): no row fitted lies between {low:g} and {high:g}",
                     mend="Predict for values of the intervals fitted.",
                 )
-        return np.array([[place[int(i)]] for i in places], dtype=float)
+        return np.array([[positions[int(i)]] for i in intervals], dtype=float)
 
 
 def interval_names(breaks: Sequence[float], right: bool, lowest: bool, digits: int = 3) -> tuple[str, ...]:
@@ -613,12 +621,12 @@ class Factor:
 
     def codes_of(self, cells: DistinctValues) -> Index:
         """Positions in ``levels`` of a column's cells; shape (n,)."""
-        place = {level: at for at, level in enumerate(self.levels)}
+        positions = {level: position for position, level in enumerate(self.levels)}
         names = [level_name(v) for v in cells.values]
         for name in names:
-            if name not in place:
+            if name not in positions:
                 raise unknown_name(f"level of {self.column}", name, self.levels)
-        return np.array([place[name] for name in names], dtype=np.intp)[cells.places]
+        return np.array([positions[name] for name in names], dtype=np.intp)[cells.places]
 
     def coding(self) -> tuple[Array, tuple[str, ...]]:
         """Contrast matrix, shape (levels, levels - 1), and what R appends to the label for each column."""
@@ -741,33 +749,33 @@ class Variables:
             case FunctionCall("as.factor" | "droplevels", (inner,), ()):
                 return self._read_factor(inner)
             case FunctionCall("as.character", (inner,), ()):
-                made = self._read_factor(inner)
-                return replace(made, levels=alphabetical(made.levels), contrast=Coding(), printed=())
+                factor = self._read_factor(inner)
+                return replace(factor, levels=alphabetical(factor.levels), contrast=Coding(), printed=())
             case FunctionCall("factor" | "ordered" as function, (inner, *more), keywords):
                 # R's order of arguments: x, levels, labels.
-                given = dict(zip(("levels", "labels"), more, strict=False)) | dict(keywords)
-                if len(more) <= 2 and set(given) <= {"levels", "labels", "ordered"}:
-                    return self._given_levels(inner, given, function == "ordered")
+                arguments = dict(zip(("levels", "labels"), more, strict=False)) | dict(keywords)
+                if len(more) <= 2 and set(arguments) <= {"levels", "labels", "ordered"}:
+                    return self._given_levels(inner, arguments, function == "ordered")
             case FunctionCall("relevel", (inner,), (("ref", reference),)) | FunctionCall(
                 "relevel", (inner, reference), ()
             ):
-                made, first = self._read_factor(inner), _literals(reference)[0]
-                if first not in made.shown:
-                    raise unknown_name(f"level of {made.column}", first, made.shown)
-                at = made.shown.index(first)
-                order = [at, *(i for i in range(len(made.levels)) if i != at)]
+                factor, level = self._read_factor(inner), _literals(reference)[0]
+                if level not in factor.shown:
+                    raise unknown_name(f"level of {factor.column}", level, factor.shown)
+                position = factor.shown.index(level)
+                order = [position, *(i for i in range(len(factor.levels)) if i != position)]
                 return replace(
-                    made,
-                    levels=tuple(made.levels[i] for i in order),
-                    printed=tuple(made.printed[i] for i in order) if made.printed else (),
+                    factor,
+                    levels=tuple(factor.levels[i] for i in order),
+                    printed=tuple(factor.printed[i] for i in order) if factor.printed else (),
                 )
             case FunctionCall("C", (inner, contrast), keywords):
-                made = self._read_factor(inner)
-                return replace(made, contrast=_named_contrast(made, contrast, dict(keywords)))
+                factor = self._read_factor(inner)
+                return replace(factor, contrast=_named_contrast(factor, contrast, dict(keywords)))
             case FunctionCall("cut", (inner, breaks, *more), keywords):
-                given = dict(zip(("labels", "include.lowest", "right"), more, strict=False))
-                given |= dict(keywords)
-                return self._cut(inner, breaks, given)
+                arguments = dict(zip(("labels", "include.lowest", "right"), more, strict=False))
+                arguments |= dict(keywords)
+                return self._cut(inner, breaks, arguments)
             case FunctionCall("cut", (inner,), (("breaks", breaks), *more)):
                 return self._cut(inner, breaks, dict(more))
         raise UserError(
@@ -776,28 +784,28 @@ class Variables:
             'relevel(x, ref = "a"), C(x, contr.sum), cut(x, 3).',
         )
 
-    def _given_levels(self, inner: Node, given: Mapping[str, Node], in_order: bool) -> Factor:
-        made = self._read_factor(inner)
-        wanted = list(made.levels)
-        if "levels" in given:
-            wanted = _literals(given["levels"])
-            kept = self._checked_levels(made.column, wanted)
-            made = replace(made, levels=kept, printed=())
-        if "labels" in given:
-            labels = _literals(given["labels"])
+    def _given_levels(self, inner: Node, arguments: Mapping[str, Node], in_order: bool) -> Factor:
+        factor = self._read_factor(inner)
+        wanted = list(factor.levels)
+        if "levels" in arguments:
+            wanted = _literals(arguments["levels"])
+            levels = self._checked_levels(factor.column, wanted)
+            factor = replace(factor, levels=levels, printed=())
+        if "labels" in arguments:
+            labels = _literals(arguments["labels"])
             if len(labels) != len(wanted) or len(set(labels)) < len(labels):
                 raise UserError(
-                    f"factor labels {', '.join(labels)}: {made.column} has the levels {', '.join(wanted)}",
+                    f"factor labels {', '.join(labels)}: {factor.column} has the levels {', '.join(wanted)}",
                     mend="Give one label per level, each another.",
                 )
             names = dict(zip(wanted, labels, strict=True))
-            made = replace(made, printed=tuple(names[level] for level in made.levels))
-        if in_order or _truth(given.get("ordered")):
-            made = replace(made, contrast=Coding("poly"))
-        return made
+            factor = replace(factor, printed=tuple(names[level] for level in factor.levels))
+        if in_order or _truth(arguments.get("ordered")):
+            factor = replace(factor, contrast=Coding("poly"))
+        return factor
 
-    def _cut(self, inner: Node, breaks: Node, given: Mapping[str, Node]) -> Factor:
-        unknown = set(given) - {"labels", "right", "include.lowest"}
+    def _cut(self, inner: Node, breaks: Node, arguments: Mapping[str, Node]) -> Factor:
+        unknown = set(arguments) - {"labels", "right", "include.lowest"}
         if unknown:
             raise unknown_name(
                 "argument of cut", min(unknown), ("breaks", "labels", "right", "include.lowest")
@@ -807,28 +815,30 @@ class Variables:
         if not isinstance(numbers, Numeric) or len(numbers.suffixes) > 1:
             raise UserError(f"cut({label}): {label} is no column of numbers", mend="Cut numbers.")
         x = numbers.values(self.learn_from[list(columns_of(inner))].dropna())[:, 0]
-        right, lowest = _truth(given.get("right"), True), _truth(given.get("include.lowest"))
+        right, lowest = _truth(arguments.get("right"), True), _truth(arguments.get("include.lowest"))
         cut = CutNumbers(numbers, _breaks(breaks, float(x.min()), float(x.max())), right, lowest)
         names = interval_names(cut.breaks, right, lowest)
-        if "labels" in given:
-            names = tuple(_literals(given["labels"]))
+        if "labels" in arguments:
+            names = tuple(_literals(arguments["labels"]))
             if len(names) != len(cut.breaks) - 1:
                 raise UserError(
                     f"cut({label}) has {len(cut.breaks) - 1} intervals and {len(names)} labels",
                     mend="Give one label per interval.",
                 )
-        kept = tuple(int(i) for i in sorted(set(cut.places(self.data))))
-        return Factor(label, label, tuple(names[i] for i in kept), condition=replace(cut, kept=kept))
+        intervals = tuple(int(i) for i in sorted(set(cut.places(self.data))))
+        return Factor(
+            label, label, tuple(names[i] for i in intervals), condition=replace(cut, kept=intervals)
+        )
 
 
 def _breaks(node: Node, low: float, high: float) -> tuple[float, ...]:
     """Read the breaks of ``cut``: given, or so many intervals of one width, a thousandth of the range beyond it."""
-    found = [float(v) for v in _literals(node)]
-    if len(found) > 1:
-        if len(set(found)) < len(found):
+    breaks = [float(v) for v in _literals(node)]
+    if len(breaks) > 1:
+        if len(set(breaks)) < len(breaks):
             raise UserError(f"cut: the breaks {as_r(node)} repeat", mend="Give each break once.")
-        return tuple(sorted(found))
-    count = int(found[0])
+        return tuple(sorted(breaks))
+    count = int(breaks[0])
     if count < 2:
         raise UserError(
             f"cut: {as_r(node)} intervals", mend="Cut into two intervals or more, or give breaks."
@@ -856,13 +866,14 @@ def _named_contrast(factor: Factor, node: Node, options: Mapping[str, Node]) -> 
     coding = read_coding(factor.column, name, factor.levels)
     if base is None:
         return coding
-    count, at = len(factor.levels), int(float(_literals(base)[0]))
-    if coding.name != "treatment" or not 1 <= at <= count:
+    count, number = len(factor.levels), int(float(_literals(base)[0]))
+    if coding.name != "treatment" or not 1 <= number <= count:
         raise UserError(
-            f"base = {at} of {factor.label}: it is the number of a level, 1 to {count}, of treatment contrasts",
+            f"base = {number} of {factor.label}: it is the number of a level, 1 to {count}, "
+            "of treatment contrasts",
             mend=f'Or write relevel({factor.label}, ref = "{factor.levels[-1]}").',
         )
-    others = [i for i in range(count) if i != at - 1]
+    others = [i for i in range(count) if i != number - 1]
     columns = tuple(tuple(float(i == j) for i in range(count)) for j in others)
     # R numbers the columns when it was called by their count, and so does C().
     return Coding("custom", columns, tuple(str(j + 1) for j in others))
@@ -871,9 +882,9 @@ def _named_contrast(factor: Factor, node: Node, options: Mapping[str, Node]) -> 
 def _truth(node: Node | None, default: bool = False) -> bool:
     if node is None:
         return default
-    found = SHORT_TRUTH.get(node, CONSTANTS.get(as_r(node)))
-    if isinstance(found, bool):
-        return found
+    truth = SHORT_TRUTH.get(node, CONSTANTS.get(as_r(node)))
+    if isinstance(truth, bool):
+        return truth
     raise UserError(f"{as_r(node)!r} is neither TRUE nor FALSE", mend="Write TRUE or FALSE.")
 
 
