@@ -60,9 +60,9 @@ Columns = tuple[Array | None, ...]
 """Columns of a factor in some rows, shapes (r,); None for one that is 1 in all of them."""
 
 
-def _columns(of: RandomEffectsBlock, rows: Rows) -> Columns:
-    found = [np.ascontiguousarray(of.columns[rows, i]) for i in range(of.width)]
-    return tuple(None if (one == 1.0).all() else one for one in found)
+def _columns(block: RandomEffectsBlock, rows: Rows) -> Columns:
+    columns = [np.ascontiguousarray(block.columns[rows, i]) for i in range(block.width)]
+    return tuple(None if (column == 1.0).all() else column for column in columns)
 
 
 @dataclass(frozen=True)
@@ -100,26 +100,26 @@ class Products:
 
     def times(self, b: Array) -> Array:
         """Return A b for b of shape (q, c)."""
-        layout, found = self.layout, np.zeros(b.shape)
+        layout, product = self.layout, np.zeros(b.shape)
         for pair, block in zip(layout.pairs, self.blocks, strict=True):
             f, g = layout.slices[pair.f], layout.slices[pair.g]
             if pair.f == pair.g:
-                found[f] += _each(block, layout.part(b, pair.f)).reshape(-1, b.shape[1])
+                product[f] += _each(block, layout.part(b, pair.f)).reshape(-1, b.shape[1])
                 continue
             across, back = layout.cross(pair, block, b[f], b[g])
-            found[f] += across
-            found[g] += back
-        return found
+            product[f] += across
+            product[g] += back
+        return product
 
     def penalised(self, lambdas: Sequence[Array]) -> list[Array]:
         """Blocks of H = Lambda' A Lambda + I."""
-        found = []
+        blocks = []
         for pair, block in zip(self.layout.pairs, self.blocks, strict=True):
             both = np.kron(lambdas[pair.f], lambdas[pair.g])
-            found.append((block.reshape(len(block), -1) @ both).reshape(block.shape))
+            blocks.append((block.reshape(len(block), -1) @ both).reshape(block.shape))
             if pair.f == pair.g:
-                found[-1] += np.eye(len(lambdas[pair.f]))
-        return found
+                blocks[-1] += np.eye(len(lambdas[pair.f]))
+        return blocks
 
 
 class EffectsLayout:
@@ -137,14 +137,14 @@ class EffectsLayout:
     def pairs(self) -> tuple[LevelPair, ...]:
         """Pairs of factors, all levels of which may meet."""
         columns = [_columns(f, slice(None)) for f in self.factors]
-        found = []
+        pairs = []
         for f, factor in enumerate(self.factors):
-            found.append(LevelPair(f, f, factor.n_levels, slice(None), factor.codes, columns[f], columns[f]))
+            pairs.append(LevelPair(f, f, factor.n_levels, slice(None), factor.codes, columns[f], columns[f]))
             for g, other in enumerate(self.factors[f + 1 :], start=f + 1):
                 cell = factor.codes * other.n_levels + other.codes
                 count = factor.n_levels * other.n_levels
-                found.append(LevelPair(f, g, count, slice(None), cell, columns[f], columns[g]))
-        return tuple(found)
+                pairs.append(LevelPair(f, g, count, slice(None), cell, columns[f], columns[g]))
+        return tuple(pairs)
 
     def part(self, b: Array, f: int) -> Array:
         """View the part of a (q, …) array of a factor as (m, k, …)."""
@@ -152,12 +152,12 @@ class EffectsLayout:
 
     def view(self, matrix: Array, pair: LevelPair) -> Array:
         """View the part of a (q1, q2) or (q2, q2) matrix of a pair as blocks, (m_f, k, k) or (m_f, m_g, k_f, k_g)."""
-        one, other = self.factors[pair.f], self.factors[pair.g]
+        first, second = self.factors[pair.f], self.factors[pair.g]
         down, across = (
-            slice(max(at.start - self.q1, 0), at.stop - self.q1 if at.start else None)
-            for at in (self.slices[pair.f], self.slices[pair.g])
+            slice(max(span.start - self.q1, 0), span.stop - self.q1 if span.start else None)
+            for span in (self.slices[pair.f], self.slices[pair.g])
         )
-        blocks = matrix[down, across].reshape(one.n_levels, one.width, other.n_levels, other.width)
+        blocks = matrix[down, across].reshape(first.n_levels, first.width, second.n_levels, second.width)
         return np.einsum("iaib->iab", blocks) if pair.f == pair.g else blocks.transpose(0, 2, 1, 3)
 
     def cross(self, pair: LevelPair, block: Array, array: Array, other: Array) -> tuple[Array, Array]:
@@ -171,10 +171,10 @@ class EffectsLayout:
         """Form Z' W Z for weights of shape (n,)."""
         blocks = []
         for pair in self.pairs:
-            own = w[pair.together]
+            weights = w[pair.together]
             block: Array = np.empty((pair.count, len(pair.one), len(pair.other)))
             for i, j in pair.entries():
-                block[:, i, j] = np.bincount(pair.cell, pair.weighted(own, i, j), pair.count)
+                block[:, i, j] = np.bincount(pair.cell, pair.weighted(weights, i, j), pair.count)
                 if pair.f == pair.g:
                     block[:, j, i] = block[:, i, j]
             blocks.append(block)
@@ -184,14 +184,14 @@ class EffectsLayout:
         """Factor H = Lambda' A Lambda + I for A = Z' W Z, as ``products`` gave it."""
         return PenalisedCholesky(self, a, lambdas)
 
-    def transpose_times(self, v: Array, groups: Index | None = None, many: int = 1) -> Array:
-        """Z' v for v of shape (n,), or Z' diag(v) G with G (n, many) 1 in the column of each row's group and 0 elsewhere."""
-        result = np.empty((self.q, many))
+    def transpose_times(self, v: Array, groups: Index | None = None, n_groups: int = 1) -> Array:
+        """Z' v for v (n,), or Z' diag(v) G with G (n, n_groups) 1 in the column of a row's group, 0 elsewhere."""
+        result = np.empty((self.q, n_groups))
         for i, f in enumerate(self.factors):
-            codes = f.codes if groups is None else f.codes * many + groups
+            codes = f.codes if groups is None else f.codes * n_groups + groups
             for j in range(f.width):
-                sums = np.bincount(codes, v * f.columns[:, j], f.n_levels * many)
-                self.part(result, i)[:, j] = sums.reshape(-1, many)
+                sums = np.bincount(codes, v * f.columns[:, j], f.n_levels * n_groups)
+                self.part(result, i)[:, j] = sums.reshape(-1, n_groups)
         return result if groups is not None else result[:, 0]
 
     def transpose_times_columns(self, x: Array) -> Array:
@@ -219,19 +219,19 @@ class EffectsLayout:
     ) -> Array:
         """Per entry (factor, i, j) of Lambda, with D its derivative, D u + Lambda D' v; shape (q, e)."""
         result = np.zeros((self.q, len(entries)))
-        for at, (b, i, j) in enumerate(entries):
-            to, from_u, from_v = self.part(result, b)[..., at], self.part(u, b), self.part(v, b)
+        for position, (b, i, j) in enumerate(entries):
+            to, from_u, from_v = self.part(result, b)[..., position], self.part(u, b), self.part(v, b)
             to[:, i] += from_u[:, j]
             to += np.multiply.outer(from_v[:, i], lambdas[b][:, j])
         return result
 
     def outer(self, s: Array, t: Array) -> list[Array]:
         """Sum over levels of s t' within each factor; one (k, k) array per factor, trailing axes contracted."""
-        found = []
+        sums = []
         for f, factor in enumerate(self.factors):
             a, b = (np.moveaxis(self.part(v, f), 1, 0).reshape(factor.width, -1) for v in (s, t))
-            found.append(a @ b.T)
-        return found
+            sums.append(a @ b.T)
+        return sums
 
 
 def _left(matrix: Array, array: Array) -> Array:
@@ -305,8 +305,8 @@ class PenalisedCholesky:
         e = _each(p11, self.h12)
         p12 = -(e.reshape(-1, q2) @ p22)
         views = [self.layout.view(p22 if pair.f else p12, pair) for pair in self.layout.pairs[1:]]
-        own = p11 - _squares(p12.reshape(e.shape), e)
-        return Inverse(self, (own, *(view.reshape(-1, *view.shape[-2:]) for view in views)))
+        first = p11 - _squares(p12.reshape(e.shape), e)
+        return Inverse(self, (first, *(view.reshape(-1, *view.shape[-2:]) for view in views)))
 
 
 @dataclass(frozen=True)
@@ -371,11 +371,11 @@ class CellLayout(EffectsLayout):
         super().__init__(factors)
         met = []
         meets = np.zeros(len(self.factors))
-        there = [np.asarray(f.columns.any(axis=1)) for f in self.factors]
+        has_columns = [np.asarray(f.columns.any(axis=1)) for f in self.factors]
         for f, factor in enumerate(self.factors):
             for g in range(f, len(self.factors)):
                 other = self.factors[g]
-                both = np.asarray(there[f] & there[g])
+                both = np.asarray(has_columns[f] & has_columns[g])
                 together: Rows = slice(None) if both.all() else np.flatnonzero(both)
                 keys, cell = (
                     (np.arange(factor.n_levels) * (factor.n_levels + 1), factor.codes[together])
@@ -390,8 +390,8 @@ class CellLayout(EffectsLayout):
         self.order, self.structure, self.pairs = _best(
             self.factors, met, np.argsort(meets, kind="stable").tolist()
         )
-        every = np.arange(self.q)
-        self.permutation = np.concatenate([every[self.slices[f]] for f in self.order])
+        effects = np.arange(self.q)
+        self.permutation = np.concatenate([effects[self.slices[f]] for f in self.order])
 
     def cross(self, pair: LevelPair, block: Array, array: Array, other: Array) -> tuple[Array, Array]:
         """Multiply the sparse matrix of two factors and (m_g k_g, c), and its transpose and (m_f k_f, c)."""
@@ -418,20 +418,20 @@ def _best(factors: Sequence[RandomEffectsBlock], met: Sequence[Met], order: list
     try:
         usual = _placed(factors, met, order)
     except TooLarge as fault:
-        turned = _turned(factors, met, order, fault.eliminated)
-        if turned == order:
+        reordered = _turned(factors, met, order, fault.eliminated)
+        if reordered == order:
             raise
-        return _placed(factors, met, turned)
+        return _placed(factors, met, reordered)
     if usual.structure.full_order < MUCH:
         return usual
-    turned = _turned(factors, met, order, usual.structure.eliminated)
-    if turned == order:
+    reordered = _turned(factors, met, order, usual.structure.eliminated)
+    if reordered == order:
         return usual
     try:
-        other = _placed(factors, met, turned)
+        alternative = _placed(factors, met, reordered)
     except TooLarge:
         return usual
-    return min(usual, other, key=lambda one: one.structure.work)
+    return min(usual, alternative, key=lambda placed: placed.structure.work)
 
 
 def _placed(factors: Sequence[RandomEffectsBlock], met: Sequence[Met], order: list[int]) -> _Placed:
@@ -441,9 +441,9 @@ def _placed(factors: Sequence[RandomEffectsBlock], met: Sequence[Met], order: li
     begins[order] = np.cumsum(sizes[order]) - sizes[order]
     places = []
     for f, g, _, _, rows, columns in met:
-        one, other = factors[f].width, factors[g].width
-        down = begins[f] + rows[:, None, None] * one + np.arange(one)[:, None]
-        across = begins[g] + columns[:, None, None] * other + np.arange(other)
+        first_width, second_width = factors[f].width, factors[g].width
+        down = begins[f] + rows[:, None, None] * first_width + np.arange(first_width)[:, None]
+        across = begins[g] + columns[:, None, None] * second_width + np.arange(second_width)
         places.append(np.broadcast_arrays(down, across))
     structure = plan(
         [(factors[f].n_levels, factors[f].width) for f in order],
@@ -454,7 +454,7 @@ def _placed(factors: Sequence[RandomEffectsBlock], met: Sequence[Met], order: li
     for (f, g, together, cell, rows, columns), (down, across) in zip(met, places, strict=True):
         starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=factors[f].n_levels))])
         located = structure.locate(down.ravel(), across.ravel()).reshape(down.shape)
-        first, second = (_columns(factors[each], together) for each in (f, g))
+        first, second = (_columns(factors[index], together) for index in (f, g))
         form = for_scipy(columns), for_scipy(starts)
         pairs.append(SparsePair(f, g, len(rows), together, cell, first, second, form, located))
     return _Placed(order, structure, tuple(pairs))
@@ -468,13 +468,15 @@ def _turned(
     if not left:
         return order
     largest = max(left, key=lambda f: factors[f].n_levels * factors[f].width)
-    many = factors[largest].n_levels
+    level_count = factors[largest].n_levels
     crossed = {
-        f + g - largest for f, g, _, _, rows, _ in met if largest in (f, g) and f != g and len(rows) > many
+        f + g - largest
+        for f, g, _, _, rows, _ in met
+        if largest in (f, g) and f != g and len(rows) > level_count
     }
     others = [f for f in order if f != largest]
-    place = next((i for i, f in enumerate(others) if f in crossed), len(others))
-    return [*others[:place], largest, *others[place:]]
+    position = next((i for i, f in enumerate(others) if f in crossed), len(others))
+    return [*others[:position], largest, *others[position:]]
 
 
 def _cells(block: RandomEffectsBlock, other: RandomEffectsBlock, together: Rows) -> tuple[Index, Index]:
@@ -513,17 +515,17 @@ class CellCholesky:
 
 def make_layout(factors: Sequence[RandomEffectsBlock]) -> EffectsLayout:
     """Choose dense blocks or cells, whichever is less work."""
-    one = factors[0]
-    q1, q2 = one.n_levels * one.width, sum(f.n_levels * f.width for f in factors[1:])
+    first = factors[0]
+    q1, q2 = first.n_levels * first.width, sum(f.n_levels * f.width for f in factors[1:])
     if q1 * q2 < SMALL:
         return EffectsLayout(factors)
-    met = np.zeros(one.n_levels)
+    met = np.zeros(first.n_levels)
     for f in factors[1:]:
-        both = one.columns.any(axis=1) & f.columns.any(axis=1)
-        cells = distinct((one.codes * f.n_levels + f.codes)[both])
-        met += f.width * np.bincount(cells // f.n_levels, minlength=one.n_levels)
+        both = first.columns.any(axis=1) & f.columns.any(axis=1)
+        cells = distinct((first.codes * f.n_levels + f.codes)[both])
+        met += f.width * np.bincount(cells // f.n_levels, minlength=first.n_levels)
     full = q1 * float(q2) ** 2
-    present = one.width * float(met @ met)
+    present = first.width * float(met @ met)
     if present * GATHERED > full and q1 * q2 <= LARGEST:
         return EffectsLayout(factors)
     try:

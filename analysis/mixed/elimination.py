@@ -558,17 +558,13 @@ def for_scipy(indices: Index) -> Indices:
     return indices.astype(np.int32) if fits else indices
 
 
-def transposed_times(
-    blocks: Array, columns: Indices, starts: Indices, width_in_blocks: int, part: Array
-) -> Array:
-    """Multiply the transpose of a matrix of blocks (entries, k, l), which is never made, and (m k, c), shape (many l, c)."""
+def transposed_times(blocks: Array, columns: Indices, starts: Indices, n_levels: int, part: Array) -> Array:
+    """Multiply the transpose of a matrix of blocks (entries, k, l), which is never made, and (m k, c), shape (n_levels l, c)."""
     _, k, width = blocks.shape
-    product = np.zeros((width_in_blocks * width, part.shape[1]))
+    product = np.zeros((n_levels * width, part.shape[1]))
     for i, j in np.ndindex(k, width):
         # read by columns, what is stored by rows is the transpose
-        across = sparse.csc_array(
-            (blocks[:, i, j], columns, starts), shape=(width_in_blocks, len(starts) - 1)
-        )
+        across = sparse.csc_array((blocks[:, i, j], columns, starts), shape=(n_levels, len(starts) - 1))
         product[j::width] += np.asarray(across @ part[i::k])
     return product
 

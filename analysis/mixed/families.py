@@ -67,8 +67,8 @@ def _exp(eta: Array) -> Array:
 
 
 def _gumbel_slope(eta: Array) -> Array:
-    at = np.minimum(eta, 700.0)
-    return np.asarray(np.exp(at - np.exp(at)))
+    bounded = np.minimum(eta, 700.0)
+    return np.asarray(np.exp(bounded - np.exp(bounded)))
 
 
 def _power(order: float, scale: float = 1.0) -> Curve:
@@ -149,15 +149,15 @@ def read_link(text: str) -> Link | None:
     if text in LINKS or not text.startswith("guess"):
         return LINKS.get(text)
     try:
-        found = _GUESS.match(text)
-        above, _, below = (found["rate"] if found else "").partition("/")
-        rate = float(above) / float(below or "1")
+        match = _GUESS.match(text)
+        numerator, _, denominator = (match["rate"] if match else "").partition("/")
+        rate = float(numerator) / float(denominator or "1")
     except (ValueError, ZeroDivisionError):
         raise UserError(
             f"link {text!r} is not of the form guess(rate) or guess(rate, link)",
             mend="For example guess(0.5), guess(1/3) or guess(0.25, probit).",
         ) from None
-    return guess_link(rate, (found["base"] if found else None) or "logit")
+    return guess_link(rate, (match["base"] if match else None) or "logit")
 
 
 class DensitySlopes(NamedTuple):
@@ -250,8 +250,8 @@ class _Binomial(Family):
 
 def log_choices(trials: Array, success: Array, failure: Array) -> Array:
     """Log of the binomial coefficient."""
-    found = special.gammaln(trials + 1.0) - special.gammaln(success + 1.0)
-    return np.asarray(found - special.gammaln(failure + 1.0))
+    log_ratio = special.gammaln(trials + 1.0) - special.gammaln(success + 1.0)
+    return np.asarray(log_ratio - special.gammaln(failure + 1.0))
 
 
 class _BetaBinomial(_Binomial):
@@ -259,11 +259,11 @@ class _BetaBinomial(_Binomial):
     # loses no digits where d is large, as differences of log-gammas would.
 
     def _sum(self, count: Array, base: Array, d: float, term: Callable[[Array, Array], Array]) -> Array:
-        many = np.round(count).astype(np.intp)
-        rows = np.repeat(np.arange(len(many)), many)
-        k = (np.arange(len(rows)) - np.repeat(np.cumsum(many) - many, many)).astype(float)
+        counts = np.round(count).astype(np.intp)
+        rows = np.repeat(np.arange(len(counts)), counts)
+        k = (np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)).astype(float)
         rung = base[rows] + k * (1.0 / d)
-        return np.asarray(np.bincount(rows, term(k, rung), len(many)), dtype=float)
+        return np.asarray(np.bincount(rows, term(k, rung), len(counts)), dtype=float)
 
     def _both(
         self, y: Array, mu: Array, w: Array, d: float, term: Callable[[Array, Array], Array]
@@ -407,18 +407,18 @@ class _Gaussian(Family):
 
     def by_dispersion(self, y: Array, mu: Array, w: Array, d: float) -> DispersionSlopes:
         # All slopes in mu are proportional to a, and d log a = -d log phi.
-        found = self.slopes(y, mu, w, d)
+        slopes = self.slopes(y, mu, w, d)
         with np.errstate(invalid="ignore"):
             by_log = self.kernel(y, mu, w / d)[1]
-        return DispersionSlopes(-by_log, -found.first, -found.second, -self.information(mu, w, d)[0])
+        return DispersionSlopes(-by_log, -slopes.first, -slopes.second, -self.information(mu, w, d)[0])
 
     def loglik(self, y: Array, mu: Array, w: Array, d: float) -> Array:
         # A mean outside the range is refused by the search, as any point without a likelihood; so is one so near the
         # end of the range that a term overflows.
         possible = mu > 0.0 if self.positive else np.isfinite(mu)
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            found = self.kernel(y, np.where(possible, mu, 1.0), w / d)[0]
-        return np.where(possible & ~np.isnan(found), found, -np.inf)
+            log_density = self.kernel(y, np.where(possible, mu, 1.0), w / d)[0]
+        return np.where(possible & ~np.isnan(log_density), log_density, -np.inf)
 
 
 class _Gamma(_Gaussian):
@@ -477,15 +477,17 @@ GUESS = "guess(0.5)"
 def choose_family(name: str, link: str | None = None) -> tuple[Family, Link]:
     """Look up a family and one of its links."""
     plain = name.replace("_", ".").replace(" ", ".")
-    known = plain if plain in FAMILIES else _ALIASES.get(plain.lower(), plain.lower())
-    if known not in FAMILIES:
+    family_name = plain if plain in FAMILIES else _ALIASES.get(plain.lower(), plain.lower())
+    if family_name not in FAMILIES:
         raise unknown_name("family", name, FAMILIES)
-    family = FAMILIES[known]
-    found = read_link(link or family.links[0])
+    family = FAMILIES[family_name]
+    chosen_link = read_link(link or family.links[0])
     takes_guesses = family.name == "binomial"
-    if found is None or (found.name not in family.links and not (takes_guesses and found.guess)):
+    if chosen_link is None or (
+        chosen_link.name not in family.links and not (takes_guesses and chosen_link.guess)
+    ):
         offered = (*family.links, GUESS) if takes_guesses else family.links
-        raise unknown_name(f"link of the {known} family", str(link), offered)
-    if family.has_scale and found.name != "identity":
-        return _Gaussian(family.name, family.links), found
-    return family, found
+        raise unknown_name(f"link of the {family_name} family", str(link), offered)
+    if family.has_scale and chosen_link.name != "identity":
+        return _Gaussian(family.name, family.links), chosen_link
+    return family, chosen_link

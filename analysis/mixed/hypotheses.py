@@ -105,13 +105,13 @@ def kenward_roger(fit: Fit) -> KenwardRoger:
     phi = fit.vcov.to_numpy()
     d, p = len(orders) + 1, len(phi)
     slopes, second, traces = np.empty((d, p, p)), np.empty((d, d, p, p)), np.empty((d, d))
-    for r, mine in enumerate(orders):
-        slopes[r] = -sum(c[a].T @ c[b] for a, b in mine)
-        second[r, -1] = sum(c[a].T @ nc[b] for a, b in mine)
+    for r, pairs_r in enumerate(orders):
+        slopes[r] = -sum(c[a].T @ c[b] for a, b in pairs_r)
+        second[r, -1] = sum(c[a].T @ nc[b] for a, b in pairs_r)
         second[-1, r] = second[r, -1].T
-        traces[r, -1] = traces[-1, r] = sum(float(kn[a, b].sum()) for a, b in mine)
-        for s, other in enumerate(orders[: r + 1]):
-            pairs = [(*one, *two) for one in mine for two in other]
+        traces[r, -1] = traces[-1, r] = sum(float(kn[a, b].sum()) for a, b in pairs_r)
+        for s, pairs_s in enumerate(orders[: r + 1]):
+            pairs = [(*left, *right) for left in pairs_r for right in pairs_s]
             second[r, s] = sum(c[a].T @ k[np.ix_(b, e)] @ c[f] for a, b, e, f in pairs)
             second[s, r] = second[r, s].T
             traces[r, s] = sum(float(np.sum(k[np.ix_(f, a)] * k[np.ix_(e, b)])) for a, b, e, f in pairs)
@@ -242,8 +242,8 @@ def anova(fit: Fit) -> pd.DataFrame:
     _, sizes, axes = np.linalg.svd(np.linalg.qr(whole, mode="r"))
     untellable = axes[int(np.sum(sizes > 1e-9 * sizes[0])) :]
     rows: list[tuple[str, int, float, float, float]] = []
-    untold = []
-    at = int(design.terms.intercept)
+    untestable = []
+    start = int(design.terms.intercept)
     for t, term in enumerate(design.terms.terms):
         basis: Array = np.ones((1, 1))
         for v in sorted(term):
@@ -251,17 +251,17 @@ def anova(fit: Fit) -> pd.DataFrame:
             basis = np.asarray(np.kron(_basis(design.variables[v], (t, v) in design.full), basis))
         width = len(basis)
         label = ":".join(design.variables[v].label for v in sorted(term))
-        alone = not any(term < other for other in design.terms.terms)
-        told = _tellable(basis, untellable[:, at : at + width], partly=alone)
-        if len(told):
-            test = joint_test(fit, told @ to_sum[at : at + width])
+        is_maximal = not any(term < other for other in design.terms.terms)
+        testable = _tellable(basis, untellable[:, start : start + width], partly=is_maximal)
+        if len(testable):
+            test = joint_test(fit, testable @ to_sum[start : start + width])
             rows.append((label, test.numerator, test.denominator, test.statistic, test.p))
         else:
-            untold.append(label)
+            untestable.append(label)
             rows.append((label, 0, np.nan, np.nan, np.nan))
-        at += width
+        start += width
     table = pd.DataFrame(rows, columns=["term", "numerator", "denominator", "statistic", "p"])
-    table.attrs["untold"] = untold
+    table.attrs["untold"] = untestable
     return table
 
 
@@ -388,10 +388,10 @@ def _refuse_different_data(smaller: Fit, larger: Fit) -> None:
             f"the models were fitted to different data or families ({smaller.nobs} and {larger.nobs} rows)",
             mend="Leave out the rows that either drops, and fit both again.",
         )
-    for one in (smaller, larger):
-        if not one.model.maximises_likelihood:
+    for fit in (smaller, larger):
+        if not fit.model.maximises_likelihood:
             raise UserError(
-                f"a fit by {one.method} did not maximise a likelihood, so no ratio can be tested",
+                f"a fit by {fit.method} did not maximise a likelihood, so no ratio can be tested",
                 mend="Fit both without the penalty, by --dispersion ml (dispersion='ml' in Python).",
             )
     if smaller.method != larger.method:
@@ -418,13 +418,13 @@ def _refuse_unnested(smaller: Fit, larger: Fit) -> None:
             f"the models are not nested: {', '.join(names)} of the smaller one is not part of the larger one",
             mend="Compare models of which one contains all terms of the other.",
         )
-    theirs = [(large.effects[t.factor], t.columns) for t in large.covariance.terms]
+    larger_terms = [(large.effects[t.factor], t.columns) for t in large.covariance.terms]
     for term in small.covariance.terms:
-        ours = small.effects[term.factor]
+        smaller_block = small.effects[term.factor]
         if not any(
-            _same_groups(held.codes, ours.codes)
-            and not _outside(ours.columns[:, term.columns], held.columns[:, columns]).any()
-            for held, columns in theirs
+            _same_groups(larger_block.codes, smaller_block.codes)
+            and not _outside(smaller_block.columns[:, term.columns], larger_block.columns[:, columns]).any()
+            for larger_block, columns in larger_terms
         ):
             name = f"{' + '.join(term.names)} | {small.groupings[term.factor].name}"
             raise UserError(
@@ -446,12 +446,19 @@ def _blocks(fit: Fit) -> Counter[tuple[str, frozenset[str]]]:
 
 def _covariances_of_one_new_variance(smaller: Fit, larger: Fit) -> int | None:
     """Count the covariances that come with one new random effect; None if the models differ in another way."""
-    few, many = _blocks(smaller), _blocks(larger)
-    gone, new = list((few - many).elements()), list((many - few).elements())
+    smaller_blocks, larger_blocks = _blocks(smaller), _blocks(larger)
+    gone, new = (
+        list((smaller_blocks - larger_blocks).elements()),
+        list((larger_blocks - smaller_blocks).elements()),
+    )
     if len(new) != 1 or len(gone) > 1:
         return None
     group, columns = new[0]
     if not gone:
         return 0 if len(columns) == 1 else None
-    held_group, held = gone[0]
-    return len(held) if group == held_group and held < columns and len(columns - held) == 1 else None
+    old_group, old_columns = gone[0]
+    return (
+        len(old_columns)
+        if group == old_group and old_columns < columns and len(columns - old_columns) == 1
+        else None
+    )

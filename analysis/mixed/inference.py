@@ -65,10 +65,10 @@ class Comparisons:
     means: int | None = None  # number of means whose pairwise differences the estimates are, for ``tukey``
     with_control: bool = False  # whether all compare with one and the same mean, for ``dunnett``
 
-    def among(self, known: Mask) -> Array:
+    def among(self, is_chosen: Mask) -> Array:
         """Return the correlation of some of the estimates."""
-        whole = np.eye(len(known)) if self.correlation is None else self.correlation
-        return whole[np.ix_(known, known)]
+        whole = np.eye(len(is_chosen)) if self.correlation is None else self.correlation
+        return whole[np.ix_(is_chosen, is_chosen)]
 
 
 def suitable(adjust: str, count: int, family: Comparisons) -> tuple[str, str | None]:
@@ -89,15 +89,15 @@ def suitable(adjust: str, count: int, family: Comparisons) -> tuple[str, str | N
 def adjusted_p(statistic: Array, df: Array, adjust: str, family: Comparisons) -> Array:
     """Two-sided p values of one family. Shapes: statistic, df (r,), returns (r,)."""
     p: Array = np.asarray(2.0 * stats.t.sf(np.abs(statistic), df))
-    known = np.isfinite(p)
-    size, dof = np.abs(statistic[known]), df[known]
+    is_finite = np.isfinite(p)
+    size, dof = np.abs(statistic[is_finite]), df[is_finite]
     if adjust == "tukey":
-        p[known] = stats.studentized_range.sf(size * np.sqrt(2.0), float(family.means or 0), dof)
-    elif adjust == "mvt" and known.any():
-        largest = LargestT(family.among(known))
-        p[known] = [largest.sf(c, d) for c, d in zip(size, dof, strict=True)]
-    elif known.any():
-        p[known] = corrected(np.where(known, p, 1.0), adjust)[known]
+        p[is_finite] = stats.studentized_range.sf(size * np.sqrt(2.0), float(family.means or 0), dof)
+    elif adjust == "mvt" and is_finite.any():
+        largest = LargestT(family.among(is_finite))
+        p[is_finite] = [largest.sf(c, d) for c, d in zip(size, dof, strict=True)]
+    elif is_finite.any():
+        p[is_finite] = corrected(np.where(is_finite, p, 1.0), adjust)[is_finite]
     return p
 
 
@@ -117,20 +117,20 @@ def corrected(p: Array, adjust: str) -> Array:
 
 def critical_values(level: float, df: Array, adjust: str, family: Comparisons) -> Array:
     """Half widths (r,), in standard errors, of intervals that hold together; Holm's and BH's are Bonferroni's, as in emmeans."""
-    known, half = ~np.isnan(df), np.full(len(df), np.nan)
+    is_defined, half = ~np.isnan(df), np.full(len(df), np.nan)
     if adjust == "tukey":
         means, root2 = float(family.means or 0), np.sqrt(2.0)
-        half[known] = [stats.studentized_range.ppf(level, means, d) / root2 for d in df[known]]
-    elif adjust == "mvt" and known.any():
-        largest = LargestT(family.among(known))
-        half[known] = [largest.isf(1.0 - level, d) for d in df[known]]
+        half[is_defined] = [stats.studentized_range.ppf(level, means, d) / root2 for d in df[is_defined]]
+    elif adjust == "mvt" and is_defined.any():
+        largest = LargestT(family.among(is_defined))
+        half[is_defined] = [largest.isf(1.0 - level, d) for d in df[is_defined]]
     else:
         tail = (1.0 - level) / 2.0
         if adjust == "sidak":
             tail = (1.0 - level ** (1.0 / max(len(df), 1))) / 2.0
         elif adjust in _BY_P:
             tail /= max(len(df), 1)
-        half[known] = stats.t.isf(tail, df[known])
+        half[is_defined] = stats.t.isf(tail, df[is_defined])
     return half
 
 
@@ -151,17 +151,17 @@ class LargestT:
         sides: NDArray[np.int64] | None = None,
     ) -> None:
         values, vectors = np.linalg.eigh(correlation)
-        kept = values > 1e-10 * values[-1]
-        factor = vectors[:, kept] * np.sqrt(values[kept])
-        self.rank = int(kept.sum())
+        is_positive = values > 1e-10 * values[-1]
+        factor = vectors[:, is_positive] * np.sqrt(values[is_positive])
+        self.rank = int(is_positive.sum())
         seed = stable_seed("mixed model", "largest t", self.rank, salt)
         net = qmc.Sobol(self.rank, scramble=True, rng=np.random.default_rng(seed)).random(points)
         normal = special.ndtri(np.clip(net, 1e-12, 1.0 - 1e-12))
         direction = normal / np.linalg.norm(normal, axis=1, keepdims=True)
         reach: Array = np.zeros(points)
         for row, side in zip(factor, np.zeros(len(factor)) if sides is None else sides, strict=True):
-            far = direction @ row
-            np.maximum(reach, np.abs(far) if side == 0 else side * far, out=reach)
+            projection = direction @ row
+            np.maximum(reach, np.abs(projection) if side == 0 else side * projection, out=reach)
         reach.sort()
         self.reach: Array = reach.reshape(-1, BUNDLE).mean(axis=1)
 
@@ -351,13 +351,13 @@ def equivalence_tests(
     above, below = (estimate - low) / se, (estimate - high) / se
     statistic = np.where(above < -below, above, below)
     p: Array = np.asarray(stats.t.sf(np.minimum(above, -below), df))
-    told = np.isfinite(p)
-    if told.any():
-        p[told] = corrected(p[told], adjust)
+    is_finite = np.isfinite(p)
+    if is_finite.any():
+        p[is_finite] = corrected(p[is_finite], adjust)
     half = stats.t.isf(alpha, df) * se
     ends = (estimate - half, estimate + half)
     labels = table[table.columns[: list(table.columns).index("estimate")]]
-    found = pd.DataFrame(
+    tests = pd.DataFrame(
         {
             "estimate": table["estimate"],
             "se": table["se"],
@@ -371,13 +371,13 @@ def equivalence_tests(
             "equivalent": p < alpha,
         }
     )
-    result = pd.concat([labels, found], axis=1)
+    result = pd.concat([labels, tests], axis=1)
     result.attrs = {"adjustment": adjust, "level": 1.0 - 2.0 * alpha, **({"scale": "ratio"} if ratio else {})}
     return result
 
 
 def _bounds(bound: float | tuple[float, float], ratio: bool) -> tuple[float, float]:
-    nothing = 1.0 if ratio else 0.0
+    no_effect = 1.0 if ratio else 0.0
     if isinstance(bound, tuple):
         lower, upper = bound
     elif ratio:
@@ -385,11 +385,11 @@ def _bounds(bound: float | tuple[float, float], ratio: bool) -> tuple[float, flo
         lower, upper = min(lower, upper), max(lower, upper)
     else:
         lower, upper = -bound, bound
-    inside = lower < nothing < upper and (lower > 0 or not ratio)
+    inside = lower < no_effect < upper and (lower > 0 or not ratio)
     if not inside or not np.isfinite([lower, upper]).all():
         said = f"{bound:g}" if isinstance(bound, int | float) else f"{bound[0]:g} to {bound[1]:g}"
         raise UserError(
-            f"equivalence bound {said}; bounds enclose {nothing:g}, which is no effect",
+            f"equivalence bound {said}; bounds enclose {no_effect:g}, which is no effect",
             mend="Give the smallest ratio that matters, for example 1.25."
             if ratio
             else "Give the smallest difference that matters, in the table's units.",

@@ -57,31 +57,33 @@ class ReportedParameter:
 
 def parameters_of(fit: Fit) -> list[ReportedParameter]:
     """List a model's parameters in the order of lme4's ``confint``."""
-    found = []
+    parameters = []
     matrices, family = fit.model.matrices, fit.model.family
-    for at, (term, part) in enumerate(zip(matrices.covariance.terms, fit.variance, strict=True)):
+    for index, (term, part) in enumerate(zip(matrices.covariance.terms, fit.variance, strict=True)):
         group = matrices.groupings[term.factor].name
         for column, name in enumerate(term.names):
-            found.append(
-                ReportedParameter(f"sd_{name}|{group}", "sd", float(part.sd[column]), at, column, column)
+            parameters.append(
+                ReportedParameter(f"sd_{name}|{group}", "sd", float(part.sd[column]), index, column, column)
             )
             for row in range(column + 1, term.width):
                 label, estimate = f"cor_{term.names[row]}.{name}|{group}", float(part.corr[row, column])
-                found.append(ReportedParameter(label, "cor", estimate, at, row, column))
+                parameters.append(ReportedParameter(label, "cor", estimate, index, row, column))
     if family.has_scale or family.dispersion == "phi":
-        found.append(ReportedParameter("sigma", "sigma", fit.sigma))
+        parameters.append(ReportedParameter("sigma", "sigma", fit.sigma))
     elif fit.dispersion is not None and family.dispersion is not None:
-        found.append(ReportedParameter(family.dispersion, "dispersion", fit.dispersion))
+        parameters.append(ReportedParameter(family.dispersion, "dispersion", fit.dispersion))
     fixed = [
-        ReportedParameter(name, "fixed", value, at)
-        for at, (name, value) in enumerate(zip(matrices.names, fit.fixed["estimate"].tolist(), strict=True))
+        ReportedParameter(name, "fixed", value, index)
+        for index, (name, value) in enumerate(
+            zip(matrices.names, fit.fixed["estimate"].tolist(), strict=True)
+        )
     ]
     for kind, table in (("shape", fit.distribution), ("threshold", fit.thresholds)):
         if table is not None:
-            found += [
+            parameters += [
                 ReportedParameter(name, kind, value) for name, value in table[["term", "estimate"]].to_numpy()
             ]
-    return found + (fixed if fit.thresholds is None else fixed[1:])
+    return parameters + (fixed if fit.thresholds is None else fixed[1:])
 
 
 def _estimates(fit: Fit) -> list[float]:
@@ -106,9 +108,9 @@ class PinnedCovariance(Covariance):
         self.back = np.linalg.inv(self.term.transform)
         # In these units every column of the term has root mean square one.
         self.unit = 1.0 / np.sqrt(np.sum(self.back**2, axis=0))[self.order]
-        own = np.zeros(base.size, dtype=bool)
-        own[self.term.theta] = True
-        self.others = np.flatnonzero(~own)
+        in_term = np.zeros(base.size, dtype=bool)
+        in_term[self.term.theta] = True
+        self.others = np.flatnonzero(~in_term)
         rows, columns = np.tril_indices(self.term.width)
         open_rows = rows >= len(first)
         self.rest = (rows[open_rows], columns[open_rows])
@@ -160,23 +162,23 @@ class PinnedCovariance(Covariance):
 
     def scales(self) -> Array:
         """Rough size of one standard error of each parameter."""
-        own = np.full(self.size - len(self.others), 1.0 / np.sqrt(2.0 * self.term.n_levels))
-        return np.concatenate([self._scales[self.others], own])
+        term_scales = np.full(self.size - len(self.others), 1.0 / np.sqrt(2.0 * self.term.n_levels))
+        return np.concatenate([self._scales[self.others], term_scales])
 
 
 def pinned(
     fit: Fit, parameter: ReportedParameter, value: float, before: Array | None
 ) -> tuple[Objective, Array]:
     """Make the deviance with a parameter held, and where to begin: the parameters found ``before``, or the estimate's."""
-    model, kind, at = fit.model, parameter.kind, parameter.at
+    model, kind, column = fit.model, parameter.kind, parameter.at
     frame, matrices, theta = model.frame, model.matrices, fit.theta
     beta = fit.fixed["estimate"].to_numpy(dtype=float)
     # In a linear model with this held, sigma follows from another parameter.
     follows = model.family.has_scale and kind == "sd" and value > 0.0
     if kind == "fixed":
-        frame = replace(frame, offset=frame.offset + value * matrices.x[:, at])
-        matrices = replace(matrices, x=np.delete(matrices.x, at, axis=1))
-        beta = np.delete(beta, at)
+        frame = replace(frame, offset=frame.offset + value * matrices.x[:, column])
+        matrices = replace(matrices, x=np.delete(matrices.x, column, axis=1))
+        beta = np.delete(beta, column)
     elif kind in {"sd", "cor"}:
         covariance = PinnedCovariance(matrices.covariance, parameter, value, follows)
         matrices, theta = replace(matrices, covariance=covariance), covariance.at_estimate(theta)
@@ -189,10 +191,10 @@ def pinned(
     start = np.concatenate([theta, middle, np.linalg.solve(objective.back, beta) if len(beta) else beta])
     if kind not in {"sigma", "dispersion"}:
         return objective, start if before is None else before
-    k, held = len(theta), np.log(value**2 if kind == "sigma" else value)
+    k, log_dispersion = len(theta), np.log(value**2 if kind == "sigma" else value)
 
     def without_dispersion(x: Array) -> tuple[float, Array]:
-        deviance, gradient = objective(np.insert(x, k, held))
+        deviance, gradient = objective(np.insert(x, k, log_dispersion))
         return deviance, np.delete(gradient, k)
 
     return without_dispersion, np.delete(start, k) if before is None else before
@@ -205,18 +207,18 @@ def _given_sigma(base: LinearDeviance, value: float) -> Objective:
     log_weights = base.constant - n * (1.0 + np.log(2.0 * np.pi / n)) - 2.0 * n * np.log(base.scale)
 
     def deviance(x: Array) -> tuple[float, Array]:
-        sigma, at = value, 0
+        sigma, position = value, 0
         if isinstance(covariance, PinnedCovariance):
-            at = len(covariance.others)
-            sigma = value / (covariance.unit[0] * float(np.exp(x[at])))
+            position = len(covariance.others)
+            sigma = value / (covariance.unit[0] * float(np.exp(x[position])))
         point = base.at(x)
         share = (base.scale / sigma) ** 2
-        found = point.logdet + n * np.log(2.0 * np.pi * sigma**2) + point.rss * share + log_weights
+        total = point.logdet + n * np.log(2.0 * np.pi * sigma**2) + point.rss * share + log_weights
         gradient = point.logdet_slope + point.rss_slope * share
         if isinstance(covariance, PinnedCovariance):
             gradient = gradient.copy()
-            gradient[at] += 2.0 * (point.rss * share - n)
-        return float(found), gradient
+            gradient[position] += 2.0 * (point.rss * share - n)
+        return float(total), gradient
 
     return deviance
 
@@ -340,27 +342,27 @@ class _Profile:
         step = self.step / self.estimate if self.logarithmic else self.step
         near, near_zeta = start, 0.0
         far, far_zeta = np.inf, np.inf
-        at = start + side * goal * (step if self.kind == "fixed" else min(step, 0.3 / goal))
+        s = start + side * goal * (step if self.kind == "fixed" else min(step, 0.3 / goal))
         for _ in range(60):
-            found = self.zeta(self._to_value(at))
-            if abs(found - goal) < NEAR:
-                return self._to_value(at)
-            if found > goal:
-                far, far_zeta = at, found
+            zeta = self.zeta(self._to_value(s))
+            if abs(zeta - goal) < NEAR:
+                return self._to_value(s)
+            if zeta > goal:
+                far, far_zeta = s, zeta
             else:
-                near, near_zeta = at, found
+                near, near_zeta = s, zeta
             if np.isfinite(far_zeta):
                 share = (goal - near_zeta) / (far_zeta - near_zeta)
-                at = near + (far - near) * float(np.clip(share, 0.02, 0.98))
+                s = near + (far - near) * float(np.clip(share, 0.02, 0.98))
             elif np.isfinite(far):
-                at = (near + far) / 2.0
+                s = (near + far) / 2.0
             else:
                 gained = max(near_zeta, goal / 3.0)
-                at = start + (near - start) * min(goal / gained * 1.02, 3.0)
-            if abs(at - start) > 60.0 * max(step, 1.0 if self.logarithmic else step) and not np.isfinite(far):
+                s = start + (near - start) * min(goal / gained * 1.02, 3.0)
+            if abs(s - start) > 60.0 * max(step, 1.0 if self.logarithmic else step) and not np.isfinite(far):
                 return side * np.inf if self.kind == "fixed" else np.nan
             if abs(far - near) < 1e-10 * max(1.0, abs(near)):
-                return self._to_value(at)
+                return self._to_value(s)
         return np.nan
 
     def zeta(self, value: float) -> float:
@@ -368,10 +370,10 @@ class _Profile:
         objective, start = self.pinned(value, self.parameters)
         if self.root is None or len(self.root) != len(start):
             self.root = _preconditioner(objective, start)
-        found, lowest = _minimise(objective, start, self.root)
+        optimum, lowest = _minimise(objective, start, self.root)
         if not np.isfinite(lowest):
             return np.inf
-        self.parameters = found
+        self.parameters = optimum
         if lowest < self.deviance - LOWER:
             raise UserError(
                 f"the profile found a deviance {self.deviance - lowest:.3g} below the fit's, so the fit is no optimum",
@@ -408,14 +410,14 @@ def _minimise(objective: Objective, start: Array, root: Array) -> tuple[Array, f
             return np.inf, np.zeros_like(z)
         return value, root.T @ gradient
 
-    found = optimize.minimize(
+    result = optimize.minimize(
         scaled,
         np.zeros(len(start)),
         jac=True,
         method="L-BFGS-B",
         options={"maxcor": 30, "maxiter": 500, "ftol": 1e-13, "gtol": 1e-4},
     )
-    return start + root @ found.x, float(found.fun)
+    return start + root @ result.x, float(result.fun)
 
 
 Statistic = Callable[[Fit], Sequence[float]]
@@ -444,49 +446,49 @@ class RefitPlan:
         y = simulate(self.fit, seed=f"{self.seed} bootstrap {number}")[:, 0]
         model = self.fit.model
         try:
-            again = fit_model(replace(model, frame=replace(model.frame, y=y)))
-            values = tuple(float(v) for v in self.statistic(again))
+            refit = fit_model(replace(model, frame=replace(model.frame, y=y)))
+            values = tuple(float(v) for v in self.statistic(refit))
         except (UserError, np.linalg.LinAlgError, ArithmeticError):
             return Refit(number, None)
-        return Refit(number, values, again.converged, again.singular)
+        return Refit(number, values, refit.converged, refit.singular)
 
     def mark(self) -> str:
         """Hash of data, model, seed and statistic: what a file of refits belongs to."""
-        model, found = self.fit.model, hashlib.sha256()
+        model, digest = self.fit.model, hashlib.sha256()
         name = getattr(self.statistic, "__qualname__", type(self.statistic).__qualname__)
         name = "Estimates" if self.statistic is _estimates else name
         words = [model.formula.text, self.fit.family, self.fit.link, self.fit.method, str(model.criterion)]
-        found.update(json.dumps([*words, str(self.seed), name]).encode())
+        digest.update(json.dumps([*words, str(self.seed), name]).encode())
         frame, effects = model.frame, model.matrices.effects
         rows = frame.y, frame.weights, frame.offset, model.matrices.x
         for numbers in (*rows, *(e.codes for e in effects), *(e.columns for e in effects)):
-            found.update(np.ascontiguousarray(numbers).tobytes())
-        return found.hexdigest()
+            digest.update(np.ascontiguousarray(numbers).tobytes())
+        return digest.hexdigest()
 
 
 def _kept_refits(file: Path, plan: RefitPlan) -> dict[int, Refit]:
     """Read the refits in a file, one JSON line each after a line that identifies the model and data; create it if it is missing."""
-    first = {"refits of": plan.mark(), "seed": str(plan.seed), "formula": plan.fit.formula}
+    header = {"refits of": plan.mark(), "seed": str(plan.seed), "formula": plan.fit.formula}
     try:
         lines = file.read_text("utf-8").splitlines() if file.exists() else []
-        kept = [line for line in map(_read_line, lines) if line is not None]
-        if lines and (not kept or kept[0] != first):
+        records = [record for record in map(_read_line, lines) if record is not None]
+        if lines and (not records or records[0] != header):
             raise UserError(
                 f"{file} does not hold refits of this model, these data and this seed",
                 mend="Name another file, or delete this one.",
             )
-        for line in kept[1:]:
-            if line["values"] is not None:
-                line["values"] = tuple(np.nan if v is None else float(v) for v in line["values"])
-        found = {line["number"]: Refit(**line) for line in kept[1:]}
+        for record in records[1:]:
+            if record["values"] is not None:
+                record["values"] = tuple(np.nan if v is None else float(v) for v in record["values"])
+        refits = {record["number"]: Refit(**record) for record in records[1:]}
         # A line cut short by an interruption goes; all else is written again.
         with replacing(file) as part:
-            part.write_text(json.dumps(first) + "\n" + "".join(map(_line, found.values())), "utf-8")
+            part.write_text(json.dumps(header) + "\n" + "".join(map(_line, refits.values())), "utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(
             f"{file} cannot hold refits: {error}", mend="Name a file that can be written."
         ) from error
-    return found
+    return refits
 
 
 def _line(refit: Refit) -> str:
@@ -499,10 +501,10 @@ def _line(refit: Refit) -> str:
 def _read_line(line: str) -> dict[str, Any] | None:
     """Return the content of a line; None for one that an interruption cut short."""
     try:
-        found = json.loads(line)
+        record = json.loads(line)
     except json.JSONDecodeError:
         return None
-    return found if isinstance(found, dict) else None
+    return record if isinstance(record, dict) else None
 
 
 KINDS = ("percentile", "basic", "normal")
@@ -641,8 +643,8 @@ def bootstrap(
                 lines.write(_line(refit))
         if progress is not None:
             progress(count, replicates)
-    made = [done[number] for number in range(replicates)]
-    fitted = [r for r in made if r.values is not None]
+    refits = [done[number] for number in range(replicates)]
+    fitted = [r for r in refits if r.values is not None]
     if not fitted:
         raise UserError(
             f"none of {replicates} refits could be done",
@@ -654,7 +656,7 @@ def bootstrap(
         labels,
         estimate,
         np.array([r.values for r in fitted]),
-        len(made) - len(fitted),
+        len(refits) - len(fitted),
         sum(not r.converged for r in fitted),
         sum(r.singular for r in fitted),
         seed,

@@ -45,9 +45,9 @@ def rows_of(fit: Fit, grid: pd.DataFrame) -> Array:
     """Rows of X for a grid, nan where the data cannot tell the cell's mean; shape (cells, p)."""
     matrices = fit.model.matrices
     whole = matrices.design.matrix(grid)
-    kept = list(matrices.kept)
-    rows = whole[:, kept]
-    others = [j for j in range(whole.shape[1]) if j not in kept]
+    independent = list(matrices.kept)
+    rows = whole[:, independent]
+    others = [j for j in range(whole.shape[1]) if j not in independent]
     # A cell mean is estimable only if the dropped columns take the value that the kept ones imply.
     lost = np.abs(whole[:, others] - rows @ matrices.alias).max(axis=1, initial=0.0) > 1e-6
     return np.where(lost[:, None], np.nan, rows)
@@ -144,8 +144,8 @@ class Margins:
         if scale not in SCALES[:2]:
             raise unknown_name("scale", scale, SCALES[:2])
         if scale == "response" and (self.level_rows is not None or self.fit.cuts or self.fit.shape):
-            every = np.eye(len(self.matrix))
-            rows = self._estimate(every, slice(None), scale, adjust=adjust, level=level)
+            identity = np.eye(len(self.matrix))
+            rows = self._estimate(identity, slice(None), scale, adjust=adjust, level=level)
             return _with_cells(self.grid, rows)
         rows = linear_contrasts(self.fit, self.matrix, level=level, adjust=adjust, known=self.known)
         rows = rows.drop(columns="contrast")
@@ -181,13 +181,13 @@ class Margins:
         level : float
             Coverage of the intervals, which follow the adjustment; default 0.95.
         """
-        held = _several(by)
-        count = self._cells(held)
+        by_factors = _several(by)
+        count = self._cells(by_factors)
         first, second = np.triu_indices(count, 1)
         pairs = zip(first.tolist(), second.tolist(), strict=True)
         ends = [(j, i) if reverse else (i, j) for i, j in pairs]
         options["means"] = count
-        return self._contrast(_differences(ends, count), ends, held, **options)
+        return self._contrast(_differences(ends, count), ends, by_factors, **options)
 
     def against(
         self, control: Any, by: Sequence[str] | str = (), **options: Unpack[PairOptions]
@@ -199,17 +199,19 @@ class Margins:
         control : level, or tuple of levels
             The control's cell: one level for each factor that ``by`` does not hold.
         """
-        held = _several(by)
-        count = self._cells(held)
-        free = [c for c in self.grid.columns if c not in held]
+        by_factors = _several(by)
+        count = self._cells(by_factors)
+        compared = [c for c in self.grid.columns if c not in by_factors]
         wanted = tuple(level_name(v) for v in (control if isinstance(control, tuple) else (control,)))
-        cells = [tuple(level_name(v) for v in row) for row in self.grid[free].drop_duplicates().to_numpy()]
+        cells = [
+            tuple(level_name(v) for v in row) for row in self.grid[compared].drop_duplicates().to_numpy()
+        ]
         if wanted not in cells:
             raise unknown_name("control", " ".join(wanted), [" ".join(c) for c in cells])
-        at = cells.index(wanted)
-        ends = [(i, at) for i in range(count) if i != at]
+        position = cells.index(wanted)
+        ends = [(i, position) for i in range(count) if i != position]
         options = {"adjust": "dunnett", "with_control": True, **options}
-        return self._contrast(_differences(ends, count), ends, held, **options)
+        return self._contrast(_differences(ends, count), ends, by_factors, **options)
 
     def contrast(
         self,
@@ -241,24 +243,24 @@ class Margins:
             One per factor of the grid that ``by`` does not hold; ``treatment`` compares each level with the first,
             ``consecutive`` with the one before, ``effects`` with the mean of all.
         """
-        held = _several(by)
-        names = [c for c in self.grid.columns if c not in held]
+        by_factors = _several(by)
+        names = [c for c in self.grid.columns if c not in by_factors]
         if set(methods) != set(names):
             raise UserError(f"an interaction needs a contrast for each of {', '.join(map(str, names))}")
         # The grid's first factor varies fastest, so it is the last factor of the Kronecker product.
         total: Array = np.ones((1, 1))
         labels = [""]
         for name in names:
-            matrix, own = _one_factor(methods[name], list(dict.fromkeys(self.grid[name])))
+            matrix, factor_labels = _one_factor(methods[name], list(dict.fromkeys(self.grid[name])))
             total = np.asarray(np.kron(matrix, total), dtype=float)
-            labels = [f"({b}) : ({a})" if b else f"{a}" for a in own for b in labels]
-        return self._contrast(total, labels, held, **options)
+            labels = [f"({b}) : ({a})" if b else f"{a}" for a in factor_labels for b in labels]
+        return self._contrast(total, labels, by_factors, **options)
 
-    def _cells(self, held: list[str]) -> int:
-        for name in held:
+    def _cells(self, by_factors: list[str]) -> int:
+        for name in by_factors:
             if name not in self.grid:
                 raise unknown_name("factor", name, [str(c) for c in self.grid.columns])
-        return len(self.grid) // (len(self.grid[held].drop_duplicates()) if held else 1)
+        return len(self.grid) // (len(self.grid[by_factors].drop_duplicates()) if by_factors else 1)
 
     def _contrast(
         self, weights: Array, labels: Sequence[Any], by: list[str], **options: Unpack[PairOptions]
@@ -273,33 +275,35 @@ class Margins:
         if not len(weights):
             raise UserError("one mean leaves nothing to compare", mend="Name fewer factors in by.")
         cells = self.grid.groupby(by, sort=False).indices.items() if by else [((), np.arange(len(self.grid)))]
-        free = [c for c in self.grid.columns if c not in by]
+        compared = [c for c in self.grid.columns if c not in by]
         tables = []
         for cell, members in cells:
             names = [
-                label if isinstance(label, str) else self._difference(members, label, free, scale)
+                label if isinstance(label, str) else self._difference(members, label, compared, scale)
                 for label in labels
             ]
             table = self._estimate(weights, members, **options)
             table.insert(0, "contrast", names)
             values = cell if isinstance(cell, tuple) else (cell,)
-            for at, (name, value) in enumerate(zip(by, values, strict=True)):
-                table.insert(1 + at, name, value)
+            for position, (name, value) in enumerate(zip(by, values, strict=True)):
+                table.insert(1 + position, name, value)
             tables.append(table)
         whole = pd.concat(tables, ignore_index=True)
         whole.attrs = {**tables[0].attrs, "scale": scale}
         return whole
 
-    def _difference(self, members: Any, ends: tuple[int, int], free: list[Any], scale: str) -> str:
+    def _difference(self, members: Any, ends: tuple[int, int], compared: list[Any], scale: str) -> str:
         sign = "/" if scale == "ratio" else "-"
-        first, second = (" ".join(level_name(self.grid[c].iloc[members[at]]) for c in free) for at in ends)
+        first, second = (
+            " ".join(level_name(self.grid[c].iloc[members[end]]) for c in compared) for end in ends
+        )
         return f"{first} {sign} {second}"
 
-    def _estimate(self, weights: Array, members: Any, scale: str, **how: Unpack[Testing]) -> pd.DataFrame:
+    def _estimate(self, weights: Array, members: Any, scale: str, **options: Unpack[Testing]) -> pd.DataFrame:
         rows = self.matrix[members]
         if scale != "response":
-            known = weights @ self.known[members]
-            table = linear_contrasts(self.fit, combined(weights, rows), known=known, **how)
+            offsets = weights @ self.known[members]
+            table = linear_contrasts(self.fit, combined(weights, rows), known=offsets, **options)
             table = table.drop(columns="contrast")
             if scale == "link":
                 return table
@@ -314,7 +318,11 @@ class Margins:
             return table
         values, slopes = self._on_response_scale(members)
         return tested(
-            self.fit.degrees, combined(weights, slopes), combined(weights, values), self._covariance, **how
+            self.fit.degrees,
+            combined(weights, slopes),
+            combined(weights, values),
+            self._covariance,
+            **options,
         )
 
     @property
@@ -364,21 +372,21 @@ class CategoryMargins(Margins):
     def _on_response_scale(self, members: Any) -> tuple[Array, Array]:
         return self.known[members], self.matrix[members]
 
-    def _estimate(self, weights: Array, members: Any, scale: str, **how: Unpack[Testing]) -> pd.DataFrame:
+    def _estimate(self, weights: Array, members: Any, scale: str, **options: Unpack[Testing]) -> pd.DataFrame:
         if scale != "response":
             raise UserError(
                 f"scale {scale!r}: probabilities of categories are on the response scale",
                 mend="Ask for response.",
             )
-        return super()._estimate(weights, members, scale, **how)
+        return super()._estimate(weights, members, scale, **options)
 
 
 def combined(weights: Array, rows: Array) -> Array:
     """Multiply weights (r, m) and rows (m, …): a sum that gives weight to a mean that is not estimable is not estimable either."""
     lost = np.isnan(rows).reshape(len(rows), -1).any(axis=1)
-    found = np.asarray(weights @ np.where(np.isnan(rows), 0.0, rows))
-    found[(weights[:, lost] != 0.0).any(axis=1)] = np.nan
-    return found
+    products = np.asarray(weights @ np.where(np.isnan(rows), 0.0, rows))
+    products[(weights[:, lost] != 0.0).any(axis=1)] = np.nan
+    return products
 
 
 def _with_cells(grid: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
@@ -427,8 +435,8 @@ def margins(
         Values for columns instead of all levels (factors) or the mean (covariates).
     """
     whole, cells, size = reference_grid(_several(factors), grid_values(fit, at or {}))
-    rows, known = rows_of(fit, whole), offset_of(fit, whole)
-    return Margins(fit, cells, averaged(rows, size), averaged(known, size))
+    rows, offsets = rows_of(fit, whole), offset_of(fit, whole)
+    return Margins(fit, cells, averaged(rows, size), averaged(offsets, size))
 
 
 def category_margins(

@@ -118,18 +118,19 @@ def _no_number(node: Node, variables: Variables) -> UserError | None:
     data = variables.learn_from  # before rows are dropped, so that rows are those of the table given
     if name is None or name not in data:
         return None
-    given = data[name]
-    odd = (pd.to_numeric(given.astype(str), errors="coerce").isna() & given.notna()).to_numpy()
-    if not 0 < 2 * odd.sum() < len(odd):
+    column = data[name]
+    is_text = (pd.to_numeric(column.astype(str), errors="coerce").isna() & column.notna()).to_numpy()
+    if not 0 < 2 * is_text.sum() < len(is_text):
         return None
-    many = "1 value is" if odd.sum() == 1 else f"{int(odd.sum())} values are"
-    first = int(np.flatnonzero(odd)[0])
-    label = given.index[first]
+    subject = "1 value is" if is_text.sum() == 1 else f"{int(is_text.sum())} values are"
+    first = int(np.flatnonzero(is_text)[0])
+    label = column.index[first]
     row = (
-        f"row {int(label) + 1}" if pd.api.types.is_integer_dtype(given.index.dtype) else f"the row {label!r}"
+        f"row {int(label) + 1}" if pd.api.types.is_integer_dtype(column.index.dtype) else f"the row {label!r}"
     )
     return UserError(
-        f"column {name!r} holds numbers, but {many} no number: the first is {given.iloc[first]!r} in {row}",
+        f"column {name!r} holds numbers, but {subject} no number: the first is "
+        f"{column.iloc[first]!r} in {row}",
         mend="Correct it in the data, or leave the cell empty if there is no value: such rows are left out and counted.",
     )
 
@@ -199,8 +200,8 @@ def _ordered(node: Node, variables: Variables, data: pd.DataFrame) -> tuple[Arra
             mend=f"Name its categories from low to high: --levels {variable.column}={','.join(variable.levels[:6])} "
             "(levels= in Python), or give numbers.",
         )
-    occurs, places = np.unique(variable.codes(data), return_inverse=True)
-    return places.astype(float), tuple(variable.shown[int(at)] for at in occurs)
+    present, places = np.unique(variable.codes(data), return_inverse=True)
+    return places.astype(float), tuple(variable.shown[int(place)] for place in present)
 
 
 def _is_in_order(node: Node, factor: Factor, variables: Variables, data: pd.DataFrame) -> bool:
@@ -255,15 +256,15 @@ def make_frame(
     missing = used.isna()
     rows = np.flatnonzero(~missing.to_numpy().any(axis=1))
     counts = missing.sum()
-    why = ", ".join(f"{str(name).strip('()')} in {int(k)}" for name, k in counts[counts > 0].items())
+    gaps = ", ".join(f"{str(name).strip('()')} in {int(k)}" for name, k in counts[counts > 0].items())
     notes = []
     if len(rows) < len(data):
-        notes = [Note("rows_dropped", dropped=len(data) - len(rows), rows=len(data), columns=why)]
+        notes = [Note("rows_dropped", dropped=len(data) - len(rows), rows=len(data), columns=gaps)]
     if len(rows) == 0:
         raise UserError("no row is left to fit" + (f": {notes[0]}" if notes else "; the data are empty"))
     # Levels are those of the rows kept; transforms such as scale() learn from all rows that have the column, as in R.
-    kept = (used if len(rows) == len(used) else used.iloc[rows]).reset_index(drop=True)
-    for label, column in kept.items():
+    complete = (used if len(rows) == len(used) else used.iloc[rows]).reset_index(drop=True)
+    for label, column in complete.items():
         if is_numeric(column) and (bad := int(np.isinf(column.to_numpy(dtype=float)).sum())):
             raise UserError(
                 f"column {label!r} is infinite in {bad} row{'' if bad == 1 else 's'}; a model needs finite numbers",
@@ -272,14 +273,14 @@ def make_frame(
     for name in (*(levels or {}), *(contrasts or {})):
         if name not in data.columns:
             raise unknown_name("column", name, list(data.columns))
-    variables = Variables(kept, levels or {}, contrasts or {}, learn_from=used)
+    variables = Variables(complete, levels or {}, contrasts or {}, learn_from=used)
     categories: tuple[str, ...] = ()
     trials, success = None, None
     if family.name == "ordinal":
-        y, categories = _ordered(formula.response, variables, kept)
+        y, categories = _ordered(formula.response, variables, complete)
     else:
-        y, trials, success = _response(formula.response, family, variables, kept)
-    prior = _numbers(vectors["weights"], variables, kept, "weights") if "weights" in vectors else None
+        y, trials, success = _response(formula.response, family, variables, complete)
+    prior = _numbers(vectors["weights"], variables, complete, "weights") if "weights" in vectors else None
     if prior is not None and (prior <= 0).any():
         raise UserError(
             f"weights hold {prior[prior <= 0][0]:g} in {int((prior <= 0).sum())} rows; weights are positive",
@@ -291,16 +292,16 @@ def make_frame(
             mend="cbind already says the number of trials.",
         )
     check_response(family, y, trials if trials is not None else prior, as_r(formula.response))
-    total = np.zeros(len(kept))
+    total = np.zeros(len(complete))
     for node in (*formula.offsets, *([vectors["offset"]] if "offset" in vectors else [])):
-        total = total + _numbers(node, variables, kept, "offset")
-    w = trials if trials is not None else (np.ones(len(kept)) if prior is None else prior)
-    return Frame(kept, rows, y, w, total, variables, success, (*notes, *variables.notes), categories)
+        total = total + _numbers(node, variables, complete, "offset")
+    w = trials if trials is not None else (np.ones(len(complete)) if prior is None else prior)
+    return Frame(complete, rows, y, w, total, variables, success, (*notes, *variables.notes), categories)
 
 
 def _numbers_as_numbers(data: pd.DataFrame) -> pd.DataFrame:
     """Take columns of Python objects that are all numbers for numbers; refuse dates, which are neither numbers nor levels."""
-    found = {}
+    converted = {}
     for name, column in data.items():
         if pd.api.types.is_datetime64_any_dtype(column) or pd.api.types.is_timedelta64_dtype(column):
             raise UserError(
@@ -312,8 +313,8 @@ def _numbers_as_numbers(data: pd.DataFrame) -> pd.DataFrame:
             if len(cells) and all(
                 isinstance(v, Number) and not isinstance(v, bool | np.bool_) for v in cells
             ):
-                found[str(name)] = column.astype(float)
-    return data.assign(**found) if found else data
+                converted[str(name)] = column.astype(float)
+    return data.assign(**converted) if converted else data
 
 
 RANK_TOLERANCE = 1e-7
@@ -366,14 +367,14 @@ def _column_names(variable: Variable, full: bool) -> list[str]:
 
 def make_design(terms: Terms, variables: Variables) -> MatrixDesign:
     """Decide the coding of every factor in every term."""
-    made = tuple(variables.make(node) for node in terms.variables)
-    for variable in made:
+    design_variables = tuple(variables.make(node) for node in terms.variables)
+    for variable in design_variables:
         if isinstance(variable, Factor) and len(variable.levels) < 2:
             raise UserError(
                 f"{variable.label!r} has only the level {', '.join(variable.levels) or '(none)'} in the rows used",
                 mend="A factor needs two levels or more; drop it from the formula or look at the missing rows.",
             )
-    is_factor = [isinstance(v, Factor) for v in made]
+    is_factor = [isinstance(v, Factor) for v in design_variables]
     full: set[tuple[int, int]] = set()
     for t, term in enumerate(terms.terms):
         for v in term:
@@ -389,25 +390,29 @@ def make_design(terms: Terms, variables: Variables) -> MatrixDesign:
     for t, term in enumerate(terms.terms):
         block = [""]
         for v in sorted(term):
-            block = [f"{a}:{b}" if a else b for b in _column_names(made[v], (t, v) in full) for a in block]
+            block = [
+                f"{a}:{b}" if a else b
+                for b in _column_names(design_variables[v], (t, v) in full)
+                for a in block
+            ]
         names += block
-    return MatrixDesign(terms, made, frozenset(full), tuple(names))
+    return MatrixDesign(terms, design_variables, frozenset(full), tuple(names))
 
 
 def independent_columns(x: Array) -> list[int]:
     """Return the columns of x (n, p) that earlier ones do not explain, in order, by R's rule for rank."""
-    found = np.empty(x.shape, order="F")
-    kept: list[int] = []
+    orthonormal = np.empty(x.shape, order="F")
+    independent: list[int] = []
     for j in range(x.shape[1]):
-        column, basis = x[:, j], found[:, : len(kept)]
+        column, basis = x[:, j], orthonormal[:, : len(independent)]
         size = float(np.linalg.norm(column))
         rest = column - basis @ (basis.T @ column)
         rest = rest - basis @ (basis.T @ rest)
         left = float(np.linalg.norm(rest))
         if size > 0 and left > RANK_TOLERANCE * size:
-            found[:, len(kept)] = rest / left
-            kept.append(j)
-    return kept
+            orthonormal[:, len(independent)] = rest / left
+            independent.append(j)
+    return independent
 
 
 SINGULAR = 1e-4
@@ -461,8 +466,8 @@ class TermCovariance:
         """Relative standard deviations of the raw columns, and given the columns before, for columns of unit size."""
         raw = self.transform @ self.template(theta)
         scale = 1.0 / np.sqrt(np.sum(np.linalg.inv(self.transform) ** 2, axis=0))
-        own = np.abs(np.diag(np.linalg.qr(raw.T, mode="r")))
-        return np.sqrt(np.sum(raw**2, axis=1)) / scale, own / scale
+        conditional = np.abs(np.diag(np.linalg.qr(raw.T, mode="r")))
+        return np.sqrt(np.sum(raw**2, axis=1)) / scale, conditional / scale
 
     def is_singular(self, theta: Array) -> bool:
         """Whether some combination of the (unit-scaled) columns has a relative standard deviation near zero."""
@@ -471,14 +476,14 @@ class TermCovariance:
 
     def lost(self, theta: Array) -> list[str]:
         """Describe what happened to each column whose variance was not estimated separately."""
-        whole, own = self._sizes(theta)
-        told = []
+        marginal, conditional = self._sizes(theta)
+        sentences = []
         for j, name in enumerate(self.names):
-            if whole[j] < SINGULAR:
-                told.append(f"{name} does not vary")
-            elif own[j] < SINGULAR:
-                told.append(f"{name} varies only along with {', '.join(self.names[:j])}")
-        return told
+            if marginal[j] < SINGULAR:
+                sentences.append(f"{name} does not vary")
+            elif conditional[j] < SINGULAR:
+                sentences.append(f"{name} varies only along with {', '.join(self.names[:j])}")
+        return sentences
 
 
 class Covariance:
@@ -588,32 +593,34 @@ def make_matrices(formula: Formula, frame: Frame, family: Family) -> Matrices:
             mend="Write it without 0 + (or - 1).",
         )
     whole = design.matrix(frame.data)
-    kept = independent_columns(whole)
-    dropped = tuple(design.names[j] for j in range(whole.shape[1]) if j not in kept)
+    independent = independent_columns(whole)
+    dropped = tuple(design.names[j] for j in range(whole.shape[1]) if j not in independent)
     notes = []
     if dropped:
         counted = f"{len(dropped)} column{'' if len(dropped) == 1 else 's'}"
         notes.append(Note("columns_dropped", counted=counted, columns=dropped))
-    if len(kept) >= len(frame.y):
-        many = max(
+    if len(independent) >= len(frame.y):
+        largest = max(
             (v for v in design.variables if isinstance(v, Factor)), key=lambda v: len(v.levels), default=None
         )
-        held = f"; {many.label} is a factor with {len(many.levels)} levels" if many is not None else ""
+        hint = (
+            f"; {largest.label} is a factor with {len(largest.levels)} levels" if largest is not None else ""
+        )
         raise UserError(
-            f"{len(kept)} fixed effects cannot be estimated from {len(frame.y)} rows{held}",
+            f"{len(independent)} fixed effects cannot be estimated from {len(frame.y)} rows{hint}",
             mend="Use fewer terms, or make a column of numbers of one that should be no factor.",
         )
 
     groupings = [frame.grouping(term) for term in formula.random]
     designs = [make_design(term.design, frame.variables) for term in formula.random]
-    for term, grouping, made in zip(formula.random, groupings, designs, strict=True):
-        _check_grouping(term.text(), grouping, len(made.names), frame, family)
+    for term, grouping, term_design in zip(formula.random, groupings, designs, strict=True):
+        _check_grouping(term.text(), grouping, len(term_design.names), frame, family)
     raw = [d.matrix(frame.data) for d in designs]
     # Most levels first; lme4 reverses an ascending sort, ties included, and leaves descending lists alone.
-    many_levels = [len(g.levels) for g in groupings]
+    level_counts = [len(g.levels) for g in groupings]
     order = list(range(len(groupings)))
-    if many_levels != sorted(many_levels, reverse=True):
-        order = sorted(order, key=lambda i: many_levels[i])[::-1]
+    if level_counts != sorted(level_counts, reverse=True):
+        order = sorted(order, key=lambda i: level_counts[i])[::-1]
 
     # Terms that share a grouping factor share a block.
     by_name = {g.name: g for g in groupings}
@@ -629,10 +636,12 @@ def make_matrices(formula: Formula, frame: Frame, family: Family) -> Matrices:
         name = groupings[i].name
         transform = orthonormalising(raw[i])
         k = raw[i].shape[1]
-        at = sum(c.shape[1] for c in columns[name])
+        first_column = sum(c.shape[1] for c in columns[name])
         theta = slice(at_theta, at_theta + k * (k + 1) // 2)
         levels = len(groupings[i].levels)
-        terms.append(TermCovariance(unique.index(name), at, designs[i].names, transform, theta, levels))
+        terms.append(
+            TermCovariance(unique.index(name), first_column, designs[i].names, transform, theta, levels)
+        )
         labels.append(f"{name}.{len(columns[name])}" if columns[name] else name)
         columns[name].append(raw[i] @ transform)
         at_theta = theta.stop
@@ -646,11 +655,13 @@ def make_matrices(formula: Formula, frame: Frame, family: Family) -> Matrices:
         effects = (RandomEffectsBlock(np.zeros(n, dtype=np.intp), 1, np.zeros((n, 1))),)
     notes += _repeated(formula, designs, raw, groupings) + _scarce(groupings)
     return Matrices(
-        x=whole[:, kept],
-        names=tuple(design.names[j] for j in kept),
+        x=whole[:, independent],
+        names=tuple(design.names[j] for j in independent),
         dropped=dropped,
-        kept=tuple(kept),
-        alias=np.asarray(np.linalg.lstsq(whole[:, kept], np.delete(whole, kept, axis=1), rcond=None)[0]),
+        kept=tuple(independent),
+        alias=np.asarray(
+            np.linalg.lstsq(whole[:, independent], np.delete(whole, independent, axis=1), rcond=None)[0]
+        ),
         design=design,
         effects=effects,
         groupings=tuple(by_name[name] for name in unique),
@@ -666,8 +677,8 @@ def _repeated(
     """Report random effects that no data could distinguish."""
     notes = []
     for i, (term, columns) in enumerate(zip(formula.random, raw, strict=True)):
-        kept = independent_columns(columns)
-        repeating = tuple(name for j, name in enumerate(designs[i].names) if j not in kept)
+        independent = independent_columns(columns)
+        repeating = tuple(name for j, name in enumerate(designs[i].names) if j not in independent)
         if repeating:
             notes.append(Note("columns_repeated", term=term.text(), columns=repeating))
         for j, other in enumerate(formula.random):

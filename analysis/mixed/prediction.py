@@ -143,12 +143,12 @@ def predict(
     if data is not None and data.columns.has_duplicates:
         twice = str(data.columns[data.columns.duplicated()][0])
         raise UserError(f"the new rows have two columns named {twice!r}", mend="Rename one of them.")
-    for what, chosen, known in (
+    for what, chosen, choices in (
         ("scale", scale, SCALES),
         ("treatment of new levels", new_levels, NEW_LEVELS),
     ):
-        if chosen not in known:
-            raise unknown_name(what, chosen, known)
+        if chosen not in choices:
+            raise unknown_name(what, chosen, choices)
     is_ordinal = fit.cuts is not None
     if se and scale == "response" and (is_ordinal or fit.family == "shifted_lognormal"):
         what = "probabilities of categories" if is_ordinal else "times of a shifted lognormal model"
@@ -212,7 +212,7 @@ def random_modes(fit: Fit) -> pd.DataFrame:
 
 
 def _terms(fit: Fit) -> list[_Term]:
-    matrices, model, found = fit.model.matrices, fit.model, []
+    matrices, model, terms = fit.model.matrices, fit.model, []
     for random in model.formula.random:
         design = make_design(random.design, model.frame.variables)
         term = next(
@@ -220,8 +220,8 @@ def _terms(fit: Fit) -> list[_Term]:
             for t in matrices.covariance.terms
             if matrices.groupings[t.factor].name == random.name and t.names == design.names
         )
-        found.append((random, term, design))
-    return found
+        terms.append((random, term, design))
+    return terms
 
 
 def _complete(fit: Fit, data: pd.DataFrame, terms: list[_Term], *, known_offset: bool) -> Mask:
@@ -258,8 +258,8 @@ def _random_rows(fit: Fit, term: _Term, rows: pd.DataFrame, new_levels: str) -> 
     labels = rows[columns[0]].map(level_name)
     for column in columns[1:]:
         labels = labels + ":" + rows[column].map(level_name)
-    place = {label: at for at, label in enumerate(grouping.levels)}
-    codes = np.array([place.get(label, -1) for label in labels], dtype=np.intp)
+    positions = {label: position for position, label in enumerate(grouping.levels)}
+    codes = np.array([positions.get(label, -1) for label in labels], dtype=np.intp)
     if new_levels == "refuse" and (codes < 0).any():
         first = labels[codes < 0].iloc[0]
         raise UserError(
@@ -296,8 +296,8 @@ class _Errors:
     def mode_covariances(self) -> list[Array]:
         """Per grouping factor the conditional covariance of each level's effects, shape (m, k, k)."""
         pairs = zip(self.layout.pairs, self.factor.invert().blocks, strict=True)
-        own = [block for pair, block in pairs if pair.f == pair.g]
-        return [self.unit**2 * (lam @ block @ lam.T) for lam, block in zip(self.lambdas, own, strict=True)]
+        blocks = [block for pair, block in pairs if pair.f == pair.g]
+        return [self.unit**2 * (lam @ block @ lam.T) for lam, block in zip(self.lambdas, blocks, strict=True)]
 
     def variance(self, x: Array, parts: list[_Part]) -> Array:
         """Variance of the error of each row's linear predictor, shape (m,)."""
@@ -311,9 +311,9 @@ class _Errors:
             rows = slice(start, min(start + BATCH, len(x)))
             z = self._columns_of(rows, parts)
             mz = self._given_data(z)
-            own = np.einsum("qc,qc->c", z, mz)
+            mode_variance = np.einsum("qc,qc->c", z, mz)
             gap = x[rows] - z.T @ g
-            total[rows] = self.unit**2 * own + np.einsum("ni,ij,nj->n", gap, phi, gap)
+            total[rows] = self.unit**2 * mode_variance + np.einsum("ni,ij,nj->n", gap, phi, gap)
         for term, z_raw, codes in parts:
             cov = self.unit**2 * term.relative_covariance(self.fit.theta)
             new = np.einsum("ni,ij,nj->n", z_raw, cov, z_raw)
@@ -328,13 +328,15 @@ class _Errors:
 
     def _columns_of(self, rows: slice, parts: list[_Part]) -> Array:
         layout, count = self.layout, rows.stop - rows.start
-        found = np.zeros((layout.q, count))
-        at = np.arange(count)
+        columns = np.zeros((layout.q, count))
+        row_numbers = np.arange(count)
         for term, z_raw, codes in parts:
-            known = codes[rows] >= 0
-            used = (z_raw[rows] @ term.transform)[known]
-            self.layout.part(found, term.factor)[codes[rows][known], term.columns, at[known]] = used
-        return found
+            is_known = codes[rows] >= 0
+            used = (z_raw[rows] @ term.transform)[is_known]
+            self.layout.part(columns, term.factor)[
+                codes[rows][is_known], term.columns, row_numbers[is_known]
+            ] = used
+        return columns
 
 
 KINDS = ("response", "pearson", "deviance")
@@ -423,8 +425,8 @@ def r_squared(fit: Fit) -> RSquared:
             by_observation += mean
         else:
             random += mean
-    own, basis = _observation_variance(fit)
-    observation = own + by_observation
+    variance, basis = _observation_variance(fit)
+    observation = variance + by_observation
     total = fixed + random + observation
     return RSquared(
         fixed / total,
@@ -488,15 +490,15 @@ class SimulatedResiduals:
 def simulated_residuals(fit: Fit, count: int = SIMULATIONS, *, seed: int | str = 0) -> SimulatedResiduals:
     """Compare each observation with simulated ones of its row; fewer data sets than ``count`` where rows are very many."""
     count = max(20, min(count, MOST_CELLS // fit.nobs))
-    every = np.column_stack([fit.model.frame.y, simulate(fit, count, seed=seed)])
-    means = every[:, 1:].mean(axis=1)
-    spread = ((every - means[:, None]) ** 2).mean(axis=0)
+    responses = np.column_stack([fit.model.frame.y, simulate(fit, count, seed=seed)])
+    means = responses[:, 1:].mean(axis=1)
+    spread = ((responses - means[:, None]) ** 2).mean(axis=0)
     rng = np.random.default_rng(stable_seed("mixed model", "residuals", seed))
     # ties are broken at random: of discrete responses, the residual is drawn from the step of the distribution function
-    ties = 1e-7 * max(float(np.ptp(every)), 1e-12) * rng.random(every.shape)
-    ranks = np.argsort(np.argsort(every + ties, axis=1), axis=1)
+    ties = 1e-7 * max(float(np.ptp(responses)), 1e-12) * rng.random(responses.shape)
+    ranks = np.argsort(np.argsort(responses + ties, axis=1), axis=1)
     outside = ((ranks == 0) | (ranks == count)).sum(axis=0)
-    places: Array = (ranks + rng.random(every.shape)) / (count + 1)
+    places: Array = (ranks + rng.random(responses.shape)) / (count + 1)
     residuals = places[:, 0].copy()
     places.sort(axis=0)
     steps = np.arange(fit.nobs + 1)[:, None] / fit.nobs
@@ -524,7 +526,7 @@ def influence(fit: Fit, grouping: str) -> pd.DataFrame:
     (X' V^-1 X)^-1 X' V^-1, leaving out rows D changes beta by -(X' V^-1 X)^-1 X' V^-1_D (P_DD)^-1 (V^-1 r)_D.
     """
     matrices, family, frame = fit.model.matrices, fit.model.family, fit.model.frame
-    units = next((one for one in matrices.groupings if one.name == grouping), None)
+    units = next((candidate for candidate in matrices.groupings if candidate.name == grouping), None)
     if units is None or fit.cuts is not None or fit.shape is not None:
         kind = "ordinal" if fit.cuts is not None else fit.family
         why = f"the model has no {grouping!r}" if units is None else f"{kind} models have no such step"
@@ -544,7 +546,7 @@ def influence(fit: Fit, grouping: str) -> pd.DataFrame:
     changes = []
     order = np.argsort(units.codes, kind="stable")
     for rows in np.split(order, np.flatnonzero(np.diff(units.codes[order])) + 1):
-        own, xd = weighed[rows].toarray(), inverse_x[rows]
-        left = np.diag(w[rows]) - own @ cho_solve(factor, own.T) - xd @ vcov @ xd.T
+        weighed_rows, xd = weighed[rows].toarray(), inverse_x[rows]
+        left = np.diag(w[rows]) - weighed_rows @ cho_solve(factor, weighed_rows.T) - xd @ vcov @ xd.T
         changes.append(-vcov @ xd.T @ np.linalg.lstsq(left, score[rows], rcond=1e-10)[0])
     return pd.DataFrame(np.array(changes), index=list(units.levels), columns=list(fit.vcov.columns))

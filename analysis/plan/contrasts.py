@@ -144,8 +144,8 @@ def _no_contrast(text: str, levels: Levels) -> PlanFault:
         a, b = (f"{factor_levels[1]} - {factor_levels[0]}" for factor_levels in levels.values())
         reference = list(levels.values())[1][0]
         forms = (
-            f"Write the interaction as `({a}) x ({b})`, a simple effect as `{a} in {reference}`, a difference "
-            f"averaged over the other factor as `{a}`"
+            f"Write the interaction as `({a}) x ({b})`, a simple effect as `{a} in {reference}`, "
+            f"a difference averaged over the other factor as `{a}`"
         )
     given = next((word for word in words if word not in all_levels), "")
     reason = (
