@@ -93,8 +93,8 @@ class ConditionMeans:
         """The contrasts for which there is room: of participants and between readers before those of single models."""
         people = {cell.group for cell in self.cells if is_person(cell.kind)}
         ranked = sorted(self.effects, key=lambda effect: effect.group not in {"", *people})
-        kept = ranked[: MOST_EFFECTS if self.is_beside else MOST_BELOW]
-        return tuple(effect for effect in self.effects if effect in kept)
+        chosen = ranked[: MOST_EFFECTS if self.is_beside else MOST_BELOW]
+        return tuple(effect for effect in self.effects if effect in chosen)
 
     def raw(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return means of the modelled scale as the axis has them."""
@@ -104,7 +104,7 @@ class ConditionMeans:
 def condition_figure(name: str, rows: Sequence[ConditionMeans], of: str = "") -> Drawing:
     """Draw the mean of every reader in every condition, and the planned contrasts."""
     look = looks({cell.group: cell.kind for row in rows for cell in row.cells})
-    top = 0.16 if {"simulated", "baseline"} & {it.kind for it in look.values()} else 0.04
+    top = 0.16 if {"simulated", "baseline"} & {mark.kind for mark in look.values()} else 0.04
     fixed = top + sum(_height(row, 0.0) for row in rows)
     steps = [_step(row) for row in rows]
     wished = sum(_height(row, step) for row, step in zip(rows, steps, strict=True)) + top
@@ -119,7 +119,7 @@ def condition_figure(name: str, rows: Sequence[ConditionMeans], of: str = "") ->
             top += _height(row, step)
     cells = [cell for row in rows for cell in row.cells]
     people = [cell for cell in cells if is_person(cell.kind)]
-    effects = [one for row in rows for one in row.drawn]
+    effects = [effect for row in rows for effect in row.drawn]
     values = {
         "rows": rows,
         "of": of,
@@ -133,7 +133,9 @@ def condition_figure(name: str, rows: Sequence[ConditionMeans], of: str = "") ->
         "has_words": any(row.measure.value == "share" for row in rows),
         "effects": effects,
         "left": sum(len(row.effects) for row in rows) - len(effects),
-        "rules": [f"{GLYPHS[str(it.marker)]} {group}" for group, it in look.items() if it.kind == "baseline"],
+        "rules": [
+            f"{GLYPHS[str(mark.marker)]} {group}" for group, mark in look.items() if mark.kind == "baseline"
+        ],
         "has_pilot": any(len(row.pilot) for row in rows),
         "write": _written,
     }
@@ -155,7 +157,7 @@ def _lines(row: ConditionMeans) -> int:
 
 
 def _forest_height(row: ConditionMeans) -> float:
-    return _LINE * (len(row.drawn) + len({one.label for one in row.drawn}) + 0.3)
+    return _LINE * (len(row.drawn) + len({effect.label for effect in row.drawn}) + 0.3)
 
 
 def _step(row: ConditionMeans) -> float:
@@ -182,8 +184,8 @@ def _draw(figure: Figure, row: ConditionMeans, look: dict[str, MarkStyle], top: 
     room = BROAD - names - (_FOREST if row.is_beside else 0.05)
     width = min(4.2, (room - _GAP * (columns - 1)) / columns)
     height, limits = len(row.levels) * step, _limits(row)
-    for place, groups in enumerate(row.panels):
-        line, column = divmod(place, columns)
+    for index, groups in enumerate(row.panels):
+        line, column = divmod(index, columns)
         upper = top + _ABOVE + line * (_ABOVE + height + 0.3)
         axes = axes_at(figure, names + column * (width + _GAP), high - upper - height, width, height)
         marks.name_rows(axes, texts if column == 0 else [""] * len(texts), size, 0.5)
@@ -196,8 +198,8 @@ def _draw(figure: Figure, row: ConditionMeans, look: dict[str, MarkStyle], top: 
         _panel(axes, row, groups, look, step)
     end = top + _lines(row) * (_ABOVE + height + 0.3) - 0.3
     centre = (names + (columns * (width + _GAP) - _GAP) / 2) / BROAD
-    named = {"correct": "Correct", RECOVERED.name: "Recovered"}
-    axis = f"{named.get(row.measure.name, row.measure.title)} (%)"
+    short_titles = {"correct": "Correct", RECOVERED.name: "Recovered"}
+    axis = f"{short_titles.get(row.measure.name, row.measure.title)} (%)"
     if row.measure is RATING:
         axis = f"Mean rating ({row.measure.unit})"
     elif row.measure.logged:
@@ -235,8 +237,8 @@ def _limits(row: ConditionMeans) -> tuple[float, float]:
     single = [row.raw(_single(row, group).to_numpy(dtype=float)) for group in people]
     values = [shown.value, shown.low, shown.high, *single]
     if row.measure.scale == "points" or row.measure is RECOVERED:
-        known = np.concatenate([np.ravel(value) for value in values])
-        low = min(float(np.nanmin(known)), np.inf if row.chance is None else 100 * row.chance)
+        all_values = np.concatenate([np.ravel(value) for value in values])
+        low = min(float(np.nanmin(all_values)), np.inf if row.chance is None else 100 * row.chance)
         return max(0.0, 25.0 * np.floor(min(low, 75.0) / 25.0)) - 4, 107.0
     return marks.widened(values, 0.06)
 
@@ -245,28 +247,28 @@ def _panel(
     axes: Axes, row: ConditionMeans, groups: tuple[str, ...], look: dict[str, MarkStyle], step: float
 ) -> None:
     """Draw one reader, or all baselines."""
-    own = {(cell.group, cell.level): cell for cell in row.cells if cell.group in groups}
+    cells = {(cell.group, cell.level): cell for cell in row.cells if cell.group in groups}
     kind = look[groups[0]].kind
     rules = kind == "baseline"
     if row.chance is not None and row.measure.name == "correct":
         axes.axvline(100 * row.chance, color=SOFT, lw=0.9, ls=DASHED, zorder=1)
-    if not rules and (groups[0], row.levels[0]) in own:
-        axes.axvline(_shown(row, [own[groups[0], row.levels[0]]]).value, color="#8A8A8A", lw=0.9, zorder=1)
+    if not rules and (groups[0], row.levels[0]) in cells:
+        axes.axvline(_shown(row, [cells[groups[0], row.levels[0]]]).value, color="#8A8A8A", lw=0.9, zorder=1)
     if is_person(kind):
         _dots(axes, row, groups[0], look[groups[0]].colour)
         _pilot(axes, row)
     for turn, group in enumerate(groups):
-        it = replace(look[group], is_hollow=look[group].kind != "human", line="-")
-        there = [place for place, level in enumerate(row.levels) if (group, level) in own]
-        shown = _shown(row, [own[group, row.levels[place]] for place in there])
-        y = np.array(there) + (0.2 * (turn - (len(groups) - 1) / 2) if rules else -0.08)
+        mark = replace(look[group], is_hollow=look[group].kind != "human", line="-")
+        indices = [index for index, level in enumerate(row.levels) if (group, level) in cells]
+        shown = _shown(row, [cells[group, row.levels[index]] for index in indices])
+        y = np.array(indices) + (0.2 * (turn - (len(groups) - 1) / 2) if rules else -0.08)
         join = 0.9 if marks.are_numbers_in_order(row.levels) and not rules else 0.0
-        marks.points(axes, it, shown, y, bar=0.0 if rules else 1.7, join=join, edge=1.4, clip_on=False)
+        marks.points(axes, mark, shown, y, bar=0.0 if rules else 1.7, join=join, edge=1.4, clip_on=False)
         for at, *ends in zip(y, shown.value, shown.low, shown.high, strict=True):
             if not rules:
                 _value(axes, row, ends, at, step)
     room = float(axes.get_position().width) * BROAD + 0.05
-    units = max(cell.units for cell in own.values())
+    units = max(cell.units for cell in cells.values())
     head, below = headed(groups[0]), f"n = {units}" if is_person(kind) else apa.counted(units, "item")
     if rules:
         head, below = "Baselines", apa.counted(len(groups), "rule")
@@ -297,13 +299,13 @@ def _value(axes: Axes, row: ConditionMeans, ends: Sequence[float], y: float, ste
 def _dots(axes: Axes, row: ConditionMeans, group: str, colour: str) -> None:
     """Draw the means of single participants, larger where several coincide."""
     means = _single(row, group)
-    for place, level in enumerate(row.levels):
+    for index, level in enumerate(row.levels):
         if level in means:
-            values, many = np.unique(
+            values, counts = np.unique(
                 row.raw(means[level].dropna().to_numpy(dtype=float)).round(6), return_counts=True
             )
             axes.scatter(
-                values, np.full(len(values), place + 0.24), s=6.0 * np.minimum(many, 12), color=colour, alpha=0.35,
+                values, np.full(len(values), index + 0.24), s=6.0 * np.minimum(counts, 12), color=colour, alpha=0.35,
                 linewidths=0, zorder=2, clip_on=False,
             )  # fmt: skip
 
@@ -314,8 +316,8 @@ def _pilot(axes: Axes, row: ConditionMeans) -> None:
     if rows.empty:
         return
     means = rows.groupby(row.factor)["value"].mean()
-    there = [place for place, level in enumerate(row.levels) if level in means]
-    x, y = row.raw(means[[row.levels[place] for place in there]].to_numpy()), np.array(there) + 0.1
+    indices = [index for index, level in enumerate(row.levels) if level in means]
+    x, y = row.raw(means[[row.levels[index] for index in indices]].to_numpy()), np.array(indices) + 0.1
     marks.points(axes, _PILOT, x, y, size=9, face="none", edge=1.0, zorder=6, clip_on=False)
     axes.annotate(
         PILOT_LABEL, (x[-1], y[-1]), (0, -6), textcoords="offset points", fontsize=SIZE, va="top", ha="center"
@@ -327,15 +329,17 @@ def _forest(axes: Axes, row: ConditionMeans, look: dict[str, MarkStyle], names: 
     axes.set_label(CONTRASTS)
     odds = row.axis == "odds ratio"
     null = 1.0 if odds else 0.0
-    ends = np.array([(one.estimate, one.low, one.high, one.built_in) for one in row.drawn], dtype=float)
-    known = ends[np.isfinite(ends) & ((ends > 0) | (not odds))]
+    ends = np.array(
+        [(effect.estimate, effect.low, effect.high, effect.built_in) for effect in row.drawn], dtype=float
+    )
+    finite = ends[np.isfinite(ends) & ((ends > 0) | (not odds))]
     if odds:
-        axes.set(xscale="log", xlim=(min(null, *known) / 1.25, max(null, *known) * 1.25))
+        axes.set(xscale="log", xlim=(min(null, *finite) / 1.25, max(null, *finite) * 1.25))
         axes.xaxis.set_minor_formatter(NullFormatter())
         marks.numbered(axes.xaxis)
         axes.xaxis.set_major_locator(LogLocator(10, subs=(1, 2, 5), numticks=6))
     else:
-        axes.set_xlim(marks.widened([known], 0.06, null))
+        axes.set_xlim(marks.widened([finite], 0.06, null))
         marks.numbered(axes.xaxis, nbins=4)
     axes.axvline(null, color=_BLACK, lw=1.0, zorder=1)
     axes.spines["left"].set_visible(False)
@@ -351,25 +355,25 @@ def _forest(axes: Axes, row: ConditionMeans, look: dict[str, MarkStyle], names: 
             weight="bold" if bold else "normal", bbox=_OVER_LINES if bold else None,
         )  # fmt: skip
 
-    for one in row.drawn:
-        if one.label != label:
-            label = one.label
+    for effect in row.drawn:
+        if effect.label != label:
+            label = effect.label
             write(left, cut_to_lines(label, 2.9, SIZE, 1, bold=True)[0], bold=True)
             y += 1.0
-        it = replace(look.get(one.group, MarkStyle(_BLACK, "D")), is_hollow=one.group != "human")
-        low, high = np.clip([one.low, one.high], *axes.get_xlim())
-        dash = (0, (3, 1.6)) if one.uncertain else "-"
-        marks.points(axes, it, IntervalMarks(one.estimate, low, high), y, bar=1.7, edge=1.4, dash=dash)
-        if one.built_in is not None:
+        mark = replace(look.get(effect.group, MarkStyle(_BLACK, "D")), is_hollow=effect.group != "human")
+        low, high = np.clip([effect.low, effect.high], *axes.get_xlim())
+        dash = (0, (3, 1.6)) if effect.uncertain else "-"
+        marks.points(axes, mark, IntervalMarks(effect.estimate, low, high), y, bar=1.7, edge=1.4, dash=dash)
+        if effect.built_in is not None:
             marks.points(
-                axes, MarkStyle(_BLACK, "v", is_hollow=True), one.built_in, y - 0.42, size=4.5, edge=1.0
+                axes, MarkStyle(_BLACK, "v", is_hollow=True), effect.built_in, y - 0.42, size=4.5, edge=1.0
             )
-        write(left + 0.08 * inch, cut_to_lines(one.reader, names - 0.14, SIZE, 1)[0])
-        write(1 + 0.08 * inch, one.grade, bold=one.grade not in ("Open", "Not estimable"))
+        write(left + 0.08 * inch, cut_to_lines(effect.reader, names - 0.14, SIZE, 1)[0])
+        write(1 + 0.08 * inch, effect.grade, bold=effect.grade not in ("Open", "Not estimable"))
         y += 1.0
     axes.set_ylim(y - 0.2, -0.5)
-    for text, up, given in (("Planned contrasts", 15, _HEAD), ("adjusted 95% intervals", 4, _SMALL)):
-        axes.annotate(text, (left, 1), (0, up), "axes fraction", "offset points", **given)
+    for text, up, text_style in (("Planned contrasts", 15, _HEAD), ("adjusted 95% intervals", 4, _SMALL)):
+        axes.annotate(text, (left, 1), (0, up), "axes fraction", "offset points", **text_style)
 
 
 DODGE = 0.09
@@ -384,7 +388,7 @@ def position_figure(
     name: str, panels: Sequence[Costs], factor: str, levels: Sequence[str], of: str = ""
 ) -> Drawing:
     """Draw the cost of every level against the reference, one panel a measure."""
-    look = looks({cost.group: cost.kind for _, own, _ in panels for cost in own})
+    look = looks({cost.group: cost.kind for _, costs, _ in panels for cost in costs})
     changed = list(levels[1:])
     depth = laid_out(changed, places_of(len(changed), _LEFT * WIDTH, _ACROSS * WIDTH)).depth
     room = stacked(2.3, _LEFT * WIDTH, depth, widest=_ACROSS * WIDTH)
@@ -392,8 +396,8 @@ def position_figure(
         figure, drawn = room.panels(len(panels))
         for turn, (axes, costs) in enumerate(zip(drawn, panels, strict=True)):
             _costs(axes, costs, changed, look)
-            what = "Time added" if costs[0].logged else "Accuracy lost"
-            axes.set_title(lettered(turn, len(panels), f"{what} against {levels[0]}"))
+            outcome = "Time added" if costs[0].logged else "Accuracy lost"
+            axes.set_title(lettered(turn, len(panels), f"{outcome} against {levels[0]}"))
     values = {
         "panels": panels,
         "of": of,
@@ -404,21 +408,21 @@ def position_figure(
 
 
 def _costs(axes: Axes, costs: Costs, changed: list[str], look: dict[str, MarkStyle]) -> None:
-    measure, own, pilot = costs
+    measure, level_costs, pilot = costs
     marks.name_columns(axes, changed)
     axes.axhline(0, color=INK, lw=0.8, zorder=1)
     axes.set_ylabel(f"{measure.title} added (%)" if measure.logged else "Percentage points lost")
-    groups = list(dict.fromkeys(cost.group for cost in own))
+    groups = list(dict.fromkeys(cost.group for cost in level_costs))
     ends = []
     for turn, group in enumerate(groups):
-        mine, it = [cost for cost in own if cost.group == group], look[group]
+        mine, mark = [cost for cost in level_costs if cost.group == group], look[group]
         x = np.array([changed.index(cost.level) for cost in mine]) + DODGE * (turn - (len(groups) - 1) / 2)
         y = IntervalMarks(*np.array([(cost.cost, cost.low, cost.high) for cost in mine], dtype=float).T)
-        rule = it.kind == "baseline"
+        rule = mark.kind == "baseline"
         join = (1.0 if rule else 1.5) if marks.are_numbers_in_order(changed) else 0.0
-        marks.points(axes, it, x, y, join=join, bar=0.0 if rule else 1.5)
-        label = it.label.replace(" (", "\n(") if len(it.label) > 16 else it.label
-        ends.append((float(x[-1]), float(y.value[-1]), label, it.colour))
+        marks.points(axes, mark, x, y, join=join, bar=0.0 if rule else 1.5)
+        label = mark.label.replace(" (", "\n(") if len(mark.label) > 16 else mark.label
+        ends.append((float(x[-1]), float(y.value[-1]), label, mark.colour))
     if pilot:
         x = np.array([changed.index(cost.level) for cost in pilot]) + 0.27
         marks.points(axes, _PILOT, x, [cost.cost for cost in pilot], size=9, face="none", edge=1.0, zorder=6)
@@ -441,9 +445,9 @@ def estimates_figure(table: pd.DataFrame, factors: Sequence[str], axis: str) -> 
         if not factors:
             figure = Figure(figsize=(WIDTH, 1.1 + 0.28 * len(table)), layout="constrained")
             axes = figure.add_subplot()
-            (it,) = palette([""])
+            (mark,) = palette([""])
             marks.points(
-                axes, it, IntervalMarks.of(estimates, "estimate"), range(len(table)), size=5, bar=1.5
+                axes, mark, IntervalMarks.of(estimates, "estimate"), range(len(table)), size=5, bar=1.5
             )
             axes.axvline(0.0, color=SOFT, lw=0.8, ls=DASHED)
             marks.name_rows(axes, [str(term) for term in table["term"]], 8.5, 0.6)
@@ -457,11 +461,11 @@ def estimates_figure(table: pd.DataFrame, factors: Sequence[str], axis: str) -> 
             table[others].astype(str).agg(", ".join, axis=1) if others else pd.Series("", index=table.index)
         )
         series = list(dict.fromkeys(cells))
-        for turn, it in enumerate(palette(series)):
-            rows = estimates[(cells == it.label).to_numpy()]
+        for turn, mark in enumerate(palette(series)):
+            rows = estimates[(cells == mark.label).to_numpy()]
             shift = APART * (turn - (len(series) - 1) / 2) / len(series)
             x = [levels.index(level) + shift for level in rows[first]]
-            marks.points(axes, it, x, IntervalMarks.of(rows, "estimate"), size=6, bar=1.5, label=it.label)
+            marks.points(axes, mark, x, IntervalMarks.of(rows, "estimate"), size=6, bar=1.5, label=mark.label)
         marks.name_columns(axes, [str(level) for level in levels], 0.6)
         axes.set(xlabel=first, ylabel=f"{axis}, 95% CI")
         if others:

@@ -57,7 +57,7 @@ def cost_accuracy_figures(
     def draw(name: str, title: str, series: Series) -> Drawing:
         with styled():
             figure, panels = Room(1.75, below=key + 0.48, between=0.34, widest=3.6).panels(len(series))
-            for axes, ((group, measure), own) in zip(panels, series, strict=True):
+            for axes, ((group, measure), reader_points) in zip(panels, series, strict=True):
                 behind = people if not is_person(look[group].kind) else people[:0]
                 for level, shape in shapes.items():
                     rows, grey = (
@@ -65,9 +65,16 @@ def cost_accuracy_figures(
                         replace(shape, colour="#C4C4C4", is_hollow=False),
                     )
                     _points(axes, grey, rows, size=4.5, edge=0, bar=0, zorder=2)
-                    it = replace(look[group], marker=shape.marker)
+                    mark = replace(look[group], marker=shape.marker)
                     size = 8.5 if shape.marker == "*" else 6
-                    _points(axes, it, own[own[factor] == level], size=size, edge=1.2, bar=1.1)
+                    _points(
+                        axes,
+                        mark,
+                        reader_points[reader_points[factor] == level],
+                        size=size,
+                        edge=1.2,
+                        bar=1.1,
+                    )
                 name_above(axes, look[group], measure)
                 axes.set(xlim=reach, ylim=(-4, 104), yticks=range(0, 101, 25))
                 axes.axvline(0, color=INK, lw=0.7, zorder=1)
@@ -103,19 +110,19 @@ def cost_profile_figures(name: str, shapes: pd.DataFrame, factor: str, base: str
     levels = list(dict.fromkeys(shapes[factor]))
     names = ["\n".join(fitted(level, 18)) for level in levels]
     widest = max(len(line) for text in names for line in text.split("\n"))
-    known = shapes[~shapes["unsure"].astype(bool)]
-    ends = known[["scaled", "low", "high"]].to_numpy(dtype=float)
+    certain = shapes[~shapes["unsure"].astype(bool)]
+    ends = certain[["scaled", "low", "high"]].to_numpy(dtype=float)
     low, high = marks.widened([ends], 0.0, 0.0, 2.0)
     reach = max(low, 1 - _FARTHEST) - 0.15, min(high, 1 + _FARTHEST) + 0.15
-    sure = known[known["reader_kind"].isin(PARTICIPANT_KINDS)]
-    people = next((own for _, own in sure.groupby(["reader_group", "measure"], sort=False)), sure)
+    sure = certain[certain["reader_kind"].isin(PARTICIPANT_KINDS)]
+    people = next((rows for _, rows in sure.groupby(["reader_group", "measure"], sort=False)), sure)
     tall = 0.26 if all("\n" not in text for text in names) else 0.34
     room = Room(tall * len(levels) + 0.18, below=0.47, left=0.25 + 0.072 * max(widest, 5), widest=3.6)
 
     def draw(name: str, title: str, series: Series) -> Drawing:
         with styled():
             figure, panels = room.panels(len(series))
-            for axes, ((group, measure), own) in zip(panels, series, strict=True):
+            for axes, ((group, measure), profile) in zip(panels, series, strict=True):
                 if not is_person(look[group].kind):
                     y = np.array([levels.index(level) for level in people[factor]])
                     axes.vlines(people["scaled"], y - 0.32, y + 0.32, color="#BDBDBD", lw=3, zorder=2)
@@ -126,14 +133,14 @@ def cost_profile_figures(name: str, shapes: pd.DataFrame, factor: str, base: str
                 axes.axvline(0, color=INK, lw=0.8, ls=(0, (1, 2)), zorder=1)
                 marks.numbered(axes.xaxis, lambda value: apa.number(value, 0), nbins=5, integer=True)
                 axes.tick_params(labelsize=8)
-                if own["unsure"].any():
-                    marks.in_the_middle(axes, f"no shape: its mean cost\n{_doubt(own)}", style="italic")
+                if profile["unsure"].any():
+                    marks.in_the_middle(axes, f"no shape: its mean cost\n{_doubt(profile)}", style="italic")
                     continue
-                inside = own["scaled"].where(own["scaled"].between(*reach))
-                clipped = own[["low", "high"]].clip(*reach)
+                inside = profile["scaled"].where(profile["scaled"].between(*reach))
+                clipped = profile[["low", "high"]].clip(*reach)
                 ends_of = IntervalMarks(inside, clipped["low"], clipped["high"])
                 marks.points(
-                    axes, look[group], ends_of, [levels.index(level) for level in own[factor]], edge=1.2
+                    axes, look[group], ends_of, [levels.index(level) for level in profile[factor]], edge=1.2
                 )
             text = f"Cost against {base} as a multiple of the reader's mean cost"
             axis_name(figure, panels, text, 0.12)
@@ -152,9 +159,9 @@ def cost_profile_figures(name: str, shapes: pd.DataFrame, factor: str, base: str
     return paged(name, title, series_of(shapes, "reader_group", "measure"), draw)
 
 
-def _doubt(own: pd.DataFrame) -> str:
+def _doubt(profile: pd.DataFrame) -> str:
     """Return why a profile has no shape."""
-    return "may be 0" if own["mean_low"].notna().all() else "has no interval"
+    return "may be 0" if profile["mean_low"].notna().all() else "has no interval"
 
 
 _ROW, _LEAST_ROW = 0.52, 0.105
@@ -182,16 +189,18 @@ def time_distribution_figure(
     )
     with styled():
         figure, panels = frame.panels(len(keys))
-        for place, (axes, (group, measure)) in enumerate(zip(panels, keys, strict=True)):
-            own = [spread for spread in spreads if (spread.group, spread.measure) == (group, measure)]
-            peak = max(float(one.density.max()) for one in own)
-            for one in own:
-                _row(axes, one, shown.index(one.level), peak, look[group].colour)
-            _log_times(axes, own)
+        for index, (axes, (group, measure)) in enumerate(zip(panels, keys, strict=True)):
+            panel_spreads = [
+                spread for spread in spreads if (spread.group, spread.measure) == (group, measure)
+            ]
+            peak = max(float(spread.density.max()) for spread in panel_spreads)
+            for spread in panel_spreads:
+                _row(axes, spread, shown.index(spread.level), peak, look[group].colour)
+            _log_times(axes, panel_spreads)
             marks.name_rows(axes, names, size, 0.56)
             axes.set_ylim(len(names) - 0.5, -0.56)
-            axes.set_yticks([place + 0.12 for place in range(len(names))], names, fontsize=size)
-            axes.set_title(lettered(place, len(keys), f"{look[group].label}: {TITLES[measure].lower()}"))
+            axes.set_yticks([row_index + 0.12 for row_index in range(len(names))], names, fontsize=size)
+            axes.set_title(lettered(index, len(keys), f"{look[group].label}: {TITLES[measure].lower()}"))
             axes.set_xlabel(f"{TITLES[measure]} (ms, log scale)")
     values = {"spreads": spreads, "factor": factor, "people": max(len(spread.medians) for spread in spreads)}
     return Drawing.described(name, figure, look, "time_distributions", **values)
@@ -209,10 +218,10 @@ def _row(axes: Axes, spread: TimeSpread, row: int, peak: float, colour: str) -> 
     axes.vlines(spread.medians, base + 0.1, base + 0.26, color=colour, lw=1.0, alpha=alpha, zorder=3)
 
 
-def _log_times(axes: Axes, own: Sequence[TimeSpread]) -> None:
+def _log_times(axes: Axes, spreads: Sequence[TimeSpread]) -> None:
     axes.set_xscale("log")
-    low = min(float(min(spread.percentiles[0], spread.medians.min())) for spread in own)
-    high = max(float(max(spread.percentiles[-1], spread.medians.max())) for spread in own)
+    low = min(float(min(spread.percentiles[0], spread.medians.min())) for spread in spreads)
+    high = max(float(max(spread.percentiles[-1], spread.medians.max())) for spread in spreads)
     stretch = (high / low) ** 0.16 if high > low else 1.2
     axes.set_xlim(low / stretch, high * stretch)
     wide = high * stretch * stretch / low
@@ -245,10 +254,10 @@ def reading_profile_figures(name: str, profile: ReadingProfile) -> list[Drawing]
     levels = [level for level in profile.levels if (table[factor] == level).any()]
     shares = _shares(levels)
     series = [
-        (key, own[own[factor].isin(share)])
-        for key, own in series_of(table, "measure", "reader_group")
+        (key, rows[rows[factor].isin(share)])
+        for key, rows in series_of(table, "measure", "reader_group")
         for share in shares
-        if own[factor].isin(share[1:] or share).any()
+        if rows[factor].isin(share[1:] or share).any()
     ]
     look, shapes = _readers(table), condition_looks(levels)
     key = key_height(shapes)
@@ -261,33 +270,35 @@ def reading_profile_figures(name: str, profile: ReadingProfile) -> list[Drawing]
     def draw(name: str, title: str, series: Series) -> Drawing:
         with styled():
             figure, panels = room.panels(len(series))
-            for place, (axes, ((measure, group), own)) in enumerate(zip(panels, series, strict=True)):
-                _lines(axes, own, factor, shapes)
+            for index, (axes, ((measure, group), rows)) in enumerate(zip(panels, series, strict=True)):
+                _lines(axes, rows, factor, shapes)
                 unit = _UNITS[measure == TIME]
                 axes.set_xlim(min(places) - 0.5, max(places) + 0.5)
                 axes.set_xticks(places, names)
                 axes.tick_params(labelsize=8)
                 marks.numbered(axes.yaxis, marks.general, nbins=6, integer=measure == TIME)
                 axes.axvspan(-0.5, 0.5, color="#F1F1F1", zorder=0, linewidth=0)
-                if place % COLUMNS == 0 or measure != series[place - 1][0][0]:
+                if index % COLUMNS == 0 or measure != series[index - 1][0][0]:
                     axes.set_ylabel(unit["axis"], fontsize=8.5, labelpad=2)
-                title_of = fitted(f"{'ABCDEFGH'[place]}  {look[group].label}: {unit['noun']}", 44)
+                title_of = fitted(f"{'ABCDEFGH'[index]}  {look[group].label}: {unit['noun']}", 44)
                 marks.above(axes, "\n".join(title_of), 5, weight="bold", color=look[group].colour)
             for keys in dict.fromkeys(keys for keys, _ in series):  # a reader's panels have one scale
-                alike = [axes for axes, (own, _) in zip(panels, series, strict=True) if own == keys]
+                alike = [
+                    axes for axes, (panel_keys, _) in zip(panels, series, strict=True) if panel_keys == keys
+                ]
                 ends = np.array([axes.get_ylim() for axes in alike])
                 for axes in alike:
                     axes.set_ylim(ends.min(), ends.max())
             axis_name(figure, panels, "Place of the word, counted from a changed word (0)", key + 0.1)
             condition_key(figure, panels, shapes, lines=True)
         shown = {group: look[group] for (_, group), _ in series}
-        told = [
+        conditions = [
             {"group": group, "unit": _UNITS[measure == TIME], "level": level, "rows": rows.to_dict("records")}
-            for (measure, group), own in series
-            for level, rows in own.groupby(factor, sort=False)
+            for (measure, group), profile_rows in series
+            for level, rows in profile_rows.groupby(factor, sort=False)
         ]
-        every = {it.kind for it in look.values()}
-        values = {"base": profile.levels[0], "shares": len(shares), "told": told, "every": every}
+        every = {mark.kind for mark in look.values()}
+        values = {"base": profile.levels[0], "shares": len(shares), "told": conditions, "every": every}
         return Drawing.described(name, figure, shown, "reading_profiles", title=title, **values)
 
     return paged(name, f"Reading word by word around a changed word, by {factor}", series, draw, _MOST)
@@ -298,14 +309,14 @@ def _shares(levels: list[str]) -> list[list[str]]:
     if len(levels) <= MOST_TOGETHER:
         return [levels]
     panels = ceil((len(levels) - 1) / (MOST_TOGETHER - 1))
-    each = ceil((len(levels) - 1) / panels)
-    return [[levels[0], *levels[at : at + each]] for at in range(1, len(levels), each)]
+    per_panel = ceil((len(levels) - 1) / panels)
+    return [[levels[0], *levels[at : at + per_panel]] for at in range(1, len(levels), per_panel)]
 
 
-def _lines(axes: Axes, own: pd.DataFrame, factor: str, look: dict[str, MarkStyle]) -> None:
-    shown = [level for level in look if (own[factor] == level).any()]
+def _lines(axes: Axes, profile: pd.DataFrame, factor: str, look: dict[str, MarkStyle]) -> None:
+    shown = [level for level in look if (profile[factor] == level).any()]
     for turn, level in enumerate(shown):
-        rows = own[own[factor] == level].sort_values("place")
+        rows = profile[profile[factor] == level].sort_values("place")
         x = rows["place"] + marks.dodged(turn, len(shown), 0.09, 0.5)
         ends = IntervalMarks(rows["mean"], rows["low"], rows["high"])
         marks.points(axes, look[level], x, ends, join=1.2, size=4.4, edge=1.0, bar=1.1)

@@ -91,7 +91,7 @@ class Drawing:
 
         ``words``: the entry of ``words.yaml``, or, as a path, another file and its entry.
         """
-        kinds = {group: it.kind for group, it in look.items()}
+        kinds = {group: mark.kind for group, mark in look.items()}
         with styled():
             mark_not_data(figure, kinds.values())
         values = {"kinds": kinds, "look": look} | values
@@ -137,12 +137,13 @@ def continued(name: str, title: str, number: int) -> tuple[str, str]:
 
 @cache
 def _sentences(words: str | Path, part: str) -> tuple[Template, ...]:
-    place = Path(__file__).with_name("words.yaml") / words
-    text = _texts(place.parent)[place.name][part]
-    made = Environment(undefined=StrictUndefined)
-    made.globals.update(vars(apa) | vars(readers), TITLES=TITLES, str=str)
+    path = Path(__file__).with_name("words.yaml") / words
+    text = _texts(path.parent)[path.name][part]
+    environment = Environment(undefined=StrictUndefined)
+    environment.globals.update(vars(apa) | vars(readers), TITLES=TITLES, str=str)
     return tuple(
-        made.from_string(" ".join(one.split())) for one in (text if isinstance(text, list) else [text])
+        environment.from_string(" ".join(sentence.split()))
+        for sentence in (text if isinstance(text, list) else [text])
     )
 
 
@@ -168,20 +169,20 @@ def styled() -> Iterator[None]:
 
 def looks(kinds: Mapping[str, str]) -> dict[str, MarkStyle]:
     """Give each reader group its look: people blue, models by turn and hollow, baselines grey."""
-    found: dict[str, MarkStyle] = {}
+    styles: dict[str, MarkStyle] = {}
     turn = {"people": 0, "model": 0, "baseline": 0}
     for group, kind in kinds.items():
         among = "people" if kind in readers.PARTICIPANT_KINDS else kind
-        place = turn[among]
+        index = turn[among]
         turn[among] += 1
         if among == "people":
-            spec = style()["models"][-1] if place else style()["people"]
+            spec = style()["models"][-1] if index else style()["people"]
         else:
             spec = (
-                _model(place) if kind == "model" else style()["baselines"][place % len(style()["baselines"])]
+                _model(index) if kind == "model" else style()["baselines"][index % len(style()["baselines"])]
             )
-        found[group] = _look(spec, readers.marked(group, kind), kind, is_hollow=kind == "model")
-    return found
+        styles[group] = _look(spec, readers.marked(group, kind), kind, is_hollow=kind == "model")
+    return styles
 
 
 def _look(spec: Mapping[str, Any], label: str, kind: str = "", *, is_hollow: bool = False) -> MarkStyle:
@@ -201,16 +202,16 @@ def shown_of(kinds: Mapping[str, str], groups: Collection[str]) -> dict[str, Mar
     return {group: look for group, look in looks(kinds).items() if group in groups}
 
 
-def _model(place: int) -> dict[str, Any]:
+def _model(index: int) -> dict[str, Any]:
     """Return the look of a model by its place: colours, markers and lines by turn, in cycles of 5, 11 and 7."""
     specs = style()["models"]
-    if place < len(specs):
-        return dict(specs[place])
+    if index < len(specs):
+        return dict(specs[index])
     more = style()["further_models"]
     return {
-        "colour": specs[place % len(specs)]["colour"],
-        "marker": more["markers"][place % len(more["markers"])],
-        "line": more["lines"][place % len(more["lines"])],
+        "colour": specs[index % len(specs)]["colour"],
+        "marker": more["markers"][index % len(more["markers"])],
+        "line": more["lines"][index % len(more["lines"])],
     }
 
 

@@ -54,9 +54,9 @@ def fidelity_map(
     columns = ["human_low", "human_high", "machine_low", "machine_high", "human", "machine"]
     ends, bound = marks.widened([effects[columns]], 0.07, 0.0), float(effects["bound"].iloc[0])
     nouns = {headed(people): scale.people or scale.noun, "Model": scale.noun}
-    x_label, y_label = (f"{who}: difference in {noun} ({scale.unit})" for who, noun in nouns.items())
-    names = {letter_of(place): str(one) for place, one in enumerate(contrasts["contrast"])}
-    key = textwrap.wrap("   ".join(f"{sign} {one}" for sign, one in names.items()), 108)
+    x_label, y_label = (f"{reader}: difference in {noun} ({scale.unit})" for reader, noun in nouns.items())
+    names = {letter_of(index): str(contrast) for index, contrast in enumerate(contrasts["contrast"])}
+    key = textwrap.wrap("   ".join(f"{sign} {contrast}" for sign, contrast in names.items()), 108)
     is_apart = len(models) > TOGETHER
     foot = 0.62 + 0.16 * len(key)
     room = (
@@ -70,12 +70,12 @@ def fidelity_map(
         for axes, shown in zip(panels, [[model] for model in models] if is_apart else [models], strict=True):
             _ground(axes, ends, bound)
             for turn, model in enumerate(shown):
-                own = effects[effects["model"] == model]
-                human = IntervalMarks.of(own, "human")
+                model_effects = effects[effects["model"] == model]
+                human = IntervalMarks.of(model_effects, "human")
                 # models share people's estimate: a small step aside keeps their bars apart
                 aside = 0.008 * (ends[1] - ends[0]) * (turn - (len(shown) - 1) / 2)
                 human = IntervalMarks(human.value + aside, human.low, human.high)
-                marks.points(axes, look[model], human, IntervalMarks.of(own, "machine"), bar=1.0)
+                marks.points(axes, look[model], human, IntervalMarks.of(model_effects, "machine"), bar=1.0)
             if is_apart:
                 _name_contrasts(axes, contrasts["human"], list(names), 0.07, rotation=0)
                 axes.set_title(wrapped(look[shown[0]].label, 26), fontsize=8, pad=19)
@@ -131,7 +131,7 @@ def _name_contrasts(
         placed, size = marks.spread(wished, gap, low, high + gap * len(labels)), 7.5
     else:
         placed, size = marks.spread(wished, 0.07 * (high - low), low, high), 7.0
-        placed = [one - (sum(placed) - sum(wished)) / len(placed) for one in placed]
+        placed = [position - (sum(placed) - sum(wished)) / len(placed) for position in placed]
     arrow = {"arrowstyle": "-", "color": "#777777", "lw": 0.5, "shrinkA": 0, "shrinkB": 0}
     for x, beside, label in zip(wished, placed, labels, strict=True):
         axes.plot([x, x], [low, high], color="#777777", lw=0.5, ls=(0, (1, 2)), zorder=0.8)
@@ -141,9 +141,9 @@ def _name_contrasts(
         )  # fmt: skip
 
 
-def letter_of(place: int) -> str:
+def letter_of(index: int) -> str:
     """Return A, B, … Z, AA, AB, … for 0, 1, …."""
-    first, last = divmod(place, 26)
+    first, last = divmod(index, 26)
     return (letter_of(first - 1) if first else "") + "ABCDEFGHIJKLMNOPQRSTUVWXYZ"[last]
 
 
@@ -189,7 +189,12 @@ def item_scatter(
     width = WIDTH * (0.9 / across if across > 1 else 0.55)
     room = width - 0.2
     size = next(
-        (one for one in SIZES if all(in_lines(level, room, one, bold=True) for level in levels)), SIZES[-1]
+        (
+            font_size
+            for font_size in SIZES
+            if all(in_lines(level, room, font_size, bold=True) for level in levels)
+        ),
+        SIZES[-1],
     )
     titles = ["\n".join(cut_to_lines(level, room, size, bold=True)) for level in levels]
     above = 1.05 + height_of(max(title.count("\n") for title in titles), size)
@@ -213,8 +218,8 @@ def item_scatter(
             )
             axes.set_title(title, fontsize=size, pad=33)
         x_label, y_label = (
-            f"{who}: {AXES[measure]}"
-            for who, measure in zip((headed(readers[0]), shortened(readers[1], 26)), measures, strict=True)
+            f"{reader}: {AXES[measure]}"
+            for reader, measure in zip((headed(readers[0]), shortened(readers[1], 26)), measures, strict=True)
         )
         figure.text(0.54, 0.1 / figure.get_figheight(), x_label, ha="center", va="bottom")
         figure.text(0.005, 0.52, y_label, ha="left", va="center", rotation=90, fontsize=8.5)
@@ -230,11 +235,11 @@ def _items(
     means: tuple[pd.DataFrame, pd.DataFrame], level: str, measures: tuple[str, str]
 ) -> tuple[list[Any], int]:
     """Return both sides' means of the items of a condition that are drawn, and how many are not."""
-    both = pd.concat([one[level] for one in means], axis=1, keys=["x", "y"]).dropna()
-    shown = both
-    if len(both) > MOST_POINTS:
-        turn = sorted(both.index, key=lambda item: stable_seed("item scatter", str(item)))
-        shown = both.loc[turn[:MOST_POINTS]]
+    pairs = pd.concat([side_means[level] for side_means in means], axis=1, keys=["x", "y"]).dropna()
+    shown = pairs
+    if len(pairs) > MOST_POINTS:
+        turn = sorted(pairs.index, key=lambda item: stable_seed("item scatter", str(item)))
+        shown = pairs.loc[turn[:MOST_POINTS]]
     random = np.random.default_rng(stable_seed("jitter", level))
     sides = []
     for side, measure in zip("xy", measures, strict=True):
@@ -242,7 +247,7 @@ def _items(
         if measure == "correct" and len(np.unique(values)) <= 5:
             values += random.uniform(-3, 3, len(values))
         sides.append(values)
-    return sides, len(both) - len(shown)
+    return sides, len(pairs) - len(shown)
 
 
 def _agreed(row: Mapping[Hashable, Any]) -> str:
@@ -276,15 +281,20 @@ def size_figure(name: str, table: pd.DataFrame, slopes: pd.DataFrame) -> Drawing
         axes = figure.add_axes((0.1, 0.14, 0.66, 0.78))
         axes.set(xscale="log", xlim=(low / 1.6, high * 1.6))
         ends = []
-        for turn, (family, it) in enumerate(look.items()):
-            own = sizes[sizes["family"] == family].sort_values("parameters")
-            logs = np.log10(own["parameters"].to_numpy())
-            fitted = own["lost"].mean() + steep[family] * (logs - logs.mean())
-            axes.plot(own["parameters"], fitted, color=it.colour, ls=it.line, lw=1.3, zorder=2)
-            x = own["parameters"] * 1.04 ** (turn - (len(families) - 1) / 2)
-            marks.points(axes, it, x, IntervalMarks.of(own, "lost"))
+        for turn, (family, mark) in enumerate(look.items()):
+            family_sizes = sizes[sizes["family"] == family].sort_values("parameters")
+            logs = np.log10(family_sizes["parameters"].to_numpy())
+            fitted = family_sizes["lost"].mean() + steep[family] * (logs - logs.mean())
+            axes.plot(family_sizes["parameters"], fitted, color=mark.colour, ls=mark.line, lw=1.3, zorder=2)
+            x = family_sizes["parameters"] * 1.04 ** (turn - (len(families) - 1) / 2)
+            marks.points(axes, mark, x, IntervalMarks.of(family_sizes, "lost"))
             ends.append(
-                (float(own["parameters"].iloc[-1]), float(fitted[-1]), wrapped(it.label, 22), it.colour)
+                (
+                    float(family_sizes["parameters"].iloc[-1]),
+                    float(fitted[-1]),
+                    wrapped(mark.label, 22),
+                    mark.colour,
+                )
             )
         marks.numbered(axes.xaxis, told_size)
         axes.set_xticks(_ticks(low, high))
@@ -297,12 +307,12 @@ def size_figure(name: str, table: pd.DataFrame, slopes: pd.DataFrame) -> Drawing
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    found = [
+    candidates = [
         10.0**power * step
         for power in range(int(np.floor(np.log10(low))) - 1, int(np.ceil(np.log10(high))) + 1)
         for step in ((1, 3) if high / low < 1e3 else (1,))
     ]
-    return [one for one in found if low / 1.6 <= one <= high * 1.6] or [low, high]
+    return [tick for tick in candidates if low / 1.6 <= tick <= high * 1.6] or [low, high]
 
 
 def recovery_figure(name: str, table: pd.DataFrame) -> Drawing:
@@ -313,11 +323,11 @@ def recovery_figure(name: str, table: pd.DataFrame) -> Drawing:
         axes = figure.add_axes((0.1, 0.13, 0.56, 0.8))
         axes.grid(visible=True, axis="both")
         ends = []
-        for row, (model, it) in zip(table.to_dict("records"), look.items(), strict=True):
+        for row, (model, mark) in zip(table.to_dict("records"), look.items(), strict=True):
             marks.points(
-                axes, it, IntervalMarks.of(row, "recovery"), IntervalMarks.of(row, "task"), size=6, bar=1.2
+                axes, mark, IntervalMarks.of(row, "recovery"), IntervalMarks.of(row, "task"), size=6, bar=1.2
             )
-            ends.append((float(row["recovery"]), float(row["task"]), wrapped(model, 24), it.colour))
+            ends.append((float(row["recovery"]), float(row["task"]), wrapped(model, 24), mark.colour))
         axes.set(xlabel="Mean recovery of changed text (%)", ylabel="Answers right on changed text (%)")
         left, right = axes.get_xlim()
         axes.set_xlim(left, right)
@@ -337,26 +347,26 @@ def profile_plane(
     kinds: Mapping[str, str],
 ) -> Drawing:
     """Draw a point for each person and a marker for each model on the axes that take these shares of people's variance."""
-    (group, own), (names, places), (title, note) = people, models, caption
+    (group, scores), (names, places), (title, note) = people, models, caption
     look = looks({group: kinds[group], **{name: kinds.get(name, "model") for name in names}})
     with styled():
         figure = Figure(figsize=(WIDTH, 3.6))
         axes = figure.add_axes((0.1, 0.14, 0.56, 0.8))
         axes.axhline(0, color="#999999", lw=0.7, zorder=0)
         axes.axvline(0, color="#999999", lw=0.7, zorder=0)
-        marks.points(axes, look[group], *own.T, size=4, edge=0, alpha=0.55, zorder=2)
+        marks.points(axes, look[group], *scores.T, size=4, edge=0, alpha=0.55, zorder=2)
         handles = [
             marks.handle(look[group], f"{look[group].label}, a point each", ls="", ms=4, mew=0, alpha=0.55)
         ]
-        for one, (x, y) in zip(names, places, strict=True):
-            it = replace(look[one], is_hollow=True)
-            marks.points(axes, it, x, y, size=7.2, edge=1.6)
-            handles.append(marks.handle(it, shortened(it.label, PLANE_LONGEST), ls="", ms=7.2, mew=1.6))
+        for model, (x, y) in zip(names, places, strict=True):
+            mark = replace(look[model], is_hollow=True)
+            marks.points(axes, mark, x, y, size=7.2, edge=1.6)
+            handles.append(marks.handle(mark, shortened(mark.label, PLANE_LONGEST), ls="", ms=7.2, mew=1.6))
         for axis, share, nth in zip((axes.xaxis, axes.yaxis), shares, ("First", "Second"), strict=True):
             axis.set_label_text(f"{nth} component ({apa.percent(share, 0)})")
             axis.set_major_locator(MaxNLocator(nbins=6))
         at = (0.68, 0.95)
         figure.legend(handles=handles, loc="upper left", bbox_to_anchor=at, frameon=False, fontsize=8.5)
-    values = {"title": title, "note": note, "group": group, "many": len(own), "spread": own.std(axis=0)}
+    values = {"title": title, "note": note, "group": group, "many": len(scores), "spread": scores.std(axis=0)}
     located = [(name, float(x), float(y)) for name, (x, y) in zip(names, places, strict=True)]
     return Drawing.described(name, figure, look, "profile_plane", located=located, **values)

@@ -38,16 +38,16 @@ def width_of(text: str, size: float, *, bold: bool = False) -> float:
 
 def in_lines(text: str, room: float, size: float, *, bold: bool = False) -> list[str] | None:
     """Break a name behind blanks, underscores, hyphens and slashes into lines no wider than so many inches."""
-    found: list[str] = []
+    lines: list[str] = []
     for piece in re.findall(r"[^\s_/-]*[_/-]?\s*", text):
-        joined = (found[-1] if found else "") + piece
-        if found and width_of(joined.rstrip(), size, bold=bold) <= room:
-            found[-1] = joined
+        joined = (lines[-1] if lines else "") + piece
+        if lines and width_of(joined.rstrip(), size, bold=bold) <= room:
+            lines[-1] = joined
         elif piece.strip():
             if width_of(piece.rstrip(), size, bold=bold) > room:
                 return None
-            found.append(piece)
-    return [one.rstrip() for one in found] or [text]
+            lines.append(piece)
+    return [line.rstrip() for line in lines] or [text]
 
 
 def cut_to_lines(text: str, room: float, size: float, lines: int = LINES, *, bold: bool = False) -> list[str]:
@@ -55,20 +55,20 @@ def cut_to_lines(text: str, room: float, size: float, lines: int = LINES, *, bol
     broken = in_lines(text, room, size, bold=bold)
     if broken is not None and len(broken) <= lines:
         return broken
-    found: list[str] = []
-    rest = text
-    while rest:
-        last = len(found) == lines - 1
-        if width_of(rest, size, bold=bold) <= room:
-            return [*found, rest]
-        fits = _letters_that_fit(rest, room, size, bold=bold, end="…" if last else "")
+    pieces: list[str] = []
+    remaining = text
+    while remaining:
+        last = len(pieces) == lines - 1
+        if width_of(remaining, size, bold=bold) <= room:
+            return [*pieces, remaining]
+        fits = _letters_that_fit(remaining, room, size, bold=bold, end="…" if last else "")
         if last:
-            return [*found, f"{rest[:fits].rstrip()}…"]
-        at = max((one.end() for one in re.finditer(r"[\s_/-]", rest[: fits + 1])), default=0)
+            return [*pieces, f"{remaining[:fits].rstrip()}…"]
+        at = max((match.end() for match in re.finditer(r"[\s_/-]", remaining[: fits + 1])), default=0)
         at = at if fits // 2 < at <= fits else fits
-        found.append(rest[:at].rstrip())
-        rest = rest[at:].lstrip()
-    return found
+        pieces.append(remaining[:at].rstrip())
+        remaining = remaining[at:].lstrip()
+    return pieces
 
 
 def _letters_that_fit(text: str, room: float, size: float, *, bold: bool, end: str) -> int:
@@ -108,19 +108,19 @@ def laid_out(texts: Sequence[str], places: Sequence[float], size: float = LABEL_
     broken = [in_lines(text, step - _APART, size) or () for text in texts]
     most = max(map(len, broken))
     if all(broken) and most <= LINES:
-        return LaidOut(tuple("\n".join(one) for one in broken), False, height_of(most, size))
+        return LaidOut(tuple("\n".join(lines) for lines in broken), False, height_of(most, size))
     turn = radians(SLANT)
     room = max(_LEAST_SLANTED, min(places) / cos(turn))
     deep = max(1, min(LINES, int(step * sin(turn) / height_of(1, size))))
     cut = [cut_to_lines(text, room, size, deep) for text in texts]
-    widest = max(width_of(line, size) for one in cut for line in one)
+    widest = max(width_of(line, size) for lines in cut for line in lines)
     depth = widest * sin(turn) + height_of(max(map(len, cut)), size) * cos(turn)
-    return LaidOut(tuple("\n".join(one) for one in cut), True, depth)
+    return LaidOut(tuple("\n".join(lines) for lines in cut), True, depth)
 
 
 def places_of(levels: int, left: float, width: float, margin: float = 0.45) -> list[float]:
     """Return where levels stand that are drawn at 0, 1, 2 …, in inches; ``margin`` is what the axis reaches beyond both ends."""
-    return [left + width * (place + margin) / (levels - 1 + 2 * margin) for place in range(levels)]
+    return [left + width * (index + margin) / (levels - 1 + 2 * margin) for index in range(levels)]
 
 
 def fit_labels(axes: Axes) -> LaidOut | None:

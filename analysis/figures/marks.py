@@ -45,11 +45,13 @@ def points(axes: Axes, look: MarkStyle, x: Any, y: Any, **style: Any) -> None:
     Style: ``size`` and ``edge`` of markers, their ``face``, ``bar`` (width of intervals; 0: none), ``dash`` of intervals, ``join``
     (width of a line that joins the points), and what matplotlib takes for lines.
     """
-    given: dict[str, Any] = {"size": 5.5, "edge": 1.3, "bar": 1.3, "join": 0.0, "dash": "-", "zorder": 5}
-    style = given | style
+    defaults: dict[str, Any] = {"size": 5.5, "edge": 1.3, "bar": 1.3, "join": 0.0, "dash": "-", "zorder": 5}
+    style = defaults | style
     size, edge, bar, join, dash = (style.pop(name) for name in ("size", "edge", "bar", "join", "dash"))
     face = style.pop("face", look.face)
-    at_x, at_y = (one.value if isinstance(one, IntervalMarks) else one for one in (x, y))
+    at_x, at_y = (
+        coordinate.value if isinstance(coordinate, IntervalMarks) else coordinate for coordinate in (x, y)
+    )
     line: dict[str, Any] = {
         "color": look.colour,
         "zorder": style["zorder"] - 1,
@@ -60,8 +62,8 @@ def points(axes: Axes, look: MarkStyle, x: Any, y: Any, **style: Any) -> None:
         if isinstance(ends, IntervalMarks) and bar:
             places = np.asarray(at, dtype=float)
             places, low, high = np.atleast_1d(*np.broadcast_arrays(places, ends.low, ends.high))
-            known = np.isfinite(low) & np.isfinite(high)
-            draw(places[known], low[known], high[known], lw=bar, **line)
+            finite = np.isfinite(low) & np.isfinite(high)
+            draw(places[finite], low[finite], high[finite], lw=bar, **line)
     axes.plot(
         at_x, at_y, color=look.colour, ls=look.line if join else "", lw=join, marker=look.marker, ms=size, mfc=face,
         mec=look.colour, mew=edge, **style,
@@ -84,9 +86,9 @@ def name_columns(axes: Axes, names: Sequence[str], margin: float = 0.45) -> None
     fit_labels(axes)
 
 
-def dodged(turn: int, many: int, gap: float, most: float = 1.0) -> float:
+def dodged(turn: int, count: int, gap: float, most: float = 1.0) -> float:
     """Return the shift of one of many points at the same place, all of them within ``most``."""
-    return min(gap, most / max(many, 1)) * (turn - (many - 1) / 2)
+    return min(gap, most / max(count, 1)) * (turn - (count - 1) / 2)
 
 
 def percent(value: float) -> str:
@@ -108,8 +110,11 @@ def numbered(axis: Axis, write: Callable[[float], str] = general, **ticks: Any) 
 
 def widened(values: Iterable[Any], share: float, *inside: float) -> tuple[float, float]:
     """Return the ends of an axis that holds all values, with a share of its length free on both sides."""
-    known = np.concatenate([np.ravel(np.asarray(one, dtype=float)) for one in (*values, inside)])
-    low, high = float(known[np.isfinite(known)].min()), float(known[np.isfinite(known)].max())
+    all_values = np.concatenate([np.ravel(np.asarray(array, dtype=float)) for array in (*values, inside)])
+    low, high = (
+        float(all_values[np.isfinite(all_values)].min()),
+        float(all_values[np.isfinite(all_values)].max()),
+    )
     room = share * (high - low) or float(share > 0)
     return low - room, high + room
 
@@ -154,8 +159,8 @@ def key_below(figure: Figure, handles: Sequence[Any], columns: int, **more: Any)
 
 def are_numbers_in_order(levels: Sequence[str]) -> bool:
     """Return whether levels are numbers or percentages that rise or fall, so that a line may join them."""
-    found = [re.fullmatch(r"([-\u2212]?\d+(?:\.\d+)?)\s*%?", level.strip()) for level in levels]
-    values = [float(one[1].replace("\u2212", "-")) for one in found if one is not None]
+    matches = [re.fullmatch(r"([-\u2212]?\d+(?:\.\d+)?)\s*%?", level.strip()) for level in levels]
+    values = [float(match[1].replace("\u2212", "-")) for match in matches if match is not None]
     return 1 < len(levels) == len(values) and values in (sorted(values), sorted(values, reverse=True))
 
 

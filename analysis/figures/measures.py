@@ -27,7 +27,7 @@ def recovered_figure(
 ) -> Drawing:
     """Draw shares of recovered words and recovery rates of every reader group by level."""
     look = looks(kinds)
-    crowded = len(look) > MOST_LABELS or max(len(it.label) for it in look.values()) > LONGEST_LABEL
+    crowded = len(look) > MOST_LABELS or max(len(mark.label) for mark in look.values()) > LONGEST_LABEL
     legend = 0.18 * ceil(len(look) / RECOVERED_LEGEND_COLUMNS) + 0.1 if crowded else 0.0
     width = (0.86 if crowded else 0.64) * WIDTH
     laid = laid_out(levels, places_of(len(levels), 0.09 * WIDTH, width))
@@ -43,27 +43,29 @@ def recovered_figure(
             marks.name_columns(axes, levels)
             marks.numbered(axes.yaxis, marks.percent)
             ends = []
-            for turn, (group, it) in enumerate(look.items()):
-                own = scaled[(scaled["reader_group"] == group) & scaled[measure].notna()].set_index(factor)
-                own = own.loc[[level for level in levels if level in own.index]]
-                if own.empty:
+            for turn, (group, mark) in enumerate(look.items()):
+                reader_sums = scaled[(scaled["reader_group"] == group) & scaled[measure].notna()].set_index(
+                    factor
+                )
+                reader_sums = reader_sums.loc[[level for level in levels if level in reader_sums.index]]
+                if reader_sums.empty:
                     continue
-                rule, shift = it.kind == "baseline", marks.dodged(turn, len(look), 0.06, 0.5)
-                x = np.array([levels.index(level) for level in own.index]) + shift
-                y = IntervalMarks.of(own, measure)
+                rule, shift = mark.kind == "baseline", marks.dodged(turn, len(look), 0.06, 0.5)
+                x = np.array([levels.index(level) for level in reader_sums.index]) + shift
+                y = IntervalMarks.of(reader_sums, measure)
                 join = (1.0 if rule else 1.5) if marks.are_numbers_in_order(levels) else 0.0
-                marks.points(axes, it, x, y, join=join, bar=0.0 if rule else 1.5)
+                marks.points(axes, mark, x, y, join=join, bar=0.0 if rule else 1.5)
                 if measure == "words":
-                    typo = replace(it, marker=1)
-                    marks.points(axes, typo, x + TYPO, own["words_with_one_typo"], size=5)
+                    typo = replace(mark, marker=1)
+                    marks.points(axes, typo, x + TYPO, reader_sums["words_with_one_typo"], size=5)
                     copied = sums[(sums["reader_group"] == group) & sums["kept"].notna()]
                     places = [levels.index(level) + shift for level in copied[factor]]
                     marks.points(
                         axes, MarkStyle(INK, "_"), places, 100.0 * copied["kept"], size=9, edge=0.9, zorder=2
                     )
-                label = it.label.replace(" (", "\n(") if len(it.label) > 16 else it.label
+                label = mark.label.replace(" (", "\n(") if len(mark.label) > 16 else mark.label
                 label = str(turn + 1) if crowded else label
-                ends.append((float(x[-1]), max(float(y.value[-1]), LOWEST), label, it.colour))
+                ends.append((float(x[-1]), max(float(y.value[-1]), LOWEST), label, mark.colour))
             if measure == "words":
                 axes.set(ylim=(-3, 104), ylabel="Changed words recovered", title="A  Words")
             else:
@@ -74,8 +76,8 @@ def recovered_figure(
             marks.label_ends(axes, ends, len(levels) - 0.5)
         if crowded:
             handles = [
-                marks.handle(it, f"{number}  {shortened(it.label, MOST_LETTERS)}")
-                for number, it in enumerate(look.values(), 1)
+                marks.handle(mark, f"{number}  {shortened(mark.label, MOST_LETTERS)}")
+                for number, mark in enumerate(look.values(), 1)
             ]
             marks.key_below(figure, handles, RECOVERED_LEGEND_COLUMNS, handlelength=3.2, labelspacing=0.25)
     return Drawing.described(name, figure, look, "recovered", sums=sums, factor=factor, lowest=LOWEST)
@@ -99,10 +101,10 @@ def sensitivity_figure(
     look = looks(dict(zip(map(str, cells["reader_group"]), map(str, cells["kind"]), strict=True)))
     if len(look) > LOOKS_APART:
         numbers = enumerate(look.items(), 1)
-        look = {group: replace(it, marker=f"${n}$", is_hollow=False) for n, (group, it) in numbers}
+        look = {group: replace(mark, marker=f"${n}$", is_hollow=False) for n, (group, mark) in numbers}
     columns = min(len(levels), 4 if len(levels) <= 8 else 5)
     lines = ceil(len(levels) / columns)
-    longest = max(len(it.label) for it in look.values())
+    longest = max(len(mark.label) for mark in look.values())
     beside = SENSITIVITY_LEGEND_COLUMNS if longest <= LONGEST_OF_THREE else 2
     legend = 0.18 * ceil(len(look) / beside)
     size, between = 8.5 if columns < 4 else 7.5, 0.15
@@ -120,8 +122,8 @@ def sensitivity_figure(
         for axes, level, title in zip(panels, levels, titles, strict=True):
             axes.sharex(panels[0]) if axes is not panels[0] else None
             axes.sharey(panels[0]) if axes is not panels[0] else None
-            own = readers[(readers[factor] == level)] if factor else readers
-            _panel(axes, cells[cells["level"] == level], own, look)
+            level_readers = readers[(readers[factor] == level)] if factor else readers
+            _panel(axes, cells[cells["level"] == level], level_readers, look)
             axes.set_title(title, fontsize=size)
         (left, right), (low, high) = panels[0].get_xlim(), panels[0].get_ylim()
         panels[0].set_xlim(min(left, -BESIDE * LEAST_RANGE), max(right, BESIDE * LEAST_RANGE))
@@ -131,7 +133,8 @@ def sensitivity_figure(
         text = f"Criterion c (left: answers {signal} more; right: answers {other} more)"
         figure.text(0.54, (below - 0.38) / figure.get_figheight(), text, ha="center", va="center", fontsize=9)
         handles = [
-            marks.handle(it, shortened(it.label, LONGEST), ls="", **_sized(it)) for it in look.values()
+            marks.handle(mark, shortened(mark.label, LONGEST), ls="", **_sized(mark))
+            for mark in look.values()
         ]
         marks.key_below(
             figure, handles, min(beside, len(handles)), bbox_to_anchor=(0.53, 0.0), handletextpad=0.3, columnspacing=1.2,
@@ -141,8 +144,8 @@ def sensitivity_figure(
     return Drawing.described(name, figure, look, "sensitivity", **values)
 
 
-def _sized(it: MarkStyle) -> dict[str, float]:
-    digit = str(it.marker).startswith("$")
+def _sized(mark: MarkStyle) -> dict[str, float]:
+    digit = str(mark.marker).startswith("$")
     return {"ms": 6.5 if digit else 5.5, "mew": 0.6 if digit else 1.3}
 
 
@@ -152,16 +155,22 @@ def _panel(axes: Axes, cells: pd.DataFrame, readers: pd.DataFrame, look: dict[st
     axes.grid(True)
     able = readers[(readers["signals"] > 0) & (readers["others"] > 0)]
     for cell in cells.to_dict("records"):
-        it, size = look[str(cell["reader_group"])], _sized(look[str(cell["reader_group"])])
-        if is_person(it.kind):
-            own = able[able["reader_group"] == cell["reader_group"]]
+        mark, size = look[str(cell["reader_group"])], _sized(look[str(cell["reader_group"])])
+        if is_person(mark.kind):
+            members = able[able["reader_group"] == cell["reader_group"]]
             axes.scatter(
-                own["criterion"], own["d_prime"], s=6, color=it.colour, alpha=0.3, linewidths=0, zorder=2
+                members["criterion"],
+                members["d_prime"],
+                s=6,
+                color=mark.colour,
+                alpha=0.3,
+                linewidths=0,
+                zorder=2,
             )
         if not np.isfinite([cell["criterion"], cell["d_prime"]]).all():
             continue
-        bar = 0.0 if it.kind == "baseline" else 1.2
+        bar = 0.0 if mark.kind == "baseline" else 1.2
         x, y = IntervalMarks.of(cell, "criterion"), IntervalMarks.of(cell, "d_prime")
-        marks.points(axes, it, x, y, bar=bar, size=size["ms"], edge=size["mew"])
-        if str(it.marker).startswith("$"):
+        marks.points(axes, mark, x, y, bar=bar, size=size["ms"], edge=size["mew"])
+        if str(mark.marker).startswith("$"):
             axes.lines[-1].set_path_effects([withStroke(linewidth=2.4, foreground="white")])

@@ -45,14 +45,14 @@ def condition_looks(levels: Sequence[str]) -> dict[str, MarkStyle]:
     """Give each condition its look: the first black, the others by turn; markers and lines differ, so that grey is legible."""
     turns: list[dict[str, Any]] = [style()["people"], *style()["models"]]
     dashes: list[list[float]] = style()["further_models"]["lines"]
-    found = {}
-    for place, level in enumerate(levels):
-        colour = turns[(place - 1) % len(turns)]["colour"] if place else "#111111"
-        line = (0, tuple(dashes[(place - 1) % len(dashes)])) if place else "-"
-        found[level] = MarkStyle(
-            colour, _MARKERS[place % len(_MARKERS)], line, level, is_hollow=place % 2 == 1
+    styles = {}
+    for index, level in enumerate(levels):
+        colour = turns[(index - 1) % len(turns)]["colour"] if index else "#111111"
+        line = (0, tuple(dashes[(index - 1) % len(dashes)])) if index else "-"
+        styles[level] = MarkStyle(
+            colour, _MARKERS[index % len(_MARKERS)], line, level, is_hollow=index % 2 == 1
         )
-    return found
+    return styles
 
 
 @dataclass(frozen=True)
@@ -71,24 +71,24 @@ class Room:
     widest: float = WIDTH
     shared: str = "xy"  # the axes of which only the outer panels have numbers
 
-    def panels(self, many: int) -> tuple[Figure, list[Axes]]:
+    def panels(self, count: int) -> tuple[Figure, list[Axes]]:
         """Return a figure with so many panels."""
-        columns = min(self.columns, many)
-        rows = -(-many // columns)
-        whole = self.top + rows * (self.height + self.above) + (rows - 1) * self.gap + self.below
-        figure = Figure(figsize=(WIDTH, whole))
+        columns = min(self.columns, count)
+        rows = -(-count // columns)
+        total_height = self.top + rows * (self.height + self.above) + (rows - 1) * self.gap + self.below
+        figure = Figure(figsize=(WIDTH, total_height))
         width = min((WIDTH - self.left - self.right - self.between * (columns - 1)) / columns, self.widest)
-        found = []
-        for place in range(many):
-            row, column = divmod(place, columns)
-            y = whole - self.top - (row + 1) * (self.height + self.above) - row * self.gap
+        panels = []
+        for index in range(count):
+            row, column = divmod(index, columns)
+            y = total_height - self.top - (row + 1) * (self.height + self.above) - row * self.gap
             axes = axes_at(figure, self.left + column * (width + self.between), y, width, self.height)
             axes.tick_params(
                 labelleft="y" not in self.shared or column == 0,
-                labelbottom="x" not in self.shared or place + columns >= many,
+                labelbottom="x" not in self.shared or index + columns >= count,
             )
-            found.append(axes)
-        return figure, found
+            panels.append(axes)
+        return figure, panels
 
 
 def stacked(
@@ -102,7 +102,7 @@ def stacked(
 def deepest(places: Iterable[Sequence[str]]) -> float:
     """Return how many inches the labels of panels that fill the width reach below them."""
     return max(
-        laid_out(place, places_of(len(place), 0.1 * WIDTH, 0.87 * WIDTH, 0.55)).depth for place in places
+        laid_out(labels, places_of(len(labels), 0.1 * WIDTH, 0.87 * WIDTH, 0.55)).depth for labels in places
     )
 
 
@@ -112,14 +112,17 @@ def axes_at(figure: Figure, left: float, bottom: float, width: float, height: fl
     return figure.add_axes((left / whole, bottom / high, width / whole, height / high))
 
 
-def lettered(place: int, many: int, title: str) -> str:
+def lettered(index: int, count: int, title: str) -> str:
     """Return a panel's title with its letter, where it is one of several."""
-    return f"{chr(ord('A') + place)}  {title}" if many > 1 else title
+    return f"{chr(ord('A') + index)}  {title}" if count > 1 else title
 
 
 def series_of(table: pd.DataFrame, first: str, second: str) -> Series:
     """Return what a panel each shows: the rows of every pair of two columns, in the order of the table."""
-    return [((str(one), str(other)), own) for (one, other), own in table.groupby([first, second], sort=False)]
+    return [
+        ((str(outer), str(inner)), rows)
+        for (outer, inner), rows in table.groupby([first, second], sort=False)
+    ]
 
 
 def readers_by_place(
@@ -133,12 +136,14 @@ def readers_by_place(
 ) -> None:
     """Draw percentages of ``reader_group, place, value, low, high``; points are joined only where places are ordered."""
     axes.axhline(0, color=INK, lw=0.8, zorder=1)
-    for turn, (group, it) in enumerate(look.items()):
-        own = cells[(cells["reader_group"] == group) & cells["value"].notna()].set_index("place")
-        own = own.loc[[place for place in places if place in own.index]]
-        x = [places.index(str(place)) + marks.dodged(turn, len(look), gap, 0.7) for place in own.index]
-        ends = own[["value", "low", "high"]].clip(lower=LOWEST).to_numpy(dtype=float).T
-        marks.points(axes, it, x, IntervalMarks(*ends), join=join, bar=0.0 if it.kind == "baseline" else 1.3)
+    for turn, (group, mark) in enumerate(look.items()):
+        rows = cells[(cells["reader_group"] == group) & cells["value"].notna()].set_index("place")
+        rows = rows.loc[[place for place in places if place in rows.index]]
+        x = [places.index(str(place)) + marks.dodged(turn, len(look), gap, 0.7) for place in rows.index]
+        ends = rows[["value", "low", "high"]].clip(lower=LOWEST).to_numpy(dtype=float).T
+        marks.points(
+            axes, mark, x, IntervalMarks(*ends), join=join, bar=0.0 if mark.kind == "baseline" else 1.3
+        )
     bottom, top = axes.get_ylim()
     axes.set_ylim(max(min(bottom, -5.0), LOWEST - 5), max(top, 104.0))
     marks.name_columns(axes, places, 0.55)
@@ -153,10 +158,10 @@ def name_above(axes: Axes, look: MarkStyle, measure: str) -> None:
 
 def fitted(text: str, letters: int, lines: int = 2) -> list[str]:
     """Break a name into lines; what does not fit ends in an ellipsis (tables have it whole)."""
-    found = textwrap.wrap(text, letters, break_on_hyphens=True, break_long_words=True)
-    if len(found) > lines:
-        found = [*found[: lines - 1], found[lines - 1][: letters - 1] + "…"]
-    return found
+    broken = textwrap.wrap(text, letters, break_on_hyphens=True, break_long_words=True)
+    if len(broken) > lines:
+        broken = [*broken[: lines - 1], broken[lines - 1][: letters - 1] + "…"]
+    return broken
 
 
 def condition_key(
@@ -164,9 +169,10 @@ def condition_key(
 ) -> None:
     """Write under the panels which marker (and line) is which condition."""
     names = ["\n".join(fitted(level, 26)) for level in look]
-    own = {} if lines else {"ls": "", "color": INK, "mfc": INK}
+    mark_style = {} if lines else {"ls": "", "color": INK, "mfc": INK}
     handles = [
-        marks.handle(it, name, lw=1.3, mec=None, **own) for it, name in zip(look.values(), names, strict=True)
+        marks.handle(mark, name, lw=1.3, mec=None, **mark_style)
+        for mark, name in zip(look.values(), names, strict=True)
     ]
     marks.key_below(
         figure, handles, key_columns(look), bbox_to_anchor=(middle(panels), 0.0), handlelength=2.6 if lines else 1.2,

@@ -33,8 +33,8 @@ def power_figure(
     name: str, title: str, table: pd.DataFrame, needed: pd.DataFrame, wanted: float, alpha: float
 ) -> Drawing:
     """Draw power against the number of participants (or the first size that varies), a line for each further size."""
-    axis = next((one for one in UNITS if table[one].nunique() > 1), "participants")
-    others = [one for one in UNITS if one != axis and table[one].nunique() > 1]
+    axis = next((unit for unit in UNITS if table[unit].nunique() > 1), "participants")
+    others = [unit for unit in UNITS if unit != axis and table[unit].nunique() > 1]
     lines = table[others].drop_duplicates().sort_values(others).to_dict("records") if others else [{}]
     look = palette([_label(line) for line in lines])
     tests = table[["kind", "contrast", "readers"]].drop_duplicates().to_dict("records")
@@ -48,31 +48,31 @@ def power_figure(
     with styled():
         figure, panels = room.panels(len(tests))
         for axes, test in zip(panels, tests, strict=True):
-            own = _of(table, test)
-            _frame(axes, test, sorted(own[axis].unique()))
+            test_rows = _of(table, test)
+            _frame(axes, test, sorted(test_rows[axis].unique()))
             axes.axhline(wanted, color="#222222", lw=0.9, ls=(0, (4, 2)), zorder=1)
             axes.axhline(alpha, color="#777777", lw=0.8, ls=(0, (1, 2)), zorder=1)
-            for turn, (line, it) in enumerate(zip(lines, look, strict=True)):
-                curve = _of(own, line).sort_values(axis)
+            for turn, (line, mark) in enumerate(zip(lines, look, strict=True)):
+                curve = _of(test_rows, line).sort_values(axis)
                 shift = 0.012 * float(np.ptp(axes.get_xlim())) * (turn - (len(lines) - 1) / 2)
                 power = IntervalMarks.of(curve, "power")
-                points(axes, it, curve[axis] + shift, power, join=1.3, size=4.5, edge=1.0, bar=1.4)
+                points(axes, mark, curve[axis] + shift, power, join=1.3, size=4.5, edge=1.0, bar=1.4)
                 reached = _of(_of(needed, test), line | {"of": axis, "reached": "yes"})["number"]
-                points(axes, it, reached, [-0.03] * len(reached), size=6.5, clip_on=False)
+                points(axes, mark, reached, [-0.03] * len(reached), size=6.5, clip_on=False)
         for axes in panels[::columns]:
             axes.set_ylabel("Power", fontsize=8.5)
         middle = (below - 0.18) / figure.get_figheight()
         figure.text(0.53, middle, f"Number of {UNITS[axis][1]}", ha="center", va="center", fontsize=9)
         if others:
-            handles = [handle(it, lw=1.3, ms=4.5) for it in look]
+            handles = [handle(mark, lw=1.3, ms=4.5) for mark in look]
             key_below(figure, handles, min(len(lines), 4), bbox_to_anchor=(0.53, 0.0), handlelength=3.4)
-    told = [
-        {**test, "line": it.label, "rows": _of(_of(table, test), line).sort_values(axis).to_dict("records")}
+    curves = [
+        {**test, "line": mark.label, "rows": _of(_of(table, test), line).sort_values(axis).to_dict("records")}
         for test in tests
-        for line, it in zip(lines, look, strict=True)
+        for line, mark in zip(lines, look, strict=True)
     ]
     values = {"studies": sorted(table["studies"].unique()), "axis": axis, "wanted": wanted, "alpha": alpha}
-    return Drawing.described(name, figure, {}, "power", title=title, told=told, **values)
+    return Drawing.described(name, figure, {}, "power", title=title, told=curves, **values)
 
 
 def _of(table: pd.DataFrame, values: Line) -> pd.DataFrame:
@@ -97,8 +97,8 @@ def _frame(axes: Axes, test: Line, sizes: Sequence[float]) -> None:
     readers = headed(names[0]) if len(names) == 1 else " − ".join(map(spoken, names))
     kind = "equivalence" if test["kind"] == "equivalence" else "difference" if len(names) > 1 else ""
     axes.set_title(test["contrast"], fontsize=8.5, pad=15)
-    told = f"{kind}, {readers}" if kind else readers
-    axes.text(0, 1.03, told, transform=axes.transAxes, fontsize=8, va="bottom", color=INK)
+    label = f"{kind}, {readers}" if kind else readers
+    axes.text(0, 1.03, label, transform=axes.transAxes, fontsize=8, va="bottom", color=INK)
 
 
 _LABELS = 0.36  # share of the figure's width that the effects' names take at most
@@ -108,21 +108,21 @@ _APART = 1.25
 
 def _shared(of: Sequence[Sequence[str]]) -> list[str]:
     """Return the effects that are named once for all panels, top to bottom; empty where panels have few in common."""
-    if any(len(set(own)) < len(own) for own in of):
-        return list(of[0]) if all(own == of[0] for own in of) else []
+    if any(len(set(labels)) < len(labels) for labels in of):
+        return list(of[0]) if all(labels == of[0] for labels in of) else []
     longest = max(of, key=len)
-    every = list(dict.fromkeys([*longest, *(label for own in of for label in own)]))
+    every = list(dict.fromkeys([*longest, *(label for labels in of for label in labels)]))
     return every if len(every) <= _APART * len(longest) else []
 
 
 def recovery_figure(name: str, recovered: Sequence[Recovered]) -> Drawing:
     """Draw the estimate of each effect with its interval and its true value, with one panel per measure."""
     panels = {
-        measure: [one for one in recovered if one.measure == measure]
-        for measure in dict.fromkeys(one.measure for one in recovered)
+        measure: [effect for effect in recovered if effect.measure == measure]
+        for measure in dict.fromkeys(effect.measure for effect in recovered)
     }
     people, put_in = looks({"simulated": "simulated"}), MarkStyle("#D55E00", "D")
-    shared = _shared([[one.label for one in own] for own in panels.values()])
+    shared = _shared([[effect.label for effect in effects] for effects in panels.values()])
     most = len(shared) or max(map(len, panels.values()))
     row = (TALLEST - 0.75) / (most + 1)
     size, lines = LABEL_SIZE, LINES
@@ -130,23 +130,23 @@ def recovery_figure(name: str, recovered: Sequence[Recovered]) -> Drawing:
         size = size_in(row)
         lines = max(int(row / height_of(1, size)), 1)
     room = _LABELS * WIDTH / (1 if shared else len(panels))
-    names = {one.label: "\n".join(cut_to_lines(one.label, room, size, lines)) for one in recovered}
+    names = {effect.label: "\n".join(cut_to_lines(effect.label, room, size, lines)) for effect in recovered}
     row = min(0.19 + height_of(max(text.count("\n") + 1 for text in names.values()), size), row)
     with styled():
         layout = ConstrainedLayoutEngine(rect=(0, 0, 1, 0.93), wspace=0.08)
         figure = Figure(figsize=(WIDTH, 0.75 + row * (most + 1)), layout=layout)
-        for turn, own in enumerate(panels.values()):
+        for turn, effects in enumerate(panels.values()):
             axes = figure.add_subplot(1, len(panels), turn + 1)
-            labels = [one.label for one in own]
+            labels = [effect.label for effect in effects]
             listed = shared or labels
-            y = range(len(own)) if labels == listed else [listed.index(label) for label in labels]
-            ends = np.array([(one.estimate, one.low, one.high) for one in own], dtype=float).T
+            y = range(len(effects)) if labels == listed else [listed.index(label) for label in labels]
+            ends = np.array([(effect.estimate, effect.low, effect.high) for effect in effects], dtype=float).T
             points(axes, people["simulated"], IntervalMarks(*ends), y, bar=1.6, edge=1.0)
-            points(axes, put_in, [one.truth for one in own], y, size=8, face="none")
+            points(axes, put_in, [effect.truth for effect in effects], y, size=8, face="none")
             axes.axvline(0, color=INK, lw=0.8)
             name_rows(axes, [names[label] for label in listed], size, 0.6)
             if turn and shared:
                 axes.set_yticks([])
-            axes.set_title(own[0].title)
-            axes.set_xlabel("log odds" if own[0].scale == "logit" else "log ms")
+            axes.set_title(effects[0].title)
+            axes.set_xlabel("log odds" if effects[0].scale == "logit" else "log ms")
     return Drawing.described(name, figure, people, "effects_recovered", recovered=recovered)
