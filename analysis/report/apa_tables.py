@@ -69,18 +69,18 @@ class ApaTable:
     @property
     def is_wide(self) -> bool:
         """Whether a page holds it in small type only: by its columns, and by what cells take that do not wrap."""
-        taken = self.widths(lambda place, is_head, text: text.split() if is_head or not place else [text])
-        return len(self.columns) > MOST_COLUMNS or sum(min(one, LONG_CELL) + 2 for one in taken) > WIDEST
+        widths = self.widths(lambda index, is_head, text: text.split() if is_head or not index else [text])
+        return len(self.columns) > MOST_COLUMNS or sum(min(width, LONG_CELL) + 2 for width in widths) > WIDEST
 
     def widths(self, cut: Cut) -> list[float]:
         """Return the width of each column, in letters of average width; parts of a table may have separate heads."""
-        rows, found = [row for row in self.rows if len(row) > 1], []
-        for place, column in enumerate(self.columns):
-            pieces = [*cut(place, True, column)]
+        rows, widths = [row for row in self.rows if len(row) > 1], []
+        for index, column in enumerate(self.columns):
+            pieces = [*cut(index, True, column)]
             for row in rows:
-                pieces += cut(place, False, row[place]) if place < len(row) else ()
-            found.append(max(map(_reach, pieces), default=2.0))
-        return found
+                pieces += cut(index, False, row[index]) if index < len(row) else ()
+            widths.append(max(map(_reach, pieces), default=2.0))
+        return widths
 
     def is_symbol(self, column: str) -> bool:
         """Whether a column head is a statistical symbol, be it with a word that says of what."""
@@ -98,8 +98,8 @@ class ApaTable:
     def unrounded(self) -> list[tuple[str, ...]]:
         """Return head and rows with every number as it was before rounding; an interval has a column for each end."""
         widths = [
-            max((len(_values(row[place])) for row in self.rows if len(row) > place), default=0) or 1
-            for place in range(len(self.columns))
+            max((len(_values(row[index])) for row in self.rows if len(row) > index), default=0) or 1
+            for index in range(len(self.columns))
         ]
         rows = [tuple(_spread_head(self.columns, widths))]
         for row in self.rows:
@@ -107,7 +107,7 @@ class ApaTable:
                 rows.append(tuple(_spread_head(row, widths)) if len(row) > 1 else (str(row[0]),))
             else:
                 cells = (_spread(cell, width) for cell, width in zip(row, widths, strict=False))
-                rows.append(tuple(text for own in cells for text in own))
+                rows.append(tuple(text for texts in cells for text in texts))
         return rows
 
 

@@ -61,8 +61,8 @@ class Draft:
         self.blocks += other.blocks
         self.fits += other.fits
         for name in ("methods", "groups", "sources"):
-            own = getattr(self, name)
-            own += [one for one in getattr(other, name) if one not in own]
+            existing = getattr(self, name)
+            existing += [entry for entry in getattr(other, name) if entry not in existing]
 
 
 @dataclass(frozen=True)
@@ -89,6 +89,6 @@ def referred(text: Markup, numbers: dict[tuple[str, str], str]) -> Markup:
 
 def marks_of(groups: Sequence[str], kinds: dict[str, str]) -> tuple[str, ...]:
     """Return the marks that a section with these reader groups bears."""
-    own = {kinds.get(group) for group in groups}
-    known = {"simulated": "simulated readers: not data", "baseline": "baselines: not data"}
-    return tuple(mark for kind, mark in known.items() if kind in own)
+    present = {kinds.get(group) for group in groups}
+    labels = {"simulated": "simulated readers: not data", "baseline": "baselines: not data"}
+    return tuple(mark for kind, mark in labels.items() if kind in present)

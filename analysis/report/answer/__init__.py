@@ -64,9 +64,9 @@ MANY_MISSING = 0.05
 
 def answer(content: ReportContent, recovered: str) -> Iterator[Node]:
     """Write the Answer; ``recovered`` is what the check of recovery found, empty without simulated readers."""
-    told = content.planned or content.exploratory
-    sections = [one for section in told for one in section.each]
-    findings = _findings(content, told)
+    reported = content.planned or content.exploratory
+    sections = [subsection for section in reported for subsection in section.each]
+    findings = _findings(content, reported)
     for text in LAYOUT.paragraphs("opening", findings=findings, planned=content.planned):
         yield Paragraph(text)
     yield from findings[:MOST_FINDINGS]
@@ -91,33 +91,37 @@ def answer(content: ReportContent, recovered: str) -> Iterator[Node]:
         term: LAYOUT.sentences(passage, **facts) for term, (passage, facts) in limits.items()
     }
     told_of["Software check"] = recovered
-    yield Facts(tuple((term, said) for term, said in told_of.items() if said))
+    yield Facts(tuple((term, text) for term, text in told_of.items() if text))
 
 
 def as_text(nodes: Iterable[Node]) -> str:
     """Return the sentences of the Answer in lines for a terminal; its figure and table are on the page alone."""
-    told = ["Answer"]
+    lines = ["Answer"]
     for node in nodes:
         if isinstance(node, Paragraph | PlannedFinding):
-            told.append(plain_text(node.text if isinstance(node, Paragraph) else node.markup))
+            lines.append(plain_text(node.text if isinstance(node, Paragraph) else node.markup))
         elif isinstance(node, Facts):
-            told += [f"{term}: {plain_text(said)}" for term, said in node.pairs]
-    return "\n".join(fill(one, 100, subsequent_indent="  ") for one in told)
+            lines += [f"{term}: {plain_text(text)}" for term, text in node.pairs]
+    return "\n".join(fill(line, 100, subsequent_indent="  ") for line in lines)
 
 
 def _findings(content: ReportContent, sections: Sequence[Section]) -> list[PlannedFinding]:
     """Answer all questions, the first ones of each analysis first; if too many, those on conditions with one reference together."""
-    found: list[list[PlannedFinding]] = []
+    findings: list[list[PlannedFinding]] = []
     for most_levels in (MOST_LEVELS, FEWER_LEVELS):
-        if not found or sum(map(len, found)) > MOST_FINDINGS:
+        if not findings or sum(map(len, findings)) > MOST_FINDINGS:
             answered: set[tuple[object, ...]] = set()
-            found = [
+            findings = [
                 list(_Question(section, content, answered).findings(most_levels)) for section in sections
             ]
-    in_turn = [(turn, place) for place, own in enumerate(found) for turn in range(len(own))]
-    first, rest = sorted(in_turn)[:MOST_FINDINGS], sorted(in_turn)[MOST_FINDINGS:]
-    by_section = sorted(first, key=lambda one: one[::-1])
-    return [found[place][turn] for turn, place in (*by_section, *rest)]
+    in_turn = [
+        (turn, index)
+        for index, section_findings in enumerate(findings)
+        for turn in range(len(section_findings))
+    ]
+    first, remaining = sorted(in_turn)[:MOST_FINDINGS], sorted(in_turn)[MOST_FINDINGS:]
+    by_section = sorted(first, key=lambda indices: indices[::-1])
+    return [findings[index][turn] for turn, index in (*by_section, *remaining)]
 
 
 @dataclass(frozen=True)
@@ -138,24 +142,32 @@ class _Question:
         crowded, others = crowds(self.section.analysis.contrasts, most_levels)
         for crowd in crowded:
             yield self._of_crowd(crowd)
-        rest = [
+        unanswered = [
             other
             for other in others
             if not other.left_out and self.section.analysis.test_of(other) not in self.answered
         ]
-        self.answered.update(map(self.section.analysis.test_of, rest))
-        for label in dict.fromkeys(one.label for one in rest):
-            found = [one for one in rest if one.label == label]
-            people = [one for one in found if not one.between and is_several(one.groups[0], kinds)]
-            between = [one for one in found if one.between]
-            models = [one for one in found if not one.between and kinds.get(one.groups[0]) == "model"]
+        self.answered.update(map(self.section.analysis.test_of, unanswered))
+        for label in dict.fromkeys(contrast.label for contrast in unanswered):
+            labelled = [contrast for contrast in unanswered if contrast.label == label]
+            people = [
+                contrast
+                for contrast in labelled
+                if not contrast.between and is_several(contrast.groups[0], kinds)
+            ]
+            between = [contrast for contrast in labelled if contrast.between]
+            models = [
+                contrast
+                for contrast in labelled
+                if not contrast.between and kinds.get(contrast.groups[0]) == "model"
+            ]
             again = False
-            for some in (people, [] if people else models, between):
-                if len(some) <= MOST_SINGLY or some is people:
-                    yield from (self._of_one(one, again) for one in some)
+            for contrasts in (people, [] if people else models, between):
+                if len(contrasts) <= MOST_SINGLY or contrasts is people:
+                    yield from (self._of_one(contrast, again) for contrast in contrasts)
                 else:
-                    yield self._of_many(some, again)
-                again |= bool(some)
+                    yield self._of_many(contrasts, again)
+                again |= bool(contrasts)
 
     def _finding(
         self, question: str, text: str, certainty: tuple[str, str] = ("", ""), **facts: Any
@@ -164,16 +176,18 @@ class _Question:
         facts |= {"plan": plan, "measure": plan.measure, "kinds": content.kinds}
         is_one_of_several = len(content.tables.factors) > 1 and plan.crossing is None
         facts["of_factor"] = f" of {plan.factor}" if is_one_of_several else ""
-        own = [content.answer_table.number] if content.answer_table is not None else []
+        answer_numbers = [content.answer_table.number] if content.answer_table is not None else []
         described = dict.fromkeys(
-            number for one in self.section.each for number in content.described_in(one.analysis)
+            number for section in self.section.each for number in content.described_in(section.analysis)
         )
-        models = [number for one in self.section.each for number in content.number_of_fit(one.analysis.fit)]
+        models = [
+            number for section in self.section.each for number in content.number_of_fit(section.analysis.fit)
+        ]
         return PlannedFinding(
             LAYOUT.sentences(question, **facts),
             LAYOUT.sentences(text, **facts),
             *certainty,
-            (*own, *described, *(table.number for table in self.section.tables)),
+            (*answer_numbers, *described, *(table.number for table in self.section.tables)),
             tuple(models),
         )
 
@@ -202,23 +216,25 @@ class _Question:
     def _of_both(self, contrast: Contrast) -> list[float]:
         """Return the difference of each of two readers; nothing where it is not known of both on a scale that subtracts."""
         analysis = self.section.analysis
-        own = {
-            each.groups[0]: felt([each], analysis.plan.measure)
-            for each in analysis.contrasts
-            if not each.between and each.estimable and (each.label, each.at) == (contrast.label, contrast.at)
+        sizes = {
+            other.groups[0]: felt([other], analysis.plan.measure)
+            for other in analysis.contrasts
+            if not other.between
+            and other.estimable
+            and (other.label, other.at) == (contrast.label, contrast.at)
         }
-        if not set(contrast.groups) <= own.keys() or any(size.scale == ODDS for size in own.values()):
+        if not set(contrast.groups) <= sizes.keys() or any(size.scale == ODDS for size in sizes.values()):
             return []
-        return [own[group].values[0] for group in contrast.groups]
+        return [sizes[group].values[0] for group in contrast.groups]
 
     def _means(self, contrast: Contrast, size: ResponseScaleEffect) -> dict[str, str]:
         """Return the means of both conditions, and how the estimate came about if it is not their difference."""
         plan = self.section.analysis.plan
         measure, where = plan.measure, " in the trials of this analysis" if plan.exclude else ""
-        own = {cell.level: cell.mean for cell in self.section.cells if cell.group == contrast.groups[0]}
-        if contrast.first not in own or contrast.second not in own or contrast.at:
+        means = {cell.level: cell.mean for cell in self.section.cells if cell.group == contrast.groups[0]}
+        if contrast.first not in means or contrast.second not in means or contrast.at:
             return {"means": "", "how": ""}
-        first, second = own[contrast.first], own[contrast.second]
+        first, second = means[contrast.first], means[contrast.second]
         how = ""
         if size.scale == PERCENT:
             how = "" if abs(100 * (first / second - 1) - size.values[0]) < 0.2 else "in the mixed model, "
@@ -228,47 +244,51 @@ class _Question:
         if measure.family == "binomial":
             return {"means": f"{apa.percent(first)} vs. {apa.percent(second)}{where}", "how": how}
         places = 0 if measure.unit == "ms" else 2
-        told = f"{apa.number(first, places)} vs. {apa.number(second, places)} {measure.unit}"
-        return {"means": f"{told.strip()}{where}", "how": how}
+        text = f"{apa.number(first, places)} vs. {apa.number(second, places)} {measure.unit}"
+        return {"means": f"{text.strip()}{where}", "how": how}
 
-    def _of_many(self, found: Sequence[Contrast], again: bool) -> PlannedFinding:
+    def _of_many(self, contrasts: Sequence[Contrast], again: bool) -> PlannedFinding:
         """Sum up one difference of many models, or of many pairs."""
         analysis, matrix = self.section.analysis, self.content.matrix
-        of_pairs = found[0].between and not is_several(found[0].groups[0], self.content.kinds)
+        of_pairs = contrasts[0].between and not is_several(contrasts[0].groups[0], self.content.kinds)
         order = (CLEAR, SUPPORTED, FRAGILE, CONTRADICTED, EQUIVALENT, OPEN, NOT_ESTIMABLE)
         grades: dict[str, list[str]] = {grade.word: [] for grade in order}
-        for contrast in found:
+        for contrast in contrasts:
             name = " vs. ".join(contrast.groups) if of_pairs else contrast.groups[-1]
             grades[grade_of(contrast, analysis, matrix).word].append(name)
         return self._finding(
             "question_of_many",
             "many",
-            first=found[0],
+            first=contrasts[0],
             again=again,
-            found=found,
+            found=contrasts,
             of_pairs=of_pairs,
             grades=[(word, groups) for word, groups in grades.items() if groups],
-            size=felt([contrast for contrast in found if contrast.estimable] or found, analysis.plan.measure),
+            size=felt(
+                [contrast for contrast in contrasts if contrast.estimable] or contrasts, analysis.plan.measure
+            ),
         )
 
-    def _of_crowd(self, found: Sequence[Contrast]) -> PlannedFinding:
+    def _of_crowd(self, contrasts: Sequence[Contrast]) -> PlannedFinding:
         """Sum up the differences of many conditions from one reference; readers without any share a sentence."""
         analysis, kinds, without = self.section.analysis, self.content.kinds, dict[int, list[str]]()
-        shown = {contrast.groups for contrast in found if contrast.p_adjusted < analysis.plan.alpha}
-        for groups in dict.fromkeys(contrast.groups for contrast in found if contrast.groups not in shown):
-            many = sum(contrast.groups == groups for contrast in found)
-            without.setdefault(many, []).append(" vs. ".join(named(group, kinds) for group in groups))
-        some = [contrast for contrast in found if contrast.groups in shown]
-        differing = of_many_conditions(some, analysis, kinds, brief=True)
+        shown = {contrast.groups for contrast in contrasts if contrast.p_adjusted < analysis.plan.alpha}
+        for groups in dict.fromkeys(
+            contrast.groups for contrast in contrasts if contrast.groups not in shown
+        ):
+            count = sum(contrast.groups == groups for contrast in contrasts)
+            without.setdefault(count, []).append(" vs. ".join(named(group, kinds) for group in groups))
+        shown_contrasts = [contrast for contrast in contrasts if contrast.groups in shown]
+        differing = of_many_conditions(shown_contrasts, analysis, kinds, brief=True)
         matrix, significant = (
             self.content.matrix,
-            [one for one in some if one.p_adjusted < analysis.plan.alpha],
+            [contrast for contrast in shown_contrasts if contrast.p_adjusted < analysis.plan.alpha],
         )
-        grades = Counter(grade_of(one, analysis, matrix).word for one in significant)
+        grades = Counter(grade_of(contrast, analysis, matrix).word for contrast in significant)
         certainty = ("", "")
         if len(significant) == 1:
             certainty = (next(iter(grades)), support_of(matrix.checked(analysis, significant[0])))
-        facts: dict[str, Any] = {"differing": differing, "without": without, "reference": found[0].second}
+        facts: dict[str, Any] = {"differing": differing, "without": without, "reference": contrasts[0].second}
         facts["grades"] = grades if len(significant) > 1 else {}
         return self._finding("question_of_crowd", "crowd", certainty, **facts)
 
@@ -282,29 +302,34 @@ def answer_table(analyses: Sequence[Analysis], matrix: Matrix) -> ApaTable | Non
     """Lay out the planned contrasts with what the study could have detected, their checks and grades."""
     rows: list[dict[str, Any]] = []
     tested = each_test(analyses)
-    for place, (analysis, own_tests) in enumerate(tested):
+    for index, (analysis, own_tests) in enumerate(tested):
         measure = analysis.plan.measure
         units = {POINTS: "percentage points", PERCENT: "percent", ODDS: "odds ratio"}
         unit = units.get(felt(analysis.estimable[:1], measure).scale, measure.unit)
         for test in own_tests:
             checked = matrix.checked(analysis, test)
-            own = {"one": test, "checked": checked, "grade": grade_of(test, analysis, matrix)}
-            told = {
+            graded = {"one": test, "checked": checked, "grade": grade_of(test, analysis, matrix)}
+            texts = {
                 "contrast": contrast_in_words(test),
                 "detectable": _sized(test.detectable, test, analysis),
             }
             sized = {"size": felt([test], measure), "unit": unit}
-            rows.append({"place": place, "plan": analysis.plan, **own, **told, **sized})
+            rows.append({"place": index, "plan": analysis.plan, **graded, **texts, **sized})
     if not rows:
         return None
-    planned = any(one.plan.planned for one, _ in tested)
+    planned = any(analysis.plan.planned for analysis, _ in tested)
     shown = [row["one"] for row in rows]
-    facts: dict[str, Any] = {"is_any_constant": any(one.is_constant for one in shown), "planned": planned}
+    facts: dict[str, Any] = {
+        "is_any_constant": any(contrast.is_constant for contrast in shown),
+        "planned": planned,
+    }
     facts["is_any_unchecked"] = any(row["checked"] is None for row in rows)
     facts["grades"] = {row["grade"].word for row in rows}
-    facts["is_any_one_sided"] = any(one.direction != "two-sided" for one in shown)
-    facts["is_any_undetectable"] = any(np.isinf(one.detectable) for one in shown)
-    laid = LAYOUT.table("answer", rows, origin=origin_of_contrasts([one for one, _ in tested]), **facts)
+    facts["is_any_one_sided"] = any(contrast.direction != "two-sided" for contrast in shown)
+    facts["is_any_undetectable"] = any(np.isinf(contrast.detectable) for contrast in shown)
+    laid = LAYOUT.table(
+        "answer", rows, origin=origin_of_contrasts([analysis for analysis, _ in tested]), **facts
+    )
     return replace(laid, of_paper=len(rows) <= LONGEST_TABLE)
 
 
@@ -325,24 +350,26 @@ def _supports(content: ReportContent, sections: Sequence[Section]) -> dict[str, 
 
     If that takes more than :data:`MOST_SUPPORTS` sentences, the others are counted by what any check finds.
     """
-    said: dict[str, list[str]] = {}
-    found: Counter[str] = Counter()
-    agreeing = many = 0
+    by_support: dict[str, list[str]] = {}
+    outcomes: Counter[str] = Counter()
+    agreeing = total = 0
     for analysis, tested in each_test(section.analysis for section in sections):
         before = f"{analysis.plan.heading}, " if len(sections) > 1 else ""
-        for one in tested:
-            checked = content.matrix.checked(analysis, one)
-            many += 1
+        for contrast in tested:
+            checked = content.matrix.checked(analysis, contrast)
+            total += 1
             if checked is not None and checked.cells and checked.agreeing == len(checked.cells):
                 agreeing += 1
             else:
-                said.setdefault(support_of(checked), []).append(f"{before}{contrast_in_words(one)}")
+                by_support.setdefault(support_of(checked), []).append(
+                    f"{before}{contrast_in_words(contrast)}"
+                )
                 cells = {} if checked is None else checked.cells
-                found.update({cell.outcome for cell in cells.values()} or {""})
-    in_short = [(words, found[outcome]) for outcome, words in FOUND.items() if found[outcome]]
+                outcomes.update({cell.outcome for cell in cells.values()} or {""})
+    in_short = [(words, outcomes[outcome]) for outcome, words in FOUND.items() if outcomes[outcome]]
     return {
-        **{"supports": said, "agreeing": agreeing, "many": many, "unchecked": found[""]},
-        "in_short": in_short if len(said) > MOST_SUPPORTS else [],
+        **{"supports": by_support, "agreeing": agreeing, "many": total, "unchecked": outcomes[""]},
+        "in_short": in_short if len(by_support) > MOST_SUPPORTS else [],
     }
 
 
@@ -368,17 +395,22 @@ def _not_concluded(content: ReportContent, sections: Sequence[Section]) -> dict[
 def _sensitivity(sections: Sequence[Section]) -> dict[str, Any]:
     """State what could be detected, and the bounds within which differences between readers that stay open would be equivalent."""
     tested = each_test(section.analysis for section in sections)
-    between = Counter(analysis.plan.measure.name for analysis, own in tested for one in own if one.between)
+    between = Counter(
+        analysis.plan.measure.name
+        for analysis, contrasts in tested
+        for contrast in contrasts
+        if contrast.between
+    )
 
-    def bound(one: Contrast, analysis: Analysis) -> float:
-        return one.smallest_bound(analysis.plan.alpha, between[analysis.plan.measure.name])
+    def bound(contrast: Contrast, analysis: Analysis) -> float:
+        return contrast.smallest_bound(analysis.plan.alpha, between[analysis.plan.measure.name])
 
     still_open = [
-        (analysis, [one for one in own if one.between and _is_open(one, analysis)])
-        for analysis, own in tested
+        (analysis, [contrast for contrast in contrasts if contrast.between and _is_open(contrast, analysis)])
+        for analysis, contrasts in tested
     ]
     return {
-        "detectable": list(_extremes(tested, lambda one, _: one.detectable)),
+        "detectable": list(_extremes(tested, lambda contrast, _: contrast.detectable)),
         "bounds": list(_extremes(still_open, bound)),
     }
 
@@ -392,19 +424,23 @@ def _extremes(
     tested: Sequence[tuple[Analysis, list[Contrast]]], value_of: Callable[[Contrast, Analysis], float]
 ) -> Iterator[tuple[str, list[str], ResponseScaleEffect]]:
     """Yield for each analysis, of many for each measure and scale, the least and the largest value, and their scale."""
-    found: dict[tuple[str, str], list[tuple[Analysis, list[Contrast]]]] = {}
-    analyses = sum(bool(own) for _, own in tested)
-    for analysis, own in tested:
-        if own:
+    by_scale: dict[tuple[str, str], list[tuple[Analysis, list[Contrast]]]] = {}
+    analyses = sum(bool(contrasts) for _, contrasts in tested)
+    for analysis, contrasts in tested:
+        if contrasts:
             name = analysis.plan.heading if analyses <= apa.MOST_TESTS_NAMED else analysis.plan.measure.noun
-            scale = felt(own[:1], analysis.plan.measure).scale
-            found.setdefault((name, scale), []).append((analysis, own))
-    for (name, _), alike in found.items():
-        values = [_sized(value_of(one, analysis), one, analysis) for analysis, own in alike for one in own]
-        known = {value.values[0]: str(value) for value in values if isinstance(value, apa.Written)}
-        sizes = sorted(size for size in known if np.isfinite(size))
-        if sizes or np.inf in known:
-            ends = [known[size] for size in (*sizes[:1], *sizes[1:][-1:])]
+            scale = felt(contrasts[:1], analysis.plan.measure).scale
+            by_scale.setdefault((name, scale), []).append((analysis, contrasts))
+    for (name, _), alike in by_scale.items():
+        values = [
+            _sized(value_of(contrast, analysis), contrast, analysis)
+            for analysis, contrasts in alike
+            for contrast in contrasts
+        ]
+        texts = {value.values[0]: str(value) for value in values if isinstance(value, apa.Written)}
+        sizes = sorted(size for size in texts if np.isfinite(size))
+        if sizes or np.inf in texts:
+            ends = [texts[size] for size in (*sizes[:1], *sizes[1:][-1:])]
             yield name, list(dict.fromkeys(ends)), felt(alike[0][1][:1], alike[0][0].plan.measure)
 
 
@@ -414,19 +450,19 @@ def _sample(content: ReportContent) -> dict[str, Any]:
     readers = []
     nouns = {"human": "participant", "simulated": "simulated reader", "model": "language model"}
     for kind, noun in {**nouns, "baseline": "baseline"}.items():
-        own = used[used["reader_kind"] == kind]
+        rows = used[used["reader_kind"] == kind]
         is_person = kind in PARTICIPANT_KINDS
-        names = None if is_person else sorted(set(own["reader_group"].astype(str)))
-        many = int(own["reader"].nunique()) if names is None else len(names)
-        readers += [{"noun": noun, "readers": many, "trials": len(own), "names": names}] if many else []
+        names = None if is_person else sorted(set(rows["reader_group"].astype(str)))
+        count = int(rows["reader"].nunique()) if names is None else len(names)
+        readers += [{"noun": noun, "readers": count, "trials": len(rows), "names": names}] if count else []
     excluded: dict[str, list[str]] = {}
     for kind, noun in nouns.items():
         reasons = Counter(reasons_named(tables.trials[tables.trials["reader_kind"] == kind]).dropna())
         most = reasons.most_common(MOST_REASONS if len(reasons) > MOST_REASONS + 1 else None)
-        told = [f"{apa.counted(many, 'trial')} ({reason})" for reason, many in most]
-        if others := reasons.total() - sum(many for _, many in most):
-            told.append(f"{apa.counted(others, 'trial')} for other reasons")
-        excluded |= {f"{noun}s": told} if told else {}
+        phrases = [f"{apa.counted(count, 'trial')} ({reason})" for reason, count in most]
+        if others := reasons.total() - sum(count for _, count in most):
+            phrases.append(f"{apa.counted(others, 'trial')} for other reasons")
+        excluded |= {f"{noun}s": phrases} if phrases else {}
     failed = (used["response_status"] != "valid").groupby(used["reader_group"], observed=True).mean()
     return {
         "kinds": kinds,
@@ -440,16 +476,16 @@ def _sample(content: ReportContent) -> dict[str, Any]:
         "most_told": MOST_TOLD,
         "excluded": excluded,
         "missing": [
-            (one, failed[one])
-            for one in kinds
-            if kinds[one] != "baseline" and failed.get(one, 0) > MANY_MISSING
+            (group, failed[group])
+            for group in kinds
+            if kinds[group] != "baseline" and failed.get(group, 0) > MANY_MISSING
         ],
     }
 
 
 def _doubts(sections: Sequence[Section]) -> dict[str, list[str]]:
     """Name the models that failed, did not converge, or are singular."""
-    found: dict[str, list[str]] = {}
+    by_doubt: dict[str, list[str]] = {}
     for section in sections:
         analysis, model = section.analysis, section.analysis.model
         doubt = ""
@@ -459,5 +495,5 @@ def _doubts(sections: Sequence[Section]) -> dict[str, list[str]]:
             doubt = "check not converged" if analysis.companion else "not converged"
         elif model.singular and not analysis.companion:
             doubt = "singular"
-        found.setdefault(doubt, []).append(section.analysis.plan.name)
-    return found
+        by_doubt.setdefault(doubt, []).append(section.analysis.plan.name)
+    return by_doubt

@@ -65,25 +65,25 @@ AFTER_PAPERS = (
 def declared() -> list[Declared]:
     """Return all chapters, those of papers among them, in the order in which they are read."""
     of_papers = [
-        Declared(name, paper.part(place))
+        Declared(name, paper.part(path))
         for paper in papers().values()
-        for name, place in paper.chapters.items()
+        for name, path in paper.chapters.items()
     ]
     return [*BEFORE_PAPERS, *of_papers, *AFTER_PAPERS]
 
 
 def optional_names() -> list[str]:
     """Return the names that ``wrods report --with`` takes."""
-    return [one.name for one in declared() if one.is_optional]
+    return [chapter.name for chapter in declared() if chapter.is_optional]
 
 
 def checked_names(wanted: Collection[str]) -> Collection[str]:
     """Return the names of optional chapters as given; :class:`UserError` if one is not that of an optional chapter."""
     unknown = [name for name in wanted if name not in optional_names()]
     if unknown:
-        known = ", ".join(optional_names())
+        choices = ", ".join(optional_names())
         raise UserError(
-            f"--with {unknown[0]}: no optional chapter has this name", mend=f"Choose from {known}."
+            f"--with {unknown[0]}: no optional chapter has this name", mend=f"Choose from {choices}."
         )
     return wanted
 
@@ -91,5 +91,7 @@ def checked_names(wanted: Collection[str]) -> Collection[str]:
 def write_chapters(material: Material, wanted: Collection[str] = ()) -> list[Chapter]:
     """Write every chapter that applies; optional ones only if they are wanted (:func:`checked_names`)."""
     checked_names(wanted)
-    written = (one.write(material) for one in declared() if not one.is_optional or one.name in wanted)
+    written = (
+        chapter.write(material) for chapter in declared() if not chapter.is_optional or chapter.name in wanted
+    )
     return [chapter for chapter in written if chapter is not None]

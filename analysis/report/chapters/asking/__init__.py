@@ -25,20 +25,22 @@ def write(material: Material) -> Chapter | None:
     models = [group for group, kind in kinds.items() if kind == "model"]
     for factor in list(tables.factors)[:1] if models else ():
         for part in parts_by(factor, asked(tables.trials), tables):
-            own = _of_factor(replace(material, tables=part.of(tables)), factor, models)
-            draft.add(draft_of_part(own, part))
+            part_draft = _of_factor(replace(material, tables=part.of(tables)), factor, models)
+            draft.add(draft_of_part(part_draft, part))
     return LAYOUT.chapter("asking", draft, kinds, kinds)
 
 
 def _of_factor(material: Material, factor: str, models: list[str]) -> Draft:
     material.told("ways of asking")
     try:
-        found = asked_otherwise(material.tables, factor)
+        variation = asked_otherwise(material.tables, factor)
     except UserError as error:
         return Draft([LAYOUT.sentences("failed", why=error.message)])
-    rows = found.table[found.table["reader_group"].isin(models)].reset_index(drop=True)
-    climbed = {group: one for group, one in found.models.items() if group in models and one.fit is not None}
-    fits = {group: one.fit for group, one in climbed.items() if one.fit is not None}
+    rows = variation.table[variation.table["reader_group"].isin(models)].reset_index(drop=True)
+    climbed = {
+        group: model for group, model in variation.models.items() if group in models and model.fit is not None
+    }
+    fits = {group: model.fit for group, model in climbed.items() if model.fit is not None}
     table = None
     if len(rows):
         rows = with_adjusted(rows)
@@ -48,19 +50,26 @@ def _of_factor(material: Material, factor: str, models: list[str]) -> Draft:
         "results",
         varied=(rows["source"] != "item").any(),
         table=table,
-        readers=[_of_reader(str(group), own) for group, own in rows.groupby("reader_group", sort=False)],
-        remarks=found.remarks,
-        steps=[f"{group}: {'; '.join(one.steps)}" for group, one in climbed.items()],
+        readers=[
+            _of_reader(str(group), group_rows)
+            for group, group_rows in rows.groupby("reader_group", sort=False)
+        ],
+        remarks=variation.remarks,
+        steps=[f"{group}: {'; '.join(model.steps)}" for group, model in climbed.items()],
         kinds=material.kinds,
     )
     reported = [ReportedFit(f"right answers of {group} by source", fit) for group, fit in fits.items()]
     return Draft(blocks, fits=reported)
 
 
-def _of_reader(group: str, own: pd.DataFrame) -> dict[str, Any]:
+def _of_reader(group: str, rows: pd.DataFrame) -> dict[str, Any]:
     """Return the sources by which a model's answers differ, and those by which nothing is shown."""
-    if "p_adjusted" not in own:
+    if "p_adjusted" not in rows:
         return {"group": group, "found": [], "rest": []}
-    is_found = own["p_adjusted"] < 0.05
-    rest = own.loc[own["p_adjusted"].notna() & ~is_found, "source"]
-    return {"group": group, "found": own[is_found].to_dict("records"), "rest": [str(one) for one in rest]}
+    is_found = rows["p_adjusted"] < 0.05
+    others = rows.loc[rows["p_adjusted"].notna() & ~is_found, "source"]
+    return {
+        "group": group,
+        "found": rows[is_found].to_dict("records"),
+        "rest": [str(source) for source in others],
+    }

@@ -24,22 +24,22 @@ LAYOUT = ChapterLayout(Path(__file__).parent)
 
 def write(material: Material) -> Chapter | None:
     """Write the chapter, or None where no companion applies."""
-    found = companions(material.analyses, material.tables, material.told)
-    shown = [one for one in found if one.analysis.has_results or one.analysis.remarks]
+    models = companions(material.analyses, material.tables, material.told)
+    shown = [model for model in models if model.analysis.has_results or model.analysis.remarks]
     draft = Draft()
-    for place, one in enumerate(shown, 1):
-        draft.blocks += _told(one, place, material)
-        if one.analysis.fit is not None:
-            draft.fits.append(ReportedFit(one.analysis.plan.name, one.analysis.fit))
-    kinds = dict.fromkeys(one.kind for one in shown)
-    groups = dict.fromkeys(group for one in shown for group in one.analysis.plan.groups)
+    for number, model in enumerate(shown, 1):
+        draft.blocks += _told(model, number, material)
+        if model.analysis.fit is not None:
+            draft.fits.append(ReportedFit(model.analysis.plan.name, model.analysis.fit))
+    kinds = dict.fromkeys(model.kind for model in shown)
+    groups = dict.fromkeys(group for model in shown for group in model.analysis.plan.groups)
     methods = [
         LAYOUT.sentences(f"methods_of_{kind.replace(' ', '_')}", fewest=MODELS_FOR_A_CLAIM) for kind in kinds
     ]
     return LAYOUT.chapter("accuracy-otherwise", draft, groups, material.kinds, methods)
 
 
-def _told(model: SupplementaryModel, place: int, material: Material) -> list[Block]:
+def _told(model: SupplementaryModel, number: int, material: Material) -> list[Block]:
     analysis = model.analysis
     blocks = LAYOUT.blocks(
         model.kind.replace(" ", "_"),
@@ -48,7 +48,7 @@ def _told(model: SupplementaryModel, place: int, material: Material) -> list[Blo
     )
     if not analysis.has_results:
         return [*blocks, *paragraphs(analysis, (), material.kinds, None)]
-    stem = f"otherwise_{place}"
+    stem = f"otherwise_{number}"
     blocks += paragraphs(analysis, _cells(model, material), material.kinds, None)
     blocks += [model_table(analysis, f"{stem}_model")] if analysis.model is not None else []
     blocks += [contrast_table(analysis, f"{stem}_differences")] if analysis.contrasts else []

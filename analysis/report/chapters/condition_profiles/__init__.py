@@ -32,54 +32,67 @@ def write(material: Material) -> Chapter | None:
     """Write the chapter; None without enough people who saw several items in each of three conditions or more."""
     tables = material.tables
     study = str(tables.dictionary["study"])
-    found: dict[str, list[tuple[Profiles, PeopleTold]]] = {}
+    by_factor: dict[str, list[tuple[Profiles, PeopleTold]]] = {}
     for factor, levels in tables.factors.items():
         if len(levels) < FEWEST_CONDITIONS:
             continue
         for measure in MEASURES:
-            one = profiles(tables.trials, factor, list(levels), measure, study)
-            if one is not None:
-                found.setdefault(factor, []).append((one, told_of(one, study)))
-    groups = [group for own in found.values() for one, _ in own for group in (one.group, *one.models)]
-    blocks = [block for factor, own in found.items() for block in _of_factor(own, factor, material)]
+            result = profiles(tables.trials, factor, list(levels), measure, study)
+            if result is not None:
+                by_factor.setdefault(factor, []).append((result, told_of(result, study)))
+    groups = [
+        group
+        for results in by_factor.values()
+        for result, _ in results
+        for group in (result.group, *result.models)
+    ]
+    blocks = [
+        block for factor, results in by_factor.items() for block in _of_factor(results, factor, material)
+    ]
     sources = ("finn2015", "spearman1910", "brown1910")
     return LAYOUT.chapter("profiles", blocks, groups, material.kinds, sources=sources)
 
 
-def _of_factor(found: list[tuple[Profiles, PeopleTold]], factor: str, material: Material) -> Iterator[Block]:
+def _of_factor(
+    results: list[tuple[Profiles, PeopleTold]], factor: str, material: Material
+) -> Iterator[Block]:
     values: dict[str, Any] = {"factor": factor, "kinds": material.kinds}
     rows = [
-        {"measure": one.measure, "profiles": one, "told": told, "who": told.identified} for one, told in found
+        {"measure": result.measure, "profiles": result, "told": summary, "who": summary.identified}
+        for result, summary in results
     ]
     table = LAYOUT.table(
         "people",
         rows,
         f"profiles_{plain(factor)}",
         names=MEASURES,
-        left=max(one.left_out for one, _ in found),
-        measures=[one.measure for one, _ in found],
+        left=max(result.left_out for result, _ in results),
+        measures=[result.measure for result, _ in results],
         **values,
     )
     yield from LAYOUT.blocks("people", table=table, rows=rows, **values)
-    for one, told in found:
-        if not one.models:
+    for result, summary in results:
+        if not result.models:
             continue
-        name, where = f"profiles_models_{plain(factor)}", plane(one)
+        name, where = f"profiles_models_{plain(factor)}", plane(result)
         figure = profile_plane(
             f"{name}_plane",
-            (f"Condition profiles over {factor}", LAYOUT.sentences("plane", conditions=len(one.conditions))),
-            (one.group, where.people),
-            (one.models, where.models),
+            (
+                f"Condition profiles over {factor}",
+                LAYOUT.sentences("plane", conditions=len(result.conditions)),
+            ),
+            (result.group, where.people),
+            (result.models, where.models),
             where.shares,
             material.kinds,
         )
-        known = told.typical[np.isfinite(told.typical)]
-        low, middle, high = np.quantile(known, [0.05, 0.5, 0.95]) if len(known) else (np.nan,) * 3
+        typical = summary.typical[np.isfinite(summary.typical)]
+        low, middle, high = np.quantile(typical, [0.05, 0.5, 0.95]) if len(typical) else (np.nan,) * 3
         readers = [
             {"reader": model, "r": float(r), "below": float(below)}
-            for model, r, below in zip(one.models, told.of_models, told.below, strict=True)
+            for model, r, below in zip(result.models, summary.of_models, summary.below, strict=True)
         ]
-        people = {"reader": one.group, "people": len(known), "r": middle, "low": low, "high": high}
-        unlike = len(told.typical) - len(known)
+        people = {"reader": result.group, "people": len(typical), "r": middle, "low": low, "high": high}
+        unlike = len(summary.typical) - len(typical)
         laid = LAYOUT.table("models", [people, *readers], name, unlike=unlike, **values)
         yield from LAYOUT.blocks("models", table=laid, figure=figure)

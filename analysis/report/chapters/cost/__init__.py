@@ -104,14 +104,18 @@ def write(material: Material) -> Chapter | None:
 def _of_factor(by: By, shown: Sequence[TrialPart]) -> CostPart:
     part = CostPart()
     if has_times(by.tables):
-        for one in shown:
-            part.add(draft_of_part(distributions(one.of(by.material.tables), by.factor), one))
+        for trial_part in shown:
+            part.add(draft_of_part(distributions(trial_part.of(by.material.tables), by.factor), trial_part))
         part.add(on_two_scales(by))
-    for one in shown:
-        by.material.told(f"cost: each item's cost by {by.factor}{one.told}")
-        analyses = () if one.told else by.material.analyses
-        own = replace(by.material, tables=one.of(by.material.tables), analyses=analyses)
-        part.add(draft_of_part(_of_items(replace(by, material=own, tables=one.of(by.tables))), one))
+    for trial_part in shown:
+        by.material.told(f"cost: each item's cost by {by.factor}{trial_part.told}")
+        analyses = () if trial_part.told else by.material.analyses
+        part_material = replace(by.material, tables=trial_part.of(by.material.tables), analyses=analyses)
+        part.add(
+            draft_of_part(
+                _of_items(replace(by, material=part_material, tables=trial_part.of(by.tables))), trial_part
+            )
+        )
     return part
 
 
@@ -157,47 +161,58 @@ def side_by_side(by: By, costs: item_costs.UnitCosts) -> CostPart:
     costs, free = _without_free(costs)
     if costs.rows.empty:
         return part
-    found = item_costs.cost_profiles(costs, study=str(tables.dictionary["study"]))
-    found = [_with_tested(one, by.material.analyses) for one in found]
-    shown = item_costs.shown_profiles(found)
+    profiles = item_costs.cost_profiles(costs, study=str(tables.dictionary["study"]))
+    profiles = [_with_tested(cost_profile, by.material.analyses) for cost_profile in profiles]
+    shown = item_costs.shown_profiles(profiles)
     part.groups = group_order(costs.rows)
     kinds = kinds_of(costs.rows)
-    ratios = item_costs.log_ratios(found, factor) if found else pd.DataFrame()
+    ratios = item_costs.log_ratios(profiles, factor) if profiles else pd.DataFrame()
     reader_kinds = tables.trials.loc[tables.trials["excluded_reason"].isna(), "reader_kind"]
-    without = [key for key in _keys(costs.rows) if key not in {(one.measure, one.group) for one in found}]
+    without = [
+        key
+        for key in _keys(costs.rows)
+        if key not in {(cost_profile.measure, cost_profile.group) for cost_profile in profiles}
+    ]
     part.write(
         "log_ratios",
         table=_ratio_table(costs, ratios, kinds),
-        ratios=[(one, told) for one in shown if (told := _ratios_in_words(one))],
+        ratios=[(cost_profile, text) for cost_profile in shown if (text := _ratios_in_words(cost_profile))],
         free=free,
         remarks=costs.remarks,
         has_model=bool((reader_kinds == "model").any()),
         has_people=bool(reader_kinds.isin(PARTICIPANT_KINDS).any()),
         unrecorded=[
-            item_costs.TITLES[one].split(",")[0].lower() for one in OF_A_MODEL if one not in recorded
+            item_costs.TITLES[measure].split(",")[0].lower()
+            for measure in OF_A_MODEL
+            if measure not in recorded
         ],
         is_timed="latency_ms" in recorded,
         without=[
             f"{marked(group, kinds[group])} ({item_costs.TITLES[name].lower()})" for name, group in without
         ],
         zeros=[
-            f"{one.group} ({item_costs.TITLES[one.measure].lower()}, {one.without:,})"
-            for one in found
-            if one.without
+            f"{result.group} ({item_costs.TITLES[result.measure].lower()}, {result.without:,})"
+            for result in profiles
+            if result.without
         ],
         **{"factor": factor, "base": base, "kinds": kinds, "thinned": by.thinned},
     )
     part.blocks += _against_accuracy(tables, shown, factor, costs.levels)
-    part.blocks += _shapes(found, shown, factor, base, kinds)
+    part.blocks += _shapes(profiles, shown, factor, base, kinds)
     part.methods = [LAYOUT.sentences("methods_of_log_ratios")]
     part.sources.append("owen2007")
     return part
 
 
-def _with_tested(one: item_costs.CostProfile, analyses: Sequence[Analysis]) -> item_costs.CostProfile:
+def _with_tested(
+    cost_profile: item_costs.CostProfile, analyses: Sequence[Analysis]
+) -> item_costs.CostProfile:
     """Give the levels that the Results hold against the reference their estimates and intervals there."""
     logged = [analysis for analysis in analyses if analysis.plan.measure.logged]
-    return replace(one, profile=one.profile.with_estimated(logged, one.measure, one.group))
+    return replace(
+        cost_profile,
+        profile=cost_profile.profile.with_estimated(logged, cost_profile.measure, cost_profile.group),
+    )
 
 
 def _keys(rows: pd.DataFrame) -> list[tuple[str, str]]:
@@ -216,18 +231,18 @@ def _without_free(costs: item_costs.UnitCosts) -> tuple[item_costs.UnitCosts, li
     return replace(costs, rows=costs.rows[most != 0]), names
 
 
-def _ratios_in_words(one: item_costs.CostProfile) -> str:
+def _ratios_in_words(cost_profile: item_costs.CostProfile) -> str:
     """Write a reader's log ratios by condition, each with its interval and in percent; empty without any."""
-    known = {
-        level: (value, one.profile.interval(place))
-        for place, level in enumerate(one.profile.levels)
-        if np.isfinite(value := float(one.profile.estimate[place]))
+    ratios = {
+        level: (value, cost_profile.profile.interval(index))
+        for index, level in enumerate(cost_profile.profile.levels)
+        if np.isfinite(value := float(cost_profile.profile.estimate[index]))
     }
     values = [
         f"{apa.with_ends(value, ends.low, ends.high)} ({apa.number(100 * np.expm1(value), 1)}%)"
-        for value, ends in known.values()
+        for value, ends in ratios.values()
     ]
-    return by_level(list(known), values, [value for value, _ in known.values()]) if known else ""
+    return by_level(list(ratios), values, [value for value, _ in ratios.values()]) if ratios else ""
 
 
 def _against_accuracy(
@@ -235,16 +250,19 @@ def _against_accuracy(
 ) -> list[Block]:
     trials = tables.trials
     # a million trials have a gigabyte of columns that this needs not copy
-    kept = ["reader_group", "reader_kind", "reader", "item_id", "trial_type", "response_status", "correct"]
-    used = trials.loc[trials["excluded_reason"].isna(), [*kept, factor]]
+    columns = ["reader_group", "reader_kind", "reader", "item_id", "trial_type", "response_status", "correct"]
+    used = trials.loc[trials["excluded_reason"].isna(), [*columns, factor]]
     points = item_costs.cost_and_accuracy(shown, describe(used, MEASURES["correct"], factor, levels), factor)
     if points.empty:
         return LAYOUT.blocks("no_accuracy") if shown else []
     values: dict[str, Any] = {"factor": factor, "base": levels[0], "kinds": kinds_of(points)}
-    by_reader = [own for _, own in points.groupby(["reader_group", "measure"], sort=False)]
+    by_reader = [group_rows for _, group_rows in points.groupby(["reader_group", "measure"], sort=False)]
     name, rows = plain("cost_accuracy", factor), []
-    for own in by_reader:
-        changed, base = own[own[factor] != levels[0]], own[own[factor] == levels[0]]
+    for reader_points in by_reader:
+        changed, base = (
+            reader_points[reader_points[factor] != levels[0]],
+            reader_points[reader_points[factor] == levels[0]],
+        )
         if not base.empty and not changed.empty:
             most = changed.iloc[int(changed["log_ratio"].to_numpy(dtype=float).argmax())]
             rows.append({"correct": base["correct"].iloc[0], "most": dict(most)})
@@ -258,21 +276,27 @@ def _against_accuracy(
 
 
 def _shapes(
-    found: list[item_costs.CostProfile],
+    profiles: list[item_costs.CostProfile],
     shown: list[item_costs.CostProfile],
     factor: str,
     base: str,
     kinds: dict[str, str],
 ) -> list[Block]:
     """Write profiles scaled to their own mean, each with its difference from the reference reader's."""
-    several = [one for one in shown if len(one.profile.levels) > 1]
+    several = [cost_profile for cost_profile in shown if len(cost_profile.profile.levels) > 1]
     if not several:
         return LAYOUT.blocks("one_condition") if shown else []
-    reference = next((one for one in several if one.kind in PARTICIPANT_KINDS), None)
-    table = item_costs.profiles(found, factor, (reference.group, reference.measure) if reference else None)
+    reference = next(
+        (cost_profile for cost_profile in several if cost_profile.kind in PARTICIPANT_KINDS), None
+    )
+    table = item_costs.profiles(profiles, factor, (reference.group, reference.measure) if reference else None)
     by_reader = dict(iter(table.groupby(["reader_group", "measure"], sort=False)))
-    keys = [(one.group, one.measure) for one in shown if (one.group, one.measure) in by_reader]
-    own = pd.concat([by_reader[key] for key in keys], ignore_index=True)
+    keys = [
+        (cost_profile.group, cost_profile.measure)
+        for cost_profile in shown
+        if (cost_profile.group, cost_profile.measure) in by_reader
+    ]
+    shapes = pd.concat([by_reader[key] for key in keys], ignore_index=True)
     is_sure = reference is None or not by_reader[reference.group, reference.measure]["unsure"].any()
     apart, alike = [], []
     for key in keys if reference is not None and is_sure else ():
@@ -286,27 +310,27 @@ def _shapes(
         elif len(rows):
             alike.append(_reader(key, kinds))
 
-    def who(rows: pd.DataFrame) -> list[str]:
+    def readers_of(rows: pd.DataFrame) -> list[str]:
         return [marked(group, kinds[group]) for group in dict.fromkeys(rows["reader_group"])]
 
-    unsure = own["unsure"].astype(bool)
+    unsure = shapes["unsure"].astype(bool)
     name = plain("cost_profiles", factor)
-    told: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "factor": factor,
         "reference_name": "" if reference is None else _reader((reference.group, reference.measure), kinds),
     }
     laid = LAYOUT.table(
-        "profiles", own, name, is_sure=is_sure, has_unsure=unsure.any(), base=base, kinds=kinds, **told
+        "profiles", shapes, name, is_sure=is_sure, has_unsure=unsure.any(), base=base, kinds=kinds, **facts
     )
     return LAYOUT.blocks(
         "profiles",
         table=laid,
-        figures=cost_profile_figures(name, own, factor, base),
-        unsure=who(own[unsure & own["mean_low"].notna()]),
-        unknown=who(own[unsure & own["mean_low"].isna()]),
+        figures=cost_profile_figures(name, shapes, factor, base),
+        unsure=readers_of(shapes[unsure & shapes["mean_low"].notna()]),
+        unknown=readers_of(shapes[unsure & shapes["mean_low"].isna()]),
         apart=apart,
         alike=alike,
-        **told,
+        **facts,
     )
 
 
@@ -318,7 +342,7 @@ def _reader(key: tuple[str, str], kinds: dict[str, str]) -> str:
 def _ratio_table(costs: item_costs.UnitCosts, ratios: pd.DataFrame, kinds: dict[str, str]) -> ApaTable:
     """Lay out means in each measure's own unit with log ratios against the baseline."""
     factor, keys = costs.factor, ["measure", "reader_group", costs.factor]
-    known = {tuple(row[key] for key in keys): row for row in ratios.to_dict("records")}
+    ratio_rows = {tuple(row[key] for key in keys): row for row in ratios.to_dict("records")}
     rows: list[dict[str, Any]] = []
     for key, cell in costs.rows.groupby(keys, sort=False):
         measure, group, level = map(str, key)
@@ -327,7 +351,7 @@ def _ratio_table(costs: item_costs.UnitCosts, ratios: pd.DataFrame, kinds: dict[
         mean = float(cell.groupby(by)[column].mean().mean())
         row = {"measure": measure, "reader_group": group, "level": level, "units": int(cell[by].nunique())}
         row |= {"mean": float(np.exp(mean)) if is_people else mean}
-        rows.append(row | {"ratio_row": known.get((measure, group, level))})
+        rows.append(row | {"ratio_row": ratio_rows.get((measure, group, level))})
     order = {
         "reader_group": group_order(costs.rows),
         "measure": list(item_costs.TITLES),
@@ -359,10 +383,10 @@ def distributions(tables: Tables, factor: str) -> CostPart:
         [spread for spread in spreads if (spread.group, spread.measure) == key]
         for key in dict.fromkeys((spread.group, spread.measure) for spread in spreads)
     ]
-    medians = [[one.percentiles[PERCENTILES.index(50)] for one in own] for own in groups]
+    medians = [[spread.percentiles[PERCENTILES.index(50)] for spread in members] for members in groups]
     table = LAYOUT.table(
         "percentiles",
-        [{"spread": one} for own in groups for one in own],
+        [{"spread": spread} for members in groups for spread in members],
         name,
         factor=factor,
         kinds={spread.group: spread.kind for spread in spreads},
@@ -375,8 +399,15 @@ def distributions(tables: Tables, factor: str) -> CostPart:
         table=table,
         figure=time_distribution_figure(name, spreads, factor, tables.levels_of(factor)),
         medians=[
-            (own[0], by_level([one.level for one in own], [apa.milliseconds(one) for one in middle], middle))
-            for own, middle in zip(groups, medians, strict=True)
+            (
+                members[0],
+                by_level(
+                    [spread.level for spread in members],
+                    [apa.milliseconds(median) for median in middle],
+                    middle,
+                ),
+            )
+            for members, middle in zip(groups, medians, strict=True)
         ],
     )
     return part
@@ -385,20 +416,22 @@ def distributions(tables: Tables, factor: str) -> CostPart:
 def on_two_scales(by: By) -> CostPart:
     """Compare conditions on the log scale and in milliseconds, for every analysis of times by this factor."""
     part = CostPart()
-    plans: list[tuple[Plan, Analysis | None]] = [(one.plan, one) for one in timed_by(by.material, by.factor)]
+    plans: list[tuple[Plan, Analysis | None]] = [
+        (analysis.plan, analysis) for analysis in timed_by(by.material, by.factor)
+    ]
     plans = plans or [(plan, None) for plan in _exploratory_plans(by.tables, by.factor)]
     for plan, done in plans:
         by.material.told(f"cost: {plan.name} on two scales")
         own_model = plan.formula is not None
         if own_model:
             plan = replace(plan, formula=None, fallback=None)
-        kept = None if by.thinned or own_model else done
+        on_log = None if by.thinned or own_model else done
         try:
-            found = time_scales(plan, by.tables, on_log=kept)
+            scales = time_scales(plan, by.tables, on_log=on_log)
         except FAILURES as error:
             part.write("no_scales", plan=plan, why=reason_of(error))
             continue
-        part.add(_scales(found, plan, reported=kept is not None, thinned=by.thinned, own_model=own_model))
+        part.add(_scales(scales, plan, reported=on_log is not None, thinned=by.thinned, own_model=own_model))
     part.blocks[:0] = LAYOUT.blocks("scales_heading", factor=by.factor) if part.blocks else []
     return part
 
@@ -419,7 +452,7 @@ def _exploratory_plans(tables: Tables, factor: str) -> list[Plan]:
     trials = tables.trials
     analysed = trials["excluded_reason"].isna() & trials[factor].notna()
     used = trials.loc[analysed, ["reader_group", "reader_kind", *TIMES]]
-    people = [one for one in group_order(used) if one in ("human", "simulated")][:1]
+    people = [group for group in group_order(used) if group in ("human", "simulated")][:1]
     rows = used[used["reader_group"].isin(people)]
     levels = tables.levels_of(factor)
     for name in TIMES:
@@ -431,44 +464,46 @@ def _exploratory_plans(tables: Tables, factor: str) -> list[Plan]:
 
 
 def _scales(
-    found: TimeScales, plan: Plan, *, reported: bool, thinned: tuple[str, ...], own_model: bool
+    scales: TimeScales, plan: Plan, *, reported: bool, thinned: tuple[str, ...], own_model: bool
 ) -> CostPart:
     part = CostPart(groups=list(plan.groups))
-    log, own = found.log, found.own
-    if log.model is None or own.model is None or not log.contrasts:
-        remarks = log.remarks if log.model is None or own.model is not None else own.remarks
+    log, raw = scales.log, scales.own
+    if log.model is None or raw.model is None or not log.contrasts:
+        remarks = log.remarks if log.model is None or raw.model is not None else raw.remarks
         part.write("not_scaled", plan=plan, remarks=remarks)
         return part
-    others = {(contrast.label, contrast.groups): contrast for contrast in own.contrasts}
-    both = [(contrast, others.get((contrast.label, contrast.groups))) for contrast in log.contrasts]
+    others = {(contrast.label, contrast.groups): contrast for contrast in raw.contrasts}
+    pairs = [(contrast, others.get((contrast.label, contrast.groups))) for contrast in log.contrasts]
     agreeing: dict[str, list[str]] = {}
-    for row in found.table.to_dict("records"):
+    for row in scales.table.to_dict("records"):
         readers = " − ".join(map(spoken, str(row["groups"]).split(" − ")))
         agreeing.setdefault(row["agree"], []).append(f"{row['contrast']} ({readers})")
     doubts = [
-        fromkey for fromkey in dict.fromkeys((*log.remarks, *own.remarks)) if fromkey.startswith(_DOUBTFUL)
+        fromkey for fromkey in dict.fromkeys((*log.remarks, *raw.remarks)) if fromkey.startswith(_DOUBTFUL)
     ]
     part.write(
         "scales",
         plan=plan,
-        scales=[("on the log scale", log), ("in milliseconds", own)],
-        table=_scales_table(plain("time_scales", plan.name), found, both, thinned),
-        told=[pair for pair in both if len(both) <= MOST_TOLD or _is_significant(pair, log.plan.alpha)],
-        total=len(both),
+        scales=[("on the log scale", log), ("in milliseconds", raw)],
+        table=_scales_table(plain("time_scales", plan.name), scales, pairs, thinned),
+        told=[pair for pair in pairs if len(pairs) <= MOST_TOLD or _is_significant(pair, log.plan.alpha)],
+        total=len(pairs),
         agreeing={name: agreeing.get(name, []) for name in _VERDICTS},
-        is_counted=any(MOST_DIFFERENCES_NAMED < len(names) < len(found.table) for names in agreeing.values()),
+        is_counted=any(
+            MOST_DIFFERENCES_NAMED < len(names) < len(scales.table) for names in agreeing.values()
+        ),
         doubts=doubts,
         statistics=statistics,
         **{"thinned": thinned, "own_model": own_model},
     )
     if not reported and log.model.source is not None:
         part.fits.append(ReportedFit(f"{plan.name}, log scale", log.model.source))
-    if own.model.source is not None:
-        part.fits.append(ReportedFit(f"{plan.name}, milliseconds (Gamma, identity link)", own.model.source))
+    if raw.model.source is not None:
+        part.fits.append(ReportedFit(f"{plan.name}, milliseconds (Gamma, identity link)", raw.model.source))
     part.sources = ["loftus1978", "lo2015"]
     part.methods = [LAYOUT.sentences(f"methods_of_{name}") for name in ("scales", "milliseconds")]
-    if len(own.model.steps) > 1:
-        part.methods.append(LAYOUT.sentences("methods_of_steps", plan=plan, steps=own.model.steps))
+    if len(raw.model.steps) > 1:
+        part.methods.append(LAYOUT.sentences("methods_of_steps", plan=plan, steps=raw.model.steps))
     return part
 
 
@@ -478,31 +513,33 @@ Both = tuple[Contrast, Contrast | None]  # a contrast on the log scale and in mi
 
 
 def _is_significant(pair: Both, alpha: float) -> bool:
-    return any(one is not None and one.estimable and one.p_adjusted < alpha for one in pair)
+    return any(
+        contrast is not None and contrast.estimable and contrast.p_adjusted < alpha for contrast in pair
+    )
 
 
-def _scales_table(name: str, found: TimeScales, both: Sequence[Both], thinned: tuple[str, ...]) -> ApaTable:
+def _scales_table(name: str, scales: TimeScales, pairs: Sequence[Both], thinned: tuple[str, ...]) -> ApaTable:
     """Lay out each difference on both scales, one row a scale."""
-    verdicts = {(row["contrast"], row["groups"]): row["agree"] for row in found.table.to_dict("records")}
+    verdicts = {(row["contrast"], row["groups"]): row["agree"] for row in scales.table.to_dict("records")}
     rows: list[dict[str, Any]] = []
-    order = list(dict.fromkeys(one.groups for one, _ in both))
-    for pair in sorted(both, key=lambda pair: order.index(pair[0].groups)):
-        one = pair[0]
+    order = list(dict.fromkeys(contrast.groups for contrast, _ in pairs))
+    for pair in sorted(pairs, key=lambda pair: order.index(pair[0].groups)):
+        first = pair[0]
         for contrast, is_log in zip(pair, (True, False), strict=True):
-            known = contrast if contrast is not None and contrast.estimable else None
-            places = decimals(known.se, 2) if known is not None and is_log else 1
-            told = {"groups": one.groups, "readers": " vs. ".join(map(spoken, one.groups))}
-            told |= {"label": one.label, "agree": verdicts[one.label, " − ".join(one.groups)]}
-            rows.append({**told, "contrast": known, "is_log": is_log, "places": places})
-    models = [one.model for one in (found.log, found.own) if one.model is not None]
+            estimated = contrast if contrast is not None and contrast.estimable else None
+            places = decimals(estimated.se, 2) if estimated is not None and is_log else 1
+            row = {"groups": first.groups, "readers": " vs. ".join(map(spoken, first.groups))}
+            row |= {"label": first.label, "agree": verdicts[first.label, " − ".join(first.groups)]}
+            rows.append({**row, "contrast": estimated, "is_log": is_log, "places": places})
+    models = [scale.model for scale in (scales.log, scales.own) if scale.model is not None]
     return LAYOUT.table(
         "scales",
         rows,
         name,
         [model.source for model in models if model.source is not None],
         trials=(models[0].rows, models[-1].rows),
-        correction=found.log.correction,
-        plan=found.log.plan,
+        correction=scales.log.correction,
+        plan=scales.log.plan,
         thinned=thinned,
     )
 
@@ -519,38 +556,38 @@ def spilling(by: By, words: WordTable) -> CostPart:
     part, factor = CostPart(), by.factor
     by.material.told(f"cost: word by word by {factor}")
     try:
-        found = spill_over(by.tables, factor, table=words)
+        result = spill_over(by.tables, factor, table=words)
     except FAILURES as error:
         part.write("no_spill_over", why=reason_of(error))
         return part
-    if found.table.empty:
-        part.write("no_word_models", factor=factor, remarks=found.remarks)
+    if result.table.empty:
+        part.write("no_word_models", factor=factor, remarks=result.remarks)
         return part
-    by_scale = [with_adjusted(own, "low", "high") for _, own in found.table.groupby("scale", sort=False)]
+    by_scale = [with_adjusted(rows, "low", "high") for _, rows in result.table.groupby("scale", sort=False)]
     table = pd.concat(by_scale).sort_index()
     log = table["scale"] == "log"
     for end in ("low", "high"):
         table.loc[log, f"percent_{end}"] = 100 * np.expm1(table.loc[log, end])
     table["places"] = [decimals(se, 2) if is_log else 1 for se, is_log in zip(table["se"], log, strict=True)]
     part.groups = list(dict.fromkeys(table["reader_group"]))
-    zones = [own for _, own in table.groupby(["reader_group", "zone"], sort=False)]
+    zones = [rows for _, rows in table.groupby(["reader_group", "zone"], sort=False)]
     values: dict[str, Any] = {
         "factor": factor,
         "base": words.levels[0],
         "kinds": kinds_of(by.tables.trials),
         "zones": ZONES,
     }
-    fits = {key: climbed.fit for key, climbed in found.models.items() if climbed.fit is not None}
+    fits = {key: climbed.fit for key, climbed in result.models.items() if climbed.fit is not None}
     laid = LAYOUT.table(
         "spill_over", pd.concat(zones), plain("spill_over", factor), list(fits.values()), **values
     )
     part.write(
         "spill_over",
         table=laid,
-        zone_times=[in_zone(own, factor) for own in zones],
-        remarks=[*found.remarks, *by.thinned],
+        zone_times=[in_zone(zone_rows, factor) for zone_rows in zones],
+        remarks=[*result.remarks, *by.thinned],
         **_scales_apart(table, factor),
-        **reductions(found, factor, words.levels),
+        **reductions(result, factor, words.levels),
         **values,
     )
     part.fits = [
@@ -562,13 +599,14 @@ def spilling(by: By, words: WordTable) -> CostPart:
     return part
 
 
-def in_zone(own: pd.DataFrame, factor: str) -> dict[str, Any]:
+def in_zone(rows: pd.DataFrame, factor: str) -> dict[str, Any]:
     """Return one reader's differences in a zone in words, on both scales; of many conditions the least and the greatest."""
     log, ms = (
-        {row[factor]: row for row in own[own["scale"] == scale].to_dict("records")} for scale in ("log", "ms")
+        {row[factor]: row for row in rows[rows["scale"] == scale].to_dict("records")}
+        for scale in ("log", "ms")
     )
-    told: dict[str, str] = {}
-    for level in dict.fromkeys(own[factor]):
+    texts: dict[str, str] = {}
+    for level in dict.fromkeys(rows[factor]):
         values = []
         if level in ms:
             value, low, high = (ms[level][name] for name in ("estimate", "low", "high"))
@@ -576,13 +614,15 @@ def in_zone(own: pd.DataFrame, factor: str) -> dict[str, Any]:
         if level in log:
             value, low, high = (log[level][name] for name in ("percent", "percent_low", "percent_high"))
             values.append(apa.with_ends(value, low, high, 1, "%"))
-        told[level] = f"{level} {' or '.join(values)}"
-    said = apa.listing(list(told.values()))
-    if len(told) > MOST_TOLD:
+        texts[level] = f"{level} {' or '.join(values)}"
+    summary = apa.listing(list(texts.values()))
+    if len(texts) > MOST_TOLD:
         sizes = {level: row["percent"] for level, row in log.items()}
         sizes = sizes or {level: row["estimate"] for level, row in ms.items()}
-        said = f"from {told[min(sizes, key=sizes.__getitem__)]} to {told[max(sizes, key=sizes.__getitem__)]}"
-    return {"first": own.iloc[0].to_dict(), "told": said}
+        summary = (
+            f"from {texts[min(sizes, key=sizes.__getitem__)]} to {texts[max(sizes, key=sizes.__getitem__)]}"
+        )
+    return {"first": rows.iloc[0].to_dict(), "told": summary}
 
 
 def _scales_apart(table: pd.DataFrame, factor: str) -> dict[str, Any]:
@@ -598,7 +638,7 @@ def _scales_apart(table: pd.DataFrame, factor: str) -> dict[str, Any]:
     return {"has_both_scales": True, "apart": names}
 
 
-def reductions(found: SpillOver, factor: str, levels: Sequence[str]) -> dict[str, Any]:
+def reductions(result: SpillOver, factor: str, levels: Sequence[str]) -> dict[str, Any]:
     """Return how random effects were reduced, models that went the same way together, and which fits did not converge.
 
     Slopes of many conditions are told by their number: their names fill a page and say no more.
@@ -607,7 +647,7 @@ def reductions(found: SpillOver, factor: str, levels: Sequence[str]) -> dict[str
     short = f"{len(levels) - 1} conditions" if len(levels) - 1 > MOST_DIFFERENCES_NAMED else slopes
     ways: dict[str, list[str]] = {}
     unconverged = []
-    for (group, zone, scale), climbed in found.models.items():
+    for (group, zone, scale), climbed in result.models.items():
         name = f"{ZONES[zone]} ({scale} scale{'' if group == 'human' else ', ' + spoken(group)})"
         if len(climbed.steps) > 1:
             way = "; ".join(step[step.index(" + (1") + 3 :].replace(slopes, short) for step in climbed.steps)
@@ -621,25 +661,29 @@ def profile(by: By, words: WordTable) -> CostPart:
     """Draw mean times and surprisal by place around a changed word."""
     part, factor = CostPart(), by.factor
     by.material.told(f"cost: reading profile by {factor}")
-    found = reading_profile(by.tables, factor, words)
-    if found.table.empty:
+    result = reading_profile(by.tables, factor, words)
+    if result.table.empty:
         return part
     name, by_reader = plain("reading_profile", factor), ["measure", "reader_group"]
-    part.groups = group_order(found.table)
+    part.groups = group_order(result.table)
     values: dict[str, Any] = {"factor": factor, "kinds": kinds_of(by.tables.trials), "time": TIME}
     rows = [
-        row | {"intervals": list(dict.fromkeys(own["interval"]))}
-        for _, own in found.table.groupby(by_reader, sort=False)
-        for row in own.drop(columns="interval").to_dict("records")
+        row | {"intervals": list(dict.fromkeys(reader_rows["interval"]))}
+        for _, reader_rows in result.table.groupby(by_reader, sort=False)
+        for row in reader_rows.drop(columns="interval").to_dict("records")
     ]
-    at_word = found.table[found.table["place"] == 0]
+    at_word = result.table[result.table["place"] == 0]
     part.write(
         "profile",
-        figures=reading_profile_figures(name, found),
-        table=LAYOUT.table("profile", rows, name, base=found.levels[0], **values),
+        figures=reading_profile_figures(name, result),
+        table=LAYOUT.table("profile", rows, name, base=result.levels[0], **values),
         changed=[
-            {"measure": measure, "group": group, "told": _means(own, factor, 0 if measure == TIME else 2)}
-            for (measure, group), own in at_word.groupby(by_reader, sort=False)
+            {
+                "measure": measure,
+                "group": group,
+                "told": _means(reader_rows, factor, 0 if measure == TIME else 2),
+            }
+            for (measure, group), reader_rows in at_word.groupby(by_reader, sort=False)
         ],
         thinned=by.thinned,
         **values,
@@ -648,11 +692,11 @@ def profile(by: By, words: WordTable) -> CostPart:
     return part
 
 
-def _means(own: pd.DataFrame, factor: str, places: int) -> str:
+def _means(rows: pd.DataFrame, factor: str, places: int) -> str:
     """Write a reader's means with their intervals by condition."""
-    ends = zip(own["mean"], own["low"], own["high"], strict=True)
-    told = [apa.with_ends(*each, places) for each in ends]
-    return by_level([str(level) for level in own[factor]], told, own["mean"].tolist())
+    ends = zip(rows["mean"], rows["low"], rows["high"], strict=True)
+    texts = [apa.with_ends(*mean_and_ends, places) for mean_and_ends in ends]
+    return by_level([str(level) for level in rows[factor]], texts, rows["mean"].tolist())
 
 
 def milliseconds_a_bit(by: By, words: WordTable) -> CostPart:
@@ -676,7 +720,9 @@ def milliseconds_a_bit(by: By, words: WordTable) -> CostPart:
 
 def linking_blocks(table: pd.DataFrame, kinds: dict[str, str], factor: str) -> list[Block]:
     """Write slopes in milliseconds per bit and gains in held-out log-likelihood, with their table."""
-    pairs = [own for _, own in table.groupby(["reader_group", "model"], sort=False)]
-    full = [own[own["baseline"] & own["spill_over"]].to_dict("records") for own in pairs]
+    pairs = [pair_rows for _, pair_rows in table.groupby(["reader_group", "model"], sort=False)]
+    full = [
+        pair_rows[pair_rows["baseline"] & pair_rows["spill_over"]].to_dict("records") for pair_rows in pairs
+    ]
     laid = LAYOUT.table("linking", pd.concat(pairs), plain("linking", factor), factor=factor, kinds=kinds)
     return LAYOUT.blocks("linking", table=laid, pairs=full, factor=factor, kinds=kinds)

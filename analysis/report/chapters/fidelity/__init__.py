@@ -46,33 +46,35 @@ def write(material: Material) -> Chapter | None:
     present = set(used["reader_kind"].unique())
     if not present & set(PARTICIPANT_KINDS) or "model" not in present or not material.tables.factors:
         return None
-    found = compared(material)
-    missing: list[Markup] = [] if found else [LAYOUT.sentences("no_effects")]
+    compared_analyses = compared(material)
+    missing: list[Markup] = [] if compared_analyses else [LAYOUT.sentences("no_effects")]
     blocks = LAYOUT.blocks("questions")
-    for analysis, table in found:
+    for analysis, table in compared_analyses:
         blocks += effects_blocks(analysis, table, material)
     factors = material.tables.factors
-    planned = dict.fromkeys(one.plan.factor for one, _ in found if one.plan.factor in factors)
+    planned = dict.fromkeys(
+        analysis.plan.factor for analysis, _ in compared_analyses if analysis.plan.factor in factors
+    )
     for factor in planned or factors:
         blocks += _items_part(material, factor, missing)
         blocks += _order_part(material, factor, missing)
     if missing:
         blocks += LAYOUT.blocks("not_estimable", missing=list(dict.fromkeys(missing)))
-    bounded = any(one.plan.equivalence is not None for one, _ in found)
+    bounded = any(analysis.plan.equivalence is not None for analysis, _ in compared_analyses)
     return LAYOUT.chapter(
         "fidelity",
         blocks,
         map(str, used["reader_group"].unique()),
         material.kinds,
-        planned=any(one.plan.planned for one, _ in found),
-        methods=LAYOUT.paragraphs("methods", has_effects=bool(found), bounded=bounded),
+        planned=any(analysis.plan.planned for analysis, _ in compared_analyses),
+        methods=LAYOUT.paragraphs("methods", has_effects=bool(compared_analyses), bounded=bounded),
         sources=(*SOURCES, *(("schuirmann1987", "lakens2017") if bounded else ())),
     )
 
 
 def compared(material: Material) -> list[tuple[Analysis, pd.DataFrame]]:
     """Return the analyses that hold people and models (planned ones, if any), with their effects; ``attrs`` name people's measure."""
-    found = []
+    results = []
     by_key: dict[str, Analysis] = {}
     for analysis in material.analyses:
         groups = analysis.plan.groups if analysis.plan.planned else analysis.groups
@@ -90,8 +92,8 @@ def compared(material: Material) -> list[tuple[Analysis, pd.DataFrame]]:
             table = table[table["model"].map(material.kinds.get) != "baseline"].reset_index(drop=True)
         if len(table):
             table.attrs["people"] = first.plan.measure.noun
-            found.append((analysis, table))
-    return [one for one in found if one[0].plan.planned] or found
+            results.append((analysis, table))
+    return [result for result in results if result[0].plan.planned] or results
 
 
 def effects_blocks(analysis: Analysis, table: pd.DataFrame, material: Material) -> list[Block]:
@@ -99,13 +101,13 @@ def effects_blocks(analysis: Analysis, table: pd.DataFrame, material: Material) 
     plan, kinds = analysis.plan, material.kinds
     stem, measure, bound = plain(plan.name), plan.measure, plan.equivalence
     noun, scale = str(table.attrs["people"]), measure.scale
-    known = table[table["human"].notna() & table["machine"].notna()]
+    estimated = table[table["human"].notna() & table["machine"].notna()]
     drawing = None
-    if len(known):
-        said = "" if bound is None else bound.said or f"{bound.value:g}"
+    if len(estimated):
+        bound_text = "" if bound is None else bound.said or f"{bound.value:g}"
         units = {"points": "percentage points", "ratio": "natural log of the ratio"}
         of_map = MapScale(measure.noun, units.get(scale, measure.unit), noun)
-        drawing = fidelity_map(f"fidelity_map_{stem}", known, kinds, of_map, said)
+        drawing = fidelity_map(f"fidelity_map_{stem}", estimated, kinds, of_map, bound_text)
     rows = _printed(table, analysis).to_dict("records")
     values: dict[str, Any] = {
         "analysis": analysis,
@@ -142,13 +144,13 @@ def effects_blocks(analysis: Analysis, table: pd.DataFrame, material: Material) 
 def _printed(table: pd.DataFrame, analysis: Analysis) -> pd.DataFrame:
     """Return effects in the unit that is printed (percent of ratios), with the answers to both questions."""
     shown = table.copy()
-    for part in ("human", "machine", "difference", "equivalence"):
-        own = [name for name in (part, f"{part}_low", f"{part}_high") if name in shown]
-        values = shown[own].astype(float)
+    for side in ("human", "machine", "difference", "equivalence"):
+        columns = [name for name in (side, f"{side}_low", f"{side}_high") if name in shown]
+        values = shown[columns].astype(float)
         if analysis.plan.measure.scale == "ratio":
             values = values.map(as_percent)
-        shown[own] = values.where(np.isfinite(values))
-        shown.loc[shown[own[-2:]].isna().any(axis=1), own[-2:]] = np.nan
+        shown[columns] = values.where(np.isfinite(values))
+        shown.loc[shown[columns[-2:]].isna().any(axis=1), columns[-2:]] = np.nan
     estimable = shown["verdict"] != fidelity.NOT_ESTIMABLE
     for name, is_so in (
         ("differs", shown["p"] < analysis.plan.alpha),
@@ -160,16 +162,18 @@ def _printed(table: pd.DataFrame, analysis: Analysis) -> pd.DataFrame:
 
 def _counts(rows: list[dict[Any, Any]], model: str) -> dict[str, Any]:
     """Return the differences of one model by the answers to both questions."""
-    own = [row for row in rows if row["model"] == model]
+    model_rows = [row for row in rows if row["model"] == model]
     names = {
-        answer: [row["contrast"] for row in own if row["differs"] == answer]
+        answer: [row["contrast"] for row in model_rows if row["differs"] == answer]
         for answer in (YES, NOT_SHOWN, UNKNOWN)
     }
     return {
         "model": model,
-        "answers": [(answer, those) for answer, those in names.items() if those],
-        "equivalent": [row["contrast"] for row in own if row["equivalent"] == YES],
-        "reversed": sum(not row["same_direction"] for row in own if row["verdict"] != fidelity.NOT_ESTIMABLE),
+        "answers": [(answer, contrasts) for answer, contrasts in names.items() if contrasts],
+        "equivalent": [row["contrast"] for row in model_rows if row["equivalent"] == YES],
+        "reversed": sum(
+            not row["same_direction"] for row in model_rows if row["verdict"] != fidelity.NOT_ESTIMABLE
+        ),
     }
 
 
@@ -184,14 +188,16 @@ def _pairs_of(tables: Tables) -> list[tuple[str, str]]:
         }
         for kinds in (PARTICIPANT_KINDS, ("model",))
     )
-    found = [(one, other) for one, other in PAIRS if one in people and other in models]
-    has_reading_time = any(one == "reading_time" for one, _ in found)
-    return [pair for pair in found if not (has_reading_time and pair[0] == "rt")]
+    pairs = [
+        (of_people, of_model) for of_people, of_model in PAIRS if of_people in people and of_model in models
+    ]
+    has_reading_time = any(of_people == "reading_time" for of_people, _ in pairs)
+    return [pair for pair in pairs if not (has_reading_time and pair[0] == "rt")]
 
 
 def _items_part(material: Material, factor: str, missing: list[Markup]) -> list[Block]:
     """Correlate items within conditions, measure by measure."""
-    found: dict[tuple[str, str], pd.DataFrame] = {}
+    by_pair: dict[tuple[str, str], pd.DataFrame] = {}
     for pair in _pairs_of(material.tables):
         names = [WORDS[measure] for measure in pair]
         material.told(f"items: {names[0]} and {names[1]} by {factor}")
@@ -201,35 +207,41 @@ def _items_part(material: Material, factor: str, missing: list[Markup]) -> list[
             missing.append(LAYOUT.sentences("no_items", names=names, why=error.message))
             continue
         if len(table):
-            found[pair] = table
-    if not found:
+            by_pair[pair] = table
+    if not by_pair:
         missing.append(LAYOUT.sentences("too_few_items", factor=factor))
         return []
     rows = [
-        {**row, "level": str(row[factor]), "of_people": WORDS[one], "of_model": WORDS[other]}
+        {**row, "level": str(row[factor]), "of_people": WORDS[of_people], "of_model": WORDS[of_model]}
         | {"is_sure": bool(np.isfinite(row["corrected"])) and not row["unsure"]}
-        for (one, other), table in found.items()
-        for _, own in table.rename(columns={"correlation": "r"}).groupby(["people", "model"], sort=False)
-        for row in own.to_dict("records")
+        for (of_people, of_model), table in by_pair.items()
+        for _, pair_rows in table.rename(columns={"correlation": "r"}).groupby(
+            ["people", "model"], sort=False
+        )
+        for row in pair_rows.to_dict("records")
     ]
     values: dict[str, Any] = {"factor": factor, "kinds": material.kinds}
     return LAYOUT.blocks(
         "items",
         table=LAYOUT.table("items", rows, f"items_{factor}", **values),
-        figures=list(_scatters(found, material, factor, missing)),
+        figures=list(_scatters(by_pair, material, factor, missing)),
         rows=[row for row in rows if row["level"] == fidelity.WITHIN],
         **values,
     )
 
 
 def _scatters(
-    found: dict[tuple[str, str], pd.DataFrame], material: Material, factor: str, missing: list[Markup]
+    by_pair: dict[tuple[str, str], pd.DataFrame], material: Material, factor: str, missing: list[Markup]
 ) -> Iterator[Drawing]:
-    for pair, table in found.items():
+    for pair, table in by_pair.items():
         if pair not in DRAWN:
             continue
-        own = fidelity.item_means_by_level(material.tables, factor, pair[0])
-        other = own if pair[0] == pair[1] else fidelity.item_means_by_level(material.tables, factor, pair[1])
+        people_means = fidelity.item_means_by_level(material.tables, factor, pair[0])
+        model_means = (
+            people_means
+            if pair[0] == pair[1]
+            else fidelity.item_means_by_level(material.tables, factor, pair[1])
+        )
         turn = 0
         for (people, model), rows in table.groupby(["people", "model"], sort=False):
             rows = rows[(rows[factor] != fidelity.WITHIN) & (rows["items"] >= LEAST_DRAWN)]
@@ -240,7 +252,10 @@ def _scatters(
                 missing.append(LAYOUT.sentences("not_drawn", model=model, most=MOST_DRAWN))
                 continue
             name = f"items_{plain(str(people), str(model), pair[1], factor)}"
-            means = own[str(people)], other[str(model)].reindex(own[str(people)].index)
+            means = (
+                people_means[str(people)],
+                model_means[str(model)].reindex(people_means[str(people)].index),
+            )
             readers = (str(people), str(model))
             yield item_scatter(name, means, rows.set_index(factor), readers, material.kinds, pair)
 
@@ -252,18 +267,22 @@ def _order_part(material: Material, factor: str, missing: list[Markup]) -> list[
         missing.append(LAYOUT.sentences("two_levels", factor=factor))
         return []
     rows = []
-    for one, other in _pairs_of(tables):
-        material.told(f"order: {WORDS[one]} and {WORDS[other]} by {factor}")
-        own = fidelity.trial_profiles(tables, factor, one)
-        models = own if one == other else fidelity.trial_profiles(tables, factor, other)
-        for people in (profile for profile in own if profile.kind in PARTICIPANT_KINDS):
+    for of_people, of_model in _pairs_of(tables):
+        material.told(f"order: {WORDS[of_people]} and {WORDS[of_model]} by {factor}")
+        profiles = fidelity.trial_profiles(tables, factor, of_people)
+        models = profiles if of_people == of_model else fidelity.trial_profiles(tables, factor, of_model)
+        for people in (profile for profile in profiles if profile.kind in PARTICIPANT_KINDS):
             for model in (profile for profile in models if profile.kind not in PARTICIPANT_KINDS):
                 try:
                     row: dict[Any, Any] = fidelity.rank_agreement(people, [model]).iloc[0].to_dict()
                 except UserError as error:
                     missing.append(LAYOUT.sentences("no_order", why=error.message))
                     continue
-                names = {"of_people": WORDS[one], "of_model": WORDS[other], "is_accuracy": one == other}
+                names = {
+                    "of_people": WORDS[of_people],
+                    "of_model": WORDS[of_model],
+                    "is_accuracy": of_people == of_model,
+                }
                 rows.append({**row, **names, "people": people.group, "model": model.group})
     if not rows:
         missing.append(LAYOUT.sentences("no_conditions", factor=factor))

@@ -70,9 +70,9 @@ def _exclusions(tables: Tables) -> list[Block]:
     reasons = (
         flagged.groupby("flagged_reason")["session_id"].nunique() if len(flagged) else pd.Series(dtype=int)
     )
-    why_no_rules, held = "", pd.DataFrame()
+    why_no_rules, sessions = "", pd.DataFrame()
     try:
-        held = sessions_against_rules(trials, exclude)
+        sessions = sessions_against_rules(trials, exclude)
     except UserError as error:
         why_no_rules = error.message
     return LAYOUT.blocks(
@@ -80,7 +80,7 @@ def _exclusions(tables: Tables) -> list[Block]:
         flow=LAYOUT.table("exclusion_flow", rows) if (rows := list(_flow_rows(timed))) else None,
         flagged=int(flagged["session_id"].nunique()),
         reasons=[f"{why}: {apa.count(count)}" for why, count in reasons.items()],
-        rules=LAYOUT.table("exclusion_rules", list(_rule_rows(held))) if len(held) else None,
+        rules=LAYOUT.table("exclusion_rules", list(_rule_rows(sessions))) if len(sessions) else None,
         why_no_rules=why_no_rules,
         has_no_rules=not exclude.get("sessions"),
     )
@@ -88,26 +88,26 @@ def _exclusions(tables: Tables) -> list[Block]:
 
 def _flow_rows(timed: dict[str, pd.DataFrame]) -> Iterator[dict[Any, Any]]:
     """Yield what is left after each step, all trials first, then those with each time, unless it only repeats the flow of trials."""
-    for part, table in timed.items():
-        if not table[["trials_lost" if part else "readers_lost", "sessions_lost"]].to_numpy().any():
+    for noun, table in timed.items():
+        if not table[["trials_lost" if noun else "readers_lost", "sessions_lost"]].to_numpy().any():
             continue
-        for group, own in table.groupby("group", sort=False):
-            name = marked(str(group), str(own["kind"].iloc[0]))
-            for one in own.to_dict("records"):
-                is_first = one["step"] == 0
-                if is_first or one["trials_lost"] or one["sessions_lost"]:
-                    yield {**one, "head": f"{name}: {part}" if part else name, "is_first": is_first}
+        for group, group_steps in table.groupby("group", sort=False):
+            name = marked(str(group), str(group_steps["kind"].iloc[0]))
+            for step in group_steps.to_dict("records"):
+                is_first = step["step"] == 0
+                if is_first or step["trials_lost"] or step["sessions_lost"]:
+                    yield {**step, "head": f"{name}: {noun}" if noun else name, "is_first": is_first}
 
 
-def _rule_rows(held: pd.DataFrame) -> Iterator[dict[str, Any]]:
+def _rule_rows(sessions: pd.DataFrame) -> Iterator[dict[str, Any]]:
     """Yield how many sessions meet each declared rule, and how many were excluded."""
-    for (sign, rule), own in held.groupby(["sign", "rule"], sort=False):
-        known = own["meets"].notna()
-        meets = own["meets"].fillna(False).astype(bool)
-        excluded = own["excluded"].astype(bool)
-        counts = [known.sum(), meets.sum(), (meets & excluded).sum(), (~meets & excluded).sum()]
-        told = [apa.count(int(count)) for count in counts] if known.any() else [apa.MISSING] * 4
-        yield {"rule": f"{str(sign).replace('_', ' ')}: {rule}", "counts": told}
+    for (sign, rule), rule_sessions in sessions.groupby(["sign", "rule"], sort=False):
+        is_known = rule_sessions["meets"].notna()
+        meets = rule_sessions["meets"].fillna(False).astype(bool)
+        excluded = rule_sessions["excluded"].astype(bool)
+        counts = [is_known.sum(), meets.sum(), (meets & excluded).sum(), (~meets & excluded).sum()]
+        texts = [apa.count(int(count)) for count in counts] if is_known.any() else [apa.MISSING] * 4
+        yield {"rule": f"{str(sign).replace('_', ' ')}: {rule}", "counts": texts}
 
 
 def _missing(material: Material) -> Draft:
@@ -117,8 +117,8 @@ def _missing(material: Material) -> Draft:
         trials = with_chance(trials, tables.items, tables.factors)
     except UserError as error:
         draft.blocks.append(LAYOUT.sentences("no_chance", why=error.message))
-    kept = trials["excluded_reason"].isna() & judged(trials) & trials["item_id"].notna()
-    answered = trials.loc[kept, [name for name in trials if name not in OF_RECORDING]]
+    is_used = trials["excluded_reason"].isna() & judged(trials) & trials["item_id"].notna()
+    answered = trials.loc[is_used, [name for name in trials if name not in OF_RECORDING]]
     # cells of two factors are told where accuracy is compared by both
     cells = [part for part in crossed_parts(answered, tables) if _plan_of(material, part) is not None]
     by_factor: dict[str, list[_Part]] = {}
@@ -138,8 +138,8 @@ def _missing(material: Material) -> Draft:
         counts = in_order(counts, groups, factor, part.levels)
         shares = in_order(accuracy(rows, [factor], study=study), groups, factor, part.levels)
         by_factor.setdefault(factor, []).append(_Part(part, counts, shares, _plan_of(material, part)))
-    for own in by_factor.values():
-        draft.add(_of_factor(own, material))
+    for factor_parts in by_factor.values():
+        draft.add(_of_factor(factor_parts, material))
     return draft
 
 
@@ -154,17 +154,17 @@ class _Part:
 
     def named(self, table: pd.DataFrame, *, is_alone: bool) -> pd.DataFrame:
         """Return a table with its part, and the name of each cell, among other parts."""
-        told = "" if is_alone else self.part.told
+        label = "" if is_alone else self.part.told
         levels = table[self.part.factor].astype(str)
-        return table.assign(said_part=told.strip(" ()"), said_cell=levels + told)
+        return table.assign(said_part=label.strip(" ()"), said_cell=levels + label)
 
 
-def _of_factor(own: Sequence[_Part], material: Material) -> Draft:
+def _of_factor(parts: Sequence[_Part], material: Material) -> Draft:
     """Write what is missing by one factor; its parts share their tables."""
-    part, is_alone = own[0].part, len(own) == 1
+    part, is_alone = parts[0].part, len(parts) == 1
     counts, shares = (
-        pd.concat([part.named(table, is_alone=is_alone) for part, table in zip(own, tables, strict=True)])
-        for tables in ([part.counts for part in own], [part.shares for part in own])
+        pd.concat([part.named(table, is_alone=is_alone) for part, table in zip(parts, tables, strict=True)])
+        for tables in ([part.counts for part in parts], [part.shares for part in parts])
     )
     fixed = (
         "reader_group",
@@ -179,11 +179,14 @@ def _of_factor(own: Sequence[_Part], material: Material) -> Draft:
     statuses = [str(name) for name in counts.columns if name not in fixed]
     counts = counts.fillna(dict.fromkeys(statuses, 0)).reset_index(drop=True)
     lacking = [str(name) for name in counts.loc[counts["missing"] > 0, "reader_group"].unique()]
-    told: dict[str, Any] = {"factor": part.factor, "kinds": material.kinds, "statuses": statuses}
-    told |= {"lacking": lacking, "is_alone": is_alone, "has_chance": bool(shares["chance"].notna().any())}
+    values: dict[str, Any] = {"factor": part.factor, "kinds": material.kinds, "statuses": statuses}
+    values |= {"lacking": lacking, "is_alone": is_alone, "has_chance": bool(shares["chance"].notna().any())}
     laid = [
         LAYOUT.table(
-            key, shown[shown["reader_group"].isin(lacking)], f"{key}_{stem_of(part.factor, None, ())}", **told
+            key,
+            shown[shown["reader_group"].isin(lacking)],
+            f"{key}_{stem_of(part.factor, None, ())}",
+            **values,
         )
         for key, shown in (("missing", counts), ("three_ways", shares.reset_index(drop=True)))
     ]
@@ -193,36 +196,36 @@ def _of_factor(own: Sequence[_Part], material: Material) -> Draft:
             "missing",
             counts=laid[0],
             ways=laid[1],
-            of=part.told if is_alone else f" in {apa.worded(len(own), 'part')} of the trials",
+            of=part.told if is_alone else f" in {apa.worded(len(parts), 'part')} of the trials",
             readers=[_of_reader(group, by_reader[group].reset_index(drop=True)) for group in lacking],
             whole=[named(group, material.kinds) for group in by_reader if group not in lacking],
-            **told,
+            **values,
         )
     )
-    planned = [(part.part, part.plan, part.counts) for part in own if part.plan is not None]
+    planned = [(part.part, part.plan, part.counts) for part in parts if part.plan is not None]
     draft.add(_models(planned, material))
     return draft_of_part(draft, part) if is_alone else draft
 
 
-def _of_reader(group: str, own: pd.DataFrame) -> dict[str, Any]:
+def _of_reader(group: str, cells: pd.DataFrame) -> dict[str, Any]:
     """Return how many of a reader's answers are missing, where, and where they matter most."""
-    apart = (own["valid_only"] - own["wrong"]).dropna()
+    apart = (cells["valid_only"] - cells["wrong"]).dropna()
     return {
         "group": group,
-        "missing": int(own["missing"].sum()),
-        "of": own["trials"].sum(),
-        "least": own.iloc[int(own["missing_share"].argmin())].to_dict(),
-        "most": own.iloc[int(own["missing_share"].argmax())].to_dict(),
-        "at": own.iloc[own.index.get_loc(apart.idxmax())].to_dict() if len(apart) else None,
+        "missing": int(cells["missing"].sum()),
+        "of": cells["trials"].sum(),
+        "least": cells.iloc[int(cells["missing_share"].argmin())].to_dict(),
+        "most": cells.iloc[int(cells["missing_share"].argmax())].to_dict(),
+        "at": cells.iloc[cells.index.get_loc(apart.idxmax())].to_dict() if len(apart) else None,
     }
 
 
 def _plan_of(material: Material, part: TrialPart) -> Plan | None:
     """Return a comparison of accuracy by a factor, freed of what was planned for accuracy alone."""
-    found = [analysis.plan for analysis in material.analyses if analysis.plan.measure.name == "correct"]
+    plans = [analysis.plan for analysis in material.analyses if analysis.plan.measure.name == "correct"]
     of_factor = [
         plan
-        for plan in found
+        for plan in plans
         if plan.factor == part.factor
         and plan.trials in (part.trials, None)
         and plan.within in (part.within, ())
@@ -230,7 +233,7 @@ def _plan_of(material: Material, part: TrialPart) -> Plan | None:
     if not of_factor:
         return None
     plan = of_factor[0]
-    groups = tuple(dict.fromkeys(group for one in of_factor for group in one.groups))
+    groups = tuple(dict.fromkeys(group for plan in of_factor for group in plan.groups))
     contrasts = tuple(replace(contrast, direction="two-sided") for contrast in plan.contrasts)
     return replace(
         plan, name=f"accuracy by {part.factor}{part.told}", planned=False, groups=groups, contrasts=contrasts, key="",
@@ -241,28 +244,30 @@ def _plan_of(material: Material, part: TrialPart) -> Plan | None:
 def _models(planned: Sequence[tuple[TrialPart, Plan, pd.DataFrame]], material: Material) -> Draft:
     """Write whether missing answers depend on a factor, in each part of a study that has enough of them."""
     draft, analyses = Draft(), list[tuple[TrialPart, Analysis]]()
-    few, never, drawn = list[int](), dict[str, None](), ""
+    too_few, never, drawn = list[int](), dict[str, None](), ""
     for part, plan, counts in planned:
         lacking = counts.groupby("reader_group", sort=False)["missing"].sum()
         groups = tuple(group for group in plan.groups if lacking.get(group, 0) > 0)
-        many = int(lacking.reindex(plan.groups, fill_value=0).sum())
-        if many < FEWEST:
-            few.append(many)
+        n_missing = int(lacking.reindex(plan.groups, fill_value=0).sum())
+        if n_missing < FEWEST:
+            too_few.append(n_missing)
             continue
         material.told(f"model: missing answers by {plan.factor}{part.told}")
         bounded, drawn = drawn_readers(material.tables, MOST_ROWS)
         analyses.append((part, analyse_missingness(replace(plan, groups=groups), bounded)))
         never |= dict.fromkeys(named(group, material.kinds) for group in plan.groups if group not in groups)
-    if few:
+    if too_few:
         readers = [named(group, material.kinds) for group in planned[0][1].groups]
         draft.blocks.append(
-            LAYOUT.sentences("too_few", many=max(few), parts=len(few), all=len(planned), readers=readers)
+            LAYOUT.sentences(
+                "too_few", many=max(too_few), parts=len(too_few), all=len(planned), readers=readers
+            )
         )
     if analyses:
         draft.blocks += LAYOUT.blocks("model", drawn=drawn, never=list(never) if len(planned) == 1 else [])
-        told = _told(analyses, material)
+        model_draft = _told(analyses, material)
         is_one_of_several = len(analyses) == 1 < len(planned)
-        draft.add(draft_of_part(told, analyses[0][0]) if is_one_of_several else told)
+        draft.add(draft_of_part(model_draft, analyses[0][0]) if is_one_of_several else model_draft)
     return draft
 
 
@@ -285,10 +290,15 @@ def _told(done: Sequence[tuple[TrialPart, Analysis]], material: Material) -> Dra
     draft.blocks = [*LAYOUT.blocks("differences", warnings=warnings, table=table), *draft.blocks, table]
     for part, analysis in done:
         draft.add(_fitted(analysis, name) if is_alone else draft_of_part(_fitted(analysis, name), part))
-    significant = [one for each in results for one in each.estimable if one.p_adjusted < each.plan.alpha]
+    significant = [
+        contrast
+        for result in results
+        for contrast in result.estimable
+        if contrast.p_adjusted < result.plan.alpha
+    ]
     if significant:
-        found = list(dict.fromkeys(one.label for one in significant))
-        draft.blocks.append(LAYOUT.sentences("found", found=found))
+        labels = list(dict.fromkeys(contrast.label for contrast in significant))
+        draft.blocks.append(LAYOUT.sentences("found", found=labels))
     return draft
 
 
@@ -298,7 +308,7 @@ def _fitted(analysis: Analysis, name: str) -> Draft:
     if analysis.model is not None:
         draft.blocks.append(model_table(analysis, name))
         if len(analysis.model.steps) > 1:
-            rows = [{"place": place, **vars(step)} for place, step in enumerate(analysis.model.steps, 1)]
+            rows = [{"place": number, **vars(step)} for number, step in enumerate(analysis.model.steps, 1)]
             origin = None if analysis.fit is None else Origin((analysis.fit,), computed=OF_STEPS)
             draft.blocks.append(LAYOUT.table("steps", rows, f"{name}_steps", origin=origin))
     if analysis.fit is not None:

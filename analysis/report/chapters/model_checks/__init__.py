@@ -25,18 +25,20 @@ MOST_ROWS = 20_000  # rows above which a model is not checked
 
 def write(material: Material) -> Chapter | None:
     """Write the checks of the planned models; None where there are none."""
-    wanted = [analysis for analysis in material.analyses if analysis.plan.planned and analysis.has_results][
+    planned = [analysis for analysis in material.analyses if analysis.plan.planned and analysis.has_results][
         :MOST_MODELS
     ]
     blocks: list[Block] = []
-    for one in wanted:
-        if 0 < len(one.rows) <= MOST_ROWS:
-            material.told(f"model checks: {one.plan.name}")
-            blocks += _checked(one, material)
-        elif len(one.rows):
-            told = LAYOUT.sentences("unchecked", name=one.plan.name, most=MOST_ROWS, trials=len(one.rows))
-            blocks.append(told)
-    groups = [group for one in wanted for group in one.groups]
+    for analysis in planned:
+        if 0 < len(analysis.rows) <= MOST_ROWS:
+            material.told(f"model checks: {analysis.plan.name}")
+            blocks += _checked(analysis, material)
+        elif len(analysis.rows):
+            text = LAYOUT.sentences(
+                "unchecked", name=analysis.plan.name, most=MOST_ROWS, trials=len(analysis.rows)
+            )
+            blocks.append(text)
+    groups = [group for analysis in planned for group in analysis.groups]
     return LAYOUT.chapter("model-checks", blocks, groups, material.kinds, planned=True, sources=("dunn1996",))
 
 
@@ -49,25 +51,27 @@ def _checked(analysis: Analysis, material: Material) -> list[Block]:
     if residuals is None and not changes:
         return []
     largest = {unit: table.abs().max(axis=1) for unit, table in changes.items()}
-    told = {
+    facts = {
         "name": plan.name,
         "residuals": residuals,
-        "changes": [(unit, own.max(), own.idxmax()) for unit, own in largest.items()],
-        "turned": [(many, unit) for unit, many in _turned(analysis, changes).items() if many],
+        "changes": [
+            (unit, unit_changes.max(), unit_changes.idxmax()) for unit, unit_changes in largest.items()
+        ],
+        "turned": [(count, unit) for unit, count in _turned(analysis, changes).items() if count],
         "alpha": ALPHA,
     }
     drawn = None if residuals is None else residuals.residuals
-    note = LAYOUT.sentences("checked", figure=None, **told).unescape()
+    note = LAYOUT.sentences("checked", figure=None, **facts).unescape()
     name = f"model_checks_{plain(plan.name)}"
     figure = model_checks_figure(name, f"Checks of {plan.name}", drawn, changes, note)
-    return [LAYOUT.sentences("checked", figure=figure, **told), figure]
+    return [LAYOUT.sentences("checked", figure=figure, **facts), figure]
 
 
 def _turned(analysis: Analysis, changes: Mapping[str, pd.DataFrame]) -> dict[str, int]:
     """Count the units without which a contrast would be significant, or no longer be, at its standard error."""
-    tested = [one for one in analysis.estimable if one.se > 0]
+    tested = [contrast for contrast in analysis.estimable if contrast.se > 0]
     t, reach, side = (
-        np.array([getattr(one, name) for one in tested]) for name in ("statistic", "reach", "side")
+        np.array([getattr(contrast, name) for contrast in tested]) for name in ("statistic", "reach", "side")
     )
 
     def excludes(values: NDArray[np.float64]) -> NDArray[np.bool_]:

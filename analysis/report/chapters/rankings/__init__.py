@@ -35,8 +35,8 @@ def write(material: Material) -> Chapter | None:
     if not material.tables.factors or used["reader"].nunique() < 2:
         return None
     planned = [analysis.plan.factor for analysis in material.analyses if analysis.plan.planned]
-    known = list(material.tables.factors)
-    factor = next((name for name in planned if name in known), known[0])
+    factors = list(material.tables.factors)
+    factor = next((name for name in planned if name in factors), factors[0])
     groups = [str(group) for group in used["reader_group"].unique()]
     models = [group for group in groups if material.kinds[group] == "model"]
     remarks: list[Block] = []
@@ -46,9 +46,9 @@ def write(material: Material) -> Chapter | None:
         blocks: list[Block] = []
         for part in parts_by(factor, asked(used), material.tables):
             missing: Missing = []
-            own = replace(material, tables=part.of(material.tables))
-            blocks += of_part(write_part(own, part.factor, missing), part)
-            remarks.extend(LAYOUT.sentences(what, why=why, part=part.told) for what, why in missing)
+            part_material = replace(material, tables=part.of(material.tables))
+            blocks += of_part(write_part(part_material, part.factor, missing), part)
+            remarks.extend(LAYOUT.sentences(passage, why=why, part=part.told) for passage, why in missing)
         return blocks
 
     ranks: list[Block] = []
@@ -56,7 +56,7 @@ def write(material: Material) -> Chapter | None:
         ranks = by_parts(_sizes_part)
         missing: Missing = []
         ranks += _recovery_part(material, factor, missing)
-        remarks += [LAYOUT.sentences(what, why=why, part="") for what, why in missing]
+        remarks += [LAYOUT.sentences(passage, why=why, part="") for passage, why in missing]
     errors = by_parts(_errors_part)
     is_few = len(models) < MANY_MODELS and bool(ranks or errors)
     blocks = [*(LAYOUT.blocks("few", models=len(models)) if is_few else []), *ranks, *errors]
@@ -77,14 +77,16 @@ def _sizes_part(material: Material, factor: str, missing: Missing) -> Iterator[B
     tables = material.tables
     material.told(f"robustness by {factor}")
     try:
-        known = rankings.sizes(tables.dictionary["readers"])
-        found = rankings.robustness(tables, factor)
+        sizes = rankings.sizes(tables.dictionary["readers"])
+        robustness = rankings.robustness(tables, factor)
     except UserError as error:
         missing.append(("no_robustness", error.message))
         return
-    table = rankings.robustness_table(found, known)
-    slopes = rankings.robustness_by_size(found, known, str(tables.dictionary["study"]))
-    unknown = [str(one) for one in table.loc[table["family"].isna() | table["parameters"].isna(), "model"]]
+    table = rankings.robustness_table(robustness, sizes)
+    slopes = rankings.robustness_by_size(robustness, sizes, str(tables.dictionary["study"]))
+    unknown = [
+        str(model) for model in table.loc[table["family"].isna() | table["parameters"].isna(), "model"]
+    ]
     laid = LAYOUT.table("robustness", table.sort_values("lost"), factor=factor, told_size=told_size)
     steep = drawing = None
     if slopes.empty:
@@ -102,15 +104,15 @@ def _recovery_part(material: Material, factor: str, missing: Missing) -> Iterato
         return
     material.told(f"recovery and task by {factor}")
     try:
-        found = rankings.recovery_order(material.tables, factor)
+        order = rankings.recovery_order(material.tables, factor)
     except UserError as error:
         missing.append(("no_order", error.message))
         return
     table = LAYOUT.table(
-        "recovery_order", found.table.sort_values("recovery_rank"), factor=factor, found=found
+        "recovery_order", order.table.sort_values("recovery_rank"), factor=factor, found=order
     )
-    drawing = recovery_figure("recovery_and_task", found.table)
-    yield from LAYOUT.blocks("recovery", table=table, figure=drawing, found=found)
+    drawing = recovery_figure("recovery_and_task", order.table)
+    yield from LAYOUT.blocks("recovery", table=table, figure=drawing, found=order)
 
 
 def _errors_part(material: Material, factor: str, missing: Missing) -> Iterator[Block]:
@@ -137,31 +139,31 @@ def _matched(
         missing.append(("one_model", ""))
     elif models:
         sides.append(("models", models))
-    found: list[tuple[str, rankings.Matching]] = []
-    for who, groups in sides:
+    matchings: list[tuple[str, rankings.Matching]] = []
+    for reader, groups in sides:
         try:
-            found += [(who, matching) for matching in rankings.matchings(vectors, groups, study)]
+            matchings += [(reader, matching) for matching in rankings.matchings(vectors, groups, study)]
         except UserError as error:
             missing.append(("no_errors", error.message))
-    if not found:
+    if not matchings:
         return []
-    adjusted = corrected(np.array([one.p for _, one in found]), "BH")
+    adjusted = corrected(np.array([matching.p for _, matching in matchings]), "BH")
     rows = [
-        {"who": upper_first(who), "matching": one, "adjusted": float(p), "by_session": one.features == rankings.CELLS}
-        for (who, one), p in zip(found, adjusted, strict=True)
+        {"who": upper_first(reader), "matching": matching, "adjusted": float(p), "by_session": matching.features == rankings.CELLS}
+        for (reader, matching), p in zip(matchings, adjusted, strict=True)
     ]  # fmt: skip
     return LAYOUT.blocks("matched", table=LAYOUT.table("told_apart", rows, factor=factor), rows=rows)
 
 
 def _consistency(vectors: rankings.ErrorVectors, factor: str, missing: Missing) -> list[Block]:
     """Write whether pairs of readers err on the same items; in full for pairs with people, where there are any."""
-    found = rankings.error_consistency(vectors)
-    if found.empty:
+    pairs = rankings.error_consistency(vectors)
+    if pairs.empty:
         missing.append(("no_pairs", ""))
         return []
-    table = LAYOUT.table("error_consistency", found, factor=factor)
-    people = found["one"].map(lambda group: vectors.kinds[group] in PARTICIPANT_KINDS)
-    rows = (found[people] if people.any() else found).to_dict("records")
+    table = LAYOUT.table("error_consistency", pairs, factor=factor)
+    people = pairs["one"].map(lambda group: vectors.kinds[group] in PARTICIPANT_KINDS)
+    rows = (pairs[people] if people.any() else pairs).to_dict("records")
     more = max(len(rows) - MOST_REPORTED, 0)
     return LAYOUT.blocks(
         "consistency", table=table, rows=rows[:MOST_REPORTED], more=more, kinds=vectors.kinds

@@ -41,20 +41,20 @@ def write(material: Material) -> Chapter | None:
     lacking: list[Markup] = []
     unrecorded: list[str] = []
     for part in parts_of(used, tables):
-        factor, there = part.factor, part.of(tables)
+        factor, part_tables = part.factor, part.of(tables)
         present = [name for name in part.levels if (part.rows(used)[factor] == name).any()]
         if len(present) < 2:
             continue
-        does = levels_of(there.items, factor, present, tables.dictionary.get("between"))
+        does = levels_of(part_tables.items, factor, present, tables.dictionary.get("between"))
         material.told(f"ratios: {factor}{part.told}")
-        own = [
-            *_gains(there, does, study),
-            *_retentions(there, does, study),
-            *_costs(there, does, study),
-            *_similarities(there, does, study),
+        ratio_blocks = [
+            *_gains(part_tables, does, study),
+            *_retentions(part_tables, does, study),
+            *_costs(part_tables, does, study),
+            *_similarities(part_tables, does, study),
         ]
-        if own:
-            blocks += of_part([*LAYOUT.blocks("levels", does=does), *own], part)
+        if ratio_blocks:
+            blocks += of_part([*LAYOUT.blocks("levels", does=does), *ratio_blocks], part)
         elif does.unknown:
             unrecorded.append(factor)
         else:
@@ -74,24 +74,28 @@ def _accuracy_rows(tables: Tables, does: LevelMeanings) -> pd.DataFrame:
     """Return the trials that can be right or wrong, where the intact level and another one have some; else none."""
     trials = tables.trials
     rows = trials[judged(trials) & trials[does.factor].notna()]
-    own = rows[rows["excluded_reason"].isna()]
-    enough = (
-        does.intact is not None and (own[does.factor] == does.intact).any() and own[does.factor].nunique() > 1
+    used = rows[rows["excluded_reason"].isna()]
+    has_both = (
+        does.intact is not None
+        and (used[does.factor] == does.intact).any()
+        and used[does.factor].nunique() > 1
     )
-    return rows if enough else rows.iloc[:0]
+    return rows if has_both else rows.iloc[:0]
 
 
 def _readers(table: pd.DataFrame, kinds: dict[str, str]) -> list[tuple[str, list[dict[Any, Any]]]]:
     """Return the rows of each reader group that the text reports: of all but baselines."""
     groups = table.groupby(GROUP, sort=False)
-    return [(str(group), own.to_dict("records")) for group, own in groups if kinds[str(group)] != "baseline"]
+    return [
+        (str(group), rows.to_dict("records")) for group, rows in groups if kinds[str(group)] != "baseline"
+    ]
 
 
 def _gains(tables: Tables, does: LevelMeanings, study: str) -> Iterator[Block]:
     rows = _accuracy_rows(tables, does)
     if does.intact is None or rows.empty:
         return
-    floor = next((one for one in does.substituted if (rows[does.factor] == one).any()), None)
+    floor = next((level for level in does.substituted if (rows[does.factor] == level).any()), None)
     if floor is None or not does.changed:
         yield LAYOUT.sentences("no_gain", floor=floor)
         return
@@ -129,11 +133,11 @@ def _retentions(tables: Tables, does: LevelMeanings, study: str) -> Iterator[Blo
         "all": transforms,
         **({transform: [transform] for transform in transforms} if len(transforms) > 1 else {}),
     }
-    kept = retentions(complete, does.factor, intact=does.intact, groups_of_levels=groups, study=study)
-    kept = in_order(kept, group_order(rows), "levels", groups)
+    retained = retentions(complete, does.factor, intact=does.intact, groups_of_levels=groups, study=study)
+    retained = in_order(retained, group_order(rows), "levels", groups)
     values: dict[str, Any] = {"factor": does.factor, "intact": does.intact, "kinds": kinds}
-    table = LAYOUT.table("retention", kept, f"retention_{plain(does.factor)}", **values)
-    readers = _readers(kept[kept["levels"] == "all"], kinds)
+    table = LAYOUT.table("retention", retained, f"retention_{plain(does.factor)}", **values)
+    readers = _readers(retained[retained["levels"] == "all"], kinds)
     yield from LAYOUT.blocks("retentions", table=table, readers=readers, kinds=kinds)
 
 
@@ -145,9 +149,9 @@ def _costs(tables: Tables, does: LevelMeanings, study: str) -> Iterator[Block]:
     if ratios.empty:
         return
     levels = tables.factors[does.factor]
-    by_measure = [own for _, own in ratios.groupby("measure", sort=False)]
+    by_measure = [measure_rows for _, measure_rows in ratios.groupby("measure", sort=False)]
     order = group_order(tables.trials)
-    rows = pd.concat([in_order(own, order, does.factor, levels) for own in by_measure])
+    rows = pd.concat([in_order(measure_rows, order, does.factor, levels) for measure_rows in by_measure])
     table = LAYOUT.table(
         "costs",
         rows,
@@ -163,8 +167,8 @@ def _similarities(tables: Tables, does: LevelMeanings, study: str) -> Iterator[B
     """Write the cosines of answers by one factor; nothing where none are stored."""
     answers = scored_similarities(tables, does.factor)
     rows = []
-    for (group, level), own in answers.groupby([GROUP, does.factor], sort=False) if len(answers) else ():
-        means = own.groupby(["set", "item_id"], dropna=False)["similarity"].mean().to_numpy(dtype=float)
+    for (group, level), cell in answers.groupby([GROUP, does.factor], sort=False) if len(answers) else ():
+        means = cell.groupby(["set", "item_id"], dropna=False)["similarity"].mean().to_numpy(dtype=float)
         seed = stable_seed(study, "answer similarity", str(group), str(level))
         ends = bootstrap(means[:, None], lambda drawn: drawn[:, 0], seed)
         rows.append(
@@ -204,19 +208,19 @@ def _chances(tables: Tables, study: str) -> Iterator[Block]:
     is_first = True
     for part in parts_of(rows[rows["excluded_reason"].isna() & (rows["trial_type"] == "choose")], tables):
         factor = part.factor
-        found = against_chance(part.rows(rows), [factor], study=study)
-        if found.empty:
+        chances = against_chance(part.rows(rows), [factor], study=study)
+        if chances.empty:
             continue
-        found = in_order(found, group_order(trials), factor, part.levels)
-        present = [name for name in part.levels if (found[factor] == name).any()]
+        chances = in_order(chances, group_order(trials), factor, part.levels)
+        present = [name for name in part.levels if (chances[factor] == name).any()]
         does = levels_of(part.of(tables).items, factor, present, tables.dictionary.get("between"))
-        readers = found[found["kind"] != "baseline"]
+        readers = chances[chances["kind"] != "baseline"]
         blind = [level for level in does.without_evidence if (readers[factor] == level).any()]
         silent = readers[readers["out_of_context_ratio"] > 0].sort_values(
             "out_of_context_ratio", kind="stable"
         )
         values: dict[str, Any] = {"factor": factor, "does": does, "kinds": kinds}
-        laid = LAYOUT.table("chance", found, plain("chance", factor), shares=OF_SHARES, **values)
+        laid = LAYOUT.table("chance", chances, plain("chance", factor), shares=OF_SHARES, **values)
         laid = with_copies_told(laid, part.rows(rows), factor)
         blocks = LAYOUT.blocks(
             "chance",

@@ -41,24 +41,28 @@ def write(material: Material) -> Chapter | None:
     """Write how much of the changed text answers restore; None where no text was to be restored."""
     tables = material.tables
     trials = tables.trials
-    asked = trials["excluded_reason"].isna() & (trials["trial_type"] == "recover") & trials["answer"].notna()
-    if not asked.any():
+    is_recovery = (
+        trials["excluded_reason"].isna() & (trials["trial_type"] == "recover") & trials["answer"].notna()
+    )
+    if not is_recovery.any():
         return None
     material.told("recovered words")
-    own = trials[asked]
-    kinds = kinds_of(own)
+    recover_trials = trials[is_recovery]
+    kinds = kinds_of(recover_trials)
     try:
         measured = recovery_trials(trials, tables.items, list(tables.factors))
     except UserError as error:
-        said = LAYOUT.blocks("failed", texts=int(asked.sum()), why=error.message)
-        return LAYOUT.chapter("recovered-text", said, kinds, kinds, methods=())
+        blocks = LAYOUT.blocks("failed", texts=int(is_recovery.sum()), why=error.message)
+        return LAYOUT.chapter("recovered-text", blocks, kinds, kinds, methods=())
     draft = Draft()
     study = str(tables.dictionary["study"])
-    for part, is_described in _parts(own, tables.factors):
+    for part, is_described in _parts(recover_trials, tables.factors):
         rows = measured[shown(measured, part.within)]
-        sums, intervals = _sums(rows, part, group_order(own), study)
+        sums, intervals = _sums(rows, part, group_order(recover_trials), study)
         if is_described:
-            draft.blocks += _described(sums, intervals, part, {one: kinds[one] for one in group_order(own)})
+            draft.blocks += _described(
+                sums, intervals, part, {group: kinds[group] for group in group_order(recover_trials)}
+            )
         name = part.factor or "all"
         changing = [level for level in part.levels if (sums.loc[sums[name] == level, "changed"] > 0).any()]
         if len(changing) > 1:
@@ -67,21 +71,21 @@ def write(material: Material) -> Chapter | None:
     return LAYOUT.chapter("recovered-text", draft, kinds, kinds, sources=("cao2023",))
 
 
-def _parts(own: pd.DataFrame, factors: dict[str, list[str]]) -> Iterator[tuple[TrialPart, bool]]:
+def _parts(trials: pd.DataFrame, factors: dict[str, list[str]]) -> Iterator[tuple[TrialPart, bool]]:
     """Yield what is set side by side, and whether it is described, not only modelled.
 
     Of two factors that part sessions the first is described, within levels of the second; a part without factor is all texts.
     """
-    told: set[str] = set()
+    described: set[str] = set()
     for factor, levels in factors.items():
-        if own[factor].isna().all():
+        if trials[factor].isna().all():
             continue
-        for within in parted_by_sessions(own, factor, factors):
-            rows = own[shown(own, within)]
-            there = tuple(level for level in levels if (rows[factor] == level).any())
-            yield TrialPart(factor, there, within=within), not {name for name, _ in within} & told
-        told.add(factor)
-    if not told:
+        for within in parted_by_sessions(trials, factor, factors):
+            rows = trials[shown(trials, within)]
+            present = tuple(level for level in levels if (rows[factor] == level).any())
+            yield TrialPart(factor, present, within=within), not {name for name, _ in within} & described
+        described.add(factor)
+    if not described:
         yield TrialPart("", ("all",)), True
 
 
@@ -110,13 +114,13 @@ def _sums(measured: pd.DataFrame, part: TrialPart, groups: list[str], study: str
     sums = recovery(rows, [name], study=study)
     every: list[ConditionMean] = []
     for share, (above, below) in SHARES.items():
-        own = rows[rows[below] > 0]
-        own = own.assign(value=own[above] / own[below])
-        cells = describe_rows(own, WORDS, name, part.levels)
+        counted = rows[rows[below] > 0]
+        counted = counted.assign(value=counted[above] / counted[below])
+        cells = describe_rows(counted, WORDS, name, part.levels)
         every += cells
-        told = [(cell.group, cell.level, cell.mean, cell.low, cell.high) for cell in cells]
+        cell_values = [(cell.group, cell.level, cell.mean, cell.low, cell.high) for cell in cells]
         columns = [GROUP, name, share, f"{share}_low", f"{share}_high"]
-        sums = sums.merge(pd.DataFrame(told, columns=columns), how="left", on=columns[:2])
+        sums = sums.merge(pd.DataFrame(cell_values, columns=columns), how="left", on=columns[:2])
     ordered = in_order(sums, groups, name, part.levels).reset_index(drop=True)
     return ordered, intervals_told(every, "Student's over items")
 
@@ -125,30 +129,30 @@ def _described(sums: pd.DataFrame, intervals: str, part: TrialPart, kinds: dict[
     factor, stem, levels = part.factor, _stem(part), list(part.levels)
     name = factor or "all"
     changed = set(sums.loc[sums["changed"] > 0, name])
-    told: dict[str, Any] = {"factor": factor, "column": name, "kinds": kinds}
+    facts: dict[str, Any] = {"factor": factor, "column": name, "kinds": kinds}
     by = f"by {factor} and reader{part.told}" if factor else "by reader"
-    held = tuple(where(one, level) for one, level in part.within)
+    fixed_levels = tuple(where(held_factor, level) for held_factor, level in part.within)
     readers = [group for group in dict.fromkeys(sums[GROUP]) if kinds[str(group)] != "baseline"]
     return LAYOUT.blocks(
         "described",
-        words=LAYOUT.table("words", sums, stem, by=by, held=held, intervals=intervals, **told),
-        rates=LAYOUT.table("rates", sums, f"{stem}_rates", by=by, held=held, **told),
+        words=LAYOUT.table("words", sums, stem, by=by, held=fixed_levels, intervals=intervals, **facts),
+        rates=LAYOUT.table("rates", sums, f"{stem}_rates", by=by, held=fixed_levels, **facts),
         drawing=recovered_figure(stem, sums, name, levels, kinds),
         by=_by(part),
         readers=[{"group": str(group), **_of_reader(sums[sums[GROUP] == group])} for group in readers],
         nothing=[level for level in levels if level not in changed] if factor else [],
-        **told,
+        **facts,
     )
 
 
-def _of_reader(own: pd.DataFrame) -> dict[str, Any]:
+def _of_reader(rows: pd.DataFrame) -> dict[str, Any]:
     """Return the conditions that a sentence tells, of many those of which least and most was recovered, and what was copied."""
-    changed = [one for one in own.to_dict("records") if one["changed"]]
+    changed = [row for row in rows.to_dict("records") if row["changed"]]
     is_range = len(changed) > MOST_TOLD
     if is_range:
-        ordered = sorted(changed, key=lambda one: float(one["words"]))
+        ordered = sorted(changed, key=lambda row: float(row["words"]))
         changed = [ordered[0], ordered[-1]]
-    return {"told": changed, "is_range": is_range, "kept": own["kept"].min()}
+    return {"told": changed, "is_range": is_range, "kept": rows["kept"].min()}
 
 
 def _modelled(material: Material, part: TrialPart, changing: list[str], *, any_typo: bool) -> Draft:
@@ -197,7 +201,7 @@ def _plan(
         tuple(against_reference(levels)),
         trials="recover",
         within=part.within,
-        factors={name: tuple(own) for name, own in material.tables.factors.items()},
+        factors={name: tuple(factor_levels) for name, factor_levels in material.tables.factors.items()},
     )
 
 

@@ -60,23 +60,26 @@ def _of_classes(classes: detection.Classes, stem: str, material: Material) -> Dr
         draft.blocks += _described(replace(classes, trials=each_answer_once(trials, [])), None, [], stem)
     for factor, levels in factors.items():
         # answers of a model that copy one another within the levels are counted once
-        own, told = f"{stem}_{plain(factor)}", replace(classes, trials=each_answer_once(trials, [factor]))
-        draft.blocks += _described(told, factor, levels, own)
+        factor_stem, counted = (
+            f"{stem}_{plain(factor)}",
+            replace(classes, trials=each_answer_once(trials, [factor])),
+        )
+        draft.blocks += _described(counted, factor, levels, factor_stem)
         if len(levels) < 2:
             continue
-        shown = told.trials[told.trials[factor].isin(levels)]
+        shown = counted.trials[counted.trials[factor].isin(levels)]
         blind = not_told_apart(shown, factor) if "same_prompt" in shown else []
         if blind:
             # one answer under the name of each level is no answer to each of them
-            told = replace(told, trials=told.trials[~told.trials[detection.GROUP].isin(blind)])
-            said = " ".join(unseen(group, factor) for group in blind)
-            draft.blocks.append(LAYOUT.sentences("blind", said=said, factor=factor, blind=blind))
-        if told.trials.empty:
+            counted = replace(counted, trials=counted.trials[~counted.trials[detection.GROUP].isin(blind)])
+            text = " ".join(unseen(group, factor) for group in blind)
+            draft.blocks.append(LAYOUT.sentences("blind", said=text, factor=factor, blind=blind))
+        if counted.trials.empty:
             continue
         material.told(f"signal detection: model by {factor}")
-        model = detection.probit_model(told, factor, levels)
+        model = detection.probit_model(counted, factor, levels)
         if isinstance(model, detection.ProbitModel):
-            draft.blocks += _modelled(model, factor, own, material.kinds)
+            draft.blocks += _modelled(model, factor, factor_stem, material.kinds)
             draft.fits.append(ReportedFit(f"signal detection by {factor}", model.fit))
         else:
             draft.blocks.append(escape(" ".join(model)))
@@ -85,23 +88,26 @@ def _of_classes(classes: detection.Classes, stem: str, material: Material) -> Dr
 
 def _settles_the_answer(trials: pd.DataFrame, factor: str) -> bool:
     """Return whether all trials of each level of a factor have one right answer."""
-    told = trials[trials[factor].notna()].groupby(factor, observed=True)["answer"].nunique()
-    return bool((told == 1).all())
+    answers = trials[trials[factor].notna()].groupby(factor, observed=True)["answer"].nunique()
+    return bool((answers == 1).all())
 
 
 def _described(classes: detection.Classes, factor: str | None, levels: list[str], stem: str) -> list[Block]:
     cells = detection.of_groups(classes, factor, levels)
     readers = detection.signal_detection(classes.trials, [factor] if factor else [], classes.signal)
-    kinds = {str(one[detection.GROUP]): str(one["kind"]) for one in cells.to_dict("records")}
+    kinds = {str(cell[detection.GROUP]): str(cell["kind"]) for cell in cells.to_dict("records")}
     grouped = {
-        str(group): own.to_dict("records") for group, own in cells.groupby(detection.GROUP, sort=False)
+        str(group): group_cells.to_dict("records")
+        for group, group_cells in cells.groupby(detection.GROUP, sort=False)
     }
-    told = [group for group in grouped if len(levels) <= SPOKEN_LEVELS and kinds[group] != "baseline"]
+    spoken_groups = [
+        group for group in grouped if len(levels) <= SPOKEN_LEVELS and kinds[group] != "baseline"
+    ]
     return LAYOUT.blocks(
         "described",
         table=LAYOUT.table(
             "counts",
-            [cell for own in grouped.values() for cell in own],
+            [cell for group_cells in grouped.values() for cell in group_cells],
             stem,
             kinds=kinds,
             factor=factor,
@@ -110,7 +116,7 @@ def _described(classes: detection.Classes, factor: str | None, levels: list[str]
         ),
         drawing=sensitivity_figure(stem, cells, readers, factor, classes.signal, classes.other),
         factor=factor,
-        readers=[_ends(group, grouped[group]) for group in told],
+        readers=[_ends(group, grouped[group]) for group in spoken_groups],
         flat=_one_answer(cells, kinds),
         kinds=kinds,
     )
@@ -118,23 +124,23 @@ def _described(classes: detection.Classes, factor: str | None, levels: list[str]
 
 def _ends(group: str, cells: list[dict[Any, Any]]) -> tuple[str, dict[str, Any], dict[str, Any]]:
     """Return a reader's cells with the least and the greatest d′ and criterion."""
-    known = {
+    estimated = {
         name: [cell for cell in cells if np.isfinite(cell[name])] or cells for name in detection.MEASURED
     }
-    least = {name: min(own, key=itemgetter(name)) for name, own in known.items()}
-    return group, least, {name: max(own, key=itemgetter(name)) for name, own in known.items()}
+    least = {name: min(measured, key=itemgetter(name)) for name, measured in estimated.items()}
+    return group, least, {name: max(measured, key=itemgetter(name)) for name, measured in estimated.items()}
 
 
 def _one_answer(cells: pd.DataFrame, kinds: dict[str, str]) -> list[str]:
     """Name the readers that give the same answer to every trial of a level."""
-    said, asked = cells["hits"] + cells["false_alarms"], cells["signals"] + cells["others"]
-    always = cells[(asked > 0) & ((said == 0) | (said == asked))]
-    told = []
-    for group, own in always.groupby(detection.GROUP, sort=False):
-        every = len(own) == (cells[detection.GROUP] == group).sum()
-        where = "every condition" if every else apa.listing(list(own["level"]))
-        told.append(named(str(group), kinds) + (f" in {where}" if own["level"].iloc[0] else ""))
-    return told
+    answered, total = cells["hits"] + cells["false_alarms"], cells["signals"] + cells["others"]
+    always = cells[(total > 0) & ((answered == 0) | (answered == total))]
+    texts = []
+    for group, group_cells in always.groupby(detection.GROUP, sort=False):
+        every = len(group_cells) == (cells[detection.GROUP] == group).sum()
+        where = "every condition" if every else apa.listing(list(group_cells["level"]))
+        texts.append(named(str(group), kinds) + (f" in {where}" if group_cells["level"].iloc[0] else ""))
+    return texts
 
 
 def _modelled(model: detection.ProbitModel, factor: str, stem: str, kinds: dict[str, str]) -> list[Block]:
