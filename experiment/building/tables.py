@@ -7,7 +7,6 @@ item appears in every level, the items that lists show together in one condition
 from __future__ import annotations
 
 import functools
-import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -450,7 +449,9 @@ def table_beside(study: Study, file: Path, **given: Any) -> CorpusTable:
     try:
         return read_table(file, **given)
     except UserError as fault:
-        message = fault.message.replace(f"{study.folder}{os.sep}", "")
+        folder, path = study.folder.resolve(), file.resolve()
+        name = path.relative_to(folder) if path.is_relative_to(folder) else file
+        message = fault.message.replace(str(file), str(name))
         raise UserError(message, mend=fault.mend, exit_code=fault.exit_code) from fault
 
 

@@ -7,6 +7,7 @@ import json
 import random
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +41,14 @@ def test_a_level_that_picks_no_row_is_told_with_the_values_that_there_are(word_s
     assert error.value.mend == "Column 'band' holds 'high', 'low'. Name one of these, or add rows."
 
 
-def test_a_row_with_too_few_cells_is_told_with_the_file_as_the_study_names_it(word_study, tmp_path):
+@pytest.mark.parametrize("is_relative", [False, True])
+def test_a_row_with_too_few_cells_is_told_with_the_file_as_the_study_names_it(
+    word_study, tmp_path, monkeypatch, is_relative
+):
     study = word_study({"high": {"where": {"band": "high"}}, "low": {"where": {"band": "low"}}})
+    if is_relative:
+        monkeypatch.chdir(tmp_path.parent)
+        study = replace(study, folder=Path(tmp_path.name))
     with (tmp_path / "words.csv").open("a", encoding="utf-8") as stream:
         stream.write("lonely,cell\n")
     with pytest.raises(UserError, match=r"^words\.csv, line 32: 2 cells under 4 columns"):
