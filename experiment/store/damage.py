@@ -92,7 +92,7 @@ def damaged(file: Path, fault: str) -> DamagedStore:
         mend = f"Stop what uses the study, then run: wrods restore {study} {shlex.quote(str(backup.file))}"
     if file.exists():
         return DamagedStore(f"{file} is damaged ({fault}); it is not used. {remedy}.", mend=mend)
-    mend += f"\nTo start over without these answers, move {folder / FOLDER} elsewhere first."
+    mend += f"\n  To start over without these answers, move {folder / FOLDER} elsewhere first."
     return DamagedStore(f"{file} is missing, and backups of it hold sessions. {remedy}.", mend=mend)
 
 
@@ -157,7 +157,7 @@ def _unreadable(
 ) -> StoreError:
     named = [value for value, _ in found[:MOST_NAMED]]
     more = [f"and {len(found) - MOST_NAMED} more"] if len(found) > MOST_NAMED else []
-    mend = "If the database was edited by hand, undo that change.\n"
+    mend = "If the database was edited by hand, undo that change.\n  "
     if kept is None:
         mend += f"Or restore a backup without it: wrods restore {study} FILE"
     else:
@@ -168,9 +168,9 @@ def _unreadable(
         )
     held = sorted({session for _, session in found if session is not None})
     if all(session is not None for _, session in found):
-        erase = "".join(f"\nwrods withdraw {study} --session {session}" for session in held)
+        erase = "".join(f"\n  wrods withdraw {study} --session {session}" for session in held)
         others = counted(number - len(held), "other session")
-        mend += f"\nTo keep the answers of the {others} as they are, erase these instead, which also erases them from backups:{erase}"
+        mend += f"\n  To keep the answers of the {others} as they are, erase these instead, also from backups:{erase}"
     return StoreError(
         f"{database} holds text that is not JSON, or JSON of another kind than wrods writes: {', '.join([*named, *more])}",
         mend=mend,
