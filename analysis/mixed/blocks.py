@@ -185,7 +185,7 @@ class EffectsLayout:
         return PenalisedCholesky(self, a, lambdas)
 
     def transpose_times(self, v: Array, groups: Index | None = None, n_groups: int = 1) -> Array:
-        """Z' v for v (n,), or Z' diag(v) G with G (n, n_groups) 1 in the column of a row's group, 0 elsewhere."""
+        """Z' v for v (n,), or Z' diag(v) G, where G (n, n_groups) is 1 in a row's group, else 0."""
         result = np.empty((self.q, n_groups))
         for i, f in enumerate(self.factors):
             codes = f.codes if groups is None else f.codes * n_groups + groups

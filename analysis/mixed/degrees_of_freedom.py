@@ -53,10 +53,10 @@ class Satterthwaite:
         point, scales = model.at(theta), model.covariance.scales()
         sigma2, unscaled = point.rss / model.df, model.sigma(point) ** 2
 
-        def both(at: Array) -> Array:
-            there = model.at(at)
-            slope = there.logdet_slope + there.rss_slope / sigma2
-            return np.concatenate([slope, (unscaled * model.variance(there)).ravel()])
+        def both(x: Array) -> Array:
+            moved_point = model.at(x)
+            slope = moved_point.logdet_slope + moved_point.rss_slope / sigma2
+            return np.concatenate([slope, (unscaled * model.variance(moved_point)).ravel()])
 
         k, p = len(theta), model.p
         moved = differences(both, theta, STEP * scales) if k else np.empty((0, p * p))
@@ -81,14 +81,14 @@ class Satterthwaite:
         """Split into independent contrasts and pool their degrees of freedom (Fai and Cornelius 1996)."""
         values, vectors = np.linalg.eigh(rows @ vcov @ rows.T)
         squares = (vectors.T @ estimate) ** 2 / values
-        each = self.df(vectors.T @ rows, vcov)
+        df = self.df(vectors.T @ rows, vcov)
         q = len(rows)
-        if np.ptp(each) < 1e-8 * each.max():
-            pooled = float(each.mean())
-        elif each.min() <= 2.0:
+        if np.ptp(df) < 1e-8 * df.max():
+            pooled = float(df.mean())
+        elif df.min() <= 2.0:
             pooled = 2.0
         else:
-            expected = float(np.sum(each / (each - 2.0)))
+            expected = float(np.sum(df / (df - 2.0)))
             pooled = 2.0 * expected / (expected - q)
         return f_tail(float(squares.mean()), q, pooled)
 

@@ -559,7 +559,7 @@ def for_scipy(indices: Index) -> Indices:
 
 
 def transposed_times(blocks: Array, columns: Indices, starts: Indices, n_levels: int, part: Array) -> Array:
-    """Multiply the transpose of a matrix of blocks (entries, k, l), which is never made, and (m k, c), shape (n_levels l, c)."""
+    """Multiply the transpose of an (entries, k, l) block matrix, never made, and (m k, c): (n_levels l, c)."""
     _, k, width = blocks.shape
     product = np.zeros((n_levels * width, part.shape[1]))
     for i, j in np.ndindex(k, width):

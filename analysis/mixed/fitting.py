@@ -38,31 +38,34 @@ POISSON_LIKE = 1e4
 
 def singular_terms(matrices: Matrices, theta: Array) -> list[Note]:
     """Describe the random terms whose covariance is singular, each with the next simpler term to try."""
-    found = []
+    notes = []
     for label, term in zip(matrices.labels, matrices.covariance.terms, strict=True):
         if not term.is_singular(theta):
             continue
         if term.width == 1:
-            found.append(Note("singular_variance", columns=term.names, group=label))
+            notes.append(Note("singular_variance", columns=term.names, group=label))
         else:
             lost = "; ".join(term.lost(theta)) or "a variance near zero, or a correlation near 1 or -1"
-            found.append(Note("singular_covariance", columns=term.names, group=label, lost=lost))
-    return found
+            notes.append(Note("singular_covariance", columns=term.names, group=label, lost=lost))
+    return notes
 
 
 def convergence_note(optimum: Optimum) -> list[Note]:
     """Explain why the search did not converge; empty if it did."""
     if optimum.converged:
         return []
-    why = f"a Newton step would still change the deviance by about {optimum.decrement:.1e}; do not trust the last digits"
+    reason = (
+        f"a Newton step would still change the deviance by about {optimum.decrement:.1e}; "
+        "do not trust the last digits"
+    )
     if not np.isfinite(optimum.value):
-        why = "the likelihood could not be computed; do not use these estimates"
+        reason = "the likelihood could not be computed; do not use these estimates"
     elif optimum.lowest <= -1e-4:
-        why = (
+        reason = (
             "the likelihood still rises in some direction "
             f"(smallest curvature {optimum.lowest:.1e} of the largest); do not use these estimates"
         )
-    return [Note("not_converged", why=why)]
+    return [Note("not_converged", why=reason)]
 
 
 def criterion_notes(model: Model, dispersion: float) -> list[Note]:
@@ -83,9 +86,9 @@ def criterion_notes(model: Model, dispersion: float) -> list[Note]:
         notes.append(Note("phi", elsewhere=elsewhere))
     simpler = {"theta": ("theta", "Poisson"), "precision": ("the precision", "binomial")}
     if family.dispersion in simpler and dispersion > POISSON_LIKE:
-        what, other = simpler[family.dispersion]
+        parameter, limit = simpler[family.dispersion]
         notes.append(
-            Note("simpler_counts", parameter=what, value=dispersion, family=other, lower=other.lower())
+            Note("simpler_counts", parameter=parameter, value=dispersion, family=limit, lower=limit.lower())
         )
     guess = model.link.guess
     mean = float(np.average(model.frame.y, weights=model.frame.weights))
@@ -133,12 +136,12 @@ def _uniform_cells(frame: Frame, matrices: Matrices, family: Family) -> list[Not
         top = len(ends) - 1
         bounded = family.takes_trials or family.name == "ordinal"
         full = (success == top * trials) if bounded else np.zeros(len(trials), dtype=bool)
-        for at in np.flatnonzero((trials > 0) & ((success == 0) | full)):
-            levels = zip(factors, np.unravel_index(at, shape), strict=True)
-            where = ", ".join(f"{f.label} = {f.levels[int(c)]}" for f, c in levels)
-            value = f"a {ends[-1] if full[at] else ends[0]}" if bounded else "zero"
+        for index in np.flatnonzero((trials > 0) & ((success == 0) | full)):
+            levels = zip(factors, np.unravel_index(index, shape), strict=True)
+            cell_label = ", ".join(f"{f.label} = {f.levels[int(c)]}" for f, c in levels)
+            value = f"a {ends[-1] if full[index] else ends[0]}" if bounded else "zero"
             value = value.removeprefix("a ") if frame.categories else value
-            notes.append(Note("uniform_cell", cell=where, value=value, n=trials[at]))
+            notes.append(Note("uniform_cell", cell=cell_label, value=value, n=trials[index]))
     return notes
 
 
@@ -271,12 +274,12 @@ def sketch(
     return fit_model(make_model(formula, data, family, link, **options), is_sketch=True)
 
 
-def completed(found: Fit) -> Fit:
+def completed(sketched: Fit) -> Fit:
     """Give a sketch its second derivatives, from where its search ended; any other fit comes back as it is."""
-    if not found.is_sketch:
-        return found
+    if not sketched.is_sketch:
+        return sketched
     with _threads().limit(limits=1, user_api="blas"):
-        return _fit_generalised(found.model, end=found.end)
+        return _fit_generalised(sketched.model, end=sketched.end)
 
 
 def _fit_linear(model: Model) -> Fit:
@@ -350,11 +353,11 @@ def _fit_generalised(model: Model, is_sketch: bool = False, end: Array | None = 
         objective.modes.forget()
         point = objective.at(optimum.x)
     response, cuts, shape = point.response, None, None
-    held, back = len(optimum.x) - objective.p, objective.back
+    n_theta, back = len(optimum.x) - objective.p, objective.back
     is_joint = isinstance(response, OrderedResponse | TimeResponse)
     if is_joint:
-        held, back = objective.covariance.size, linalg.block_diag(np.eye(objective.n_dispersion), back)
-    vcov, exact = laplace_vcov(optimum.hessian, held, back)
+        n_theta, back = objective.covariance.size, linalg.block_diag(np.eye(objective.n_dispersion), back)
+    vcov, exact = laplace_vcov(optimum.hessian, n_theta, back)
     if isinstance(response, OrderedResponse):
         intercept = float(objective.coefficients(beta)[0])
         tau = response.thresholds, response.slopes
@@ -421,10 +424,10 @@ def _assemble(
     penalty: float = 0.0,
     notes: Sequence[Note] = (),
     degrees: Satterthwaite | None = None,
-    **own: Any,
+    **fields: Any,
 ) -> Fit:
-    """Complete a fit of which ``own`` are further fields; ``unit`` is the standard deviation that theta is relative to."""
-    matrices, frame, family, theta = model.matrices, model.frame, model.family, own["theta"]
+    """Complete a fit; ``fields`` are its other fields, ``unit`` the standard deviation to which theta is relative."""
+    matrices, frame, family, theta = model.matrices, model.frame, model.family, fields["theta"]
     names = list(matrices.names)
     variance = tuple(
         VarianceComponent(label, t.names, unit**2 * t.relative_covariance(theta))
@@ -436,11 +439,11 @@ def _assemble(
         method = "least squares" if model.reml else method.partition(",")[0]
         if model.reml:
             deviance = LinearDeviance(frame, matrices, False)(theta)[0]
-    beside = len(optimum.x) - matrices.covariance.size - len(names)
+    n_dispersion = len(optimum.x) - matrices.covariance.size - len(names)
     n_parameters = (
         len(names)
         + matrices.covariance.size
-        + (1 if family.dispersion == "phi" or family.has_scale else beside)
+        + (1 if family.dispersion == "phi" or family.has_scale else n_dispersion)
     )
     singular = singular_terms(matrices, theta)
     first = [*frame.notes, *matrices.notes, *singular, *convergence_note(optimum), *notes]
@@ -469,5 +472,5 @@ def _assemble(
         model=model,
         end=optimum.x,
         is_sketch=optimum.is_sketch,
-        **own,
+        **fields,
     )

@@ -147,16 +147,16 @@ _PREFIX = {"!": 4, "-": 10, "+": 10}
 def _tokens(text: str) -> Iterator[tuple[str, str]]:
     position = 0
     while not _NOTHING.match(text, position):
-        found = _TOKEN.match(text, position)
-        if found is None or found.lastgroup is None:
+        match = _TOKEN.match(text, position)
+        if match is None or match.lastgroup is None:
             rest = text[position:].strip()
             raise UserError(
                 f"formula {text!r}: cannot read it from {rest[:20]!r} on",
                 mend="Write it as for lme4, for example 'y ~ condition + (1 | participant)'; odd column names go in `backticks`.",
             )
-        position = found.end()
-        kind = found.lastgroup
-        value = found.group(kind)
+        position = match.end()
+        kind = match.lastgroup
+        value = match.group(kind)
         yield ("op", "^") if value == "**" and kind == "op" else (kind, value)
     yield ("end", "")
 
@@ -181,8 +181,8 @@ class _Reader:
     def take(self, expected: str | None = None) -> tuple[str, str]:
         token = self.tokens[self.at]
         if expected is not None and token != ("op", expected):
-            found = repr(token[1]) if token[1] else "the end"
-            raise self.fail(f"expected {expected!r}, found {found}")
+            actual = repr(token[1]) if token[1] else "the end"
+            raise self.fail(f"expected {expected!r}, found {actual}")
         self.at += 1
         return token
 
@@ -320,8 +320,8 @@ def columns_of(node: Node) -> tuple[str, ...]:
             return columns_of(factor)
     parts = [
         part
-        for at, part in enumerate(children_of(node))
-        if not (at and isinstance(node, FunctionCall) and part in SHORT_TRUTH)
+        for index, part in enumerate(children_of(node))
+        if not (index and isinstance(node, FunctionCall) and part in SHORT_TRUTH)
     ]
     return tuple(dict.fromkeys(name for part in parts for name in columns_of(part)))
 
@@ -491,11 +491,11 @@ class _Algebra:
                 a, b = self.expand(left), self.expand(right)
                 return _unique([*a, *_cross([_union(a)], b)])
             case Binary("^", left, Literal(power)) if power.rstrip("L").isdigit() and int(power.rstrip("L")):
-                once = self.expand(left)
-                result = once
+                base = self.expand(left)
+                result = base
                 for _ in range(int(power.rstrip("L")) - 1):
                     # Every term meets every other in turn, itself included, as in R.
-                    result = _unique(a | b for a in result for b in once)
+                    result = _unique(a | b for a in result for b in base)
                 return result
             case Literal(text):
                 raise self.fail(
@@ -513,8 +513,8 @@ class _Algebra:
     def without(self, terms: list[Term], right: Node) -> list[Term]:
         if _is_zero(right):
             return _unique([frozenset(), *terms])
-        gone = set(self.expand(right))
-        return [t for t in terms if t not in gone]
+        removed = set(self.expand(right))
+        return [t for t in terms if t not in removed]
 
 
 def _is_zero(node: Node) -> bool:
@@ -538,9 +538,9 @@ def expand_terms(node: Node | None, text: str) -> Terms:
     algebra = _Algebra(text)
     implied = Literal("1")
     tree = implied if node is None else _intercept_first(node)
-    found = algebra.expand(tree)
-    ordered = sorted((t for t in found if t), key=len)
-    return Terms(tuple(algebra.variables), tuple(ordered), frozenset() in found)
+    expanded = algebra.expand(tree)
+    ordered = sorted((t for t in expanded if t), key=len)
+    return Terms(tuple(algebra.variables), tuple(ordered), frozenset() in expanded)
 
 
 def _intercept_first(node: Node) -> Node:
@@ -571,13 +571,13 @@ def parts_of(text: str) -> tuple[Node, Node | None, list[Binary], list[Node]]:
 def read_formula(text: str, columns: Sequence[str] | None = None) -> Formula:
     """Read a mixed-model formula as an lme4 user writes it."""
     response, rest, bars, offsets = parts_of(text)
-    spelt = text.strip()
+    written = text.strip()
     if rest is not None and columns is not None and ALL_OTHERS in nodes_of(rest):
         others = [name for name in columns if name not in columns_of(response)]
         rest = _spelt_out(rest, others)
         whole = read_expression(text)
         assert isinstance(whole, Binary)
-        spelt = as_r(Binary("~", response, _spelt_out(whole.right, others)))
+        written = as_r(Binary("~", response, _spelt_out(whole.right, others)))
     fixed = expand_terms(rest, text)
     if as_r(response) in {as_r(v) for v in fixed.variables}:
         raise UserError(
@@ -587,7 +587,7 @@ def read_formula(text: str, columns: Sequence[str] | None = None) -> Formula:
     random: list[FormulaRandomTerm] = []
     for bar in bars:
         random += _random_terms(bar, text)
-    return Formula(spelt, response, fixed, tuple(random), tuple(offsets))
+    return Formula(written, response, fixed, tuple(random), tuple(offsets))
 
 
 def _spelt_out(node: Node, others: Sequence[str]) -> Node:
@@ -610,8 +610,8 @@ def _take(node: Node, bars: list[Binary], offsets: list[Node]) -> Node | None:
             offsets.append(inner)
             return None
         case Binary("+", left, right):
-            kept = [part for side in (left, right) if (part := _take(side, bars, offsets)) is not None]
-            return total(kept) if kept else None
+            parts = [part for side in (left, right) if (part := _take(side, bars, offsets)) is not None]
+            return total(parts) if parts else None
         case Binary("-", left, right):
             rest = _take(left, bars, offsets)
             return Unary("-", right) if rest is None else Binary("-", rest, right)

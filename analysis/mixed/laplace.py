@@ -62,9 +62,9 @@ class ModeSearch:
         """Begin the next search with this factor."""
         self._kept = factor
 
-    def _factor(self, response: ResponseModel, eta: Array, lambdas: list[Array], near: bool) -> Factor:
+    def _factor(self, response: ResponseModel, eta: Array, lambdas: list[Array], is_near: bool) -> Factor:
         """Factor the information for steps: expected, or near the mode, where scoring is slow, observed."""
-        if near and not response.canonical:
+        if is_near and not response.canonical:
             try:
                 return self.layout.factor(self.layout.products(response.observed(eta)), lambdas)
             except np.linalg.LinAlgError:
@@ -138,8 +138,8 @@ def spans_constant(columns: Array) -> bool:
     """Return whether columns, shape (n, k), combine to a constant."""
     if ((columns == columns[:1]).all(axis=0) & (columns[0] != 0.0)).any():
         return True
-    one = np.ones((len(columns), 1))
-    return bool(np.allclose(columns @ np.linalg.lstsq(columns, one, rcond=None)[0], one, atol=1e-6))
+    constant = np.ones((len(columns), 1))
+    return bool(np.allclose(columns @ np.linalg.lstsq(columns, constant, rcond=None)[0], constant, atol=1e-6))
 
 
 def lacks_constant(matrices: Matrices) -> bool:
@@ -198,13 +198,13 @@ def _dispersion(family: Family, frame: Frame, mu: Array, p: int) -> float:
     """Estimate phi or theta by moments; rough, since random effects are still in the residuals."""
     squares = frame.weights * (frame.y - mu) ** 2
     if family.dispersion == "theta":
-        over = float((squares - frame.weights * mu).sum() / (frame.weights * mu**2).sum())
-        return 1.0 / float(np.clip(over, 1e-2, 10.0))
-    over = float((squares / family.variance(mu)).sum()) / max(len(mu) - p, 1)
+        ratio = float((squares - frame.weights * mu).sum() / (frame.weights * mu**2).sum())
+        return 1.0 / float(np.clip(ratio, 1e-2, 10.0))
+    ratio = float((squares / family.variance(mu)).sum()) / max(len(mu) - p, 1)
     if family.dispersion == "precision":
-        more = float(np.mean(frame.weights)) - 1.0
-        return float(np.clip(more / max(over - 1.0, 1e-3) - 1.0, 0.5, 1e3))
-    return over
+        extra_trials = float(np.mean(frame.weights)) - 1.0
+        return float(np.clip(extra_trials / max(ratio - 1.0, 1e-3) - 1.0, 0.5, 1e3))
+    return ratio
 
 
 def in_units_of_residuals(matrices: Matrices, frame: Frame, family: Family, link: Link) -> Matrices:
@@ -283,21 +283,25 @@ class LaplaceDeviance:
         self.offset = frame.offset
         self.n, self.p = matrices.x.shape
         lacking = lacks_constant(matrices)
-        alone: Independence = without_random_effects(frame, matrices.x, family, link, with_constant=lacking)
-        self.n_dispersion = 0 if profiled else len(alone.log_dispersion)
-        r = np.linalg.qr(np.sqrt(alone.weight)[:, None] * matrices.x, mode="r")
+        independence: Independence = without_random_effects(
+            frame, matrices.x, family, link, with_constant=lacking
+        )
+        self.n_dispersion = 0 if profiled else len(independence.log_dispersion)
+        r = np.linalg.qr(np.sqrt(independence.weight)[:, None] * matrices.x, mode="r")
         self.back = linalg.solve_triangular(r, np.eye(self.p)) if self.p else np.zeros((0, 0))
         self.x = matrices.x @ self.back
         self.alike = _alike(self.x)
-        self.start_beta = r @ alone.beta
+        self.start_beta = r @ independence.beta
         # the mean may lie in the random effects or, nearly, in the fixed ones
-        begins = [alone, without_random_effects(frame, matrices.x, family, link)] if lacking else [alone]
+        fits = (
+            [independence, without_random_effects(frame, matrices.x, family, link)]
+            if lacking
+            else [independence]
+        )
         self.starts = [
-            np.concatenate(
-                [self.covariance.start(), begin.log_dispersion[: self.n_dispersion], r @ begin.beta]
-            )
-            for begin in begins
-            if begin is alone or np.isfinite(begin.log_dispersion).all()
+            np.concatenate([self.covariance.start(), fit.log_dispersion[: self.n_dispersion], r @ fit.beta])
+            for fit in fits
+            if fit is independence or np.isfinite(fit.log_dispersion).all()
         ]
         # Rounding in the sum of log-likelihoods, which cancels large terms where counts are large.
         noise = 1e-14 * float(
@@ -328,9 +332,9 @@ class LaplaceDeviance:
     def split(self, x: Array) -> tuple[Array, ResponseModel, Array]:
         """Take parameters apart: theta, the response at its dispersion, whitened beta."""
         k = self.covariance.size
-        at = k + self.n_dispersion
-        response = self.response.with_dispersion(x[k:at]) if self.n_dispersion else self.response
-        return x[:k], response, x[at:]
+        dispersion_end = k + self.n_dispersion
+        response = self.response.with_dispersion(x[k:dispersion_end]) if self.n_dispersion else self.response
+        return x[:k], response, x[dispersion_end:]
 
     def coefficients(self, beta: Array) -> Array:
         """Coefficients for the columns of X from the whitened ones, shape (p,)."""
@@ -357,8 +361,8 @@ class LaplaceDeviance:
         feedback = layout.times(layout.scale(lambdas, adjoint))
         d_eta = explicit - observed * feedback
         slopes = [
-            one + two + 2.0 * three
-            for one, two, three in zip(
+            by_eta + by_mode + 2.0 * trace
+            for by_eta, by_mode, trace in zip(
                 layout.outer(layout.transpose_times(d_eta), u),
                 layout.outer(last.z_score, adjoint),
                 inverse.trace_terms(),
@@ -392,7 +396,7 @@ class LaplaceDeviance:
         # For theta the average information of the working linear model (see ``linear``), for beta its information, for a
         # log dispersion that of a normal sample, for log gaps between thresholds the squares of their slopes.
         last = self._solved(x)
-        k, at = self.covariance.size, self.covariance.size + self.n_dispersion
+        k, dispersion_end = self.covariance.size, self.covariance.size + self.n_dispersion
         lambdas, layout = self.covariance.lambdas(x[:k]), self.layout
         result = np.zeros((len(x), len(x)))
         if k:
@@ -401,13 +405,13 @@ class LaplaceDeviance:
             scaled = layout.scale(lambdas, products, transpose=True)
             result[:k, :k] = moved.T @ products - scaled.T @ last.h.solve(scaled)
         if self.n_dispersion == 1:
-            result[k:at, k:at] = self.n
+            result[k:dispersion_end, k:dispersion_end] = self.n
         elif self.n_dispersion:
             by_loglik = last.response.by_dispersion(last.eta)[0]
-            result[k:at, k:at] = 2.0 * by_loglik @ by_loglik.T
+            result[k:dispersion_end, k:dispersion_end] = 2.0 * by_loglik @ by_loglik.T
         with_x, x_with_x = self._information(last.inside)
         with_x = layout.scale(lambdas, with_x, transpose=True)
-        result[at:, at:] = 2.0 * (x_with_x - with_x.T @ last.h.solve(with_x))
+        result[dispersion_end:, dispersion_end:] = 2.0 * (x_with_x - with_x.T @ last.h.solve(with_x))
         return result if self.penalty is None else result + 2.0 * self.penalty
 
     def _information(self, w: Array) -> tuple[Array, Array]:
@@ -437,12 +441,12 @@ class LaplaceDeviance:
         """Deviance, penalty included, and gradient; infinite where the mode cannot be found."""
         try:
             point = self.at(x)
-            found = point.deviance, point.gradient
+            result = point.deviance, point.gradient
         except (ModeNotFound, np.linalg.LinAlgError):
-            found = np.inf, np.zeros_like(x)
-        if not np.isfinite(found[0]):
+            result = np.inf, np.zeros_like(x)
+        if not np.isfinite(result[0]):
             self.modes.forget()
             return np.inf, np.zeros_like(x)
         if self.penalty is None:
-            return found
-        return found[0] + float(x @ self.penalty @ x), found[1] + 2.0 * (self.penalty @ x)
+            return result
+        return result[0] + float(x @ self.penalty @ x), result[1] + 2.0 * (self.penalty @ x)

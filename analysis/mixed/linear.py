@@ -121,14 +121,14 @@ class LinearDeviance:
     def nearer(self, theta: Array) -> Array:
         """Guess theta from the spread of the random effects at the first guess, Lambda = I."""
         # That spread is too large by about the variance of their errors, the blocks of P = H^-1 = I - A P.
-        found = self._solution(theta)
+        solution = self._solution(theta)
         levels = [f.n_levels for f in self.layout.factors]
-        squares = self.layout.outer(found.point.u, found.point.u)
-        sigma2 = max(found.point.rss / self.df, NO_RESIDUAL)
+        squares = self.layout.outer(solution.point.u, solution.point.u)
+        sigma2 = max(solution.point.rss / self.df, NO_RESIDUAL)
         return self.covariance.from_moments(
             [
                 _less(square / m / sigma2, np.eye(len(square)) - (trace + trace.T) / (2.0 * m))
-                for square, trace, m in zip(squares, found.traces, levels, strict=True)
+                for square, trace, m in zip(squares, solution.traces, levels, strict=True)
             ]
         )
 

@@ -74,8 +74,8 @@ class QuadratureDeviance(LaplaceDeviance):
         theta, response, beta = self.split(x)
         (lam,) = self.covariance.lambdas(theta)
         fixed = self.offset + self.x @ beta
-        found = self.modes.find([lam], fixed, response)
-        mode, eta = found.u, found.eta
+        conditional_mode = self.modes.find([lam], fixed, response)
+        mode, eta = conditional_mode.u, conditional_mode.eta
         u = layout.part(mode, 0)
         k = u.shape[1]
         inside = response.inside(eta)
@@ -163,8 +163,8 @@ class Penalty:
             # Without an intercept the columns hold cell means, which lie as far from zero as an intercept may.
             size = np.where(size > 0, size, np.abs(x).max(axis=0, initial=0.0))
             return np.diag((size / self.intercept) ** 2)
-        at = names.index("(Intercept)")
-        size[at] = 0.0
+        intercept = names.index("(Intercept)")
+        size[intercept] = 0.0
         centre = x.mean(axis=0)
         return np.asarray(
             np.diag((size / self.coefficient) ** 2) + np.outer(centre, centre) / self.intercept**2
@@ -263,9 +263,9 @@ def choose_criterion(
             f"penalty {penalty!r} is for responses without units, not for {of}: times do not separate",
         ),
     )
-    for is_refused, why in rules:
+    for is_refused, reason in rules:
         if is_refused:
-            raise UserError(why, mend="Leave it out.")
+            raise UserError(reason, mend="Leave it out.")
     # lme4's glmer treats phi as no likelihood does, so there the textbook's approximation stands, glmmTMB's too.
     exact = kind in {"thresholds", "shape"} or (kind in {"phi", "precision"} and not is_glmer)
     return Criterion(
@@ -282,16 +282,18 @@ def make_objective(
 ) -> LaplaceDeviance:
     """Make the deviance that a criterion names, its penalty added."""
     observed = criterion.information == "observed"
-    made: LaplaceDeviance
+    objective: LaplaceDeviance
     if criterion.nagq > 1:
-        made = QuadratureDeviance(frame, matrices, family, link, criterion.nagq, observed)
+        objective = QuadratureDeviance(frame, matrices, family, link, criterion.nagq, observed)
     else:
-        made = LaplaceDeviance(frame, matrices, family, link, observed, criterion.dispersion == "glmer")
+        objective = LaplaceDeviance(frame, matrices, family, link, observed, criterion.dispersion == "glmer")
     if criterion.penalty is not None:
-        k, at = made.covariance.size, made.covariance.size + made.n_dispersion
-        quadratic = np.zeros((at + made.p,) * 2)
+        k, first_beta = objective.covariance.size, objective.covariance.size + objective.n_dispersion
+        quadratic = np.zeros((first_beta + objective.p,) * 2)
         # Columns of the random terms have mean square one, so the squares of theta sum to a term's mean variance.
         quadratic[np.arange(k), np.arange(k)] = 1.0 / criterion.penalty.spread**2
-        quadratic[at:, at:] = made.back.T @ criterion.penalty.on_coefficients(matrices) @ made.back
-        made.penalty = quadratic
-    return made
+        quadratic[first_beta:, first_beta:] = (
+            objective.back.T @ criterion.penalty.on_coefficients(matrices) @ objective.back
+        )
+        objective.penalty = quadratic
+    return objective

@@ -52,8 +52,8 @@ class Scaled:
     def __call__(self, z: Array) -> tuple[float, Array]:
         """Value and gradient at z."""
         x = z * self.scales
-        for known, value, gradient in self._known:
-            if (np.abs(known - x) <= ROUNDING * np.abs(x)).all():
+        for evaluated, value, gradient in self._known:
+            if (np.abs(evaluated - x) <= ROUNDING * np.abs(x)).all():
                 return value, gradient * self.scales
         self.calls += 1
         # Line searches may visit extreme points; their infinite values are refused there.
@@ -163,8 +163,10 @@ def differences(function: Callable[[Array], Array], x: Array, steps: Array, is_r
     """Differentiate by central differences, or to one side at half the cost: first axis is the argument that moved."""
     moves = np.diag(steps)
     if is_rough:
-        here = function(x)
-        return np.array([(function(x + move) - here) / step for move, step in zip(moves, steps, strict=True)])
+        base_value = function(x)
+        return np.array(
+            [(function(x + move) - base_value) / step for move, step in zip(moves, steps, strict=True)]
+        )
     return np.array(
         [
             (function(x + move) - function(x - move)) / (2.0 * step)
@@ -177,19 +179,19 @@ def hessian(
     objective: Callable[[Array], tuple[float, Array]], x: Array, steps: Array, is_rough: bool = False
 ) -> Array:
     """Second derivatives from differences of the gradient, shape (d, d)."""
-    raw = differences(lambda at: objective(at)[1], x, steps, is_rough)
+    raw = differences(lambda point: objective(point)[1], x, steps, is_rough)
     return np.asarray((raw + raw.T) / 2.0)
 
 
 def _curvature(f: Scaled, z: Array, is_rough: bool) -> tuple[Array, Array]:
     """Second derivatives at z, after shrinking units that proved too rough: (z in the new units, hessian)."""
     for _ in range(6):
-        found = hessian(f, z, np.full(len(z), STEP), is_rough)
-        stretch = np.sqrt(np.maximum(np.diag(found) / 2.0, 1.0))
-        if not np.isfinite(found).all() or stretch.max(initial=1.0) < 10.0:
+        curvature = hessian(f, z, np.full(len(z), STEP), is_rough)
+        stretch = np.sqrt(np.maximum(np.diag(curvature) / 2.0, 1.0))
+        if not np.isfinite(curvature).all() or stretch.max(initial=1.0) < 10.0:
             break
         f.scales, z = f.scales / stretch, z * stretch
-    return z, found
+    return z, curvature
 
 
 class _Candidate:
@@ -222,7 +224,7 @@ def _polish(f: Scaled, z: Array, is_rough: bool) -> _Candidate:
             return best
         if saddle:
             # The gradient may vanish at a saddle: leave along the negative curvature.
-            z_new = min((best.z + size * best.out for size in (0.1, 0.5, 2.0)), key=lambda at: f(at)[0])
+            z_new = min((best.z + size * best.out for size in (0.1, 0.5, 2.0)), key=lambda point: f(point)[0])
             z_new = descend(f, z_new)
         else:
             z_new = best.z + best.step
@@ -260,8 +262,8 @@ def minimise(
         beyond = np.where(near_zero, 0.1, x) / f.scales
         value, slope = f(beyond)
         if not (value > f(x / f.scales)[0] and (slope[near_zero] > 0.0).all()):
-            again = standardise(descend(f, beyond) * f.scales)
-            x = min((x, again), key=lambda at: f(at / f.scales)[0])
+            retried = standardise(descend(f, beyond) * f.scales)
+            x = min((x, retried), key=lambda point: f(point / f.scales)[0])
     if may_be_sketched(x):
         f.keep()
         sketched = _Candidate(f, x / f.scales, f.metric(x / f.scales))

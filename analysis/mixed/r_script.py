@@ -61,8 +61,8 @@ class ProgramData:
 
     def arguments(self) -> list[str]:
         """Write what lmer, glmer and glFormula take alike."""
-        given = [f"weights = {self.weights}"] if self.weights else []
-        return [self.formula, "data = d", *given, *([f"offset = {self.offset}"] if self.offset else [])]
+        weights = [f"weights = {self.weights}"] if self.weights else []
+        return [self.formula, "data = d", *weights, *([f"offset = {self.offset}"] if self.offset else [])]
 
 
 def text_in_r(value: str) -> str:
@@ -131,9 +131,9 @@ class _Reading:
             functions = [bare(call.function) for call in calls]
             forgotten = name in self.variables.contrasts and _FORGETFUL.intersection(functions)
             if forgotten or (functions[-1] in _FROM_FACTORS and not self.is_factor(name)):
-                made = self.variables.make(node)
-                if isinstance(made, Factor) and made.condition is None:
-                    self.after += self.factor_lines(self._name(node), made)
+                variable = self.variables.make(node)
+                if isinstance(variable, Factor) and variable.condition is None:
+                    self.after += self.factor_lines(self._name(node), variable)
             return
         if any(self.is_factor(c) and self.cells[c] != "text" for c in columns_of(node)):
             self.before.append(f"{_column(self._name(node))} <- with(d, {as_r(node)})")
@@ -160,9 +160,9 @@ class _Reading:
     def lines(self) -> list[str]:
         """Turn texts into what they stand for."""
         # R's reader trims column names.
-        odd = [name for name in self.columns if name != name.strip()]
+        padded = [name for name in self.columns if name != name.strip()]
         lines = [
-            f"names(d)[trimws(names(d)) == {text_in_r(name.strip())}] <- {text_in_r(name)}" for name in odd
+            f"names(d)[trimws(names(d)) == {text_in_r(name.strip())}] <- {text_in_r(name)}" for name in padded
         ]
         numbers = [c for c in self.columns if self.cells[c] == "number" and not self._too_long(c)]
         truths = [c for c in self.columns if self.cells[c] == "truth"]
@@ -195,27 +195,27 @@ class _Reading:
         return bool(np.abs(cells.to_numpy(dtype=float)).max() >= _LARGEST_WHOLE)
 
     def _missing_lines(self) -> list[str]:
-        whole = self.variables.learn_from
-        gappy = [c for c in self.columns if whole[c].isna().any()]
+        data = self.variables.learn_from
+        incomplete = [c for c in self.columns if data[c].isna().any()]
         lines = []
         for node in [part for n in self.nodes for part in nodes_of(n)]:
             if isinstance(node, FunctionCall) and node.function in {"poly", "stats::poly"}:
                 for c in columns_of(node):
-                    if c in gappy:
+                    if c in incomplete:
                         lines.append(f"d <- d[!is.na({_column(c)}), ]  # poly() takes no missing values")
-        if gappy and any(_may_be_known(node) for node in self.nodes):
+        if incomplete and any(_may_be_known(node) for node in self.nodes):
             group = columns_of(self.groups[0])[0]
-            lines.append(f"d[!complete.cases(d[{_texts(gappy)}]), {text_in_r(group)}] <- NA")
+            lines.append(f"d[!complete.cases(d[{_texts(incomplete)}]), {text_in_r(group)}] <- NA")
         return list(dict.fromkeys(lines))
 
 
 def _cells(cells: pd.Series[Any]) -> str:
     """Return the type of a column's cells: number, truth or text."""
     values = cells.cat.categories if isinstance(cells.dtype, pd.CategoricalDtype) else cells.unique()
-    found = pd.api.types.infer_dtype(list(values), skipna=True)
-    if is_numeric(cells) or found in _NUMBERS:
+    inferred = pd.api.types.infer_dtype(list(values), skipna=True)
+    if is_numeric(cells) or inferred in _NUMBERS:
         return "number"
-    return "truth" if found == "boolean" else "text"
+    return "truth" if inferred == "boolean" else "text"
 
 
 def _factor_calls(node: Node) -> list[FunctionCall]:
@@ -250,18 +250,18 @@ def _contrast_lines(column: str, factor: Factor) -> list[str]:
     return [f"contrasts({column}) <- contr.{coding.name}({count})"]
 
 
-def _replaced(node: Node, held: Mapping[str, str], is_group: bool = False) -> Node:
+def _replaced(node: Node, made_columns: Mapping[str, str], is_group: bool = False) -> Node:
     """Replace expressions by the columns made beforehand; to the right of a bar, only plain columns are possible."""
-    if as_r(node) in held:
-        return Name(held[as_r(node)])
+    if as_r(node) in made_columns:
+        return Name(made_columns[as_r(node)])
     match node:
         case FunctionCall("factor" | "as.factor", (inner,), ()) if is_group:
             return inner
         case FunctionCall():
             is_group = False
         case Binary("|" | "||" as bar, left, right):
-            return Binary(bar, _replaced(left, held), _replaced(right, {}, True))
-    return mapped(node, lambda part: _replaced(part, held, is_group))
+            return Binary(bar, _replaced(left, made_columns), _replaced(right, {}, True))
+    return mapped(node, lambda part: _replaced(part, made_columns, is_group))
 
 
 def single_bars(node: Node) -> Node:
@@ -274,9 +274,9 @@ def single_bars(node: Node) -> Node:
     return mapped(node, single_bars)
 
 
-def _spelt(text: str, held: Mapping[str, str]) -> str:
+def _spelt(text: str, made_columns: Mapping[str, str]) -> str:
     tree = read_expression(text)
-    replaced = _replaced(tree, held)
+    replaced = _replaced(tree, made_columns)
     # a column named `if` may stand without backticks here, not in R
     if any(isinstance(part, Name) and as_r(part) != part.name for part in nodes_of(replaced)):
         return as_r(single_bars(replaced))
@@ -354,8 +354,8 @@ def lme4_program(fit: Fit, file: str) -> str:
         )
     data = program_data(fit, file)
     is_linear, is_ordinary = model.family.has_scale, not terms or _ordinary_columns(fit)
-    why = _why_written_out(fit) if fit.cuts is None else []
-    is_written = bool(why) and fit.family != "betabinomial"
+    reasons = _why_written_out(fit) if fit.cuts is None else []
+    is_written = bool(reasons) and fit.family != "betabinomial"
     function, arguments = ("", []) if is_written else _call(fit, data, is_ordinary)
     designs = [model.formula.fixed, *(term.design for term in model.formula.random)]
     parts = [part for design in designs for variable in design.variables for part in nodes_of(variable)]
@@ -363,7 +363,7 @@ def lme4_program(fit: Fit, file: str) -> str:
         "ordinal": fit.cuts is not None,
         "lme4": fit.cuts is None and fit.variance,
         "lmerTest": is_linear and fit.variance,
-        "Matrix": why,
+        "Matrix": reasons,
         "splines": {"ns", "bs"} & {part.function for part in parts if isinstance(part, FunctionCall)},
     }
     rate, spellings = f"{link.guess:.15g}", ("quantile", "probability", "density")
@@ -379,7 +379,7 @@ def lme4_program(fit: Fit, file: str) -> str:
         fit=fit,
         criterion=criterion,
         data=data,
-        why=why,
+        why=reasons,
         terms=terms,
         packages=[name for name, needed in used.items() if needed],
         is_linear=is_linear,
@@ -401,7 +401,7 @@ def lme4_program(fit: Fit, file: str) -> str:
 
 def _call(fit: Fit, data: ProgramData, is_ordinary: bool) -> tuple[str, list[str]]:
     """Choose the function of R that fits the model, and its arguments."""
-    model, criterion, given = fit.model, fit.model.criterion, data.arguments()
+    model, criterion, arguments = fit.model, fit.model.criterion, data.arguments()
     family = f"family = {_family(fit)}"
     beta = numbers_in_r(fit.fixed["estimate"].to_numpy())
     if fit.cuts is not None:
@@ -415,30 +415,30 @@ def _call(fit: Fit, data: ProgramData, is_ordinary: bool) -> tuple[str, list[str
         offset = f" + offset({data.offset})" if data.offset else ""
         return "clmm" if random else "clm", [
             f"ordered({response.strip()}) ~ {terms.strip()}{offset}",
-            *(a for a in given[1:] if not a.startswith("offset")),
+            *(a for a in arguments[1:] if not a.startswith("offset")),
             f"link = {text_in_r(fit.link)}",
             *([f"nAGQ = {criterion.nagq}", "control = clmm.control(gradTol = 1e-6)"] if random else []),
         ]
     if fit.family == "betabinomial":
-        return "glmmTMB::glmmTMB", [*given, family]
+        return "glmmTMB::glmmTMB", [*arguments, family]
     if not fit.variance:
         if model.family.has_scale:
-            return "lm", given
+            return "lm", arguments
         start = [f"start = {beta}"] if len(fit.fixed) else []
-        return "glm", [*given, family, *start, "control = glm.control(epsilon = 1e-14, maxit = 100)"]
+        return "glm", [*arguments, family, *start, "control = glm.control(epsilon = 1e-14, maxit = 100)"]
     theta = numbers_in_r(lme4_theta(fit))
     if model.family.has_scale:
         reml = f"REML = {'TRUE' if model.reml else 'FALSE'}"
-        how = f'"bobyqa", {_STEPS}' if is_ordinary else f'"scaled", {_STEPS}, calc.derivs = FALSE'
-        control = f"control = lmerControl(optimizer = {how}, {_UNCHECKED})"
-        return "lmer", [*given, reml, f"start = {theta}", control]
+        optimizer = f'"bobyqa", {_STEPS}' if is_ordinary else f'"scaled", {_STEPS}, calc.derivs = FALSE'
+        control = f"control = lmerControl(optimizer = {optimizer}, {_UNCHECKED})"
+        return "lmer", [*arguments, reml, f"start = {theta}", control]
     # At its end glmer takes the determinant from the weights one iteration back. That deviance jumps, by some 4e-4 at a tolerance
     # of 1e-12, where the number of iterations changes, and standard errors that are differences of it over 1e-4 are then nonsense.
     # The tolerance stays above what rounding makes of a sum over the rows, where glmer would end with an error.
     tolerance = max(1e-13, 3e-16 * float(np.sqrt(fit.nobs)))
     narrow = f'optimizer = "bobyqa", {_STEPS}, tolPwrss = {tolerance:.2g}'
     return "glmer", [
-        *given,
+        *arguments,
         family,
         f"nAGQ = {criterion.nagq}",
         *([f"start = list(theta = {theta}, fixef = {beta})"] if len(fit.fixed) else []),

@@ -148,11 +148,11 @@ class _FamilyResponse(ResponseModel):
         return np.asarray(slope * first**3 + 2.0 * information * first * second)
 
     def by_dispersion(self, eta: Array) -> tuple[Array, Array, Array]:
-        found = self._family.by_dispersion(self._y, self.mean(eta), self._w, self.dispersion)
+        slopes = self._family.by_dispersion(self._y, self.mean(eta), self._w, self.dispersion)
         first, second = self._link.slope(eta), self._link.curvature(eta)
-        observed = -found.second * first**2 - found.first * second
-        inside = observed if self._observed else found.information * first**2
-        return found.loglik, found.first * first, np.asarray(inside)
+        observed = -slopes.second * first**2 - slopes.first * second
+        inside = observed if self._observed else slopes.information * first**2
+        return slopes.loglik, slopes.first * first, np.asarray(inside)
 
 
 class _CanonicalResponse(_FamilyResponse):
@@ -196,11 +196,11 @@ class ProfiledResponse(_FamilyResponse):
     def deviance(self, eta: Array) -> tuple[float, Array]:
         """Return lme4's criterion without the determinant and |u|^2, and its derivative with respect to eta."""
         family, y, w = self._family, self._y, self._w
-        mu, one = self.mean(eta), np.ones_like(w)
+        mu, unit_weights = self.mean(eta), np.ones_like(w)
         gap = family.loglik(y, y, w, 1.0) - family.loglik(y, mu, w, 1.0)
         phi = 2.0 * float(gap.sum()) / float(w.sum())
-        value = -2.0 * float((w * family.loglik(y, mu, one, phi)).sum()) + 2.0
-        by_phi = -2.0 * float((w * family.by_dispersion(y, mu, one, phi).loglik).sum()) / phi
+        value = -2.0 * float((w * family.loglik(y, mu, unit_weights, phi)).sum()) + 2.0
+        by_phi = -2.0 * float((w * family.by_dispersion(y, mu, unit_weights, phi).loglik).sum()) / phi
         return value, -2.0 * self.score(eta) * (1.0 / phi + by_phi / float(w.sum()))
 
     def sigma(self, eta: Array, penalty: float) -> float:
@@ -249,7 +249,9 @@ class OrderedResponse(ResponseModel):
             self._eta, link = eta, self._link
             u, v = self._ends[self._category + 1] - eta, self._ends[self._category] - eta
             p = np.maximum(probability_between(link, v, u), _SMALLEST)
-            upper, lower = ((link.slope(at) / p, link.curvature(at) / p, link.third(at) / p) for at in (u, v))
+            upper, lower = (
+                (link.slope(end) / p, link.curvature(end) / p, link.third(end) / p) for end in (u, v)
+            )
             self._piece = np.where(p > _SMALLEST, np.log(p), -np.inf), upper, lower
         return self._piece
 
@@ -279,8 +281,8 @@ class OrderedResponse(ResponseModel):
         r, bend = a - b, da - db
         by_upper = a, a * r - da, 2.0 * r * (da - a * r) - dda + a * bend
         by_lower = -b, db - b * r, 2.0 * r * (b * r - db) + ddb - b * bend
-        none = np.zeros((1, len(self.dispersion)))
-        moves = np.vstack([none, self.slopes, none])
+        zeros = np.zeros((1, len(self.dispersion)))
+        moves = np.vstack([zeros, self.slopes, zeros])
         up, down = moves[self._category + 1].T, moves[self._category].T
         loglik, score, inside = (
             self._w * (up * above + down * below) for above, below in zip(by_upper, by_lower, strict=True)
@@ -336,10 +338,10 @@ class Thresholds:
         """Probability of every category at eta (m,), shape (m, J); derivatives by eta (m, J), by log gaps (m, J, J - 2)."""
         ends = np.concatenate([[-_BEYOND], self.centred, [_BEYOND]])[None, :] - eta[:, None]
         density = self.link.slope(ends)
-        none = np.zeros((1, self.slopes.shape[1]))
-        moved = density[:, :, None] * np.vstack([none, self.slopes, none])
-        found = probability_between(self.link, ends[:, :-1], ends[:, 1:])
-        return found, -np.diff(density, axis=1), np.diff(moved, axis=1)
+        zeros = np.zeros((1, self.slopes.shape[1]))
+        moved = density[:, :, None] * np.vstack([zeros, self.slopes, zeros])
+        probabilities = probability_between(self.link, ends[:, :-1], ends[:, 1:])
+        return probabilities, -np.diff(density, axis=1), np.diff(moved, axis=1)
 
 
 class TimeResponse(ResponseModel):
@@ -390,13 +392,13 @@ class _ShiftedLognormal(TimeResponse):
 
     def _guess(self) -> Array:
         # The likelihood is unbounded as the shift reaches the fastest time (Hill 1963); the maximum wanted is the one inside.
-        found = []
+        candidates = []
         for share in np.linspace(0.05, 0.95, 19):
             log = np.log(self._y - share * self._y.min())
             mean = np.average(log, weights=self._w)
             log_sd = 0.5 * np.log(np.average((log - mean) ** 2, weights=self._w))
-            found.append((log_sd + mean, log_sd, special.logit(share)))
-        return np.array(min(found)[1:])
+            candidates.append((log_sd + mean, log_sd, special.logit(share)))
+        return np.array(min(candidates)[1:])
 
     def _take(self, second: float) -> None:
         least = float(self._y.min())
@@ -496,8 +498,8 @@ class _ExGaussian(TimeResponse):
         z = r - k
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             low = np.log(special.erfcx(-z / np.sqrt(2.0)) / 2.0) - r**2 / 2.0
-            found = np.where(z < 0.0, low, k**2 / 2.0 - r * k + special.log_ndtr(z))
-        return np.asarray(self._w * (found - np.log(self.beta)))
+            log_density = np.where(z < 0.0, low, k**2 / 2.0 - r * k + special.log_ndtr(z))
+        return np.asarray(self._w * (log_density - np.log(self.beta)))
 
     def score(self, eta: Array) -> Array:
         return np.asarray(self._w * (self.k - self._at(eta)[1]) / self.sigma)

@@ -238,7 +238,7 @@ class Fit:
             rows.append(cells + ([f"{math.exp(min(row.estimate, 700.0)):.4g}"] if ratio else []))
         basis = f"df by {self.degrees.name}, " if self.degrees is not None else ""
         title = f"Fixed effects ({basis}{'t' if linear else 'Wald'} intervals)"
-        found = [title, *lined_up(rows)] if rows[1:] else []
+        lines = [title, *lined_up(rows)] if rows[1:] else []
         for title, heading, cut in (
             ("Thresholds between categories", "threshold", self.thresholds),
             ("Distribution of times", "estimate", self.distribution),
@@ -248,8 +248,8 @@ class Fit:
             cuts = [["term", heading, "SE", "95 % CI"]]
             for name, estimate, se, low, high in cut.itertuples(index=False):
                 cuts.append([name, f"{estimate:.4g}", f"{se:.4g}", f"[{low:.4g}, {high:.4g}]"])
-            found += [*([""] if found else []), title, *lined_up(cuts)]
-        return found
+            lines += [*([""] if lines else []), title, *lined_up(cuts)]
+        return lines
 
 
 def plain(value: Any) -> Any:
