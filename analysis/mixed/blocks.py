@@ -115,8 +115,8 @@ class Products:
         """Blocks of H = Lambda' A Lambda + I."""
         blocks = []
         for pair, block in zip(self.layout.pairs, self.blocks, strict=True):
-            both = np.kron(lambdas[pair.f], lambdas[pair.g])
-            blocks.append((block.reshape(len(block), -1) @ both).reshape(block.shape))
+            kronecker = np.kron(lambdas[pair.f], lambdas[pair.g])
+            blocks.append((block.reshape(len(block), -1) @ kronecker).reshape(block.shape))
             if pair.f == pair.g:
                 blocks[-1] += np.eye(len(lambdas[pair.f]))
         return blocks
@@ -220,9 +220,9 @@ class EffectsLayout:
         """Per entry (factor, i, j) of Lambda, with D its derivative, D u + Lambda D' v; shape (q, e)."""
         result = np.zeros((self.q, len(entries)))
         for position, (b, i, j) in enumerate(entries):
-            to, from_u, from_v = self.part(result, b)[..., position], self.part(u, b), self.part(v, b)
-            to[:, i] += from_u[:, j]
-            to += np.multiply.outer(from_v[:, i], lambdas[b][:, j])
+            target, from_u, from_v = self.part(result, b)[..., position], self.part(u, b), self.part(v, b)
+            target[:, i] += from_u[:, j]
+            target += np.multiply.outer(from_v[:, i], lambdas[b][:, j])
         return result
 
     def outer(self, s: Array, t: Array) -> list[Array]:
@@ -284,12 +284,12 @@ class PenalisedCholesky:
         q1, q2, c = self.layout.q1, self.layout.q2, r.shape[1]
         first, rest = r[:q1].reshape(self.layout.m1, self.layout.k1, c), r[q1:]
         inv = self.inverse_l11
-        back = inv if self.layout.k1 == 1 else np.swapaxes(inv, 1, 2)
-        x1 = _each(back, _each(inv, first))
+        transposed = inv if self.layout.k1 == 1 else np.swapaxes(inv, 1, 2)
+        x1 = _each(transposed, _each(inv, first))
         if q2:
             h12 = self.h12.reshape(-1, q2)
             rest = linalg.lapack.dpotrs(self.l22, rest - h12.T @ x1.reshape(-1, c), lower=1)[0]
-            x1 = _each(back, _each(inv, first - (h12 @ rest).reshape(first.shape)))
+            x1 = _each(transposed, _each(inv, first - (h12 @ rest).reshape(first.shape)))
         return np.concatenate([x1.reshape(q1, c), rest])
 
     def invert(self) -> Inverse:
@@ -318,13 +318,13 @@ class Inverse:
 
     def trace_terms(self) -> list[Array]:
         """Per factor the (k, k) sum over levels of the diagonal blocks of A Lambda P: half of log|H| by Lambda's entries."""
-        of = self.of
-        sums = [np.zeros_like(lam) for lam in of.lambdas]
-        for pair, a, p in zip(of.layout.pairs, of.a.blocks, self.blocks, strict=True):
-            both = (a.reshape(len(a), -1).T @ p.reshape(len(p), -1)).reshape(*a.shape[1:], *p.shape[1:])
-            sums[pair.f] += np.einsum("ijkl,jl->ik", both, of.lambdas[pair.g])
+        factor = self.of
+        sums = [np.zeros_like(lam) for lam in factor.lambdas]
+        for pair, a, p in zip(factor.layout.pairs, factor.a.blocks, self.blocks, strict=True):
+            products = (a.reshape(len(a), -1).T @ p.reshape(len(p), -1)).reshape(*a.shape[1:], *p.shape[1:])
+            sums[pair.f] += np.einsum("ijkl,jl->ik", products, factor.lambdas[pair.g])
             if pair.f != pair.g:
-                sums[pair.g] += np.einsum("lijk,lj->ik", both, of.lambdas[pair.f])
+                sums[pair.g] += np.einsum("lijk,lj->ik", products, factor.lambdas[pair.f])
         return sums
 
     def leverages(self) -> Array:
@@ -332,8 +332,8 @@ class Inverse:
         layout, lambdas = self.of.layout, self.of.lambdas
         total = np.zeros(layout.n)
         for pair, p in zip(layout.pairs, self.blocks, strict=True):
-            both = np.kron(lambdas[pair.f], lambdas[pair.g])
-            scaled = (p.reshape(len(p), -1) @ both.T).reshape(p.shape)
+            kronecker = np.kron(lambdas[pair.f], lambdas[pair.g])
+            scaled = (p.reshape(len(p), -1) @ kronecker.T).reshape(p.shape)
             for i, j in pair.entries():
                 table = scaled[:, i, j] * (1.0 if pair.f == pair.g and i == j else 2.0)
                 total[pair.together] += pair.weighted(table[pair.cell], i, j)
@@ -369,26 +369,26 @@ class CellLayout(EffectsLayout):
 
     def __init__(self, factors: Sequence[RandomEffectsBlock]) -> None:
         super().__init__(factors)
-        met = []
-        meets = np.zeros(len(self.factors))
+        meetings = []
+        columns_met = np.zeros(len(self.factors))
         has_columns = [np.asarray(f.columns.any(axis=1)) for f in self.factors]
         for f, factor in enumerate(self.factors):
             for g in range(f, len(self.factors)):
                 other = self.factors[g]
-                both = np.asarray(has_columns[f] & has_columns[g])
-                together: Rows = slice(None) if both.all() else np.flatnonzero(both)
+                in_both = np.asarray(has_columns[f] & has_columns[g])
+                together: Rows = slice(None) if in_both.all() else np.flatnonzero(in_both)
                 keys, cell = (
                     (np.arange(factor.n_levels) * (factor.n_levels + 1), factor.codes[together])
                     if f == g
                     else _cells(factor, other, together)
                 )
-                met.append((f, g, together, cell, *np.divmod(keys, other.n_levels)))
+                meetings.append((f, g, together, cell, *np.divmod(keys, other.n_levels)))
                 if f != g:
-                    meets[f] += len(keys) * other.width / factor.n_levels
-                    meets[g] += len(keys) * factor.width / other.n_levels
+                    columns_met[f] += len(keys) * other.width / factor.n_levels
+                    columns_met[g] += len(keys) * factor.width / other.n_levels
         # whose levels meet fewest columns goes first; of two factors that is the one with most columns
         self.order, self.structure, self.pairs = _best(
-            self.factors, met, np.argsort(meets, kind="stable").tolist()
+            self.factors, meetings, np.argsort(columns_met, kind="stable").tolist()
         )
         effects = np.arange(self.q)
         self.permutation = np.concatenate([effects[self.slices[f]] for f in self.order])
@@ -413,37 +413,37 @@ class _Placed(NamedTuple):
     pairs: tuple[SparsePair, ...]
 
 
-def _best(factors: Sequence[RandomEffectsBlock], met: Sequence[Met], order: list[int]) -> _Placed:
+def _best(factors: Sequence[RandomEffectsBlock], meetings: Sequence[Met], order: list[int]) -> _Placed:
     """Place in an order, or where much is left at the end once the largest factor of it is eliminated too, if that is less."""
     try:
-        usual = _placed(factors, met, order)
+        usual = _placed(factors, meetings, order)
     except TooLarge as fault:
-        reordered = _turned(factors, met, order, fault.eliminated)
+        reordered = _turned(factors, meetings, order, fault.eliminated)
         if reordered == order:
             raise
-        return _placed(factors, met, reordered)
+        return _placed(factors, meetings, reordered)
     if usual.structure.full_order < MUCH:
         return usual
-    reordered = _turned(factors, met, order, usual.structure.eliminated)
+    reordered = _turned(factors, meetings, order, usual.structure.eliminated)
     if reordered == order:
         return usual
     try:
-        alternative = _placed(factors, met, reordered)
+        alternative = _placed(factors, meetings, reordered)
     except TooLarge:
         return usual
     return min(usual, alternative, key=lambda placed: placed.structure.work)
 
 
-def _placed(factors: Sequence[RandomEffectsBlock], met: Sequence[Met], order: list[int]) -> _Placed:
+def _placed(factors: Sequence[RandomEffectsBlock], meetings: Sequence[Met], order: list[int]) -> _Placed:
     """Plan how H is factored in an order of the factors."""
     sizes = np.array([f.n_levels * f.width for f in factors])
-    begins = np.empty(len(sizes), dtype=np.intp)
-    begins[order] = np.cumsum(sizes[order]) - sizes[order]
+    offsets = np.empty(len(sizes), dtype=np.intp)
+    offsets[order] = np.cumsum(sizes[order]) - sizes[order]
     places = []
-    for f, g, _, _, rows, columns in met:
+    for f, g, _, _, rows, columns in meetings:
         first_width, second_width = factors[f].width, factors[g].width
-        down = begins[f] + rows[:, None, None] * first_width + np.arange(first_width)[:, None]
-        across = begins[g] + columns[:, None, None] * second_width + np.arange(second_width)
+        down = offsets[f] + rows[:, None, None] * first_width + np.arange(first_width)[:, None]
+        across = offsets[g] + columns[:, None, None] * second_width + np.arange(second_width)
         places.append(np.broadcast_arrays(down, across))
     structure = plan(
         [(factors[f].n_levels, factors[f].width) for f in order],
@@ -451,7 +451,7 @@ def _placed(factors: Sequence[RandomEffectsBlock], met: Sequence[Met], order: li
         np.concatenate([across.ravel() for _, across in places]),
     )
     pairs = []
-    for (f, g, together, cell, rows, columns), (down, across) in zip(met, places, strict=True):
+    for (f, g, together, cell, rows, columns), (down, across) in zip(meetings, places, strict=True):
         starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=factors[f].n_levels))])
         located = structure.locate(down.ravel(), across.ravel()).reshape(down.shape)
         first, second = (_columns(factors[index], together) for index in (f, g))
@@ -461,17 +461,17 @@ def _placed(factors: Sequence[RandomEffectsBlock], met: Sequence[Met], order: li
 
 
 def _turned(
-    factors: Sequence[RandomEffectsBlock], met: Sequence[Met], order: list[int], eliminated: int
+    factors: Sequence[RandomEffectsBlock], meetings: Sequence[Met], order: list[int], eliminated: int
 ) -> list[int]:
     """Put the largest factor of those that are left at the end before the first one of which it meets several levels."""
-    left = order[eliminated:]
-    if not left:
+    remaining = order[eliminated:]
+    if not remaining:
         return order
-    largest = max(left, key=lambda f: factors[f].n_levels * factors[f].width)
+    largest = max(remaining, key=lambda f: factors[f].n_levels * factors[f].width)
     level_count = factors[largest].n_levels
     crossed = {
         f + g - largest
-        for f, g, _, _, rows, _ in met
+        for f, g, _, _, rows, _ in meetings
         if largest in (f, g) and f != g and len(rows) > level_count
     }
     others = [f for f in order if f != largest]
@@ -519,13 +519,13 @@ def make_layout(factors: Sequence[RandomEffectsBlock]) -> EffectsLayout:
     q1, q2 = first.n_levels * first.width, sum(f.n_levels * f.width for f in factors[1:])
     if q1 * q2 < SMALL:
         return EffectsLayout(factors)
-    met = np.zeros(first.n_levels)
+    columns_met = np.zeros(first.n_levels)
     for f in factors[1:]:
-        both = first.columns.any(axis=1) & f.columns.any(axis=1)
-        cells = distinct((first.codes * f.n_levels + f.codes)[both])
-        met += f.width * np.bincount(cells // f.n_levels, minlength=first.n_levels)
+        in_both = first.columns.any(axis=1) & f.columns.any(axis=1)
+        cells = distinct((first.codes * f.n_levels + f.codes)[in_both])
+        columns_met += f.width * np.bincount(cells // f.n_levels, minlength=first.n_levels)
     full = q1 * float(q2) ** 2
-    present = first.width * float(met @ met)
+    present = first.width * float(columns_met @ columns_met)
     if present * GATHERED > full and q1 * q2 <= LARGEST:
         return EffectsLayout(factors)
     try:

@@ -59,12 +59,12 @@ class Satterthwaite:
             return np.concatenate([slope, (unscaled * model.variance(moved_point)).ravel()])
 
         k, p = len(theta), model.p
-        moved = differences(both, theta, STEP * scales) if k else np.empty((0, p * p))
+        derivatives = differences(both, theta, STEP * scales) if k else np.empty((0, p * p))
         hessian = np.empty((k + 1, k + 1))
-        hessian[:k, :k] = (moved[:, :k] + moved[:, :k].T) / 2.0
+        hessian[:k, :k] = (derivatives[:, :k] + derivatives[:, :k].T) / 2.0
         hessian[:k, k] = hessian[k, :k] = -point.rss_slope / sigma2
         hessian[k, k] = model.df
-        slopes = np.concatenate([moved[:, k:].reshape(k, p, p), unscaled * model.variance(point)[None]])
+        slopes = np.concatenate([derivatives[:, k:].reshape(k, p, p), unscaled * model.variance(point)[None]])
         unit = np.append(scales, 1.0)
         return slopes, 2.0 * positive_inverse(hessian * np.outer(unit, unit)) * np.outer(unit, unit)
 
@@ -146,5 +146,5 @@ DegreesOfFreedom = Satterthwaite | KenwardRoger
 def positive_inverse(matrix: Array, share: float = 1e-8) -> Array:
     """Invert a symmetric matrix over the directions with positive curvature; a variance at zero leaves a flat one."""
     values, vectors = np.linalg.eigh(matrix)
-    good = values > share * values.max(initial=0.0)
-    return np.asarray((vectors[:, good] / values[good]) @ vectors[:, good].T)
+    is_positive = values > share * values.max(initial=0.0)
+    return np.asarray((vectors[:, is_positive] / values[is_positive]) @ vectors[:, is_positive].T)

@@ -74,9 +74,11 @@ class Sorting:
     @property
     def cost(self) -> float:
         """Products for a factor and its inverse, in those of a dense matrix."""
-        met = np.bincount(self.component, minlength=self.many).astype(float)
-        costs = np.where(met > MOST_PAIRED, TAKEN_OUT, SMALL_BLOCKS)
-        inside = SMALL_BLOCKS * self.many * float(self.width) ** 3 + self.width * float(met @ (costs * met))
+        columns_met = np.bincount(self.component, minlength=self.many).astype(float)
+        costs = np.where(columns_met > MOST_PAIRED, TAKEN_OUT, SMALL_BLOCKS)
+        inside = SMALL_BLOCKS * self.many * float(self.width) ** 3 + self.width * float(
+            columns_met @ (costs * columns_met)
+        )
         return inside + float(self.rest) ** 3
 
 
@@ -140,8 +142,8 @@ def _sorted(pattern: SparsePattern, border_factors: tuple[int, ...]) -> Sorting:
         axis=1,
     )
     pairs = pairs[:, pairs[0] >= 0]
-    met = distinct(pairs[0] * order + places[pairs[1]] - len(numbers) * width)
-    return Sorting(len(numbers), width, places, met // order, met % order, len(border))
+    keys = distinct(pairs[0] * order + places[pairs[1]] - len(numbers) * width)
+    return Sorting(len(numbers), width, places, keys // order, keys % order, len(border))
 
 
 Kind = TypeVar("Kind")
@@ -257,13 +259,13 @@ def cliques(
     full = rest.in_full(column)
     shared = _share(levels, starts, column, full, rest)
     in_shared = {level for group in shared for level in group.levels.tolist()}
-    alike: dict[tuple[tuple[int, bool], bytes], list[int]] = {}
+    by_columns: dict[tuple[tuple[int, bool], bytes], list[int]] = {}
     for level in levels.tolist():
         full_columns = full[starts[level] : starts[level + 1]]
         kind = int((full_columns < 0).sum()), level in in_shared
-        alike.setdefault((kind, full_columns[full_columns >= 0].tobytes()), []).append(level)
+        by_columns.setdefault((kind, full_columns[full_columns >= 0].tobytes()), []).append(level)
     groups = []
-    for (before, is_shared), columns, members in _gathered(alike, rest.full_order):
+    for (before, is_shared), columns, members in _gathered(by_columns, rest.full_order):
         is_worth = len(members) * len(columns) ** 2 >= WORTH and 4 * before <= len(columns)
         if not is_shared and not is_worth and before + len(columns) <= paired:
             continue
@@ -290,14 +292,14 @@ def cliques(
 
 def _share(levels: Index, starts: Index, column: Index, full: Index, rest: Structure) -> list[Shared]:
     """Gather levels that meet nearly the same columns before the full matrix."""
-    alike: dict[tuple[None, bytes], list[int]] = {}
+    by_columns: dict[tuple[None, bytes], list[int]] = {}
     for level in levels.tolist():
         span = slice(starts[level], starts[level + 1])
         before = column[span][full[span] < 0]
         if len(before) >= SHARED:
-            alike.setdefault((None, before.tobytes()), []).append(level)
+            by_columns.setdefault((None, before.tobytes()), []).append(level)
     groups = []
-    for _, columns, members in _gathered(alike, rest.order):
+    for _, columns, members in _gathered(by_columns, rest.order):
         if len(members) < SHARED:
             continue
         entries = np.full((len(members), len(columns)), len(column), dtype=np.intp)
@@ -315,14 +317,14 @@ def _share(levels: Index, starts: Index, column: Index, full: Index, rest: Struc
 
 
 def _gathered(
-    alike: dict[tuple[Kind, bytes], list[int]], order: int
+    by_columns: dict[tuple[Kind, bytes], list[int]], order: int
 ) -> Iterator[tuple[Kind, Index, list[int]]]:
     """Yield levels of one kind that meet nearly the same of ``order`` columns: the kind, the columns, the levels."""
     # Columns of levels that are taken together are those of all of them, as long as they are few more than each one's own: rows
     # that are missing here and there do not part levels that would meet the same columns.
     groups: deque[_Group[Kind]] = deque()
     group_count = 0
-    for tried, ((kind, key), members) in enumerate(alike.items()):
+    for tried, ((kind, key), members) in enumerate(by_columns.items()):
         columns = np.frombuffer(key, dtype=np.intp)
         for group in reversed(groups) if tried < TRIED or group_count <= TAKEN * tried else ():
             union = int(group.there.sum()) + len(columns) - int(group.there[columns].sum())
@@ -630,8 +632,8 @@ def plan(blocks: list[tuple[int, int]], rows: Index, columns: Index) -> Structur
             # Where no block meets two levels of the next factor, eliminating it leaves that factor in blocks.
             width = blocks[1][1]
             is_next = column < blocks[1][0] * width
-            met = np.unique(np.stack([level[is_next], column[is_next] // width]), axis=1)[0]
-            is_alone = bool((np.bincount(met) <= 1).all())
+            levels_met = np.unique(np.stack([level[is_next], column[is_next] // width]), axis=1)[0]
+            is_alone = bool((np.bincount(levels_met) <= 1).all())
         if is_alone:
             high, low = _filled(high, low, level, column, later)
             rest = plan(blocks[1:], high, low)
@@ -661,8 +663,8 @@ def _filled(high: Index, low: Index, level: Index, column: Index, order: int) ->
         levels = np.flatnonzero(counts == r)
         step = max(1, AT_ONCE // len(i))
         for batch in np.split(levels, range(step, len(levels), step)):
-            met = column[starts[batch][:, None] + np.arange(r)]
-            keys.append(distinct((met[:, i] * order + met[:, j]).ravel()))
+            columns_met = column[starts[batch][:, None] + np.arange(r)]
+            keys.append(distinct((columns_met[:, i] * order + columns_met[:, j]).ravel()))
     pairs = np.divmod(distinct(np.concatenate(keys)), order)
     return pairs[0], pairs[1]
 

@@ -236,11 +236,11 @@ class _Binomial(Family):
         )
 
     def slopes(self, y: Array, mu: Array, w: Array, d: float) -> DensitySlopes:
-        rest, failure = 1.0 - mu, 1.0 - y
+        complement, failure = 1.0 - mu, 1.0 - y
         return DensitySlopes(
-            w * (y / mu - failure / rest),
-            -w * (y / mu**2 + failure / rest**2),
-            2.0 * w * (y / mu**3 - failure / rest**3),
+            w * (y / mu - failure / complement),
+            -w * (y / mu**2 + failure / complement**2),
+            2.0 * w * (y / mu**3 - failure / complement**3),
         )
 
     def information(self, mu: Array, w: Array, d: float) -> tuple[Array, Array]:
@@ -275,9 +275,9 @@ class _BetaBinomial(_Binomial):
         return super().draw(rng, rng.beta(inside * d, (1.0 - inside) * d), w, d)
 
     def loglik(self, y: Array, mu: Array, w: Array, d: float) -> Array:
-        both = sum(self._both(y, mu, w, d, lambda k, rung: np.log(rung)))
-        rest = self._sum(w, np.ones_like(mu), d, lambda k, rung: np.log(rung))
-        return np.asarray(log_choices(w, w * y, w - w * y) + both - rest)
+        log_numerator = sum(self._both(y, mu, w, d, lambda k, rung: np.log(rung)))
+        log_denominator = self._sum(w, np.ones_like(mu), d, lambda k, rung: np.log(rung))
+        return np.asarray(log_choices(w, w * y, w - w * y) + log_numerator - log_denominator)
 
     def slopes(self, y: Array, mu: Array, w: Array, d: float) -> DensitySlopes:
         (s1, f1), (s2, f2), (s3, f3) = (
@@ -297,12 +297,12 @@ class _BetaBinomial(_Binomial):
             self._both(y, mu, w, d, lambda k, rung, power=power: k * rung**-power)  # type: ignore[misc]
             for power in (1.0, 2.0, 3.0)
         )
-        more = (w - 1.0) / (1.0 + d)
+        excess = (w - 1.0) / (1.0 + d)
         return DispersionSlopes(
             -(s1 + f1 - self._sum(w, np.ones_like(mu), d, lambda k, rung: k / rung)) / d,
             (s2 - f2) / d,
             -2.0 * (s3 + f3) / d,
-            self.information(mu, w, d)[0] * more / (1.0 + more) * d / (1.0 + d),
+            self.information(mu, w, d)[0] * excess / (1.0 + excess) * d / (1.0 + d),
         )
 
 
@@ -341,11 +341,11 @@ class _NegativeBinomial(_Poisson):
         return np.asarray(w * (choose + special.xlogy(y, mu / (mu + d)) - d * np.log1p(mu / d)))
 
     def slopes(self, y: Array, mu: Array, w: Array, d: float) -> DensitySlopes:
-        both = mu + d
+        total = mu + d
         return DensitySlopes(
-            w * d * (y - mu) / (mu * both),
-            w * ((y + d) / both**2 - y / mu**2),
-            2.0 * w * (y / mu**3 - (y + d) / both**3),
+            w * d * (y - mu) / (mu * total),
+            w * ((y + d) / total**2 - y / mu**2),
+            2.0 * w * (y / mu**3 - (y + d) / total**3),
         )
 
     def information(self, mu: Array, w: Array, d: float) -> tuple[Array, Array]:
@@ -353,16 +353,16 @@ class _NegativeBinomial(_Poisson):
         return w / v, -w * (1.0 + 2.0 * mu / d) / v**2
 
     def by_dispersion(self, y: Array, mu: Array, w: Array, d: float) -> DispersionSlopes:
-        both = mu + d
+        total = mu + d
         rise = special.digamma(y + d) - special.digamma(d)
         if d > 1e4:
             # The difference loses its digits where d is large, as for counts that are nearly Poisson; its series does not.
             rise = np.log1p(y / d) + y / (2.0 * d * (d + y)) + (1.0 / d**2 - 1.0 / (d + y) ** 2) / 12.0
         return DispersionSlopes(
-            w * d * (rise - np.log1p(mu / d) + (mu - y) / both),
-            w * d * (y - mu) / both**2,
-            w * d * (mu - 2.0 * y - d) / both**3,
-            w * d / both**2,
+            w * d * (rise - np.log1p(mu / d) + (mu - y) / total),
+            w * d * (y - mu) / total**2,
+            w * d * (mu - 2.0 * y - d) / total**3,
+            w * d / total**2,
         )
 
 

@@ -406,8 +406,8 @@ def _modes(matrices: Matrices, effects: Array) -> dict[str, pd.DataFrame]:
     parts: dict[str, list[pd.DataFrame]] = {}
     for term in matrices.covariance.terms:
         grouping = matrices.groupings[term.factor]
-        whole = layout.part(effects, term.factor)
-        raw = whole[:, term.columns] @ term.transform.T
+        factor_effects = layout.part(effects, term.factor)
+        raw = factor_effects[:, term.columns] @ term.transform.T
         table = pd.DataFrame(raw, index=list(grouping.levels), columns=list(term.names))
         parts.setdefault(grouping.name, []).append(table)
     return {name: pd.concat(tables, axis=1) if tables[1:] else tables[0] for name, tables in parts.items()}

@@ -169,9 +169,9 @@ class _Reader:
         self.tokens = list(_tokens(text))
         self.at = 0
 
-    def fail(self, what: str) -> UserError:
+    def fail(self, problem: str) -> UserError:
         return UserError(
-            f"formula {self.text!r}: {what}",
+            f"formula {self.text!r}: {problem}",
             mend="Write it as for lme4, for example 'y ~ condition + (1 | participant)'.",
         )
 
@@ -445,8 +445,8 @@ class _Algebra:
         self.variables: list[Node] = []
         self.labels: dict[str, int] = {}
 
-    def fail(self, what: str, mend: str | None = None) -> UserError:
-        return UserError(f"formula {self.text!r}: {what}", mend=mend)
+    def fail(self, problem: str, mend: str | None = None) -> UserError:
+        return UserError(f"formula {self.text!r}: {problem}", mend=mend)
 
     def variable(self, node: Node) -> list[Term]:
         if node == ALL_OTHERS:
@@ -570,15 +570,15 @@ def parts_of(text: str) -> tuple[Node, Node | None, list[Binary], list[Node]]:
 
 def read_formula(text: str, columns: Sequence[str] | None = None) -> Formula:
     """Read a mixed-model formula as an lme4 user writes it."""
-    response, rest, bars, offsets = parts_of(text)
+    response, fixed_part, bars, offsets = parts_of(text)
     written = text.strip()
-    if rest is not None and columns is not None and ALL_OTHERS in nodes_of(rest):
+    if fixed_part is not None and columns is not None and ALL_OTHERS in nodes_of(fixed_part):
         others = [name for name in columns if name not in columns_of(response)]
-        rest = _spelt_out(rest, others)
-        whole = read_expression(text)
-        assert isinstance(whole, Binary)
-        written = as_r(Binary("~", response, _spelt_out(whole.right, others)))
-    fixed = expand_terms(rest, text)
+        fixed_part = _spelt_out(fixed_part, others)
+        tree = read_expression(text)
+        assert isinstance(tree, Binary)
+        written = as_r(Binary("~", response, _spelt_out(tree.right, others)))
+    fixed = expand_terms(fixed_part, text)
     if as_r(response) in {as_r(v) for v in fixed.variables}:
         raise UserError(
             f"formula {text!r}: the response {as_r(response)} also occurs on the right side and would predict itself",
@@ -623,12 +623,12 @@ def _take(node: Node, bars: list[Binary], offsets: list[Node]) -> Node | None:
 
 def _random_terms(bar: Binary, text: str) -> list[FormulaRandomTerm]:
     """Expand ``a/b`` groups first and ``||`` second, as lme4's findbars and expandDoubleVerts do."""
-    whole = expand_terms(bar.left, text)
-    designs = [whole]
+    terms = expand_terms(bar.left, text)
+    designs = [terms]
     if bar.op == "||":
-        designs = [Terms((), (), True)] if whole.intercept else []
-        for term in whole.terms:
-            variables = tuple(whole.variables[i] for i in sorted(term))
+        designs = [Terms((), (), True)] if terms.intercept else []
+        for term in terms.terms:
+            variables = tuple(terms.variables[i] for i in sorted(term))
             designs.append(Terms(variables, (frozenset(range(len(variables))),), False))
     result = []
     for design in designs:

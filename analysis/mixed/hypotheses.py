@@ -118,9 +118,11 @@ def kenward_roger(fit: Fit) -> KenwardRoger:
             traces[s, r] = traces[r, s]
     slopes[-1], second[-1, -1] = -gram, gram - c.T @ m @ c
     traces[-1, -1] = len(x) - 2.0 * float(np.trace(ma)) + float(np.sum(ma * ma.T))
-    moved = phi @ slopes
+    phi_slopes = phi @ slopes
     information = (
-        traces - 2.0 * np.einsum("ij,rsij->rs", phi, second) + np.einsum("rij,sji->rs", moved, moved)
+        traces
+        - 2.0 * np.einsum("ij,rsij->rs", phi, second)
+        + np.einsum("rij,sji->rs", phi_slopes, phi_slopes)
     )
     size = np.sqrt(np.abs(np.diag(information)))
     size[size == 0] = 1.0
@@ -231,15 +233,15 @@ def anova(fit: Fit) -> pd.DataFrame:
             replace(v, contrast=Coding("sum")) if isinstance(v, Factor) else v for v in design.variables
         ),
     )
-    whole = coded.matrix(fit.model.frame.data)
-    if whole.shape[1] != matrices.x.shape[1] + len(matrices.dropped):
+    coded_x = coded.matrix(fit.model.frame.data)
+    if coded_x.shape[1] != matrices.x.shape[1] + len(matrices.dropped):
         raise UserError(
             "type III tests need as many contrasts as a factor has levels less one",
             mend="Test the contrasts of the model with joint_test.",
         )
     # beta under sum coding = (X_sum^+ X) beta.
-    to_sum = np.linalg.lstsq(whole, matrices.x, rcond=None)[0]
-    _, sizes, axes = np.linalg.svd(np.linalg.qr(whole, mode="r"))
+    to_sum = np.linalg.lstsq(coded_x, matrices.x, rcond=None)[0]
+    _, sizes, axes = np.linalg.svd(np.linalg.qr(coded_x, mode="r"))
     untellable = axes[int(np.sum(sizes > 1e-9 * sizes[0])) :]
     rows: list[tuple[str, int, float, float, float]] = []
     untestable = []
@@ -319,17 +321,17 @@ class LikelihoodRatio:
 
     def sentence(self) -> str:
         """Describe the test, and what its p value takes into account."""
-        said = f"chi-squared({self.df}) = {self.statistic:.3f}, p = {self.p:.4g}"
+        test = f"chi-squared({self.df}) = {self.statistic:.3f}, p = {self.p:.4g}"
         if not self.boundary:
-            return said
+            return test
         if self.mixture is None or self.p_boundary is None:
             return (
-                f"{said}; variances are tested at zero, the edge of their range, where this p is too large "
+                f"{test}; variances are tested at zero, the edge of their range, where this p is too large "
                 "(the test is conservative)"
             )
         low, high = self.mixture
         return (
-            f"{said}; a variance is tested at zero, the edge of its range, so the statistic follows half "
+            f"{test}; a variance is tested at zero, the edge of its range, so the statistic follows half "
             f"chi-squared({low}) and half chi-squared({high}): p = {self.p_boundary:.4g}"
         )
 
@@ -363,8 +365,10 @@ def likelihood_ratio_test(smaller: Fit, larger: Fit) -> LikelihoodRatio:
     p = float(stats.chi2.sf(statistic, df))
     covariances = _covariances_of_one_new_variance(smaller, larger)
     if covariances is None:
-        more, less = (sum(t.width for t in f.model.matrices.covariance.terms) for f in (larger, smaller))
-        return LikelihoodRatio(statistic, df, p, more != less)
+        larger_count, smaller_count = (
+            sum(t.width for t in f.model.matrices.covariance.terms) for f in (larger, smaller)
+        )
+        return LikelihoodRatio(statistic, df, p, larger_count != smaller_count)
     low = len(larger.fixed) - len(smaller.fixed) + covariances
     nothing = 1.0 if statistic == 0.0 else 0.0
     parts = [float(stats.chi2.sf(statistic, k)) if k else nothing for k in (low, low + 1)]
@@ -413,7 +417,7 @@ def _refuse_unnested(smaller: Fit, larger: Fit) -> None:
     small, large = smaller.model.matrices, larger.model.matrices
     outside = _outside(small.x, large.x)
     if outside.any():
-        names = [name for name, out in zip(small.names, outside, strict=True) if out]
+        names = [name for name, is_outside in zip(small.names, outside, strict=True) if is_outside]
         raise UserError(
             f"the models are not nested: {', '.join(names)} of the smaller one is not part of the larger one",
             mend="Compare models of which one contains all terms of the other.",
@@ -447,16 +451,16 @@ def _blocks(fit: Fit) -> Counter[tuple[str, frozenset[str]]]:
 def _covariances_of_one_new_variance(smaller: Fit, larger: Fit) -> int | None:
     """Count the covariances that come with one new random effect; None if the models differ in another way."""
     smaller_blocks, larger_blocks = _blocks(smaller), _blocks(larger)
-    gone, new = (
+    removed, added = (
         list((smaller_blocks - larger_blocks).elements()),
         list((larger_blocks - smaller_blocks).elements()),
     )
-    if len(new) != 1 or len(gone) > 1:
+    if len(added) != 1 or len(removed) > 1:
         return None
-    group, columns = new[0]
-    if not gone:
+    group, columns = added[0]
+    if not removed:
         return 0 if len(columns) == 1 else None
-    old_group, old_columns = gone[0]
+    old_group, old_columns = removed[0]
     return (
         len(old_columns)
         if group == old_group and old_columns < columns and len(columns - old_columns) == 1

@@ -67,8 +67,8 @@ class Comparisons:
 
     def among(self, is_chosen: Mask) -> Array:
         """Return the correlation of some of the estimates."""
-        whole = np.eye(len(is_chosen)) if self.correlation is None else self.correlation
-        return whole[np.ix_(is_chosen, is_chosen)]
+        correlation = np.eye(len(is_chosen)) if self.correlation is None else self.correlation
+        return correlation[np.ix_(is_chosen, is_chosen)]
 
 
 def suitable(adjust: str, count: int, family: Comparisons) -> tuple[str, str | None]:
@@ -213,23 +213,23 @@ def wald_table(
     check_level(level)
     family = family or Comparisons()
     r = len(estimate)
-    used, note = suitable(adjust, r, family)
+    applied, note = suitable(adjust, r, family)
     dof = np.full(r, np.inf) if df is None else df
     with np.errstate(divide="ignore", invalid="ignore"):
         statistic = (estimate - null) / se
-    half = critical_values(level, np.where(np.isfinite(se), dof, np.nan), used, family)
+    half = critical_values(level, np.where(np.isfinite(se), dof, np.nan), applied, family)
     table = pd.DataFrame(
         {
             "estimate": estimate,
             "se": se,
             "df": np.full(r, np.nan) if df is None else df,
             "statistic": statistic,
-            "p": adjusted_p(np.asarray(statistic), dof, used, family),
+            "p": adjusted_p(np.asarray(statistic), dof, applied, family),
             "ci_low": estimate - half * se,
             "ci_high": estimate + half * se,
         }
     )
-    table.attrs["adjustment"] = note or ("dunnett" if adjust == "dunnett" and used == "mvt" else used)
+    table.attrs["adjustment"] = note or ("dunnett" if adjust == "dunnett" and applied == "mvt" else applied)
     return table
 
 
@@ -387,9 +387,9 @@ def _bounds(bound: float | tuple[float, float], ratio: bool) -> tuple[float, flo
         lower, upper = -bound, bound
     inside = lower < no_effect < upper and (lower > 0 or not ratio)
     if not inside or not np.isfinite([lower, upper]).all():
-        said = f"{bound:g}" if isinstance(bound, int | float) else f"{bound[0]:g} to {bound[1]:g}"
+        bound_text = f"{bound:g}" if isinstance(bound, int | float) else f"{bound[0]:g} to {bound[1]:g}"
         raise UserError(
-            f"equivalence bound {said}; bounds enclose {no_effect:g}, which is no effect",
+            f"equivalence bound {bound_text}; bounds enclose {no_effect:g}, which is no effect",
             mend="Give the smallest ratio that matters, for example 1.25."
             if ratio
             else "Give the smallest difference that matters, in the table's units.",

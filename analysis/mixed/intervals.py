@@ -139,9 +139,9 @@ class PinnedCovariance(Covariance):
 
     def lambdas(self, theta: Array) -> list[Array]:
         """Per grouping factor the (k, k) relative covariance factor; that of the pinned term is not triangular."""
-        whole = np.zeros(self.whole)
-        whole[self.others] = theta[: len(self.others)]
-        mats = super().lambdas(whole)
+        full_theta = np.zeros(self.whole)
+        full_theta[self.others] = theta[: len(self.others)]
+        mats = super().lambdas(full_theta)
         raw = np.empty((self.term.width, self.term.width))
         self._last = self._lower(theta)
         raw[self.order] = self.unit[:, None] * self._last
@@ -579,10 +579,10 @@ class Bootstrap:
 
     def sentence(self) -> str:
         """Report the number of refits, and how many failed, did not converge or were singular."""
-        said = f"{len(self.replicates)} refits to responses drawn from the model (seed {self.seed})"
+        counted = f"{len(self.replicates)} refits to responses drawn from the model (seed {self.seed})"
         outcomes = {"failed and are left out": self.failed, "did not converge": self.unconverged}
         outcomes["were singular"] = self.singular
-        return "; ".join([said, *(f"{count} {what}" for what, count in outcomes.items() if count)])
+        return "; ".join([counted, *(f"{count} {outcome}" for outcome, count in outcomes.items() if count)])
 
 
 def bootstrap(
@@ -633,10 +633,10 @@ def bootstrap(
     plan, file = RefitPlan(fit, statistic, seed), None if keep is None else Path(keep)
     done = {} if file is None else _kept_refits(file, plan)
     missing = [number for number in range(replicates) if number not in done]
-    before = replicates - len(missing)
-    if progress is not None and before:
-        progress(before, replicates)
-    for count, refit in enumerate(run_tasks(RefitPlan.refit, plan, missing, processes), start=before + 1):
+    n_done = replicates - len(missing)
+    if progress is not None and n_done:
+        progress(n_done, replicates)
+    for count, refit in enumerate(run_tasks(RefitPlan.refit, plan, missing, processes), start=n_done + 1):
         done[refit.number] = refit
         if file is not None:
             with file.open("a", encoding="utf-8") as lines:

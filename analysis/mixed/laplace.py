@@ -109,11 +109,11 @@ class ModeSearch:
                 continue
             previous, fresh, size = decrement, False, 1.0
             slack = self.noise + 1e-12 * abs(value)
-            while not (new := self._at(lambdas, fixed, response, u + step * size))[2] >= value - slack:
+            while not (candidate := self._at(lambdas, fixed, response, u + step * size))[2] >= value - slack:
                 size /= 2.0
                 if size < 1e-10:
                     raise ModeNotFound
-            u, eta, value = new
+            u, eta, value = candidate
         raise ModeNotFound
 
     def _from_saturated(self, lambdas: list[Array], fixed: Array, response: ResponseModel) -> Array:
@@ -157,27 +157,27 @@ def without_random_effects(
     if with_constant:
         x = np.hstack([x, np.ones((len(x), 1))])
     beta: Array = np.zeros(x.shape[1])
-    old = -np.inf
+    previous_value = -np.inf
     for _ in range(25):
         w = response.weight(eta)
         w = np.maximum(w, 1e-10 * _typical(w))
         root, z = np.sqrt(w), eta - frame.offset + response.score(eta) / w
-        new: Array = np.asarray(np.linalg.lstsq(root[:, None] * x, root * z, rcond=None)[0], dtype=float)
-        predicted = frame.offset + x @ new
+        new_beta: Array = np.asarray(np.linalg.lstsq(root[:, None] * x, root * z, rcond=None)[0], dtype=float)
+        predicted = frame.offset + x @ new_beta
         value, size = float(response.loglik(predicted).sum()), 1.0
         # Links that are no maps onto the whole line can be left; half the way back is inside again.
-        while not np.isfinite(value) and size > 1e-3 and np.isfinite(old):
+        while not np.isfinite(value) and size > 1e-3 and np.isfinite(previous_value):
             size /= 2.0
-            new = beta + (new - beta) / 2.0
-            predicted = frame.offset + x @ new
+            new_beta = beta + (new_beta - beta) / 2.0
+            predicted = frame.offset + x @ new_beta
             value = float(response.loglik(predicted).sum())
-        if not np.isfinite(value) or value < old - 1e-8 * abs(old):
+        if not np.isfinite(value) or value < previous_value - 1e-8 * abs(previous_value):
             break
-        beta, eta = new, predicted
+        beta, eta = new_beta, predicted
         # Under separation the estimates run away; a start need not follow them.
-        if value - old < 1e-8 * (abs(value) + 1.0) or (link.ratio and np.abs(eta).max() > 30.0):
+        if value - previous_value < 1e-8 * (abs(value) + 1.0) or (link.ratio and np.abs(eta).max() > 30.0):
             break
-        old = value
+        previous_value = value
     log_dispersion: Array = np.zeros(0)
     if family.dispersion in {"thresholds", "shape"}:
         log_dispersion = response.dispersion
@@ -400,10 +400,10 @@ class LaplaceDeviance:
         lambdas, layout = self.covariance.lambdas(x[:k]), self.layout
         result = np.zeros((len(x), len(x)))
         if k:
-            moved = layout.moved(self.covariance.entries, lambdas, last.u, last.z_score)
-            products = last.a.times(moved)
+            derivatives = layout.moved(self.covariance.entries, lambdas, last.u, last.z_score)
+            products = last.a.times(derivatives)
             scaled = layout.scale(lambdas, products, transpose=True)
-            result[:k, :k] = moved.T @ products - scaled.T @ last.h.solve(scaled)
+            result[:k, :k] = derivatives.T @ products - scaled.T @ last.h.solve(scaled)
         if self.n_dispersion == 1:
             result[k:dispersion_end, k:dispersion_end] = self.n
         elif self.n_dispersion:

@@ -65,11 +65,11 @@ class LinearDeviance:
         residual = target - matrices.x @ self.ols
         self.scale = float(np.sqrt(np.mean(frame.weights * residual**2))) or 1.0
         x = q / root[:, None]
-        both = np.column_stack([x, residual / self.scale])
+        columns = np.column_stack([x, residual / self.scale])
         self.a = self.layout.products(frame.weights)
-        weighted = np.asfortranarray(frame.weights[:, None] * both)
+        weighted = np.asfortranarray(frame.weights[:, None] * columns)
         self.c = self.layout.transpose_times_columns(weighted)
-        self.s = both.T @ weighted
+        self.s = columns.T @ weighted
         log_weights = float(np.log(frame.weights).sum())
         self.df = self.n - self.p if reml else self.n
         self.constant = self.df * (1.0 + np.log(2.0 * np.pi / self.df)) - log_weights
@@ -94,7 +94,7 @@ class LinearDeviance:
         h = self.layout.factor(self.a, lambdas)
         scaled_c = self.layout.scale(lambdas, self.c, transpose=True)
         g = h.solve(scaled_c)
-        left = self.c - self.a.times(self.layout.scale(lambdas, g))
+        residual_c = self.c - self.a.times(self.layout.scale(lambdas, g))
         s = self.s - scaled_c.T @ g
         s = (s + s.T) / 2.0
         information = s[:p, :p]
@@ -102,7 +102,7 @@ class LinearDeviance:
         beta = linalg.lapack.dpotrs(factor, s[:p, p], lower=1)[0] if p else np.zeros(0)
         rss = float(s[p, p] - s[:p, p] @ beta)
         contrast = np.append(-beta, 1.0)
-        u, z_residual = g @ contrast, left @ contrast
+        u, z_residual = g @ contrast, residual_c @ contrast
         rss_slope = -2.0 * self.covariance.gradient(self.layout.outer(z_residual, u))
         logdet = h.logdet
         traces = h.invert().trace_terms()
@@ -112,7 +112,7 @@ class LinearDeviance:
             # Zeros for the response spare cutting the fixed columns out.
             inverse = np.zeros((p + 1, p + 1))
             inverse[:p, :p] = linalg.lapack.dpotrs(factor, np.eye(p), lower=1)[0]
-            q = left @ inverse
+            q = residual_c @ inverse
             slopes = [a - 2.0 * b for a, b in zip(slopes, self.layout.outer(q, g), strict=True)]
         point = LinearPoint(logdet, self.covariance.gradient(slopes), rss, rss_slope, information, beta, u)
         self._last = _Solved(point, lambdas, h, traces, z_residual)
@@ -145,17 +145,17 @@ class LinearDeviance:
         # entries are f_i' P f_j / sigma^2, here with sigma profiled out. It needs solves only.
         last, p = self._solution(theta), self.p
         point = last.point
-        moved = self.layout.moved(self.covariance.entries, last.lambdas, last.point.u, last.z_residual)
-        products = self.a.times(moved)
+        derivatives = self.layout.moved(self.covariance.entries, last.lambdas, last.point.u, last.z_residual)
+        products = self.a.times(derivatives)
         scaled = self.layout.scale(last.lambdas, products, transpose=True)
         solved = last.h.solve(scaled)
-        squares = moved.T @ products - scaled.T @ solved
+        squares = derivatives.T @ products - scaled.T @ solved
         if p:
-            with_x = (self.c.T @ moved)[:p]
+            with_x = (self.c.T @ derivatives)[:p]
             with_x -= (self.layout.scale(last.lambdas, self.c, transpose=True).T @ solved)[:p]
             squares -= with_x.T @ np.linalg.solve(point.information, with_x)
-        along, sigma2 = last.z_residual @ moved, point.rss / self.df
-        return np.asarray(squares / sigma2 - np.outer(along, along) / (sigma2**2 * self.df))
+        projections, sigma2 = last.z_residual @ derivatives, point.rss / self.df
+        return np.asarray(squares / sigma2 - np.outer(projections, projections) / (sigma2**2 * self.df))
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
         """Profiled deviance and its gradient."""

@@ -44,13 +44,13 @@ def reference_grid(wanted: list[str], values: dict[str, list[Any]]) -> tuple[pd.
 def rows_of(fit: Fit, grid: pd.DataFrame) -> Array:
     """Rows of X for a grid, nan where the data cannot tell the cell's mean; shape (cells, p)."""
     matrices = fit.model.matrices
-    whole = matrices.design.matrix(grid)
+    all_columns = matrices.design.matrix(grid)
     independent = list(matrices.kept)
-    rows = whole[:, independent]
-    others = [j for j in range(whole.shape[1]) if j not in independent]
+    rows = all_columns[:, independent]
+    others = [j for j in range(all_columns.shape[1]) if j not in independent]
     # A cell mean is estimable only if the dropped columns take the value that the kept ones imply.
-    lost = np.abs(whole[:, others] - rows @ matrices.alias).max(axis=1, initial=0.0) > 1e-6
-    return np.where(lost[:, None], np.nan, rows)
+    is_inestimable = np.abs(all_columns[:, others] - rows @ matrices.alias).max(axis=1, initial=0.0) > 1e-6
+    return np.where(is_inestimable[:, None], np.nan, rows)
 
 
 def offset_of(fit: Fit, grid: pd.DataFrame) -> Array:
@@ -93,15 +93,15 @@ def grid_values(fit: Fit, at: Mapping[str, Any]) -> dict[str, list[Any]]:
         if name not in values:
             raise unknown_name("column of the fixed part", name, values)
         numeric = not all(isinstance(v, str) for v in values[name])
-        several = list(chosen) if isinstance(chosen, list | tuple | np.ndarray) else [chosen]
-        if numeric and not all(isinstance(v, int | float | np.number) for v in several):
+        chosen_values = list(chosen) if isinstance(chosen, list | tuple | np.ndarray) else [chosen]
+        if numeric and not all(isinstance(v, int | float | np.number) for v in chosen_values):
             raise UserError(f"at {name} = {chosen!r}: {name} is a covariate", mend="Give numbers.")
         if not numeric:
-            several = [level_name(v) for v in several]
-            for level in several:
+            chosen_values = [level_name(v) for v in chosen_values]
+            for level in chosen_values:
                 if level not in values[name]:
                     raise unknown_name(f"level of {name}", level, values[name])
-        values[name] = several
+        values[name] = chosen_values
     return values
 
 
@@ -288,9 +288,9 @@ class Margins:
             for position, (name, value) in enumerate(zip(by, values, strict=True)):
                 table.insert(1 + position, name, value)
             tables.append(table)
-        whole = pd.concat(tables, ignore_index=True)
-        whole.attrs = {**tables[0].attrs, "scale": scale}
-        return whole
+        joined = pd.concat(tables, ignore_index=True)
+        joined.attrs = {**tables[0].attrs, "scale": scale}
+        return joined
 
     def _difference(self, members: Any, ends: tuple[int, int], compared: list[Any], scale: str) -> str:
         sign = "/" if scale == "ratio" else "-"
@@ -383,16 +383,16 @@ class CategoryMargins(Margins):
 
 def combined(weights: Array, rows: Array) -> Array:
     """Multiply weights (r, m) and rows (m, …): a sum that gives weight to a mean that is not estimable is not estimable either."""
-    lost = np.isnan(rows).reshape(len(rows), -1).any(axis=1)
+    is_inestimable = np.isnan(rows).reshape(len(rows), -1).any(axis=1)
     products = np.asarray(weights @ np.where(np.isnan(rows), 0.0, rows))
-    products[(weights[:, lost] != 0.0).any(axis=1)] = np.nan
+    products[(weights[:, is_inestimable] != 0.0).any(axis=1)] = np.nan
     return products
 
 
 def _with_cells(grid: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
-    whole = pd.concat([grid, rows], axis=1)
-    whole.attrs = dict(rows.attrs)
-    return whole
+    joined = pd.concat([grid, rows], axis=1)
+    joined.attrs = dict(rows.attrs)
+    return joined
 
 
 def _several(names: Sequence[str] | str) -> list[str]:
@@ -434,8 +434,8 @@ def margins(
     at : mapping, optional
         Values for columns instead of all levels (factors) or the mean (covariates).
     """
-    whole, cells, size = reference_grid(_several(factors), grid_values(fit, at or {}))
-    rows, offsets = rows_of(fit, whole), offset_of(fit, whole)
+    full_grid, cells, size = reference_grid(_several(factors), grid_values(fit, at or {}))
+    rows, offsets = rows_of(fit, full_grid), offset_of(fit, full_grid)
     return Margins(fit, cells, averaged(rows, size), averaged(offsets, size))
 
 
@@ -468,10 +468,10 @@ def category_margins(
             f"mean ratings and probabilities of categories are of ordinal models; this one is {fit.family}",
             mend="Ask for the scale link or response, or fit with family ordinal.",
         )
-    whole, cells, size = reference_grid(_several(factors), grid_values(fit, at or {}))
-    rows = rows_of(fit, whole)
+    full_grid, cells, size = reference_grid(_several(factors), grid_values(fit, at or {}))
+    rows = rows_of(fit, full_grid)
     values, by_eta, by_gaps = fit.cuts.probabilities(
-        rows @ fit.fixed["estimate"].to_numpy() + offset_of(fit, whole)
+        rows @ fit.fixed["estimate"].to_numpy() + offset_of(fit, full_grid)
     )
     slopes = np.concatenate([by_gaps, by_eta[:, :, None] * rows[:, None, :]], axis=2)
     values, slopes = averaged(values, size), averaged(slopes, size)
@@ -519,16 +519,16 @@ def trends(
     wanted = _several(factors)
     if covariate not in given and covariate not in wanted:
         values[covariate] = [float(column.mean())]
-    whole, cells, size = reference_grid(wanted, values)
+    full_grid, cells, size = reference_grid(wanted, values)
     step = 1e-3 * float(np.ptp(column.to_numpy(dtype=float)))
-    moved = [whole.assign(**{covariate: whole[covariate] + d}) for d in (-step / 2, step / 2)]
-    below, above = (rows_of(fit, grid) for grid in moved)
-    known_below, known_above = (offset_of(fit, grid) for grid in moved)
+    shifted_grids = [full_grid.assign(**{covariate: full_grid[covariate] + d}) for d in (-step / 2, step / 2)]
+    below, above = (rows_of(fit, grid) for grid in shifted_grids)
+    known_below, known_above = (offset_of(fit, grid) for grid in shifted_grids)
     return Margins(
         fit,
         cells,
         averaged((above - below) / step, size),
         averaged((known_above - known_below) / step, size),
-        averaged(rows_of(fit, whole), size),
-        averaged(offset_of(fit, whole), size),
+        averaged(rows_of(fit, full_grid), size),
+        averaged(offset_of(fit, full_grid), size),
     )

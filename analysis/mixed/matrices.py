@@ -84,30 +84,30 @@ class Frame:
         return GroupingFactor(term.name, (np.cumsum(occurs) - 1)[codes], tuple(labels[occurs]))
 
 
-def _aligned(value: ArrayLike, data: pd.DataFrame, what: str) -> pd.Series[Any]:
+def _aligned(value: ArrayLike, data: pd.DataFrame, noun: str) -> pd.Series[Any]:
     """Return numbers given for the rows in their order."""
     if isinstance(value, pd.Series) and not value.index.equals(data.index):
         if not value.index.is_unique or set(value.index) != set(data.index):
             raise UserError(
-                f"{what} are a Series whose index is not that of the data",
+                f"{noun} are a Series whose index is not that of the data",
                 mend="Give a Series with the data's index, or plain numbers in the order of the rows.",
             )
         value = value.reindex(data.index)
     numbers = np.asarray(value, dtype=float)
     if numbers.shape != (len(data),):
         raise UserError(
-            f"{what} have shape {numbers.shape}; the data have {len(data)} rows",
-            mend=f"Give one number per row, or name a column as {what}.",
+            f"{noun} have shape {numbers.shape}; the data have {len(data)} rows",
+            mend=f"Give one number per row, or name a column as {noun}.",
         )
     return pd.Series(numbers, index=data.index)
 
 
-def _numbers(node: Node, variables: Variables, data: pd.DataFrame, what: str) -> Array:
+def _numbers(node: Node, variables: Variables, data: pd.DataFrame, noun: str) -> Array:
     variable = variables.make(node)
     if not isinstance(variable, Numeric):
         levels = ", ".join(variable.levels[:4]) + (", …" if len(variable.levels) > 4 else "")
         raise _no_number(node, variables) or UserError(
-            f"{what} {as_r(node)!r} is not numeric; it holds {levels}", mend="Name a column of numbers."
+            f"{noun} {as_r(node)!r} is not numeric; it holds {levels}", mend="Name a column of numbers."
         )
     return variable.values(data)[:, 0]
 
@@ -252,8 +252,8 @@ def make_frame(
     for name in needed:
         if name not in data.columns:
             raise unknown_name("column", name, list(data.columns))
-    used = _numbers_as_numbers(data[needed])
-    missing = used.isna()
+    needed_data = _numbers_as_numbers(data[needed])
+    missing = needed_data.isna()
     rows = np.flatnonzero(~missing.to_numpy().any(axis=1))
     counts = missing.sum()
     gaps = ", ".join(f"{str(name).strip('()')} in {int(k)}" for name, k in counts[counts > 0].items())
@@ -263,7 +263,9 @@ def make_frame(
     if len(rows) == 0:
         raise UserError("no row is left to fit" + (f": {notes[0]}" if notes else "; the data are empty"))
     # Levels are those of the rows kept; transforms such as scale() learn from all rows that have the column, as in R.
-    complete = (used if len(rows) == len(used) else used.iloc[rows]).reset_index(drop=True)
+    complete = (needed_data if len(rows) == len(needed_data) else needed_data.iloc[rows]).reset_index(
+        drop=True
+    )
     for label, column in complete.items():
         if is_numeric(column) and (bad := int(np.isinf(column.to_numpy(dtype=float)).sum())):
             raise UserError(
@@ -273,7 +275,7 @@ def make_frame(
     for name in (*(levels or {}), *(contrasts or {})):
         if name not in data.columns:
             raise unknown_name("column", name, list(data.columns))
-    variables = Variables(complete, levels or {}, contrasts or {}, learn_from=used)
+    variables = Variables(complete, levels or {}, contrasts or {}, learn_from=needed_data)
     categories: tuple[str, ...] = ()
     trials, success = None, None
     if family.name == "ordinal":
@@ -408,9 +410,9 @@ def independent_columns(x: Array) -> list[int]:
         size = float(np.linalg.norm(column))
         rest = column - basis @ (basis.T @ column)
         rest = rest - basis @ (basis.T @ rest)
-        left = float(np.linalg.norm(rest))
-        if size > 0 and left > RANK_TOLERANCE * size:
-            orthonormal[:, len(independent)] = rest / left
+        rest_size = float(np.linalg.norm(rest))
+        if size > 0 and rest_size > RANK_TOLERANCE * size:
+            orthonormal[:, len(independent)] = rest / rest_size
             independent.append(j)
     return independent
 
@@ -592,9 +594,9 @@ def make_matrices(formula: Formula, frame: Frame, family: Family) -> Matrices:
             f"{formula.text!r} leaves the intercept out; an ordinal model has thresholds in its place",
             mend="Write it without 0 + (or - 1).",
         )
-    whole = design.matrix(frame.data)
-    independent = independent_columns(whole)
-    dropped = tuple(design.names[j] for j in range(whole.shape[1]) if j not in independent)
+    all_columns = design.matrix(frame.data)
+    independent = independent_columns(all_columns)
+    dropped = tuple(design.names[j] for j in range(all_columns.shape[1]) if j not in independent)
     notes = []
     if dropped:
         counted = f"{len(dropped)} column{'' if len(dropped) == 1 else 's'}"
@@ -655,12 +657,14 @@ def make_matrices(formula: Formula, frame: Frame, family: Family) -> Matrices:
         effects = (RandomEffectsBlock(np.zeros(n, dtype=np.intp), 1, np.zeros((n, 1))),)
     notes += _repeated(formula, designs, raw, groupings) + _scarce(groupings)
     return Matrices(
-        x=whole[:, independent],
+        x=all_columns[:, independent],
         names=tuple(design.names[j] for j in independent),
         dropped=dropped,
         kept=tuple(independent),
         alias=np.asarray(
-            np.linalg.lstsq(whole[:, independent], np.delete(whole, independent, axis=1), rcond=None)[0]
+            np.linalg.lstsq(
+                all_columns[:, independent], np.delete(all_columns, independent, axis=1), rcond=None
+            )[0]
         ),
         design=design,
         effects=effects,
@@ -708,11 +712,11 @@ def _scarce(groupings: list[GroupingFactor]) -> list[Note]:
     ]
     for grouping in unique:
         counts = np.bincount(grouping.codes, minlength=len(grouping.levels))
-        once = [grouping.levels[i] for i in np.flatnonzero(counts == 1)]
-        if once and len(once) < len(counts):
-            shown = ", ".join(once[:4]) + (", …" if len(once) > 4 else "")
-            levels = "level is" if len(once) == 1 else "levels are"
-            values = {"group": grouping.name, "once": len(once), "of": len(counts)}
+        single_levels = [grouping.levels[i] for i in np.flatnonzero(counts == 1)]
+        if single_levels and len(single_levels) < len(counts):
+            shown = ", ".join(single_levels[:4]) + (", …" if len(single_levels) > 4 else "")
+            levels = "level is" if len(single_levels) == 1 else "levels are"
+            values = {"group": grouping.name, "once": len(single_levels), "of": len(counts)}
             notes.append(Note("seen_once", **values, levels=levels, names=shown))
     return notes
 

@@ -204,12 +204,12 @@ class _Candidate:
         if np.isfinite(curvature).all():
             sizes, axes = np.linalg.eigh(curvature)
             top = max(float(sizes[-1]), 1e-300)
-            along = axes.T @ self.gradient
+            projections = axes.T @ self.gradient
             steep = sizes > FLAT * top
-            self.decrement = float(np.sum(along[steep] ** 2 / sizes[steep]))
+            self.decrement = float(np.sum(projections[steep] ** 2 / sizes[steep]))
             self.lowest = float(sizes[0] / top)
-            self.step = -axes[:, steep] @ (along[steep] / sizes[steep])
-            self.out = axes[:, 0] * (-1.0 if along[0] > 0 else 1.0)
+            self.step = -axes[:, steep] @ (projections[steep] / sizes[steep])
+            self.out = axes[:, 0] * (-1.0 if projections[0] > 0 else 1.0)
 
 
 def _polish(f: Scaled, z: Array, is_rough: bool) -> _Candidate:

@@ -141,8 +141,8 @@ def predict(
         estimate, and with ``se`` also se, ci_low, ci_high; index of ``data``. Probabilities have a column for each category.
     """
     if data is not None and data.columns.has_duplicates:
-        twice = str(data.columns[data.columns.duplicated()][0])
-        raise UserError(f"the new rows have two columns named {twice!r}", mend="Rename one of them.")
+        duplicate = str(data.columns[data.columns.duplicated()][0])
+        raise UserError(f"the new rows have two columns named {duplicate!r}", mend="Rename one of them.")
     for what, chosen, choices in (
         ("scale", scale, SCALES),
         ("treatment of new levels", new_levels, NEW_LEVELS),
@@ -179,9 +179,9 @@ def predict(
         columns = dict(zip(fit.cuts.categories, fit.cuts.probabilities(eta)[0].T, strict=True))
     elif scale == "response":
         columns = _on_response_scale(fit, columns)
-    whole = pd.DataFrame(np.nan, index=given.index, columns=list(columns))
-    whole.loc[complete] = np.column_stack(list(columns.values()))
-    return whole
+    table = pd.DataFrame(np.nan, index=given.index, columns=list(columns))
+    table.loc[complete] = np.column_stack(list(columns.values()))
+    return table
 
 
 def random_modes(fit: Fit) -> pd.DataFrame:
@@ -316,8 +316,8 @@ class _Errors:
             total[rows] = self.unit**2 * mode_variance + np.einsum("ni,ij,nj->n", gap, phi, gap)
         for term, z_raw, codes in parts:
             cov = self.unit**2 * term.relative_covariance(self.fit.theta)
-            new = np.einsum("ni,ij,nj->n", z_raw, cov, z_raw)
-            total += np.where(codes < 0, new, 0.0)
+            new_variance = np.einsum("ni,ij,nj->n", z_raw, cov, z_raw)
+            total += np.where(codes < 0, new_variance, 0.0)
         return total
 
     def _given_data(self, r: Array) -> Array:
@@ -529,8 +529,8 @@ def influence(fit: Fit, grouping: str) -> pd.DataFrame:
     units = next((candidate for candidate in matrices.groupings if candidate.name == grouping), None)
     if units is None or fit.cuts is not None or fit.shape is not None:
         kind = "ordinal" if fit.cuts is not None else fit.family
-        why = f"the model has no {grouping!r}" if units is None else f"{kind} models have no such step"
-        raise UserError(f"influence: {why}", mend=f"Grouping factors: {', '.join(fit.groups) or 'none'}.")
+        reason = f"the model has no {grouping!r}" if units is None else f"{kind} models have no such step"
+        raise UserError(f"influence: {reason}", mend=f"Grouping factors: {', '.join(fit.groups) or 'none'}.")
     dispersion = fit.dispersion if fit.dispersion is not None else 1.0
     slope = fit.model.link.slope(fit.eta)
     precision = frame.weights / family.variance(fit.fitted, dispersion)

@@ -512,7 +512,7 @@ def _written_out(fit: Fit) -> dict[str, Any]:
     matrices, penalty = fit.model.matrices, fit.model.criterion.penalty
     loglik, variance = _DENSITIES[fit.family]
     r = np.asarray(np.linalg.qr(matrices.x, mode="r"))
-    along = np.sqrt(np.diag(r @ fit.vcov.to_numpy() @ r.T))
+    se = np.sqrt(np.diag(r @ fit.vcov.to_numpy() @ r.T))
     # Theta is relative to the residuals' spread, so that a tenth of the largest, or of a small one, is a step.
     size = 0.1 * max(float(np.abs(fit.theta).max(initial=0.0)), 0.2)
     log_d = [float(np.log(fit.dispersion))] if fit.dispersion is not None else []
@@ -521,6 +521,6 @@ def _written_out(fit: Fit) -> dict[str, Any]:
         "loglik": loglik,
         "variance": variance,
         "start": np.concatenate([fit.theta, log_d, fit.fixed["estimate"].to_numpy()]),
-        "unit": np.concatenate([size * np.ones(len(fit.theta)), [0.1] * len(log_d), along]),
+        "unit": np.concatenate([size * np.ones(len(fit.theta)), [0.1] * len(log_d), se]),
         "penalty": None if penalty is None else penalty.on_coefficients(matrices),
     }

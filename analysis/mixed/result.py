@@ -186,9 +186,9 @@ class Fit:
         """Write the fit as a paper's table: counts, random effects, fixed effects, fit, warnings."""
         linear = self.model.family.has_scale
         kind = "Linear" if linear else "Generalised linear" if self.cuts is None else "Cumulative (ordinal)"
-        how = "" if linear else f"{self.family}, {self.link} link; "
+        distribution = "" if linear else f"{self.family}, {self.link} link; "
         lines = [
-            f"{kind}{' mixed' if self.variance else ''} model ({how}{self.method})",
+            f"{kind}{' mixed' if self.variance else ''} model ({distribution}{self.method})",
             f"Formula: {self.formula}",
         ]
         counts = [f"{name}: {n} levels" for name, n in self.groups.items()]

@@ -219,14 +219,14 @@ def _arguments(node: FunctionCall, value: Callable[[Node], Any]) -> dict[str, An
     unfilled, positional = [name for name in names if name not in named], node.arguments[1:]
     unknown = [name for name in named if name not in names]
     if unknown or len(positional) > len(unfilled):
-        what = repr(unknown[0]) if unknown else f"for {as_r(positional[len(unfilled)])}"
+        described = repr(unknown[0]) if unknown else f"for {as_r(positional[len(unfilled)])}"
         hint = did_you_mean(unknown[0], names) if unknown else ""
         if function == "ns" and unknown == ["degree"]:
             hint = f"Write bs({as_r(node.arguments[0])}, degree = {as_r(named['degree'])}); natural splines are cubic. "
         takes = f"takes {', '.join(names)} after its first argument" if names else "takes one argument"
         takes = "takes values without names" if function in _MANY else takes
         raise UserError(
-            f"{as_r(node)!r}: {function}() has no argument {what}", mend=f"{hint}{function}() {takes}."
+            f"{as_r(node)!r}: {function}() has no argument {described}", mend=f"{hint}{function}() {takes}."
         )
     named |= dict(zip(unfilled, positional, strict=False))
     if function == "ifelse" and len(named) < 2:
@@ -465,7 +465,7 @@ def read_coding(factor: str, given: Given, levels: Sequence[str]) -> Coding:
     names = tuple(str(k) for k in given) if isinstance(given, Mapping) else ()
     raw = given.values() if isinstance(given, Mapping) else given
     columns = tuple(tuple(float(v) for v in column) for column in raw)
-    wanted = len(levels) - 1
+    n_contrasts = len(levels) - 1
     order = ", ".join(levels)
     for i, column in enumerate(columns):
         if len(column) != len(levels):
@@ -473,9 +473,9 @@ def read_coding(factor: str, given: Given, levels: Sequence[str]) -> Coding:
                 f"contrast {i + 1} of {factor} has {len(column)} numbers; the factor has {len(levels)} levels ({order})",
                 mend="Give one number per level, in the order of the levels.",
             )
-    if len(columns) != wanted:
+    if len(columns) != n_contrasts:
         raise UserError(
-            f"{factor} has {len(columns)} contrasts; a factor with {len(levels)} levels takes {wanted}",
+            f"{factor} has {len(columns)} contrasts; a factor with {len(levels)} levels takes {n_contrasts}",
             mend="Add contrasts until every difference between levels is covered.",
         )
     square = np.column_stack([np.ones(len(levels)), np.array(columns).T])
@@ -484,7 +484,7 @@ def read_coding(factor: str, given: Given, levels: Sequence[str]) -> Coding:
             f"the contrasts of {factor} do not tell its levels apart ({order})",
             mend="No contrast may be constant over levels or a combination of the others.",
         )
-    return Coding("custom", columns, names or tuple(str(i + 1) for i in range(wanted)))
+    return Coding("custom", columns, names or tuple(str(i + 1) for i in range(n_contrasts)))
 
 
 _MARKS = " _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$"
@@ -525,8 +525,8 @@ def natural_levels(column: pd.Series[Any], cells: DistinctValues | None = None) 
     """List the levels that occur: categories in their order, numbers by size, text alphabetically."""
     values = (cells or read_cells(column)).values
     if isinstance(column.dtype, pd.CategoricalDtype):
-        used = set(values)
-        return tuple(level_name(c) for c in column.cat.categories if c in used)
+        occurring = set(values)
+        return tuple(level_name(c) for c in column.cat.categories if c in occurring)
     if is_numeric(column):
         return tuple(level_name(v) for v in sorted(values))
     return alphabetical([level_name(v) for v in values])

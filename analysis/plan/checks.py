@@ -143,7 +143,7 @@ def _trials(spec: Spec, design: PlanContext) -> Iterator[PlanFault]:
 def _levels(spec: Spec, factors: Levels) -> Iterator[PlanFault]:
     names, given = factors_compared(spec), spec.get("levels") or {}
     if isinstance(given, Mapping) == (len(names) == 1) and given:
-        said, form = (
+        given_as, form = (
             ("given by factor", "a list of levels")
             if len(names) == 1
             else (
@@ -152,7 +152,7 @@ def _levels(spec: Spec, factors: Levels) -> Iterator[PlanFault]:
             )
         )
         compared = f"{names[0]} is" if len(names) == 1 else f"{' and '.join(names)} are"
-        yield PlanFault(f" is {said}, and {compared} compared", f"Write {form}.", ("levels",))
+        yield PlanFault(f" is {given_as}, and {compared} compared", f"Write {form}.", ("levels",))
         return
     faults = []
     for name, levels in (given if isinstance(given, Mapping) else {names[0]: given}).items():
@@ -205,12 +205,12 @@ def _within(spec: Spec, factors: Levels) -> Iterator[PlanFault]:
 
 
 def _contrasts(spec: Spec, levels: Levels, no_direction: bool) -> Iterator[PlanFault]:
-    said, faults = spec.get("contrasts") or (), list[PlanFault]()
-    for i, text in enumerate(said):
+    texts, faults = spec.get("contrasts") or (), list[PlanFault]()
+    for i, text in enumerate(texts):
         faults += _caught(partial(read_contrast, str(text), levels), "contrasts", i)
     yield from faults
     if not faults and not no_direction:
-        yield from _caught(lambda: with_directions(said, spec.get("direction"), levels))
+        yield from _caught(lambda: with_directions(texts, spec.get("direction"), levels))
 
 
 def _alpha(spec: Spec, design: PlanContext) -> Iterator[PlanFault]:
@@ -220,21 +220,22 @@ def _alpha(spec: Spec, design: PlanContext) -> Iterator[PlanFault]:
 
 
 def _bound(spec: Spec, design: PlanContext) -> Iterator[PlanFault]:
-    said, by_reader = spec.get("equivalence"), measures_by_reader(spec)
+    bound, by_reader = spec.get("equivalence"), measures_by_reader(spec)
     readers = readers_of(spec)
     names = dict.fromkeys(by_reader[reader] for reader in readers if reader in by_reader)
-    if said is None or not names or not set(names) <= set(PLANNABLE):
+    if bound is None or not names or not set(names) <= set(PLANNABLE):
         return
     of_items = design.compares_items and "correct" in names
     if design.models is not None and len(readers) < 2 and not (of_items and design.models):
         also = " (of accuracy also between conditions of a model, and the study names no model)"
         yield PlanFault(
-            f" is {said!r}; it bounds the difference between readers{also * of_items}, and the analysis has one",
+            f" is {bound!r}; it bounds the difference between readers{also * of_items}, "
+            "and the analysis has one",
             "Name a second reader in between, or take the bound out.",
             ("equivalence",),
         )
         return
-    yield from _caught(lambda: read_bound(said, [PLANNABLE[name] for name in names]), "equivalence")
+    yield from _caught(lambda: read_bound(bound, [PLANNABLE[name] for name in names]), "equivalence")
 
 
 def _caught(read: Callable[[], object], *keys: Key) -> Iterator[PlanFault]:
@@ -285,9 +286,9 @@ def _exclude(spec: Spec, design: PlanContext) -> Iterator[PlanFault]:
 def faults_of_exclusions(exclude: Mapping[str, Any], assistive_input: bool = False) -> Iterator[PlanFault]:
     """Yield what is wrong with rules of exclusion, of a study or of one analysis."""
     for unit in ("trials", "regions", "sessions"):
-        for name, said in (exclude.get(unit) or {}).items():
+        for name, rule in (exclude.get(unit) or {}).items():
             read = partial(read_sign_rule, name) if unit == "sessions" else read_times
-            yield from _caught(partial(read, said), unit, name)
+            yield from _caught(partial(read, rule), unit, name)
             if name == KEYLESS and assistive_input:
                 yield PlanFault(
                     " excludes for text without key strokes, which participants.assistive_input allows",

@@ -174,9 +174,9 @@ def against_reference(levels: Sequence[str]) -> tuple[LevelDifference, ...]:
     return tuple(LevelDifference(level, levels[0]) for level in levels[1:])
 
 
-def with_directions(said: Sequence[str], given: Any, levels: Levels) -> tuple[LevelDifference, ...]:
+def with_directions(texts: Sequence[str], given: Any, levels: Levels) -> tuple[LevelDifference, ...]:
     """Read contrasts with the direction of each, which is given for all or by contrast."""
-    contrasts = [read_contrast(text, levels) for text in said] or list(usual_contrasts(levels))
+    contrasts = [read_contrast(text, levels) for text in texts] or list(usual_contrasts(levels))
     directions: dict[LevelDifference, Any]
     if not isinstance(given, Mapping):
         directions = dict.fromkeys(contrasts, given or "two-sided")

@@ -39,15 +39,15 @@ def plan_in_brief(analysis: PlannedAnalysis, plan: StudyPlan) -> str:
         f"{measure.noun} of {_and(_names(readers))}" for measure, readers in analysis.by_measure.items()
     ]
     directions = [EXPECTED[contrast.direction] for contrast in analysis.contrasts]
-    alike = len(set(directions)) == 1
+    is_shared = len(set(directions)) == 1
     contrasts = [
-        contrast.label + ("" if alike else f" ({direction})")
+        contrast.label + ("" if is_shared else f" ({direction})")
         for contrast, direction in zip(analysis.contrasts, directions, strict=True)
     ]
     parts = [
         f"The plan compares {_and(measured)} by {_compared(analysis)}",
         f"The planned contrast{'s are' if len(contrasts) > 1 else ' is'} {_and(contrasts)}"
-        + (f" ({directions[0]})" if alike else ""),
+        + (f" ({directions[0]})" if is_shared else ""),
         f"Tests use {_level(analysis)}, {_family(analysis, plan)}",
         *(f"{line[0].upper()}{line[1:]}" for line in _equivalence(analysis, plan)),
         *([_bayes(analysis.bayes)] if analysis.bayes else []),
@@ -176,15 +176,15 @@ def _contrasts(analysis: PlannedAnalysis) -> str:
 
 def _expected(contrast: LevelDifference) -> str:
     """Return which way a contrast is expected to go."""
-    way = {"greater": "is higher in", "less": "is lower in"}.get(contrast.direction, "differs between")
+    verb = {"greater": "is higher in", "less": "is lower in"}.get(contrast.direction, "differs between")
     joint = "than in" if contrast.direction in ("greater", "less") else "and"
     if len(contrast.at) == 2:
         first, second = contrast.at
         return (
-            f"the difference between {contrast.first} and {contrast.second} {way} {first} {joint} {second}."
+            f"the difference between {contrast.first} and {contrast.second} {verb} {first} {joint} {second}."
         )
-    where = f", in trials with {contrast.at[0]}" if contrast.at else ""
-    return f"it {way} {contrast.first} {joint} {contrast.second}{where}."
+    condition = f", in trials with {contrast.at[0]}" if contrast.at else ""
+    return f"it {verb} {contrast.first} {joint} {contrast.second}{condition}."
 
 
 def _of_contrasts(analysis: PlannedAnalysis) -> Iterator[str]:
@@ -221,10 +221,10 @@ def _family(analysis: PlannedAnalysis, plan: StudyPlan) -> str:
 
 
 def _equivalence(analysis: PlannedAnalysis, plan: StudyPlan) -> Iterator[str]:
-    bound, several = analysis.equivalence, len(analysis.readers) > 1
-    if bound is None and several:
+    bound, has_several = analysis.equivalence, len(analysis.readers) > 1
+    if bound is None and has_several:
         yield "equivalence: not tested, since no bound was set"
-    if bound is not None and several:
+    if bound is not None and has_several:
         first = readers_in_words(analysis.readers[:1])
         others = (
             readers_in_words(analysis.readers[1:])
@@ -269,9 +269,9 @@ def _model(analysis: PlannedAnalysis) -> Iterator[str]:
     crossed = len(analysis.factors) > 1
     fixed = f"{' and '.join(analysis.factors)} with their interaction" if crossed else analysis.factors[0]
     for measure, readers in analysis.by_measure.items():
-        by = "the reader crossed with " if len(readers) > 1 and measure.name not in shares else ""
-        named = f" of {measure.name}" if len(analysis.by_measure) > 1 else ""
-        yield f"model{named}{DEFAULT}: {measure.model}; fixed effects are {by}{fixed}"
+        crossed_with = "the reader crossed with " if len(readers) > 1 and measure.name not in shares else ""
+        of_measure = f" of {measure.name}" if len(analysis.by_measure) > 1 else ""
+        yield f"model{of_measure}{DEFAULT}: {measure.model}; fixed effects are {crossed_with}{fixed}"
     slopes = (
         f"{', '.join(analysis.factors)} and their interaction (where they vary within a unit)"
         if crossed
