@@ -70,24 +70,26 @@ class ItemAnswers:
     ) -> ItemAnswers:
         """Return the answers of trials, those of one person, item and condition averaged, without conditions not in the layout."""
         p, i, c = (
-            _places(known, given)
-            for known, given in zip(
+            _places(names, given)
+            for names, given in zip(
                 (layout.participants, layout.items, layout.conditions),
                 (participant, item, condition),
                 strict=True,
             )
         )
         y = np.asarray(value, dtype=float)
-        kept = (p >= 0) & (i >= 0) & (c >= 0)
-        p, i, c, y = p[kept], i[kept], c[kept], y[kept]
+        is_known = (p >= 0) & (i >= 0) & (c >= 0)
+        p, i, c, y = p[is_known], i[is_known], c[is_known], y[is_known]
         cell = (c * len(layout.participants) + p) * len(layout.items) + i
-        cells, first, at, many = np.unique(cell, return_index=True, return_inverse=True, return_counts=True)
-        return cls(layout, np.bincount(at, y, len(cells)) / many, p[first], i[first], c[first])
+        cells, first, at, counts = np.unique(cell, return_index=True, return_inverse=True, return_counts=True)
+        return cls(layout, np.bincount(at, y, len(cells)) / counts, p[first], i[first], c[first])
 
 
-def _places(known: Sequence[Any], given: Units) -> Codes:
-    place = {name: number for number, name in enumerate(known)}
-    return np.array([place.get(name, -1) for name in np.asarray(given, dtype=object).tolist()], dtype=np.intp)
+def _places(names: Sequence[Any], given: Units) -> Codes:
+    number_of = {name: number for number, name in enumerate(names)}
+    return np.array(
+        [number_of.get(name, -1) for name in np.asarray(given, dtype=object).tolist()], dtype=np.intp
+    )
 
 
 @dataclass(frozen=True)
@@ -112,8 +114,8 @@ class ErrorSums:
 
     def products(self, other: ErrorSums) -> Floats:
         """Return the covariances between the condition means of two sets of sums, shape (C, C')."""
-        same = self is other
-        between = self._answers_squared if same else np.asarray((self.answers.T @ other.answers).toarray())
+        is_same = self is other
+        between = self._answers_squared if is_same else np.asarray((self.answers.T @ other.answers).toarray())
         return np.asarray(self.participants.T @ other.participants + self.items.T @ other.items - between)
 
     def turned(self) -> ErrorSums:
@@ -141,9 +143,9 @@ class ErrorSums:
         return bool((self.participant_blocks >= 0).any())
 
 
-def _joined(own: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int64]:
+def _joined(blocks: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return blocks with those of another group numbered after one's own."""
-    return np.where(other >= 0, other + own.max(axis=0, initial=-1) + 1, own)
+    return np.where(other >= 0, other + blocks.max(axis=0, initial=-1) + 1, blocks)
 
 
 def sums_of_people(
@@ -154,7 +156,7 @@ def sums_of_people(
     size = (len(layout.participants), len(layout.items), len(layout.conditions))
     mean, least = np.full(size[2], np.nan), np.zeros(size[2])
     of_participants, of_items = np.zeros((size[0], size[2])), np.zeros((size[1], size[2]))
-    blocks_p, blocks_i = (np.full((one, size[2]), -1, dtype=np.int64) for one in size[:2])
+    blocks_p, blocks_i = (np.full((n_units, size[2]), -1, dtype=np.int64) for n_units in size[:2])
     rows: list[Codes] = []
     columns: list[Codes] = []
     values: list[Floats] = []
@@ -163,28 +165,30 @@ def sums_of_people(
         at = people.condition == c
         y, p, i = people.value[at], people.participant[at], people.item[at]
         if model is not None:
-            told = np.isfinite(model[i, c])
-            lost += int((~told).sum())
-            y, p, i = y[told], p[told], i[told]
+            is_known = np.isfinite(model[i, c])
+            lost += int((~is_known).sum())
+            y, p, i = y[is_known], p[is_known], i[is_known]
         if not len(y):
             continue
         z = y if model is None else y - model[i, c]
         n_i, n_p = np.bincount(i, minlength=size[1]), np.bincount(p, minlength=size[0])
-        each = 1.0 / (np.count_nonzero(n_i) * n_i[i])  # every item counts alike
-        mean[c] = each @ z
-        of_participants[:, c] = np.bincount(p, each * _apart(z, i, n_i), size[0])
-        of_items[:, c] = np.bincount(i, each * _apart(z, p, n_p), size[1])
-        blocks_p[:, c], blocks_i[:, c], many = _blocks(p, i, n_p, n_i)
+        weight = 1.0 / (np.count_nonzero(n_i) * n_i[i])  # every item counts alike
+        mean[c] = weight @ z
+        of_participants[:, c] = np.bincount(p, weight * _apart(z, i, n_i), size[0])
+        of_items[:, c] = np.bincount(i, weight * _apart(z, p, n_p), size[1])
+        blocks_p[:, c], blocks_i[:, c], n_blocks = _blocks(p, i, n_p, n_i)
         left = _additive_residuals(z, p, i, n_p, n_i)
-        df = len(z) - np.count_nonzero(n_p) - np.count_nonzero(n_i) + many
+        df = len(z) - np.count_nonzero(n_p) - np.count_nonzero(n_i) + n_blocks
         if df > 0:
             rows.append(p * size[1] + i)
             columns.append(np.full(len(z), c))
-            values.append(each * left * np.sqrt(len(z) / df))
+            values.append(weight * left * np.sqrt(len(z) / df))
         least[c] = _least(y, layout.span)
-    places = (np.concatenate(rows), np.concatenate(columns)) if rows else (np.empty(0, int), np.empty(0, int))
+    indices = (
+        (np.concatenate(rows), np.concatenate(columns)) if rows else (np.empty(0, int), np.empty(0, int))
+    )
     answers = sparse.coo_array(
-        (np.concatenate(values) if values else np.empty(0), places), shape=(size[0] * size[1], size[2])
+        (np.concatenate(values) if values else np.empty(0), indices), shape=(size[0] * size[1], size[2])
     )
     return ErrorSums(
         layout, mean, of_participants, of_items, answers.tocsr(), least, blocks_p, blocks_i, model, noise, lost
@@ -193,31 +197,31 @@ def sums_of_people(
 
 def sums_of_model(layout: EstimateLayout, model: Floats, noise: Floats | None = None) -> ErrorSums:
     """Return the sums of a model's mean answers, shape (I, C), nan where it has none."""
-    held = np.isfinite(model)
-    many = held.sum(axis=0)
+    is_known = np.isfinite(model)
+    counts = is_known.sum(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        mean = np.where(many > 0, np.nansum(model, axis=0) / many, np.nan)
-        scale = np.where(many > 1, np.sqrt(many / (many - 1.0)) / many, 1.0)
+        mean = np.where(counts > 0, np.nansum(model, axis=0) / counts, np.nan)
+        scale = np.where(counts > 1, np.sqrt(counts / (counts - 1.0)) / counts, 1.0)
     conditions = len(layout.conditions)
     people = len(layout.participants)
     return ErrorSums(
         layout,
         mean,
         np.zeros((people, conditions)),
-        np.where(held, (model - mean) * scale, 0.0),
+        np.where(is_known, (model - mean) * scale, 0.0),
         sparse.csr_array((people * len(layout.items), conditions)),
         np.zeros(conditions),
         np.full((people, conditions), -1, dtype=np.int64),
-        np.where(held, 0, -1),
+        np.where(is_known, 0, -1),
         model,
         noise,
     )
 
 
-def _apart(z: Floats, unit: Codes, many: Codes) -> Floats:
+def _apart(z: Floats, unit: Codes, counts: Codes) -> Floats:
     """Return residuals from the means of units, scaled for the df of each mean; an answer alone is taken from the condition's mean."""
-    means = np.bincount(unit, z, len(many)) / np.maximum(many, 1)
-    n = many[unit]
+    means = np.bincount(unit, z, len(counts)) / np.maximum(counts, 1)
+    n = counts[unit]
     r = (z - means[unit]) * np.sqrt(n / np.maximum(n - 1, 1))
     return np.asarray(np.where(n == 1, z - z.mean(), r))
 
@@ -238,18 +242,18 @@ def _blocks(p: Codes, i: Codes, n_p: Codes, n_i: Codes) -> tuple[NDArray[np.int6
     """Return the connected blocks that participants and items form in a condition, and how many there are."""
     people, items = len(n_p), len(n_i)
     label = _connected(np.concatenate([p, people + i]).astype(np.intp).tobytes(), people + items)
-    seen = np.concatenate([n_p, n_i]) > 0
-    kept, among = np.unique(label[seen], return_inverse=True)
-    found = np.full(people + items, -1, dtype=np.int64)
-    found[seen] = among
-    return found[:people], found[people:], len(kept)
+    present = np.concatenate([n_p, n_i]) > 0
+    labels, numbers = np.unique(label[present], return_inverse=True)
+    blocks = np.full(people + items, -1, dtype=np.int64)
+    blocks[present] = numbers
+    return blocks[:people], blocks[people:], len(labels)
 
 
 @lru_cache(maxsize=16)
 def _connected(ends: bytes, size: int) -> NDArray[np.int32]:
     """Return the component of each of ``size`` units from links, first ends then other ends; models share layouts, so cached."""
-    one, other = np.frombuffer(ends, dtype=np.intp).reshape(2, -1)
-    links = sparse.coo_array((np.ones(len(one)), (one, other)), shape=(size, size))
+    first, second = np.frombuffer(ends, dtype=np.intp).reshape(2, -1)
+    links = sparse.coo_array((np.ones(len(first)), (first, second)), shape=(size, size))
     return np.asarray(connected_components(links, directed=False)[1])
 
 
@@ -319,9 +323,9 @@ class CrossedEstimate:
     @property
     def few_units(self) -> bool:
         """Whether participants or items are too few for its degrees of freedom to be trusted."""
-        own = [self.parts.item_df] if self.to != "participants" else []
-        own += [self.parts.participant_df] if self.sums.of_people else []
-        return min(own, default=np.inf) < SPARSE
+        dfs = [self.parts.item_df] if self.to != "participants" else []
+        dfs += [self.parts.participant_df] if self.sums.of_people else []
+        return min(dfs, default=np.inf) < SPARSE
 
 
 def estimate(
@@ -339,43 +343,43 @@ def estimate(
     answers = float(w @ sums._answers_squared @ w)
     v_p, df_p = _over_units((sums.participants @ w), sums.participant_blocks[:, used])
     v_i, df_i = _over_units((sums.items @ w), sums.item_blocks[:, used])
-    more = 0.0 if sums.model is None else _one_more(sums.model[:, used], w[used], layout.width)
+    extra = 0.0 if sums.model is None else _one_more(sums.model[:, used], w[used], layout.width)
     least = float((w[used] ** 2) @ sums.least[used])
-    parts = VarianceParts(v_p, v_i, answers, more, least, df_p, df_i)
+    parts = VarianceParts(v_p, v_i, answers, extra, least, df_p, df_i)
     value = float(w[used] @ sums.mean[used])
     # of shares between 0 and 1 a contrast reaches half the sum of its weights' sizes, a mean the end of the scale
     both = 2 if sums.model is not None and sums.of_people else 1
     sized = float(np.abs(w).sum()) * layout.width
     furthest = both * sized / 2 if abs(w.sum()) < 1e-9 else sized
 
-    def found(variance: float, df: float, to: Generalized) -> CrossedEstimate:
+    def result(variance: float, df: float, to: Generalized) -> CrossedEstimate:
         return CrossedEstimate(weights, value, float(np.sqrt(variance)), df, furthest, parts, sums, to)
 
     if fixed_items:
         repeated = _repeated(sums, w)
         if not sums.of_people:
-            return found(repeated, np.inf, "these answers")
-        return found(max(v_p, least) + repeated, df_p, "participants")
-    v_items = v_i + more
+            return result(repeated, np.inf, "these answers")
+        return result(max(v_p, least) + repeated, df_p, "participants")
+    v_items = v_i + extra
     if not sums.of_people:
         alone = (sums.item_blocks[:, used] >= 0).sum(axis=0).min() < 2
-        return None if alone else found(v_items, df_i, "items")
+        return None if alone else result(v_items, df_i, "items")
     if int((sums.participant_blocks[:, used] >= 0).any(axis=1).sum()) == 1:  # one person
-        return found(max(v_items, least), df_i, "items")
+        return result(max(v_items, least), df_i, "items")
     variance = max(v_p + v_items - answers, v_p, v_items, least)
     below = v_p**2 / df_p + v_items**2 / df_i
     df = variance**2 / below if below > 0 else min(df_p, df_i)
-    return found(variance, float(np.clip(df, min(df_p, df_i), df_p + df_i)), "participants and items")
+    return result(variance, float(np.clip(df, min(df_p, df_i), df_p + df_i)), "participants and items")
 
 
 def _over_units(u: Floats, blocks: NDArray[np.int64]) -> tuple[float, float]:
     """Return the sum of squares of what units add, shape (units,), and its df; groups in other conditions have their own (Welch)."""
-    parted = _parted(np.ascontiguousarray(blocks, dtype=np.int64).tobytes(), blocks.shape[1])
-    if not parted:
+    groups = _parted(np.ascontiguousarray(blocks, dtype=np.int64).tobytes(), blocks.shape[1])
+    if not groups:
         return 0.0, 1.0
-    squares = [float(u[own] @ u[own]) for own, _ in parted]
-    total, freedoms = sum(squares), sum(df for _, df in parted)
-    below = sum(square**2 / df for square, (_, df) in zip(squares, parted, strict=True))
+    squares = [float(u[members] @ u[members]) for members, _ in groups]
+    total, freedoms = sum(squares), sum(df for _, df in groups)
+    below = sum(square**2 / df for square, (_, df) in zip(squares, groups, strict=True))
     return total, (total**2 / below if below > 0 else freedoms)
 
 
@@ -383,10 +387,10 @@ def _over_units(u: Floats, blocks: NDArray[np.int64]) -> tuple[float, float]:
 def _parted(blocks: bytes, conditions: int) -> tuple[tuple[NDArray[np.bool_], float], ...]:
     """Return the groups of units with separate variances (:func:`_over_units`), each with its degrees of freedom."""
     table = np.frombuffer(blocks, dtype=np.int64).reshape(-1, conditions)
-    seen = (table >= 0).any(axis=1)
-    if not seen.any():
+    present = (table >= 0).any(axis=1)
+    if not present.any():
         return ()
-    own_blocks = table[seen]
+    own_blocks = table[present]
     units = len(own_blocks)
     width = int(own_blocks.max()) + 1
     rows, columns = np.nonzero(own_blocks >= 0)
@@ -396,44 +400,46 @@ def _parted(blocks: bytes, conditions: int) -> tuple[tuple[NDArray[np.bool_], fl
     shown = np.zeros((int(component.max()) + 1, conditions), dtype=bool)
     shown[component[rows], columns] = True
     group = np.unique(shown, axis=0, return_inverse=True)[1].reshape(-1)
-    found = []
+    groups = []
     for g in range(int(group.max()) + 1):
-        own = group[component] == g
-        within = [len(np.unique(own_blocks[own, c][own_blocks[own, c] >= 0])) for c in range(conditions)]
-        df = max(int(own.sum()) - max(int((group == g).sum()), *within), 1)
-        places = np.zeros(len(table), dtype=bool)
-        places[np.flatnonzero(seen)[own]] = True
-        found.append((places, float(df)))
-    return tuple(found)
+        in_group = group[component] == g
+        within = [
+            len(np.unique(own_blocks[in_group, c][own_blocks[in_group, c] >= 0])) for c in range(conditions)
+        ]
+        df = max(int(in_group.sum()) - max(int((group == g).sum()), *within), 1)
+        is_member = np.zeros(len(table), dtype=bool)
+        is_member[np.flatnonzero(present)[in_group]] = True
+        groups.append((is_member, float(df)))
+    return tuple(groups)
 
 
 def _one_more(model: Floats, w: Floats, width: float) -> float:
     """Return what one more differing item adds to a model's variance over items where fewer than ``FEW`` differ."""
     if not np.isfinite(width):
         return 0.0
-    held = np.isfinite(model)
-    whole = held.all(axis=1)
-    found = 0.0
-    if len(w) > 1 and (n := int(whole.sum())) > 1:
-        each = np.round(model[whole] @ w, 9)
-        most = int(np.unique(each, return_counts=True)[1].max())
-        if np.count_nonzero(each) < FEW or (n - most < FEW and most > n / 2):
-            found += float(np.abs(w).max() * width) ** 2 / (n * (n - 1))
-    if len(w) == 1 or int(whole.sum()) < 2:  # conditions with items of their own
+    is_known = np.isfinite(model)
+    complete = is_known.all(axis=1)
+    variance = 0.0
+    if len(w) > 1 and (n := int(complete.sum())) > 1:
+        contrasts = np.round(model[complete] @ w, 9)
+        most_common = int(np.unique(contrasts, return_counts=True)[1].max())
+        if np.count_nonzero(contrasts) < FEW or (n - most_common < FEW and most_common > n / 2):
+            variance += float(np.abs(w).max() * width) ** 2 / (n * (n - 1))
+    if len(w) == 1 or int(complete.sum()) < 2:  # conditions with items of their own
         for c in range(len(w)):
-            own = model[held[:, c], c]
-            n = len(own)
-            if n > 1 and n - np.unique(own, return_counts=True)[1].max() < RARE:
-                found += float(w[c] * width) ** 2 / (n * (n - 1))
-    return found
+            means = model[is_known[:, c], c]
+            n = len(means)
+            if n > 1 and n - np.unique(means, return_counts=True)[1].max() < RARE:
+                variance += float(w[c] * width) ** 2 / (n * (n - 1))
+    return variance
 
 
 def _repeated(sums: ErrorSums, w: Floats) -> float:
     """Return the variance of a contrast over a sampled model's repeated answers to the same items."""
     if sums.model is None or sums.noise is None:
         return 0.0
-    many = np.isfinite(sums.model).sum(axis=0)
-    return float(w**2 @ (np.nansum(sums.noise, axis=0) / np.maximum(many, 1) ** 2))
+    counts = np.isfinite(sums.model).sum(axis=0)
+    return float(w**2 @ (np.nansum(sums.noise, axis=0) / np.maximum(counts, 1) ** 2))
 
 
 def model_means(
@@ -444,18 +450,18 @@ def model_means(
     of_variant: NDArray[Any] = np.unique(np.asarray(variant, dtype=object).astype(str), return_inverse=True)[
         1
     ].reshape(-1)
-    kept = (i >= 0) & (c >= 0)
-    i, c, v, y = i[kept], c[kept], of_variant[kept], np.asarray(value, dtype=float)[kept]
+    is_known = (i >= 0) & (c >= 0)
+    i, c, v, y = i[is_known], c[is_known], of_variant[is_known], np.asarray(value, dtype=float)[is_known]
     shape = (len(layout.items), len(layout.conditions))
     size, variants_ = shape[0] * shape[1], int(v.max(initial=0)) + 1
-    cells, at, many = np.unique((i * shape[1] + c) * variants_ + v, return_inverse=True, return_counts=True)
-    means = np.bincount(at, y, len(cells)) / many
-    spread = np.bincount(at, (y - means[at]) ** 2, len(cells)) / np.maximum(many - 1, 1) / many
-    where = cells // variants_
-    variants = np.bincount(where, minlength=size)
+    cells, at, counts = np.unique((i * shape[1] + c) * variants_ + v, return_inverse=True, return_counts=True)
+    means = np.bincount(at, y, len(cells)) / counts
+    spread = np.bincount(at, (y - means[at]) ** 2, len(cells)) / np.maximum(counts - 1, 1) / counts
+    cell = cells // variants_
+    variants = np.bincount(cell, minlength=size)
     with np.errstate(invalid="ignore"):
-        mean = np.bincount(where, means, size) / variants
-        noise = np.bincount(where, spread, size) / variants**2
+        mean = np.bincount(cell, means, size) / variants
+        noise = np.bincount(cell, spread, size) / variants**2
     return mean.reshape(shape), np.where(variants > 0, noise, 0.0).reshape(shape)
 
 
@@ -465,21 +471,21 @@ def in_general(
     """Estimate people's contrast minus that of models (means of shape (I, C)), whose variance beyond models by items is added."""
     stacked = np.stack(list(models))
     mean = stacked.mean(axis=0)
-    found = estimate(sums_of_people(people, mean), weights)
-    if found is None:
+    result = estimate(sums_of_people(people, mean), weights)
+    if result is None:
         return None
     w = np.array([weights.get(name, 0.0) for name in people.layout.conditions])
     used = w != 0
-    held = np.isfinite(mean[:, used]).all(axis=1)
-    each = stacked[:, held][:, :, used] @ w[used]  # models by items
-    k, n = each.shape
+    is_known = np.isfinite(mean[:, used]).all(axis=1)
+    contrasts = stacked[:, is_known][:, :, used] @ w[used]  # models by items
+    k, n = contrasts.shape
     if k < 2 or n < 2:
         return None
-    own = each.mean(axis=1)
-    between = float(own.var(ddof=1)) / k
-    left = each - own[:, None] - each.mean(axis=0) + each.mean()
-    together = float((left**2).sum()) / ((k - 1) * (n - 1)) / (k * n)
-    base = found.se**2
-    variance = base + max(0.0, between - together)
-    df = variance**2 / (base**2 / found.df + between**2 / (k - 1)) if base + between > 0 else float(k - 1)
-    return replace(found, se=float(np.sqrt(variance)), df=df, to="participants, items and models")
+    means = contrasts.mean(axis=1)
+    between = float(means.var(ddof=1)) / k
+    left = contrasts - means[:, None] - contrasts.mean(axis=0) + contrasts.mean()
+    interaction = float((left**2).sum()) / ((k - 1) * (n - 1)) / (k * n)
+    base = result.se**2
+    variance = base + max(0.0, between - interaction)
+    df = variance**2 / (base**2 / result.df + between**2 / (k - 1)) if base + between > 0 else float(k - 1)
+    return replace(result, se=float(np.sqrt(variance)), df=df, to="participants, items and models")

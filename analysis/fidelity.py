@@ -44,25 +44,25 @@ def halves(
     """Deal readers into halves, again and again."""
     readers, items = sums.shape
     if readers < 2:
-        told = "one reader has" if readers == 1 else "without readers there are"
+        subject = "one reader has" if readers == 1 else "without readers there are"
         raise UserError(
-            f"{told} no halves of readers to hold against each other, so that reliability and ceiling are unknown",
+            f"{subject} no halves of readers to hold against each other, so that reliability and ceiling are unknown",
             mend="Halves need two readers at least.",
         )
     if splits < 1:
         raise UserError(f"splits: {splits}", mend="Give one split of the readers into halves at least.")
-    many = max(1, min(splits, _CELLS // max(items, readers)))
+    n_splits = max(1, min(splits, _CELLS // max(items, readers)))
     random = np.random.default_rng(seed)
-    dealt = np.zeros((many, readers))
+    in_first = np.zeros((n_splits, readers))
     for stratum in np.unique(strata):
-        own = np.flatnonzero(strata == stratum)
-        ranks = random.random((many, len(own))).argsort(axis=1).argsort(axis=1)
+        members = np.flatnonzero(strata == stratum)
+        ranks = random.random((n_splits, len(members))).argsort(axis=1).argsort(axis=1)
         # of an odd number the extra reader goes to either half by chance
-        extra = random.integers(0, 2, size=(many, 1)) * (len(own) % 2)
-        dealt[:, own] = ranks < len(own) // 2 + extra
+        extra = random.integers(0, 2, size=(n_splits, 1)) * (len(members) % 2)
+        in_first[:, members] = ranks < len(members) // 2 + extra
     with np.errstate(divide="ignore", invalid="ignore"):
-        first = np.asarray((sums.T @ dealt.T) / (counts.T @ dealt.T)).T
-        second = np.asarray((sums.T @ (1 - dealt).T) / (counts.T @ (1 - dealt).T)).T
+        first = np.asarray((sums.T @ in_first.T) / (counts.T @ in_first.T)).T
+        second = np.asarray((sums.T @ (1 - in_first).T) / (counts.T @ (1 - in_first).T)).T
     return SplitHalves(first, second)
 
 
@@ -84,18 +84,18 @@ def weighted_correlations(array: Array, other: Array, weights: Array) -> Array:
 
 def row_means(values: Array, present: Mask) -> Array:
     """Return the mean of the present values of each row, shape (rows, 1)."""
-    many = np.maximum(present.sum(axis=1, keepdims=True), 1)
-    return np.asarray(np.where(present, values, 0.0).sum(axis=1, keepdims=True) / many)
+    counts = np.maximum(present.sum(axis=1, keepdims=True), 1)
+    return np.asarray(np.where(present, values, 0.0).sum(axis=1, keepdims=True) / counts)
 
 
-def reliability(found: SplitHalves, weights: Array | None = None) -> Array:
+def reliability(split_halves: SplitHalves, weights: Array | None = None) -> Array:
     """Return the stepped-up mean correlation of halves."""
     if weights is None:
-        weights = np.ones((1, found.first.shape[1]))
-    r = weighted_correlations(found.first, found.second, weights)
-    known = np.isfinite(r)
+        weights = np.ones((1, split_halves.first.shape[1]))
+    r = weighted_correlations(split_halves.first, split_halves.second, weights)
+    is_finite = np.isfinite(r)
     with np.errstate(invalid="ignore"):
-        mean = np.where(known, r, 0.0).sum(axis=1) / known.sum(axis=1)
+        mean = np.where(is_finite, r, 0.0).sum(axis=1) / is_finite.sum(axis=1)
     return spearman_brown(mean)
 
 
@@ -133,23 +133,23 @@ def item_cells(
     values = rows["value"].to_numpy(dtype=float)
     means, split = {}, {}
     for level in levels:
-        own = (rows[factor] == level).to_numpy() & (columns >= 0) & np.isfinite(values)
-        places, shape = (codes[own], columns[own]), (len(units), len(items))
-        sums = sparse.coo_matrix((values[own], places), shape=shape).tocsr()
-        counts = sparse.coo_matrix((np.ones(int(own.sum())), places), shape=shape).tocsr()
-        many = np.asarray(counts.sum(axis=0)).ravel()
+        in_level = (rows[factor] == level).to_numpy() & (columns >= 0) & np.isfinite(values)
+        indices, shape = (codes[in_level], columns[in_level]), (len(units), len(items))
+        sums = sparse.coo_matrix((values[in_level], indices), shape=shape).tocsr()
+        counts = sparse.coo_matrix((np.ones(int(in_level.sum())), indices), shape=shape).tocsr()
+        item_counts = np.asarray(counts.sum(axis=0)).ravel()
         with np.errstate(divide="ignore", invalid="ignore"):
-            means[level] = np.asarray(sums.sum(axis=0)).ravel() / many
-        if len(units) > 1 and (many > 1).sum() > 2:
+            means[level] = np.asarray(sums.sum(axis=0)).ravel() / item_counts
+        if len(units) > 1 and (item_counts > 1).sum() > 2:
             split[level] = halves(sums, counts, strata, seed, splits)
     return ItemCells(items, means, split, len(units))
 
 
 def item_values(trials: pd.DataFrame, factor: str, measure: str) -> pd.DataFrame:
     """Return the values that items are compared by, one row a trial."""
-    known = dict.fromkeys((*PEOPLES, *MODELS))
-    if measure not in known:
-        raise unknown_name("measure of items:", measure, known)
+    measures = dict.fromkeys((*PEOPLES, *MODELS))
+    if measure not in measures:
+        raise unknown_name("measure of items:", measure, measures)
     used = trials["excluded_reason"].isna() & trials["item_id"].notna() & trials[factor].notna()
     if measure in ("rt", "reading_time"):
         used &= trials[f"{measure}_excluded"].isna() & (trials[measure] > 0)
@@ -163,7 +163,7 @@ def item_values(trials: pd.DataFrame, factor: str, measure: str) -> pd.DataFrame
     else:
         value = pd.Series(np.log(rows[measure].where(rows[measure] > 0)), index=rows.index)
     people = rows["reader_kind"].isin(PARTICIPANT_KINDS)
-    found = pd.DataFrame(
+    table = pd.DataFrame(
         {
             "reader_group": rows["reader_group"],
             "reader_kind": rows["reader_kind"],
@@ -175,8 +175,8 @@ def item_values(trials: pd.DataFrame, factor: str, measure: str) -> pd.DataFrame
         }
     ).dropna(subset=["value"])
     if measure in ("rt", "reading_time"):
-        found["value"] -= found.groupby(["reader_group", "unit"])["value"].transform("mean")
-    return found
+        table["value"] -= table.groupby(["reader_group", "unit"])["value"].transform("mean")
+    return table
 
 
 def item_means_by_level(tables: Tables, factor: str, measure: str) -> dict[str, pd.DataFrame]:
@@ -200,86 +200,88 @@ def item_agreement(
 ) -> pd.DataFrame:
     """Correlate people's item means with each model's, level by level."""
     levels, study = tuple(tables.levels_of(factor)), str(tables.dictionary["study"])
-    asked = model_measure or measure
-    for name, known in ((measure, PEOPLES), (asked, MODELS)):
-        if name not in known:
-            raise unknown_name("measure of items:", name, known)
-    own = item_values(tables.trials, factor, measure)
-    own = own[own["reader_kind"].isin(PARTICIPANT_KINDS)]
-    other = item_values(tables.trials, factor, asked)
-    other = other[~other["reader_kind"].isin(PARTICIPANT_KINDS)]
-    if own.empty or other.empty:
-        lacking = "participant" if own.empty else "model"
+    other_measure = model_measure or measure
+    for name, allowed in ((measure, PEOPLES), (other_measure, MODELS)):
+        if name not in allowed:
+            raise unknown_name("measure of items:", name, allowed)
+    person_rows = item_values(tables.trials, factor, measure)
+    person_rows = person_rows[person_rows["reader_kind"].isin(PARTICIPANT_KINDS)]
+    model_rows = item_values(tables.trials, factor, other_measure)
+    model_rows = model_rows[~model_rows["reader_kind"].isin(PARTICIPANT_KINDS)]
+    if person_rows.empty or model_rows.empty:
+        missing = "participant" if person_rows.empty else "model"
         raise UserError(
-            f"no {lacking} has a value of {measure if own.empty else asked}", mend="Give both sides."
+            f"no {missing} has a value of {measure if person_rows.empty else other_measure}",
+            mend="Give both sides.",
         )
-    items = tuple(sorted(set(own["item"]) | set(other["item"])))
+    items = tuple(sorted(set(person_rows["item"]) | set(model_rows["item"])))
     cells = {}
-    for rows, name in ((own, measure), (other, asked)):
+    for rows, name in ((person_rows, measure), (model_rows, other_measure)):
         for group in group_order(rows):
             seed = stable_seed(study, "halves", name, group)
             cells[group] = item_cells(
                 rows[rows["reader_group"] == group], factor, levels, items, seed, splits
             )
-    random = np.random.default_rng(stable_seed(study, "items", factor, measure, asked))
+    random = np.random.default_rng(stable_seed(study, "items", factor, measure, other_measure))
     weights = np.vstack([np.ones(len(items)), draw_units(random, len(items), resamples)])
-    found = []
-    for people in group_order(own):
-        sure = {level: _reliabilities(cells[people], level, weights) for level in levels}
-        for model in group_order(other):
-            found += _rows(cells[people], cells[model], sure, weights, factor, (people, model))
-    return pd.DataFrame(found)
+    comparisons = []
+    for people in group_order(person_rows):
+        reliabilities = {level: _reliabilities(cells[people], level, weights) for level in levels}
+        for model in group_order(model_rows):
+            comparisons += _rows(cells[people], cells[model], reliabilities, weights, factor, (people, model))
+    return pd.DataFrame(comparisons)
 
 
 def _reliabilities(cells: ItemCells, level: str, weights: Array) -> Array:
     """Return the reliability of one level, of all splits at first place, of fewer in every resample."""
     if level not in cells.halves:
         return np.full(len(weights), np.nan)
-    made = cells.halves[level]
-    few = SplitHalves(made.first[:BOOTSTRAP_SPLITS], made.second[:BOOTSTRAP_SPLITS])
-    return np.concatenate([reliability(made), reliability(few, weights[1:])])
+    all_splits = cells.halves[level]
+    few_splits = SplitHalves(all_splits.first[:BOOTSTRAP_SPLITS], all_splits.second[:BOOTSTRAP_SPLITS])
+    return np.concatenate([reliability(all_splits), reliability(few_splits, weights[1:])])
 
 
 def _rows(
-    own: ItemCells,
-    other: ItemCells,
-    sure: dict[str, Array],
+    people_cells: ItemCells,
+    model_cells: ItemCells,
+    reliabilities: dict[str, Array],
     weights: Array,
     factor: str,
     names: tuple[str, str],
 ) -> list[dict[str, object]]:
-    found: list[dict[str, object]] = []
+    rows: list[dict[str, object]] = []
     gathered: list[tuple[Array, ...]] = []
-    for level in own.means:
-        x, y = own.means[level], other.means[level]
+    for level in people_cells.means:
+        x, y = people_cells.means[level], model_cells.means[level]
         both = np.isfinite(x) & np.isfinite(y)
-        many = int(both.sum())
-        if many < 3:
+        n_items = int(both.sum())
+        if n_items < 3:
             continue
         r = weighted_correlations(x[None, :], y[None, :], weights)[:, 0]
-        of_model = _reliabilities(other, level, weights)
+        of_model = _reliabilities(model_cells, level, weights)
         ranks = float(stats.spearmanr(x[both], y[both]).statistic) if np.isfinite(r[0]) else float("nan")
-        row = {"people": names[0], "model": names[1], factor: level, "items": many}
-        found.append(row | _told(r, sure[level], of_model) | {"rank_correlation": ranks})
-        if many > 3 and np.isfinite(r[0]):
-            gathered.append((np.array(many - 3.0), r, sure[level], of_model))
+        row = {"people": names[0], "model": names[1], factor: level, "items": n_items}
+        rows.append(row | _told(r, reliabilities[level], of_model) | {"rank_correlation": ranks})
+        if n_items > 3 and np.isfinite(r[0]):
+            gathered.append((np.array(n_items - 3.0), r, reliabilities[level], of_model))
     if gathered:
-        share, each, people, model = (np.array(part) for part in zip(*gathered, strict=True))
-        r = np.tanh(_averaged(np.arctanh(each.clip(-0.999999, 0.999999)), share))
-        met = np.isfinite(np.array([own.means[level] + other.means[level] for level in own.means])).any(
-            axis=0
-        )
+        share, correlations, people, model = (np.array(part) for part in zip(*gathered, strict=True))
+        r = np.tanh(_averaged(np.arctanh(correlations.clip(-0.999999, 0.999999)), share))
+        met = np.isfinite(
+            np.array([people_cells.means[level] + model_cells.means[level] for level in people_cells.means])
+        ).any(axis=0)
         row = {"people": names[0], "model": names[1], factor: WITHIN, "items": int(met.sum())}
-        told = _told(r, _averaged(people, share), _averaged(model, share))
-        found.append(row | told | {"rank_correlation": float("nan")})
-    return found
+        summary = _told(r, _averaged(people, share), _averaged(model, share))
+        rows.append(row | summary | {"rank_correlation": float("nan")})
+    return rows
 
 
 def _averaged(values: Array, share: Array) -> Array:
-    known = np.isfinite(values)
+    is_finite = np.isfinite(values)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(
-            (np.where(known, values, 0.0) * share[:, None]).sum(axis=0) / (known * share[:, None]).sum(axis=0)
+            (np.where(is_finite, values, 0.0) * share[:, None]).sum(axis=0)
+            / (is_finite * share[:, None]).sum(axis=0)
         )
 
 
@@ -314,26 +316,26 @@ def trial_profiles(
     tables: Tables, factor: str, measure: str, *, resamples: int = RESAMPLES
 ) -> list[CostProfile]:
     """Return what each level costs every reader group that has a measure; more is worse."""
-    wanted = tables.levels_of(factor)
+    all_levels = tables.levels_of(factor)
     rows = item_values(tables.trials, factor, measure).rename(columns={"unit": "reader"})
     if measure in ("correct", "margin"):
         rows["value"] = -rows["value"]
     study = str(tables.dictionary["study"])
-    about = "accuracy" if measure == "correct" else measure
-    found = []
+    measure_name = "accuracy" if measure == "correct" else measure
+    profiles = []
     for group in group_order(rows):
-        own = rows[rows["reader_group"] == group]
-        levels = tuple(level for level in wanted if (own[factor] == level).any())
-        if len(levels) < 2 or levels[0] != wanted[0]:
+        rows_of_group = rows[rows["reader_group"] == group]
+        levels = tuple(level for level in all_levels if (rows_of_group[factor] == level).any())
+        if len(levels) < 2 or levels[0] != all_levels[0]:
             continue
-        kind = str(own["reader_kind"].iloc[0])
+        kind = str(rows_of_group["reader_kind"].iloc[0])
         make = crossed_profile if kind in PARTICIPANT_KINDS else paired_profile
         try:
-            profile = make(own, factor, levels, stable_seed(study, about, group), resamples)
+            profile = make(rows_of_group, factor, levels, stable_seed(study, measure_name, group), resamples)
         except UserError:  # no item in two levels: nothing to compare
             continue
-        found.append(CostProfile(group, kind, measure, profile, 0))
-    return found
+        profiles.append(CostProfile(group, kind, measure, profile, 0))
+    return profiles
 
 
 def rank_agreement(people: CostProfile, models: Sequence[CostProfile]) -> pd.DataFrame:
@@ -346,9 +348,9 @@ def rank_agreement(people: CostProfile, models: Sequence[CostProfile]) -> pd.Dat
                 f"{people.group} and {model.group} have {len(common) + 1} conditions in common",
                 mend="An order needs three conditions.",
             )
-        own, other = _with_intact(people.profile, common), _with_intact(model.profile, common)
-        signs = _signs(own) == _signs(other)
-        known = np.isfinite(own[1:]).all(axis=1) & np.isfinite(other[1:]).all(axis=1)
+        people_costs, model_costs = _with_intact(people.profile, common), _with_intact(model.profile, common)
+        signs = _signs(people_costs) == _signs(model_costs)
+        is_complete = np.isfinite(people_costs[1:]).all(axis=1) & np.isfinite(model_costs[1:]).all(axis=1)
         rows.append(
             {
                 "people": people.group,
@@ -356,9 +358,11 @@ def rank_agreement(people: CostProfile, models: Sequence[CostProfile]) -> pd.Dat
                 "model": model.group,
                 "model_measure": model.measure,
                 "levels": len(common) + 1,
-                **with_ends("tau", kendall(own, other)),
-                **with_ends("rho", spearman(own, other)),
-                "same_order": float(signs.all(axis=1)[1:][known].mean()) if known.any() else float("nan"),
+                **with_ends("tau", kendall(people_costs, model_costs)),
+                **with_ends("rho", spearman(people_costs, model_costs)),
+                "same_order": float(signs.all(axis=1)[1:][is_complete].mean())
+                if is_complete.any()
+                else float("nan"),
                 "by_chance": 1.0 / factorial(len(common) + 1),
             }
         )
@@ -367,9 +371,9 @@ def rank_agreement(people: CostProfile, models: Sequence[CostProfile]) -> pd.Dat
 
 def _with_intact(profile: Profile, common: list[str]) -> Array:
     """Return the estimate and its draws with the intact level at 0, shape (1 + resamples, 1 + levels)."""
-    places = [profile.levels.index(level) for level in common]
-    whole = np.vstack([profile.estimate, profile.draws])[:, places]
-    return np.column_stack([np.zeros(len(whole)), whole])
+    columns = [profile.levels.index(level) for level in common]
+    draws = np.vstack([profile.estimate, profile.draws])[:, columns]
+    return np.column_stack([np.zeros(len(draws)), draws])
 
 
 def _signs(values: Array) -> Array:
@@ -406,37 +410,43 @@ _NAN = float("nan")
 def effects(analysis: Analysis, people: Analysis | None = None) -> pd.DataFrame:
     """Return every contrast of the first reader group, paired with that of each other group."""
     first = people or analysis
-    own_groups, groups = (one.plan.groups if one.plan.planned else one.groups for one in (first, analysis))
+    own_groups, groups = (
+        side.plan.groups if side.plan.planned else side.groups for side in (first, analysis)
+    )
     models = groups[1:] if people is None else groups
     if not models or not own_groups:
-        told = "; ".join(analysis.remarks)
+        remarks = "; ".join(analysis.remarks)
         raise UserError(
             f"{analysis.plan.name}: one reader group is no comparison",
-            mend=told or "Give two groups in `between`.",
+            mend=remarks or "Give two groups in `between`.",
         )
     unit = POINTS if analysis.plan.measure.family == "binomial" else MODELLED
-    by = {(one.label, one.groups): one for one in (*first.contrasts, *analysis.contrasts)}
+    contrast_of = {
+        (contrast.label, contrast.groups): contrast for contrast in (*first.contrasts, *analysis.contrasts)
+    }
     human = own_groups[0]
     rows = []
     for difference in analysis.plan.contrasts:
         for model in models:
             keys = ((human,), (model,), (human, model))
-            three = [by[difference.label, key] for key in keys if (difference.label, key) in by]
+            three = [
+                contrast_of[difference.label, key] for key in keys if (difference.label, key) in contrast_of
+            ]
             if len(three) < len(keys):
                 continue
-            own, other, apart = three
+            human_contrast, model_contrast, gap = three
             rows.append(
                 {
                     "contrast": difference.label,
                     "people": human,
                     "model": model,
                     "unit": unit,
-                    **_ends("human", own),
-                    **_ends("machine", other),
-                    **_ends("difference", apart),
-                    "p": apart.p_adjusted if apart.estimable else _NAN,
-                    **_equivalence(apart),
-                    "why": apart.left_out,
+                    **_ends("human", human_contrast),
+                    **_ends("machine", model_contrast),
+                    **_ends("difference", gap),
+                    "p": gap.p_adjusted if gap.estimable else _NAN,
+                    **_equivalence(gap),
+                    "why": gap.left_out,
                 }
             )
     return _judged(pd.DataFrame(rows), analysis.plan.alpha) if rows else pd.DataFrame()
@@ -455,12 +465,14 @@ def _ends(head: str, contrast: Contrast) -> dict[str, float]:
 
 
 def _judged(rows: pd.DataFrame, alpha: float) -> pd.DataFrame:
-    apart = (rows["difference_low"] > 0) | (rows["difference_high"] < 0)
-    near = rows["equivalence_p"] < alpha
-    known = rows["difference_low"].notna()
+    is_different = (rows["difference_low"] > 0) | (rows["difference_high"] < 0)
+    is_equivalent = rows["equivalence_p"] < alpha
+    is_estimable = rows["difference_low"].notna()
     rows["same_direction"] = np.sign(rows["human"]) == np.sign(rows["machine"])
     rows["verdict"] = np.select(
-        [~known, near & apart, near, apart], [NOT_ESTIMABLE, BOTH, EQUIVALENT, DIFFERENT], UNDECIDED
+        [~is_estimable, is_equivalent & is_different, is_equivalent, is_different],
+        [NOT_ESTIMABLE, BOTH, EQUIVALENT, DIFFERENT],
+        UNDECIDED,
     )
     return rows
 
@@ -480,13 +492,13 @@ def cost_effects(
     rows = []
     for model in models:
         for difference in contrasts:
-            own, other = (_contrast(one.profile, difference) for one in (people, model))
-            if own is None or other is None:
+            people_cost, model_cost = (_contrast(side.profile, difference) for side in (people, model))
+            if people_cost is None or model_cost is None:
                 continue
-            apart = (own - other)[1:]
-            inner = interval(apart, 1 - 2 * alpha)
+            draws = (people_cost - model_cost)[1:]
+            inner = interval(draws, 1 - 2 * alpha)
             limit = _NAN if bound is None else bound.half_width
-            beyond = max(_share(apart >= limit, apart), _share(apart <= -limit, apart))
+            p_equivalence = max(_share(draws >= limit, draws), _share(draws <= -limit, draws))
             rows.append(
                 {
                     "contrast": difference.label,
@@ -495,29 +507,29 @@ def cost_effects(
                     "model": model.group,
                     "model_measure": model.measure,
                     "unit": "log ratio",
-                    **with_ends("human", own),
-                    **with_ends("machine", other),
-                    **with_ends("difference", own - other),
-                    "p": min(1.0, 2 * min(_share(apart >= 0, apart), _share(apart <= 0, apart))),
+                    **with_ends("human", people_cost),
+                    **with_ends("machine", model_cost),
+                    **with_ends("difference", people_cost - model_cost),
+                    "p": min(1.0, 2 * min(_share(draws >= 0, draws), _share(draws <= 0, draws))),
                     "bound": limit,
                     "equivalence_low": inner.low,
                     "equivalence_high": inner.high,
-                    "equivalence_p": _NAN if bound is None else beyond,
+                    "equivalence_p": _NAN if bound is None else p_equivalence,
                 }
             )
     if not rows:
-        told = ", ".join(difference.label for difference in contrasts) or "none"
+        labels = ", ".join(difference.label for difference in contrasts) or "none"
         raise UserError(
-            f"no contrast ({told}) is in the profiles", mend=f"Levels: {', '.join(people.profile.levels)}."
+            f"no contrast ({labels}) is in the profiles", mend=f"Levels: {', '.join(people.profile.levels)}."
         )
     return _judged(pd.DataFrame(rows), alpha)
 
 
-def _share(beyond: np.ndarray, draws: np.ndarray) -> float:
+def _share(is_beyond: np.ndarray, draws: np.ndarray) -> float:
     defined = np.isfinite(draws)
     if not defined.any():
         return _NAN
-    return max(float(beyond[defined].mean()), 1.0 / int(defined.sum()))
+    return max(float(is_beyond[defined].mean()), 1.0 / int(defined.sum()))
 
 
 def _contrast(profile: Profile, difference: LevelDifference) -> Array | None:

@@ -34,48 +34,50 @@ MANY_TESTS = 64
 
 def across_analyses(analyses: Sequence[Analysis]) -> list[Analysis]:
     """Adjust the tests of all analyses of a report, families that span several of them included."""
-    found = adjusted([(analysis.plan, analysis.contrasts) for analysis in analyses], DIRECTIONS)
-    told = _one_interval_each(analyses, found)
+    all_contrasts = adjusted([(analysis.plan, analysis.contrasts) for analysis in analyses], DIRECTIONS)
+    all_remarks = _one_interval_each(analyses, all_contrasts)
     return [
         replace(analysis, contrasts=tuple(contrasts), remarks=(*analysis.remarks, *remarks))
-        for analysis, contrasts, remarks in zip(analyses, found, told, strict=True)
+        for analysis, contrasts, remarks in zip(analyses, all_contrasts, all_remarks, strict=True)
     ]
 
 
-def _one_interval_each(analyses: Sequence[Analysis], found: list[list[Contrast]]) -> list[list[str]]:
+def _one_interval_each(analyses: Sequence[Analysis], all_contrasts: list[list[Contrast]]) -> list[list[str]]:
     """Give a difference the widest interval of its families, with its p, in all of them; return remarks of each analysis."""
     tests: dict[Hashable, list[Place]] = {}
     for number, analysis in enumerate(analyses):
         plan = analysis.plan
         of_trials = (plan.measure, plan.factor, plan.trials, plan.within, repr(plan.exclude), plan.alpha)
-        for place, one in enumerate(found[number]):
-            if plan.planned and one.estimable:
+        for index, contrast in enumerate(all_contrasts[number]):
+            if plan.planned and contrast.estimable:
                 # sums over readers in another order differ in their last digits
-                numbers = (round(one.estimate, 9), round(one.se, 9))
-                key = (*of_trials, *numbers, one.label, one.groups, one.direction)
-                tests.setdefault(key, []).append((number, place))
+                numbers = (round(contrast.estimate, 9), round(contrast.se, 9))
+                key = (*of_trials, *numbers, contrast.label, contrast.groups, contrast.direction)
+                tests.setdefault(key, []).append((number, index))
     labels: list[dict[str, dict[str, None]]] = [{} for _ in analyses]
-    for places in tests.values():
-        number, place = max(places, key=lambda at: found[at[0]][at[1]].reach)
-        widest, name = found[number][place], family_name(analyses[number].plan)
-        bounded = [test for n, at in places if (test := found[n][at].equivalence) is not None]
-        for number, place in places:
-            one = found[number][place]
-            if family_name(analyses[number].plan) != name and one.reach < widest.reach:
+    for positions in tests.values():
+        number, index = max(positions, key=lambda at: all_contrasts[at[0]][at[1]].reach)
+        widest, name = all_contrasts[number][index], family_name(analyses[number].plan)
+        bounded = [test for n, at in positions if (test := all_contrasts[n][at].equivalence) is not None]
+        for number, index in positions:
+            contrast = all_contrasts[number][index]
+            if family_name(analyses[number].plan) != name and contrast.reach < widest.reach:
                 adjusted_in = ("p_adjusted", "low", "high", "reach", "family")
-                one = replace(one, **{each: getattr(widest, each) for each in adjusted_in}, elsewhere=name)
-                labels[number].setdefault(name, {})[one.label] = None
-            if (test := one.equivalence) is not None:
-                alike = [other for other in bounded if other.half_width == test.half_width]
-                one = replace(one, equivalence=max(alike, key=lambda other: other.family))
-            found[number][place] = one
-    told = "The p value and interval are from that adjustment, whose interval is wider."
+                contrast = replace(
+                    contrast, **{field: getattr(widest, field) for field in adjusted_in}, elsewhere=name
+                )
+                labels[number].setdefault(name, {})[contrast.label] = None
+            if (test := contrast.equivalence) is not None:
+                same_width = [other for other in bounded if other.half_width == test.half_width]
+                contrast = replace(contrast, equivalence=max(same_width, key=lambda other: other.family))
+            all_contrasts[number][index] = contrast
+    explanation = "The p value and interval are from that adjustment, whose interval is wider."
     return [
         [
-            f"Also among the planned tests of {name}: {', '.join(tested)}. {told}"
-            for name, tested in own.items()
+            f"Also among the planned tests of {name}: {', '.join(tested)}. {explanation}"
+            for name, tested in by_family.items()
         ]
-        for own in labels
+        for by_family in labels
     ]
 
 
@@ -83,26 +85,28 @@ def adjusted(
     tested: Sequence[tuple[Plan, Sequence[Contrast]]], directions: int = FEW_DIRECTIONS
 ) -> list[list[Contrast]]:
     """Return the contrasts of each analysis with adjusted p values and their intervals."""
-    found = [list(contrasts) for _, contrasts in tested]
+    all_contrasts = [list(contrasts) for _, contrasts in tested]
     families: dict[Hashable, list[Place]] = {}
     equivalences: dict[Hashable, list[Place]] = {}
     for number, (plan, contrasts) in enumerate(tested):
-        for place, contrast in enumerate(contrasts):
+        for index, contrast in enumerate(contrasts):
             name = family_of(plan, number)
-            families.setdefault(name, []).append((number, place))
+            families.setdefault(name, []).append((number, index))
             if contrast.equivalence is not None or (contrast.between and plan.equivalence is not None):
-                equivalences.setdefault(name, []).append((number, place))
-    for places in families.values():
-        own = [found[number][place] for number, place in places]
-        alphas = [tested[number][0].alpha for number, _ in places]
-        planned = tested[places[0][0]][0].planned
-        family = by_largest_t(own, alphas, directions) if planned else by_false_discovery(own, alphas)
-        for (number, place), one in zip(places, family, strict=True):
-            found[number][place] = one
-    for places in equivalences.values():
-        for number, place in places:
-            found[number][place] = _equivalent(found[number][place], tested[number][0].alpha, len(places))
-    return found
+                equivalences.setdefault(name, []).append((number, index))
+    for positions in families.values():
+        members = [all_contrasts[number][index] for number, index in positions]
+        alphas = [tested[number][0].alpha for number, _ in positions]
+        planned = tested[positions[0][0]][0].planned
+        family = by_largest_t(members, alphas, directions) if planned else by_false_discovery(members, alphas)
+        for (number, index), adjusted_contrast in zip(positions, family, strict=True):
+            all_contrasts[number][index] = adjusted_contrast
+    for positions in equivalences.values():
+        for number, index in positions:
+            all_contrasts[number][index] = _equivalent(
+                all_contrasts[number][index], tested[number][0].alpha, len(positions)
+            )
+    return all_contrasts
 
 
 def family_of(plan: Plan, number: int = 0) -> tuple[object, ...]:
@@ -117,14 +121,16 @@ def family_name(plan: Plan) -> str:
     return f"the family {plan.family}" if plan.family else plan.measure.noun
 
 
-def _equivalent(contrast: Contrast, alpha: float, many: int) -> Contrast:
-    """Correct an equivalence test for ``many``: p by Bonferroni's method, and the interval that agrees with it."""
+def _equivalent(contrast: Contrast, alpha: float, n_tests: int) -> Contrast:
+    """Correct an equivalence test for ``n_tests``: p by Bonferroni's method, and the interval that agrees with it."""
     test = contrast.equivalence
     if test is None:
         return contrast
-    corrected = two_one_sided(test.estimate, test.se, test.df, test.half_width, alpha / many)
-    p = min(1.0, many * test.p)
-    return replace(contrast, equivalence=replace(corrected, p_adjusted=p, family=many, equivalent=p < alpha))
+    corrected = two_one_sided(test.estimate, test.se, test.df, test.half_width, alpha / n_tests)
+    p = min(1.0, n_tests * test.p)
+    return replace(
+        contrast, equivalence=replace(corrected, p_adjusted=p, family=n_tests, equivalent=p < alpha)
+    )
 
 
 def two_one_sided(
@@ -143,10 +149,10 @@ def by_largest_t(
     family: Sequence[Contrast], alphas: Sequence[float], directions: int = DIRECTIONS
 ) -> list[Contrast]:
     """Return one family adjusted by the largest |t|: each t is mapped to the largest df (a t copula); no p exceeds Bonferroni's."""
-    known = [contrast for contrast in family if contrast.estimable]
-    if not known:
+    estimable = [contrast for contrast in family if contrast.estimable]
+    if not estimable:
         return [replace(contrast, p_adjusted=float("nan"), family=len(family)) for contrast in family]
-    df, joint = max(_df(one) for one in known), None
+    df, joint = max(_df(contrast) for contrast in estimable), None
     tails = sum(1 if contrast.side else 2 for contrast in family)
     if len(family) > 1:
         directions = directions if len(family) <= MANY_TESTS else directions // 4
@@ -156,7 +162,7 @@ def by_largest_t(
     for alpha in limits:
         shared = 0.0 if joint is None else float(stats.t.sf(joint.isf(alpha, df), df))
         limits[alpha] = max(alpha / tails, shared)
-    found = []
+    results = []
     for contrast, alpha in zip(family, alphas, strict=True):
         tail = float(
             stats.t.sf(
@@ -167,20 +173,20 @@ def by_largest_t(
         p = min(1.0, tails * tail)
         if joint is not None and tail < 0.5:
             p = min(p, joint.sf(float(stats.t.isf(tail, df)), df))
-        found.append(
+        results.append(
             _with_interval(contrast, p, float(stats.t.isf(limits[alpha], _df(contrast))), len(family))
         )
-    return found
+    return results
 
 
 def _df(contrast: Contrast) -> float:
     return float("inf") if contrast.df is None else contrast.df
 
 
-def _with_interval(contrast: Contrast, p: float, reach: float, many: int) -> Contrast:
+def _with_interval(contrast: Contrast, p: float, reach: float, n_tests: int) -> Contrast:
     """Return a contrast with its adjusted p and the interval of this reach; without, where it is not estimable."""
     if not contrast.estimable:
-        return replace(contrast, p_adjusted=float("nan"), family=many)
+        return replace(contrast, p_adjusted=float("nan"), family=n_tests)
     low = (
         -contrast.furthest
         if contrast.side < 0
@@ -191,27 +197,31 @@ def _with_interval(contrast: Contrast, p: float, reach: float, many: int) -> Con
         if contrast.side > 0
         else min(contrast.estimate + reach * contrast.se, contrast.furthest)
     )
-    return replace(contrast, p_adjusted=p, family=many, low=low, high=high, reach=reach)
+    return replace(contrast, p_adjusted=p, family=n_tests, low=low, high=high, reach=reach)
 
 
 def by_false_discovery(family: Sequence[Contrast], alphas: Sequence[float]) -> list[Contrast]:
     """Return an exploratory family corrected for false discoveries, its intervals with the levels of :func:`interval_levels`."""
     p = np.array([contrast.p if contrast.estimable else 1.0 for contrast in family])
     q = by_p_alone(p, "BH")
-    found = []
-    for place, (contrast, alpha) in enumerate(zip(family, alphas, strict=True)):
-        outside = 1 - float(interval_levels(q, alpha)[place])
-        reach = float(stats.t.isf(outside if contrast.side else outside / 2, _df(contrast)))
-        found.append(_with_interval(contrast, float(q[place]), reach, len(family)))
-    return found
+    results = []
+    for index, (contrast, alpha) in enumerate(zip(family, alphas, strict=True)):
+        tail = 1 - float(interval_levels(q, alpha)[index])
+        reach = float(stats.t.isf(tail if contrast.side else tail / 2, _df(contrast)))
+        results.append(_with_interval(contrast, float(q[index]), reach, len(family)))
+    return results
 
 
 def interval_levels(p_adjusted: Floats, alpha: float = 0.05) -> Floats:
     """Return levels of intervals that agree with adjusted p: 1 - R alpha / m for R significant of m (Benjamini & Yekutieli, 2005)."""
-    many = max(1, len(p_adjusted))
+    n_tests = max(1, len(p_adjusted))
     significant = p_adjusted < alpha
-    found = int(significant.sum())
-    return np.where(significant, 1 - found * alpha / many, 1 - min(found + 1, many) * alpha / many)
+    n_significant = int(significant.sum())
+    return np.where(
+        significant,
+        1 - n_significant * alpha / n_tests,
+        1 - min(n_significant + 1, n_tests) * alpha / n_tests,
+    )
 
 
 def correlations(family: Sequence[Contrast]) -> Floats:
@@ -219,20 +229,20 @@ def correlations(family: Sequence[Contrast]) -> Floats:
     cov = np.zeros((len(family), len(family)))
     models: dict[int, list[int]] = {}
     crossed: dict[tuple[int, int], list[int]] = {}
-    for place, contrast in enumerate(family):
+    for index, contrast in enumerate(family):
         if contrast.estimable and contrast.crossed is not None:
             layout = contrast.crossed.sums.layout
-            crossed.setdefault((len(layout.participants), len(layout.items)), []).append(place)
+            crossed.setdefault((len(layout.participants), len(layout.items)), []).append(index)
         elif contrast.estimable and contrast.vcov is not None:
-            models.setdefault(id(contrast.vcov), []).append(place)
-    for places in models.values():
-        weights = np.array([family[place].weights for place in places])
-        cov[np.ix_(places, places)] = weights @ family[places[0]].vcov @ weights.T
-    for places in crossed.values():
-        cov[np.ix_(places, places)] = _shared([family[place] for place in places])
-    own = np.diag(cov) > 0
-    cov[~own] = cov[:, ~own] = 0.0
-    cov[~own, ~own] = 1.0
+            models.setdefault(id(contrast.vcov), []).append(index)
+    for indices in models.values():
+        weights = np.array([family[index].weights for index in indices])
+        cov[np.ix_(indices, indices)] = weights @ family[indices[0]].vcov @ weights.T
+    for indices in crossed.values():
+        cov[np.ix_(indices, indices)] = _shared([family[index] for index in indices])
+    has_variance = np.diag(cov) > 0
+    cov[~has_variance] = cov[:, ~has_variance] = 0.0
+    cov[~has_variance, ~has_variance] = 1.0
     values, vectors = np.linalg.eigh(_rescaled(cov))
     return _rescaled((vectors * np.clip(values, 0.0, None)) @ vectors.T)
 
@@ -265,15 +275,15 @@ def correction_of(plan: Plan) -> str:
 
 def with_adjusted(table: pd.DataFrame, low: str = "", high: str = "") -> pd.DataFrame:
     """Add ``p_adjusted`` by Benjamini and Hochberg over the rows that have a p."""
-    known = table["p"].notna().to_numpy()
+    has_p = table["p"].notna().to_numpy()
     adjusted = np.full(len(table), np.nan)
-    if known.any():
-        adjusted[known] = by_p_alone(table.loc[known, "p"].to_numpy(dtype=float), "BH")
+    if has_p.any():
+        adjusted[has_p] = by_p_alone(table.loc[has_p, "p"].to_numpy(dtype=float), "BH")
     table = table.assign(p_adjusted=adjusted)
-    if low and known.any():
-        own = table[known]
-        df = own["df"].fillna(np.inf).to_numpy(dtype=float) if "df" in own else np.inf
-        reach = stats.t.isf((1 - interval_levels(adjusted[known])) / 2, df) * own["se"]
-        table.loc[known, low] = own["estimate"] - reach
-        table.loc[known, high] = own["estimate"] + reach
+    if low and has_p.any():
+        rows = table[has_p]
+        df = rows["df"].fillna(np.inf).to_numpy(dtype=float) if "df" in rows else np.inf
+        reach = stats.t.isf((1 - interval_levels(adjusted[has_p])) / 2, df) * rows["se"]
+        table.loc[has_p, low] = rows["estimate"] - reach
+        table.loc[has_p, high] = rows["estimate"] + reach
     return table

@@ -46,7 +46,7 @@ class ErrorVectors:
 
     def units_of(self, *groups: str) -> Places:
         """Return the places of the units of some groups."""
-        return np.array([place for place, group in enumerate(self.groups) if group in groups], dtype=np.intp)
+        return np.array([index for index, group in enumerate(self.groups) if group in groups], dtype=np.intp)
 
 
 def error_vectors(tables: Tables, factor: str) -> ErrorVectors:
@@ -57,32 +57,38 @@ def error_vectors(tables: Tables, factor: str) -> ErrorVectors:
     if rows.empty:
         raise UserError(f"no answer under {factor} is right or wrong", mend="Give trials that are scored.")
     study = str(tables.dictionary["study"])
-    once = rows.drop_duplicates(["reader_group", "unit"])
-    keep: list[tuple[str, str]] = []
+    unit_rows = rows.drop_duplicates(["reader_group", "unit"])
+    unit_keys: list[tuple[str, str]] = []
     left_out: dict[str, int] = {}
-    models = max(1, int((kinds := once["reader_kind"]).eq("model").groupby(once["reader_group"]).any().sum()))
-    for group, own in once.groupby("reader_group"):
-        most = MOST_UNITS if kinds[own.index[0]] in PARTICIPANT_KINDS else max(2, MOST_UNITS // models)
-        names = sorted(own["unit"], key=lambda name: stable_seed(study, "vectors", str(group), str(name)))
-        if len(names) > most:
-            left_out[str(group)] = len(names) - most
-        keep += [(str(group), str(name)) for name in sorted(names[:most])]
-    units = pd.MultiIndex.from_tuples(keep)
-    place = units.get_indexer(pd.MultiIndex.from_frame(rows[["reader_group", "unit"]].astype(str)))
-    rows, place = rows[place >= 0], place[place >= 0]
-    cells, known = pd.factorize(pd.MultiIndex.from_frame(rows[["item", factor]]))
-    shape = (len(units), len(known))
+    models = max(
+        1, int((kinds := unit_rows["reader_kind"]).eq("model").groupby(unit_rows["reader_group"]).any().sum())
+    )
+    for group, rows_of_group in unit_rows.groupby("reader_group"):
+        limit = (
+            MOST_UNITS if kinds[rows_of_group.index[0]] in PARTICIPANT_KINDS else max(2, MOST_UNITS // models)
+        )
+        names = sorted(
+            rows_of_group["unit"], key=lambda name: stable_seed(study, "vectors", str(group), str(name))
+        )
+        if len(names) > limit:
+            left_out[str(group)] = len(names) - limit
+        unit_keys += [(str(group), str(name)) for name in sorted(names[:limit])]
+    units = pd.MultiIndex.from_tuples(unit_keys)
+    unit_index = units.get_indexer(pd.MultiIndex.from_frame(rows[["reader_group", "unit"]].astype(str)))
+    rows, unit_index = rows[unit_index >= 0], unit_index[unit_index >= 0]
+    cells, unique_cells = pd.factorize(pd.MultiIndex.from_frame(rows[["item", factor]]))
+    shape = (len(units), len(unique_cells))
     value = rows["value"].to_numpy(dtype=float)
     strata = np.zeros(len(units), dtype=np.intp)
-    strata[place] = pd.factorize(rows["list"].astype(object).where(rows["list"].notna(), "-"))[0]
+    strata[unit_index] = pd.factorize(rows["list"].astype(object).where(rows["list"].notna(), "-"))[0]
     return ErrorVectors(
-        right=sparse.coo_matrix((value, (place, cells)), shape=shape).tocsr(),
-        met=sparse.coo_matrix((np.ones(len(rows)), (place, cells)), shape=shape).tocsr(),
-        names=tuple(name for _, name in keep),
-        groups=tuple(group for group, _ in keep),
+        right=sparse.coo_matrix((value, (unit_index, cells)), shape=shape).tocsr(),
+        met=sparse.coo_matrix((np.ones(len(rows)), (unit_index, cells)), shape=shape).tocsr(),
+        names=tuple(name for _, name in unit_keys),
+        groups=tuple(group for group, _ in unit_keys),
         strata=strata,
-        items=pd.factorize(known.get_level_values(0))[0],
-        levels=np.array([levels.index(level) for level in known.get_level_values(1)], dtype=np.intp),
+        items=pd.factorize(unique_cells.get_level_values(0))[0],
+        levels=np.array([levels.index(level) for level in unique_cells.get_level_values(1)], dtype=np.intp),
         kinds={group: kinds_of(rows)[group] for group in group_order(rows)},
         left_out=left_out,
     )
@@ -104,27 +110,31 @@ def error_consistency(vectors: ErrorVectors) -> pd.DataFrame:
     present = (met > 0).astype(float)
     blocks = vectors.items % min(_BLOCKS, int(vectors.items.max()) + 1)
     levels = int(vectors.levels.max()) + 1
-    several = _sums(share, present, vectors.levels, levels)
-    whole = _kappas(several)
-    left_out = []
+    sums = _sums(share, present, vectors.levels, levels)
+    kappas = _kappas(sums)
+    left_out_kappas = []
     for block in range(int(blocks.max()) + 1):
-        own = blocks == block
-        taken = _sums(share[:, own], present[:, own], vectors.levels[own], levels)
-        left_out.append(_kappas([one - other for one, other in zip(several, taken, strict=True)]).kappa)
+        in_block = blocks == block
+        taken = _sums(share[:, in_block], present[:, in_block], vectors.levels[in_block], levels)
+        left_out_kappas.append(
+            _kappas([total - other for total, other in zip(sums, taken, strict=True)]).kappa
+        )
     rows = []
-    for first, one in enumerate(groups):
+    for first, group in enumerate(groups):
         for other in groups[first:]:
-            inside = _pairs(vectors, one, other)
-            known = inside & np.isfinite(whole.kappa) & (whole.cells >= LEAST_CELLS)
-            if not known.any():
+            inside = _pairs(vectors, group, other)
+            usable = inside & np.isfinite(kappas.kappa) & (kappas.cells >= LEAST_CELLS)
+            if not usable.any():
                 continue
-            left = np.array([np.nanmean(one[known]) for one in left_out if np.isfinite(one[known]).any()])
-            means = {name: float(value[known].mean()) for name, value in vars(whole).items()}
+            left = np.array(
+                [np.nanmean(kappa[usable]) for kappa in left_out_kappas if np.isfinite(kappa[usable]).any()]
+            )
+            means = {name: float(value[usable].mean()) for name, value in vars(kappas).items()}
             half = _jackknife(left)
             ends = {"low": means["kappa"] - half, "high": means["kappa"] + half}
-            rows.append({"one": one, "other": other, "pairs": int(known.sum()), **means, **ends})
-    found = pd.DataFrame(rows)
-    return found if found.empty else _with_ceilings(found, vectors.kinds)
+            rows.append({"one": group, "other": other, "pairs": int(usable.sum()), **means, **ends})
+    table = pd.DataFrame(rows)
+    return table if table.empty else _with_ceilings(table, vectors.kinds)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,60 +148,66 @@ class _Kappas:
     highest: Array
 
 
-def _sums(share: Array, present: Array, levels: Places, many: int) -> list[Array]:
+def _sums(share: Array, present: Array, levels: Places, n_levels: int) -> list[Array]:
     """Return shared cells, agreements, and correct answers of either reader in them, shape (levels, units, units) each."""
-    sums = [np.zeros((many, len(share), len(share))) for _ in range(4)]
-    for level in range(many):
-        own = levels == level
-        x, m = share[:, own], present[:, own]
+    sums = [np.zeros((n_levels, len(share), len(share))) for _ in range(4)]
+    for level in range(n_levels):
+        in_level = levels == level
+        x, m = share[:, in_level], present[:, in_level]
         wrong = m - x
-        for place, value in enumerate((m @ m.T, x @ x.T + wrong @ wrong.T, x @ m.T, m @ x.T)):
-            sums[place][level] = value
+        for index, value in enumerate((m @ m.T, x @ x.T + wrong @ wrong.T, x @ m.T, m @ x.T)):
+            sums[index][level] = value
     return sums
 
 
 def _kappas(sums: Sequence[Array]) -> _Kappas:
-    many, agreed, first, second = sums
+    counts, agreed, first, second = sums
     with np.errstate(invalid="ignore", divide="ignore"):
-        p, q = np.nan_to_num(first / many), np.nan_to_num(second / many)
-        cells = many.sum(axis=0)
-        expected = (many * (p * q + (1 - p) * (1 - q))).sum(axis=0) / cells
-        most = (many * (1 - np.abs(p - q))).sum(axis=0) / cells
+        p, q = np.nan_to_num(first / counts), np.nan_to_num(second / counts)
+        cells = counts.sum(axis=0)
+        expected = (counts * (p * q + (1 - p) * (1 - q))).sum(axis=0) / cells
+        highest = (counts * (1 - np.abs(p - q))).sum(axis=0) / cells
         observed = agreed.sum(axis=0) / cells
-        room = np.where(1 - expected > _LEAST_ROOM, 1 - expected, np.nan)
-        return _Kappas(cells, observed, expected, (observed - expected) / room, (most - expected) / room)
+        beyond_chance = np.where(1 - expected > _LEAST_ROOM, 1 - expected, np.nan)
+        return _Kappas(
+            cells,
+            observed,
+            expected,
+            (observed - expected) / beyond_chance,
+            (highest - expected) / beyond_chance,
+        )
 
 
-def _pairs(vectors: ErrorVectors, one: str, other: str) -> Mask:
+def _pairs(vectors: ErrorVectors, group: str, other: str) -> Mask:
     names = np.array(vectors.groups)
-    inside = (names == one)[:, None] & (names == other)[None, :]
-    return np.triu(inside, 1) if one == other else inside
+    inside = (names == group)[:, None] & (names == other)[None, :]
+    return np.triu(inside, 1) if group == other else inside
 
 
 def _jackknife(left: Array) -> float:
     """Return half the width of the interval from estimates that leave out one block each."""
-    many = len(left)
-    if many < 3:
+    n_blocks = len(left)
+    if n_blocks < 3:
         return float("nan")
-    return reach(float(np.sqrt((many - 1) / many * ((left - left.mean()) ** 2).sum())), many - 1)
+    return reach(float(np.sqrt((n_blocks - 1) / n_blocks * ((left - left.mean()) ** 2).sum())), n_blocks - 1)
 
 
-def _with_ceilings(found: pd.DataFrame, kinds: dict[str, str]) -> pd.DataFrame:
-    alike = found[(found["one"] == found["other"]) & (found["low"] > 0)]
-    own = dict(zip(alike["one"], alike["kappa"], strict=True))
-    ceilings, told = [], []
-    for one, other in zip(found["one"], found["other"], strict=True):
-        ceiling, of = float("nan"), ""
-        people = next((name for name in (one, other) if kinds[name] in PARTICIPANT_KINDS), None)
-        if one != other and people is not None:
-            ceiling, of = own.get(people, float("nan")), people
-        elif one != other:
-            product = own.get(one, float("nan")) * own.get(other, float("nan"))
-            both = own.get(one, -1.0) > 0 and own.get(other, -1.0) > 0
-            ceiling, of = (float(np.sqrt(product)), "both") if both else (float("nan"), "")
+def _with_ceilings(table: pd.DataFrame, kinds: dict[str, str]) -> pd.DataFrame:
+    within_group = table[(table["one"] == table["other"]) & (table["low"] > 0)]
+    kappa_of = dict(zip(within_group["one"], within_group["kappa"], strict=True))
+    ceilings, sources = [], []
+    for group, other in zip(table["one"], table["other"], strict=True):
+        ceiling, source = float("nan"), ""
+        people = next((name for name in (group, other) if kinds[name] in PARTICIPANT_KINDS), None)
+        if group != other and people is not None:
+            ceiling, source = kappa_of.get(people, float("nan")), people
+        elif group != other:
+            product = kappa_of.get(group, float("nan")) * kappa_of.get(other, float("nan"))
+            both = kappa_of.get(group, -1.0) > 0 and kappa_of.get(other, -1.0) > 0
+            ceiling, source = (float(np.sqrt(product)), "both") if both else (float("nan"), "")
         ceilings.append(ceiling if ceiling > 0 else float("nan"))
-        told.append(of if ceiling > 0 else "")
-    return found.assign(ceiling=ceilings, ceiling_of=told)
+        sources.append(source if ceiling > 0 else "")
+    return table.assign(ceiling=ceilings, ceiling_of=sources)
 
 
 PERMUTATIONS = 5000
@@ -218,8 +234,8 @@ def matchings(vectors: ErrorVectors, groups: Sequence[str], study: str = "") -> 
     units = vectors.units_of(*groups)
     lists = vectors.strata[units]
     if len(groups) == 1:
-        company = np.bincount(lists, minlength=1)[lists] if len(units) else lists
-        units, lists = units[company > 1], lists[company > 1]
+        list_sizes = np.bincount(lists, minlength=1)[lists] if len(units) else lists
+        units, lists = units[list_sizes > 1], lists[list_sizes > 1]
         owner, strata = np.arange(len(units)), lists
     else:
         owner = np.array([list(groups).index(vectors.groups[unit]) for unit in units], dtype=np.intp)
@@ -232,27 +248,29 @@ def matchings(vectors: ErrorVectors, groups: Sequence[str], study: str = "") -> 
         )
     right, met = vectors.right[units].toarray(), vectors.met[units].toarray()
     times_met = [(met[owner == reader] > 0).sum(axis=0) for reader in readers]
-    by_session = all((many > 1).sum() * 2 > (many > 0).sum() for many in times_met)
+    by_session = all((counts > 1).sum() * 2 > (counts > 0).sum() for counts in times_met)
     random = np.random.default_rng(stable_seed(study, "halves of readers", *groups))
     # sums of answers minus the mean of their cell over all readers
     residual = right - met * np.nan_to_num(_mean(right.sum(axis=0), met.sum(axis=0)))
     levels = int(vectors.levels.max()) + 1
-    found = []
-    wanted = [PROFILE, SHAPE] if by_session or levels > 1 else [PROFILE]
+    results = []
+    kinds = [PROFILE, SHAPE] if by_session or levels > 1 else [PROFILE]
     shuffles = _relabellings(strata, random)
     if by_session:
         halves = _halves_of_sessions(residual, met, owner, lists, readers, random)
     else:
         halves = _halves_of_items(residual, met, owner, readers, vectors.items, vectors.levels, random)
-    for of in wanted:
-        one, other = (half - row_means(half, np.isfinite(half)) if of == SHAPE else half for half in halves)
-        share = _shares(one, other, shuffles)
-        drawn, more = share[1:], 0 if _is_counted(strata) else 1
+    for kind in kinds:
+        first, other = (
+            half - row_means(half, np.isfinite(half)) if kind == SHAPE else half for half in halves
+        )
+        share = _shares(first, other, shuffles)
+        drawn, added = share[1:], 0 if _is_counted(strata) else 1
         above = int((drawn >= share[0] - 1e-9).sum())
-        p, best = (more + above) / (more + len(drawn)), 1 / (more + len(drawn))
+        p, best = (added + above) / (added + len(drawn)), 1 / (added + len(drawn))
         features = CELLS if by_session else CONDITIONS
-        found.append(Matching(len(readers), features, of, float(share[0]), float(drawn.mean()), p, best))
-    return found
+        results.append(Matching(len(readers), features, kind, float(share[0]), float(drawn.mean()), p, best))
+    return results
 
 
 def _halves_of_sessions(
@@ -260,13 +278,13 @@ def _halves_of_sessions(
 ) -> list[Array]:
     """Deal each reader's sessions of each list; features are cells."""
     sums = [[np.zeros((len(readers), residual.shape[1])) for _ in range(2)] for _ in range(2)]
-    for place, reader in enumerate(readers):
-        for one in np.unique(lists[owner == reader]):
-            own = random.permutation(np.flatnonzero((owner == reader) & (lists == one)))
-            for half, part in enumerate((own[::2], own[1::2])):
-                sums[half][0][place] += residual[part].sum(axis=0)
-                sums[half][1][place] += met[part].sum(axis=0)
-    return [_mean(*one) for one in sums]
+    for row, reader in enumerate(readers):
+        for list_code in np.unique(lists[owner == reader]):
+            sessions = random.permutation(np.flatnonzero((owner == reader) & (lists == list_code)))
+            for half, part in enumerate((sessions[::2], sessions[1::2])):
+                sums[half][0][row] += residual[part].sum(axis=0)
+                sums[half][1][row] += met[part].sum(axis=0)
+    return [_mean(*pair) for pair in sums]
 
 
 def _halves_of_items(
@@ -279,8 +297,8 @@ def _halves_of_items(
     random: np.random.Generator,
 ) -> list[Array]:
     """Deal items, the same way for all readers; features are means of residuals in each level."""
-    many = int(items.max()) + 1
-    first = random.permutation(many) < many / 2
+    n_items = int(items.max()) + 1
+    first = random.permutation(n_items) < n_items / 2
     to_level = np.eye(int(levels.max()) + 1)[levels]
     halves = []
     for half in (first[items], ~first[items]):
@@ -296,24 +314,24 @@ def _mean(sums: Array, counts: Array) -> Array:
 
 def _distances(array: Array, other: Array) -> Array:
     """Return mean squared distances over features that both have, shape (readers, readers); inf where they share none."""
-    has, also = np.isfinite(array).astype(float), np.isfinite(other).astype(float)
+    present, other_present = np.isfinite(array).astype(float), np.isfinite(other).astype(float)
     x, y = np.nan_to_num(array), np.nan_to_num(other)
-    shared = has @ also.T
-    squares = (x**2) @ also.T + has @ (y**2).T - 2 * x @ y.T
+    shared = present @ other_present.T
+    squares = (x**2) @ other_present.T + present @ (y**2).T - 2 * x @ y.T
     return np.asarray(np.divide(squares, shared, out=np.full_like(shared, np.inf), where=shared > 0))
 
 
 def _shares(array: Array, other: Array, shuffles: Places) -> Array:
     """Return the share that finds itself, as dealt and under each relabelling; shape (1 + relabellings,)."""
-    found = np.zeros(len(shuffles) + 1)
+    shares = np.zeros(len(shuffles) + 1)
     distance = _distances(array, other)
     rows = np.arange(len(distance))
     for table in (distance, distance.T):
         nearest = table <= table.min(axis=1, keepdims=True) + 1e-12
         credit = nearest / nearest.sum(axis=1, keepdims=True)
-        found[0] += credit[rows, rows].mean() / 2
-        found[1:] += credit[rows[None, :], shuffles].mean(axis=1) / 2
-    return found
+        shares[0] += credit[rows, rows].mean() / 2
+        shares[1:] += credit[rows[None, :], shuffles].mean(axis=1) / 2
+    return shares
 
 
 def _is_counted(strata: Places) -> bool:
@@ -322,14 +340,14 @@ def _is_counted(strata: Places) -> bool:
 
 def _relabellings(strata: Places, random: np.random.Generator) -> Places:
     """Return orders of readers that stay within strata: all of few readers, 5,000 drawn ones otherwise."""
-    many = len(strata)
+    n_readers = len(strata)
     if _is_counted(strata):
-        return np.array(list(permutations(range(many))), dtype=np.intp)
-    found = np.tile(np.arange(many), (PERMUTATIONS, 1))
+        return np.array(list(permutations(range(n_readers))), dtype=np.intp)
+    orders = np.tile(np.arange(n_readers), (PERMUTATIONS, 1))
     for stratum in np.unique(strata):
-        own = np.flatnonzero(strata == stratum)
-        found[:, own] = random.permuted(found[:, own], axis=1)
-    return found
+        members = np.flatnonzero(strata == stratum)
+        orders[:, members] = random.permuted(orders[:, members], axis=1)
+    return orders
 
 
 _MOST_COUNTED = 8
@@ -350,26 +368,26 @@ class RankCorrelation:
 
 def rank_correlation(array: Array, other: Array, seed: int = 0) -> RankCorrelation:
     """Correlate the ranks of paired values (Kendall, 1938; Spearman, 1904)."""
-    known = np.isfinite(array) & np.isfinite(other)
-    x, y = array[known], other[known]
-    many = len(x)
-    if many < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
+    is_finite = np.isfinite(array) & np.isfinite(other)
+    x, y = array[is_finite], other[is_finite]
+    n = len(x)
+    if n < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
         nan = float("nan")
-        return RankCorrelation(many, nan, nan, nan, nan, True)
+        return RankCorrelation(n, nan, nan, nan, nan, True)
     tau, rho = float(kendall(x[None], y[None])[0]), float(spearman(x[None], y[None])[0])
-    if many <= _MOST_COUNTED:
-        found = kendall(x[None], np.array(list(permutations(y))))
-        p = float((np.abs(found) >= abs(tau) - 1e-9).mean())
-        smallest = float((np.abs(found) >= np.abs(found).max() - 1e-9).mean())
-        return RankCorrelation(many, tau, rho, p, smallest, True)
-    if len(np.unique(x)) == len(np.unique(y)) == many:
+    if n <= _MOST_COUNTED:
+        taus = kendall(x[None], np.array(list(permutations(y))))
+        p = float((np.abs(taus) >= abs(tau) - 1e-9).mean())
+        smallest = float((np.abs(taus) >= np.abs(taus).max() - 1e-9).mean())
+        return RankCorrelation(n, tau, rho, p, smallest, True)
+    if len(np.unique(x)) == len(np.unique(y)) == n:
         p = float(stats.kendalltau(x, y, method="exact").pvalue)
-        least = float(stats.kendalltau(np.arange(many), np.arange(many), method="exact").pvalue)
-        return RankCorrelation(many, tau, rho, p, least, True)
+        lowest = float(stats.kendalltau(np.arange(n), np.arange(n), method="exact").pvalue)
+        return RankCorrelation(n, tau, rho, p, lowest, True)
     random = np.random.default_rng(seed)
-    found = kendall(x[None], random.permuted(np.tile(y, (_DRAWN, 1)), axis=1))
-    p = (1 + int((np.abs(found) >= abs(tau) - 1e-9).sum())) / (1 + _DRAWN)
-    return RankCorrelation(many, tau, rho, p, 1 / (1 + _DRAWN), False)
+    taus = kendall(x[None], random.permuted(np.tile(y, (_DRAWN, 1)), axis=1))
+    p = (1 + int((np.abs(taus) >= abs(tau) - 1e-9).sum())) / (1 + _DRAWN)
+    return RankCorrelation(n, tau, rho, p, 1 / (1 + _DRAWN), False)
 
 
 LEAST_MODELS = 3
@@ -413,17 +431,17 @@ def recovery_order(tables: Tables, factor: str, *, resamples: int = RESAMPLES) -
     values = np.hstack(
         [part.reindex(index=names, columns=models).to_numpy(dtype=float) for part in parts.values()]
     )
-    whole = np.nansum(values, axis=0) / np.isfinite(values).sum(axis=0)
+    observed = np.nansum(values, axis=0) / np.isfinite(values).sum(axis=0)
     seed = stable_seed(str(tables.dictionary["study"]), "recovery order", factor)
-    drawn = 100 * np.vstack([whole, resampled_means(values, seed, resamples)])
+    drawn = 100 * np.vstack([observed, resampled_means(values, seed, resamples)])
     sides = {"recovery": drawn[:, : len(models)], "task": drawn[:, len(models) :]}
-    told = pd.DataFrame({"model": models})
+    table = pd.DataFrame({"model": models})
     for name, side in sides.items():
-        told = told.join(pd.DataFrame([with_ends(name, draws) for draws in side.T]))
-        told[f"{name}_rank"] = told[name].rank(ascending=False)
+        table = table.join(pd.DataFrame([with_ends(name, draws) for draws in side.T]))
+        table[f"{name}_rank"] = table[name].rank(ascending=False)
     tau, rho = (interval(measure(sides["recovery"], sides["task"])[1:]) for measure in (kendall, spearman))
     ranked = rank_correlation(sides["recovery"][0], sides["task"][0], seed)
-    return RecoveryOrder(told, ranked, tau.low, tau.high, rho.low, rho.high, *map(len, parts.values()))
+    return RecoveryOrder(table, ranked, tau.low, tau.high, rho.low, rho.high, *map(len, parts.values()))
 
 
 def _item_means(rows: pd.DataFrame, value: pd.Series[float]) -> pd.DataFrame:
@@ -452,28 +470,32 @@ def read_parameters(given: object) -> float:
     """Read ``1.4B``, ``350M`` or a whole number."""
     if isinstance(given, int | float) and not isinstance(given, bool) and given > 0:
         return float(given)
-    found = _SIZE.fullmatch(str(given).strip())
-    if found is None:
+    match = _SIZE.fullmatch(str(given).strip())
+    if match is None:
         raise UserError(
             f"{given!r} is no number of parameters", mend="Write it like: 350M, 1.4B, or 124439808."
         )
-    return float(found[1]) * _TIMES[found[2]]
+    return float(match[1]) * _TIMES[match[2]]
 
 
 def sizes(readers: Mapping[str, Mapping[str, Any]]) -> dict[str, ModelSize]:
     """Return family and size of every model among a dictionary's readers."""
-    found = {}
+    model_sizes = {}
     for name, spec in readers.items():
         if spec.get("kind") != "model":
             continue
         settings = spec.get("settings") or {}
-        said, counted = settings.get("parameters"), spec.get("parameters")
-        many = read_parameters(said if said is not None else counted) if said or counted else float("nan")
-        family = settings.get("family")
-        found[str(name)] = ModelSize(
-            None if family is None else str(family), many, said is None and bool(counted)
+        declared, counted = settings.get("parameters"), spec.get("parameters")
+        parameters = (
+            read_parameters(declared if declared is not None else counted)
+            if declared or counted
+            else float("nan")
         )
-    return found
+        family = settings.get("family")
+        model_sizes[str(name)] = ModelSize(
+            None if family is None else str(family), parameters, declared is None and bool(counted)
+        )
+    return model_sizes
 
 
 @dataclass(frozen=True, eq=False)
@@ -509,45 +531,49 @@ def robustness(tables: Tables, factor: str, *, resamples: int = RESAMPLES) -> Ro
     columns = pd.MultiIndex.from_product([models, levels])
     values = means.reindex(columns=columns).to_numpy(dtype=float)
     with np.errstate(invalid="ignore", divide="ignore"):
-        whole = np.nansum(values, axis=0) / np.isfinite(values).sum(axis=0)
+        observed = np.nansum(values, axis=0) / np.isfinite(values).sum(axis=0)
     seed = stable_seed(str(tables.dictionary["study"]), "robustness", factor)
     draws = resampled_means(values, seed, resamples)
-    cells = 100 * np.vstack([whole, draws]).reshape(1 + resamples, len(models), len(levels))
-    intact, rest = cells[:, :, 0], cells[:, :, 1:]
-    known = np.isfinite(rest)
+    cells = 100 * np.vstack([observed, draws]).reshape(1 + resamples, len(models), len(levels))
+    intact, scrambled = cells[:, :, 0], cells[:, :, 1:]
+    present = np.isfinite(scrambled)
     with np.errstate(invalid="ignore", divide="ignore"):
-        left = np.where(known, rest, 0.0).sum(axis=2) / known.sum(axis=2)
-        kept = np.where(intact > 0, 100 * left / intact, np.nan)
-    return Robustness(tuple(models), intact, intact - left, kept, len(values))
+        left = np.where(present, scrambled, 0.0).sum(axis=2) / present.sum(axis=2)
+        retained = np.where(intact > 0, 100 * left / intact, np.nan)
+    return Robustness(tuple(models), intact, intact - left, retained, len(values))
 
 
-def robustness_table(found: Robustness, known: Mapping[str, ModelSize]) -> pd.DataFrame:
+def robustness_table(result: Robustness, model_sizes: Mapping[str, ModelSize]) -> pd.DataFrame:
     """Lay out each model's robustness with its family and size."""
     rows = []
-    for place, model in enumerate(found.models):
-        size = known.get(model, ModelSize(None, float("nan"), False))
-        row: dict[str, Any] = {"model": model, **vars(size), "items": found.items}
+    for index, model in enumerate(result.models):
+        size = model_sizes.get(model, ModelSize(None, float("nan"), False))
+        row: dict[str, Any] = {"model": model, **vars(size), "items": result.items}
         for name in ("intact", *MEASURES):
-            row |= with_ends(name, getattr(found, name)[:, place])
+            row |= with_ends(name, getattr(result, name)[:, index])
         rows.append(row)
     return pd.DataFrame(rows)
 
 
-def robustness_by_size(found: Robustness, known: Mapping[str, ModelSize], study: str = "") -> pd.DataFrame:
+def robustness_by_size(
+    result: Robustness, model_sizes: Mapping[str, ModelSize], study: str = ""
+) -> pd.DataFrame:
     """Regress robustness on the size of models within each family of three or more sizes."""
     rows = []
-    families = dict.fromkeys(size.family for size in known.values() if size.family is not None)
+    families = dict.fromkeys(size.family for size in model_sizes.values() if size.family is not None)
     for family in families:
-        places = [
-            place
-            for place, model in enumerate(found.models)
-            if model in known and known[model].family == family and np.isfinite(known[model].parameters)
+        members = [
+            index
+            for index, model in enumerate(result.models)
+            if model in model_sizes
+            and model_sizes[model].family == family
+            and np.isfinite(model_sizes[model].parameters)
         ]
-        x = np.log10([known[found.models[place]].parameters for place in places])
-        if len(places) < LEAST_MEMBERS or len(np.unique(x)) < LEAST_MEMBERS:
+        x = np.log10([model_sizes[result.models[index]].parameters for index in members])
+        if len(members) < LEAST_MEMBERS or len(np.unique(x)) < LEAST_MEMBERS:
             continue
         for name in MEASURES:
-            y = getattr(found, name)[:, places]
+            y = getattr(result, name)[:, members]
             slopes = _slopes(x, y)
             ends, spread = interval(slopes[1:]), _student(x, y[0], slopes[0])
             order = rank_correlation(x, y[0], stable_seed(study, "size", str(family), name))
@@ -555,7 +581,7 @@ def robustness_by_size(found: Robustness, known: Mapping[str, ModelSize], study:
                 {
                     "family": family,
                     "measure": name,
-                    "models": len(places),
+                    "models": len(members),
                     "slope": float(slopes[0]),
                     "items_low": ends.low,
                     "items_high": ends.high,

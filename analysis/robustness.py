@@ -167,17 +167,19 @@ def robustness_matrix(
 ) -> Matrix:
     """Check every planned contrast, one that several analyses share in the first of them."""
     planned = [analysis for analysis in analyses if analysis.plan.planned] or list(analyses)
-    wanted = each_test(planned)
-    costs = np.cumsum([_cost(analysis) for analysis, _ in wanted])
-    many = max(FEWEST_CHECKED, int((costs <= MOST_COST).sum()))
+    tests = each_test(planned)
+    costs = np.cumsum([_cost(analysis) for analysis, _ in tests])
+    n_checked = max(FEWEST_CHECKED, int((costs <= MOST_COST).sum()))
     rows: list[CheckedContrast] = []
-    remarks = [_unchecked(wanted[many:])] if many < len(wanted) else []
-    small, drawn = drawn_readers(tables, MOST_CHECKED) if wanted else (tables, "")
-    prepared, _ = drawn_readers(tables, MOST_PREPARED) if wanted else (tables, "")
+    remarks = [_unchecked(tests[n_checked:])] if n_checked < len(tests) else []
+    small, drawn = drawn_readers(tables, MOST_CHECKED) if tests else (tables, "")
+    prepared, _ = drawn_readers(tables, MOST_PREPARED) if tests else (tables, "")
     remarks += [drawn] if drawn else []
-    for analysis, tested in wanted[:many]:
+    for analysis, tested in tests[:n_checked]:
         told(f"checks: {analysis.plan.name}")
-        own = {(one.label, one.groups): CheckedContrast(analysis, one) for one in tested}
+        checked = {
+            (contrast.label, contrast.groups): CheckedContrast(analysis, contrast) for contrast in tested
+        }
         checks: tuple[tuple[Callable[[Analysis, Tables], Iterator[Found]], Tables], ...] = (
             (_other_scale, tables),
             (_estimating_equations, small),
@@ -187,13 +189,13 @@ def robustness_matrix(
         for check, given in checks:
             try:
                 for name, key, forms in check(analysis, given):
-                    if key in own and (cell := _worst(own[key].contrast, analysis.plan.alpha, forms)):
-                        own[key].cells[name] = cell
+                    if key in checked and (cell := _worst(checked[key].contrast, analysis.plan.alpha, forms)):
+                        checked[key].cells[name] = cell
             except UserError as error:
                 remarks.append(f"{analysis.plan.name}: {error.message}.")
             except (ArithmeticError, ValueError) as error:
                 remarks.append(f"{analysis.plan.name}: a check could not be computed ({error}).")
-        rows += own.values()
+        rows += checked.values()
     return Matrix(tuple(rows), tuple(dict.fromkeys(remarks)))
 
 
@@ -207,8 +209,8 @@ def _cost(analysis: Analysis) -> int:
 def _unchecked(left: Sequence[tuple[Analysis, Sequence[Contrast]]]) -> str:
     """Name the contrasts that were not checked."""
     parts = [f"{analysis.plan.name} ({apa.counted(len(tested), 'contrast')})" for analysis, tested in left]
-    many = apa.counted(sum(len(tested) for _, tested in left), "contrast")
-    return f"To limit computing time, {many} of later analyses were not checked: {'; '.join(parts)}."
+    count = apa.counted(sum(len(tested) for _, tested in left), "contrast")
+    return f"To limit computing time, {count} of later analyses were not checked: {'; '.join(parts)}."
 
 
 Key = tuple[str, tuple[str, ...]]
@@ -230,32 +232,36 @@ def _worst(planned: Contrast, alpha: float, forms: Iterable[CheckForm]) -> Check
 
 
 def _other_scale(analysis: Analysis, _: Tables) -> Iterator[Found]:
-    for one in () if analysis.companion is None else analysis.companion.contrasts:
-        if one.estimable:
+    for contrast in () if analysis.companion is None else analysis.companion.contrasts:
+        if contrast.estimable:
             name = SCALE if analysis.plan.measure.scale == "points" else LINEAR
-            yield name, (one.label, one.groups), [CheckForm("", one.estimate, one.se, one.df)]
+            yield (
+                name,
+                (contrast.label, contrast.groups),
+                [CheckForm("", contrast.estimate, contrast.se, contrast.df)],
+            )
 
 
 def _estimating_equations(analysis: Analysis, tables: Tables) -> Iterator[Found]:
     trials = tables.trials
     people = set(trials.loc[trials["reader_kind"].isin(PARTICIPANT_KINDS), "reader_group"])
-    for one in gee_check(tables, analysis.plan).to_dict("records"):
-        name = BY_PARTICIPANTS if one["clusters"] == PARTICIPANTS else BY_ITEMS
-        if name == BY_PARTICIPANTS and not people & set(_key(one)[1]):
+    for row in gee_check(tables, analysis.plan).to_dict("records"):
+        name = BY_PARTICIPANTS if row["clusters"] == PARTICIPANTS else BY_ITEMS
+        if name == BY_PARTICIPANTS and not people & set(_key(row)[1]):
             continue  # a model's clusters are its items either way
-        yield name, _key(one), [CheckForm("", float(one["estimate"]), float(one["se"]))]
+        yield name, _key(row), [CheckForm("", float(row["estimate"]), float(row["se"]))]
 
 
 def _without_items(analysis: Analysis, tables: Tables) -> Iterator[Found]:
     sets = item_sets(tables, analysis.plan, FOLDS)
     if analysis.model is not None and len(sets) * len(analysis.rows) > MOST_REFITTED:
         return
-    found: dict[Key, list[CheckForm]] = {}
-    for name, _, one in _left_out(_as_fitted(analysis), tables, sets):
-        found.setdefault((one.label, one.groups), []).append(
-            CheckForm(f"without {name}", one.estimate, one.se, one.df)
+    forms_by_key: dict[Key, list[CheckForm]] = {}
+    for name, _, contrast in _left_out(_as_fitted(analysis), tables, sets):
+        forms_by_key.setdefault((contrast.label, contrast.groups), []).append(
+            CheckForm(f"without {name}", contrast.estimate, contrast.se, contrast.df)
         )
-    for key, forms in found.items():
+    for key, forms in forms_by_key.items():
         yield ITEM_SETS, key, forms
 
 
@@ -265,33 +271,37 @@ def _prepared_otherwise(analysis: Analysis, tables: Tables) -> Iterator[Found]:
     of_shares = plan.measure.scale == "points"
     if not of_shares and plan.measure.of != "people":
         return
-    found = share_multiverse(tables, plan) if of_shares else time_multiverse(tables, plan, one_at_a_time=True)
-    if found.empty or not found["low"].notna().any():
+    multiverse = (
+        share_multiverse(tables, plan) if of_shares else time_multiverse(tables, plan, one_at_a_time=True)
+    )
+    if multiverse.empty or not multiverse["low"].notna().any():
         return
-    primary = found[found["is_primary"]].iloc[0]
+    primary = multiverse[multiverse["is_primary"]].iloc[0]
     for choice, name in (
         ("rule", FAILED if of_shares else LIMITS),
         ("scale", SCORED if of_shares else MILLISECONDS),
         ("answers", ANSWERS),
         ("sessions", SESSIONS),
     ):
-        if name == FAILED and not found["removed"].max() > 0:
+        if name == FAILED and not multiverse["removed"].max() > 0:
             continue
-        others = [one for one in ("rule", "scale", "answers", "sessions") if one != choice]
-        varied = found[(found[others] == primary[others]).all(axis=1) & (found[choice] != primary[choice])]
-        for (contrast, group), own in varied.groupby(["contrast", "group"], sort=False):
+        others = [column for column in ("rule", "scale", "answers", "sessions") if column != choice]
+        varied = multiverse[
+            (multiverse[others] == primary[others]).all(axis=1) & (multiverse[choice] != primary[choice])
+        ]
+        for (contrast, group), rows in varied.groupby(["contrast", "group"], sort=False):
             yield (
                 name,
                 (str(contrast), (str(group),)),
                 [
-                    CheckForm(str(one[choice]), one["difference"], one["se"], one["df"], one["scale"])
-                    for one in own.to_dict("records")
+                    CheckForm(str(row[choice]), row["difference"], row["se"], row["df"], row["scale"])
+                    for row in rows.to_dict("records")
                 ],
             )
 
 
-def _key(one: Mapping[Any, Any]) -> Key:
-    return str(one["contrast"]), tuple(str(one["groups"]).split(" − "))
+def _key(row: Mapping[Any, Any]) -> Key:
+    return str(row["contrast"]), tuple(str(row["groups"]).split(" − "))
 
 
 NOTHING = "nothing"
@@ -310,11 +320,11 @@ def item_sets(tables: Tables, plan: Plan, folds: int = MOST_SETS) -> dict[str, f
         )
     if used["set"].nunique() > 1:
         sets = sorted(used["set"].dropna().unique())
-        return {f"set {one}": frozenset(names[used["set"] == one]) for one in sets}
+        return {f"set {set_name}": frozenset(names[used["set"] == set_name]) for set_name in sets}
     study = str(tables.dictionary["study"])
     order = sorted(items, key=lambda item: stable_seed(study, "item sets", item))
-    many = min(folds, len(items))
-    return {f"item set {n + 1} of {many}": frozenset(order[n::many]) for n in range(many)}
+    n_sets = min(folds, len(items))
+    return {f"item set {n + 1} of {n_sets}": frozenset(order[n::n_sets]) for n in range(n_sets)}
 
 
 def _left_out(
@@ -341,24 +351,26 @@ def without_item_sets(
 ) -> pd.DataFrame:
     """Carry out a plan without each set of items: a row for each set and contrast, those of all items first."""
     written = plan if analysis is None else _as_fitted(analysis)
-    whole = carry_out(plan, tables) if analysis is None else analysis
-    own = {
-        (contrast.label, contrast.groups): contrast for contrast in whole.contrasts if not contrast.left_out
+    full_analysis = carry_out(plan, tables) if analysis is None else analysis
+    full_contrasts = {
+        (contrast.label, contrast.groups): contrast
+        for contrast in full_analysis.contrasts
+        if not contrast.left_out
     }
-    found = [(NOTHING, 0, one) for one in own.values()]
-    found += _left_out(written, tables, item_sets(tables, plan, folds))
+    contrasts = [(NOTHING, 0, contrast) for contrast in full_contrasts.values()]
+    contrasts += _left_out(written, tables, item_sets(tables, plan, folds))
     nan, rows = float("nan"), []
-    for name, many, one in found:
-        base = own.get((one.label, one.groups))
+    for name, n_left_out, contrast in contrasts:
+        base = full_contrasts.get((contrast.label, contrast.groups))
         ends, shift, is_reversed, is_changed = (nan, nan), nan, False, False
-        if base is not None and base.estimable and one.estimable:
-            ends = base.ends_around(one.estimate, one.se, one.df)
-            shift = (one.estimate - base.estimate) / base.se
-            is_reversed = bool(np.sign(one.estimate) != np.sign(base.estimate))
+        if base is not None and base.estimable and contrast.estimable:
+            ends = base.ends_around(contrast.estimate, contrast.se, contrast.df)
+            shift = (contrast.estimate - base.estimate) / base.se
+            is_reversed = bool(np.sign(contrast.estimate) != np.sign(base.estimate))
             is_changed = (ends[0] * ends[1] > 0) != (base.low * base.high > 0)
-        numbers = (one.estimate, *ends, one.p) if one.estimable else (nan,) * 4
-        points = nan if one.crossed is None else one.estimate
-        named = (name, many, one.label, " − ".join(one.groups))
+        numbers = (contrast.estimate, *ends, contrast.p) if contrast.estimable else (nan,) * 4
+        points = nan if contrast.crossed is None else contrast.estimate
+        named = (name, n_left_out, contrast.label, " − ".join(contrast.groups))
         rows.append((*named, *numbers, points, shift, is_reversed, is_changed))
     return pd.DataFrame(rows, columns=_LEFT)
 
@@ -391,8 +403,8 @@ def gee_check(tables: Tables, plan: Plan) -> pd.DataFrame:
 def _checked(plan: Plan, data: ModelData, clusters: str) -> Iterator[dict[str, object]]:
     rows = data.rows
     cells = [(group, level) for group in data.groups for level in data.levels]
-    place = {cell: n for n, cell in enumerate(cells)}
-    at = np.array([place[cell] for cell in zip(rows["reader_group"], rows[plan.factor], strict=True)])
+    column_of = {cell: n for n, cell in enumerate(cells)}
+    at = np.array([column_of[cell] for cell in zip(rows["reader_group"], rows[plan.factor], strict=True)])
     x = np.zeros((len(rows), len(cells)))
     x[np.arange(len(rows)), at] = 1.0
     names = rows["item"]
@@ -411,11 +423,11 @@ def _checked(plan: Plan, data: ModelData, clusters: str) -> Iterator[dict[str, o
     y = 100.0 * y if of_shares else y
     if not np.ptp(y):
         return
-    few = number < FEW and np.bincount(codes).max() <= LARGEST
+    is_small = number < FEW and np.bincount(codes).max() <= LARGEST
     model = GEE(y[order], x[order], groups=codes[order], cov_struct=Exchangeable())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        done = model.fit(cov_type="bias_reduced" if few else "robust")
+        done = model.fit(cov_type="bias_reduced" if is_small else "robust")
     beta, cov = np.asarray(done.params), np.asarray(done.cov_params())
     for difference in plan.contrasts:
         levels = plan.weights(difference)
@@ -425,7 +437,7 @@ def _checked(plan: Plan, data: ModelData, clusters: str) -> Iterator[dict[str, o
             weights = np.zeros(len(cells))
             for sign, group in zip((1.0, -1.0), groups, strict=False):
                 for level, weight in levels.items():
-                    weights[place[group, level]] += sign * weight
+                    weights[column_of[group, level]] += sign * weight
             value, variance = float(weights @ beta), float(weights @ cov @ weights)
             # clustered in two ways, a variance can come out below 0: it then says nothing
             se = variance**0.5 if variance >= 0 else float("nan")
@@ -469,12 +481,14 @@ def session_choices(tables: Tables) -> Iterator[tuple[str, pd.DataFrame]]:
     factors, collected = list(tables.dictionary["factors"]), tables.dictionary["collected_design_hash"]
     if tables.trials["flagged_reason"].notna().any():
         yield BACK, of_flagged_sessions(tables.trials, factors, collected, back=True)
-    held = sessions_against_rules(tables.trials, tables.dictionary["exclude"])
-    if len(held):
-        meeting = held[held["meets"].fillna(False).astype(bool) & ~held["excluded"]]
+    against_rules = sessions_against_rules(tables.trials, tables.dictionary["exclude"])
+    if len(against_rules):
+        meeting = against_rules[
+            against_rules["meets"].fillna(False).astype(bool) & ~against_rules["excluded"]
+        ]
         if len(meeting):
-            out = set(meeting["session_id"])
-            yield STRICT, of_flagged_sessions(tables.trials, factors, collected, back=False, out=out)
+            session_ids = set(meeting["session_id"])
+            yield STRICT, of_flagged_sessions(tables.trials, factors, collected, back=False, out=session_ids)
 
 
 def time_multiverse(tables: Tables, plan: Plan, *, one_at_a_time: bool = False) -> pd.DataFrame:
@@ -485,7 +499,7 @@ def time_multiverse(tables: Tables, plan: Plan, *, one_at_a_time: bool = False) 
     rules = alternatives(name, tables.dictionary["exclude"], [plan.factor], plan.exclude)
     own_answers = RIGHT if keeps_right_answers_alone(plan.exclude) else VALID
     plan = replace(plan, exclude=without_choices(plan.exclude, name))
-    found: list[dict[str, Any]] = []
+    comparisons: list[dict[str, Any]] = []
     for sessions, trials in session_choices(tables):
         for choice in (VALID, RIGHT):
             rows = trials
@@ -495,19 +509,21 @@ def time_multiverse(tables: Tables, plan: Plan, *, one_at_a_time: bool = False) 
             is_timed = not_failed(times) & times["reader_kind"].isin(PARTICIPANT_KINDS)
             times = times[is_timed & (times[name] > 0)]
             for rule in rules:
-                kept = rule.rule.keeps(times, name) if len(times) else times["item_id"].notna()
+                is_kept = rule.rule.keeps(times, name) if len(times) else times["item_id"].notna()
                 for scale in (LOG, RAW):
-                    own = (sessions == AS_EXCLUDED, choice == own_answers, rule.is_own)
-                    others = [*own, (scale == LOG) == plan.measure.logged].count(False)
+                    matches = (sessions == AS_EXCLUDED, choice == own_answers, rule.is_own)
+                    others = [*matches, (scale == LOG) == plan.measure.logged].count(False)
                     if one_at_a_time and others > 1:
                         continue
                     universe = Universe(sessions, rule.name, choice, scale, not others)
                     value = times[name].astype(float)
                     value = value.apply(np.log) if scale == LOG else value
-                    gone = (~kept).astype(float)
+                    removed = (~is_kept).astype(float)
                     given = times[["reader_group", plan.factor]].assign(unit=times["reader"], value=value)
-                    found += _compared(universe, given.assign(weight=1.0, used=kept, gone=gone), plan)
-    return pd.DataFrame(found)
+                    comparisons += _compared(
+                        universe, given.assign(weight=1.0, used=is_kept, gone=removed), plan
+                    )
+    return pd.DataFrame(comparisons)
 
 
 def share_multiverse(tables: Tables, plan: Plan) -> pd.DataFrame:
@@ -520,35 +536,37 @@ def share_multiverse(tables: Tables, plan: Plan) -> pd.DataFrame:
     ways = {"correct": FAILURES, "missing": FAILURES[:1]}.get(measure.name, FAILURES[:2])
     if AT_CHANCE in ways:
         try:
-            known = with_chance(tables.trials, tables.items, tables.factors)
-            tables = replace(tables, trials=known)
+            trials_with_chance = with_chance(tables.trials, tables.items, tables.factors)
+            tables = replace(tables, trials=trials_with_chance)
         except UserError:
             ways = FAILURES[:2]
-    found: list[dict[str, Any]] = []
+    comparisons: list[dict[str, Any]] = []
     for sessions, trials in session_choices(tables):
         rows = analysed_rows(plan, replace(tables, trials=trials))[0]
-        people, gone = rows["reader_kind"].isin(PARTICIPANT_KINDS), ~is_valid(rows)
+        people, is_missing = rows["reader_kind"].isin(PARTICIPANT_KINDS), ~is_valid(rows)
         unit, factors = rows["participant"].where(people, rows["item"]), rows[["reader_group", plan.factor]]
         for way in ways:
             rule = f"failures {SAID.get(way, way)}"
             stand_in = rows["chance"] if way == AT_CHANCE else float("nan")
             for scale, (value, weight) in _scorings(rows, measure).items():
-                own = scale == POINTS and sessions == AS_EXCLUDED and way == WRONG
-                universe = Universe(sessions, rule, VALID, scale, own)
-                value = value if way == WRONG else value.where(~gone, stand_in)
+                is_primary = scale == POINTS and sessions == AS_EXCLUDED and way == WRONG
+                universe = Universe(sessions, rule, VALID, scale, is_primary)
+                value = value if way == WRONG else value.where(~is_missing, stand_in)
                 given = factors.assign(unit=unit, value=value, weight=weight)
-                found += _compared(universe, given.assign(used=True, gone=gone.astype(float)), plan)
-    return pd.DataFrame(found)
+                comparisons += _compared(
+                    universe, given.assign(used=True, gone=is_missing.astype(float)), plan
+                )
+    return pd.DataFrame(comparisons)
 
 
 def _scorings(rows: pd.DataFrame, measure: Measure) -> dict[str, tuple[pd.Series[float], Any]]:
     """Return each scoring's value of an answer and its weight; of words also those by typos, by words and by characters."""
-    found: dict[str, tuple[pd.Series[float], Any]] = {POINTS: (rows[measure.value], 1.0)}
+    scorings: dict[str, tuple[pd.Series[float], Any]] = {POINTS: (rows[measure.value], 1.0)}
     if measure.value != "share":
-        return found
+        return scorings
     other, scoring = ("recovered", NO_TYPO) if measure == WORDS_WITH_ONE_TYPO else ("with_one_typo", ONE_TYPO)
     rate = 1.0 - rows["ed_given"] / rows["ed_shown"]
-    return found | {
+    return scorings | {
         scoring: (rows[other] / rows["changed"], 1.0),
         BY_WORDS: (rows["share"], rows["changed"]),
         BY_CHARACTERS: (rate, rows["ed_shown"]),
@@ -557,30 +575,30 @@ def _scorings(rows: pd.DataFrame, measure: Measure) -> dict[str, tuple[pd.Series
 
 def _compared(universe: Universe, rows: pd.DataFrame, plan: Plan) -> list[dict[str, Any]]:
     """Compare each reader group's means over units: ``unit, value, weight``, whether a row is ``used``, and ``gone`` (0 or 1)."""
-    told, size = [], 1.0 if universe.scale in (LOG, RAW) else 100.0
-    for group, own in rows.groupby("reader_group", sort=False):
-        used = own[own["used"]]
+    comparisons, size = [], 1.0 if universe.scale in (LOG, RAW) else 100.0
+    for group, rows_of_group in rows.groupby("reader_group", sort=False):
+        used = rows_of_group[rows_of_group["used"]]
         if used.empty:
             continue
         weight = used["weight"].where(used["value"].notna())
-        weighed = used.assign(weight=weight, value=used["value"] * weight)
-        sums = weighed.groupby(["unit", plan.factor])[["value", "weight"]].sum()
+        weighted = used.assign(weight=weight, value=used["value"] * weight)
+        sums = weighted.groupby(["unit", plan.factor])[["value", "weight"]].sum()
         means = (sums["value"] / sums["weight"]).unstack()
-        lost = own.groupby(plan.factor)["gone"].mean()
+        removed = rows_of_group.groupby(plan.factor)["gone"].mean()
         for contrast in plan.contrasts:
             weights = pd.Series(plan.weights(contrast))
             if set(weights.index) <= set(means.columns):
                 differences = size * means[weights.index].mul(weights).sum(axis="columns", skipna=False)
-                told.append(
+                comparisons.append(
                     {
                         **vars(universe), "group": group, "contrast": contrast.label, "trials": len(used),
-                        "removed": float(own["gone"].mean()),
-                        "removed_first": float(lost[weights.index[weights > 0]].mean()),
-                        "removed_second": float(lost[weights.index[weights < 0]].mean()),
+                        "removed": float(rows_of_group["gone"].mean()),
+                        "removed_first": float(removed[weights.index[weights > 0]].mean()),
+                        "removed_second": float(removed[weights.index[weights < 0]].mean()),
                         **_paired(differences, universe.scale),
                     }
                 )  # fmt: skip
-    return told
+    return comparisons
 
 
 def _paired(differences: pd.Series[float], scale: str) -> dict[str, Any]:
@@ -644,21 +662,25 @@ def asked_otherwise(tables: Tables, factor: str, *, permutations: int = 500) -> 
         raise UserError("no model answered", mend="Run a model first: wrods run.")
     rows["right"] = failures_as_wrong(rows)
     rows["item"] = item_names(rows)
-    study, found = str(tables.dictionary["study"]), []
+    study, table_rows = str(tables.dictionary["study"]), []
     models: dict[str, SimplificationResult] = {}
     remarks: list[str] = []
     for group in group_order(rows):
-        own = rows[rows["reader_group"] == group]
-        if len(own) > MOST_ANSWERS:
-            items = sorted(own["item"].unique(), key=lambda item: stable_seed(study, "asked otherwise", item))
-            many = max(2, int(len(items) * MOST_ANSWERS / len(own)))
-            own = own[own["item"].isin(items[:many])]
-            remarks.append(f"{group}: {many:,} of {len(items):,} items, drawn whole by a stable hash.")
-        told, climbed = _of_model(own.reset_index(drop=True), factor, group, study, permutations)
-        found += told
-        if climbed is not None:
-            models[group] = climbed
-    return PromptComparison(pd.DataFrame(found, columns=_COLUMNS), models, tuple(remarks))
+        answers = rows[rows["reader_group"] == group]
+        if len(answers) > MOST_ANSWERS:
+            items = sorted(
+                answers["item"].unique(), key=lambda item: stable_seed(study, "asked otherwise", item)
+            )
+            n_items = max(2, int(len(items) * MOST_ANSWERS / len(answers)))
+            answers = answers[answers["item"].isin(items[:n_items])]
+            remarks.append(f"{group}: {n_items:,} of {len(items):,} items, drawn whole by a stable hash.")
+        group_rows, simplification = _of_model(
+            answers.reset_index(drop=True), factor, group, study, permutations
+        )
+        table_rows += group_rows
+        if simplification is not None:
+            models[group] = simplification
+    return PromptComparison(pd.DataFrame(table_rows, columns=_COLUMNS), models, tuple(remarks))
 
 
 _COLUMNS = [
@@ -668,38 +690,38 @@ _COLUMNS = [
 
 
 def _of_model(
-    own: pd.DataFrame, factor: str, group: str, study: str, permutations: int
+    answers: pd.DataFrame, factor: str, group: str, study: str, permutations: int
 ) -> tuple[list[dict[str, object]], SimplificationResult | None]:
-    levels = {name: int(own[column].nunique()) for name, column in SOURCES.items()}
-    varied = {name: SOURCES[name] for name, many in levels.items() if many > 1}
+    levels = {name: int(answers[column].nunique()) for name, column in SOURCES.items()}
+    varied = {name: SOURCES[name] for name, n_levels in levels.items() if n_levels > 1}
     for name in varied:
-        own[f"source_{varied[name]}"] = own[varied[name]].astype(str)
+        answers[f"source_{varied[name]}"] = answers[varied[name]].astype(str)
     # sources that name the same groups (one session a prompt) cannot be told apart; the first says it all
-    kept: dict[str, str] = {}
+    sources: dict[str, str] = {}
     for name, column in varied.items():
-        codes = pd.factorize(own[column])[0]
+        codes = pd.factorize(answers[column])[0]
         if levels[name] >= VARIANTS_FOR_A_VARIANCE and not any(
-            _same(codes, pd.factorize(own[other])[0]) for other in kept.values()
+            _same(codes, pd.factorize(answers[other])[0]) for other in sources.values()
         ):
-            kept[name] = column
-    deviation, climbed = _deviations(own, factor, kept)
-    singular = None if climbed is None or climbed.fit is None else climbed.fit.singular
+            sources[name] = column
+    deviation, simplification = _deviations(answers, factor, sources)
+    singular = None if simplification is None or simplification.fit is None else simplification.fit.singular
     total = sum(sd**2 for sd in deviation.values()) + LATENT
-    found: list[dict[str, object]] = []
+    rows: list[dict[str, object]] = []
     for name, column in varied.items():
-        codes = pd.factorize(own[column])[0]
-        means = _level_means(own["right"].to_numpy(dtype=float), codes, pd.factorize(own[factor])[0])
+        codes = pd.factorize(answers[column])[0]
+        means = _level_means(answers["right"].to_numpy(dtype=float), codes, pd.factorize(answers[factor])[0])
         ends = means
-        if own.groupby(codes)[factor].nunique().min() < own[factor].nunique():
+        if answers.groupby(codes)[factor].nunique().min() < answers[factor].nunique():
             # means that are set right for conditions that a level lacks are deviations, and can lie beyond 0 and 100%
-            plain = own.groupby([codes, factor], observed=True)["right"].mean().groupby(level=0).mean()
+            plain = answers.groupby([codes, factor], observed=True)["right"].mean().groupby(level=0).mean()
             ends = plain.to_numpy(dtype=float)
             means = ends if name == "item" else means
         drawn = np.array([])
-        in_one_condition = own.assign(_code=codes).groupby(["item", factor])["_code"].nunique()
+        in_one_condition = answers.assign(_code=codes).groupby(["item", factor])["_code"].nunique()
         if name != "item" and (in_one_condition > 1).any():
             seed = stable_seed(study, "asked otherwise", group, name)
-            drawn = _by_chance(own, factor, codes, np.random.default_rng(seed), permutations)
+            drawn = _by_chance(answers, factor, codes, np.random.default_rng(seed), permutations)
         sd = deviation.get(name, float("nan"))
         between, by_chance, p = float(np.nanmax(means) - np.nanmin(means)), float("nan"), float("nan")
         if len(drawn):
@@ -707,8 +729,8 @@ def _of_model(
             p = float((1 + (drawn >= between - 1e-12).sum()) / (1 + len(drawn)))
         of_levels = (float(np.nanmin(ends)), float(np.nanmax(ends)), 100 * between, by_chance, p)
         row = (group, name, levels[name], sd, sd**2 / total, singular, *of_levels)
-        found.append(dict(zip(_COLUMNS, row, strict=True)))
-    return found, climbed if deviation else None
+        rows.append(dict(zip(_COLUMNS, row, strict=True)))
+    return rows, simplification if deviation else None
 
 
 def _same(index: Index, other: Index) -> bool:
@@ -717,45 +739,49 @@ def _same(index: Index, other: Index) -> bool:
 
 
 def _deviations(
-    own: pd.DataFrame, factor: str, kept: dict[str, str]
+    answers: pd.DataFrame, factor: str, sources: dict[str, str]
 ) -> tuple[dict[str, float], SimplificationResult | None]:
-    several = own[factor].nunique() > 1
-    if not kept or own["right"].nunique() < 2:
+    several_levels = answers[factor].nunique() > 1
+    if not sources or answers["right"].nunique() < 2:
         return {}, None
-    random = " + ".join(f"(1 | source_{column})" for column in kept.values())
-    fixed = f"right ~ {factor}" if several else "right ~ 1"
-    done = climb(fixed, [random], own, family="binomial")
+    random = " + ".join(f"(1 | source_{column})" for column in sources.values())
+    fixed = f"right ~ {factor}" if several_levels else "right ~ 1"
+    done = climb(fixed, [random], answers, family="binomial")
     if done.fit is None or not done.fit.converged:
         return {}, None
-    by = {one.group: float(one.sd[0]) for one in done.fit.variance}
-    if max(by.values()) > HUGE:  # answers alike in every condition: the variance ran away and says nothing
+    sd_by_group = {component.group: float(component.sd[0]) for component in done.fit.variance}
+    if (
+        max(sd_by_group.values()) > HUGE
+    ):  # answers alike in every condition: the variance ran away and says nothing
         return {}, done
-    return {name: by[f"source_{column}"] for name, column in kept.items()}, done
+    return {name: sd_by_group[f"source_{column}"] for name, column in sources.items()}, done
 
 
 def _level_means(right: Array, codes: Index, conditions: Index) -> Array:
     """Average each level's answers over conditions, each condition weighted alike; shape (levels,)."""
-    many = int(conditions.max()) + 1
-    cells = codes * many + conditions
-    size = (int(codes.max()) + 1) * many
+    n_conditions = int(conditions.max()) + 1
+    cells = codes * n_conditions + conditions
+    size = (int(codes.max()) + 1) * n_conditions
     with np.errstate(invalid="ignore", divide="ignore"):
         means = np.bincount(cells, right, minlength=size) / np.bincount(cells, minlength=size)
-    table = means.reshape(-1, many)
+    table = means.reshape(-1, n_conditions)
     # a level that lacks a condition is compared in those that it has, as deviations from the condition's mean
-    base = np.bincount(conditions, right, minlength=many) / np.bincount(conditions, minlength=many)
+    base = np.bincount(conditions, right, minlength=n_conditions) / np.bincount(
+        conditions, minlength=n_conditions
+    )
     return np.asarray(base.mean() + np.nanmean(table - base, axis=1))
 
 
 def _by_chance(
-    own: pd.DataFrame, factor: str, codes: Index, random: np.random.Generator, permutations: int
+    answers: pd.DataFrame, factor: str, codes: Index, random: np.random.Generator, permutations: int
 ) -> Array:
     """Return ranges of level means with answers permuted within item and condition; shape (permutations,)."""
-    conditions, right = pd.factorize(own[factor])[0], own["right"].to_numpy(dtype=float)
-    cell = own.groupby(["item", factor], sort=False).ngroup().to_numpy()
+    conditions, right = pd.factorize(answers[factor])[0], answers["right"].to_numpy(dtype=float)
+    cell = answers.groupby(["item", factor], sort=False).ngroup().to_numpy()
     order = np.argsort(cell, kind="stable")
     drawn = np.empty(permutations)
     for n in range(permutations):
-        shuffled = np.lexsort((random.random(len(own)), cell))
+        shuffled = np.lexsort((random.random(len(answers)), cell))
         mixed = np.empty_like(right)
         mixed[order] = right[shuffled]
         means = _level_means(mixed, codes, conditions)

@@ -84,20 +84,22 @@ def word_table(tables: Tables, factor: str) -> WordTable:
 def used_regions(tables: Tables) -> Iterator[pd.DataFrame]:
     """Yield the regions of trials with an item whose own and whose trial's reason is empty, batch by batch."""
     for batch in tables.region_batches():
-        kept = batch[batch["excluded_reason"].isna() & batch["item_id"].notna()].copy()
-        if not len(kept):
+        regions = batch[batch["excluded_reason"].isna() & batch["item_id"].notna()].copy()
+        if not len(regions):
             continue
         for name in ("rt", "surprisal"):
-            kept[name] = pd.to_numeric(kept[name]).astype(float) if name in kept else np.nan
-        kept["region"] = pd.to_numeric(kept["region"]).astype(float)
-        yield kept
+            regions[name] = pd.to_numeric(regions[name]).astype(float) if name in regions else np.nan
+        regions["region"] = pd.to_numeric(regions["region"]).astype(float)
+        yield regions
 
 
 def region_rows(tables: Tables, table: WordTable) -> Iterator[pd.DataFrame]:
     """Yield the used regions with all that is known of their words, batch by batch."""
-    own = ["shown", "intact", "is_changed"]
+    word_columns = ["shown", "intact", "is_changed"]
     for batch in used_regions(tables):
-        yield batch.drop(columns=[n for n in own if n in batch]).merge(table.words, on=table.on, how="left")
+        yield batch.drop(columns=[n for n in word_columns if n in batch]).merge(
+            table.words, on=table.on, how="left"
+        )
 
 
 class KeyedSums:
@@ -119,16 +121,16 @@ class KeyedSums:
         """A row for each combination of keys, with ``sum`` and ``count``."""
         if not self._parts:
             return pd.DataFrame(columns=[*self._keys, "sum", "count"])
-        whole = pd.concat(self._parts, ignore_index=True)
-        return whole.groupby(self._keys, dropna=False, sort=False)[["sum", "count"]].sum().reset_index()
+        parts = pd.concat(self._parts, ignore_index=True)
+        return parts.groupby(self._keys, dropna=False, sort=False)[["sum", "count"]].sum().reset_index()
 
 
 def _zones(words: pd.DataFrame, cell: list[str], factor: str, intact: str) -> pd.Series[str]:
     """State of every word how far behind a changed one it stands."""
-    ever = words.groupby([*_KEY, "region"], dropna=False)["is_changed"].transform("any")
-    target = words["is_changed"].where(words[factor] != intact, ever)
-    by = words.groupby(cell, dropna=False, sort=False).ngroup()
-    follows = (words["region"].diff() == 1) & (by.diff() == 0)
+    changed_anywhere = words.groupby([*_KEY, "region"], dropna=False)["is_changed"].transform("any")
+    target = words["is_changed"].where(words[factor] != intact, changed_anywhere)
+    cell_code = words.groupby(cell, dropna=False, sort=False).ngroup()
+    follows = (words["region"].diff() == 1) & (cell_code.diff() == 0)
     first = target.shift(1, fill_value=False) & follows
     second = target.shift(2, fill_value=False) & follows & follows.shift(1, fill_value=False)
     named = np.select([target, first, second], np.array(ZONES, dtype=object), default="")
@@ -142,10 +144,10 @@ def _describe(words: pd.DataFrame, factors: list[str], language: str) -> None:
     words["zipf"] = words["intact"].map(frequency).astype(float)
     words["place"] = words["region"]
     cells = words.groupby([*_KEY, *factors], dropna=False, sort=False)
-    for back, head in ((1, "previous"), (2, "second")):
-        there = words["region"] - cells["region"].shift(back) == back
+    for lag, head in ((1, "previous"), (2, "second")):
+        is_adjacent = words["region"] - cells["region"].shift(lag) == lag
         for name in ("letters", "zipf"):
-            words[f"{head}_{name}"] = cells[name].shift(back).where(there)
+            words[f"{head}_{name}"] = cells[name].shift(lag).where(is_adjacent)
 
 
 def letters_in(text: str) -> int:
@@ -155,9 +157,9 @@ def letters_in(text: str) -> int:
 
 def frequency_of(text: str, language: str) -> float:
     """Return the mean Zipf frequency of a region's words; nan where the language has no list or the region no word."""
-    found = [zipf(word.text, language) for word in find_words(nfc(text))]
-    known = [value for value in found if value is not None]
-    return float(np.mean(known)) if known else float("nan")
+    frequencies = [zipf(word.text, language) for word in find_words(nfc(text))]
+    listed = [value for value in frequencies if value is not None]
+    return float(np.mean(listed)) if listed else float("nan")
 
 
 BEFORE, AFTER = 2, 3
@@ -194,22 +196,24 @@ def reading_profile(tables: Tables, factor: str, table: WordTable | None = None)
     if cells.empty:
         return ReadingProfile(pd.DataFrame(columns=columns), factor, table.levels)
     cells["value"] = cells["sum"] / cells["count"]
-    found = []
+    parts = []
     for measure in (TIME, SURPRISAL):
-        own = cells[cells["measure"] == measure]
-        for group in group_order(own):
-            one = own[own["reader_group"] == group]
-            found.append(_means(one, factor, table.levels).assign(measure=measure, reader_group=group))
-    return ReadingProfile(pd.concat(found, ignore_index=True)[columns], factor, table.levels)
+        rows_of_measure = cells[cells["measure"] == measure]
+        for group in group_order(rows_of_measure):
+            rows_of_group = rows_of_measure[rows_of_measure["reader_group"] == group]
+            parts.append(
+                _means(rows_of_group, factor, table.levels).assign(measure=measure, reader_group=group)
+            )
+    return ReadingProfile(pd.concat(parts, ignore_index=True)[columns], factor, table.levels)
 
 
 def places(table: WordTable) -> Array:
     """Return each word's distance from a changed one, nan if none is near; shape (words,)."""
     words = table.words
-    by = words.groupby(["set", "item_id", *table.factors], dropna=False, sort=False).ngroup()
+    cell_code = words.groupby(["set", "item_id", *table.factors], dropna=False, sort=False).ngroup()
     changed = words["region"].where(words["zone"] == TARGET)
-    since = (words["region"] - changed.groupby(by).ffill()).to_numpy(dtype=float)
-    until = (changed.groupby(by).bfill() - words["region"]).to_numpy(dtype=float)
+    since = (words["region"] - changed.groupby(cell_code).ffill()).to_numpy(dtype=float)
+    until = (changed.groupby(cell_code).bfill() - words["region"]).to_numpy(dtype=float)
     before = np.where(until <= BEFORE, -until, np.nan)
     return np.where(since <= AFTER, since, before)
 
@@ -217,26 +221,26 @@ def places(table: WordTable) -> Array:
 def _means(frame: pd.DataFrame, factor: str, levels: tuple[str, ...]) -> pd.DataFrame:
     kind = str(frame["reader_kind"].iloc[0])
     words = frame.groupby([factor, "at"])["count"].sum().to_dict()
-    order = {level: place for place, level in enumerate(levels)}
+    order = {level: index for index, level in enumerate(levels)}
     rows = []
     for at in sorted({int(value) for value in frame["at"].to_numpy()}):
-        there = frame[frame["at"] == at]
-        wide = there.pivot_table(index="unit", columns=factor, values="value", aggfunc="mean")
+        cells = frame[frame["at"] == at]
+        wide = cells.pivot_table(index="unit", columns=factor, values="value", aggfunc="mean")
         half = within_participant_half_widths(wide.dropna().to_numpy(dtype=float))
-        for place, level in enumerate(wide.columns):
+        for index, level in enumerate(wide.columns):
             values = wide[level].dropna().to_numpy(dtype=float)
-            ends = _interval(values, float(half[place]), kind in PARTICIPANT_KINDS)
+            ends = _interval(values, float(half[index]), kind in PARTICIPANT_KINDS)
             counts = {"units": len(values), "words": int(words[level, at])}
             rows.append({"reader_kind": kind, factor: level, "place": at, **ends, **counts})
-    found = pd.DataFrame(rows)
-    return found.sort_values([factor, "place"], key=lambda c: c.map(order) if c.name == factor else c)
+    table = pd.DataFrame(rows)
+    return table.sort_values([factor, "place"], key=lambda c: c.map(order) if c.name == factor else c)
 
 
 def _interval(values: Array, half: float, person: bool) -> dict[str, float | str]:
     mean = float(values.mean())
     if np.isfinite(half):
-        how = WITHIN_PARTICIPANTS if person else WITHIN_ITEMS
-        return {"mean": mean, "low": mean - half, "high": mean + half, "interval": how}
+        method = WITHIN_PARTICIPANTS if person else WITHIN_ITEMS
+        return {"mean": mean, "low": mean - half, "high": mean + half, "interval": method}
     low, high = (float("nan"), float("nan")) if person else over_items(values, limits=None)
     return {"mean": mean, "low": low, "high": high, "interval": OVER_ITEMS if np.isfinite(low) else NONE}
 
@@ -276,104 +280,106 @@ def spill_over(
             "no person has a time on a changed word or on one after it",
             mend="Let people read with `as: moving_window`; models have no reading times.",
         )
-    found: list[pd.DataFrame] = []
+    parts: list[pd.DataFrame] = []
     models: dict[tuple[str, str, str], SimplificationResult] = {}
     for group, zone in product(group_order(rows), ZONES):
-        own = rows[(rows["reader_group"] == group) & (rows["zone"] == zone)].reset_index(drop=True)
-        levels = [level for level in table.levels if (own[factor] == level).any()]
+        rows_of_zone = rows[(rows["reader_group"] == group) & (rows["zone"] == zone)].reset_index(drop=True)
+        levels = [level for level in table.levels if (rows_of_zone[factor] == level).any()]
         if len(levels) < 2 or levels[0] != table.levels[0]:
             remarks.append(f"{zone}: no words to compare for reader group {group}.")
             continue
-        of_trials = _by_trial(own, factor, covariates)
+        of_trials = _by_trial(rows_of_zone, factor, covariates)
         for scale in SCALES:
-            climbed, told = _fitted(of_trials, factor, levels, scale, covariates)
-            models[group, zone, scale] = climbed
-            remarks += [f"{zone}: {one}" for one in told if scale == LOG]
-            if climbed.fit is None:
-                remarks.append(f"{zone}, {scale} scale: {climbed.steps[-1]}")
+            simplification, notes = _fitted(of_trials, factor, levels, scale, covariates)
+            models[group, zone, scale] = simplification
+            remarks += [f"{zone}: {note}" for note in notes if scale == LOG]
+            if simplification.fit is None:
+                remarks.append(f"{zone}, {scale} scale: {simplification.steps[-1]}")
             else:
-                costs = _told(of_trials, climbed, factor, levels, scale)
-                found.append(costs.assign(reader_group=group, zone=zone))
+                costs = _told(of_trials, simplification, factor, levels, scale)
+                parts.append(costs.assign(reader_group=group, zone=zone))
     columns = ["reader_group", "zone", "scale", factor]
-    whole = pd.concat(found, ignore_index=True) if found else pd.DataFrame(columns=columns)
-    return SpillOver(whole[[*columns, *(n for n in whole if n not in columns)]], models, tuple(remarks))
+    all_costs = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
+    return SpillOver(
+        all_costs[[*columns, *(n for n in all_costs if n not in columns)]], models, tuple(remarks)
+    )
 
 
 def _zone_rows(
-    tables: Tables, table: WordTable, most: int, covariates: tuple[str, ...]
+    tables: Tables, table: WordTable, most_rows: int, covariates: tuple[str, ...]
 ) -> tuple[pd.DataFrame, list[str]]:
     """Collect the times of the words that a model needs, of as many participants as it should hold."""
     people = tables.trials[tables.trials["reader_kind"].isin(PARTICIPANT_KINDS)]
     parts: list[pd.DataFrame] = []
-    held, threshold = 0, 1.0
+    n_rows, threshold = 0, 1.0
     order = {str(reader): place_in_order(str(reader)) for reader in people["reader"].unique()}
     untimed = 0
     columns = list(dict.fromkeys([*_KEPT, "reader_kind", table.factor, *covariates]))
     for batch in region_rows(tables, table):
         batch = batch[batch["reader_kind"].isin(PARTICIPANT_KINDS)]
-        kept = batch[batch["zone"].notna() & (batch["reader"].map(order) <= threshold)]
-        untimed += int((~(kept["rt"] > 0)).sum())
-        kept = kept[kept["rt"] > 0]
-        parts.append(kept.assign(item=item_names(kept))[columns])
-        held += len(kept)
-        while held > most and threshold > 0.01:
+        selected = batch[batch["zone"].notna() & (batch["reader"].map(order) <= threshold)]
+        untimed += int((~(selected["rt"] > 0)).sum())
+        selected = selected[selected["rt"] > 0]
+        parts.append(selected.assign(item=item_names(selected))[columns])
+        n_rows += len(selected)
+        while n_rows > most_rows and threshold > 0.01:
             threshold *= 0.8
             parts = [part[part["reader"].map(order) <= threshold] for part in parts]
-            held = sum(map(len, parts))
+            n_rows = sum(map(len, parts))
     rows = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
     remarks = [f"Words without a time above 0: {untimed:,}; in no model."] if untimed else []
     if threshold < 1.0:
         remarks.append(
             f"Of {len(order):,} participants {rows['reader'].nunique():,} are in the models of single words, drawn by a "
-            f"stable hash, since more than {most:,} rows say nothing more and take hours."
+            f"stable hash, since more than {most_rows:,} rows say nothing more and take hours."
         )
     return rows, remarks
 
 
-def _by_trial(own: pd.DataFrame, factor: str, covariates: tuple[str, ...]) -> pd.DataFrame:
+def _by_trial(rows: pd.DataFrame, factor: str, covariates: tuple[str, ...]) -> pd.DataFrame:
     """Average the words that a trial has in a zone; one row a trial."""
     keys = ["reader", "session_id", "trial_index", "attempt", "item", factor]
-    told = {name: (name, "mean") for name in covariates if name not in keys}
+    means = {name: (name, "mean") for name in covariates if name not in keys}
     trials = (
-        own.assign(log_rt=np.log(own["rt"]))
+        rows.assign(log_rt=np.log(rows["rt"]))
         .groupby(keys, sort=False, dropna=False)
-        .agg(rt=("rt", "mean"), log_rt=("log_rt", "mean"), words=("rt", "size"), **told)
+        .agg(rt=("rt", "mean"), log_rt=("log_rt", "mean"), words=("rt", "size"), **means)
     )
     return trials.reset_index().rename(columns={"reader": "participant"})
 
 
 def _fitted(
-    own: pd.DataFrame, factor: str, levels: list[str], scale: str, covariates: tuple[str, ...]
+    trials: pd.DataFrame, factor: str, levels: list[str], scale: str, covariates: tuple[str, ...]
 ) -> tuple[SimplificationResult, list[str]]:
-    told, used = [], []
+    remarks, used = [], []
     for name in covariates:
-        values = own[name]
+        values = trials[name]
         if values.notna().sum() == 0 or not values.std() > 1e-9:
-            told.append(f"{name} is not known or does not vary; not a covariate.")
+            remarks.append(f"{name} is not known or does not vary; not a covariate.")
             continue
         # the first word of a text has none before it: at the mean it neither adds nor takes away
-        own[f"c_{name}"] = (values - values.mean()).fillna(0.0)
+        trials[f"c_{name}"] = (values - values.mean()).fillna(0.0)
         used.append(f"c_{name}")
     columns = [indicator(factor, level) for level in levels[1:]]
     for name, level in zip(columns, levels[1:], strict=True):
-        own[name] = (own[factor] == level).astype(float)
+        trials[name] = (trials[factor] == level).astype(float)
     fixed = " + ".join([factor, *used])
-    people = own["participant"].nunique()
+    people = trials["participant"].nunique()
     random = slopes(columns if people > len(columns) + 1 else [], "participant", extra="(1 | item)")
     if people < 2:
         random = ["(1 | item)"]
-        told.append("one participant; the result cannot be generalized.")
+        remarks.append("one participant; the result cannot be generalized.")
     settings = {"levels": {factor: levels}}
     if scale == LOG:
-        return climb(f"log_rt ~ {fixed}", random, own, **settings), told
-    return climb(f"rt ~ {fixed}", random, own, family="Gamma", link="identity", **settings), told
+        return climb(f"log_rt ~ {fixed}", random, trials, **settings), remarks
+    return climb(f"rt ~ {fixed}", random, trials, family="Gamma", link="identity", **settings), remarks
 
 
 def _told(
-    own: pd.DataFrame, climbed: SimplificationResult, factor: str, levels: list[str], scale: str
+    trials: pd.DataFrame, simplification: SimplificationResult, factor: str, levels: list[str], scale: str
 ) -> pd.DataFrame:
-    assert climbed.fit is not None
-    means = margins(climbed.fit, [factor])
+    assert simplification.fit is not None
+    means = margins(simplification.fit, [factor])
     table = means.against(levels[0], adjust="none")
     middle = float(means.table()["estimate"].iloc[0])
     base = float(np.exp(middle)) if scale == LOG else middle
@@ -386,11 +392,11 @@ def _told(
         # the interval of a ratio of two estimates is not the interval of its numerator
         columns[["percent_low", "percent_high"]] = np.nan
     return columns.assign(
-        rows=len(own),
-        participants=own["participant"].nunique(),
-        items=own["item"].nunique(),
-        words=int(own["words"].sum()),
-        stands=climbed.stands,
+        rows=len(trials),
+        participants=trials["participant"].nunique(),
+        items=trials["item"].nunique(),
+        words=int(trials["words"].sum()),
+        stands=simplification.stands,
     )
 
 
@@ -439,8 +445,8 @@ def clustered_slopes(
     beta = bread @ (inner.T @ y)
     scores = inner * (y - x @ beta)[:, None]
     sums = np.column_stack([np.bincount(codes, column) for column in scores.T])
-    many = len(items)
-    return WordSlopes(names, beta, bread @ (sums.T @ sums) @ bread * many / (many - 1), many)
+    n_items = len(items)
+    return WordSlopes(names, beta, bread @ (sums.T @ sums) @ bread * n_items / (n_items - 1), n_items)
 
 
 ALL, UNCHANGED, CHANGED = WORDS = ("all", "unchanged", "changed")
@@ -465,27 +471,27 @@ def linking(
     groups = [group for group in group_order(tables.trials) if f"rt {group}" in means]
     models = [group for group in group_order(tables.trials) if f"surprisal {group}" in means]
     if not groups or not models:
-        lacking = "time of a person" if not groups else "surprisal of a model"
+        missing = "time of a person" if not groups else "surprisal of a model"
         raise UserError(
-            f"no word has a {lacking}",
+            f"no word has a {missing}",
             mend="People need `as: moving_window`, models one that gives surprisal.",
         )
-    found = []
+    table_rows = []
     for group, model in product(groups, models):
         rows = _rows(means, table, group, model)
-        for which in words:
-            own = rows if which == ALL else rows[rows["is_changed"] == (which == CHANGED)]
-            found += _linked(own, str(tables.dictionary["study"]), folds, (group, model, which))
-    return pd.DataFrame(found)
+        for word_set in words:
+            selected = rows if word_set == ALL else rows[rows["is_changed"] == (word_set == CHANGED)]
+            table_rows += _linked(selected, str(tables.dictionary["study"]), folds, (group, model, word_set))
+    return pd.DataFrame(table_rows)
 
 
 def word_means(tables: Tables, table: WordTable) -> pd.DataFrame:
     """Return the mean time and surprisal of every word, in two passes over the regions."""
     by_reader = ["reader_group", "reader"]
-    heard = KeyedSums(by_reader)
+    reader_sums = KeyedSums(by_reader)
     for batch in region_rows(tables, table):
-        heard.add(batch[batch["reader_kind"].isin(PARTICIPANT_KINDS) & (batch["rt"] > 0)], "rt")
-    speeds = heard.table
+        reader_sums.add(batch[batch["reader_kind"].isin(PARTICIPANT_KINDS) & (batch["rt"] > 0)], "rt")
+    speeds = reader_sums.table
     speeds["speed"] = speeds["sum"] / speeds["count"]
     means = table.words
     parts: dict[str, KeyedSums] = {}
@@ -495,18 +501,18 @@ def word_means(tables: Tables, table: WordTable) -> pd.DataFrame:
         timed = timed.assign(number=timed["rt"] - timed["speed"])
         machine = batch[~batch["reader_kind"].isin(PARTICIPANT_KINDS)].rename(columns={"surprisal": "number"})
         for head, rows in (("rt", timed), ("surprisal", machine[machine["number"].notna()])):
-            for group, one in rows.groupby("reader_group", sort=False):
-                parts.setdefault(f"{head} {group}", KeyedSums(table.on)).add(one, "number")
-    for name, held in parts.items():
-        sums = held.table
+            for group, rows_of_group in rows.groupby("reader_group", sort=False):
+                parts.setdefault(f"{head} {group}", KeyedSums(table.on)).add(rows_of_group, "number")
+    for name, part in parts.items():
+        sums = part.table
         head, _, group = name.partition(" ")
         level = 0.0
         if head == "rt":
             level = float(speeds.loc[speeds["reader_group"] == group, "speed"].mean())
         sums[name] = sums["sum"] / sums["count"] + level
         sums = sums.rename(columns={"count": f"n {group}"})
-        kept = [*table.on, name, *([f"n {group}"] if head == "rt" else [])]
-        means = means.merge(sums[kept], on=table.on, how="left")
+        columns = [*table.on, name, *([f"n {group}"] if head == "rt" else [])]
+        means = means.merge(sums[columns], on=table.on, how="left")
     return means
 
 
@@ -515,9 +521,9 @@ def _rows(means: pd.DataFrame, table: WordTable, group: str, model: str) -> pd.D
         columns={f"rt {group}": "mean_rt", f"n {group}": "times", f"surprisal {model}": "surprisal"}
     )
     cells = rows.groupby(["set", "item_id", *table.factors], dropna=False, sort=False)
-    for back, name in enumerate(SURPRISAL_SPILLED, start=1):
-        there = rows["region"] - cells["region"].shift(back) == back
-        rows[name] = cells["surprisal"].shift(back).where(there)
+    for lag, name in enumerate(SURPRISAL_SPILLED, start=1):
+        is_adjacent = rows["region"] - cells["region"].shift(lag) == lag
+        rows[name] = cells["surprisal"].shift(lag).where(is_adjacent)
     rows["item"] = item_names(rows)
     needed = ["mean_rt", "surprisal", *SURPRISAL_SPILLED]
     return rows.dropna(subset=needed)
@@ -525,12 +531,12 @@ def _rows(means: pd.DataFrame, table: WordTable, group: str, model: str) -> pd.D
 
 def _independent(rows: pd.DataFrame, names: list[str]) -> list[str]:
     """Leave out predictors that those before them determine: with two changed words length says all that place says."""
-    kept: list[str] = []
+    independent: list[str] = []
     for name in names:
-        values = rows[[*kept, name]].dropna().to_numpy(dtype=float)
-        if np.linalg.matrix_rank(values - values.mean(axis=0)) > len(kept):
-            kept.append(name)
-    return kept
+        values = rows[[*independent, name]].dropna().to_numpy(dtype=float)
+        if np.linalg.matrix_rank(values - values.mean(axis=0)) > len(independent):
+            independent.append(name)
+    return independent
 
 
 def _slopes(
@@ -538,25 +544,25 @@ def _slopes(
 ) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
     """Return the slope of a word's own surprisal and that of all, each with its ends; nan where items are too few."""
     try:
-        known = rows.dropna(subset=["mean_rt", "times", *base, *added]).reset_index(drop=True)
-        found = clustered_slopes(known, "mean_rt", [*base, *added], "times", random)
+        complete = rows.dropna(subset=["mean_rt", "times", *base, *added]).reset_index(drop=True)
+        model = clustered_slopes(complete, "mean_rt", [*base, *added], "times", random)
     except UserError:
-        nothing = (float("nan"),) * 3
-        return nothing, nothing
-    return found.of(["surprisal"]), found.of(added)
+        missing = (float("nan"),) * 3
+        return missing, missing
+    return model.of(["surprisal"]), model.of(added)
 
 
 def _linked(
     rows: pd.DataFrame, study: str, folds: int, names: tuple[str, str, str]
 ) -> list[dict[str, float | str | bool | int]]:
-    found: list[dict[str, float | str | bool | int]] = []
+    table_rows: list[dict[str, float | str | bool | int]] = []
     if rows["item"].nunique() < 2 or rows["surprisal"].std() == 0:
-        return found
-    told = {n for n in (*BASELINE, *SPILLED) if rows[n].notna().all() and rows[n].std() > 0}
+        return table_rows
+    available = {n for n in (*BASELINE, *SPILLED) if rows[n].notna().all() and rows[n].std() > 0}
     random = "(1 | item)" if len(rows) > rows["item"].nunique() else ""
     for baseline, spilled in product((False, True), repeat=2):
-        base = [n for n in BASELINE if baseline and n in told]
-        base += [n for n in SPILLED if baseline and spilled and n in told]
+        base = [n for n in BASELINE if baseline and n in available]
+        base += [n for n in SPILLED if baseline and spilled and n in available]
         base = _independent(rows, base)
         added = ["surprisal", *(SURPRISAL_SPILLED if spilled else ())]
         done = compete(
@@ -571,7 +577,7 @@ def _linked(
         gain, ends = done.gain("with", "without", seed=stable_seed(study, "gain", *names))
         without, full = done.candidates
         slope, total = _slopes(rows, base, added, random)
-        found.append(
+        table_rows.append(
             {
                 **dict(zip(("reader_group", "model", "words"), names, strict=True)),
                 "baseline": baseline,
@@ -587,4 +593,4 @@ def _linked(
                 "sound": full.sound and without.sound,
             }
         )
-    return found
+    return table_rows

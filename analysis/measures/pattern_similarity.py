@@ -58,26 +58,26 @@ class MapReliability:
 
 def centred(pattern: NDArray[np.floating], centring: Centring = "layers") -> Array:
     """Take away what any two maps share."""
-    found = np.asarray(pattern, dtype=float)
-    found = found - found.mean(axis=-2, keepdims=True)
-    return np.asarray(found - found.mean(axis=-1, keepdims=True) if centring == "both" else found)
+    cells = np.asarray(pattern, dtype=float)
+    cells = cells - cells.mean(axis=-2, keepdims=True)
+    return np.asarray(cells - cells.mean(axis=-1, keepdims=True) if centring == "both" else cells)
 
 
 def alike(
-    one: NDArray[np.floating], other: NDArray[np.floating], seed: int, *, orders: int = ORDERS
+    pattern: NDArray[np.floating], other: NDArray[np.floating], seed: int, *, orders: int = ORDERS
 ) -> MapSimilarity:
     """Compare two maps of the same conditions and layers."""
-    if one.shape != other.shape or one.ndim != 2 or one.shape[0] < FEWEST_CONDITIONS:
+    if pattern.shape != other.shape or pattern.ndim != 2 or pattern.shape[0] < FEWEST_CONDITIONS:
         raise UserError(
-            f"maps of shapes {one.shape} and {other.shape}",
+            f"maps of shapes {pattern.shape} and {other.shape}",
             mend=f"Give two maps of the same layers and at least {FEWEST_CONDITIONS} conditions.",
         )
-    tried = _orders(len(one), seed, orders)
-    r, p = _against_orders(centred(one), centred(other), tried)
-    r_both, p_both = _against_orders(centred(one, "both"), centred(other, "both"), tried)
-    (conditions, layers), raw = one.shape, float(row_correlations(one, other))
+    tried = _orders(len(pattern), seed, orders)
+    r, p = _against_orders(centred(pattern), centred(other), tried)
+    r_both, p_both = _against_orders(centred(pattern, "both"), centred(other, "both"), tried)
+    (conditions, layers), raw = pattern.shape, float(row_correlations(pattern, other))
     return MapSimilarity(
-        conditions, layers, raw, r, p, r_both, p_both, 1.0 / len(tried), len(one) <= EXACT_CONDITIONS
+        conditions, layers, raw, r, p, r_both, p_both, 1.0 / len(tried), len(pattern) <= EXACT_CONDITIONS
     )
 
 
@@ -87,26 +87,26 @@ def _against_orders(array: Array, other: Array, orders: Index) -> tuple[float, f
     if not np.isfinite(observed):
         return float("nan"), float("nan")
     products = array @ other.T
-    found = products[np.arange(len(array)), orders].sum(axis=1)
-    return observed, float((found >= found[0] - 1e-12 * np.abs(products).sum()).mean())
+    sums = products[np.arange(len(array)), orders].sum(axis=1)
+    return observed, float((sums >= sums[0] - 1e-12 * np.abs(products).sum()).mean())
 
 
-def _orders(many: int, seed: int, drawn: int, most_exact: int = EXACT_CONDITIONS) -> Index:
-    """Return orders of so many labels, shape (orders, many), the observed one first."""
-    if many <= most_exact:
-        return np.array(list(permutations(range(many))), dtype=np.intp)
+def _orders(n_labels: int, seed: int, drawn: int, most_exact: int = EXACT_CONDITIONS) -> Index:
+    """Return orders of so many labels, shape (orders, labels), the observed one first."""
+    if n_labels <= most_exact:
+        return np.array(list(permutations(range(n_labels))), dtype=np.intp)
     random = np.random.default_rng(seed)
-    own = np.arange(many)
-    return np.vstack([own, random.permuted(np.tile(own, (drawn, 1)), axis=1)]).astype(np.intp)
+    observed = np.arange(n_labels)
+    return np.vstack([observed, random.permuted(np.tile(observed, (drawn, 1)), axis=1)]).astype(np.intp)
 
 
 def common(
     parts: Sequence[tuple[Sequence[str], NDArray[np.floating]]],
 ) -> tuple[tuple[str, ...], list[Array]]:
     """Keep the conditions that all maps have without a gap, in the order of the first."""
-    known = [pd.DataFrame(cells, list(names), dtype=float).dropna() for names, cells in parts]
-    kept = tuple(name for name in parts[0][0] if all(name in rows.index for rows in known))
-    return kept, [rows.loc[list(kept)].to_numpy() for rows in known]
+    complete = [pd.DataFrame(cells, list(names), dtype=float).dropna() for names, cells in parts]
+    shared = tuple(name for name in parts[0][0] if all(name in rows.index for rows in complete))
+    return shared, [rows.loc[list(shared)].to_numpy() for rows in complete]
 
 
 def at_depths(pattern: NDArray[np.floating], layers: int) -> Array:
@@ -115,37 +115,37 @@ def at_depths(pattern: NDArray[np.floating], layers: int) -> Array:
     if given.shape[-1] == layers:
         return given
     depth = np.linspace(0.0, given.shape[-1] - 1.0, layers)
-    known = np.arange(given.shape[-1])
-    return np.apply_along_axis(lambda own: np.interp(depth, known, own), -1, given)
+    positions = np.arange(given.shape[-1])
+    return np.apply_along_axis(lambda row: np.interp(depth, positions, row), -1, given)
 
 
-def splits(items: int, seed: int, many: int = SPLITS) -> Mask:
-    """Draw which items are in the first half, shape (many, items); of an odd number the second half has one more."""
+def splits(items: int, seed: int, n_splits: int = SPLITS) -> Mask:
+    """Draw which items are in the first half, shape (splits, items); of an odd number the second half has one more."""
     random = np.random.default_rng(seed)
     first = np.arange(items) < items // 2
-    return np.asarray(random.permuted(np.tile(first, (many, 1)), axis=1))
+    return np.asarray(random.permuted(np.tile(first, (n_splits, 1)), axis=1))
 
 
 def half_maps(of_items: NDArray[np.floating], first: Mask) -> tuple[Array, Array]:
     """Return the maps of both halves of every split, each of shape (splits, conditions, layers); nan where a half has no item."""
     flat = of_items.reshape(len(of_items), -1).astype(float)
-    known = np.isfinite(flat)
+    is_finite = np.isfinite(flat)
     with np.errstate(invalid="ignore", divide="ignore"):
-        one, other = (
-            (half @ np.where(known, flat, 0.0)) / (half @ known.astype(float))
+        left, right = (
+            (half @ np.where(is_finite, flat, 0.0)) / (half @ is_finite.astype(float))
             for half in (1.0 * first, 1.0 * ~first)
         )
     shape = (len(first), *of_items.shape[1:])
-    return one.reshape(shape), other.reshape(shape)
+    return left.reshape(shape), right.reshape(shape)
 
 
-def row_correlations(one: NDArray[np.floating], other: NDArray[np.floating]) -> Array:
+def row_correlations(maps: NDArray[np.floating], other: NDArray[np.floating]) -> Array:
     """Return the cosine of each pair of maps, shape (…, conditions, layers) to (…); nan where one is 0."""
-    one, other = (np.asarray(cells, dtype=float) for cells in (one, other))
-    product = np.einsum("...cl,...cl->...", one, other)
-    a, b = (np.sqrt((cells**2).sum(axis=(-2, -1))) for cells in (one, other))
-    known = (a > FLAT) & (b > FLAT)
-    return np.asarray(np.divide(product, a * b, out=np.full(product.shape, np.nan), where=known))
+    maps, other = (np.asarray(cells, dtype=float) for cells in (maps, other))
+    product = np.einsum("...cl,...cl->...", maps, other)
+    a, b = (np.sqrt((cells**2).sum(axis=(-2, -1))) for cells in (maps, other))
+    is_defined = (a > FLAT) & (b > FLAT)
+    return np.asarray(np.divide(product, a * b, out=np.full(product.shape, np.nan), where=is_defined))
 
 
 def cross_correlations(array: Array, other: Array) -> Array:
@@ -155,13 +155,13 @@ def cross_correlations(array: Array, other: Array) -> Array:
 
 def halves(of_items: NDArray[np.floating], seed: int, *, centring: Centring = "layers") -> MapReliability:
     """Correlate the maps of random halves of one model's items."""
-    own = of_items[:, np.isfinite(means(of_items)).all(axis=1)]
-    if len(own) < 4 or own.shape[1] < FEWEST_CONDITIONS:
-        return MapReliability(len(own), float("nan"), float("nan"), float("nan"))
-    one, other = half_maps(own, splits(len(own), seed))
-    r = row_correlations(centred(one, centring), centred(other, centring))
-    half, raw = mean_of(r), mean_of(row_correlations(one, other))
-    return MapReliability(len(own), half, float(spearman_brown(np.array(half))), raw)
+    complete = of_items[:, np.isfinite(means(of_items)).all(axis=1)]
+    if len(complete) < 4 or complete.shape[1] < FEWEST_CONDITIONS:
+        return MapReliability(len(complete), float("nan"), float("nan"), float("nan"))
+    left, right = half_maps(complete, splits(len(complete), seed))
+    r = row_correlations(centred(left, centring), centred(right, centring))
+    half, raw = mean_of(r), mean_of(row_correlations(left, right))
+    return MapReliability(len(complete), half, float(spearman_brown(np.array(half))), raw)
 
 
 SWAPS = 999
@@ -203,48 +203,48 @@ def between_readers(maps: NDArray[np.floating], seed: int, *, centring: Centring
     _check(maps)
     crossed = cross_correlations(*_halves(maps, splits(maps.shape[1], seed), centring))
     r = np.nanmean((crossed + crossed.transpose(0, 2, 1)) / 2, axis=0)
-    own = np.diag(r)
-    reliable = np.where(own > 0, own, np.nan)
+    reliabilities = np.diag(r)
+    reliable = np.where(reliabilities > 0, reliabilities, np.nan)
     corrected = r / np.sqrt(np.outer(reliable, reliable))
     p = np.full_like(r, np.nan)
-    for one, other in combinations(range(len(maps)), 2):
-        p[one, other] = p[other, one] = exchanged(maps[one], maps[other], seed, centring=centring)
+    for first, second in combinations(range(len(maps)), 2):
+        p[first, second] = p[second, first] = exchanged(maps[first], maps[second], seed, centring=centring)
     return Between(r, corrected, p, 1.0 / (SWAPS + 1))
 
 
 def exchanged(
-    one: NDArray[np.floating],
-    other: NDArray[np.floating],
+    first: NDArray[np.floating],
+    second: NDArray[np.floating],
     seed: int,
     *,
     centring: Centring = "layers",
     swaps: int = SWAPS,
 ) -> float:
     """Return p of whether two readers' centred maps differ by noise alone: items exchanged at random."""
-    a, b = (centred(maps, centring) for maps in (one, other))
+    a, b = (centred(maps, centring) for maps in (first, second))
     a, b = (maps / (float(np.linalg.norm(maps.mean(axis=0))) or 1.0) for maps in (a, b))
     total = (a + b).mean(axis=0).ravel() / 2
     difference = ((a - b) / 2).reshape(len(a), -1)
     signs = np.random.default_rng(seed).choice((-1.0, 1.0), size=(swaps, len(a)))
     signs = np.vstack([np.ones(len(a)), signs])
-    moved = signs @ difference / len(a)
-    found = 1 - np.nan_to_num(row_correlations((total + moved)[:, None], (total - moved)[:, None]))
-    return float((found >= found[0] - 1e-12).mean())
+    shifted = signs @ difference / len(a)
+    distances = 1 - np.nan_to_num(row_correlations((total + shifted)[:, None], (total - shifted)[:, None]))
+    return float((distances >= distances[0] - 1e-12).mean())
 
 
 def identified(
     halves_of: tuple[Array, Array], seed: int, *, over: tuple[Array, Array] | None = None
 ) -> Identified:
     """Assign halves to readers."""
-    one, other = (part.reshape(len(part), 1, -1) for part in halves_of)
-    readers = len(one)
-    own, same = np.arange(readers), np.eye(readers, dtype=bool)
-    table = cross_correlations(one, other)
+    left, right = (part.reshape(len(part), 1, -1) for part in halves_of)
+    readers = len(left)
+    index, is_same = np.arange(readers), np.eye(readers, dtype=bool)
+    table = cross_correlations(left, right)
     forward, backward = _nearest(table), _nearest(table.T)
     orders = _orders(readers, seed, ASSIGNMENTS, EXACT_READERS)
     hits = (orders == forward).sum(axis=1) + (np.argsort(orders, axis=1) == backward).sum(axis=1)
     tables = table[None] if over is None else cross_correlations(*over)
-    matched = [_nearest(tables) == own, _nearest(tables.transpose(0, 2, 1)) == own]
+    matched = [_nearest(tables) == index, _nearest(tables.transpose(0, 2, 1)) == index]
     return Identified(
         readers,
         2 * readers,
@@ -254,8 +254,8 @@ def identified(
         readers <= EXACT_READERS,
         float(np.mean(matched)),
         1.0 / readers,
-        mean_of(tables[:, same]),
-        mean_of(tables[:, ~same]),
+        mean_of(tables[:, is_same]),
+        mean_of(tables[:, ~is_same]),
     )
 
 
@@ -265,9 +265,9 @@ def identified_models(
     """Assign halves of items to models."""
     _check(maps)
     first = np.isin(np.arange(maps.shape[1]), order[::2])
-    one, other = _halves(maps, first[None], "layers")
+    left, right = _halves(maps, first[None], "layers")
     return identified(
-        (one[0], other[0]), seed, over=_halves(maps, splits(maps.shape[1], seed, many), "layers")
+        (left[0], right[0]), seed, over=_halves(maps, splits(maps.shape[1], seed, many), "layers")
     )
 
 
@@ -281,14 +281,14 @@ def _check(maps: NDArray[np.floating]) -> None:
 
 def _halves(maps: NDArray[np.floating], first: Mask, centring: Centring) -> tuple[Array, Array]:
     """Return the centred maps of both halves, each of shape (splits, readers, conditions, layers)."""
-    of_readers = zip(*(half_maps(own, first) for own in maps), strict=True)
-    one, other = (centred(np.stack(half, axis=1), centring) for half in of_readers)
-    return one, other
+    of_readers = zip(*(half_maps(pattern, first) for pattern in maps), strict=True)
+    left, right = (centred(np.stack(half, axis=1), centring) for half in of_readers)
+    return left, right
 
 
 def _nearest(table: Array) -> Index:
     """Return the column that each row is most like; −1 where it is like none, or like two as much."""
-    known = np.where(np.isfinite(table), table, -np.inf)
-    best = known.max(axis=-1, keepdims=True)
-    alone = ((known >= best - 1e-12).sum(axis=-1) == 1) & np.isfinite(best[..., 0])
-    return np.where(alone, known.argmax(axis=-1), -1).astype(np.intp)
+    values = np.where(np.isfinite(table), table, -np.inf)
+    best = values.max(axis=-1, keepdims=True)
+    alone = ((values >= best - 1e-12).sum(axis=-1) == 1) & np.isfinite(best[..., 0])
+    return np.where(alone, values.argmax(axis=-1), -1).astype(np.intp)

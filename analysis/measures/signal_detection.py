@@ -50,9 +50,9 @@ def sensitivity(hits: float, signals: float, false_alarms: float, others: float)
             mend="Hits and false alarms lie between 0 and their numbers of trials.",
         )
     rates = np.array([(hits + ADDED) / (signals + 2 * ADDED), (false_alarms + ADDED) / (others + 2 * ADDED)])
-    many = np.array([signals + 2 * ADDED, others + 2 * ADDED])
+    counts = np.array([signals + 2 * ADDED, others + 2 * ADDED])
     z = stats.norm.ppf(rates)
-    variance = rates * (1 - rates) / many / stats.norm.pdf(z) ** 2
+    variance = rates * (1 - rates) / counts / stats.norm.pdf(z) ** 2
     d_prime, criterion = float(z[0] - z[1]), float(-(z[0] + z[1]) / 2)
     se = float(np.sqrt(variance.sum()))
     return SignalDetection(d_prime, criterion, se, se / 2, d_prime * criterion)
@@ -60,14 +60,14 @@ def sensitivity(hits: float, signals: float, false_alarms: float, others: float)
 
 def classes_of(trials: pd.DataFrame) -> tuple[str, str]:
     """Return the two classes that answers name, in alphabetical order."""
-    found = sorted(trials["answer"].dropna().unique())
-    if len(found) != 2:
-        shown = ", ".join(map(repr, found[:4])) or "none"
+    classes = sorted(trials["answer"].dropna().unique())
+    if len(classes) != 2:
+        shown = ", ".join(map(repr, classes[:4])) or "none"
         raise UserError(
-            f"signal detection needs two classes of answers, and these trials have {len(found)} ({shown})",
+            f"signal detection needs two classes of answers, and these trials have {len(classes)} ({shown})",
             mend="Choose trials of one task with two answers, such as A and B.",
         )
-    return str(found[0]), str(found[1])
+    return str(classes[0]), str(classes[1])
 
 
 def signal_detection(
@@ -76,22 +76,22 @@ def signal_detection(
     """Return sensitivity and bias of each reader in each cell."""
     by = cell_columns(trials, by)
     rows = _answered(trials, by, signal)
-    found = []
+    results = []
     keys = [GROUP, "reader", *by]
-    for key, own in rows.groupby(keys, observed=True, sort=False):
-        valid = own[own["said_signal"].notna()]
-        is_signal, said = valid["truth"] > 0, valid["said_signal"] == 1
+    for key, answers in rows.groupby(keys, observed=True, sort=False):
+        valid = answers[answers["said_signal"].notna()]
+        is_signal, said_signal = valid["truth"] > 0, valid["said_signal"] == 1
         counts = {
-            "hits": int((said & is_signal).sum()),
+            "hits": int((said_signal & is_signal).sum()),
             "signals": int(is_signal.sum()),
-            "false_alarms": int((said & ~is_signal).sum()),
+            "false_alarms": int((said_signal & ~is_signal).sum()),
             "others": int((~is_signal).sum()),
         }
         both = counts["signals"] > 0 and counts["others"] > 0
-        told = vars(sensitivity(**counts)) if both else dict.fromkeys(_SENSITIVITY, float("nan"))
-        missing = {"missing": len(own) - len(valid)}
-        found.append(dict(zip(keys, key, strict=True)) | counts | missing | told)
-    return pd.DataFrame(found)
+        estimates = vars(sensitivity(**counts)) if both else dict.fromkeys(_SENSITIVITY, float("nan"))
+        missing = {"missing": len(answers) - len(valid)}
+        results.append(dict(zip(keys, key, strict=True)) | counts | missing | estimates)
+    return pd.DataFrame(results)
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def probit_data(
         )
     rows["participant"] = rows["reader"]
     rows["item"] = rows["item_id"]
-    several = len(groups) > 1
+    several_groups = len(groups) > 1
     person = rows["reader_kind"].isin(PARTICIPANT_KINDS)
     rows["people"] = person.astype(float)
     rows["people_truth"] = rows["people"] * rows["truth"]
@@ -132,18 +132,18 @@ def probit_data(
         random = ["(1 | item)"]
         if person.any():
             random = ["(0 + people + people_truth | participant)", *random]
-        if several:
+        if several_groups:
             random = [*random, "(1 | item_reader)"]
-    fixed = f"truth * {factor}" + (f" * {GROUP}" if several else "")
-    made: dict[str, list[str]] = {factor: list(levels)}
+    fixed = f"truth * {factor}" + (f" * {GROUP}" if several_groups else "")
+    factor_levels: dict[str, list[str]] = {factor: list(levels)}
     cells = [{factor: level} for level in levels]
-    if several:
-        made[GROUP] = list(groups)
+    if several_groups:
+        factor_levels[GROUP] = list(groups)
         cells = [{GROUP: group, **cell} for group in groups for cell in cells]
     return ProbitData(
         rows.reset_index(drop=True),
         f"said_signal ~ {fixed} + " + " + ".join(random),
-        {"family": "binomial", "link": "probit", "levels": made},
+        {"family": "binomial", "link": "probit", "levels": factor_levels},
         tuple(cells),
         classes_of(rows)[0] if signal is None else signal,
     )
@@ -152,8 +152,8 @@ def probit_data(
 def sensitivity_and_bias(fit: Fit, data: ProbitData) -> pd.DataFrame:
     """Read d' and criterion of each cell, with intervals, from a fitted probit model."""
     rows = [
-        ({**cell, "measure": measure}, own[measure])
-        for cell, own in zip(data.cells, _weights(fit, data), strict=True)
+        ({**cell, "measure": measure}, weights[measure])
+        for cell, weights in zip(data.cells, _weights(fit, data), strict=True)
         for measure in MEASURED
     ]
     return _told(fit, rows)
@@ -165,14 +165,16 @@ def differences_in_sensitivity(fit: Fit, data: ProbitData) -> pd.DataFrame:
     factor = next(iter(name for name in data.settings["levels"] if name != GROUP))
     reference, *others = data.settings["levels"][factor]
     groups = data.settings["levels"].get(GROUP, [None])
-    at = {(cell.get(GROUP), cell[factor]): weights[place] for place, cell in enumerate(data.cells)}
+    at = {(cell.get(GROUP), cell[factor]): weights[index] for index, cell in enumerate(data.cells)}
     rows: list[tuple[dict[str, Any], NDArray[np.float64]]] = []
-    for measure, one in product(MEASURED, others):
-        within = {group: at[group, one][measure] - at[group, reference][measure] for group in groups}
-        asked: dict[tuple[Any, ...], NDArray[np.float64]] = {(group,): within[group] for group in groups}
-        asked |= {(groups[0], group): within[groups[0]] - within[group] for group in groups[1:]}
-        names = {"first": one, "second": reference, "measure": measure}
-        rows += [(names | {"groups": compared}, row) for compared, row in asked.items()]
+    for measure, level in product(MEASURED, others):
+        within = {group: at[group, level][measure] - at[group, reference][measure] for group in groups}
+        comparisons: dict[tuple[Any, ...], NDArray[np.float64]] = {
+            (group,): within[group] for group in groups
+        }
+        comparisons |= {(groups[0], group): within[groups[0]] - within[group] for group in groups[1:]}
+        names = {"first": level, "second": reference, "measure": measure}
+        rows += [(names | {"groups": compared}, row) for compared, row in comparisons.items()]
     return _told(fit, rows)
 
 
@@ -183,17 +185,17 @@ def _weights(fit: Fit, data: ProbitData) -> list[dict[str, NDArray[np.float64]]]
     """Write d' and criterion of each cell as linear functions of the fixed effects."""
     terms = [str(term) for term in fit.fixed["term"]]
     levels = data.settings["levels"]
-    found: list[dict[str, NDArray[np.float64]]] = []
+    weights: list[dict[str, NDArray[np.float64]]] = []
     for cell in data.cells:
         present = [f"{name}{cell[name]}" for name in levels if cell[name] != levels[name][0]]
         # coefficients as lme4 names them: those with truth sum to d', those without to minus the criterion
-        summed = [some for many in range(len(present) + 1) for some in combinations(present, many)]
-        d_prime = {":".join(["truth", *some]) for some in summed}
-        bias = {":".join(some) or "(Intercept)" for some in summed}
+        summed = [subset for size in range(len(present) + 1) for subset in combinations(present, size)]
+        d_prime = {":".join(["truth", *subset]) for subset in summed}
+        bias = {":".join(subset) or "(Intercept)" for subset in summed}
         signed = ((1.0, d_prime), (-1.0, bias))
-        rows = (np.array([sign * (term in own) for term in terms]) for sign, own in signed)
-        found.append(dict(zip(MEASURED, rows, strict=True)))
-    return found
+        rows = (np.array([sign * (term in names) for term in terms]) for sign, names in signed)
+        weights.append(dict(zip(MEASURED, rows, strict=True)))
+    return weights
 
 
 def _told(fit: Fit, rows: list[tuple[dict[str, Any], NDArray[np.float64]]]) -> pd.DataFrame:
@@ -209,14 +211,14 @@ def _answered(trials: pd.DataFrame, by: Sequence[str], signal: str | None) -> pd
     """Return used trials that asked for an answer, with ``truth`` and ``said_signal`` (nan where not valid)."""
     used = trials["excluded_reason"].isna() & trials["response_status"].notna() & trials["answer"].notna()
     rows = trials[used & trials[list(by)].notna().all(axis=1)].copy()
-    one, other = classes_of(rows)
-    chosen = one if signal is None else signal
-    if chosen not in (one, other):
-        raise unknown_name("signal:", chosen, (one, other))
-    valid = is_valid(rows) & rows["response"].isin([one, other])
+    first, other = classes_of(rows)
+    chosen = first if signal is None else signal
+    if chosen not in (first, other):
+        raise unknown_name("signal:", chosen, (first, other))
+    valid = is_valid(rows) & rows["response"].isin([first, other])
     rows["truth"] = np.where(rows["answer"] == chosen, 0.5, -0.5)
-    said: NDArray[np.float64] = np.where(valid, (rows["response"] == chosen).astype(float), np.nan)
-    rows["said_signal"] = said
+    said_signal: NDArray[np.float64] = np.where(valid, (rows["response"] == chosen).astype(float), np.nan)
+    rows["said_signal"] = said_signal
     return rows
 
 
@@ -252,16 +254,16 @@ def two_class_trials(trials: pd.DataFrame, items: pd.DataFrame) -> list[Classes]
     used = trials["excluded_reason"].isna() & (trials["trial_type"] == "choose")
     rows = trials[used & trials["answer"].notna() & trials["response_status"].notna()]
     offered, leading = _offered(items)
-    found: dict[tuple[str, str], list[str]] = {}
+    sets_of_classes: dict[tuple[str, str], list[str]] = {}
     names = rows["set"].fillna("")
     for name, answers in rows["answer"].groupby(names):
         classes = sorted(map(str, answers.unique()))
         if len(classes) == 2 and offered.get(str(name), 2) == 2:
             classes = classes[::-1] if leading.get(str(name)) == classes[1] else classes
-            found.setdefault((classes[0], classes[1]), []).append(str(name))
+            sets_of_classes.setdefault((classes[0], classes[1]), []).append(str(name))
     return [
-        Classes(one, other, tuple(name for name in sets if name), rows[names.isin(sets)])
-        for (one, other), sets in found.items()
+        Classes(signal, other, tuple(name for name in sets if name), rows[names.isin(sets)])
+        for (signal, other), sets in sets_of_classes.items()
     ]
 
 
@@ -270,14 +272,14 @@ def _offered(items: pd.DataFrame) -> tuple[dict[str, int], dict[str, str]]:
     if "choices" not in items or items.empty:
         return {}, {}
     names = items["set"].fillna("") if "set" in items else pd.Series("", index=items.index)
-    many: dict[str, int] = {}
+    n_choices: dict[str, int] = {}
     first: dict[str, str] = {}
-    told = pd.DataFrame({"set": names.astype(str), "choices": items["choices"]}).drop_duplicates()
-    for name, given in told.itertuples(index=False):
+    distinct = pd.DataFrame({"set": names.astype(str), "choices": items["choices"]}).drop_duplicates()
+    for name, given in distinct.itertuples(index=False):
         if isinstance(given, str) and (choices := json.loads(given)):
-            many[name] = max(many.get(name, 0), len(choices))
+            n_choices[name] = max(n_choices.get(name, 0), len(choices))
             first.setdefault(name, str(choices[0]))
-    return many, first
+    return n_choices, first
 
 
 def of_groups(classes: Classes, factor: str | None, levels: Sequence[str] = ()) -> pd.DataFrame:
@@ -292,51 +294,51 @@ def of_groups(classes: Classes, factor: str | None, levels: Sequence[str] = ()) 
     ]
     return pd.DataFrame(
         [
-            {GROUP: group, "kind": kinds[group], "level": level, **_of_cell(own, kinds[group], level)}
-            for group, level, own in cells
-            if len(own)
+            {GROUP: group, "kind": kinds[group], "level": level, **_of_cell(rows, kinds[group], level)}
+            for group, level, rows in cells
+            if len(rows)
         ]
     )
 
 
-def _of_cell(own: pd.DataFrame, kind: str, level: str) -> dict[str, Any]:
-    counts = {name: int(own[name].sum()) for name in (*COUNTED, "missing")}
-    both = own[(own["signals"] > 0) & (own["others"] > 0)]
+def _of_cell(rows: pd.DataFrame, kind: str, level: str) -> dict[str, Any]:
+    counts = {name: int(rows[name].sum()) for name in (*COUNTED, "missing")}
+    both = rows[(rows["signals"] > 0) & (rows["others"] > 0)]
     person = kind in PARTICIPANT_KINDS
-    few = len(both) < 2 or 2 * len(both) < len(own)
-    pooled = person and few and min(counts["signals"], counts["others"]) > 0
-    told: dict[str, Any] = {"readers": len(own) if pooled else len(both), "pooled": pooled, **counts}
+    too_few = len(both) < 2 or 2 * len(both) < len(rows)
+    pooled = person and too_few and min(counts["signals"], counts["others"]) > 0
+    summary: dict[str, Any] = {"readers": len(rows) if pooled else len(both), "pooled": pooled, **counts}
     if pooled:
-        return told | _pooled(own, level)
+        return summary | _pooled(rows, level)
     nan = float("nan")
-    told["hit_rate"] = float((both["hits"] / both["signals"]).mean()) if len(both) else nan
-    told["false_alarm_rate"] = float((both["false_alarms"] / both["others"]).mean()) if len(both) else nan
+    summary["hit_rate"] = float((both["hits"] / both["signals"]).mean()) if len(both) else nan
+    summary["false_alarm_rate"] = float((both["false_alarms"] / both["others"]).mean()) if len(both) else nan
     for name in MEASURED:
         values = both[name].to_numpy(dtype=float)
         centre = float(values.mean()) if len(values) else nan
         half = half_width(values) if person else nan
         if not person and len(values) == 1:
             half = float(stats.norm.ppf(0.975) * both[f"{name}_se"].iloc[0])
-        told |= {name: centre, f"{name}_low": centre - half, f"{name}_high": centre + half}
-    return told
+        summary |= {name: centre, f"{name}_low": centre - half, f"{name}_high": centre + half}
+    return summary
 
 
-def _pooled(own: pd.DataFrame, level: str) -> dict[str, Any]:
+def _pooled(rows: pd.DataFrame, level: str) -> dict[str, Any]:
     """Return rates, d' and criterion of all counts of a cell together, with a bootstrap over participants."""
-    counts = own[list(COUNTED)].to_numpy(dtype=float)
+    counts = rows[list(COUNTED)].to_numpy(dtype=float)
     total = sensitivity(*counts.sum(axis=0))
-    told: dict[str, Any] = {
+    summary: dict[str, Any] = {
         "hit_rate": float(counts[:, 0].sum() / counts[:, 1].sum()),
         "false_alarm_rate": float(counts[:, 2].sum() / counts[:, 3].sum()),
     }
-    seed = stable_seed("signal detection", str(own[GROUP].iloc[0]), level)
+    seed = stable_seed("signal detection", str(rows[GROUP].iloc[0]), level)
     sums = resampled_means(counts, seed) * len(counts)
     z = stats.norm.ppf((sums[:, ::2] + ADDED) / (sums[:, 1::2] + 2 * ADDED))
     drawn = {"d_prime": z[:, 0] - z[:, 1], "criterion": -(z[:, 0] + z[:, 1]) / 2}
     for name, draws in drawn.items():
         ends = interval(draws if len(counts) > 1 else draws[:0])
-        told |= {name: getattr(total, name), f"{name}_low": ends.low, f"{name}_high": ends.high}
-    return told
+        summary |= {name: getattr(total, name), f"{name}_low": ends.low, f"{name}_high": ends.high}
+    return summary
 
 
 @dataclass(frozen=True)
@@ -354,64 +356,66 @@ class ProbitModel:
 def probit_model(classes: Classes, factor: str, levels: Sequence[str]) -> ProbitModel | list[str]:
     """Fit response by truth x condition x reader group; return why, in sentences, if that is impossible."""
     rows = classes.trials[classes.trials[factor].isin(list(levels))]
-    groups, kept, remarks = _in_model(rows, factor, levels, classes)
-    if len(kept) < 2:
+    groups, model_levels, remarks = _in_model(rows, factor, levels, classes)
+    if len(model_levels) < 2:
         return [*remarks, f"No model of responses by {factor}: fewer than two of its levels can be compared."]
-    rows = rows[rows[GROUP].isin(groups) & rows[factor].isin(kept)]
+    rows = rows[rows[GROUP].isin(groups) & rows[factor].isin(model_levels)]
     rows, drawn = _drawn(rows)
     remarks += [drawn] if drawn else []
-    terms, grouped = _random(rows, factor, kept, groups)
+    terms, grouped = _random(rows, factor, model_levels, groups)
     left_out: dict[str, list[str]] = {}
     while True:
-        data = probit_data(rows, factor, kept, groups, classes.signal, random=_written(terms, grouped))
-        for level in kept[1:]:
+        data = probit_data(
+            rows, factor, model_levels, groups, classes.signal, random=_written(terms, grouped)
+        )
+        for level in model_levels[1:]:
             shown = (data.rows[factor] == level).astype(float)
             data.rows[_slope(level)] = shown * data.rows["people"]
             data.rows[_slope(level, truth=True)] = data.rows[_slope(level)] * data.rows["truth"]
         try:
-            found = fit(data.formula, data.rows, **data.settings)
+            fitted = fit(data.formula, data.rows, **data.settings)
         except (UserError, np.linalg.LinAlgError, FloatingPointError) as error:
-            told = error.message if isinstance(error, UserError) else str(error)
-            return [*remarks, f"The model of responses by {factor} could not be fitted: {told}."]
-        gone = _without_variance(found, terms, grouped)
-        if not gone or (found.converged and not found.singular):
-            omitted = {why: list(_effects(own, kept)) for why, own in left_out.items()}
-            return ProbitModel(data, found, omitted, tuple(remarks), tuple(groups), tuple(kept))
-        why = NO_VARIANCE if found.converged else NOT_CONVERGED
-        left_out.setdefault(why, []).extend(gone)
-        terms = [term for term in terms if term not in gone]
-        grouped = [one for one in grouped if one not in gone]
+            message = error.message if isinstance(error, UserError) else str(error)
+            return [*remarks, f"The model of responses by {factor} could not be fitted: {message}."]
+        dropped = _without_variance(fitted, terms, grouped)
+        if not dropped or (fitted.converged and not fitted.singular):
+            omitted = {reason: list(_effects(names, model_levels)) for reason, names in left_out.items()}
+            return ProbitModel(data, fitted, omitted, tuple(remarks), tuple(groups), tuple(model_levels))
+        reason = NO_VARIANCE if fitted.converged else NOT_CONVERGED
+        left_out.setdefault(reason, []).extend(dropped)
+        terms = [term for term in terms if term not in dropped]
+        grouped = [name for name in grouped if name not in dropped]
 
 
 def _in_model(
     rows: pd.DataFrame, factor: str, levels: Sequence[str], classes: Classes
 ) -> tuple[list[str], list[str], list[str]]:
     kinds = kinds_of(rows) if len(rows) else {}
-    wanted = [group for group in group_order(rows) if kinds[group] in DATA_KINDS] if kinds else []
-    if not any(kinds[group] == "human" for group in wanted):
-        wanted = [group for group in kinds if kinds[group] == "simulated"] + wanted
+    candidates = [group for group in group_order(rows) if kinds[group] in DATA_KINDS] if kinds else []
+    if not any(kinds[group] == "human" for group in candidates):
+        candidates = [group for group in kinds if kinds[group] == "simulated"] + candidates
     valid = rows[is_valid(rows) & rows["response"].isin([classes.signal, classes.other])]
-    said = (valid["response"] == classes.signal).astype(float)
-    shares = said.groupby([valid[GROUP], valid[factor], valid["answer"]]).mean()
+    said_signal = (valid["response"] == classes.signal).astype(float)
+    shares = said_signal.groupby([valid[GROUP], valid[factor], valid["answer"]]).mean()
     groups: list[str] = []
-    kept: list[str] = []
+    model_levels: list[str] = []
     remarks = []
-    for group in wanted:
+    for group in candidates:
         both = (classes.signal, classes.other)
-        usable = [n for n in levels if all(0 < shares.get((group, n, one), 0) < 1 for one in both)]
-        lost = [level for level in levels if level not in usable]
-        if lost:
+        usable = [n for n in levels if all(0 < shares.get((group, n, answer), 0) < 1 for answer in both)]
+        unusable = [level for level in levels if level not in usable]
+        if unusable:
             remarks.append(
-                f"{headed(group)}: in {apa.listing(lost)}, one class always or never received the answer {classes.signal} (or "
+                f"{headed(group)}: in {apa.listing(unusable)}, one class always or never received the answer {classes.signal} (or "
                 "was not shown), so z is undefined."
             )
         if not groups and len(usable) > 1:
-            groups, kept = [group], usable
-        elif groups and set(kept) <= set(usable):
+            groups, model_levels = [group], usable
+        elif groups and set(model_levels) <= set(usable):
             groups.append(group)
         else:
             remarks.append(f"{headed(group)}: not in the model of responses by {factor}.")
-    return groups, kept, remarks
+    return groups, model_levels, remarks
 
 
 def _drawn(rows: pd.DataFrame) -> tuple[pd.DataFrame, str]:
@@ -448,29 +452,29 @@ def _random(
 
 
 def _written(terms: Sequence[str], grouped: Sequence[str]) -> list[str]:
-    own = [f"(0 + {' + '.join(terms)} || participant)"] if terms else []
-    return own + [f"(1 | {name})" for name in grouped]
+    participant_terms = [f"(0 + {' + '.join(terms)} || participant)"] if terms else []
+    return participant_terms + [f"(1 | {name})" for name in grouped]
 
 
-def _without_variance(found: Fit, terms: Sequence[str], grouped: Sequence[str]) -> list[str]:
+def _without_variance(fitted: Fit, terms: Sequence[str], grouped: Sequence[str]) -> list[str]:
     """Name the terms to drop next: all components at zero; if none is and the fit fails, the last one. One term remains."""
     at_zero = [
-        name if name in terms else one.group
-        for one in found.variance
-        for name, variance in zip(one.terms, np.diag(one.cov), strict=True)
+        name if name in terms else component.group
+        for component in fitted.variance
+        for name, variance in zip(component.terms, np.diag(component.cov), strict=True)
         if variance < ZERO**2
     ]
-    everything = [*terms, *grouped]
-    gone = [one for one in everything if one in at_zero]
-    if not gone and not found.converged:
-        gone = [*grouped[1:], *terms[2:]][-1:]
-    return gone[: len(everything) - 1]
+    all_terms = [*terms, *grouped]
+    dropped = [term for term in all_terms if term in at_zero]
+    if not dropped and not fitted.converged:
+        dropped = [*grouped[1:], *terms[2:]][-1:]
+    return dropped[: len(all_terms) - 1]
 
 
 def _effects(names: Collection[str], levels: Sequence[str]) -> Iterator[str]:
     """Yield random effects in words; slopes of several levels on one measure together."""
     yield from (words for name, words in EFFECTS.items() if name in names)
     for truth, measure in ((False, "bias"), (True, "sensitivity")):
-        own = [level for level in levels[1:] if _slope(level, truth=truth) in names]
-        if own:
-            yield f"by-participant slopes of {apa.listing(own)} on {measure}"
+        with_slopes = [level for level in levels[1:] if _slope(level, truth=truth) in names]
+        if with_slopes:
+            yield f"by-participant slopes of {apa.listing(with_slopes)} on {measure}"

@@ -48,14 +48,14 @@ class Test:
 
 def tests_of(plan: Plan) -> list[Test]:
     """List the tests of a plan in the order of its contrasts: within each reader group, between them, equivalences."""
-    found = []
+    tests = []
     for difference in plan.contrasts:
         within = [(group,) for group in plan.groups]
         between = [(plan.groups[0], group) for group in plan.groups[1:]]
-        found += [Test("difference", difference, groups) for groups in [*within, *between]]
+        tests += [Test("difference", difference, groups) for groups in [*within, *between]]
         if plan.equivalence is not None:
-            found += [Test("equivalence", difference, groups) for groups in between]
-    return found
+            tests += [Test("equivalence", difference, groups) for groups in between]
+    return tests
 
 
 def power_table(plan: Plan, assumptions: Assumptions, outcomes: Sequence[SimulatedStudy]) -> pd.DataFrame:
@@ -99,50 +99,57 @@ def power_table(plan: Plan, assumptions: Assumptions, outcomes: Sequence[Simulat
     for outcome in outcomes:
         by_size.setdefault(outcome.sizes, []).append(outcome)
     rows = product(tests_of(plan), by_size.items())
-    return pd.DataFrame([_row(test, sizes, own, plan, assumptions) for test, (sizes, own) in rows])
+    return pd.DataFrame([_row(test, sizes, studies, plan, assumptions) for test, (sizes, studies) in rows])
 
 
 def _row(
     test: Test, sizes: Sizes, outcomes: list[SimulatedStudy], plan: Plan, truth: Assumptions
 ) -> dict[str, object]:
     key = test.difference.label, test.groups
-    own = [
-        {(one.difference.label, one.groups): one for one in reversed(study.found)}.get(key)
+    estimates = [
+        {(estimate.difference.label, estimate.groups): estimate for estimate in reversed(study.found)}.get(
+            key
+        )
         for study in outcomes
     ]
     studies = pd.DataFrame(
         [(outcome.fitted, outcome.converged, outcome.singular, outcome.steps > 1) for outcome in outcomes]
     )
     fitted, converged, singular, reduced = studies.to_numpy(dtype=bool).T
-    told = np.array([one is not None for one in own])
-    usable = converged & told
+    determined = np.array([estimate is not None for estimate in estimates])
+    usable = converged & determined
     equal = test.kind == "equivalence"
-    found = usable & [one is not None and bool(one.equivalent if equal else one.significant) for one in own]
-    alone = usable & [one is not None and one.p < plan.alpha for one in own]
-    numbers = np.array([(one.estimate, one.se) if one else (np.nan, np.nan) for one in own])
+    detected = usable & [
+        estimate is not None and bool(estimate.equivalent if equal else estimate.significant)
+        for estimate in estimates
+    ]
+    alone = usable & [estimate is not None and estimate.p < plan.alpha for estimate in estimates]
+    numbers = np.array(
+        [(estimate.estimate, estimate.se) if estimate else (np.nan, np.nan) for estimate in estimates]
+    )
     means = numbers[usable].mean(axis=0) if usable.any() else (np.nan, np.nan)
     effect = truth.effect(plan, test.difference, test.groups)
-    wrong = np.sign(numbers[found, 0]) != np.sign(effect)
-    low, high = wilson(float(found.mean()), len(own))
+    wrong = np.sign(numbers[detected, 0]) != np.sign(effect)
+    low, high = wilson(float(detected.mean()), len(estimates))
     return {
         "kind": test.kind,
         "contrast": test.difference.label,
         "readers": test.readers,
         **{name: getattr(sizes, name) for name in AXES},
-        "studies": len(own),
-        "found": int(found.sum()),
-        "power": float(found.mean()),
+        "studies": len(estimates),
+        "found": int(detected.sum()),
+        "power": float(detected.mean()),
         "power_low": low,
         "power_high": high,
         "power_unadjusted": np.nan if equal else float(alone.mean()),
-        "power_of_usable": float(found.sum() / usable.sum()) if usable.any() else np.nan,
+        "power_of_usable": float(detected.sum() / usable.sum()) if usable.any() else np.nan,
         "wrong_sign": np.nan if equal or not len(wrong) or abs(effect) < 1e-9 else float(wrong.mean()),
         "true_effect": effect,
         "mean_estimate": float(means[0]),
         "mean_se": float(means[1]),
         "no_model": float((~fitted).mean()),
         "not_converged": float((fitted & ~converged).mean()),
-        "not_determined": float((converged & ~told).mean()),
+        "not_determined": float((converged & ~determined).mean()),
         "singular": float(singular.mean()),
         "reduced": float(reduced.mean()),
     }
@@ -185,20 +192,20 @@ def needed(table: pd.DataFrame, wanted: float) -> pd.DataFrame:
     names = ["kind", "contrast", "readers"]
     for axis in AXES:
         others = [*names, *(name for name in AXES if name != axis)]
-        for key, own in table.groupby(others, sort=False):
-            if own[axis].nunique() > 1:
-                numbers = _needed(own.sort_values(axis), axis, wanted)
+        for key, curve in table.groupby(others, sort=False):
+            if curve[axis].nunique() > 1:
+                numbers = _needed(curve.sort_values(axis), axis, wanted)
                 rows.append({**dict(zip(others, key, strict=True)), "of": axis, "wanted": wanted, **numbers})
     return pd.DataFrame(rows, columns=[*names, "of", *AXES, "wanted", "number", "low", "high", "reached"])
 
 
-def _needed(own: pd.DataFrame, axis: str, wanted: float) -> dict[str, object]:
-    sizes = own[axis].to_numpy(dtype=float)
-    found, studies = own["found"].to_numpy(dtype=float), own["studies"].to_numpy(dtype=float)
-    best = _crossing(sizes, found / studies, studies, wanted)
-    said = own[["kind", "contrast", "readers"]].iloc[0].tolist()
-    rng = np.random.default_rng(stable_seed("power", "needed", axis, *said))
-    drawn = rng.beta(found + 0.5, studies - found + 0.5, size=(DRAWS, len(sizes)))
+def _needed(curve: pd.DataFrame, axis: str, wanted: float) -> dict[str, object]:
+    sizes = curve[axis].to_numpy(dtype=float)
+    detected, studies = curve["found"].to_numpy(dtype=float), curve["studies"].to_numpy(dtype=float)
+    best = _crossing(sizes, detected / studies, studies, wanted)
+    test = curve[["kind", "contrast", "readers"]].iloc[0].tolist()
+    rng = np.random.default_rng(stable_seed("power", "needed", axis, *test))
+    drawn = rng.beta(detected + 0.5, studies - detected + 0.5, size=(DRAWS, len(sizes)))
     numbers = np.sort([_crossing(sizes, power, studies, wanted) for power in drawn])
     # np.inf stands for beyond the grid, so the quantiles are taken from sorted numbers without interpolation
     low, high = numbers[int(0.025 * (DRAWS - 1))], numbers[int(np.ceil(0.975 * (DRAWS - 1)))]
@@ -218,8 +225,8 @@ def _crossing(sizes: Array, power: Array, studies: Array, wanted: float) -> floa
     left, right = above[0] - 1, above[0]
     edge = 0.5 / studies
     z = stats.norm.ppf(np.clip(rising, edge, 1.0 - edge)[[left, right]])
-    goal = float(np.clip(stats.norm.ppf(wanted), z[0], z[1]))
-    share = (goal - z[0]) / (z[1] - z[0]) if z[1] > z[0] else 1.0
+    target = float(np.clip(stats.norm.ppf(wanted), z[0], z[1]))
+    share = (target - z[0]) / (z[1] - z[0]) if z[1] > z[0] else 1.0
     root = np.sqrt(sizes[left]) + share * (np.sqrt(sizes[right]) - np.sqrt(sizes[left]))
     return float(root**2)
 
@@ -264,7 +271,7 @@ class PowerReport:
         plan, truth = self.question.plan, self.question.assumptions
         bound = plan.equivalence
         rows = [[g, *(_mean(truth.mean(plan, g, c), plan.measure) for c in plan.levels)] for g in plan.groups]
-        once = self.table.drop_duplicates(list(AXES))
+        distinct = self.table.drop_duplicates(list(AXES))
         template = Template(Path(__file__).with_name("power.txt.jinja").read_text("utf-8"))
         text: str = template.render(
             plan=plan,
@@ -273,8 +280,8 @@ class PowerReport:
             source=truth.source,
             means="\n".join(lined_up([["", *plan.levels], *rows], {0})),
             power="\n".join(lined_up(self._power_rows(), {0, 1})),
-            studies=int(once["studies"].sum()),
-            share=lambda name: f"{100 * np.average(once[name], weights=once['studies']):.1f}%",
+            studies=int(distinct["studies"].sum()),
+            share=lambda name: f"{100 * np.average(distinct[name], weights=distinct['studies']):.1f}%",
             worst=self.table.sort_values("not_determined").iloc[-1],
             wanted=self.wanted,
             needed="\n".join(lined_up(self._needed_rows(), {0, 1, 2})) if len(self.needed) else "",
@@ -291,36 +298,36 @@ class PowerReport:
         measure = self.question.plan.measure
         varying = self._varying()
         rows = [["test", "readers", *varying, "true", "power", "95% CI", "unadjusted"]]
-        for one in self.table.to_dict("records"):
+        for row in self.table.to_dict("records"):
             true = {
-                "points": f"{round(one['true_effect'], 1) + 0.0:+.1f} pts",
-                "ratio": f"{100 * math.expm1(one['true_effect']):+.1f} %",
-                "raw": f"{one['true_effect']:+.2f} {measure.unit}",
+                "points": f"{round(row['true_effect'], 1) + 0.0:+.1f} pts",
+                "ratio": f"{100 * math.expm1(row['true_effect']):+.1f} %",
+                "raw": f"{row['true_effect']:+.2f} {measure.unit}",
             }[measure.scale]
-            ends = f"[{100 * one['power_low']:.1f}, {100 * one['power_high']:.1f}]"
-            alone = "" if math.isnan(one["power_unadjusted"]) else f"{100 * one['power_unadjusted']:.1f}%"
-            sizes = [str(one[a]) for a in varying]
-            rows.append([*_named(one), *sizes, true, f"{100 * one['power']:.1f}%", ends, alone])
+            ends = f"[{100 * row['power_low']:.1f}, {100 * row['power_high']:.1f}]"
+            alone = "" if math.isnan(row["power_unadjusted"]) else f"{100 * row['power_unadjusted']:.1f}%"
+            sizes = [str(row[a]) for a in varying]
+            rows.append([*_named(row), *sizes, true, f"{100 * row['power']:.1f}%", ends, alone])
         return rows
 
     def _needed_rows(self) -> list[list[str]]:
         varying = self._varying()
         rows = [["test", "readers", "of", *varying, "number", "95% CI"]]
-        for one in self.needed.to_dict("records"):
-            sizes = self.table[one["of"]]
-            ends = (one["low"], one["high"])
+        for row in self.needed.to_dict("records"):
+            sizes = self.table[row["of"]]
+            ends = (row["low"], row["high"])
             low, high = (f"> {sizes.max()}" if math.isnan(end) else f"{end:.0f}" for end in ends)
             number = {"no": f"more than {sizes.max()}", "at the smallest": f"at most {sizes.min()}"}.get(
-                one["reached"], f"{one['number']:.0f}"
+                row["reached"], f"{row['number']:.0f}"
             )
-            said = ["" if math.isnan(one[a]) else f"{one[a]:.0f}" for a in varying]
-            rows.append([*_named(one), str(one["of"]), *said, number, f"[{low}, {high}]"])
+            fixed = ["" if math.isnan(row[a]) else f"{row[a]:.0f}" for a in varying]
+            rows.append([*_named(row), str(row["of"]), *fixed, number, f"[{low}, {high}]"])
         return rows
 
 
-def _named(one: Mapping[Any, Any]) -> tuple[str, str]:
+def _named(row: Mapping[Any, Any]) -> tuple[str, str]:
     """Return the contrast, marked where it is an equivalence, and the readers."""
-    return f"{'≈ ' if one['kind'] == 'equivalence' else ''}{one['contrast']}", str(one["readers"])
+    return f"{'≈ ' if row['kind'] == 'equivalence' else ''}{row['contrast']}", str(row["readers"])
 
 
 def _mean(value: float, measure: Measure) -> str:
@@ -335,8 +342,8 @@ def tell(
 ) -> PowerReport:
     """Count what simulated studies found."""
     table = power_table(question.plan, question.assumptions, outcomes)
-    said = (*remarks, *question.assumptions.remarks)
-    return PowerReport(question, table, needed(table, wanted), wanted, tuple(dict.fromkeys(said)))
+    all_remarks = (*remarks, *question.assumptions.remarks)
+    return PowerReport(question, table, needed(table, wanted), wanted, tuple(dict.fromkeys(all_remarks)))
 
 
 def write(told: PowerReport, folder: Path) -> list[Path]:
@@ -344,11 +351,11 @@ def write(told: PowerReport, folder: Path) -> list[Path]:
     from analysis.figures.simulation import power_figure
 
     folder.mkdir(parents=True, exist_ok=True)
-    table, numbers, everything = (folder / f"{told.stem}{end}" for end in (".csv", "_needed.csv", ".json"))
+    table, numbers, document = (folder / f"{told.stem}{end}" for end in (".csv", "_needed.csv", ".json"))
     told.table.to_csv(table, index=False)
     told.needed.to_csv(numbers, index=False)
-    everything.write_text(json.dumps(told.to_json(), ensure_ascii=False, indent=1) + "\n", "utf-8")
+    document.write_text(json.dumps(told.to_json(), ensure_ascii=False, indent=1) + "\n", "utf-8")
     plan = told.question.plan
     title = f"Power of {plan.name}"
     drawing = power_figure(told.stem, title, told.table, told.needed, told.wanted, plan.alpha)
-    return [table, numbers, everything, *drawing.save(folder)]
+    return [table, numbers, document, *drawing.save(folder)]

@@ -74,30 +74,30 @@ def moments(
                 continue
             p, i = answers.participant[at], answers.item[at]
             n_i = np.bincount(i, minlength=len(layout.items))
-            each = 1.0 / (np.count_nonzero(n_i) * n_i[i])
+            weight = 1.0 / (np.count_nonzero(n_i) * n_i[i])
             parts.append(
                 _Part(
                     (group, str(level)),
                     float(sums.mean[c]),
                     int(at.sum()),
                     sums.participants[:, c],
-                    np.bincount(p, each, len(layout.participants)).astype(float),
+                    np.bincount(p, weight, len(layout.participants)).astype(float),
                     sums.items[:, c],
-                    np.bincount(i, each, len(layout.items)).astype(float),
+                    np.bincount(i, weight, len(layout.items)).astype(float),
                     None,
                 )
             )
     for group, (mean, noise) in models.items():
         sums = sums_of_model(layout, mean, noise)
         for c, level in enumerate(layout.conditions):
-            held = np.isfinite(mean[:, c])
-            many = int(held.sum())
-            if many:
+            is_known = np.isfinite(mean[:, c])
+            n_items = int(is_known.sum())
+            if n_items:
                 nobody = np.zeros(len(layout.participants))
-                own = noise[held, c]
+                variances = noise[is_known, c]
                 parts.append(
-                    _Part((group, str(level)), float(sums.mean[c]), many, nobody, nobody, sums.items[:, c],
-                          held / many, float(own.mean()) if (own > 0).any() else np.nan)
+                    _Part((group, str(level)), float(sums.mean[c]), n_items, nobody, nobody, sums.items[:, c],
+                          is_known / n_items, float(variances.mean()) if (variances > 0).any() else np.nan)
                 )  # fmt: skip
     return _in_log_odds(
         parts, within, {str(level): c for c, level in enumerate(layout.conditions)}, set(models)
@@ -105,32 +105,37 @@ def moments(
 
 
 def _in_log_odds(
-    parts: list[_Part], within: Mapping[str, Array], place: Mapping[str, int], models: set[str]
+    parts: list[_Part], within: Mapping[str, Array], column_of: Mapping[str, int], models: set[str]
 ) -> Moments:
-    many = len(parts)
-    of_participants, of_items = np.zeros((many, many)), np.zeros((many, many))
+    n_parts = len(parts)
+    of_participants, of_items = np.zeros((n_parts, n_parts)), np.zeros((n_parts, n_parts))
     shares = np.array([np.clip(part.share, 0.5 / part.answers, 1 - 0.5 / part.answers) for part in parts])
     h = stats.norm.ppf(shares)
-    for a, b in combinations_with_replacement(range(many), 2):
-        one, other = parts[a], parts[b]
-        (group, level), (second, at) = one.cell, other.cell
-        answers = within[group][place[level], place[at]] if group == second and group in within else 0.0
-        by_person, by_item = float(one.weights @ other.weights), float(one.item_weights @ other.item_weights)
+    for a, b in combinations_with_replacement(range(n_parts), 2):
+        part, other = parts[a], parts[b]
+        (group, level), (second, at) = part.cell, other.cell
+        answers = (
+            within[group][column_of[level], column_of[at]] if group == second and group in within else 0.0
+        )
+        by_person, by_item = (
+            float(part.weights @ other.weights),
+            float(part.item_weights @ other.item_weights),
+        )
         if by_person > 0:
-            found = (float(one.participants @ other.participants) - answers) / by_person
-            of_participants[a, b] = of_participants[b, a] = _latent(found, h[a], h[b])
+            covariance = (float(part.participants @ other.participants) - answers) / by_person
+            of_participants[a, b] = of_participants[b, a] = _latent(covariance, h[a], h[b])
         if by_item > 0:
-            found = (float(one.items @ other.items) - answers) / by_item
-            found -= one.noise if a == b and one.noise is not None else 0.0
-            if not np.isnan(found):  # one answer to an item does not tell its difficulty from chance
-                of_items[a, b] = of_items[b, a] = _latent(found, h[a], h[b])
-    for a, one in enumerate(parts):
-        if one.noise is not None and np.isnan(one.noise):
+            covariance = (float(part.items @ other.items) - answers) / by_item
+            covariance -= part.noise if a == b and part.noise is not None else 0.0
+            if not np.isnan(covariance):  # one answer to an item does not tell its difficulty from chance
+                of_items[a, b] = of_items[b, a] = _latent(covariance, h[a], h[b])
+    for a, part in enumerate(parts):
+        if part.noise is not None and np.isnan(part.noise):
             # as much as its items are alike in other conditions and in other readers; the rest cannot be told from chance
-            others = [b for b in range(many) if b != a and of_items[a, b] > 0]
-            own = [of_items[a, b] for b in others if parts[b].cell[0] == one.cell[0]]
-            own += [of_items[a, b] ** 2 / of_items[b, b] for b in others if of_items[b, b] > 0]
-            of_items[a, a] = min(MOST, max(own, default=0.0))
+            others = [b for b in range(n_parts) if b != a and of_items[a, b] > 0]
+            candidates = [of_items[a, b] for b in others if parts[b].cell[0] == part.cell[0]]
+            candidates += [of_items[a, b] ** 2 / of_items[b, b] for b in others if of_items[b, b] > 0]
+            of_items[a, a] = min(MOST, max(candidates, default=0.0))
     of_participants, of_items = _proper(of_participants), _proper(of_items)
     size = np.diag(of_participants) + np.diag(of_items)
     shrunk = np.sqrt(np.minimum(1.0, MOST / np.maximum(size, 1e-9)))
@@ -187,24 +192,24 @@ def from_pilot(plan: Plan, tables: Tables, kinds: Mapping[str, str], name: str =
     if reason.notna().all() and (reason == PILOT).any():
         trials = trials.assign(excluded_reason=reason.where(reason != PILOT, None))
         remarks.append("The pilot's sessions are marked as pilots; they are in no other analysis.")
-    there = kinds_of(trials[trials["excluded_reason"].isna()])
+    present_kinds = kinds_of(trials[trials["excluded_reason"].isna()])
     named = dict.fromkeys(plan.groups)
-    if "human" in named and "human" not in there and "simulated" in there:
+    if "human" in named and "human" not in present_kinds and "simulated" in present_kinds:
         named = {("simulated" if group == "human" else group): None for group in named}
         remarks.append("Simulated readers stand in for people: their effects were specified, not measured.")
-    own = replace(plan, groups=tuple(group for group in named if group in there))
+    pilot_plan = replace(plan, groups=tuple(group for group in named if group in present_kinds))
     if plan.measure.family == "binomial":
-        begun = Assumptions({}, (), None, kinds, f"pilot {name or tables.folder}", tuple(remarks))
-        return _by_moments(plan, own, trials, begun)
+        base = Assumptions({}, (), None, kinds, f"pilot {name or tables.folder}", tuple(remarks))
+        return _by_moments(plan, pilot_plan, trials, base)
     if plan.measure.of == "models":
-        data = quantity_data(trials, own)
+        data = quantity_data(trials, pilot_plan)
     else:
-        data = time_data(trials, own, time_bounds(tables.dictionary["exclude"], plan.measure.name))
-    analysis = analyse(own, data)
+        data = time_data(trials, pilot_plan, time_bounds(tables.dictionary["exclude"], plan.measure.name))
+    analysis = analyse(pilot_plan, data)
     model = analysis.model
     if model is None:
-        why = " ".join(analysis.remarks) or "it has no trials of the plan's readers"
-        raise UserError(f"the pilot gives no model for {plan.name}: {why}", exit_code=1)
+        explanation = " ".join(analysis.remarks) or "it has no trials of the plan's readers"
+        raise UserError(f"the pilot gives no model for {plan.name}: {explanation}", exit_code=1)
     if not model.determined:
         raise UserError(
             f"the pilot does not determine the effects of {plan.name}",
@@ -233,10 +238,10 @@ def _as_planned(group: str, plan: Plan) -> str:
     return "human" if group == "simulated" and "human" in plan.groups else group
 
 
-def _by_moments(plan: Plan, own: Plan, trials: pd.DataFrame, begun: Assumptions) -> Assumptions:
+def _by_moments(plan: Plan, pilot_plan: Plan, trials: pd.DataFrame, base: Assumptions) -> Assumptions:
     """Estimate means and variances of accuracy; a reader whom the pilot lacks gets the items of one whom it has."""
-    kinds, remarks = begun.kinds, [*begun.remarks]
-    rows, left_out = accuracy_rows(trials, own)
+    kinds, remarks = base.kinds, [*base.remarks]
+    rows, left_out = accuracy_rows(trials, pilot_plan)
     rows["reader_group"] = [_as_planned(group, plan) for group in rows["reader_group"]]
     if rows.empty:
         raise UserError(f"the pilot has no answers of the readers of {plan.name}", exit_code=1)
@@ -245,19 +250,21 @@ def _by_moments(plan: Plan, own: Plan, trials: pd.DataFrame, begun: Assumptions)
         plan.levels, tuple(pd.unique(rows["item"])), tuple(pd.unique(rows.loc[is_person, "participant"]))
     )
     people, models = {}, {}
-    for group, told in rows.groupby("reader_group", sort=False):
-        y, item, shown = (told[name].to_numpy() for name in ("correct", "item", plan.factor))
+    for group, rows_of_group in rows.groupby("reader_group", sort=False):
+        y, item, shown = (rows_of_group[name].to_numpy() for name in ("correct", "item", plan.factor))
         if kinds[str(group)] in PARTICIPANT_KINDS:
-            people[str(group)] = ItemAnswers.of(y, told["participant"].to_numpy(), item, shown, layout)
+            people[str(group)] = ItemAnswers.of(
+                y, rows_of_group["participant"].to_numpy(), item, shown, layout
+            )
         else:
-            variant = told["prompt_variant"].astype(str).to_numpy(dtype=object)
+            variant = rows_of_group["prompt_variant"].astype(str).to_numpy(dtype=object)
             models[str(group)] = model_means(y, item, shown, variant, layout)
-    found = moments(people, models, layout)
+    estimates = moments(people, models, layout)
     for group in (*people, *models):
-        open_ones = [level for level in plan.levels if (group, level) not in found.cells]
-        if open_ones:
+        missing_levels = [level for level in plan.levels if (group, level) not in estimates.cells]
+        if missing_levels:
             raise UserError(
-                f"the pilot has no answers of {group} in {', '.join(open_ones)}, which {plan.name} compares",
+                f"the pilot has no answers of {group} in {', '.join(missing_levels)}, which {plan.name} compares",
                 mend="Run more pilot sessions, or give all values by hand (--mean).",
                 exit_code=1,
             )
@@ -266,16 +273,16 @@ def _by_moments(plan: Plan, own: Plan, trials: pd.DataFrame, begun: Assumptions)
         "are taken as the truth, so that the power does not include their own uncertainty.",
         *left_out,
     ]
-    lacking = [group for group in plan.groups if group not in {*people, *models}]
-    variance = found.variance
-    for group in lacking:
+    absent = [group for group in plan.groups if group not in {*people, *models}]
+    variance = estimates.variance
+    for group in absent:
         variance = _lent(variance, plan, group, kinds)
-    if lacking:
+    if absent:
         remarks.append(
-            f"The pilot has no answers of {', '.join(lacking)}: items are taken to vary as in {next(iter([*people, *models]))}, with "
+            f"The pilot has no answers of {', '.join(absent)}: items are taken to vary as in {next(iter([*people, *models]))}, with "
             f"a correlation of {SHARED:g}."
         )
-    return replace(begun, cells=found.cells, variance=variance, remarks=tuple(remarks))
+    return replace(base, cells=estimates.cells, variance=variance, remarks=tuple(remarks))
 
 
 SHARED = 0.5
@@ -286,21 +293,21 @@ def _lent(
     variance: tuple[VarianceComponent, ...], plan: Plan, group: str, kinds: Mapping[str, str]
 ) -> tuple[VarianceComponent, ...]:
     """Give a reader group that the pilot lacks the items of the first that it has, and people a usual spread of participants."""
-    found = []
+    terms = []
     names = tuple(cell_name(group, level) for level in plan.levels)
     for term in variance:
         if term.group == "item":
             first = next(group for group in plan.groups if cell_name(group, plan.levels[0]) in term.terms)
-            places = [term.terms.index(cell_name(first, level)) for level in plan.levels]
-            joined = np.vstack([np.eye(len(term.terms)), SHARED * np.eye(len(term.terms))[places]])
+            indices = [term.terms.index(cell_name(first, level)) for level in plan.levels]
+            joined = np.vstack([np.eye(len(term.terms)), SHARED * np.eye(len(term.terms))[indices]])
             cov = joined @ term.cov @ joined.T
-            cov[-len(names) :, -len(names) :] += (1 - SHARED**2) * term.cov[np.ix_(places, places)]
+            cov[-len(names) :, -len(names) :] += (1 - SHARED**2) * term.cov[np.ix_(indices, indices)]
             term = VarianceComponent("item", (*term.terms, *names), cov)
-        found.append(term)
+        terms.append(term)
     if kinds[group] in PARTICIPANT_KINDS:
         usual = float(default_spreads(plan.measure)["participant"]["value"])
-        found.append(VarianceComponent("participant", names, np.full((len(names),) * 2, usual**2)))
-    return tuple(found)
+        terms.append(VarianceComponent("participant", names, np.full((len(names),) * 2, usual**2)))
+    return tuple(terms)
 
 
 def _renamed(term: VarianceComponent, plan: Plan, kinds: Mapping[str, str]) -> VarianceComponent:
@@ -320,10 +327,10 @@ def _renamed(term: VarianceComponent, plan: Plan, kinds: Mapping[str, str]) -> V
 def from_fit_file(plan: Plan, file: Path, kinds: Mapping[str, str]) -> Assumptions:
     """Read what ``wrods fit --json`` printed."""
     try:
-        told = json.loads(file.read_text("utf-8"))
-        fixed = {str(row["term"]): float(row["estimate"]) for row in told["fixed"]}
-        family, variance = str(told["family"]), list(told["variance"])
-        response = str(told["formula"]).split("~")[0].strip()
+        content = json.loads(file.read_text("utf-8"))
+        fixed = {str(row["term"]): float(row["estimate"]) for row in content["fixed"]}
+        family, variance = str(content["family"]), list(content["variance"])
+        response = str(content["formula"]).split("~")[0].strip()
     except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, ValueError) as error:
         raise UserError(
             f"{file} is not what `wrods fit --json` prints", mend="Make it with: wrods fit … --json > FILE."
@@ -332,15 +339,15 @@ def from_fit_file(plan: Plan, file: Path, kinds: Mapping[str, str]) -> Assumptio
         raise UserError(
             f"{file} holds a {family} model; {plan.measure.noun} needs a {plan.measure.family} one"
         )
-    if family == "binomial" and told.get("link", "logit") != "logit":
-        raise UserError(f"{file} has the link {told['link']}; accuracy is planned with the logit")
-    terms = tuple(_term(one, plan, file) for one in variance)
+    if family == "binomial" and content.get("link", "logit") != "logit":
+        raise UserError(f"{file} has the link {content['link']}; accuracy is planned with the logit")
+    terms = tuple(_term(component, plan, file) for component in variance)
     of_people = any(term.group == "participant" for term in terms)
     groups = _readers_of(fixed, plan, kinds, file, of_people=of_people)
     _check_compared(fixed, plan, file)
     cells = {(group, level): _cell(fixed, group, level, plan) for group in groups for level in plan.levels}
     remarks = (f"The response of the fit is {response}.",)
-    sigma = float(told["sigma"]) if family == "gaussian" else None
+    sigma = float(content["sigma"]) if family == "gaussian" else None
     renamed = tuple(_renamed(term, plan, kinds) for term in terms)
     return Assumptions(cells, renamed, sigma, kinds, f"fit {file.name}", remarks)
 
@@ -355,10 +362,10 @@ def _compared(plan: Plan) -> dict[str, tuple[str, ...]]:
 def _columns(plan: Plan) -> dict[str, str]:
     """Name in words every column of a fit that tells conditions apart, interactions with a colon between their parts."""
     if plan.crossing is not None:
-        own = {*slope_columns(plan.crossing)}
+        columns = {*slope_columns(plan.crossing)}
         of_readers = {*slope_columns(plan.crossing, "people"), *slope_columns(plan.crossing, "model")}
-        found = slopes_in_words(plan.crossing)
-        return {name: words for name, words in found.items() if name in own or name not in of_readers}
+        words_of = slopes_in_words(plan.crossing)
+        return {name: words for name, words in words_of.items() if name in columns or name not in of_readers}
     return {
         name: f"{level} vs. {plan.levels[0]}"
         for level in plan.levels[1:]
@@ -368,18 +375,18 @@ def _columns(plan: Plan) -> dict[str, str]:
 
 def _fit_anew(plan: Plan) -> str:
     compared = _compared(plan)
-    levels = " ".join(f"--levels {name}={','.join(own)}" for name, own in compared.items())
+    levels = " ".join(f"--levels {name}={','.join(names)}" for name, names in compared.items())
     return f"Fit {' * '.join(compared)} with {levels}"
 
 
 def _check_compared(fixed: Mapping[str, float], plan: Plan, file: Path) -> None:
     """Refuse a fit that has no term of what the plan compares: to say nothing of an effect is not to say that it is 0."""
     columns = {frozenset(name.split(":")): words for name, words in _columns(plan).items()}
-    there = {columns.get(frozenset(name.split(":"))) for name in fixed}
-    lacking = [words for words in dict.fromkeys(columns.values()) if words not in there]
-    if lacking:
+    present = {columns.get(frozenset(name.split(":"))) for name in fixed}
+    missing = [words for words in dict.fromkeys(columns.values()) if words not in present]
+    if missing:
         raise UserError(
-            f"{file}: the fit has no term of {', '.join(lacking)}, which {plan.name} compares",
+            f"{file}: the fit has no term of {', '.join(missing)}, which {plan.name} compares",
             mend=f"{_fit_anew(plan)}, to data with trials in every condition; where there are none, give the means by hand (--mean).",
         )
 
@@ -412,7 +419,7 @@ def _reader_in(part: str, plan: Plan) -> str | None:
     """Return the reader that a treatment-coded term is of (``agentgpt``); None where it is of none."""
     if part in _columns(plan):
         return None
-    ends = [known for known in plan.groups if part.endswith(known) and part != known]
+    ends = [group for group in plan.groups if part.endswith(group) and part != group]
     return max(ends, key=len) if ends and not part.startswith(tuple(_compared(plan))) else None
 
 
@@ -431,27 +438,29 @@ def _cell(fixed: Mapping[str, float], group: str, level: str, plan: Plan) -> flo
     )
 
 
-def _term(told: Any, plan: Plan, file: Path) -> VarianceComponent:
-    group = str(told["group"]).split(".")[0]
-    known = _drawn_by(plan)
-    names: Sequence[str] = [str(name) for name in told["terms"]]
+def _term(component: Any, plan: Plan, file: Path) -> VarianceComponent:
+    group = str(component["group"]).split(".")[0]
+    drawn = _drawn_by(plan)
+    names: Sequence[str] = [str(name) for name in component["terms"]]
     if group not in DRAWN:
         raise UserError(
             f"{file}: nothing is known about the grouping column {group!r}",
             mend="Name the columns participant and item, and leave others out.",
         )
     for name in names:
-        if name not in known and not set(name.split(":")) <= known:
+        if name not in drawn and not set(name.split(":")) <= drawn:
             raise UserError(
                 f"{file}: the random effect {name!r} by {group} cannot be drawn",
                 mend=f"Random slopes are of {' and '.join(_compared(plan))}; leave others out.",
             )
-    return VarianceComponent(group, tuple(names), np.array(told["cov"], dtype=float))
+    return VarianceComponent(group, tuple(names), np.array(component["cov"], dtype=float))
 
 
 def _drawn_by(plan: Plan) -> set[str]:
     """Return the columns whose random slopes can be drawn."""
-    found = {"(Intercept)", "people", "model", *_columns(plan)}
+    columns = {"(Intercept)", "people", "model", *_columns(plan)}
     if plan.crossing is not None:
-        return found | set(slopes_in_words(plan.crossing))
-    return found | {indicator(of, level) for of in (plan.factor, "people", "model") for level in plan.levels}
+        return columns | set(slopes_in_words(plan.crossing))
+    return columns | {
+        indicator(name, level) for name in (plan.factor, "people", "model") for level in plan.levels
+    }
