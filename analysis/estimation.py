@@ -42,14 +42,16 @@ def analyse(
     most_columns: int | None = None,
 ) -> Analysis:
     """Fit what a plan asks for to its data and test its contrasts."""
-    found = _analysed(plan, data, engine, reduce, most_columns)
-    if found.model is None:
-        why = "no model could be fitted"
-        found = replace(found, contrasts=all_untested(plan, data, why))
-    untested = untested_in_words(found.contrasts)
+    analysis = _analysed(plan, data, engine, reduce, most_columns)
+    if analysis.model is None:
+        reason = "no model could be fitted"
+        analysis = replace(analysis, contrasts=all_untested(plan, data, reason))
+    untested = untested_in_words(analysis.contrasts)
     if untested:
-        found = replace(found, remarks=(*found.remarks, f"{PLANNED_UNTESTED}: {untested}. {COUNTED}"))
-    return found
+        analysis = replace(
+            analysis, remarks=(*analysis.remarks, f"{PLANNED_UNTESTED}: {untested}. {COUNTED}")
+        )
+    return analysis
 
 
 PLANNED_UNTESTED = "Planned and not estimable"
@@ -59,40 +61,43 @@ COUNTED = "Each still counts as a test when p values are adjusted."
 def _analysed(
     plan: Plan, data: ModelData, engine: Callable[..., Fit], reduce: bool, most_columns: int | None
 ) -> Analysis:
-    nothing = Analysis(plan, None, data.groups, data.levels, (), correction_of(plan), data.remarks)
+    unfitted = Analysis(plan, None, data.groups, data.levels, (), correction_of(plan), data.remarks)
     if not data.can_be_fitted:
         return replace(
-            nothing, remarks=data.remarks or ("No model could be fitted: there is nothing to compare.",)
+            unfitted, remarks=data.remarks or ("No model could be fitted: there is nothing to compare.",)
         )
     data, fewer = thinned(plan, data)
     terms, remarks = justified(data, plan.factor)
     if most_columns is None and not plan.planned:
         most_columns = MOST_COLUMNS_BESIDE
     if most_columns is not None:
-        terms, begun = begun_uncorrelated(terms, most_columns)
-        remarks = [*remarks, *begun]
-    told = (*plan.remarks, *data.remarks, *fewer, *remarks)
+        terms, notes = begun_uncorrelated(terms, most_columns)
+        remarks = [*remarks, *notes]
+    all_remarks = (*plan.remarks, *data.remarks, *fewer, *remarks)
     if not terms:
         alone = "With one answer to each item and no second participant no mixed model can be fitted."
-        return replace(nothing, remarks=(*told, alone))
+        return replace(unfitted, remarks=(*all_remarks, alone))
     try:
         model = None
         if plan.formula is not None:
-            model, departed = fitted_as_written(plan, data, engine=engine)
-            told = (*told, *departed)
+            model, departures = fitted_as_written(plan, data, engine=engine)
+            all_remarks = (*all_remarks, *departures)
         if model is None:
             model = fitted(plan, data, terms, engine=engine, reduce=reduce)
     except UserError as error:
-        return replace(nothing, remarks=(*told, f"The model could not be fitted: {error.message}."))
+        return replace(unfitted, remarks=(*all_remarks, f"The model could not be fitted: {error.message}."))
     except (np.linalg.LinAlgError, FloatingPointError) as error:
-        return replace(nothing, remarks=(*told, f"The model could not be fitted ({error})."))
+        return replace(unfitted, remarks=(*all_remarks, f"The model could not be fitted ({error})."))
     left_out = [
         contrast.label for contrast in plan.contrasts if not set(plan.weights(contrast)) <= set(data.levels)
     ]
     if left_out and not plan.planned:
-        told = (*told, f"Not tested, since a condition is not in the model: {', '.join(left_out)}.")
+        all_remarks = (
+            *all_remarks,
+            f"Not tested, since a condition is not in the model: {', '.join(left_out)}.",
+        )
     contrasts = contrasts_of(plan, data, model)
-    return replace(nothing, model=model, contrasts=contrasts, remarks=told, rows=data.analysed_rows)
+    return replace(unfitted, model=model, contrasts=contrasts, remarks=all_remarks, rows=data.analysed_rows)
 
 
 def fitted(
@@ -113,31 +118,31 @@ def fitted(
         source = engine(text, data.rows, **settings)
         model = FittedModelResult(source, settings, source.groups)
         at_zero, doubtful = _doubts(model, terms)
-        simpler, told = terms, ""
+        simpler, change = terms, ""
         if reduce and (model.singular or not model.converged):
-            simpler, told = reduced(terms, at_zero, doubtful, model.converged)
-        if not told:
+            simpler, change = reduced(terms, at_zero, doubtful, model.converged)
+        if not change:
             model = model.completed()
-        steps.append(Step(text, model.singular, model.converged, model.loglik, _verdict(model, told)))
-        if not told:
+        steps.append(Step(text, model.singular, model.converged, model.loglik, _verdict(model, change)))
+        if not change:
             return replace(model, steps=tuple(steps), units=_units(model, terms, data))
         terms = simpler
 
 
 def _units(model: FittedModelResult, terms: list[RandomTerm], data: ModelData) -> dict[str, int]:
     """Count the levels of each grouping column; of a term that is confined to people or models, theirs alone."""
-    found = dict(model.units)
+    counts = dict(model.units)
     for term in terms:
-        if term.intercept != "1" and term.group in found:
-            own = data.rows[(data.rows[[term.intercept, *term.columns]] != 0).any(axis="columns")]
-            found[term.group] = int(own[term.group].nunique())
-    return found
+        if term.intercept != "1" and term.group in counts:
+            rows = data.rows[(data.rows[[term.intercept, *term.columns]] != 0).any(axis="columns")]
+            counts[term.group] = int(rows[term.group].nunique())
+    return counts
 
 
 def settings_of(plan: Plan, data: ModelData) -> dict[str, Any]:
     """Return how the engine is called for a plan's data: family, link, levels of factors with the reference first."""
     by_factor = {plan.factor: data.levels} if data.crossing is None else data.crossing.by_factor
-    levels = {name: list(own) for name, own in by_factor.items()}
+    levels = {name: list(level_names) for name, level_names in by_factor.items()}
     if len(data.groups) > 1:
         levels["reader_group"] = list(data.groups)
     link = {} if plan.measure.link is None else {"link": plan.measure.link}
@@ -158,8 +163,8 @@ def fitted_as_written(
             present = [level for level in levels if (data.rows[name] == level).any()]
             settings["levels"] |= {name: present} if present else {}
     steps: list[Step] = []
-    told: list[str] = []
-    found: FittedModelResult | None = None
+    remarks: list[str] = []
+    result: FittedModelResult | None = None
     written = [text for text in (plan.formula, plan.fallback) if text is not None]
 
     def fit_one(text: str) -> FittedModelResult:
@@ -167,21 +172,21 @@ def fitted_as_written(
         return FittedModelResult(source, settings, source.groups)
 
     for text, model, state in _tried(written, fit_one):
-        which = "planned model" if text == plan.formula else "planned fallback"
+        noun = "planned model" if text == plan.formula else "planned fallback"
         if model is None:
-            told.append(f"The {which} could not be fitted: {state}.")
+            remarks.append(f"The {noun} could not be fitted: {state}.")
             continue
         next_step = ""
         if state != "converged" and text != written[-1]:
             next_step = "the planned fallback takes its place"
-            told.append(f"The {which} {_state(model)}; {next_step}.")
+            remarks.append(f"The {noun} {_state(model)}; {next_step}.")
         else:
             model = model.completed()
         steps.append(Step(text, model.singular, model.converged, model.loglik, _verdict(model, next_step)))
-        found = model
-    if found is None:
-        return None, [*told, f"This departs from the plan: {NO_MODEL_AS_WRITTEN}."]
-    return replace(found.completed(), steps=tuple(steps)), told
+        result = model
+    if result is None:
+        return None, [*remarks, f"This departs from the plan: {NO_MODEL_AS_WRITTEN}."]
+    return replace(result.completed(), steps=tuple(steps)), remarks
 
 
 Tried = TypeVar("Tried", Fit, FittedModelResult)
@@ -193,15 +198,15 @@ def _tried(
     """Yield each formula with its fit and state, or why there is none, up to the first that converges and is not singular."""
     for text in formulas:
         try:
-            found = fit_one(text)
+            model = fit_one(text)
         except UserError as error:
             yield text, None, error.message
             continue
         except (np.linalg.LinAlgError, FloatingPointError) as error:
             yield text, None, str(error)
             continue
-        state = _state(found).removeprefix("is ")
-        yield text, found, state
+        state = _state(model).removeprefix("is ")
+        yield text, model, state
         if state == "converged":
             return
 
@@ -209,17 +214,20 @@ def _tried(
 def _named_in(text: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Keep the levels of the factors that a formula names."""
     named = read_formula(text).columns()
-    return {**settings, "levels": {name: own for name, own in settings["levels"].items() if name in named}}
+    return {
+        **settings,
+        "levels": {name: levels for name, levels in settings["levels"].items() if name in named},
+    }
 
 
 def _state(model: FittedModelResult | Fit) -> str:
     return "did not converge" if not model.converged else "is singular" if model.singular else "converged"
 
 
-def _verdict(model: FittedModelResult, told: str) -> str:
+def _verdict(model: FittedModelResult, change: str) -> str:
     state = _state(model).removeprefix("is ")
-    if told:
-        return f"{state}; {told}"
+    if change:
+        return f"{state}; {change}"
     return f"{state}; reported" + (" as it is: nothing is left to reduce" if state != "converged" else "")
 
 
@@ -266,20 +274,20 @@ def climb(fixed: str, random: Sequence[str], data: pd.DataFrame, **settings: Any
     if not random:
         raise UserError("a ladder without random parts", mend="Give at least one, such as (1 | item).")
     steps: list[str] = []
-    found: Fit | None = None
+    best: Fit | None = None
     formula, formulas = "", [f"{fixed} + {part}" for part in random]
-    for text, now, state in _tried(formulas, lambda text: fit(text, data, **settings)):
-        if now is None:
+    for text, current, state in _tried(formulas, lambda text: fit(text, data, **settings)):
+        if current is None:
             steps.append(f"{text}: not fitted ({state})")
             formula = formula or text
             continue
-        if found is None or now.converged or not found.converged:
-            found, formula = now, text
+        if best is None or current.converged or not best.converged:
+            best, formula = current, text
         next_step = "the next one was tried"
         if state == "converged" or text == formulas[-1]:
-            next_step = "reported" if found is now else "an earlier one is reported"
+            next_step = "reported" if best is current else "an earlier one is reported"
         steps.append(f"{text}: {state}; {next_step}")
-    return SimplificationResult(found, formula, tuple(steps), settings)
+    return SimplificationResult(best, formula, tuple(steps), settings)
 
 
 def slopes(columns: Sequence[str], group: str, *, extra: str = "") -> list[str]:
@@ -287,8 +295,8 @@ def slopes(columns: Sequence[str], group: str, *, extra: str = "") -> list[str]:
     tail = f" + {extra}" if extra else ""
     rungs = []
     if columns:
-        many = " + ".join(columns)
-        rungs = [f"(1 + {many} | {group}){tail}", f"(1 + {many} || {group}){tail}"]
+        joined = " + ".join(columns)
+        rungs = [f"(1 + {joined} | {group}){tail}", f"(1 + {joined} || {group}){tail}"]
     return [*rungs, f"(1 | {group}){tail}"]
 
 
@@ -305,32 +313,34 @@ def thinned(plan: Plan, data: ModelData) -> tuple[ModelData, list[str]]:
         return data, []
     is_person = (rows["people"] == 1).to_numpy()
     units = rows["session_id"].where(~is_person, rows["participant"]).astype(str)
-    kept = np.zeros(len(rows), dtype=bool)
+    is_kept = np.zeros(len(rows), dtype=bool)
     groups = rows["reader_group"].astype(str)
     chosen = draw(groups, units, shares(groups, MOST_ROWS), FEWEST).kept
     for group in data.groups:
-        own = (groups == group).to_numpy()
-        drawn = own & chosen
-        kept |= drawn if _as_varied(rows, plan, own, drawn) else own
-    if kept.all():
+        in_group = (groups == group).to_numpy()
+        drawn = in_group & chosen
+        is_kept |= drawn if _as_varied(rows, plan, in_group, drawn) else in_group
+    if is_kept.all():
         return data, []
     parts = [
-        f"{units[kept & kind].nunique():,} of {units[kind].nunique():,} {noun}"
+        f"{units[is_kept & kind].nunique():,} of {units[kind].nunique():,} {noun}"
         for kind, noun in ((is_person, "participants"), (~is_person, "sessions of models"))
         if kind.any()
     ]
-    told = (
-        f"The model is fitted to {int(kept.sum()):,} of {len(rows):,} rows, of {' and '.join(parts)}, drawn at random within each "
+    remark = (
+        f"The model is fitted to {int(is_kept.sum()):,} of {len(rows):,} rows, of {' and '.join(parts)}, drawn at random within each "
         f"reader: models that were not planned are fitted to about {MOST_ROWS:,} rows, planned ones to all."
     )
-    return replace(data, rows=rows[kept].reset_index(drop=True)), [told]
+    return replace(data, rows=rows[is_kept].reset_index(drop=True)), [remark]
 
 
-def _as_varied(rows: pd.DataFrame, plan: Plan, own: NDArray[np.bool_], drawn: NDArray[np.bool_]) -> bool:
+def _as_varied(
+    rows: pd.DataFrame, plan: Plan, of_reader: NDArray[np.bool_], drawn: NDArray[np.bool_]
+) -> bool:
     """Whether the rows drawn hold every condition of a reader, each with more than one value of the response."""
     response = plan.measure.response
 
     def varied(part: NDArray[np.bool_]) -> int:
         return int((rows[part].groupby(plan.factor, observed=True)[response].nunique() > 1).sum())
 
-    return varied(drawn) == varied(own)
+    return varied(drawn) == varied(of_reader)

@@ -272,8 +272,10 @@ class FittedModel:
         UserError
             If the two cannot be compared.
         """
-        whole = _signal_formula(formula, self._detection[0], self._data)[0] if self._detection else formula
-        test = mixed.likelihood_ratio_test(self._fit, mixed.fit(whole, self._data, **self._settings))
+        full_formula = (
+            _signal_formula(formula, self._detection[0], self._data)[0] if self._detection else formula
+        )
+        test = mixed.likelihood_ratio_test(self._fit, mixed.fit(full_formula, self._data, **self._settings))
         p_boundary = np.nan if test.p_boundary is None else test.p_boundary
         row = {"chi-squared": test.statistic, "df": test.df, "p": test.p, "p_boundary": p_boundary}
         title = f"Likelihood-ratio test against {formula}\n  {test.sentence()}"
@@ -285,8 +287,8 @@ class FittedModel:
         fitted = self._fit
         basis = f"df by {fitted.degrees.name}" if fitted.degrees is not None else "Wald chi-squared / df"
         table = mixed.anova(fitted)
-        untold = table.attrs["untold"]
-        empty = f"; cells are empty, so there is no test of {', '.join(untold)}" if untold else ""
+        untested = table.attrs["untold"]
+        empty = f"; cells are empty, so there is no test of {', '.join(untested)}" if untested else ""
         return _titled(table, "anova", f"Tests of terms (type III, {basis}{empty})", {"type": 3, "df": basis})
 
     def signal_detection(self) -> pd.DataFrame:
@@ -317,19 +319,19 @@ class FittedModel:
 
     def r_squared(self) -> pd.DataFrame:
         """Compute Nakagawa's R squared, the intraclass correlation, and the variances that they are made of."""
-        found = mixed.r_squared(self._fit)
+        explained = mixed.r_squared(self._fit)
         rows = [
-            ("R2 marginal", found.marginal),
-            ("R2 conditional", found.conditional),
-            ("ICC adjusted", found.icc_adjusted),
-            ("ICC unadjusted", found.icc_unadjusted),
-            ("variance, fixed", found.fixed),
-            ("variance, random", found.random),
-            ("variance, observations", found.observation),
+            ("R2 marginal", explained.marginal),
+            ("R2 conditional", explained.conditional),
+            ("ICC adjusted", explained.icc_adjusted),
+            ("ICC unadjusted", explained.icc_unadjusted),
+            ("variance, fixed", explained.fixed),
+            ("variance, random", explained.random),
+            ("variance, observations", explained.observation),
         ]
-        title = f"Explained variance (Nakagawa; observations: {found.basis})"
+        title = f"Explained variance (Nakagawa; observations: {explained.basis})"
         table = pd.DataFrame(rows, columns=["quantity", "value"])
-        return _titled(table, "r_squared", title, {"basis": found.basis})
+        return _titled(table, "r_squared", title, {"basis": explained.basis})
 
     def means(self, factors: Factors, *, slopes: str | None = None, scale: str = "link") -> pd.DataFrame:
         """Compute marginal means, or slopes of a covariate.
@@ -355,16 +357,16 @@ class FittedModel:
         UserError
             For a column that the fixed part does not have.
         """
-        compared, held = _names(factors)
-        found, own_scale = self._margins([*compared, *held], slopes, scale)
-        within = f" within {' x '.join(held)}" if held else ""
-        what = f"Marginal means of {' x '.join(compared)}{within}".removesuffix(" of ")
-        if isinstance(found, mixed.CategoryMargins):
+        compared, conditioning = _names(factors)
+        margins, own_scale = self._margins([*compared, *conditioning], slopes, scale)
+        within = f" within {' x '.join(conditioning)}" if conditioning else ""
+        label = f"Marginal means of {' x '.join(compared)}{within}".removesuffix(" of ")
+        if isinstance(margins, mixed.CategoryMargins):
             kind = "Mean ratings" if scale == "mean" else "Probabilities of categories"
-            what = what.replace("Marginal means", kind)
-        what = f"Slopes of {slopes}" if slopes else what
-        title = f"{what} ({scale} scale)"
-        return _titled(found.table(own_scale), "slopes" if slopes else "means", title, {"scale": scale})
+            label = label.replace("Marginal means", kind)
+        label = f"Slopes of {slopes}" if slopes else label
+        title = f"{label} ({scale} scale)"
+        return _titled(margins.table(own_scale), "slopes" if slopes else "means", title, {"scale": scale})
 
     def contrasts(self, factors: Factors, **options: Unpack[ContrastOptions]) -> pd.DataFrame:
         """Compare marginal means, or slopes, with one another.
@@ -395,22 +397,25 @@ class FittedModel:
         UserError
             For a level that does not exist, a scale that the model does not have, or one mean alone.
         """
-        compared, held = _names(factors)
+        compared, conditioning = _names(factors)
         control, scale, adjust = options.get("control"), options.get("scale", "link"), options.get("adjust")
-        found, own_scale = self._margins([*compared, *held], options.get("slopes"), scale)
-        if not is_comparable(found.grid, factors):
+        margins, own_scale = self._margins([*compared, *conditioning], options.get("slopes"), scale)
+        if not is_comparable(margins.grid, factors):
             raise UserError(
                 f"one {'slope' if options.get('slopes') else 'mean'} leaves nothing to compare",
                 mend="Name a factor, before the bar if there is one.",
             )
-        held = [*held, *(str(name) for name in found.grid if name not in {*compared, *held})]
+        conditioning = [
+            *conditioning,
+            *(str(name) for name in margins.grid if name not in {*compared, *conditioning}),
+        ]
         if control is None:
-            table = found.pairs(held, scale=own_scale, adjust=adjust or "holm")
+            table = margins.pairs(conditioning, scale=own_scale, adjust=adjust or "holm")
         else:
             levels = tuple(level.strip() for level in control.split(","))
-            table = found.against(levels, held, scale=own_scale, adjust=adjust or "dunnett")
+            table = margins.against(levels, conditioning, scale=own_scale, adjust=adjust or "dunnett")
         used = table.attrs["adjustment"]
-        title = f"Comparisons ({scale} scale; adjustment: {used}{', per family' if held else ''})"
+        title = f"Comparisons ({scale} scale; adjustment: {used}{', per family' if conditioning else ''})"
         return _titled(table, "contrasts", title, {"scale": scale, "adjustment": used})
 
     def equivalence(self, factors: Factors, bound: float, **options: Unpack[ContrastOptions]) -> pd.DataFrame:
@@ -511,11 +516,11 @@ class FittedModel:
             the largest change of a fixed effect in standard errors if one of its units is left out (not of ordinal
             models or response times).
         """
-        found = mixed.simulated_residuals(self._fit, seed=seed)
+        residuals = mixed.simulated_residuals(self._fit, seed=seed)
         rows: list[tuple[str, float, float, str]] = [
-            ("uniformity", found.distance, found.p_uniform, ""),
-            ("dispersion", found.dispersion, found.p_dispersion, ""),
-            ("outliers", found.outliers, found.p_outliers, ""),
+            ("uniformity", residuals.distance, residuals.p_uniform, ""),
+            ("dispersion", residuals.dispersion, residuals.p_dispersion, ""),
+            ("outliers", residuals.outliers, residuals.p_outliers, ""),
         ]
         for group in () if self._fit.cuts or self._fit.shape else self._fit.groups:
             changes = mixed.influence(self._fit, group).abs() / np.sqrt(np.diag(self._fit.vcov))
@@ -572,17 +577,23 @@ class FittedModel:
             return "\n".join([f"{model}, `{self._fit.formula}`:", "", *lines])
         if options.get("scale", "link") != "link":
             raise UserError("sentences give estimates on the link scale", mend="Leave scale out.")
-        compared, held = _names(factors)
+        compared, conditioning = _names(factors)
         chosen: ContrastOptions = {"adjust": "mvt", **options}
         table = self.contrasts(factors, **chosen)
         shown = "response" if self._fit.cuts is None else "mean"
         means = self.means(factors, slopes=chosen.get("slopes"), scale=shown)
-        pairs = _pairs(means, compared, held, chosen.get("control"))
-        lines = [self._sentence(row, held, *pair) for row, pair in zip(_records(table), pairs, strict=True)]
+        pairs = _pairs(means, compared, conditioning, chosen.get("control"))
+        lines = [
+            self._sentence(row, conditioning, *pair) for row, pair in zip(_records(table), pairs, strict=True)
+        ]
         adjustment = table.attrs["adjustment"]
         if adjustment != "none":
-            among = f"{len(lines) // len(means[held].drop_duplicates())}" if held else f"{len(lines)}"
-            lines.append(f"*p* values and intervals are adjusted for {among} comparisons ({adjustment}).")
+            count = (
+                f"{len(lines) // len(means[conditioning].drop_duplicates())}"
+                if conditioning
+                else f"{len(lines)}"
+            )
+            lines.append(f"*p* values and intervals are adjusted for {count} comparisons ({adjustment}).")
         return "\n".join(lines)
 
     def _margins(self, factors: Sequence[str], slopes: str | None, scale: str) -> tuple[mixed.Margins, str]:
@@ -624,22 +635,24 @@ class FittedModel:
         return ", ".join(parts)
 
     def _sentence(
-        self, row: Mapping[str, Any], held: Sequence[str], one: dict[str, Any], other: dict[str, Any]
+        self, row: Mapping[str, Any], conditioning: Sequence[str], left: dict[str, Any], right: dict[str, Any]
     ) -> str:
         """Write one comparison of two cells; b is the first's value less the second's."""
         share = self._fit.model.family.takes_trials
         first, second = (
             f"{cell['name']} (*M* = {apa.percent(cell['estimate']) if share else apa.number(cell['estimate'])})"
-            for cell in (one, other)
+            for cell in (left, right)
         )
-        within = "".join(f"{name} = {level_name(one[name])}, " for name in held)
-        start, what = (f"For {within}" if within else ""), self._response()
+        within = "".join(f"{name} = {level_name(left[name])}, " for name in conditioning)
+        start, response = (f"For {within}" if within else ""), self._response()
         if row["p"] < ALPHA:
             direction = "higher" if row["estimate"] > 0 else "lower"
-            text = f"{start}{what} was {direction} for {first} than for {second}, {self._statistics(row)}."
+            text = (
+                f"{start}{response} was {direction} for {first} than for {second}, {self._statistics(row)}."
+            )
         else:
             whether = "whether" if start else "Whether"
-            text = f"{start}{whether} {what} differs between {first} and {second} remains open, {self._statistics(row)}."
+            text = f"{start}{whether} {response} differs between {first} and {second} remains open, {self._statistics(row)}."
         return text
 
 
@@ -658,9 +671,9 @@ def table_json(table: pd.DataFrame) -> dict[str, Any]:
 
 def is_comparable(cells: pd.DataFrame, factors: Factors) -> bool:
     """Return whether the cells of some factors, or a table of their means, leave anything to compare."""
-    compared, held = _names(factors)
-    count = len(cells[[*compared, *held]].drop_duplicates())
-    return bool(compared) and count > (len(cells[held].drop_duplicates()) if held else 1)
+    compared, conditioning = _names(factors)
+    count = len(cells[[*compared, *conditioning]].drop_duplicates())
+    return bool(compared) and count > (len(cells[conditioning].drop_duplicates()) if conditioning else 1)
 
 
 def _titled(table: pd.DataFrame, key: str, title: str, facts: dict[str, Any]) -> pd.DataFrame:
@@ -705,21 +718,21 @@ def _refuse_idle_columns(fitted: Fit, settings: Mapping[str, Any]) -> None:
     designs = [formula.fixed, *(term.design for term in formula.random)]
     nodes = [node for terms in designs for node in terms.variables]
     named = {column for node in nodes for column in columns_of(node)}
-    made = [fitted.model.frame.variables.make(node) for node in nodes]
-    coded = {v.column for v in made if isinstance(v, Factor) and v.condition is None}
+    variables = [fitted.model.frame.variables.make(node) for node in nodes]
+    coded = {v.column for v in variables if isinstance(v, Factor) and v.condition is None}
     grouping = {column for term in formula.random for node in term.group for column in columns_of(node)}
     response = set(columns_of(formula.response))
     for option, used in (("levels", named | response), ("contrasts", coded)):
         for name in settings.get(option) or ():
             if name in used:
                 continue
-            why = "which the formula does not read"
+            reason = "which the formula does not read"
             if name in grouping:
-                why = "which only groups rows; a grouping factor has neither order nor contrasts"
+                reason = "which only groups rows; a grouping factor has neither order nor contrasts"
             elif name in named | response:
-                why = "of which the model has no factor"
+                reason = "of which the model has no factor"
             raise UserError(
-                f"{option} names {name!r}, {why}", mend=f"Leave it out, or add {name} to the fixed part."
+                f"{option} names {name!r}, {reason}", mend=f"Leave it out, or add {name} to the fixed part."
             )
 
 
@@ -728,24 +741,26 @@ def _names(factors: Factors) -> tuple[list[str], list[str]]:
     if not isinstance(factors, str):
         return list(factors), []
     left, _, right = factors.partition("|")
-    compared, held = ([name.strip() for name in side.split(",") if name.strip()] for side in (left, right))
-    return compared, held
+    compared, conditioning = (
+        [name.strip() for name in side.split(",") if name.strip()] for side in (left, right)
+    )
+    return compared, conditioning
 
 
 def _pairs(
-    means: pd.DataFrame, compared: Sequence[str], held: Sequence[str], control: str | None
+    means: pd.DataFrame, compared: Sequence[str], conditioning: Sequence[str], control: str | None
 ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     """Yield the two cells of each comparison, in the order of the table of contrasts."""
     cells = [{**row, "name": " ".join(level_name(row[name]) for name in compared)} for row in _records(means)]
     families: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for cell in cells:
-        families.setdefault(tuple(cell[name] for name in held), []).append(cell)
-    wanted = control and " ".join(level.strip() for level in control.split(","))
+        families.setdefault(tuple(cell[name] for name in conditioning), []).append(cell)
+    control_name = control and " ".join(level.strip() for level in control.split(","))
     for family in families.values():
-        if wanted is None:
+        if control_name is None:
             yield from itertools.combinations(family, 2)
         else:
-            base = next(cell for cell in family if cell["name"] == wanted)
+            base = next(cell for cell in family if cell["name"] == control_name)
             yield from ((cell, base) for cell in family if cell is not base)
 
 
@@ -783,10 +798,10 @@ def _signal_formula(formula: str, signal: str, data: pd.DataFrame) -> tuple[str,
     if sign and level not in {str(value) for value in present}:
         raise unknown_name(f"level of {name}", level, [str(value) for value in present])
     if not sign and not set(present) <= {0, 1}:
-        odd = next(value for value in present if value not in {0, 1})
+        invalid = next(value for value in present if value not in {0, 1})
         raise UserError(
-            f"signal column {name!r} holds {str(odd)!r}; it must be 1 on signal trials and 0 on noise trials",
-            mend=f"Name the level that is the signal: {name}={odd}.",
+            f"signal column {name!r} holds {str(invalid)!r}; it must be 1 on signal trials and 0 on noise trials",
+            mend=f"Name the level that is the signal: {name}={invalid}.",
         )
     column = as_r(Name(name))
     is_signal = f"{column} == {json.dumps(level, ensure_ascii=False)}" if sign else column

@@ -49,11 +49,11 @@ def carry_out_all(
     plans: Iterable[Plan], tables: Tables, told: Callable[[str], None] = lambda _: None
 ) -> list[Analysis]:
     """Carry out every plan of a study: readers with separate measures are compared, and families span analyses."""
-    found = []
+    results = []
     for plan in plans:
         told(plan.name)
-        found.append(carry_out(plan, tables))
-    return across_analyses([_without_planned(measure, found) for measure in across_measures(found)])
+        results.append(carry_out(plan, tables))
+    return across_analyses([_without_planned(measure, results) for measure in across_measures(results)])
 
 
 def _without_planned(analysis: Analysis, analyses: Sequence[Analysis]) -> Analysis:
@@ -64,10 +64,16 @@ def _without_planned(analysis: Analysis, analyses: Sequence[Analysis]) -> Analys
     def trials_of(plan: Plan) -> tuple[object, ...]:
         return plan.measure, plan.factor, plan.trials, plan.within
 
-    alike = [one for one in analyses if one.plan.planned and trials_of(one.plan) == trials_of(analysis.plan)]
-    tested = {(each.label, each.groups) for one in alike for each in one.contrasts}
-    own = tuple(each for each in analysis.contrasts if (each.label, each.groups) not in tested)
-    return replace(analysis, contrasts=own)
+    planned = [
+        other
+        for other in analyses
+        if other.plan.planned and trials_of(other.plan) == trials_of(analysis.plan)
+    ]
+    tested = {(contrast.label, contrast.groups) for other in planned for contrast in other.contrasts}
+    contrasts = tuple(
+        contrast for contrast in analysis.contrasts if (contrast.label, contrast.groups) not in tested
+    )
+    return replace(analysis, contrasts=contrasts)
 
 
 def analysed_rows(plan: Plan, tables: Tables) -> tuple[pd.DataFrame, list[str]]:
@@ -80,34 +86,34 @@ def analysed_rows(plan: Plan, tables: Tables) -> tuple[pd.DataFrame, list[str]]:
 
 def analyse_missingness(plan: Plan, tables: Tables) -> Analysis:
     """Carry out a plan's comparison for missing answers: whether a trial brought no valid answer, by condition."""
-    asked = replace(plan, name=f"{plan.name}: missing answers", measure=MISSING)
-    return analyse_shares(asked, tables)
+    missing_plan = replace(plan, name=f"{plan.name}: missing answers", measure=MISSING)
+    return analyse_shares(missing_plan, tables)
 
 
 def analyse_shares(plan: Plan, tables: Tables, companion: bool = True) -> Analysis:
     """Estimate the contrasts of a plan in points, and fit the mixed model of people that accompanies them."""
     rows, remarks = analysed_rows(plan, tables)
-    found, limits = contrasts_in_points(ReaderSums(plan, rows, tables), plan)
-    contrasts = tuple(adjusted([(plan, found)])[0])
+    estimated, limits = contrasts_in_points(ReaderSums(plan, rows, tables), plan)
+    contrasts = tuple(adjusted([(plan, estimated)])[0])
     untested = untested_in_words(contrasts)
-    told = [*plan.remarks, *remarks, *_without_trials(plan, rows), *limits]
-    told += [f"{PLANNED_UNTESTED}: {untested}. {COUNTED}"] if untested else []
+    all_remarks = [*plan.remarks, *remarks, *_without_trials(plan, rows), *limits]
+    all_remarks += [f"{PLANNED_UNTESTED}: {untested}. {COUNTED}"] if untested else []
     scope = on_models_in_general(rows)
-    told += [scope] if scope else []
+    all_remarks += [scope] if scope else []
     shown = dict.fromkeys(rows["reader_group"])
-    beside = _of_people(plan, rows) if companion else None
-    if beside is not None:
-        told += [remark for remark in beside.remarks if not remark.startswith(PLANNED_UNTESTED)]
+    accompanying = _of_people(plan, rows) if companion else None
+    if accompanying is not None:
+        all_remarks += [remark for remark in accompanying.remarks if not remark.startswith(PLANNED_UNTESTED)]
     return Analysis(
         plan,
-        None if beside is None else beside.model,
+        None if accompanying is None else accompanying.model,
         tuple(group for group in plan.groups if group in shown),
         tuple(level for level in plan.levels if (rows[plan.factor] == level).any()),
         contrasts,
         correction_of(plan),
-        tuple(dict.fromkeys(told)),
+        tuple(dict.fromkeys(all_remarks)),
         rows,
-        beside,
+        accompanying,
     )
 
 
@@ -120,8 +126,8 @@ def _without_trials(plan: Plan, rows: pd.DataFrame) -> Iterator[str]:
             yield f"{headed(group)}: no trials to analyze."
         elif missing:
             yield f"{headed(group)}: no trials in {', '.join(missing)}."
-    every = set(rows[plan.factor])
-    left_out = [contrast.label for contrast in plan.contrasts if not set(plan.weights(contrast)) <= every]
+    present = set(rows[plan.factor])
+    left_out = [contrast.label for contrast in plan.contrasts if not set(plan.weights(contrast)) <= present]
     if left_out and not plan.planned:
         yield f"Not tested, since a condition has no trials: {', '.join(left_out)}."
 
@@ -136,14 +142,16 @@ def _of_people(plan: Plan, rows: pd.DataFrame) -> Analysis | None:
     people = _people_of(plan, rows)
     if plan.formula is not None and "reader_group" in plan.formula:
         people = list(plan.groups)
-    asked = replace(plan, groups=tuple(people), equivalence=None, bayes=None, remarks=())
-    own = rows[rows["reader_group"].isin(people)]
+    plan_of_people = replace(plan, groups=tuple(people), equivalence=None, bayes=None, remarks=())
+    rows_of_people = rows[rows["reader_group"].isin(people)]
     share = MODELLED if MODELLED in rows else plan.measure.value
-    data: ModelData = in_model(own, asked, share=share if plan.measure.scale == "points" else None)
-    if not data.can_be_fitted or own[share].nunique() < 2:
+    data: ModelData = in_model(
+        rows_of_people, plan_of_people, share=share if plan.measure.scale == "points" else None
+    )
+    if not data.can_be_fitted or rows_of_people[share].nunique() < 2:
         return None
-    found = analyse(asked, data)
-    return None if found.model is None else found
+    analysis = analyse(plan_of_people, data)
+    return None if analysis.model is None else analysis
 
 
 def analyse_time(plan: Plan, tables: Tables, *, most_columns: int | None = None) -> Analysis:
@@ -154,13 +162,13 @@ def analyse_time(plan: Plan, tables: Tables, *, most_columns: int | None = None)
 
 def across_measures(analyses: Sequence[Analysis]) -> list[Analysis]:
     """Add the comparisons between readers whose measures differ, where one plan bounds them by a ratio."""
-    found = list(analyses)
+    results = list(analyses)
     first: dict[str, Analysis] = {}
-    for place, analysis in enumerate(analyses):
+    for index, analysis in enumerate(analyses):
         if analysis.plan.key and analysis.plan.equivalence is not None:
             other = first.setdefault(analysis.plan.key, analysis)
-            found[place] = analysis if other is analysis else _beside(other, analysis)
-    return found
+            results[index] = analysis if other is analysis else _beside(other, analysis)
+    return results
 
 
 def _beside(first: Analysis, other: Analysis) -> Analysis:
@@ -168,42 +176,44 @@ def _beside(first: Analysis, other: Analysis) -> Analysis:
     if bound is None or bound.unit != "ratio":
         return other
     reader = first.plan.groups[0]
-    own = {contrast.label: contrast for contrast in first.contrasts if contrast.groups == (reader,)}
+    by_label = {contrast.label: contrast for contrast in first.contrasts if contrast.groups == (reader,)}
     added = []
     for contrast in other.contrasts:
-        beside = own.get(contrast.label)
-        if contrast.between or beside is None:
+        counterpart = by_label.get(contrast.label)
+        if contrast.between or counterpart is None:
             continue
         difference, groups = (
             LevelDifference(contrast.first, contrast.second, at=contrast.at),
             (reader, contrast.groups[0]),
         )
-        if contrast.estimable and beside.estimable:
+        if contrast.estimable and counterpart.estimable:
             # errors of two models are independent, with Welch's degrees of freedom
             estimate, se, df = (
-                beside.estimate - contrast.estimate,
-                float(np.hypot(beside.se, contrast.se)),
+                counterpart.estimate - contrast.estimate,
+                float(np.hypot(counterpart.se, contrast.se)),
                 None,
             )
-            if beside.df is not None and contrast.df is not None:
-                df = se**4 / (beside.se**4 / beside.df + contrast.se**4 / contrast.df)
+            if counterpart.df is not None and contrast.df is not None:
+                df = se**4 / (counterpart.se**4 / counterpart.df + contrast.se**4 / contrast.df)
             spread = stats.norm if df is None else stats.t(df)
             half, p = float(spread.ppf(0.975)) * se, float(2 * spread.sf(abs(estimate / se)))
             numbers = (estimate, se, estimate / se, df, p, (estimate - half, estimate + half))
             test = two_one_sided(estimate, se, df, bound.half_width, other.plan.alpha)
             added.append(Contrast.of(difference, groups, *numbers, equivalence=test))
         else:
-            why = "; ".join(dict.fromkeys(each.left_out for each in (beside, contrast) if each.left_out))
-            added.append(untested(difference, groups, why or "these data do not determine it"))
+            reason = "; ".join(
+                dict.fromkeys(side.left_out for side in (counterpart, contrast) if side.left_out)
+            )
+            added.append(untested(difference, groups, reason or "these data do not determine it"))
     other = replace(other, contrasts=(*other.contrasts, *added))
-    if not any(one.estimable for one in added):
+    if not any(contrast.estimable for contrast in added):
         return other
     names = f"{first.plan.measure.noun} and {other.plan.measure.noun}"
-    told = (
+    remark = (
         f"Differences in {names} come from a model each and are compared as ratios of conditions; their errors are taken as "
         "independent, though the items are the same."
     )
-    return replace(other, remarks=(*other.remarks, told))
+    return replace(other, remarks=(*other.remarks, remark))
 
 
 Kind = Literal["models in general", "label probabilities"]
@@ -224,18 +234,18 @@ def companions(
     """Carry out the supplementary analyses of each analysis of accuracy."""
     makers: dict[Kind, Callable[[Plan, Tables], Analysis | None]]
     makers = {"models in general": in_general, "label probabilities": by_label_probabilities}
-    asked: dict[tuple[object, ...], tuple[Kind, Plan]] = {}
-    for one in analyses:
-        if one.plan.measure.name == "correct":
+    questions: dict[tuple[object, ...], tuple[Kind, Plan]] = {}
+    for primary in analyses:
+        if primary.plan.measure.name == "correct":
             for kind in makers:
-                asked.setdefault(_question(kind, one.plan, tables), (kind, one.plan))
-    found = []
-    for kind, plan in asked.values():
+                questions.setdefault(_question(kind, primary.plan, tables), (kind, primary.plan))
+    models = []
+    for kind, plan in questions.values():
         told(f"model: {plan.name}, {kind}")
         analysis = makers[kind](plan, tables)
         if analysis is not None:
-            found.append(SupplementaryModel(kind, plan, analysis))
-    return found
+            models.append(SupplementaryModel(kind, plan, analysis))
+    return models
 
 
 def _question(kind: Kind, plan: Plan, tables: Tables) -> tuple[object, ...]:
@@ -253,11 +263,11 @@ _UNPLANNED: dict[str, Any] = {
 }
 
 
-def _exploratory(plan: Plan, what: str) -> Plan:
+def _exploratory(plan: Plan, suffix: str) -> Plan:
     """Return the same comparison as an exploratory one with the usual model."""
     return replace(
         plan,
-        name=f"{plan.name}: {what}",
+        name=f"{plan.name}: {suffix}",
         **_UNPLANNED,
         contrasts=tuple(replace(contrast, direction="two-sided") for contrast in plan.contrasts),
     )
@@ -266,31 +276,42 @@ def _exploratory(plan: Plan, what: str) -> Plan:
 def in_general(plan: Plan, tables: Tables) -> Analysis | None:
     """Compare people with models in general, of which all of the study are a sample; None below eight models, and without people."""
     trials = tables.trials
-    every = trials.loc[trials["reader_kind"] == "model", "reader_group"].unique().tolist()
-    rows, remarks = accuracy_rows(trials, replace(plan, groups=tuple(dict.fromkeys([*plan.groups, *every]))))
+    all_models = trials.loc[trials["reader_kind"] == "model", "reader_group"].unique().tolist()
+    rows, remarks = accuracy_rows(
+        trials, replace(plan, groups=tuple(dict.fromkeys([*plan.groups, *all_models])))
+    )
     is_model = rows["reader_kind"] == "model"
     met = rows[is_model].groupby("reader_group")[plan.factor].nunique()
-    whole = met.index[met == met.max()].tolist() if len(met) else []
-    people, many = _people_of(plan, rows), len(whole)
-    if many < MODELS_FOR_A_CLAIM or not people:
+    models = met.index[met == met.max()].tolist() if len(met) else []
+    people, count = _people_of(plan, rows), len(models)
+    if count < MODELS_FOR_A_CLAIM or not people:
         return None
-    rows = rows[rows["reader_group"].isin([people[0], *whole])]
-    asked = replace(_exploratory(plan, "models in general"), groups=(people[0], MODELS_IN_GENERAL))
-    sums = ReaderSums(replace(asked, groups=(people[0], *whole)), rows, tables)
-    found = []
-    for difference in asked.contrasts:
-        done = sums.in_general(people[0], asked.weights(difference))
+    rows = rows[rows["reader_group"].isin([people[0], *models])]
+    general_plan = replace(_exploratory(plan, "models in general"), groups=(people[0], MODELS_IN_GENERAL))
+    sums = ReaderSums(replace(general_plan, groups=(people[0], *models)), rows, tables)
+    estimates = []
+    for difference in general_plan.contrasts:
+        done = sums.in_general(people[0], general_plan.weights(difference))
         if done is not None:
-            found.append(contrast_in_points(difference, asked.groups, asked, done))
-    if not found:
+            estimates.append(contrast_in_points(difference, general_plan.groups, general_plan, done))
+    if not estimates:
         return None
-    told = (
-        f"The {many} models are a sample of models, as participants are of people: how much they differ from one another widens the "
+    remark = (
+        f"The {count} models are a sample of models, as participants are of people: how much they differ from one another widens the "
         "intervals. The differences hold for models like these on items like these."
     )
     shown = tuple(level for level in plan.levels if (rows[plan.factor] == level).any())
-    contrasts = tuple(adjusted([(asked, found)])[0])
-    return Analysis(asked, None, asked.groups, shown, contrasts, correction_of(asked), (*remarks, told), rows)
+    contrasts = tuple(adjusted([(general_plan, estimates)])[0])
+    return Analysis(
+        general_plan,
+        None,
+        general_plan.groups,
+        shown,
+        contrasts,
+        correction_of(general_plan),
+        (*remarks, remark),
+        rows,
+    )
 
 
 def by_label_probabilities(plan: Plan, tables: Tables) -> Analysis | None:
@@ -300,5 +321,5 @@ def by_label_probabilities(plan: Plan, tables: Tables) -> Analysis | None:
     groups = tuple(group for group in plan.groups if (telling & (trials["reader_group"] == group)).any())
     if not groups:
         return None
-    asked = replace(_exploratory(plan, "label probabilities"), groups=groups, measure=LEAD)
-    return analyse(asked, lead_data(tables, asked))
+    lead_plan = replace(_exploratory(plan, "label probabilities"), groups=groups, measure=LEAD)
+    return analyse(lead_plan, lead_data(tables, lead_plan))

@@ -123,8 +123,11 @@ class FittedModelResult:
     @cached_property
     def variance(self) -> tuple[VarianceComponent, ...]:
         """Covariances of the random terms, by grouping factor without lme4's numbering (``participant.1``)."""
-        stems = ((one, re.sub(r"\.\d+$", "", one.group)) for one in self.source.variance)
-        return tuple(replace(one, group=stem) if stem in self.source.groups else one for one, stem in stems)
+        stems = ((component, re.sub(r"\.\d+$", "", component.group)) for component in self.source.variance)
+        return tuple(
+            replace(component, group=stem) if stem in self.source.groups else component
+            for component, stem in stems
+        )
 
     @cached_property
     def coefficients(self) -> tuple[Coefficient, ...]:
@@ -245,12 +248,12 @@ class Contrast:
         df: float | None,
         p: float,
         interval: tuple[float, float],
-        **more: Any,
+        **fields: Any,
     ) -> Contrast:
         """Return a tested difference of one reader group or two, not yet adjusted."""
         return cls(
             difference.first, difference.second, groups, estimate, se, statistic, df, p, *interval,
-            p_adjusted=p, family=1, direction=difference.direction_in(groups), at=difference.at, **more,
+            p_adjusted=p, family=1, direction=difference.direction_in(groups), at=difference.at, **fields,
         )  # fmt: skip
 
     @property
@@ -260,8 +263,10 @@ class Contrast:
 
     def ends_around(self, estimate: float, se: float, df: float | None) -> tuple[float, float]:
         """Return the possible part of the interval of another estimate, with this one's tail probability at either end."""
-        own, other = (np.inf if each is None else each for each in (self.df, df))
-        half = (self.reach if own == other else float(stats.t.isf(stats.t.sf(self.reach, own), other))) * se
+        own_df, other_df = (np.inf if value is None else value for value in (self.df, df))
+        half = (
+            self.reach if own_df == other_df else float(stats.t.isf(stats.t.sf(self.reach, own_df), other_df))
+        ) * se
         return max(estimate - half, -self.furthest), min(estimate + half, self.furthest)
 
     @property
@@ -273,8 +278,8 @@ class Contrast:
         if self.is_constant:
             return float("nan")
         spread = stats.norm if self.df is None else stats.t(self.df)
-        least = (self.reach + float(spread.ppf(0.8))) * self.se
-        return least if least <= self.furthest else float("inf")
+        smallest = (self.reach + float(spread.ppf(0.8))) * self.se
+        return smallest if smallest <= self.furthest else float("inf")
 
     def smallest_bound(self, alpha: float, tests: int) -> float:
         """Return the smallest bound within which two one-sided tests, corrected for so many differences, would find no difference.
@@ -284,11 +289,11 @@ class Contrast:
         if self.is_constant:
             return float("nan")
         if self.equivalence is not None:
-            least = max(-self.equivalence.low, self.equivalence.high)
+            smallest = max(-self.equivalence.low, self.equivalence.high)
         else:
             spread = stats.norm if self.df is None else stats.t(self.df)
-            least = abs(self.estimate) + float(spread.isf(alpha / tests)) * self.se
-        return least if least < self.furthest else float("inf")
+            smallest = abs(self.estimate) + float(spread.isf(alpha / tests)) * self.se
+        return smallest if smallest < self.furthest else float("inf")
 
     @property
     def is_constant(self) -> bool:
@@ -325,28 +330,35 @@ def estimated_of(
     analyses: Iterable[Analysis], measure: str, group: str
 ) -> dict[tuple[str, str], Contrast | Coefficient]:
     """Return the differences of one reader in all trials, by their two levels and turned round: tests, then log times of models."""
-    own = [
+    matching = [
         analysis
         for analysis in analyses
         if analysis.plan.measure.name == measure and not analysis.plan.subset
     ]
-    tested = (each for one in own for each in one.contrasts if each.groups == (group,) and not each.at)
-    found: dict[tuple[str, str], Contrast | Coefficient] = {}
-    for each in tested:
-        if each.estimable:
-            found.setdefault((each.first, each.second), each)
-    for analysis in own:
+    tested = (
+        contrast
+        for analysis in matching
+        for contrast in analysis.contrasts
+        if contrast.groups == (group,) and not contrast.at
+    )
+    estimates: dict[tuple[str, str], Contrast | Coefficient] = {}
+    for contrast in tested:
+        if contrast.estimable:
+            estimates.setdefault((contrast.first, contrast.second), contrast)
+    for analysis in matching:
         plan = analysis.plan
         if plan.measure.logged and plan.formula is None and analysis.groups[:1] == (group,):
             for effect in analysis.effects:
                 level = effect.term.removeprefix(plan.factor)
                 if effect.estimable and f"{plan.factor}{level}" == effect.term and level in analysis.levels:
-                    found.setdefault((level, analysis.levels[0]), effect)
+                    estimates.setdefault((level, analysis.levels[0]), effect)
     turned = {
-        (second, first): replace(one, estimate=-one.estimate, low=-one.high, high=-one.low)
-        for (first, second), one in found.items()
+        (second, first): replace(
+            estimate, estimate=-estimate.estimate, low=-estimate.high, high=-estimate.low
+        )
+        for (first, second), estimate in estimates.items()
     }
-    return turned | found
+    return turned | estimates
 
 
 @dataclass(frozen=True)
@@ -371,14 +383,14 @@ class Analysis:
     @property
     def effects(self) -> list[Coefficient]:
         """Fixed effects of its model; what is tested as a contrast, either way round, has the adjusted p and interval."""
-        found = [] if self.model is None else list(self.model.coefficients)
+        effects = [] if self.model is None else list(self.model.coefficients)
         for contrast in self.contrasts:
-            weights = [(place, sign) for place, sign in enumerate(contrast.weights) if sign]
+            weights = [(index, sign) for index, sign in enumerate(contrast.weights) if sign]
             if contrast.estimable and len(weights) == 1 and abs(weights[0][1]) == 1.0:
-                ((place, sign),) = weights
+                ((index, sign),) = weights
                 low, high = sorted((sign * contrast.low, sign * contrast.high))
-                found[place] = replace(found[place], p=contrast.p_adjusted, low=low, high=high)
-        return found
+                effects[index] = replace(effects[index], p=contrast.p_adjusted, low=low, high=high)
+        return effects
 
     def test_of(self, contrast: Contrast) -> tuple[object, ...]:
         """Identity of a test (contrast, readers, trials) with its result: two planned analyses may share a test."""
@@ -387,14 +399,14 @@ class Analysis:
         result = (
             contrast.label,
             contrast.groups,
-            *(round(each, 9) for each in (contrast.estimate, contrast.low, contrast.high)),
+            *(round(value, 9) for value in (contrast.estimate, contrast.low, contrast.high)),
         )
         return (plan.measure.name, plan.factor, plan.trials, plan.within, *result)
 
     def in_order(self, readers: Sequence[str]) -> Analysis:
         """Put the contrasts of each difference in this order of readers."""
         labels = list(dict.fromkeys(contrast.label for contrast in self.contrasts))
-        rank = {name: place for place, name in enumerate(readers)}
+        rank = {name: index for index, name in enumerate(readers)}
 
         def place_of(contrast: Contrast) -> tuple[int, bool, list[int]]:
             return (
@@ -425,9 +437,14 @@ def each_test(analyses: Iterable[Analysis]) -> list[tuple[Analysis, list[Contras
     """Return the differences that could be estimated, by analysis; one that several share once, if anywhere where it has a bound."""
     shared: dict[tuple[object, ...], list[Contrast]] = {}
     tested = [(analysis, analysis.estimable) for analysis in analyses]
-    for analysis, own in tested:
-        for one in own:
-            shared.setdefault(analysis.test_of(one), []).append(one)
-    kept = {id(max(same, key=lambda one: one.equivalence is not None)) for same in shared.values()}
-    found = [(analysis, [one for one in own if id(one) in kept]) for analysis, own in tested]
-    return [(analysis, own) for analysis, own in found if own]
+    for analysis, contrasts in tested:
+        for contrast in contrasts:
+            shared.setdefault(analysis.test_of(contrast), []).append(contrast)
+    kept_ids = {
+        id(max(copies, key=lambda contrast: contrast.equivalence is not None)) for copies in shared.values()
+    }
+    selected = [
+        (analysis, [contrast for contrast in contrasts if id(contrast) in kept_ids])
+        for analysis, contrasts in tested
+    ]
+    return [(analysis, contrasts) for analysis, contrasts in selected if contrasts]

@@ -51,11 +51,11 @@ class ReaderSums:
 
     def __init__(self, plan: Plan, rows: pd.DataFrame, tables: Tables) -> None:
         value = plan.measure.value
-        wanted = dict.fromkeys(("reader_group", "reader_kind", "prompt_variant", plan.factor, value))
-        self.rows = rows[list(wanted)].assign(_item=item_names(rows), _reader=_reader_names(rows))
-        every = tables.trials
-        people = every.loc[every["reader_kind"].isin(PARTICIPANT_KINDS), ["reader_group", "reader"]]
-        items, participants = (pd.unique(names) for names in (item_names(every), _reader_names(people)))
+        columns = dict.fromkeys(("reader_group", "reader_kind", "prompt_variant", plan.factor, value))
+        self.rows = rows[list(columns)].assign(_item=item_names(rows), _reader=_reader_names(rows))
+        trials = tables.trials
+        people = trials.loc[trials["reader_kind"].isin(PARTICIPANT_KINDS), ["reader_group", "reader"]]
+        items, participants = (pd.unique(names) for names in (item_names(trials), _reader_names(people)))
         span = (0.0, 1.0) if plan.measure.scale == "points" else (rows[value].min(), rows[value].max())
         self.layout = EstimateLayout(plan.levels, tuple(items), tuple(participants), span)
         self.factor, self.value = plan.factor, value
@@ -65,15 +65,15 @@ class ReaderSums:
             self._read(group)
 
     def _read(self, group: str) -> None:
-        own = self.rows[self.rows["reader_group"] == group]
-        if own.empty:
+        rows = self.rows[self.rows["reader_group"] == group]
+        if rows.empty:
             return
-        y, item = own[self.value].to_numpy(dtype=float), own["_item"].to_numpy()
-        condition = own[self.factor].to_numpy(dtype=object)
-        if own["reader_kind"].isin(PARTICIPANT_KINDS).any():
-            self.people[group] = ItemAnswers.of(y, own["_reader"].to_numpy(), item, condition, self.layout)
+        y, item = rows[self.value].to_numpy(dtype=float), rows["_item"].to_numpy()
+        condition = rows[self.factor].to_numpy(dtype=object)
+        if rows["reader_kind"].isin(PARTICIPANT_KINDS).any():
+            self.people[group] = ItemAnswers.of(y, rows["_reader"].to_numpy(), item, condition, self.layout)
         else:
-            variant = own["prompt_variant"].astype(str).to_numpy(dtype=object)
+            variant = rows["prompt_variant"].astype(str).to_numpy(dtype=object)
             self.models[group] = Means(*model_means(y, item, condition, variant, self.layout))
 
     def of(self, groups: tuple[str, ...]) -> ErrorSums | None:
@@ -84,15 +84,18 @@ class ReaderSums:
 
     def item_means(self, without: int | None = None) -> dict[str, Floats]:
         """Return the mean answer of each reader group to each item in each condition, shape (I, C), without one participant."""
-        found = {group: means.mean for group, means in self.models.items()}
+        by_group = {group: means.mean for group, means in self.models.items()}
         size = (len(self.layout.items), len(self.layout.conditions))
         for group, answers in self.people.items():
-            kept = answers.participant != (-1 if without is None else without)
-            cell = (answers.item * size[1] + answers.condition)[kept]
+            is_used = answers.participant != (-1 if without is None else without)
+            cell = (answers.item * size[1] + answers.condition)[is_used]
             with np.errstate(invalid="ignore"):
-                total, many = (np.bincount(cell, of, size[0] * size[1]) for of in (answers.value[kept], None))
-                found[group] = (total / many).reshape(size)
-        return found
+                total, count = (
+                    np.bincount(cell, weights, size[0] * size[1])
+                    for weights in (answers.value[is_used], None)
+                )
+                by_group[group] = (total / count).reshape(size)
+        return by_group
 
     def in_general(self, people: str, weights: Mapping[str, float]) -> CrossedEstimate | None:
         """Estimate people's contrast minus that of models like these, of which those here are a sample."""
@@ -106,15 +109,17 @@ class ReaderSums:
 
     @cached_property
     def _log_odds(self) -> dict[tuple[str, str], float]:
-        by = self.rows.groupby(["reader_group", self.factor], observed=True)[self.value].agg(["sum", "size"])
-        odds = np.log((by["sum"] + 0.5) / (by["size"] - by["sum"] + 0.5))
-        cells = ((str(group), str(level)) for group, level in by.index)
+        totals = self.rows.groupby(["reader_group", self.factor], observed=True)[self.value].agg(
+            ["sum", "size"]
+        )
+        odds = np.log((totals["sum"] + 0.5) / (totals["size"] - totals["sum"] + 0.5))
+        cells = ((str(group), str(level)) for group, level in totals.index)
         return dict(zip(cells, odds.tolist(), strict=True))
 
     def shown(self, group: str) -> list[str]:
         """Return the levels in which a reader group has answers."""
-        own = set(self.rows.loc[self.rows["reader_group"] == group, self.factor])
-        return [level for level in self.layout.conditions if level in own]
+        levels = set(self.rows.loc[self.rows["reader_group"] == group, self.factor])
+        return [level for level in self.layout.conditions if level in levels]
 
 
 def sums_of_readers(
@@ -139,39 +144,43 @@ def sums_of_readers(
 
 def contrasts_in_points(sums: ReaderSums, plan: Plan) -> tuple[list[Contrast], list[str]]:
     """Estimate every contrast of a plan in each reader group, and between the first and each other."""
-    held = {groups: sums.of(groups) for groups in compared(plan.groups)}
+    sums_by_groups = {groups: sums.of(groups) for groups in compared(plan.groups)}
     shown = {group: sums.shown(group) for group in plan.groups}
-    found: list[Contrast] = []
+    contrasts: list[Contrast] = []
     estimates: list[tuple[Contrast, CrossedEstimate]] = []
     for difference in plan.contrasts:
         weights = plan.weights(difference)
-        for groups, own in held.items():
-            done = None if own is None else estimate(own, weights, fixed_items=plan.items == "fixed")
+        for groups, group_sums in sums_by_groups.items():
+            done = (
+                None
+                if group_sums is None
+                else estimate(group_sums, weights, fixed_items=plan.items == "fixed")
+            )
             if done is None:
                 if plan.planned:
-                    found.append(untested(difference, groups, _why_not(groups, weights, shown)))
+                    contrasts.append(untested(difference, groups, _why_not(groups, weights, shown)))
                 continue
             both_models = len(groups) == 2 and set(groups) <= sums.models.keys()
             done = replace(done, furthest=2 * done.furthest) if both_models else done
-            one = contrast_in_points(difference, groups, plan, done)
+            contrast = contrast_in_points(difference, groups, plan, done)
             if plan.measure.scale == "points":
                 odds = [sums.log_odds(group, weights) for group in groups]
-                one = replace(one, log_odds=odds[0] - sum(odds[1:]))
-            found.append(one)
-            estimates.append((one, done))
-    return found, list(_remarks(estimates))
+                contrast = replace(contrast, log_odds=odds[0] - sum(odds[1:]))
+            contrasts.append(contrast)
+            estimates.append((contrast, done))
+    return contrasts, list(_remarks(estimates))
 
 
 def _why_not(groups: tuple[str, ...], weights: Mapping[str, float], shown: Mapping[str, list[str]]) -> str:
     """State why readers have no estimate of a contrast."""
-    told = []
+    reasons = []
     for group in groups:
         missing = [level for level in weights if level not in shown[group]]
         if not shown[group]:
-            told.append(f"{headed(group)}: no trials to analyze")
+            reasons.append(f"{headed(group)}: no trials to analyze")
         elif missing:
-            told.append(f"{headed(group)}: no trials in {apa.listing(missing)}")
-    return "; ".join(told) or "too few items were answered by both"
+            reasons.append(f"{headed(group)}: no trials in {apa.listing(missing)}")
+    return "; ".join(reasons) or "too few items were answered by both"
 
 
 def contrast_in_points(
@@ -204,36 +213,36 @@ def contrast_in_points(
 
 def _remarks(estimates: list[tuple[Contrast, CrossedEstimate]]) -> Iterator[str]:
     """State where an estimate rests on few readers, few items or hardly any answers that differ."""
-    few: dict[str, None] = {}
-    alike: dict[str, None] = {}
+    sparse: dict[str, None] = {}
+    few_differ: dict[str, None] = {}
     lost: dict[str, int] = {}
     alone: dict[str, None] = {}
-    for one, done in estimates:
-        who = one.groups[-1]
+    for contrast, done in estimates:
+        reader = contrast.groups[-1]
         if done.few_units:
-            few.setdefault(" vs. ".join(spoken(group) for group in one.groups))
-        if len(one.groups) == 1 and done.parts.one_more > 0:
-            alike.setdefault(f"{spoken(who)} in {one.label}")
-        if len(one.groups) == 1 and done.to == "items" and done.sums.of_people:
-            alone.setdefault(spoken(who))
+            sparse.setdefault(" vs. ".join(spoken(group) for group in contrast.groups))
+        if len(contrast.groups) == 1 and done.parts.one_more > 0:
+            few_differ.setdefault(f"{spoken(reader)} in {contrast.label}")
+        if len(contrast.groups) == 1 and done.to == "items" and done.sums.of_people:
+            alone.setdefault(spoken(reader))
         if done.sums.lost:
-            lost[who] = max(lost.get(who, 0), done.sums.lost)
+            lost[reader] = max(lost.get(reader, 0), done.sums.lost)
     if alone:
         yield f"One participant answered ({apa.listing(list(alone))}): the estimates concern this participant."
-    if few:
+    if sparse:
         yield (
-            f"Estimates for {apa.few_named(list(few), 'comparison')} rest on very few participants or items, so that their intervals "
+            f"Estimates for {apa.few_named(list(sparse), 'comparison')} rest on very few participants or items, so that their intervals "
             "are wide and imprecise."
         )
-    if alike:
+    if few_differ:
         yield (
             f"Fewer than {apa.worded(FEW, 'item')} were answered differently in the two conditions "
-            f"({apa.few_named(list(alike), 'contrast')}); the interval allows for one more item."
+            f"({apa.few_named(list(few_differ), 'contrast')}); the interval allows for one more item."
         )
-    for who, many in lost.items():
+    for reader, count in lost.items():
         yield (
-            f"{apa.worded(many, 'trial').capitalize()} of items that {spoken(who)} did not answer in that condition "
-            f"{'was' if many == 1 else 'were'} left out of the comparison with it."
+            f"{apa.worded(count, 'trial').capitalize()} of items that {spoken(reader)} did not answer in that condition "
+            f"{'was' if count == 1 else 'were'} left out of the comparison with it."
         )
 
 
@@ -242,22 +251,22 @@ PARTICIPANTS, ITEMS = UNITS = ("participant", "item")
 
 def influences(analysis: Analysis, tables: Tables) -> dict[str, pd.DataFrame]:
     """Return the changes of each contrast in its standard errors, by unit; shape (units, contrasts) each."""
-    tested = [one for one in analysis.estimable if one.se > 0]
-    names = [f"{one.label}, {' − '.join(one.groups)}" for one in tested]
-    if any(one.crossed is not None for one in tested):
-        found = _without_each(analysis, tested, tables)
+    tested = [contrast for contrast in analysis.estimable if contrast.se > 0]
+    names = [f"{contrast.label}, {' − '.join(contrast.groups)}" for contrast in tested]
+    if any(contrast.crossed is not None for contrast in tested):
+        changes = _without_each(analysis, tested, tables)
     elif analysis.model is not None:
         fit = analysis.model.source
-        weights = np.array([one.weights for one in tested]).T
-        moved = {unit: influence(fit, unit) for unit in UNITS if unit in fit.groups}
-        found = {unit: (table.index, table.to_numpy() @ weights) for unit, table in moved.items()}
+        weights = np.array([contrast.weights for contrast in tested]).T
+        by_unit = {unit: influence(fit, unit) for unit in UNITS if unit in fit.groups}
+        changes = {unit: (table.index, table.to_numpy() @ weights) for unit, table in by_unit.items()}
     else:
         return {}
-    se = np.array([one.se for one in tested])
-    moved_by = {unit: pd.DataFrame(table / se, index, names) for unit, (index, table) in found.items()}
+    se = np.array([contrast.se for contrast in tested])
+    moved_by = {unit: pd.DataFrame(table / se, index, names) for unit, (index, table) in changes.items()}
     # without the only participant, say, nothing can be estimated
-    kept = {unit: table.dropna() for unit, table in moved_by.items()}
-    return {unit: table for unit, table in kept.items() if len(table)}
+    complete = {unit: table.dropna() for unit, table in moved_by.items()}
+    return {unit: table for unit, table in complete.items() if len(table)}
 
 
 def _without_each(
@@ -267,28 +276,33 @@ def _without_each(
     plan = analysis.plan
     sums = ReaderSums(plan, analysis.rows, tables)
     points = PERCENT if plan.measure.scale == "points" else 1.0
-    weighed = [
+    weighted = [
         (contrast, {} if contrast.crossed is None else contrast.crossed.weights) for contrast in tested
     ]
-    weights = [(one, np.array([own.get(name, 0.0) for name in plan.levels])) for one, own in weighed]
+    weights = [
+        (contrast, np.array([by_level.get(name, 0.0) for name in plan.levels]))
+        for contrast, by_level in weighted
+    ]
 
     def contrasts(means: Mapping[str, Floats]) -> list[float]:
-        return [_contrast(one, w, means, sums.people) for one, w in weights]
+        return [_contrast(contrast, w, means, sums.people) for contrast, w in weights]
 
     means = sums.item_means()
     answered = np.flatnonzero(np.any([np.isfinite(table).any(axis=1) for table in means.values()], axis=0))
-    people = [place for own in sums.people.values() for place in np.unique(own.participant).tolist()]
-    of_people = [contrasts(sums.item_means(place)) for place in people]
+    people = [
+        number for answers in sums.people.values() for number in np.unique(answers.participant).tolist()
+    ]
+    of_people = [contrasts(sums.item_means(number)) for number in people]
     of_items = [
         contrasts({group: np.delete(table, number, axis=0) for group, table in means.items()})
         for number in answered.tolist()
     ]
-    names = [sums.layout.participants[place].partition("/")[2] for place in people]
-    moved = np.array(of_people).reshape(len(names), len(tested))
-    items, whole = [sums.layout.items[n] for n in answered.tolist()], np.array(contrasts(means))
+    names = [sums.layout.participants[number].partition("/")[2] for number in people]
+    estimates = np.array(of_people).reshape(len(names), len(tested))
+    items, full = [sums.layout.items[n] for n in answered.tolist()], np.array(contrasts(means))
     return {
-        PARTICIPANTS: (pd.Index(names), points * (moved - whole)),
-        ITEMS: (pd.Index(items), points * (np.array(of_items) - whole)),
+        PARTICIPANTS: (pd.Index(names), points * (estimates - full)),
+        ITEMS: (pd.Index(items), points * (np.array(of_items) - full)),
     }
 
 

@@ -31,24 +31,24 @@ MOST_TRIALS = 20_000
 """Analysed trials of one group of participants."""
 
 
-def fewer_participants(tables: Tables, most: int = MOST_TRIALS) -> tuple[Tables, tuple[str, ...]]:
+def fewer_participants(tables: Tables, most_trials: int = MOST_TRIALS) -> tuple[Tables, tuple[str, ...]]:
     """Keep as many whole participants of each group as have together at most this many analysed trials."""
     trials = tables.trials
     people = trials["reader_kind"].isin(PARTICIPANT_KINDS)
     used = people & trials["excluded_reason"].isna()
-    drawn = draw(trials.loc[used, "reader_group"], trials.loc[used, "reader"], most, fewest=2)
+    drawn = draw(trials.loc[used, "reader_group"], trials.loc[used, "reader"], most_trials, fewest=2)
     if not drawn.thinned:
         return tables, ()
-    gone = pd.MultiIndex.from_frame(
+    dropped = pd.MultiIndex.from_frame(
         trials.loc[used, ["reader_group", "reader"]][~drawn.kept].drop_duplicates()
     )
     names = pd.MultiIndex.from_frame(trials[["reader_group", "reader"]])
     remarks = tuple(
-        f"{kept:,} of {there:,} participants are in it, whole and drawn by a stable hash: models of more than "
-        f"{most:,} trials take hours and say little more."
-        for kept, there in drawn.thinned.values()
+        f"{n_kept:,} of {n_all:,} participants are in it, whole and drawn by a stable hash: models of more than "
+        f"{most_trials:,} trials take hours and say little more."
+        for n_kept, n_all in drawn.thinned.values()
     )
-    return replace(tables, trials=trials[~(people & names.isin(gone))]), remarks
+    return replace(tables, trials=trials[~(people & names.isin(dropped))]), remarks
 
 
 PEOPLE_AND_ITEMS, ITEMS, PEOPLE = "participants and items", "items", "participants"
@@ -71,34 +71,34 @@ class Profile:
 
     def with_estimated(self, analyses: Iterable[Analysis], measure: str, group: str) -> Profile:
         """Return the profile with what analyses estimate of its levels against the intact one, as shares and log ratios."""
-        known = estimated_of(analyses, measure, group)
+        estimates = estimated_of(analyses, measure, group)
         scale = 0.01 if measure == "correct" else 1.0
         return self.with_tested(
             {
-                level: (scale * one.estimate, scale * one.low, scale * one.high)
+                level: (scale * contrast.estimate, scale * contrast.low, scale * contrast.high)
                 for level in self.levels
-                if (one := known.get((level, self.intact)))
+                if (contrast := estimates.get((level, self.intact)))
             }
         )
 
     def with_tested(self, tested: Mapping[str, tuple[float, float, float]]) -> Profile:
         """Return the profile with the estimates and ends that the Results have for some of its levels."""
-        own = zip(self.levels, self.estimate, strict=True)
-        estimate = np.array([tested.get(level, (value,))[0] for level, value in own])
+        pairs = zip(self.levels, self.estimate, strict=True)
+        estimate = np.array([tested.get(level, (value,))[0] for level, value in pairs])
         ends = {level: BootstrapInterval(low, high) for level, (_, low, high) in tested.items()}
         return replace(self, estimate=estimate, tested=ends)
 
-    def interval(self, place: int, level: float = 0.95) -> BootstrapInterval:
+    def interval(self, index: int, level: float = 0.95) -> BootstrapInterval:
         """Return the interval of one level: that of the Results, or else the percentile interval."""
-        if self.levels[place] in self.tested:
-            return self.tested[self.levels[place]]
-        return interval(self.draws[:, place], level)
+        if self.levels[index] in self.tested:
+            return self.tested[self.levels[index]]
+        return interval(self.draws[:, index], level)
 
     def costs(self) -> Iterator[tuple[str, float, float, float]]:
         """Yield each level with its cost and the ends of its interval."""
-        for place, level in enumerate(self.levels):
-            ends = self.interval(place)
-            yield level, float(self.estimate[place]), ends.low, ends.high
+        for index, level in enumerate(self.levels):
+            ends = self.interval(index)
+            yield level, float(self.estimate[index]), ends.low, ends.high
 
 
 def group_profiles(
@@ -111,13 +111,13 @@ def group_profiles(
     """Yield each reader group with its kind and its profile, where it has an item both in the first level and in another."""
     kinds = kinds_of(rows)
     for group in group_order(rows):
-        own = rows[rows["reader_group"] == group]
-        present = tuple(level for level in levels if (own[factor] == level).any())
+        rows_of_group = rows[rows["reader_group"] == group]
+        present = tuple(level for level in levels if (rows_of_group[factor] == level).any())
         if len(present) > 1 and present[0] == levels[0]:
             make = crossed_profile if kinds[group] in PARTICIPANT_KINDS else paired_profile
             of_group = stable_seed(seed[0], "cost", seed[1], group)
             with suppress(UserError):  # no item in two levels: nothing to divide by
-                yield group, kinds[group], make(own, factor, present, of_group, resamples)
+                yield group, kinds[group], make(rows_of_group, factor, present, of_group, resamples)
 
 
 def crossed_profile(
@@ -135,23 +135,23 @@ def crossed_profile(
     shape = (len(reader_names), len(names_of_items))
     sums, counts = [], []
     for level in levels:
-        own = (rows[factor] == level).to_numpy()
-        places = (readers[own], items[own])
-        data = rows["value"].to_numpy(dtype=float)[own]
-        sums.append(sparse.coo_matrix((data, places), shape=shape).tocsr())
-        counts.append(sparse.coo_matrix((np.ones(len(data)), places), shape=shape).tocsr())
-    whole = _of_weights(sums, counts, np.ones((1, shape[0])), np.ones((1, shape[1])))[0]
+        in_level = (rows[factor] == level).to_numpy()
+        indices = (readers[in_level], items[in_level])
+        data = rows["value"].to_numpy(dtype=float)[in_level]
+        sums.append(sparse.coo_matrix((data, indices), shape=shape).tocsr())
+        counts.append(sparse.coo_matrix((np.ones(len(data)), indices), shape=shape).tocsr())
+    estimate = _of_weights(sums, counts, np.ones((1, shape[0])), np.ones((1, shape[1])))[0]
     if min(shape) < 2:
-        nothing = np.full((resamples, len(levels) - 1), np.nan)
-        return Profile(levels[0], levels[1:], whole, nothing, *shape, PEOPLE_AND_ITEMS)
+        draws = np.full((resamples, len(levels) - 1), np.nan)
+        return Profile(levels[0], levels[1:], estimate, draws, *shape, PEOPLE_AND_ITEMS)
     random = np.random.default_rng(seed)
     at_once = max(1, _CELLS // sum(shape))
     drawn = []
     for start in range(0, resamples, at_once):
-        many = min(at_once, resamples - start)
-        people, things = (draw_units(random, units, many) for units in shape)
+        count = min(at_once, resamples - start)
+        people, things = (draw_units(random, units, count) for units in shape)
         drawn.append(_of_weights(sums, counts, people, things))
-    return Profile(levels[0], levels[1:], whole, np.concatenate(drawn), *shape, PEOPLE_AND_ITEMS)
+    return Profile(levels[0], levels[1:], estimate, np.concatenate(drawn), *shape, PEOPLE_AND_ITEMS)
 
 
 def paired_profile(
@@ -178,20 +178,20 @@ def _of_weights(sums: list[sparse.csr_matrix], counts: list[sparse.csr_matrix], 
     """Return the profile under weights of participants ``w`` (resamples, P) and items ``v`` (resamples, I)."""
     with np.errstate(invalid="ignore", divide="ignore"):
         means = [np.asarray((s @ v.T) / (n @ v.T)).T for s, n in zip(sums, counts, strict=True)]
-        found = []
-        for own in means[1:]:
-            difference = own - means[0]
+        profile = []
+        for mean in means[1:]:
+            difference = mean - means[0]
             present = np.isfinite(difference) * w
-            found.append((np.where(present > 0, difference, 0.0) * w).sum(axis=1) / present.sum(axis=1))
-    return np.column_stack(found)
+            profile.append((np.where(present > 0, difference, 0.0) * w).sum(axis=1) / present.sum(axis=1))
+    return np.column_stack(profile)
 
 
 MEASURES_OF_PEOPLE = ("reading_time", "rt", "time_changed", "time_after")
 OF_WORDS = ("surprisal_changed", "surprisal_after")
 MEASURES_OF_MODELS = (*COSTS, *OF_WORDS)
 _NAMED = json.loads(Path(__file__).with_name("measures.json").read_text("utf-8"))["measures"]
-UNITS: dict[str, str] = {name: one["unit"] for name, one in _NAMED.items()}
-TITLES: dict[str, str] = {name: one["title"] for name, one in _NAMED.items()}
+UNITS: dict[str, str] = {name: entry["unit"] for name, entry in _NAMED.items()}
+TITLES: dict[str, str] = {name: entry["title"] for name, entry in _NAMED.items()}
 """What tables and figures call the measures."""
 _OF_TRIALS = (
     *("reader_group", "reader_kind", "set", "item_id", "excluded_reason", "timed", "latency_ms", "ttft_ms"),
@@ -266,12 +266,12 @@ def _of_words(tables: Tables, factor: str, table: WordTable | None) -> pd.DataFr
             number=np.where(people, np.log(rows["rt"].where(rows["rt"] > 0)), rows["surprisal"]),
         )
         sums.add(rows, "number")
-    found = sums.table
-    found["mean"] = found.pop("sum") / found["count"]
-    found = found.rename(columns={"count": "trials"})
-    people = found["reader_kind"].isin(PARTICIPANT_KINDS)
-    found["cost"] = np.where(people, np.exp(found["mean"].where(people)), found["mean"])
-    return _logged(found.drop(columns="mean"))
+    cells = sums.table
+    cells["mean"] = cells.pop("sum") / cells["count"]
+    cells = cells.rename(columns={"count": "trials"})
+    people = cells["reader_kind"].isin(PARTICIPANT_KINDS)
+    cells["cost"] = np.where(people, np.exp(cells["mean"].where(people)), cells["mean"])
+    return _logged(cells.drop(columns="mean"))
 
 
 def _averaged(rows: pd.DataFrame, factor: str, name: str) -> pd.DataFrame:
@@ -308,19 +308,19 @@ class CostProfile:
     def scaled(self) -> tuple[Array, Array]:
         """The profile and its draws, each divided by its own mean over the levels: shapes (k,) and (resamples, k)."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            whole = self.profile.estimate / self.profile.estimate.mean()
-            return whole, self.profile.draws / self.profile.draws.mean(axis=1, keepdims=True)
+            estimate = self.profile.estimate / self.profile.estimate.mean()
+            return estimate, self.profile.draws / self.profile.draws.mean(axis=1, keepdims=True)
 
 
 def cost_profiles(costs: UnitCosts, *, study: str = "", resamples: int = RESAMPLES) -> list[CostProfile]:
     """Return every reader group's profile in every measure that it has intact and in another level."""
-    found = []
+    results = []
     for measure, rows in costs.rows.groupby("measure", sort=False):
-        logged, lost = rows[rows["value"].notna()], rows.loc[rows["value"].isna(), "reader_group"]
+        logged, missing = rows[rows["value"].notna()], rows.loc[rows["value"].isna(), "reader_group"]
         seed = (study, str(measure))
         for group, kind, profile in group_profiles(logged, costs.factor, costs.levels, seed, resamples):
-            found.append(CostProfile(group, kind, str(measure), profile, int((lost == group).sum())))
-    return found
+            results.append(CostProfile(group, kind, str(measure), profile, int((missing == group).sum())))
+    return results
 
 
 @dataclass(frozen=True)
@@ -348,16 +348,16 @@ def costs_by_level(
     rows = rows[["reader_group", "reader_kind", "reader", "set", "item_id", factor, "value"]]
     rows = rows.assign(item=item_names(rows))
     rows = rows[rows["reader_kind"].isin(PARTICIPANT_KINDS)] if measure.logged else rows
-    found = []
+    costs = []
     for group, kind, profile in group_profiles(rows, factor, levels, (study, measure.name)):
         for level, *values in profile.with_estimated(analyses, measure.name, group).costs():
             scaled = [100 * (np.expm1(value) if measure.logged else -value) for value in values]
             if np.isfinite(scaled[0]):
-                found.append(LevelCost(group, kind, level, scaled[0], *sorted(scaled[1:])))
-    return found
+                costs.append(LevelCost(group, kind, level, scaled[0], *sorted(scaled[1:])))
+    return costs
 
 
-def log_ratios(found: list[CostProfile], factor: str) -> pd.DataFrame:
+def log_ratios(measured: list[CostProfile], factor: str) -> pd.DataFrame:
     """Return the log ratios as a table."""
     rows = [
         {
@@ -371,47 +371,51 @@ def log_ratios(found: list[CostProfile], factor: str) -> pd.DataFrame:
             **{name: getattr(profile.profile, name) for name in ("participants", "items", "resampled")},
             "without": profile.without,
         }
-        for profile in found
+        for profile in measured
         for level, estimate, low, high in profile.profile.costs()
     ]
     return pd.DataFrame(rows)
 
 
-def profiles(found: list[CostProfile], factor: str, reference: tuple[str, str] | None = None) -> pd.DataFrame:
+def profiles(
+    measured: list[CostProfile], factor: str, reference: tuple[str, str] | None = None
+) -> pd.DataFrame:
     """Return profiles scaled to their own mean, each paired with that of the reference reader."""
     usual = [
-        profile for profile in found if profile.kind in PARTICIPANT_KINDS and len(profile.profile.levels) > 1
+        profile
+        for profile in measured
+        if profile.kind in PARTICIPANT_KINDS and len(profile.profile.levels) > 1
     ]
-    named = [profile for profile in found if (profile.group, profile.measure) == reference]
+    named = [profile for profile in measured if (profile.group, profile.measure) == reference]
     chosen = next(iter(usual if reference is None else named), None)
     if chosen is None and reference is not None:
-        known = ", ".join(f"{profile.group} {profile.measure}" for profile in found)
-        raise UserError(f"no profile of {reference[0]} in {reference[1]}", mend=f"There are: {known}.")
+        available = ", ".join(f"{profile.group} {profile.measure}" for profile in measured)
+        raise UserError(f"no profile of {reference[0]} in {reference[1]}", mend=f"There are: {available}.")
     rows = []
-    for profile in found:
+    for profile in measured:
         if len(profile.profile.levels) < 2:
             continue
-        whole, draws = profile.scaled
+        scaled, draws = profile.scaled
         mean = interval(profile.profile.draws.mean(axis=1))
-        other, other_draws = whole * np.nan, draws * np.nan
+        other, other_draws = scaled * np.nan, draws * np.nan
         if chosen is not None and chosen is not profile and chosen.profile.levels == profile.profile.levels:
             other, other_draws = chosen.scaled
-        for place, level in enumerate(profile.profile.levels):
-            ends, apart = interval(draws[:, place]), interval(draws[:, place] - other_draws[:, place])
+        for index, level in enumerate(profile.profile.levels):
+            ends, difference = interval(draws[:, index]), interval(draws[:, index] - other_draws[:, index])
             rows.append(
                 {
                     **profile.names,
                     factor: level,
-                    "scaled": float(whole[place]),
+                    "scaled": float(scaled[index]),
                     "low": ends.low,
                     "high": ends.high,
                     "mean_log_ratio": float(profile.profile.estimate.mean()),
                     "mean_low": mean.low,
                     "mean_high": mean.high,
                     "unsure": mean.includes_zero,
-                    "difference": float(whole[place] - other[place]),
-                    "difference_low": apart.low,
-                    "difference_high": apart.high,
+                    "difference": float(scaled[index] - other[index]),
+                    "difference_low": difference.low,
+                    "difference_high": difference.high,
                 }
             )
     return pd.DataFrame(rows)
@@ -422,15 +426,15 @@ SPENT = ("reading_time", "rt", "reasoning_tokens", "completion_tokens", "latency
 BITS = ("surprisal", "surprisal_after", "surprisal_changed")
 
 
-def shown_profiles(found: Sequence[CostProfile]) -> list[CostProfile]:
+def shown_profiles(measured: Sequence[CostProfile]) -> list[CostProfile]:
     """Choose at most one of :data:`SPENT` and one of :data:`BITS` for each reader's figures."""
     chosen: list[CostProfile] = []
-    for group in dict.fromkeys(profile.group for profile in found):
-        own = {profile.measure: profile for profile in found if profile.group == group}
-        kinds = [[own[name] for name in names if name in own] for names in (SPENT, BITS)]
-        varied = [[one for one in several if one.varies] for several in kinds]
-        some = [several[0] for several in varied if several]
-        chosen += some or [several[0] for several in kinds if several][:1]
+    for group in dict.fromkeys(profile.group for profile in measured):
+        by_measure = {profile.measure: profile for profile in measured if profile.group == group}
+        kinds = [[by_measure[name] for name in names if name in by_measure] for names in (SPENT, BITS)]
+        varied = [[profile for profile in options if profile.varies] for options in kinds]
+        varying = [options[0] for options in varied if options]
+        chosen += varying or [options[0] for options in kinds if options][:1]
     return chosen
 
 

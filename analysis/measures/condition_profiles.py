@@ -61,14 +61,21 @@ def profiles(
     """Average people and models in each condition of a factor; None with too few of any."""
     rows = _measured(trials, factor, measure)
     people = rows[rows["reader_kind"].isin(PARTICIPANT_KINDS)]
-    for group, own in people.groupby(GROUP, sort=False):
-        shown = [level for level in levels if (own[factor] == level).any()]
+    for group, rows_of_group in people.groupby(GROUP, sort=False):
+        shown = [level for level in levels if (rows_of_group[factor] == level).any()]
         if len(shown) < FEWEST_CONDITIONS:
             continue
-        seeds = {one: stable_seed(study, "halves of a person", str(one)) for one in own["item_id"].unique()}
-        own = own.assign(_order=own["item_id"].map(seeds)).sort_values("_order", kind="stable")
-        half = own.groupby(["reader", factor], observed=True).cumcount() % 2
-        tables = [_means(own[where], "reader", factor, shown) for where in (half >= 0, half == 0, half == 1)]
+        seeds = {
+            item: stable_seed(study, "halves of a person", str(item))
+            for item in rows_of_group["item_id"].unique()
+        }
+        rows_of_group = rows_of_group.assign(_order=rows_of_group["item_id"].map(seeds)).sort_values(
+            "_order", kind="stable"
+        )
+        half = rows_of_group.groupby(["reader", factor], observed=True).cumcount() % 2
+        tables = [
+            _means(rows_of_group[mask], "reader", factor, shown) for mask in (half >= 0, half == 0, half == 1)
+        ]
         whole, first, second = (table.reindex(tables[0].index) for table in tables)
         complete = (first.notna() & second.notna()).all(axis=1)
         if complete.sum() < FEWEST_PEOPLE:
@@ -90,8 +97,8 @@ def profiles(
     return None
 
 
-def _means(rows: pd.DataFrame, who: str, factor: str, levels: list[str]) -> pd.DataFrame:
-    cells = rows.groupby([who, factor], observed=True)["value"].mean()
+def _means(rows: pd.DataFrame, unit: str, factor: str, levels: list[str]) -> pd.DataFrame:
+    cells = rows.groupby([unit, factor], observed=True)["value"].mean()
     return cells.unstack().reindex(columns=levels)
 
 
@@ -109,30 +116,30 @@ def _shapes(rows: Array) -> Array:
     return np.asarray(rows - rows.mean(axis=1, keepdims=True))[:, None]
 
 
-def told_of(found: Profiles, study: str) -> PeopleTold:
+def told_of(measured: Profiles, study: str) -> PeopleTold:
     """Return whether profiles are people's own, and where models lie among them."""
-    first, second = (_shapes(half - half.mean(axis=0)) for half in (found.first, found.second))
-    who = identified((first, second), stable_seed(study, "profiles", found.measure))
-    others = (found.whole.sum(axis=0) - found.whole) / (len(found.people) - 1)
-    typical = _row_correlations(found.whole, others)
+    first, second = (_shapes(half - half.mean(axis=0)) for half in (measured.first, measured.second))
+    matched = identified((first, second), stable_seed(study, "profiles", measured.measure))
+    others = (measured.whole.sum(axis=0) - measured.whole) / (len(measured.people) - 1)
+    typical = _row_correlations(measured.whole, others)
     of_models = _row_correlations(
-        found.of_models, np.broadcast_to(found.whole.mean(axis=0), found.of_models.shape)
+        measured.of_models, np.broadcast_to(measured.whole.mean(axis=0), measured.of_models.shape)
     )
-    known = typical[np.isfinite(typical)]
+    finite = typical[np.isfinite(typical)]
     below = np.array(
-        [(known < model).mean() if np.isfinite(model) and len(known) else np.nan for model in of_models]
+        [(finite < model).mean() if np.isfinite(model) and len(finite) else np.nan for model in of_models]
     )
-    return PeopleTold(who, float(spearman_brown(np.array(who.within))), typical, of_models, below)
+    return PeopleTold(matched, float(spearman_brown(np.array(matched.within))), typical, of_models, below)
 
 
-def plane(found: Profiles) -> Plane:
+def plane(measured: Profiles) -> Plane:
     """Place people's profiles on the first two principal components of the differences between people, and add models."""
-    centre = found.whole.mean(axis=0)
-    _, sizes, axes = np.linalg.svd(found.whole - centre, full_matrices=False)
+    centre = measured.whole.mean(axis=0)
+    _, sizes, axes = np.linalg.svd(measured.whole - centre, full_matrices=False)
     total = float((sizes**2).sum()) or 1.0
     axes = axes[:2] * np.where(axes[:2].sum(axis=1) < 0, -1.0, 1.0)[:, None]
     shares = (float(sizes[0] ** 2 / total), float(sizes[1] ** 2 / total))
-    return Plane((found.whole - centre) @ axes.T, (found.of_models - centre) @ axes.T, shares)
+    return Plane((measured.whole - centre) @ axes.T, (measured.of_models - centre) @ axes.T, shares)
 
 
 def _row_correlations(array: Array, other: Array) -> Array:

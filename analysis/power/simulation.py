@@ -66,15 +66,15 @@ def grid(
     replicates: tuple[int, ...],
 ) -> list[Sizes]:
     """Cross the sizes, in ascending order."""
-    least = {"participants": 2, "items": 2, "prompts": 1, "replicates": 1}
+    minimum = {"participants": 2, "items": 2, "prompts": 1, "replicates": 1}
     given = {"participants": participants, "items": items, "prompts": prompts, "replicates": replicates}
     for name, numbers in given.items():
         if not numbers:
             raise UserError(f"no number of {name} is given", mend=f"For example --{name} 20,40,60.")
         for number in numbers:
-            if number < least[name]:
-                raise UserError(f"{name}: {number} is too few; {least[name]} is the least")
-    return [Sizes(*one) for one in sorted(set(product(participants, items, prompts, replicates)))]
+            if number < minimum[name]:
+                raise UserError(f"{name}: {number} is too few; {minimum[name]} is the least")
+    return [Sizes(*size) for size in sorted(set(product(participants, items, prompts, replicates)))]
 
 
 def sizes_of(plan: Plan, kinds: Mapping[str, str], sizes: list[Sizes]) -> list[Sizes]:
@@ -86,17 +86,17 @@ def sizes_of(plan: Plan, kinds: Mapping[str, str], sizes: list[Sizes]) -> list[S
 
 def layout_named(name: str) -> Layout:
     """Return a layout by its name."""
-    for one in name.split("+"):
-        if one not in LAYOUTS:
-            raise unknown_name("layout", one, LAYOUTS)
+    for part in name.split("+"):
+        if part not in LAYOUTS:
+            raise unknown_name("layout", part, LAYOUTS)
     return name
 
 
 def layout_of(plan: Plan, layouts: Mapping[str, str]) -> Layout:
     """Return the layout of a plan's comparison, from that of each factor; a Latin square if nothing is known."""
     factors = (plan.factor,) if plan.crossing is None else plan.crossing.factors
-    found = [layouts.get(name, "latin_square") for name in factors]
-    return found[0] if len(set(found)) == 1 else "+".join(found)
+    factor_layouts = [layouts.get(name, "latin_square") for name in factors]
+    return factor_layouts[0] if len(set(factor_layouts)) == 1 else "+".join(factor_layouts)
 
 
 def laid_out(plan: Plan, layout: Layout) -> tuple[tuple[int, str], ...]:
@@ -109,36 +109,36 @@ def laid_out(plan: Plan, layout: Layout) -> tuple[tuple[int, str], ...]:
             f"--layout is {layout!r}; {plan.name} compares {'two factors' if plan.crossing else 'one factor'}",
             mend=f"Give one of {', '.join(LAYOUTS)}{', or two joined by +' if plan.crossing else ''}.",
         )
-    return tuple((len(own), one) for own, one in zip(plan.crossing.levels, named, strict=True))
+    return tuple((len(levels), part) for levels, part in zip(plan.crossing.levels, named, strict=True))
 
 
 def trials(plan: Plan, kinds: Mapping[str, str], sizes: Sizes, layout: Layout) -> pd.DataFrame:
     """Return a trials table of a study of this size, without answers."""
-    laid = laid_out(plan, layout)
+    dimensions = laid_out(plan, layout)
     levels = len(plan.levels)
     people, machines = sides(plan, kinds)
-    for many, one in laid:
-        short = {"between_items": sizes.items, "between_participants": sizes.participants}.get(one, many)
-        if short < many and (people or one == "between_items"):
+    for n_levels, part in dimensions:
+        short = {"between_items": sizes.items, "between_participants": sizes.participants}.get(part, n_levels)
+        if short < n_levels and (people or part == "between_items"):
             raise UserError(
-                f"{sizes.participants} participants and {sizes.items} items cannot show {many} conditions ({one})",
+                f"{sizes.participants} participants and {sizes.items} items cannot show {n_levels} conditions ({part})",
                 mend="Give more, or another --layout.",
             )
-    seen = prod(many for many, one in laid if one == "crossed")
-    shown = prod(many for many, one in laid if one != "between_items")
+    seen = prod(n_levels for n_levels, part in dimensions if part == "crossed")
+    shown = prod(n_levels for n_levels, part in dimensions if part != "between_items")
     size = sizes.items * (
         len(people) * sizes.participants * seen + len(machines) * sizes.prompts * sizes.replicates * shown
     )
     if size > MOST_TRIALS:
         raise UserError(f"a study with {size:,} trials is too large to simulate; {MOST_TRIALS:,} is the most")
-    parts = [_people(group, sizes, levels, laid) for group in people]
-    parts += [_machine(group, sizes, levels, laid) for group in machines]
+    parts = [_people(group, sizes, levels, dimensions) for group in people]
+    parts += [_machine(group, sizes, levels, dimensions) for group in machines]
     table = pd.concat(parts, ignore_index=True)
     table["reader_kind"] = table["reader_group"].map(dict(kinds))
-    place = table.pop("place").to_numpy()
-    table[plan.factor] = np.array(plan.levels, dtype=object)[place]
+    level_code = table.pop("place").to_numpy()
+    table[plan.factor] = np.array(plan.levels, dtype=object)[level_code]
     if plan.crossing is not None:
-        pairs = np.array([plan.crossing.pair_of(cell) for cell in plan.levels], dtype=object)[place]
+        pairs = np.array([plan.crossing.pair_of(cell) for cell in plan.levels], dtype=object)[level_code]
         table[list(plan.crossing.factors)] = pairs
     table["item_id"] = "i" + table.pop("number").astype(str)
     table["excluded_reason"] = None
@@ -153,41 +153,41 @@ def trials(plan: Plan, kinds: Mapping[str, str], sizes: Sizes, layout: Layout) -
 Places = Index
 
 
-def _people(group: str, sizes: Sizes, levels: int, laid: tuple[tuple[int, str], ...]) -> pd.DataFrame:
-    person, item, place = (one.ravel() for one in np.mgrid[: sizes.participants, : sizes.items, :levels])
-    shown = _shown(item, place, laid, person)
-    reader = pd.Series(person[shown]).map(lambda one: f"{group}{one}")
-    asked = pd.DataFrame(
-        {"reader": reader, "session_id": reader, "number": item[shown], "place": place[shown]}
+def _people(group: str, sizes: Sizes, levels: int, dimensions: tuple[tuple[int, str], ...]) -> pd.DataFrame:
+    person, item, level = (axis.ravel() for axis in np.mgrid[: sizes.participants, : sizes.items, :levels])
+    shown = _shown(item, level, dimensions, person)
+    reader = pd.Series(person[shown]).map(lambda number: f"{group}{number}")
+    table = pd.DataFrame(
+        {"reader": reader, "session_id": reader, "number": item[shown], "place": level[shown]}
     )
-    return asked.assign(reader_group=group, prompt_variant=np.nan, replicate=0)
+    return table.assign(reader_group=group, prompt_variant=np.nan, replicate=0)
 
 
-def _machine(group: str, sizes: Sizes, levels: int, laid: tuple[tuple[int, str], ...]) -> pd.DataFrame:
-    item, place, prompt, replicate = (
-        one.ravel() for one in np.mgrid[: sizes.items, :levels, : sizes.prompts, : sizes.replicates]
+def _machine(group: str, sizes: Sizes, levels: int, dimensions: tuple[tuple[int, str], ...]) -> pd.DataFrame:
+    item, level, prompt, replicate = (
+        axis.ravel() for axis in np.mgrid[: sizes.items, :levels, : sizes.prompts, : sizes.replicates]
     )
     session = pd.Series(prompt * sizes.replicates + replicate).astype(str)
-    asked = pd.DataFrame({"session_id": session, "number": item, "place": place, "replicate": replicate})
-    asked = asked.assign(reader_group=group, reader=group, prompt_variant=prompt.astype(float))
-    return asked[_shown(item, place, laid)]
+    table = pd.DataFrame({"session_id": session, "number": item, "place": level, "replicate": replicate})
+    table = table.assign(reader_group=group, reader=group, prompt_variant=prompt.astype(float))
+    return table[_shown(item, level, dimensions)]
 
 
 def _shown(
-    item: Places, place: Places, laid: tuple[tuple[int, str], ...], person: Places | None = None
+    item: Places, level: Places, dimensions: tuple[tuple[int, str], ...], person: Places | None = None
 ) -> Mask:
     """Mark the trials that a layout has; a Latin square turns within what the other factor leaves, and models see all of it."""
-    shown, rest = np.ones(len(item), dtype=bool), place
-    counts = {layout: many for many, layout in laid}
-    for many, layout in reversed(laid):
-        rest, own = np.divmod(rest, many)
+    shown, remaining = np.ones(len(item), dtype=bool), level
+    counts = {layout: n_levels for n_levels, layout in dimensions}
+    for n_levels, layout in reversed(dimensions):
+        remaining, index = np.divmod(remaining, n_levels)
         if layout == "between_items":
-            shown &= own == item % many
+            shown &= index == item % n_levels
         elif layout == "between_participants" and person is not None:
-            shown &= own == person % many
+            shown &= index == person % n_levels
         elif layout == "latin_square" and person is not None:
             turn = person // counts.get("between_participants", 1) + item // counts.get("between_items", 1)
-            shown &= own == turn % many
+            shown &= index == turn % n_levels
     return shown
 
 
@@ -197,8 +197,8 @@ def answered(plan: Plan, table: pd.DataFrame, values: np.ndarray) -> ModelData:
     Trials are drawn as those that the plan's exclusions leave.
     """
     plan, measure = replace(plan, exclude={}), plan.measure
-    told = table.assign(**{measure.name: np.exp(values) if measure.logged else values})
-    return quantity_data(told, plan) if measure.of == "models" else time_data(told, plan, None)
+    with_values = table.assign(**{measure.name: np.exp(values) if measure.logged else values})
+    return quantity_data(with_values, plan) if measure.of == "models" else time_data(with_values, plan, None)
 
 
 _COLUMNS = ("excluded_reason", "reader_group", "reader_kind", "response_status")
@@ -236,7 +236,7 @@ def planned_of(
     tables = Tables(
         empty, pd.DataFrame(), dictionary, TableSource(nowhere, nowhere, None, None, dictionary, {})
     )
-    found, remarks = [], []
+    selected, remarks = [], []
     read = plans(tables)
     for name, key in keys.items():
         if name != key and name not in {plan.name for plan in read}:
@@ -253,13 +253,13 @@ def planned_of(
             group for group in plan.groups if plan.measure.of == "people" and group not in PARTICIPANT_KINDS
         ]
         if without:
-            why = f"models have no {plan.measure.noun}"
+            reason = f"models have no {plan.measure.noun}"
             plan = replace(plan, groups=tuple(group for group in plan.groups if group not in without))
             if not plan.groups:
-                remarks.append(f"{plan.name} is left out: {why}.")
+                remarks.append(f"{plan.name} is left out: {reason}.")
                 continue
             remarks.append(
-                f"{plan.name}: {why}, so only people are simulated, without {apa.listing(without)}."
+                f"{plan.name}: {reason}, so only people are simulated, without {apa.listing(without)}."
             )
         if plan.formula is not None:
             if plan.measure.family != "binomial":
@@ -267,7 +267,7 @@ def planned_of(
                     f"{plan.name} has its own formula; power is that of the model that wrods builds for the design."
                 )
             plan = replace(plan, formula=None, fallback=None)
-        family = [one.name for one in read if plan.name != one.name and is_joined(plan, one)]
+        family = [other.name for other in read if plan.name != other.name and is_joined(plan, other)]
         if family:
             remarks.append(
                 f"{plan.name} is adjusted together with {', '.join(family)} in a report; here its tests are adjusted by themselves, "
@@ -280,10 +280,10 @@ def planned_of(
                 plan = replace(plan, equivalence=read_bound(equivalence, [plan.measure]))
             except PlanFault as fault:
                 raise error_at("--equivalence", *fault.args) from None
-        found.append(plan)
-    if not found:
+        selected.append(plan)
+    if not selected:
         raise UserError("no planned analysis can be simulated", mend=" ".join(remarks))
-    return found, remarks
+    return selected, remarks
 
 
 def is_joined(plan: Plan, other: Plan) -> bool:
@@ -365,31 +365,31 @@ class SimulatedDesign:
     def cells(self) -> tuple[Index, list[tuple[str, str]]]:
         """Reader group and condition of each trial, as a place among those that occur."""
         pairs = pd.MultiIndex.from_frame(self.table[["reader_group", self.question.plan.factor]])
-        codes, known = pairs.factorize()
-        return codes, [(str(group), str(level)) for group, level in known]
+        codes, cells = pairs.factorize()
+        return codes, [(str(group), str(level)) for group, level in cells]
 
     @cached_property
     def eta(self) -> Array:
         """The fixed part of the linear predictor, shape (trials,)."""
-        codes, known = self.cells
-        return np.array([self.question.assumptions.cells[cell] for cell in known], dtype=float)[codes]
+        codes, cells = self.cells
+        return np.array([self.question.assumptions.cells[cell] for cell in cells], dtype=float)[codes]
 
     @cached_property
     def effects(self) -> list[tuple[Index, int, Array, Array]]:
         """Random effects to draw: level of each trial, number of levels, columns (trials, k), square root of the covariance."""
         plan, truth = self.question.plan, self.question.assumptions
-        codes, known = self.cells
-        made = []
+        codes, cells = self.cells
+        terms = []
         for term in truth.variance:
             units = pd.MultiIndex.from_arrays(self._units(term.group)).factorize()
-            z = np.array([truth.columns(term, plan, group, level) for group, level in known])[codes]
+            z = np.array([truth.columns(term, plan, group, level) for group, level in cells])[codes]
             sizes, axes = np.linalg.eigh(term.cov)
-            made.append((units[0], len(units[1]), z, axes * np.sqrt(np.clip(sizes, 0.0, None))))
-        return made
+            terms.append((units[0], len(units[1]), z, axes * np.sqrt(np.clip(sizes, 0.0, None))))
+        return terms
 
     def _units(self, group: str) -> list[Any]:
         """Return the columns that tell the levels of a grouping factor apart."""
-        own = {
+        columns = {
             "participant": ["reader"],
             "item": ["item_id"],
             "item_condition": ["item_id", self.question.plan.factor],
@@ -398,7 +398,7 @@ class SimulatedDesign:
             "prompt": ["reader_group", "prompt_variant"],
             "model_session": ["reader_group", "session_id"],
         }[group]
-        return [self.table[name].fillna(-1) for name in own]
+        return [self.table[name].fillna(-1) for name in columns]
 
     def draw(self, number: int | str) -> Array:
         """Draw the answers of one study: 0 and 1, logarithms, or bits and nats, shape (trials,)."""
@@ -423,9 +423,9 @@ class SimulatedDesign:
         model = analysis.model
         if model is None:
             return SimulatedStudy(self.sizes, number, (), fitted=False, converged=False, steps=0)
-        found = _found(plan, analysis.contrasts)
+        contrasts = _found(plan, analysis.contrasts)
         return SimulatedStudy(
-            self.sizes, number, found, True, model.converged, model.singular, len(model.steps)
+            self.sizes, number, contrasts, True, model.converged, model.singular, len(model.steps)
         )
 
     def _engine(self, values: Array) -> Callable[..., Fit]:
@@ -448,17 +448,19 @@ class SimulatedDesign:
         reader, readers = pd.factorize(table["reader"].where(people))
         units = Units(plan.levels, tuple(items), tuple(readers))
         condition = pd.Categorical(table[plan.factor], plan.levels).codes.astype(np.intp)
-        found: dict[str, tuple[Index, ItemAnswers | _Asked]] = {}
+        by_group: dict[str, tuple[Index, ItemAnswers | _Asked]] = {}
         for group in plan.groups:
             rows = np.flatnonzero(table["reader_group"] == group)
             if people.iloc[rows].any():
                 empty = np.zeros(len(rows))
-                found[group] = rows, ItemAnswers(units, empty, reader[rows], item[rows], condition[rows])
+                by_group[group] = rows, ItemAnswers(units, empty, reader[rows], item[rows], condition[rows])
             else:
-                own = table.iloc[rows]
-                asked = tuple(own[name].to_numpy() for name in ("item_id", plan.factor, "prompt_variant"))
-                found[group] = rows, asked
-        return units, found
+                answers = table.iloc[rows]
+                columns = tuple(
+                    answers[name].to_numpy() for name in ("item_id", plan.factor, "prompt_variant")
+                )
+                by_group[group] = rows, columns
+        return units, by_group
 
     def _estimated(self, values: Array) -> tuple[SimulatedContrast, ...]:
         """Estimate the planned contrasts in percentage points, adjusted as one family."""
@@ -466,21 +468,23 @@ class SimulatedDesign:
         people: dict[str, ItemAnswers] = {}
         models: dict[str, Means] = {}
         units, readers = self._readers
-        for group, (rows, known) in readers.items():
-            if isinstance(known, ItemAnswers):
-                people[group] = replace(known, value=values[rows])
+        for group, (rows, design) in readers.items():
+            if isinstance(design, ItemAnswers):
+                people[group] = replace(design, value=values[rows])
             else:
-                item, shown, variant = known
+                item, shown, variant = design
                 models[group] = Means(*model_means(values[rows], item, shown, variant, units))
-        held = {groups: sums_of_readers(groups, people, models, units) for groups in compared(plan.groups)}
-        made = [
-            contrast_in_points(difference, groups, plan, one)
+        sums_by_groups = {
+            groups: sums_of_readers(groups, people, models, units) for groups in compared(plan.groups)
+        }
+        contrasts = [
+            contrast_in_points(difference, groups, plan, estimated)
             for difference in plan.contrasts
-            for groups, sums in held.items()
-            if (one := estimate(sums, plan.weights(difference), fixed_items=plan.items == "fixed"))
+            for groups, sums in sums_by_groups.items()
+            if (estimated := estimate(sums, plan.weights(difference), fixed_items=plan.items == "fixed"))
             is not None
         ]
-        return _found(plan, adjusted([(plan, made)])[0])
+        return _found(plan, adjusted([(plan, contrasts)])[0])
 
 
 def _found(plan: Plan, contrasts: Iterable[Contrast]) -> tuple[SimulatedContrast, ...]:
@@ -528,12 +532,12 @@ def simulate(
         for sizes in grid
         for first in range(0, studies, BATCH)
     ]
-    found: list[SimulatedStudy] = []
+    results: list[SimulatedStudy] = []
     for outcomes in run_tasks(_simulate, pickle.dumps(question), tasks, processes):
-        found += outcomes
+        results += outcomes
         if progress is not None:
-            progress(len(found), len(grid) * studies)
-    return sorted(found, key=lambda study: (study.sizes, study.number))
+            progress(len(results), len(grid) * studies)
+    return sorted(results, key=lambda study: (study.sizes, study.number))
 
 
 def _simulate(packed: bytes, task: Task) -> list[SimulatedStudy]:

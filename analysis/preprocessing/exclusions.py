@@ -39,8 +39,8 @@ def flag_trials(trials: pd.DataFrame, factors: Collection[str], collected: str |
     reason = trials["excluded_reason"].where(trials["excluded_reason"].astype(bool), None)
     newest = trials["version"].max() if len(trials) else 0
     test = ~(trials["is_practice"] | trials["is_filler"] | trials["is_attention_check"])
-    place = ["session_id", "trial_index"]
-    first = trials.groupby(place)["attempt"].transform("min") if len(trials) else trials["attempt"]
+    position = ["session_id", "trial_index"]
+    first = trials.groupby(position)["attempt"].transform("min") if len(trials) else trials["attempt"]
     for name, applies in (
         (PILOT, trials["is_pilot"]),
         (OLD_VERSION, trials["version"] < newest),
@@ -54,8 +54,10 @@ def flag_trials(trials: pd.DataFrame, factors: Collection[str], collected: str |
     trials["excluded_reason"] = reason.astype(object)
     # what is left out already stands for nothing: neither for a reader's other sessions nor for an identical answer
     for name in (TIMED, IDENTICAL):
-        some = trials[test]
-        applies = timed_beside_others(some) if name == TIMED else identical_repeats(some, factors)
+        test_trials = trials[test]
+        applies = (
+            timed_beside_others(test_trials) if name == TIMED else identical_repeats(test_trials, factors)
+        )
         applies = applies.reindex(trials.index, fill_value=False).astype(bool)
         reason = trials["excluded_reason"]
         trials["excluded_reason"] = reason.mask(reason.isna() & applies, name)
@@ -81,10 +83,10 @@ def is_deterministic(trials: pd.DataFrame) -> pd.Series[bool]:
 def identical_repeats(trials: pd.DataFrame, factors: Collection[str]) -> pd.Series[bool]:
     """Mark the second and later of a model's answers that only repeat a deterministic one."""
     usable = is_deterministic(trials) & trials["excluded_reason"].isna()
-    same = ["reader", "version", "set", "item_id", "trial_type", *factors]
-    same += ["prompt_variant", "label_map", "choice_order", "response_status", "response", "correct"]
-    again = trials.loc[usable, same].duplicated(keep="first")
-    return again.reindex(trials.index, fill_value=False)
+    columns = ["reader", "version", "set", "item_id", "trial_type", *factors]
+    columns += ["prompt_variant", "label_map", "choice_order", "response_status", "response", "correct"]
+    is_repeat = trials.loc[usable, columns].duplicated(keep="first")
+    return is_repeat.reindex(trials.index, fill_value=False)
 
 
 MAD_TO_SD = 1.4826
@@ -176,12 +178,12 @@ class SpreadTrimming:
         keys = [rows[name] for name in ("reader_group", "reader", *self.by)]
 
         centre: Literal["mean", "median"] = "mean" if self.kind == "sd" else "median"
-        away = (times - times.groupby(keys, dropna=False, observed=True).transform(centre)).abs()
+        distance = (times - times.groupby(keys, dropna=False, observed=True).transform(centre)).abs()
         if self.kind == "sd":
             spread = times.groupby(keys, dropna=False, observed=True).transform("std")
         else:
-            spread = MAD_TO_SD * away.groupby(keys, dropna=False, observed=True).transform("median")
-        return (away <= self.k * spread) | ~(spread > 0)
+            spread = MAD_TO_SD * distance.groupby(keys, dropna=False, observed=True).transform("median")
+        return (distance <= self.k * spread) | ~(spread > 0)
 
 
 def time_bounds(exclude: dict[str, Any], measure: str) -> Bounds | None:
@@ -211,22 +213,22 @@ FASTEST_MS = 200.0
 
 def declared_rules(exclude: Mapping[str, Any]) -> list[SignRule]:
     """Read ``analysis.exclude.sessions`` of a study."""
-    found = []
-    for sign, said in (exclude.get("sessions") or {}).items():
+    rules = []
+    for sign, rule in (exclude.get("sessions") or {}).items():
         try:
-            found.append(read_sign_rule(str(sign), said))
+            rules.append(read_sign_rule(str(sign), rule))
         except PlanFault as fault:
             raise error_at(f"analysis.exclude.sessions.{sign}", *fault.args) from None
-    return found
+    return rules
 
 
 def session_signs(trials: pd.DataFrame) -> pd.DataFrame:
     """Measure the signs of careless answering of every session of people or simulated readers."""
     rows = trials[trials["reader_kind"].isin(["human", "simulated"]) & ~trials["is_practice"].astype(bool)]
-    found = rows.groupby("session_id", sort=True)[["reader_group", "reader"]].first()
+    signs = rows.groupby("session_id", sort=True)[["reader_group", "reader"]].first()
     for sign, measure in _SIGNS.items():
-        found[sign] = measure(rows).reindex(found.index).astype(float)
-    return found
+        signs[sign] = measure(rows).reindex(signs.index).astype(float)
+    return signs
 
 
 def sessions_against_rules(trials: pd.DataFrame, exclude: Mapping[str, Any]) -> pd.DataFrame:
@@ -235,17 +237,17 @@ def sessions_against_rules(trials: pd.DataFrame, exclude: Mapping[str, Any]) -> 
     given = (
         trials["flagged_reason"].notna() if "flagged_reason" in trials else trials["excluded_reason"].notna()
     )
-    out = given.groupby(trials["session_id"]).all().reindex(signs.index)
+    excluded = given.groupby(trials["session_id"]).all().reindex(signs.index)
     columns = ["session_id", "reader_group", "reader", "sign", "rule", "value", "meets", "excluded"]
     tables = []
     for rule in declared_rules(exclude):
         value = signs.get(rule.sign, pd.Series(float("nan"), index=signs.index))
         meets = rule.meets(value).astype("boolean")
         meets = meets if rule.sign in signs else meets.mask(meets.notna())
-        told = signs[["reader_group", "reader"]].assign(
-            sign=rule.sign, rule=rule.said, value=value, meets=meets, excluded=out.astype(bool)
+        rows = signs[["reader_group", "reader"]].assign(
+            sign=rule.sign, rule=rule.said, value=value, meets=meets, excluded=excluded.astype(bool)
         )
-        tables.append(told.reset_index(names="session_id"))
+        tables.append(rows.reset_index(names="session_id"))
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=columns)
 
 
@@ -253,8 +255,8 @@ def _by_session(
     rows: pd.DataFrame, column: str, is_sign: Callable[[Any], Any] = lambda values: values
 ) -> Any:
     """Group the values of a column, or whether each is a flag, by session; nothing if the column is absent."""
-    known = rows[rows[column].notna()] if column in rows else rows.iloc[:0].assign(**{column: np.nan})
-    return is_sign(known[column].astype(float)).groupby(known["session_id"])
+    present = rows[rows[column].notna()] if column in rows else rows.iloc[:0].assign(**{column: np.nan})
+    return is_sign(present[column].astype(float)).groupby(present["session_id"])
 
 
 def _missed_checks(rows: pd.DataFrame) -> Any:
@@ -282,34 +284,38 @@ _SIGNS: dict[str, Callable[[pd.DataFrame], Any]] = {
 def same_prompts(trials: pd.DataFrame, items: pd.DataFrame, factors: Collection[str]) -> pd.Series[float]:
     """Give each prompt of a deterministic model a number, the same for all trials with that prompt."""
     numbers = pd.Series(np.nan, index=trials.index)
-    own = [name for name in factors if name in items and items[name].notna().any()]
+    item_factors = [name for name in factors if name in items and items[name].notna().any()]
     usable = is_deterministic(trials) & trials["excluded_reason"].isna()
-    if not own or "shown" not in items or not usable.any():
+    if not item_factors or "shown" not in items or not usable.any():
         return numbers
     if "role" in items and (items["role"] == "exemplar").any():
         return numbers
-    place = [name for name in ("set", "item_id") if name in items and name in trials] + own
+    keys = [name for name in ("set", "item_id") if name in items and name in trials] + item_factors
     texts = [name for name in ("shown", "choices", "key") if name in items]
     tested = items[items["role"] == "test"] if "role" in items else items
-    told = tested[[*place, *texts]].drop_duplicates(place)
-    others = [name for name in factors if name not in own]
-    asked = ["version", "block", "trial_type", "prompt_variant", "label_map", "choice_order"]
-    same = ["reader", "set", "item_id", *asked, *others, *texts]
-    rows = trials.loc[usable, ["reader", *asked, *dict.fromkeys(["set", "item_id", *own]), *others]]
-    rows = rows.merge(told, on=place, how="left").set_index(rows.index)
-    known = rows[rows["shown"].notna()]
-    numbers.loc[known.index] = known.groupby(same, dropna=False, sort=False).ngroup().astype(float)
+    prompts = tested[[*keys, *texts]].drop_duplicates(keys)
+    others = [name for name in factors if name not in item_factors]
+    settings = ["version", "block", "trial_type", "prompt_variant", "label_map", "choice_order"]
+    prompt_columns = ["reader", "set", "item_id", *settings, *others, *texts]
+    rows = trials.loc[
+        usable, ["reader", *settings, *dict.fromkeys(["set", "item_id", *item_factors]), *others]
+    ]
+    rows = rows.merge(prompts, on=keys, how="left").set_index(rows.index)
+    prompted = rows[rows["shown"].notna()]
+    numbers.loc[prompted.index] = (
+        prompted.groupby(prompt_columns, dropna=False, sort=False).ngroup().astype(float)
+    )
     return numbers
 
 
 def copies(rows: pd.DataFrame, by: Iterable[str]) -> pd.Series[bool]:
     """Mark answers that repeat an earlier one to the same prompt within the levels of some factors."""
-    known = rows["same_prompt"].notna()
-    found = pd.Series(False, index=rows.index)
-    if known.any():
-        same = ["same_prompt", *by, "response_status", "response", "correct"]
-        found[known] = rows.loc[known, same].duplicated(keep="first")
-    return found
+    has_prompt = rows["same_prompt"].notna()
+    is_copy = pd.Series(False, index=rows.index)
+    if has_prompt.any():
+        columns = ["same_prompt", *by, "response_status", "response", "correct"]
+        is_copy[has_prompt] = rows.loc[has_prompt, columns].duplicated(keep="first")
+    return is_copy
 
 
 COUNTED_ONCE = "answers of models at temperature 0, or scored, that copy another to the same prompt in a condition count once"
@@ -320,8 +326,8 @@ def each_answer_once(rows: pd.DataFrame, by: Iterable[str]) -> pd.DataFrame:
     """Leave out what :func:`copies` marks; rows of which prompts are not known stay as they are."""
     if "same_prompt" not in rows:
         return rows
-    again = copies(rows, by)
-    return rows[~again] if again.any() else rows
+    is_copy = copies(rows, by)
+    return rows[~is_copy] if is_copy.any() else rows
 
 
 def unseen(group: str, factor: str) -> str:
@@ -331,13 +337,13 @@ def unseen(group: str, factor: str) -> str:
 
 def not_told_apart(rows: pd.DataFrame, factor: str) -> list[str]:
     """Return the models to which no prompt shows the level of a factor, in the table's order."""
-    known = rows[rows["same_prompt"].notna()]
-    if known.empty:
+    prompted = rows[rows["same_prompt"].notna()]
+    if prompted.empty:
         return []
-    levels = known.groupby(["reader_group", "same_prompt"], sort=False)[factor].nunique()
-    alike = (levels > 1).groupby(level=0, sort=False).all()
-    whole = rows["same_prompt"].notna().groupby(rows["reader_group"]).all()
-    return [str(group) for group in alike.index[alike] if whole[group]]
+    levels = prompted.groupby(["reader_group", "same_prompt"], sort=False)[factor].nunique()
+    is_uniform = (levels > 1).groupby(level=0, sort=False).all()
+    is_complete = rows["same_prompt"].notna().groupby(rows["reader_group"]).all()
+    return [str(group) for group in is_uniform.index[is_uniform] if is_complete[group]]
 
 
 def left_out_by_plan(
@@ -345,12 +351,12 @@ def left_out_by_plan(
 ) -> tuple[pd.Series[bool], list[str]]:
     """Mark the rows that a plan leaves out, and say why and how many."""
     left_out = pd.Series(False, index=rows.index)
-    told = []
-    for said, applies in _rules(rows, trials, exclude):
-        told.append(f"{int((applies & ~left_out).sum()):,} ({said})")
+    counts = []
+    for reason, applies in _rules(rows, trials, exclude):
+        counts.append(f"{int((applies & ~left_out).sum()):,} ({reason})")
         left_out |= applies
-    sentence = f"Left out as planned for this analysis, of {len(rows):,} trials: {', '.join(told)}."
-    return left_out, [sentence] if told else []
+    sentence = f"Left out as planned for this analysis, of {len(rows):,} trials: {', '.join(counts)}."
+    return left_out, [sentence] if counts else []
 
 
 def own_bounds(study: Mapping[str, Any], plan: Mapping[str, Any], measure: str) -> Bounds | None:
@@ -406,19 +412,19 @@ def alternatives(
     of_plan: Mapping[str, Any] | None = None,
 ) -> list[Alternative]:
     """Return a multiverse's time rules: the study's own, then those of ``alternatives.json``."""
-    own = own_bounds(exclude or {}, of_plan or {}, measure)
-    found = [Alternative(OWN, own, True)] if own else []
+    bounds = own_bounds(exclude or {}, of_plan or {}, measure)
+    rules = [Alternative(OWN, bounds, True)] if bounds else []
     usual = json.loads(Path(__file__).with_name("alternatives.json").read_text("utf-8"))
-    for one in usual["alternatives"]:
-        if measure not in one["of"]:
+    for entry in usual["alternatives"]:
+        if measure not in entry["of"]:
             continue
         rule: TimeRule = EveryTime()
-        if one["rule"] == "bounds":
-            rule = Bounds(float(one["low"]), float(one["high"]))
-        elif one["rule"] != "none":
-            rule = SpreadTrimming(float(one["k"]), one["rule"], tuple(factors), bool(one.get("logged")))
-        found.append(Alternative(one["name"], rule, own is None and one["rule"] == "none"))
-    return found
+        if entry["rule"] == "bounds":
+            rule = Bounds(float(entry["low"]), float(entry["high"]))
+        elif entry["rule"] != "none":
+            rule = SpreadTrimming(float(entry["k"]), entry["rule"], tuple(factors), bool(entry.get("logged")))
+        rules.append(Alternative(entry["name"], rule, bounds is None and entry["rule"] == "none"))
+    return rules
 
 
 def of_flagged_sessions(
