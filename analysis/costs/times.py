@@ -46,17 +46,17 @@ def time_scales(
         raise UserError(f"family {family!r} for times", mend=f"Choose among {', '.join(FAMILIES)}.")
     name = plan.measure.name
     logged = replace(plan.measure, family="gaussian", logged=True, response=f"log_{name}", link=None)
-    own = Measure(name, plan.measure.title, plan.measure.noun, family, False, "ms", name, "identity")
+    raw_measure = Measure(name, plan.measure.title, plan.measure.noun, family, False, "ms", name, "identity")
     if on_log is None:
         on_log = analyse_time(replace(plan, measure=logged), tables, most_columns=MOST_COLUMNS_BESIDE)
     # a bound is a ratio: it belongs to the log scale alone
-    plain = replace(plan, name=f"{plan.name} (ms)", measure=own, equivalence=None)
+    plain = replace(plan, name=f"{plan.name} (ms)", measure=raw_measure, equivalence=None)
     on_own = analyse_time(plain, tables, most_columns=MOST_COLUMNS_BESIDE)
     return TimeScales(on_log, on_own, _beside(on_log, on_own))
 
 
-def _beside(on_log: Analysis, own: Analysis) -> pd.DataFrame:
-    others = {(contrast.label, contrast.groups): contrast for contrast in own.contrasts}
+def _beside(on_log: Analysis, on_own: Analysis) -> pd.DataFrame:
+    others = {(contrast.label, contrast.groups): contrast for contrast in on_own.contrasts}
     rows = []
     for contrast in on_log.contrasts:
         other = others.get((contrast.label, contrast.groups))
@@ -84,7 +84,7 @@ def _numbers(contrast: Contrast | None, head: str, first: str) -> dict[str, floa
 def _verdict(contrast: Contrast, other: Contrast | None) -> str:
     if other is None or not (contrast.estimable and other.estimable):
         return "not estimable"
-    first, second = (int(each.low > 0) - int(each.high < 0) for each in (contrast, other))
+    first, second = (int(test.low > 0) - int(test.high < 0) for test in (contrast, other))
     if first == second:
         return "same"
     return "opposite" if first * second < 0 else "one scale only"
@@ -113,16 +113,16 @@ def time_spreads(tables: Tables, factor: str, measure: str) -> list[TimeSpread]:
     """Describe each group's times in every level: valid answers within the study's bounds."""
     rows = timed_trials(tables.trials, factor, measure)
     kinds = kinds_of(rows)
-    found = []
+    spreads = []
     for group, level in product(group_order(rows), tables.levels_of(factor)):
-        own = rows[(rows["reader_group"] == group) & (rows[factor] == level)]
-        if len(own):
-            times = own[measure].to_numpy(dtype=float)
-            medians = own.groupby("reader")[measure].median().to_numpy(dtype=float)
+        cell = rows[(rows["reader_group"] == group) & (rows[factor] == level)]
+        if len(cell):
+            times = cell[measure].to_numpy(dtype=float)
+            medians = cell.groupby("reader")[measure].median().to_numpy(dtype=float)
             ends, (grid, density) = np.percentile(times, PERCENTILES), log_density(times)
             spread = TimeSpread(group, kinds[group], measure, level, ends, medians, grid, density, len(times))
-            found.append(spread)
-    return found
+            spreads.append(spread)
+    return spreads
 
 
 def log_density(times: Array) -> tuple[Array, Array]:
@@ -130,13 +130,13 @@ def log_density(times: Array) -> tuple[Array, Array]:
     logs = np.log(times)
     spread = float(logs.std(ddof=1)) if len(logs) > 1 else 0.0
     iqr = float(np.subtract(*np.percentile(logs, [75, 25]))) / 1.349
-    least = min(value for value in (spread, iqr, np.inf) if value > 0)
-    width = 0.9 * least * len(logs) ** -0.2 if np.isfinite(least) else 0.02
+    smallest = min(value for value in (spread, iqr, np.inf) if value > 0)
+    width = 0.9 * smallest * len(logs) ** -0.2 if np.isfinite(smallest) else 0.02
     edges = np.linspace(logs.min() - 4 * width, logs.max() + 4 * width, _BINS + 1)
     step = float(edges[1] - edges[0])
     counts, _ = np.histogram(logs, edges)
-    reach = max(1, min(_BINS // 2 - 1, int(np.ceil(4 * width / step))))
-    kernel = np.exp(-0.5 * (np.arange(-reach, reach + 1) * step / width) ** 2)
+    radius = max(1, min(_BINS // 2 - 1, int(np.ceil(4 * width / step))))
+    kernel = np.exp(-0.5 * (np.arange(-radius, radius + 1) * step / width) ** 2)
     smooth = np.convolve(counts, kernel / kernel.sum(), mode="same")
     middles = (edges[:-1] + edges[1:]) / 2
     return np.exp(middles), smooth / (len(logs) * step)

@@ -48,20 +48,20 @@ def with_chance(
             raise UserError("the items table has no column 'choices'", mend="Export the study again.")
         keys = [name for name in ("set", "item_id") if name in items]
         items = items.assign(_many=items["choices"].map(_many))
-        several = items.groupby(keys)["_many"].agg(["min", "max"])
+        choice_counts = items.groupby(keys)["_many"].agg(["min", "max"])
         # where conditions differ in their number of choices the line of the very condition says it
-        is_same = (several["min"] == several["max"]).all()
+        is_same = (choice_counts["min"] == choice_counts["max"]).all()
         keys += [name for name in factors if name in items and not is_same]
         lines = items.groupby(keys, dropna=False)["_many"].first()
-        told = trials.loc[choosing, keys].merge(lines.reset_index(), on=keys, how="left")["_many"]
+        n_choices = trials.loc[choosing, keys].merge(lines.reset_index(), on=keys, how="left")["_many"]
         used = trials.loc[choosing, "excluded_reason"].isna().to_numpy()
-        lacking = int((told.isna().to_numpy() & used).sum())
-        if lacking:
+        n_unknown = int((n_choices.isna().to_numpy() & used).sum())
+        if n_unknown:
             raise UserError(
-                f"the items table does not say how many choices {lacking:,} trials had",
+                f"the items table does not say how many choices {n_unknown:,} trials had",
                 mend="Export the study again, with the items that its sessions showed.",
             )
-        chance.loc[choosing] = (1.0 / told.to_numpy(dtype=float)).tolist()
+        chance.loc[choosing] = (1.0 / n_choices.to_numpy(dtype=float)).tolist()
     return trials.assign(chance=chance)
 
 
@@ -72,27 +72,29 @@ def accuracy(
     by = cell_columns(trials, by)
     rows = _cells(trials, by)
     kinds = kinds_of(rows) if len(rows) else {}
-    found = []
-    for key, own in rows.groupby([GROUP, *by], observed=True, sort=False):
+    results = []
+    for key, answers in rows.groupby([GROUP, *by], observed=True, sort=False):
         cell = dict(zip([GROUP, *by], map(str, key), strict=True))
-        valid = is_valid(own)
-        right = own["correct"].where(valid, 0.0)
-        guessed = own["correct"].where(valid, own["chance"]) if "chance" in own else right * np.nan
-        many, missing, correct = len(own), int((~valid).sum()), int(right.sum())
+        valid = is_valid(answers)
+        right = answers["correct"].where(valid, 0.0)
+        guessed = (
+            answers["correct"].where(valid, answers["chance"]) if "chance" in answers else right * np.nan
+        )
+        n, missing, correct = len(answers), int((~valid).sum()), int(right.sum())
         names = ["reader"] if kinds[cell[GROUP]] in PARTICIPANT_KINDS else ["set", "item_id"]
         sums = pd.DataFrame({"n": 1.0, "valid": valid.astype(float), "right": right, "guessed": guessed})
-        sums = sums.groupby(own.groupby(names, dropna=False).ngroup()).sum(min_count=1)
-        told: dict[str, Any] = {
-            "trials": many,
-            "valid": many - missing,
+        sums = sums.groupby(answers.groupby(names, dropna=False).ngroup()).sum(min_count=1)
+        summary: dict[str, Any] = {
+            "trials": n,
+            "valid": n - missing,
             "missing": missing,
             "correct": correct,
-            "missing_share": missing / many,
+            "missing_share": missing / n,
             "wrong": float(right.mean()),
-            "valid_only": float(own["correct"].where(valid).mean()),
+            "valid_only": float(answers["correct"].where(valid).mean()),
             "chance": float(guessed.mean()),
-            "lowest": correct / many,
-            "highest": (correct + missing) / many,
+            "lowest": correct / n,
+            "highest": (correct + missing) / n,
         }
         # one set of drawn units for all three ways, which are thus compared on the same resamples
         above, below = (sums[list(names)].to_numpy() for names in zip(*_WAYS.values(), strict=True))
@@ -101,9 +103,9 @@ def accuracy(
             drawn = resampled_ratios(above, below, stable_seed(study, "accuracy", *map(str, key)), resamples)
         for name, draws in zip(_WAYS, drawn.T, strict=True) if resamples else ():
             ends = interval(draws)
-            told |= {f"{name}_low": ends.low, f"{name}_high": ends.high}
-        found.append({**cell, **told})
-    return pd.DataFrame(found)
+            summary |= {f"{name}_low": ends.low, f"{name}_high": ends.high}
+        results.append({**cell, **summary})
+    return pd.DataFrame(results)
 
 
 def missingness(trials: pd.DataFrame, by: Sequence[str] | str = ()) -> pd.DataFrame:
@@ -173,11 +175,13 @@ def against_chance(trials: pd.DataFrame, by: Sequence[str] | str, *, study: str 
     ends = [test.proportion_ci(0.95, "exact") for test in tests]
     kinds = kinds_of(rows)
     units = [
-        (one["wrong_low"], one["wrong_high"]) if kinds[one[GROUP]] in PARTICIPANT_KINDS else _over_items(own)
-        for one, (_, own) in zip(table.to_dict("records"), cells, strict=True)
+        (row["wrong_low"], row["wrong_high"])
+        if kinds[row[GROUP]] in PARTICIPANT_KINDS
+        else _over_items(answers)
+        for row, (_, answers) in zip(table.to_dict("records"), cells, strict=True)
     ]
     p = np.array([float(test.pvalue) for test in tests])
-    found = pd.DataFrame(
+    result = pd.DataFrame(
         {
             **{name: table[name] for name in keys},
             "kind": [kinds[str(group)] for group in table[GROUP]],
@@ -195,11 +199,15 @@ def against_chance(trials: pd.DataFrame, by: Sequence[str] | str, *, study: str 
         }
     )
     # where there is one participant (no bootstrap) the binomial test alone decides
-    sure = found["p_adjusted"] < ALPHA
-    below = sure & (found["accuracy"] < found["chance"]) & ~(found["unit_high"] >= found["chance"])
-    above = sure & (found["accuracy"] > found["chance"]) & ~(found["unit_low"] <= found["chance"])
-    found["verdict"] = np.where(below, "below", np.where(above, "above", ""))
-    return found
+    is_significant = result["p_adjusted"] < ALPHA
+    below = (
+        is_significant & (result["accuracy"] < result["chance"]) & ~(result["unit_high"] >= result["chance"])
+    )
+    above = (
+        is_significant & (result["accuracy"] > result["chance"]) & ~(result["unit_low"] <= result["chance"])
+    )
+    result["verdict"] = np.where(below, "below", np.where(above, "above", ""))
+    return result
 
 
 def _over_items(rows: pd.DataFrame) -> tuple[float, float]:

@@ -43,20 +43,23 @@ def levels_of(
     between: Mapping[str, Mapping[str, Mapping[str, Any]]] | None = None,
 ) -> LevelMeanings:
     """State what each level of a factor does to the texts of a study's test items."""
-    found: dict[str, Does | None] = dict.fromkeys(levels)
+    meanings: dict[str, Does | None] = dict.fromkeys(levels)
     if factor in items:
         rows = items[items["role"] == "test"] if "role" in items else items
-        for level, own in rows.groupby(factor, observed=True):
-            if str(level) in found:
-                texts = [own.get(name, [None] * len(own)) for name in ("provenance", "shown", "intact")]
-                done = {done_to(*one) for one in zip(*texts, strict=True)}
-                found[str(level)] = done.pop() if len(done) == 1 else None if None in done else "changed"
+        for level, rows_of_level in rows.groupby(factor, observed=True):
+            if str(level) in meanings:
+                texts = [
+                    rows_of_level.get(name, [None] * len(rows_of_level))
+                    for name in ("provenance", "shown", "intact")
+                ]
+                done = {done_to(*record) for record in zip(*texts, strict=True)}
+                meanings[str(level)] = done.pop() if len(done) == 1 else None if None in done else "changed"
     for level, sets in ((between or {}).get(factor) or {}).items():
-        if level in found and (sets.get("exemplars") == 0 or sets.get("example_labels") == "shuffled"):
-            found[level] = "withheld"
+        if level in meanings and (sets.get("exemplars") == 0 or sets.get("example_labels") == "shuffled"):
+            meanings[level] = "withheld"
 
     def those(does: Does | None) -> tuple[str, ...]:
-        return tuple(level for level in levels if found[level] == does)
+        return tuple(level for level in levels if meanings[level] == does)
 
     intact, others = those("intact"), (those("substituted"), those("withheld"), those("changed"), those(None))
     return LevelMeanings(factor, intact[0] if len(intact) == 1 else None, *others)
@@ -64,9 +67,9 @@ def levels_of(
 
 def scrambled_levels(tables: Tables, factor: str) -> list[str]:
     """Return the levels but the first that still show the scrambled text."""
-    rest = tables.levels_of(factor)[1:]
-    does = levels_of(tables.items, factor, rest, tables.dictionary.get("between"))
-    return [level for level in rest if level not in (*does.substituted, *does.withheld)] or rest
+    others = tables.levels_of(factor)[1:]
+    meanings = levels_of(tables.items, factor, others, tables.dictionary.get("between"))
+    return [level for level in others if level not in (*meanings.substituted, *meanings.withheld)] or others
 
 
 def done_to(provenance: Any, shown: Any, intact: Any) -> Does | None:
@@ -82,10 +85,12 @@ def done_to(provenance: Any, shown: Any, intact: Any) -> Does | None:
     kind = name.partition("(")[0].partition(";")[0]
     if kind in SUBSTITUTES:
         return "substituted"
-    if kind.partition(":")[0] in {one.family for one in scramble_types().values()}:
+    if kind.partition(":")[0] in {scramble_type.family for scramble_type in scramble_types().values()}:
         return "changed"
-    whole, seen = mapping_in(intact), mapping_in(shown)
-    pairs = [(text, seen[field]) for field, text in whole.items() if field in seen and text]
+    intact_fields, shown_fields = mapping_in(intact), mapping_in(shown)
+    pairs = [
+        (text, shown_fields[field]) for field, text in intact_fields.items() if field in shown_fields and text
+    ]
     if not pairs:
         return None
     return "intact" if all(text == other for text, other in pairs) else "changed"

@@ -28,21 +28,21 @@ def words_of(text: str) -> tuple[str, ...]:
 
 def same_place(intact: Sequence[str], given: Sequence[str]) -> list[int | None]:
     """Find for each intact word the given word that stands for it."""
-    places: list[int | None] = [None] * len(intact)
+    positions: list[int | None] = [None] * len(intact)
     for block in LCSseq.opcodes(list(intact), list(given)):
         if block.tag == "equal":
             for step in range(block.src_end - block.src_start):
-                places[block.src_start + step] = block.dest_start + step
+                positions[block.src_start + step] = block.dest_start + step
     start = given_start = 0
-    for end in [place for place, found in enumerate(places) if found is not None] + [len(intact)]:
-        anchor = places[end] if end < len(intact) else None
+    for end in [index for index, position in enumerate(positions) if position is not None] + [len(intact)]:
+        anchor = positions[end] if end < len(intact) else None
         given_end = len(given) if anchor is None else anchor
         if start < end and given_start < given_end:
             gap = _matched(tuple(intact[start:end]), tuple(given[given_start:given_end]))
-            for offset, place in enumerate(gap):
-                places[start + offset] = None if place is None else given_start + place
+            for offset, position in enumerate(gap):
+                positions[start + offset] = None if position is None else given_start + position
         start, given_start = end + 1, given_end + 1
-    return places
+    return positions
 
 
 @lru_cache(maxsize=4096)
@@ -54,26 +54,26 @@ def _matched(intact: tuple[str, ...], given: tuple[str, ...]) -> tuple[int | Non
     best = [[0.0] * (columns + 1) for _ in range(rows + 1)]
     for i in range(rows - 1, -1, -1):
         for j in range(columns - 1, -1, -1):
-            together = OSA.normalized_similarity(intact[i], given[j]) + best[i + 1][j + 1]
-            best[i][j] = max(together, best[i + 1][j], best[i][j + 1])
-    places: list[int | None] = [None] * rows
+            paired = OSA.normalized_similarity(intact[i], given[j]) + best[i + 1][j + 1]
+            best[i][j] = max(paired, best[i + 1][j], best[i][j + 1])
+    positions: list[int | None] = [None] * rows
     i = j = 0
     while i < rows and j < columns:
-        alike = OSA.normalized_similarity(intact[i], given[j])
-        if alike > 0 and best[i][j] == alike + best[i + 1][j + 1]:
-            places[i] = j
+        score = OSA.normalized_similarity(intact[i], given[j])
+        if score > 0 and best[i][j] == score + best[i + 1][j + 1]:
+            positions[i] = j
             i, j = i + 1, j + 1
         elif best[i][j] == best[i + 1][j]:
             i += 1
         else:
             j += 1
-    return tuple(places)
+    return tuple(positions)
 
 
 def with_one_typo(given: str, intact: str, shown: str) -> bool:
     """Return whether a word is one typo from the intact one, and nearer to it than to the shown form."""
-    away = int(OSA.distance(given, intact))
-    return away == 0 or (away == 1 and int(OSA.distance(given, shown)) > 1)
+    distance = int(OSA.distance(given, intact))
+    return distance == 0 or (distance == 1 and int(OSA.distance(given, shown)) > 1)
 
 
 GROUP = "reader_group"
@@ -92,9 +92,9 @@ class RecoveredWords:
     kept: int
 
 
-def edit_distance(one: str, other: str) -> int:
+def edit_distance(text: str, other: str) -> int:
     """Return the Levenshtein distance in characters, spaces, case and punctuation included, as Scrambled Bench takes it."""
-    return int(Levenshtein.distance(one.strip(), other.strip()))
+    return int(Levenshtein.distance(text.strip(), other.strip()))
 
 
 def recovery_rate(before: float, after: float, sign: str = "corrected") -> float:
@@ -109,23 +109,28 @@ def recovery_rate(before: float, after: float, sign: str = "corrected") -> float
 
 def recovered_words(intact: str, shown: str, given: str | None) -> RecoveredWords:
     """Count the words of an answer that stand for changed words of a text."""
-    whole, seen = words_of(intact), words_of(shown)
-    if len(whole) == len(seen):
-        forms: list[str | None] = list(seen)
+    intact_words, shown_words = words_of(intact), words_of(shown)
+    if len(intact_words) == len(shown_words):
+        forms: list[str | None] = list(shown_words)
     else:
-        forms = [None if place is None else seen[place] for place in same_place(whole, seen)]
+        forms = [
+            None if position is None else shown_words[position]
+            for position in same_place(intact_words, shown_words)
+        ]
     answer = words_of(given) if given else ()
-    found = [None if place is None else answer[place] for place in same_place(whole, answer)]
-    changed = recovered = tolerant = kept = 0
-    for word, form, word_given in zip(whole, forms, found, strict=True):
+    given_words = [
+        None if position is None else answer[position] for position in same_place(intact_words, answer)
+    ]
+    changed = recovered = tolerant = unchanged = 0
+    for word, form, word_given in zip(intact_words, forms, given_words, strict=True):
         is_back = word_given == word
         if form == word:
-            kept += is_back
+            unchanged += is_back
             continue
         changed += 1
         recovered += is_back
         tolerant += is_back or (word_given is not None and with_one_typo(word_given, word, form or ""))
-    return RecoveredWords(changed, recovered, tolerant, len(whole) - changed, kept)
+    return RecoveredWords(changed, recovered, tolerant, len(intact_words) - changed, unchanged)
 
 
 def shown_texts(items: pd.DataFrame, factors: Sequence[str]) -> dict[tuple[Any, ...], dict[str, str]]:
@@ -134,11 +139,15 @@ def shown_texts(items: pd.DataFrame, factors: Sequence[str]) -> dict[tuple[Any, 
         if name not in items:
             raise UserError(f"the items table has no column {name!r}", mend="Export the study again.")
     keys = [name for name in ("set", "item_id", *factors) if name in items]
-    found: dict[tuple[Any, ...], dict[str, str]] = {}
+    texts: dict[tuple[Any, ...], dict[str, str]] = {}
     for *key, shown, intact in items[[*keys, "shown", "intact"]].itertuples(index=False, name=None):
-        one, other = json.loads(intact or "{}"), json.loads(shown or "{}")
-        found[tuple(key)] = {str(text): str(other[field]) for field, text in one.items() if field in other}
-    return found
+        intact_fields, shown_fields = json.loads(intact or "{}"), json.loads(shown or "{}")
+        texts[tuple(key)] = {
+            str(text): str(shown_fields[field])
+            for field, text in intact_fields.items()
+            if field in shown_fields
+        }
+    return texts
 
 
 def recovery_trials(
@@ -148,12 +157,12 @@ def recovery_trials(
     used = trials["excluded_reason"].isna() & (trials["trial_type"] == "recover")
     used &= trials["response_status"].notna() & trials["answer"].notna()
     rows = trials[used]
-    known = shown_texts(items, factors) if len(rows) else {}
+    texts = shown_texts(items, factors) if len(rows) else {}
     keys = [name for name in ("set", "item_id", *factors) if name in items]
     parts = [pd.DataFrame(columns=[*_KEPT, *factors, *_COUNTS])]
     for start in range(0, len(rows), rows_at_once):
         part = rows.iloc[start : start + rows_at_once]
-        counts = pd.DataFrame(_numbers(part, known, keys), columns=list(_COUNTS), dtype=float)
+        counts = pd.DataFrame(_numbers(part, texts, keys), columns=list(_COUNTS), dtype=float)
         parts.append(part[[*_KEPT, *factors]].reset_index(drop=True).join(counts))
     return pd.concat(parts[1:] or parts, ignore_index=True)
 
@@ -170,28 +179,30 @@ def recovery(
     if sign not in SIGNS:
         raise unknown_name("sign:", sign, SIGNS)
     by = cell_columns(measured, by)
-    found, turn = [], 1.0 if sign == "corrected" else -1.0
-    for key, own in measured.groupby([GROUP, *by], observed=True, sort=False):
-        sums = own[list(_COUNTS)].sum()
-        told: dict[str, Any] = {
+    results, direction = [], 1.0 if sign == "corrected" else -1.0
+    for key, trials in measured.groupby([GROUP, *by], observed=True, sort=False):
+        sums = trials[list(_COUNTS)].sum()
+        summary: dict[str, Any] = {
             **dict(zip([GROUP, *by], key, strict=True)),
-            "trials": len(own),
-            "ed_shown": sums["ed_shown"] / len(own),
-            "ed": sums["ed_given"] / len(own),
+            "trials": len(trials),
+            "ed_shown": sums["ed_shown"] / len(trials),
+            "ed": sums["ed_given"] / len(trials),
             "rr": recovery_rate(sums["ed_shown"], sums["ed_given"], sign),
             **{name: int(sums[name]) for name in ("changed", "recovered", "with_one_typo", "unchanged")},
         }
         if resamples:
             # a participant's answers hang together, as a model's answers to an item do
-            units = ["reader"] if own["reader_kind"].isin(PARTICIPANT_KINDS).all() else ["set", "item_id"]
-            of_unit = own.groupby(units, dropna=False)[["ed_shown", "ed_given"]].sum().to_numpy(dtype=float)
+            units = ["reader"] if trials["reader_kind"].isin(PARTICIPANT_KINDS).all() else ["set", "item_id"]
+            of_unit = (
+                trials.groupby(units, dropna=False)[["ed_shown", "ed_given"]].sum().to_numpy(dtype=float)
+            )
             seed = stable_seed(study, "recovery", *map(str, key))
             rr = bootstrap(
-                of_unit, lambda means: turn * 100.0 * (1.0 - means[:, 1] / means[:, 0]), seed, resamples
+                of_unit, lambda means: direction * 100.0 * (1.0 - means[:, 1] / means[:, 0]), seed, resamples
             )
-            told |= {"rr_low": rr.low, "rr_high": rr.high, "rr_flagged": not np.isfinite(rr.low)}
-        found.append(told)
-    return pd.DataFrame(found)
+            summary |= {"rr_low": rr.low, "rr_high": rr.high, "rr_flagged": not np.isfinite(rr.low)}
+        results.append(summary)
+    return pd.DataFrame(results)
 
 
 _KEPT = (
@@ -206,11 +217,11 @@ _COUNTS = (
 
 
 def _numbers(
-    rows: pd.DataFrame, known: Mapping[tuple[Any, ...], Mapping[str, str]], keys: list[str]
+    rows: pd.DataFrame, known_texts: Mapping[tuple[Any, ...], Mapping[str, str]], keys: list[str]
 ) -> Iterator[tuple[float, ...]]:
     texts = rows[[*keys, "answer", "response", "response_status"]]
     for *key, intact, response, status in texts.itertuples(index=False, name=None):
-        shown = known.get(tuple(key), {}).get(intact)
+        shown = known_texts.get(tuple(key), {}).get(intact)
         if shown is None:
             raise UserError(
                 f"no line of the items table shows item {key[keys.index('item_id')]!r} as it was to be restored",

@@ -42,10 +42,10 @@ def where_it_varies(ends: BootstrapInterval) -> BootstrapInterval:
 
 def means(values: NDArray[np.floating]) -> Array:
     """Average over the first axis, ignoring nan, shape (units, …) to (…); nan if there is no value."""
-    known = np.isfinite(values)
-    many = known.sum(axis=0)
-    total = np.where(known, values, 0.0).sum(axis=0, dtype=float)
-    return np.asarray(np.divide(total, many, out=np.full(total.shape, np.nan), where=many > 0))
+    is_finite = np.isfinite(values)
+    counts = is_finite.sum(axis=0)
+    total = np.where(is_finite, values, 0.0).sum(axis=0, dtype=float)
+    return np.asarray(np.divide(total, counts, out=np.full(total.shape, np.nan), where=counts > 0))
 
 
 def resampled_means(values: Array, seed: int, resamples: int = RESAMPLES) -> Array:
@@ -77,11 +77,11 @@ def draw_units(random: np.random.Generator, units: int, resamples: int) -> Array
 def percentile_ends(draws: Array, level: float = 0.95) -> tuple[Array, Array]:
     """Return both ends of percentile intervals, shape (resamples, …) to (…) each; nan where no resample has a value."""
     flat = draws.reshape(len(draws), -1)
-    known = np.isfinite(flat).any(axis=0)
+    has_value = np.isfinite(flat).any(axis=0)
     ends = np.full((2, flat.shape[1]), np.nan)
-    outside = (1 - level) / 2
-    if known.any():
-        ends[:, known] = np.nanquantile(flat[:, known], [outside, 1 - outside], axis=0)
+    tail = (1 - level) / 2
+    if has_value.any():
+        ends[:, has_value] = np.nanquantile(flat[:, has_value], [tail, 1 - tail], axis=0)
     low, high = ends.reshape(2, *draws.shape[1:])
     return low, high
 

@@ -65,7 +65,10 @@ def item_accuracies(trials: pd.DataFrame, factor: str, levels: Sequence[str]) ->
             raise unknown_name(f"{factor}: level", level, sorted(present))
     rows = rows[rows[factor].isin(levels)]
     means = item_means(rows, failures_as_wrong(rows), factor).reindex(columns=list(levels))
-    return {str(group): own.to_numpy(dtype=float) for group, own in means.groupby(level=0, sort=False)}
+    return {
+        str(group): accuracies.to_numpy(dtype=float)
+        for group, accuracies in means.groupby(level=0, sort=False)
+    }
 
 
 def relative_gains(
@@ -74,22 +77,22 @@ def relative_gains(
     """Return the relative performance gain of each reader group in each level of a factor."""
     levels = [str(level) for level in pd.unique(asked(trials)[factor].dropna())] if factor in trials else []
     levels = [intact, *(level for level in levels if level not in (intact, substituted)), substituted]
-    found = []
+    results = []
     for group, values in item_accuracies(trials, factor, levels).items():
         share = 100.0 * means(values)
         draws = 100.0 * resampled_means(values, stable_seed(study, "rpg", factor, group))
         gaps = _ends(draws[:, 0] - draws[:, -1], len(values))
-        for place, level in enumerate(levels):
+        for index, level in enumerate(levels):
             with np.errstate(invalid="ignore", divide="ignore"):
-                ratio = 100.0 * (draws[:, place] - draws[:, -1]) / (draws[:, 0] - draws[:, -1])
+                ratio = 100.0 * (draws[:, index] - draws[:, -1]) / (draws[:, 0] - draws[:, -1])
             ends = _ends(ratio, len(values))
-            rpg = relative_gain(share[place], share[0], share[-1])
-            known = int(np.isfinite(values[:, place]).sum())
-            cell = {GROUP: group, factor: level, "items": known, "accuracy": float(share[place])}
+            rpg = relative_gain(share[index], share[0], share[-1])
+            n_items = int(np.isfinite(values[:, index]).sum())
+            cell = {GROUP: group, factor: level, "items": n_items, "accuracy": float(share[index])}
             gain = {"rpg": rpg, "rpg_low": ends.low, "rpg_high": ends.high, "printed": as_printed(rpg)}
             gap = {"gap": float(share[0] - share[-1]), "gap_low": gaps.low, "gap_high": gaps.high}
-            found.append(cell | gain | gap | {"flagged": gaps.includes_zero})
-    return pd.DataFrame(found)
+            results.append(cell | gain | gap | {"flagged": gaps.includes_zero})
+    return pd.DataFrame(results)
 
 
 def retentions(
@@ -103,26 +106,26 @@ def retentions(
     """Return TypoBench's retention, absolute and relative, of each reader group."""
     if factor not in trials.columns:
         raise unknown_name("factor:", factor, list(trials.columns))
-    others = [str(one) for one in pd.unique(asked(trials)[factor].dropna()) if one != intact]
-    wanted = groups_of_levels or {"all": others}
-    levels = [intact, *dict.fromkeys(level for some in wanted.values() for level in some)]
-    found = []
+    others = [str(level) for level in pd.unique(asked(trials)[factor].dropna()) if level != intact]
+    level_groups = groups_of_levels or {"all": others}
+    levels = [intact, *dict.fromkeys(level for members in level_groups.values() for level in members)]
+    results = []
     for group, values in item_accuracies(trials, factor, levels).items():
         share = 100.0 * means(values)
         draws = 100.0 * resampled_means(values, stable_seed(study, "retention", factor, group))
         base = _ends(draws[:, 0], len(values))
-        for name, some in wanted.items():
-            places = [levels.index(level) for level in some]
-            kept = retention(float(share[0]), share[places].tolist())
-            absolute = draws[:, places].mean(axis=1)
+        for name, members in level_groups.items():
+            indices = [levels.index(level) for level in members]
+            retained = retention(float(share[0]), share[indices].tolist())
+            absolute = draws[:, indices].mean(axis=1)
             with np.errstate(invalid="ignore", divide="ignore"):
                 relative = 100.0 * absolute / draws[:, 0]
-            told = {GROUP: group, "levels": name, "intact": float(share[0]), **vars(kept)}
-            for what, drawn in (("absolute", absolute), ("relative", relative)):
+            row = {GROUP: group, "levels": name, "intact": float(share[0]), **vars(retained)}
+            for kind, drawn in (("absolute", absolute), ("relative", relative)):
                 ends = _ends(drawn, len(values))
-                told |= {f"{what}_low": ends.low, f"{what}_high": ends.high}
-            found.append(told | {"flagged": base.includes_zero})
-    return pd.DataFrame(found)
+                row |= {f"{kind}_low": ends.low, f"{kind}_high": ends.high}
+            results.append(row | {"flagged": base.includes_zero})
+    return pd.DataFrame(results)
 
 
 def _ends(draws: Array, units: int) -> BootstrapInterval:
@@ -170,8 +173,8 @@ def costs_of(trials: pd.DataFrame, measure: str) -> pd.DataFrame:
     rows = trials[used & trials["item_id"].notna()].copy()
     if measure in TIMES:
         rows = rows[rows["timed"].astype(bool) | rows["latency_ms"].notna()]
-    whole = measure == "total_tokens"
-    rows["cost"] = rows["prompt_tokens"] + rows["completion_tokens"] if whole else rows[measure]
+    is_total = measure == "total_tokens"
+    rows["cost"] = rows["prompt_tokens"] + rows["completion_tokens"] if is_total else rows[measure]
     return rows[rows["cost"].notna()]
 
 
@@ -181,32 +184,32 @@ def cost_ratios(
     """Return the cost of each level against the intact one, for every model and cost that was recorded."""
     if factor not in trials.columns:
         raise unknown_name("factor:", factor, list(trials.columns))
-    kept = [GROUP, "set", "item_id", factor, "excluded_reason", "timed", *_READ]
-    machines = trials.loc[trials["reader_kind"].isin(["model", "baseline"]), list(dict.fromkeys(kept))]
-    found = []
+    columns = [GROUP, "set", "item_id", factor, "excluded_reason", "timed", *_READ]
+    machines = trials.loc[trials["reader_kind"].isin(["model", "baseline"]), list(dict.fromkeys(columns))]
+    results = []
     for measure in measures:
         rows = costs_of(machines, measure)
         means = item_means(rows, rows["cost"], factor)
         if intact not in means:
             continue
-        for group, own in means.groupby(level=0, sort=False):
-            for level in own.columns:
+        for group, item_costs in means.groupby(level=0, sort=False):
+            for level in item_costs.columns:
                 if level == intact or pd.isna(level):
                     continue
-                pairs = own[[intact, level]].dropna().to_numpy(dtype=float)
+                pairs = item_costs[[intact, level]].dropna().to_numpy(dtype=float)
                 if not len(pairs):
                     continue
-                told = dict(vars(cost_ratio(pairs[:, 0], pairs[:, 1])))
+                ratio = dict(vars(cost_ratio(pairs[:, 0], pairs[:, 1])))
                 logs = np.log(pairs[(pairs > 0).all(axis=1)])
                 seed = stable_seed(study, "cost", measure, str(group), str(level))
                 ends = bootstrap(logs[:, 1:] - logs[:, :1], lambda drawn: np.exp(drawn[:, 0]), seed)
                 intact_mean, mean = pairs.mean(axis=0).tolist()
-                key = {"measure": measure, GROUP: group, factor: level, "ratio": told.pop("corrected")}
+                key = {"measure": measure, GROUP: group, factor: level, "ratio": ratio.pop("corrected")}
                 numbers = {
                     "ratio_low": ends.low,
                     "ratio_high": ends.high,
                     "intact_mean": intact_mean,
                     "mean": mean,
                 }
-                found.append(key | numbers | told)
-    return pd.DataFrame(found)
+                results.append(key | numbers | ratio)
+    return pd.DataFrame(results)

@@ -31,30 +31,30 @@ class VectorSimilarity:
     p: float  # share of permutations whose mean cosine is at least as high, counting the observed one
 
 
-def cosines(one: NDArray[np.floating], other: NDArray[np.floating]) -> Array:
+def cosines(array: NDArray[np.floating], other: NDArray[np.floating]) -> Array:
     """Return the cosine of each pair of rows."""
-    if one.ndim != 2 or one.shape != other.shape:
+    if array.ndim != 2 or array.shape != other.shape:
         raise UserError(
-            f"vectors of shapes {one.shape} and {other.shape}",
+            f"vectors of shapes {array.shape} and {other.shape}",
             mend="Give two tables of the same shape: a row per pair, a column per dimension.",
         )
-    found = np.empty(len(one))
-    for some in (slice(start, start + _ROWS) for start in range(0, len(one), _ROWS)):
-        found[some] = _cosine(one[some].astype(float), other[some].astype(float))
-    return found
+    values = np.empty(len(array))
+    for block in (slice(start, start + _ROWS) for start in range(0, len(array), _ROWS)):
+        values[block] = _cosine(array[block].astype(float), other[block].astype(float))
+    return values
 
 
 def similarity(
-    one: NDArray[np.floating], other: NDArray[np.floating], seed: int, permutations: int = 1000
+    array: NDArray[np.floating], other: NDArray[np.floating], seed: int, permutations: int = 1000
 ) -> VectorSimilarity:
     """Return mean cosine, centred cosine, and the baseline of permuted pairs."""
-    own = cosines(one, other)
-    first, second = (np.asarray(side, dtype=float) for side in (one, other))
-    if not len(own):
+    paired = cosines(array, other)
+    first, second = (np.asarray(side, dtype=float) for side in (array, other))
+    if not len(paired):
         raise UserError("similarity of 0 pairs of vectors", mend="Give at least one pair.")
-    observed = float(np.nanmean(own))
-    ends = bootstrap(own[:, None], lambda means: means[:, 0], seed)
-    mean = (first.sum(axis=0) + second.sum(axis=0)) / (2 * len(one))
+    observed = float(np.nanmean(paired))
+    ends = bootstrap(paired[:, None], lambda means: means[:, 0], seed)
+    mean = (first.sum(axis=0) + second.sum(axis=0)) / (2 * len(array))
     centred = _cosine(first - mean, second - mean)
     a, b = _unit(first), _unit(second)
     random = np.random.default_rng(seed)
@@ -64,12 +64,12 @@ def similarity(
     )
     higher = int((drawn >= observed - 1e-12).sum())
     return VectorSimilarity(
-        len(own),
+        len(paired),
         observed,
         ends.low,
         ends.high,
-        float(np.nanmean(centred)) if len(own) > 1 else float("nan"),
-        float(drawn.mean()) if permutations and len(own) > 1 else float("nan"),
+        float(np.nanmean(centred)) if len(paired) > 1 else float("nan"),
+        float(drawn.mean()) if permutations and len(paired) > 1 else float("nan"),
         (higher + 1) / (permutations + 1),
     )
 
@@ -91,10 +91,10 @@ OWN_ANSWER, REFERENCE = "own answer about the intact text", "reference program"
 def scored_similarities(tables: Tables, factor: str) -> pd.DataFrame:
     """Return the used trials whose answer was compared: ``similarity``, ``compared_with``, ``use``."""
     used = tables.trials[tables.trials["excluded_reason"].isna() & tables.trials[factor].notna()]
-    found = joined_beside(used, tables.folder, Path(FILE).stem)
-    if found is None:
+    table = joined_beside(used, tables.folder, Path(FILE).stem)
+    if table is None:
         return used.iloc[:0].assign(similarity=0.0, compared_with="", use="", unrelated=0.0)
-    if "unrelated" not in found:  # of versions that took no floor
-        found = found.assign(unrelated=None)
-    found = found.astype({"similarity": float, "unrelated": float})
-    return found[found["similarity"].notna()]
+    if "unrelated" not in table:  # of versions that took no floor
+        table = table.assign(unrelated=None)
+    table = table.astype({"similarity": float, "unrelated": float})
+    return table[table["similarity"].notna()]

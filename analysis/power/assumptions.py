@@ -67,8 +67,8 @@ class Assumptions:
 
         weights = plan.weights(difference)
         values = [sum(weight * of(group, level) for level, weight in weights.items()) for group in groups]
-        found = values[0] - values[1] if len(values) == 2 else values[0]
-        return 0.0 if abs(found) < 1e-9 else found
+        value = values[0] - values[1] if len(values) == 2 else values[0]
+        return 0.0 if abs(value) < 1e-9 else value
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values, in a fixed order: what a question's hash covers and a result records."""
@@ -90,7 +90,7 @@ def cell_name(group: str, level: str) -> str:
 
 def log_odds_at(share: float, variance: float) -> float:
     """Return the log odds at the centre for which the mean over a normal predictor of this variance is a share."""
-    reach = (
+    limit = (
         abs(float(special.logit(share))) * float(np.sqrt(1.0 + variance))
         + 5.0
         + 3.0 * float(np.sqrt(variance))
@@ -99,7 +99,7 @@ def log_odds_at(share: float, variance: float) -> float:
     def beyond(eta: float) -> float:
         return float(averaged_probability(eta, variance)) - share
 
-    return float(optimize.brentq(beyond, -reach, reach, xtol=1e-10))
+    return float(optimize.brentq(beyond, -limit, limit, xtol=1e-10))
 
 
 def value_in_cell(name: str, plan: Plan, level: str, person: bool) -> float:
@@ -234,23 +234,23 @@ def assumed(
         components = _components(spreads, kinds, plan, remarks)
         variance = _variance(components, plan, kinds)
         sigma = components["residual"] if plan.measure.family == "gaussian" else None
-        begun = Assumptions({}, variance, sigma, kinds, source, tuple(remarks))
+        partial = Assumptions({}, variance, sigma, kinds, source, tuple(remarks))
     else:
-        begun = replace(known, kinds=kinds)
+        partial = replace(known, kinds=kinds)
         if given:
-            begun = replace(begun, source=f"{known.source}; {source}")
-    cells = dict(begun.cells)
+            partial = replace(partial, source=f"{known.source}; {source}")
+    cells = dict(partial.cells)
     cells |= {
-        (statement.of, statement.level): _centre(statement, plan, begun)
+        (statement.of, statement.level): _centre(statement, plan, partial)
         for statement in given
         if statement.quantity == "mean"
     }
     for statement in given:
         if statement.quantity == "effect":
-            so_far = replace(begun, cells=cells)
-            moved = _against_what(statement, plan, so_far)
-            cells[statement.of, moved.level] = _moved(moved, plan, so_far)
-    return check(replace(begun, cells=cells), plan)
+            so_far = replace(partial, cells=cells)
+            shifted = _against_what(statement, plan, so_far)
+            cells[statement.of, shifted.level] = _moved(shifted, plan, so_far)
+    return check(replace(partial, cells=cells), plan)
 
 
 def _interaction(statement: EffectStatement, plan: Plan) -> LevelDifference | None:
@@ -258,21 +258,21 @@ def _interaction(statement: EffectStatement, plan: Plan) -> LevelDifference | No
     if plan.crossing is None or not statement.level.strip().startswith("("):
         return None
     try:
-        found = read_contrast(statement.level, plan.crossing.by_factor)
+        contrast = read_contrast(statement.level, plan.crossing.by_factor)
     except PlanFault as fault:
         raise error_at(statement.where, *fault.args) from None
-    return found if len(found.at) == 2 else None
+    return contrast if len(contrast.at) == 2 else None
 
 
-def _against_what(statement: EffectStatement, plan: Plan, begun: Assumptions) -> EffectStatement:
+def _against_what(statement: EffectStatement, plan: Plan, partial: Assumptions) -> EffectStatement:
     """Return an effect as one of a condition against the reference."""
-    found = _interaction(statement, plan)
-    if found is None:
+    contrast = _interaction(statement, plan)
+    if contrast is None:
         return statement
-    weights = plan.weights(found)
+    weights = plan.weights(contrast)
     cell, *others = weights
     for other in others:
-        if (statement.of, other) not in begun.cells:
+        if (statement.of, other) not in partial.cells:
             raise UserError(
                 f"{statement.where}: the size of an interaction in {statement.of}, but nothing says how {statement.of} does "
                 f"in {other}",
@@ -282,26 +282,26 @@ def _against_what(statement: EffectStatement, plan: Plan, begun: Assumptions) ->
     if unit not in ("points", "log_odds", "log", plan.measure.unit):
         raise UserError(
             f"{statement.where}: an interaction in {unit}; a difference of differences is given in "
-            f"{' or '.join(known for known in units_of(plan.measure).effect if known not in ('odds_ratio', 'ratio', 'percent'))}"
+            f"{' or '.join(name for name in units_of(plan.measure).effect if name not in ('odds_ratio', 'ratio', 'percent'))}"
         )
 
     def at(level: str) -> float:
         return (
-            begun.mean(plan, statement.of, level)
+            partial.mean(plan, statement.of, level)
             if unit == "points"
-            else _on_scale(begun, plan, statement.of, level, unit)
+            else _on_scale(partial, plan, statement.of, level, unit)
         )
 
     value = statement.value - sum(weights[other] * at(other) for other in others)
     return replace(statement, level=cell, value=value - at(plan.levels[0]), unit=unit)
 
 
-def _on_scale(begun: Assumptions, plan: Plan, group: str, level: str, unit: str) -> float:
+def _on_scale(partial: Assumptions, plan: Plan, group: str, level: str, unit: str) -> float:
     """Return a cell on the scale on which effects of a unit add: the modelled one, or an arithmetic mean in milliseconds or tokens."""
-    eta = begun.cells[group, level]
+    eta = partial.cells[group, level]
     if not plan.measure.logged or unit == "log":
         return eta
-    return float(np.exp(eta + (begun.variance_in(plan, group, level) + (begun.sigma or 0.0) ** 2) / 2.0))
+    return float(np.exp(eta + (partial.variance_in(plan, group, level) + (partial.sigma or 0.0) ** 2) / 2.0))
 
 
 def _checked(statement: EffectStatement, plan: Plan, kinds: Mapping[str, str]) -> None:
@@ -328,9 +328,9 @@ def _checked(statement: EffectStatement, plan: Plan, kinds: Mapping[str, str]) -
         return
     is_correlation = statement.quantity == "correlation"
     components = [n for n in default_spreads(plan.measure) if n.endswith("_correlation") == is_correlation]
-    known = [name.removesuffix("_correlation") for name in components]
-    if statement.of not in known:
-        raise unknown_name(f"{statement.where}: {statement.quantity} of", statement.of, known)
+    allowed = [name.removesuffix("_correlation") for name in components]
+    if statement.of not in allowed:
+        raise unknown_name(f"{statement.where}: {statement.quantity} of", statement.of, allowed)
     if statement.unit and statement.quantity == "sd" and statement.unit != known_units.spread:
         raise unknown_name(f"{statement.where}: unit", statement.unit, (known_units.spread,))
     if not (abs(statement.value) <= 1 if is_correlation else statement.value >= 0):
@@ -354,13 +354,13 @@ def _components(
     if not people:
         # what is said of items is said of models' items where only models are compared
         given = {f"{name}_models": given[name] for name in ("item", "item_slope") if name in given} | given
-    there = {
+    applies = {
         "people": bool(people),
         "models": bool(machines),
         "people and models": bool(people and machines),
         "several models": len(machines) > 1,
     }
-    idle = {name for whom, names in _USUAL["concern"].items() for name in names if not there[whom]}
+    idle = {name for readers, names in _USUAL["concern"].items() for name in names if not applies[readers]}
     usual = {name: entry for name, entry in defaults.items() if name not in given and name not in idle}
     short = [name.removesuffix("_models") for name, entry in usual.items() if entry["value"] is None]
     if short:
@@ -381,21 +381,21 @@ def _variance(sd: Mapping[str, float], plan: Plan, kinds: Mapping[str, str]) -> 
         first = "people" if mixed else "(Intercept)"
         names = (first, *(indicator("people" if mixed else plan.factor, level) for level in plan.levels[1:]))
         size = np.array([sd["participant"], *[sd["participant_slope"]] * (len(names) - 1)])
-        together = np.full((len(names), len(names)), SLOPES_TOGETHER)
-        together[0, :] = together[:, 0] = sd["participant_correlation"]
-        np.fill_diagonal(together, 1.0)
-        terms.append(VarianceComponent("participant", names, together * np.outer(size, size)))
+        correlation = np.full((len(names), len(names)), SLOPES_TOGETHER)
+        correlation[0, :] = correlation[:, 0] = sd["participant_correlation"]
+        np.fill_diagonal(correlation, 1.0)
+        terms.append(VarianceComponent("participant", names, correlation * np.outer(size, size)))
     # two conditions of an item differ by two of its deviations, which are thus smaller than its slopes by the root of 2
     half = float(np.sqrt(0.5))
-    for group, own, scale in (("item", "item", 1.0), ("item_condition", "item_slope", half)):
-        a, b = scale * sd[own], scale * sd.get(f"{own}_models", sd[own])
+    for group, spread, scale in (("item", "item", 1.0), ("item_condition", "item_slope", half)):
+        a, b = scale * sd[spread], scale * sd.get(f"{spread}_models", sd[spread])
         cov = _by_kind(a, b, sd["item_correlation"]) if mixed else np.array([[(a if people else b) ** 2]])
         terms.append(VarianceComponent(group, ("(Intercept)", "model") if mixed else ("(Intercept)",), cov))
-    wanted = {"item_reader": len(machines) > 1} | dict.fromkeys(
+    by_term = {"item_reader": len(machines) > 1} | dict.fromkeys(
         ("item_cell", "prompt", "session"), bool(machines)
     )
-    for name, there in wanted.items():
-        if there and sd.get(name, 0.0) > 0:
+    for name, is_present in by_term.items():
+        if is_present and sd.get(name, 0.0) > 0:
             group = "model_session" if name == "session" else name
             terms.append(VarianceComponent(group, ("model",), np.array([[sd[name] ** 2]])))
     return tuple(terms)
@@ -407,18 +407,18 @@ def _by_kind(a: float, b: float, correlation: float) -> Array:
     return np.array([[a**2, both - a**2], [both - a**2, a**2 + b**2 - 2.0 * both]])
 
 
-def _centre(statement: EffectStatement, plan: Plan, begun: Assumptions) -> float:
+def _centre(statement: EffectStatement, plan: Plan, partial: Assumptions) -> float:
     unit = statement.unit or units_of(plan.measure).mean[0]
     if unit.startswith("log_") or plan.measure.scale == "raw":
         return statement.value
-    spread = begun.variance_in(plan, statement.of, statement.level)
+    spread = partial.variance_in(plan, statement.of, statement.level)
     if unit == "percent":
         return _log_odds(statement.value, spread, statement)
     if not statement.value > 0:
         raise UserError(
             f"{statement.where}: a mean of {statement.value:g} {unit}; {_plural(plan)} lie above 0"
         )
-    return float(np.log(statement.value)) - (spread + (begun.sigma or 0.0) ** 2) / 2.0
+    return float(np.log(statement.value)) - (spread + (partial.sigma or 0.0) ** 2) / 2.0
 
 
 def _plural(plan: Plan) -> str:
@@ -435,21 +435,21 @@ def _log_odds(percent: float, spread: float, statement: EffectStatement) -> floa
     return log_odds_at(percent / 100.0, spread)
 
 
-def _moved(statement: EffectStatement, plan: Plan, begun: Assumptions) -> float:
+def _moved(statement: EffectStatement, plan: Plan, partial: Assumptions) -> float:
     reference = plan.levels[0]
-    if (statement.of, reference) not in begun.cells:
+    if (statement.of, reference) not in partial.cells:
         raise UserError(
             f"{statement.where}: an effect of {statement.level} in {statement.of}, but nothing says how {statement.of} does "
             f"in {reference}",
             mend=f"Give the mean of {statement.of} in {reference} too.",
         )
-    base = begun.cells[statement.of, reference]
+    base = partial.cells[statement.of, reference]
     if plan.measure.scale == "raw":
         return base + statement.value
     match statement.unit or units_of(plan.measure).effect[0]:
         case "points":
-            percent = begun.mean(plan, statement.of, reference) + statement.value
-            return _log_odds(percent, begun.variance_in(plan, statement.of, statement.level), statement)
+            percent = partial.mean(plan, statement.of, reference) + statement.value
+            return _log_odds(percent, partial.variance_in(plan, statement.of, statement.level), statement)
         case "log_odds" | "log":
             return base + statement.value
         case "odds_ratio" | "ratio" as unit:
@@ -464,15 +464,17 @@ def _moved(statement: EffectStatement, plan: Plan, begun: Assumptions) -> float:
                     f"{statement.where}: a change by {statement.value:g} percent leaves no {plan.measure.noun}"
                 )
             return base + float(np.log1p(statement.value / 100.0))
-    half = (begun.variance_in(plan, statement.of, reference) + (begun.sigma or 0.0) ** 2) / 2.0
-    own = (begun.variance_in(plan, statement.of, statement.level) + (begun.sigma or 0.0) ** 2) / 2.0
+    half = (partial.variance_in(plan, statement.of, reference) + (partial.sigma or 0.0) ** 2) / 2.0
+    half_of_level = (
+        partial.variance_in(plan, statement.of, statement.level) + (partial.sigma or 0.0) ** 2
+    ) / 2.0
     mean = float(np.exp(base + half)) + statement.value
     if not mean > 0:
         raise UserError(
             f"{statement.where}: {statement.of} would take {mean:.0f} {plan.measure.unit} in {statement.level}; "
             f"{_plural(plan)} lie above 0"
         )
-    return float(np.log(mean)) - own
+    return float(np.log(mean)) - half_of_level
 
 
 COLUMNS = ("quantity", "of", "condition", "value", "unit", "source")
@@ -490,18 +492,20 @@ def from_table(file: Path) -> list[EffectStatement]:
     for column in COLUMNS:
         if column not in names:
             raise missing_column(str(file), column, names)
-    found = []
+    statements = []
     for row in rows:
         where = f"{file}, line {rows.line_num}"
-        quantity, of, level, value, unit, source = cells = [(row.get(name) or "").strip() for name in COLUMNS]
+        quantity, target, level, value, unit, source = cells = [
+            (row.get(name) or "").strip() for name in COLUMNS
+        ]
         if not any(cells):
             continue
         if not source:
             raise UserError(f"{where}: the value has no source", mend="Say author, year, and table or page.")
-        found.append(EffectStatement(quantity, of, level, number(value, where), unit, source, where))
-    if not found:
+        statements.append(EffectStatement(quantity, target, level, number(value, where), unit, source, where))
+    if not statements:
         raise UserError(f"{file} has no values", mend=f"Its columns are {', '.join(COLUMNS)}.")
-    return found
+    return statements
 
 
 def number(text: str, where: str) -> float:
@@ -512,30 +516,32 @@ def number(text: str, where: str) -> float:
         raise UserError(f"{where}: {text!r} is no number", mend="Write it with a point: 92.5.") from None
 
 
-def from_mapping(told: Mapping[str, Any], where: str) -> list[EffectStatement]:
+def from_mapping(mapping: Mapping[str, Any], where: str) -> list[EffectStatement]:
     """Read what a YAML file by hand holds."""
-    for key in told:
+    for key in mapping:
         if key not in KEYS:
             raise unknown_name(f"{where}: key", str(key), KEYS)
-    source = str(told.get("source", ""))
-    found = []
+    source = str(mapping.get("source", ""))
+    statements = []
     for key, quantity, unit in (("means", "mean", "unit"), ("effects", "effect", "effect_unit")):
-        for reader, levels in _mapping(told.get(key), f"{where}: {key}").items():
+        for reader, levels in _mapping(mapping.get(key), f"{where}: {key}").items():
             for level, value in _mapping(levels, f"{where}: {key}.{reader}").items():
-                place = f"{where}: {key}.{reader}.{level}"
-                said = str(told.get(unit) or "")
-                found.append(
-                    EffectStatement(quantity, reader, level, number(str(value), place), said, source, place)
+                location = f"{where}: {key}.{reader}.{level}"
+                unit_given = str(mapping.get(unit) or "")
+                statements.append(
+                    EffectStatement(
+                        quantity, reader, level, number(str(value), location), unit_given, source, location
+                    )
                 )
     for key, quantity in (("spreads", "sd"), ("correlations", "correlation")):
-        for component, value in _mapping(told.get(key), f"{where}: {key}").items():
-            place = f"{where}: {key}.{component}"
-            found.append(
-                EffectStatement(quantity, component, "", number(str(value), place), "", source, place)
+        for component, value in _mapping(mapping.get(key), f"{where}: {key}").items():
+            location = f"{where}: {key}.{component}"
+            statements.append(
+                EffectStatement(quantity, component, "", number(str(value), location), "", source, location)
             )
-    if not found:
+    if not statements:
         raise UserError(f"{where} has no values", mend="Give means, by reader and condition.")
-    return found
+    return statements
 
 
 def _mapping(value: Any, where: str) -> dict[str, Any]:
@@ -543,7 +549,7 @@ def _mapping(value: Any, where: str) -> dict[str, Any]:
         return {}
     if not isinstance(value, Mapping):
         raise UserError(f"{where} is {value!r}", mend="Write a mapping: {intact: 95, initial: 88}.")
-    return {str(key): one for key, one in value.items()}
+    return {str(key): item for key, item in value.items()}
 
 
 def from_option(quantity: str, text: str) -> EffectStatement:
@@ -551,13 +557,15 @@ def from_option(quantity: str, text: str) -> EffectStatement:
     assert quantity in QUANTITIES
     where = f"--{quantity} {text}"
     name, sign, value = text.partition("=")
-    of, colon, level = name.partition(":")
+    target, colon, level = name.partition(":")
     with_level = quantity in ("mean", "effect")
-    if not sign or not of.strip() or bool(colon and level.strip()) != with_level:
+    if not sign or not target.strip() or bool(colon and level.strip()) != with_level:
         form = "READER:CONDITION=VALUE" if with_level else "COMPONENT=VALUE"
         example = f"--{quantity} human:intact=95" if with_level else f"--{quantity} participant=0.7"
         raise UserError(f"{where} is not of the form {form}", mend=f"For example {example}.")
     digits = value.strip().rstrip("abcdefghijklmnopqrstuvwxyz_% ")
     unit = value.strip()[len(digits) :].strip()
     unit = "percent" if unit == "%" else unit
-    return EffectStatement(quantity, of.strip(), level.strip(), number(digits, where), unit, "by hand", where)
+    return EffectStatement(
+        quantity, target.strip(), level.strip(), number(digits, where), unit, "by hand", where
+    )

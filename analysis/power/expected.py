@@ -47,8 +47,8 @@ class Expected:
 
     def equivalence(self, bound: float, tests: int) -> float:
         """Return the probability of concluding equivalence within a bound if there is no difference."""
-        reach = bound / self.se - float(stats.t.isf(self.alpha / tests, self.df))
-        return max(0.0, 2 * float(stats.t.cdf(reach, self.df)) - 1)
+        margin = bound / self.se - float(stats.t.isf(self.alpha / tests, self.df))
+        return max(0.0, 2 * float(stats.t.cdf(margin, self.df)) - 1)
 
     def reachable_bound(self, tests: int) -> float:
         """Return the bound within which 80% of such studies conclude equivalence if there is no difference."""
@@ -68,21 +68,21 @@ class _Design:
 
     def __init__(self, plan: Plan, truth: Assumptions, sizes: Sizes, layout: Layout) -> None:
         self.plan, self.truth, self.sizes = plan, truth, sizes
-        laid = laid_out(plan, layout)
-        self.counts, self.layouts = [count for count, _ in laid], [one for _, one in laid]
-        places = np.transpose(np.unravel_index(np.arange(len(plan.levels)), self.counts))
-        self.places = dict(zip(plan.levels, places.tolist(), strict=True))
+        dimensions = laid_out(plan, layout)
+        self.counts, self.layouts = [count for count, _ in dimensions], [name for _, name in dimensions]
+        positions = np.transpose(np.unravel_index(np.arange(len(plan.levels)), self.counts))
+        self.places = dict(zip(plan.levels, positions.tolist(), strict=True))
         self.shares = plan.measure.family == "binomial"
         self.covariance = cache(self._covariance)
         self.people = {group for group in plan.groups if truth.kinds[group] in PARTICIPANT_KINDS}
 
     def expected(self, tests: int) -> list[Expected]:
         """Work out the precision of each contrast, in each reader group and between the first and each other."""
-        found = []
+        results = []
         for difference, groups in product(self.plan.contrasts, compared(self.plan.groups)):
             se, df = self.precision(self.plan.weights(difference), groups)
-            found.append(Expected(difference, groups, se, df, self.plan.alpha, tests))
-        return found
+            results.append(Expected(difference, groups, se, df, self.plan.alpha, tests))
+        return results
 
     def precision(self, weights: dict[str, float], groups: tuple[str, ...]) -> tuple[float, float]:
         """Return standard error and degrees of freedom of a contrast in one reader group, or of the first minus the second."""
@@ -108,23 +108,23 @@ class _Design:
 
     def _shared(self, cell: Cell, other: Cell) -> tuple[float, float]:
         """Return what shared participants and shared items add to the covariance of two cells' means."""
-        found = []
+        parts = []
         for layout, covariance in zip(_APART, self.covariance(*sorted((cell, other))), strict=True):
-            places = zip(self.places[cell[1]], self.places[other[1]], self.layouts, strict=True)
-            same = all(a == b for a, b, own in places if own == layout)
+            positions = zip(self.places[cell[1]], self.places[other[1]], self.layouts, strict=True)
+            is_shared = all(a == b for a, b, name in positions if name == layout)
             if layout == "between_participants":
-                same = same and cell[0] == other[0] and cell[0] in self.people
-            found.append(covariance / self._units(layout) if same else 0.0)
-        return found[0], found[1]
+                is_shared = is_shared and cell[0] == other[0] and cell[0] in self.people
+            parts.append(covariance / self._units(layout) if is_shared else 0.0)
+        return parts[0], parts[1]
 
     def _count(self, layout: str) -> int:
         """Return how many cells a layout makes."""
-        return prod(count for count, one in zip(self.counts, self.layouts, strict=True) if one == layout)
+        return prod(count for count, name in zip(self.counts, self.layouts, strict=True) if name == layout)
 
     def _units(self, layout: str) -> float:
         """Return how many participants (or items) a condition has."""
-        every = self.sizes.participants if layout == "between_participants" else self.sizes.items
-        return every / self._count(layout)
+        total = self.sizes.participants if layout == "between_participants" else self.sizes.items
+        return total / self._count(layout)
 
     def _answers(self, cell: Cell) -> float:
         """Return what single answers add to the variance of a cell's mean."""
@@ -139,23 +139,23 @@ class _Design:
             return left / (self._units("between_participants") * items / self._count("latin_square"))
         return left / (items * self.sizes.prompts * self.sizes.replicates)
 
-    def _covariance(self, one: Cell, other: Cell) -> tuple[float, float]:
+    def _covariance(self, first: Cell, second: Cell) -> tuple[float, float]:
         """Return how participants and how items vary together in two cells, on the scale of the answers."""
         person, item = 0.0, 0.0
         for term in self.truth.variance:
-            a, b = (self.truth.columns(term, self.plan, *cell) for cell in (one, other))
-            together = float(a @ term.cov @ b)
-            if term.group == "participant" and one[0] == other[0]:
-                person += together
-            same_reader, same_level = one[0] == other[0], one[1] == other[1]
+            a, b = (self.truth.columns(term, self.plan, *cell) for cell in (first, second))
+            covariance = float(a @ term.cov @ b)
+            if term.group == "participant" and first[0] == second[0]:
+                person += covariance
+            same_reader, same_level = first[0] == second[0], first[1] == second[1]
             shared = {"item": True, "item_condition": same_level, "item_reader": same_reader}
             shared["item_cell"] = same_reader and same_level
-            item += together if shared.get(term.group, False) else 0.0
+            item += covariance if shared.get(term.group, False) else 0.0
         if not self.shares:
             return person, item
         # the normal variables of the two cells, and where they are cut
-        sizes = [np.sqrt(self.truth.variance_in(self.plan, *cell) + PROBIT**2) for cell in (one, other)]
-        h, k = (float(stats.norm.ppf(self.truth.mean(self.plan, *cell) / 100.0)) for cell in (one, other))
+        sizes = [np.sqrt(self.truth.variance_in(self.plan, *cell) + PROBIT**2) for cell in (first, second)]
+        h, k = (float(stats.norm.ppf(self.truth.mean(self.plan, *cell) / 100.0)) for cell in (first, second))
         size = float(sizes[0] * sizes[1])
         return covariance_of_cut(person / size, h, k), covariance_of_cut(item / size, h, k)
 
@@ -167,7 +167,7 @@ def items_needed(
     design = _Design(plan, truth, sizes, layout)
     for items in np.unique(np.geomspace(sizes.items, 20 * sizes.items, 60).astype(int)).tolist():
         design.sizes = replace(sizes, items=items)
-        between = [one for one in design.expected(tests[0]) if len(one.groups) == 2]
-        if all(one.reachable_bound(tests[1]) <= bound for one in between):
+        between = [test for test in design.expected(tests[0]) if len(test.groups) == 2]
+        if all(test.reachable_bound(tests[1]) <= bound for test in between):
             return int(items)
     return None

@@ -30,21 +30,23 @@ def reasons_named(trials: pd.DataFrame) -> pd.Series[str]:
 def flow(trials: pd.DataFrame, readers: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
     """Count who and what is analysed and why the rest is not."""
     groups = group_order(trials)
-    groups += [name for name, one in readers.items() if name not in groups and one.get("sessions")]
+    groups += [name for name, spec in readers.items() if name not in groups and spec.get("sessions")]
     counts: dict[str, list[int]] = {}
     parts = {group: trials[trials["reader_group"] == group] for group in groups}
 
-    def count(stage: str, of: Any) -> None:
-        counts[stage] = [int(of(part)) for part in parts.values()]
+    def count(stage: str, measure: Any) -> None:
+        counts[stage] = [int(measure(part)) for part in parts.values()]
 
     for group, part in parts.items():
-        told, with_trials = readers.get(group, {}), int(part["session_id"].nunique())
-        begun, done = int(told.get("sessions") or with_trials), told.get("finished")
-        counts.setdefault("Declined to take part", []).append(int(told.get("declined") or 0))
-        counts.setdefault("Sessions begun", []).append(begun)
-        counts.setdefault("of these without a trial", []).append(max(begun - with_trials, 0))
-        counts.setdefault("of these not finished", []).append(0 if done is None else begun - int(done))
-    counts = {stage: some for stage, some in counts.items() if any(some) or stage == "Sessions begun"}
+        record, with_trials = readers.get(group, {}), int(part["session_id"].nunique())
+        started, done = int(record.get("sessions") or with_trials), record.get("finished")
+        counts.setdefault("Declined to take part", []).append(int(record.get("declined") or 0))
+        counts.setdefault("Sessions begun", []).append(started)
+        counts.setdefault("of these without a trial", []).append(max(started - with_trials, 0))
+        counts.setdefault("of these not finished", []).append(0 if done is None else started - int(done))
+    counts = {
+        stage: numbers for stage, numbers in counts.items() if any(numbers) or stage == "Sessions begun"
+    }
     count("Trials recorded", len)
     named = reasons_named(trials)
     for reason in named.value_counts().index:
@@ -58,7 +60,9 @@ def flow(trials: pd.DataFrame, readers: Mapping[str, Mapping[str, Any]]) -> pd.D
         for status in sorted(s for s in statuses if s != "valid"):
             count(
                 f"of these {counted}: {status}",
-                lambda part, s=status, of=rows: (of[part.index] & (part["response_status"] == s)).sum(),
+                lambda part, s=status, marked=rows: (
+                    marked[part.index] & (part["response_status"] == s)
+                ).sum(),
             )
     return pd.DataFrame(counts, index=groups).T
 
@@ -68,8 +72,8 @@ def flow_steps(trials: pd.DataFrame) -> pd.DataFrame:
     trials = trials.assign(excluded_reason=reasons_named(trials))
     present = list(trials["excluded_reason"].value_counts().index)
     fillers = [reason for reason in present if reason in (f"{FILLER} items", STATED)]
-    told = {FILLER: fillers, CHECK: [f"{CHECK}s"]}
-    order = [reason for kept in ORDER for reason in told.get(kept, [kept]) if reason in present]
+    details = {FILLER: fillers, CHECK: [f"{CHECK}s"]}
+    order = [reason for stage in ORDER for reason in details.get(stage, [stage]) if reason in present]
     steps = [*(reason for reason in present if reason not in order), *order]
     kinds = kinds_of(trials)
     rows: list[dict[str, Any]] = []
@@ -95,8 +99,8 @@ def time_steps(trials: pd.DataFrame, measure: str, rule: TimeRule | None = None)
         counted = part[["reader", "session_id"]]
         stages = [("analyzed", counted), ("no valid answer", counted[answered]), ("no time", counted[timed])]
         if rule is not None:
-            kept = part[timed]
-            stages.append((rule.said, counted[timed][rule.keeps(kept, measure)]))
+            timed_rows = part[timed]
+            stages.append((rule.said, counted[timed][rule.keeps(timed_rows, measure)]))
         rows += _steps(stages, group, kinds[group])
     return pd.DataFrame(rows, columns=_COLUMNS)
 
@@ -108,9 +112,9 @@ _COLUMNS = ("step", "why", "group", "kind", *_COUNTED, *(f"{name}_lost" for name
 def _steps(stages: Iterable[tuple[str, pd.DataFrame]], group: str, kind: str) -> Iterator[dict[str, Any]]:
     """Yield what is left after each stage, and what went with it."""
     before: dict[str, int] = {}
-    for number, (why, left) in enumerate(stages):
+    for number, (reason, left) in enumerate(stages):
         sizes = (int(left["reader"].nunique()), int(left["session_id"].nunique()), len(left))
-        after = dict(zip(_COUNTED, sizes, strict=True))
-        lost = {f"{name}_lost": before.get(name, size) - size for name, size in after.items()}
-        yield {"step": number, "why": why, "group": group, "kind": kind, **after, **lost}
-        before = after
+        counts = dict(zip(_COUNTED, sizes, strict=True))
+        losses = {f"{name}_lost": before.get(name, size) - size for name, size in counts.items()}
+        yield {"step": number, "why": reason, "group": group, "kind": kind, **counts, **losses}
+        before = counts

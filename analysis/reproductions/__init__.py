@@ -12,5 +12,5 @@ def scrambled_bench_tables(
 ) -> dict[str, pd.DataFrame]:
     """Make Tables 3, 4 and 5 of Cao et al. (2023) from their released outputs; numbers, or ``printed`` text as in the paper."""
     make = papers()["scrambled-bench"].part("chapter.reproduction:released_tables")
-    made: dict[str, pd.DataFrame] = make(source, printed=printed)
-    return made
+    tables: dict[str, pd.DataFrame] = make(source, printed=printed)
+    return tables

@@ -73,11 +73,13 @@ def reproduce_paper(
     data: Mapping[str, Path] = MappingProxyType({}),
 ) -> Reproduction:
     """Recompute a paper's tables and the effect of its scoring errors."""
-    known = {name: one for name, one in papers().items() if one.reproduction}
-    if paper not in known:
-        raise unknown_name("paper", paper, known)
-    made: Reproduction = known[paper].part(known[paper].reproduction)(folder, readings, told, data)
-    return made
+    available = {name: spec for name, spec in papers().items() if spec.reproduction}
+    if paper not in available:
+        raise unknown_name("paper", paper, available)
+    reproduction: Reproduction = available[paper].part(available[paper].reproduction)(
+        folder, readings, told, data
+    )
+    return reproduction
 
 
 STYLE = Path(__file__).parents[1] / "report" / "templates" / "style.css"
@@ -95,21 +97,23 @@ def public_page(title: str, byline: str, body: Iterable[Markup], style: str = ""
     return str(Markup("\n").join([head, *body, Markup("</body></html>")])) + "\n"
 
 
-def write_page(made: Reproduction, folder: Path, version: str) -> Path:
+def write_page(result: Reproduction, folder: Path, version: str) -> Path:
     """Write ``index.html``, and a CSV for each table, the cells and the effect of each error."""
     folder.mkdir(parents=True, exist_ok=True)
-    priced = {f"table_{table.number}": table.cells for table in made.tables}
-    for name, frame in (priced | {fault.name: fault.price for fault in made.faults}).items():
+    priced = {f"table_{table.number}": table.cells for table in result.tables}
+    for name, frame in (priced | {fault.name: fault.price for fault in result.faults}).items():
         frame.to_csv(folder / f"{name}.csv", encoding="utf-8-sig")
-    made.cells.to_csv(folder / "cells.csv", index=False, encoding="utf-8-sig")
+    result.cells.to_csv(folder / "cells.csv", index=False, encoding="utf-8-sig")
     template = Path(__file__).with_name("page.html.jinja").read_text("utf-8")
-    same = int(made.cells["same"].sum())
+    same = int(result.cells["same"].sum())
     body = Environment(autoescape=True).from_string(template).render(
-        made=made, version=version, same=same, known=len(made.cells) - same - made.unexplained,
+        made=result, version=version, same=same, known=len(result.cells) - same - result.unexplained,
         count=apa.count, rows_of=_rows, printed_in=_printed,
     )  # fmt: skip
     page = folder / "index.html"
-    page.write_text(public_page(f"{made.paper}, made again", made.citation, [Markup(body)], OTHER), "utf-8")
+    page.write_text(
+        public_page(f"{result.paper}, made again", result.citation, [Markup(body)], OTHER), "utf-8"
+    )
     return page
 
 
@@ -117,7 +121,7 @@ def _rows(cells: pd.DataFrame) -> Iterator[tuple[list[str], Iterable[tuple[objec
     """Yield the names of each row and its values by column, empty where there is none."""
     shown = cells.astype(object).where(cells.notna(), "")
     for key, values in zip(cells.index, shown.itertuples(index=False, name=None), strict=True):
-        names = [str(one) for one in (key if isinstance(key, tuple) else (key,))]
+        names = [str(part) for part in (key if isinstance(key, tuple) else (key,))]
         yield names, zip(cells.columns, values, strict=True)
 
 
