@@ -26,7 +26,7 @@ def judged(trials: pd.DataFrame, name: str = "correct") -> pd.Series[bool]:
     failed = asked & ~is_valid(trials)
     if not failed.any():
         return asked
-    kinds = [one for one in ("set", "trial_type") if one in trials]
+    kinds = [column for column in ("set", "trial_type") if column in trials]
     none = pd.Series(0, index=trials.index)
     kind = trials.groupby(kinds, sort=False, dropna=False, observed=True).ngroup() if kinds else none
     can_be_right = is_valid(trials) & trials[name].notna()

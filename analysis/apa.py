@@ -25,9 +25,9 @@ class Written(str):
     @classmethod
     def of(cls, text: str, *values: float | None) -> Written:
         """Write a text and remember its numbers."""
-        made = cls(text)
-        made.values = tuple(math.nan if value is None else float(value) for value in values)
-        return made
+        written = cls(text)
+        written.values = tuple(math.nan if value is None else float(value) for value in values)
+        return written
 
 
 def joined(*parts: str) -> str:
@@ -48,9 +48,9 @@ def number(value: float | None, decimals: int = 2, *, leading_zero: bool = True)
         return Written.of(MISSING, value)
     if math.isinf(value):
         return Written.of("∞" if value > 0 else f"{MINUS}∞", value)
-    whole = rounded(abs(value), decimals)
-    text = f"{whole:,.{decimals}f}"
-    sign = MINUS if value < 0 and whole else ""
+    magnitude = rounded(abs(value), decimals)
+    text = f"{magnitude:,.{decimals}f}"
+    sign = MINUS if value < 0 and magnitude else ""
     if not leading_zero and text.startswith("0."):
         text = text[1:]
     return Written.of(sign + text, value)
@@ -122,9 +122,9 @@ def span(lowest: float | None, highest: float | None, decimals: int = 2) -> str:
 
 def with_ends(value: float, low: float, high: float, decimals: int = 2, unit: str = "") -> str:
     """Write an estimate with its interval, ``12.3% [4.5, 20.1]``; alone where there is no interval, or none of any width."""
-    told = number(value, decimals) + (unit if math.isfinite(value) else "")
+    text = number(value, decimals) + (unit if math.isfinite(value) else "")
     is_known = math.isfinite(low) and math.isfinite(high) and not without_width(low, high)
-    return f"{told} {interval(low, high, decimals)}" if is_known else told
+    return f"{text} {interval(low, high, decimals)}" if is_known else text
 
 
 def degrees_of_freedom(value: float | None) -> str:
@@ -173,8 +173,8 @@ def bayes_factor(value: float | None) -> str:
 
 def ratio_interval(low: float | None, high: float | None) -> str:
     """Write the two ends of a ratio's interval in brackets, as :func:`interval` does; it hides no more that 1 lies outside."""
-    if low is not None and high is not None and (more := _more(low - 1, high - 1, 2)):
-        return _ends(low, high, lambda end: number(end, 2 + more))
+    if low is not None and high is not None and (extra := _more(low - 1, high - 1, 2)):
+        return _ends(low, high, lambda end: number(end, 2 + extra))
     return _ends(low, high, ratio)
 
 
@@ -213,20 +213,20 @@ def worded(value: int, singular: str, plural: str | None = None) -> str:
     return f"{NUMBERS[value]} {noun}" if 0 <= value < len(NUMBERS) else counted(value, singular, plural)
 
 
-def some_of(some: int, many: int, noun: str) -> str:
+def some_of(part: int, total: int, noun: str) -> str:
     """Write how many of several: ``2 of 3 tests``, ``all three tests``, ``both tests``, ``the one test``."""
-    if some < many:
-        return f"{count(some)} of {counted(many, noun)}"
-    return {1: f"the one {noun}", 2: f"both {noun}s"}.get(many, f"all {worded(many, noun)}")
+    if part < total:
+        return f"{count(part)} of {counted(total, noun)}"
+    return {1: f"the one {noun}", 2: f"both {noun}s"}.get(total, f"all {worded(total, noun)}")
 
 
 def day(text: str) -> str:
     """Write the day of an ISO 8601 time as APA does: ``March 3, 2026``."""
-    when = datetime.fromisoformat(str(text))
-    return f"{when:%B} {when.day}, {when.year}"
+    moment = datetime.fromisoformat(str(text))
+    return f"{moment:%B} {moment.day}, {moment.year}"
 
 
 def between_dates(first: str, last: str) -> str:
     """Write the first and the last day: ``between March 3, 2026, and March 9, 2026``."""
-    one, other = day(first), day(last)
-    return f"on {one}" if one == other else f"between {one}, and {other}"
+    start, end = day(first), day(last)
+    return f"on {start}" if start == end else f"between {start}, and {end}"

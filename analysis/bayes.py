@@ -62,12 +62,14 @@ def _posterior(b: float, se: float, df: float, side: int, prior: Prior, bound: f
     reached = np.concatenate([[0.0], np.cumsum(pieces)])
 
     def quantile(share: float) -> float:
-        goal = share * reached[-1]
-        place = int(np.clip(np.searchsorted(reached, goal) - 1, 0, len(pieces) - 1))
-        low = ends[place : place + 1]
+        target = share * reached[-1]
+        index = int(np.clip(np.searchsorted(reached, target) - 1, 0, len(pieces) - 1))
+        low = ends[index : index + 1]
         return float(
             optimize.brentq(
-                lambda x: reached[place] + float(mass(low, np.array([x]))[0]) - goal, low[0], ends[place + 1]
+                lambda x: reached[index] + float(mass(low, np.array([x]))[0]) - target,
+                low[0],
+                ends[index + 1],
             )
         )
 

@@ -29,8 +29,8 @@ class Drawn:
 
     def fewer(self) -> str:
         """Return ``3 of 9`` for all groups together."""
-        drawn, there = (sum(counts[place] for counts in self.units.values()) for place in (0, 1))
-        return f"{drawn:,} of {there:,}"
+        drawn, total = (sum(counts[index] for counts in self.units.values()) for index in (0, 1))
+        return f"{drawn:,} of {total:,}"
 
 
 def units_of(rows: pd.DataFrame) -> pd.Series[str]:
@@ -51,19 +51,19 @@ def draw(
     fewest: int | Mapping[str, int] = 1,
 ) -> Drawn:
     """Draw whole units until a group has as many rows as it may."""
-    kept = np.zeros(len(groups), dtype=bool)
+    is_kept = np.zeros(len(groups), dtype=bool)
     names = units.astype(str)
     counts: dict[str, tuple[int, int]] = {}
     for group in groups.unique():
-        own = (groups == group).to_numpy()
-        sizes = names[own].value_counts()
+        in_group = (groups == group).to_numpy()
+        sizes = names[in_group].value_counts()
         order = sorted(sizes.index, key=lambda name: (place_in_order(name), name))
         bearable = most if isinstance(most, int) else most[group]
-        least = fewest if isinstance(fewest, int) else fewest[group]
-        many = min(len(order), max(least, int((sizes[order].cumsum() <= bearable).sum())))
-        kept[own] = names[own].isin(order[:many])
-        counts[str(group)] = (many, len(order))
-    return Drawn(kept, counts)
+        minimum = fewest if isinstance(fewest, int) else fewest[group]
+        count = min(len(order), max(minimum, int((sizes[order].cumsum() <= bearable).sum())))
+        is_kept[in_group] = names[in_group].isin(order[:count])
+        counts[str(group)] = (count, len(order))
+    return Drawn(is_kept, counts)
 
 
 def shares(groups: pd.Series[str], most: int) -> dict[str, float]:
@@ -87,15 +87,15 @@ def drawn_readers(tables: Tables, most: int) -> tuple[Tables, str]:
     groups = used["reader_group"].astype(str)
     drawn = draw(groups, units_of(used), shares(groups, most), fewest)
     chosen = pd.MultiIndex.from_arrays([groups[drawn.kept], units_of(used)[drawn.kept]]).unique()
-    kept = pd.MultiIndex.from_arrays([trials["reader_group"].astype(str), units_of(trials)]).isin(chosen)
-    told = []
+    is_kept = pd.MultiIndex.from_arrays([trials["reader_group"].astype(str), units_of(trials)]).isin(chosen)
+    counts = []
     for group in group_order(used):
-        many, there = drawn.units[group]
+        count, total = drawn.units[group]
         noun = "participant" if kinds[group] in PARTICIPANT_KINDS else "session"
-        told.append(f"{headed(group)}: {apa.count(many)} of {apa.counted(there, noun)}")
-    smaller = replace(tables, trials=trials[kept])
+        counts.append(f"{headed(group)}: {apa.count(count)} of {apa.counted(total, noun)}")
+    smaller = replace(tables, trials=trials[is_kept])
     left = int(smaller.trials["excluded_reason"].isna().sum())
     return smaller, (
         f"To limit computing time, this check used {apa.count(left)} of {apa.count(len(used))} analyzed trials, of whole "
-        f"participants and sessions drawn by a stable hash ({'; '.join(told)})."
+        f"participants and sessions drawn by a stable hash ({'; '.join(counts)})."
     )

@@ -26,37 +26,37 @@ Cells = Mapping[tuple[str, str], Floats]
 def contrasts_of(plan: Plan, data: ModelData, model: FittedModelResult) -> tuple[Contrast, ...]:
     """Test every contrast of a plan in each reader group (in its direction) and between the first and each other (two-sided)."""
     cells = cell_means(plan.factor, data, model)
-    found: list[Contrast] = []
+    contrasts: list[Contrast] = []
     for difference in plan.contrasts:
         for groups in compared(plan.groups if plan.planned else data.groups):
-            why = why_not(difference, groups, plan, data)
-            if not why:
-                found.append(_tested(difference, groups, plan, cells, model))
+            reason = why_not(difference, groups, plan, data)
+            if not reason:
+                contrasts.append(_tested(difference, groups, plan, cells, model))
             elif plan.planned:
-                found.append(untested(difference, groups, why))
-    return tuple(adjusted([(plan, found)])[0])
+                contrasts.append(untested(difference, groups, reason))
+    return tuple(adjusted([(plan, contrasts)])[0])
 
 
 def cell_means(factor: str, data: ModelData, model: FittedModelResult) -> Cells:
     """Return the mean of every cell of the design as weights of the fixed effects."""
     crossed = len(data.groups) > 1
-    asked = [factor] if data.crossing is None else list(data.crossing.factors)
-    means = margins(model.source, [*asked, "reader_group"] if crossed else asked)
-    found = {}
+    factors = [factor] if data.crossing is None else list(data.crossing.factors)
+    means = margins(model.source, [*factors, "reader_group"] if crossed else factors)
+    cells = {}
     for weights, row in zip(means.matrix, means.grid.to_dict("records"), strict=True):
-        shown = [str(row[one]) for one in asked]
+        shown = [str(row[name]) for name in factors]
         level = shown[0] if data.crossing is None else cell_name(*shown)
         if level in data.levels:
-            found[str(row["reader_group"]) if crossed else data.groups[0], level] = weights
-    return found
+            cells[str(row["reader_group"]) if crossed else data.groups[0], level] = weights
+    return cells
 
 
 def _weights(difference: LevelDifference, groups: tuple[str, ...], plan: Plan, cells: Cells) -> Floats:
     """Return a contrast as weights of the fixed effects: of two groups the difference between them is taken."""
     signed = zip((1.0, -1.0), groups, strict=False)
     of_levels = plan.weights(difference).items()
-    weighed = (sign * w * cells[group, level] for sign, group in signed for level, w in of_levels)
-    return np.asarray(sum(weighed))
+    weighted = (sign * w * cells[group, level] for sign, group in signed for level, w in of_levels)
+    return np.asarray(sum(weighted))
 
 
 def _tested(
@@ -108,23 +108,23 @@ def averaged_probability(eta: Floats | float, variance: Floats | float) -> Float
 NOT_WITH_OTHERS = "not in one model with the others"
 
 
-def all_untested(plan: Plan, data: ModelData, why: str) -> tuple[Contrast, ...]:
+def all_untested(plan: Plan, data: ModelData, reason: str) -> tuple[Contrast, ...]:
     """Return the contrasts of a plan of which nothing could be fitted; none of an exploratory one."""
     if not plan.planned:
         return ()
-    found = [
-        untested(difference, groups, why_not(difference, groups, plan, data) or why)
+    contrasts = [
+        untested(difference, groups, why_not(difference, groups, plan, data) or reason)
         for difference in plan.contrasts
         for groups in compared(plan.groups)
     ]
-    return tuple(adjusted([(plan, found)])[0])
+    return tuple(adjusted([(plan, contrasts)])[0])
 
 
-def untested(difference: LevelDifference, groups: tuple[str, ...], why: str) -> Contrast:
+def untested(difference: LevelDifference, groups: tuple[str, ...], reason: str) -> Contrast:
     """Return a planned contrast that is not in the model: not estimable, and still one of its family."""
     nan = float("nan")
     numbers = (nan, nan, nan, None, nan, (nan, nan))
-    return Contrast.of(difference, groups, *numbers, estimable=False, left_out=why)
+    return Contrast.of(difference, groups, *numbers, estimable=False, left_out=reason)
 
 
 def untested_in_words(contrasts: Iterable[Contrast]) -> str:
@@ -132,13 +132,13 @@ def untested_in_words(contrasts: Iterable[Contrast]) -> str:
     by_why: dict[str, dict[str, list[str]]] = {}
     for contrast in contrasts:
         if contrast.left_out:
-            who = " vs. ".join(spoken(group) for group in contrast.groups)
-            by_why.setdefault(contrast.left_out, {}).setdefault(who, []).append(contrast.label)
-    told = []
-    for why, by_reader in by_why.items():
-        labels = list(dict.fromkeys(label for own in by_reader.values() for label in own))
-        told.append(f"{', '.join(labels)} for {', and for '.join(by_reader)} ({why})")
-    return "; ".join(told)
+            readers = " vs. ".join(spoken(group) for group in contrast.groups)
+            by_why.setdefault(contrast.left_out, {}).setdefault(readers, []).append(contrast.label)
+    parts = []
+    for reason, by_reader in by_why.items():
+        labels = list(dict.fromkeys(label for names in by_reader.values() for label in names))
+        parts.append(f"{', '.join(labels)} for {', and for '.join(by_reader)} ({reason})")
+    return "; ".join(parts)
 
 
 def compared(groups: tuple[str, ...]) -> list[tuple[str, ...]]:

@@ -85,48 +85,50 @@ def describe_rows(
     kinds = kinds_of(rows)
     cells: list[ConditionMean] = []
     for group in group_order(rows):
-        own = rows[rows["reader_group"] == group]
-        present = [level for level in levels if (own[factor] == level).any()]
+        rows_of_group = rows[rows["reader_group"] == group]
+        present = [level for level in levels if (rows_of_group[factor] == level).any()]
         if kinds[group] in PARTICIPANT_KINDS:
-            cells.extend(_participants(own, group, kinds[group], measure, factor, present))
+            cells.extend(_participants(rows_of_group, group, kinds[group], measure, factor, present))
         elif not measure.logged or measure.of == "models":
-            cells.extend(_one_reader(own, group, kinds[group], measure, factor, present))
+            cells.extend(_one_reader(rows_of_group, group, kinds[group], measure, factor, present))
     return cells
 
 
 def _participants(
-    own: pd.DataFrame, group: str, kind: str, measure: Measure, factor: str, levels: list[str]
+    rows: pd.DataFrame, group: str, kind: str, measure: Measure, factor: str, levels: list[str]
 ) -> list[ConditionMean]:
-    means = participant_means(own, factor)[levels]
-    apart = bool((means.notna().sum(axis=1) <= 1).all())
-    if apart:
+    means = participant_means(rows, factor)[levels]
+    is_between = bool((means.notna().sum(axis=1) <= 1).all())
+    if is_between:
         half = np.array([half_width(means[level].dropna().to_numpy(dtype=float)) for level in levels])
     else:
         half = within_participant_half_widths(means.dropna().to_numpy(dtype=float))
     cells = []
-    for place, level in enumerate(levels):
+    for index, level in enumerate(levels):
         values = means[level].dropna().to_numpy(dtype=float)
         centre = float(values.mean())
         raw = values if not measure.logged else np.exp(values)
-        low, high = centre - half[place], centre + half[place]
+        low, high = centre - half[index], centre + half[index]
         if measure.logged:
             centre, low, high = np.exp(centre), np.exp(low), np.exp(high)
         elif measure.family == "binomial" or measure is RECOVERED:
             low, high = max(low, 0.0), min(high, 1.0)
         sd = float(raw.std(ddof=1)) if len(raw) > 1 else float("nan")
-        trials = int((own[factor] == level).sum())
-        how = NONE if not np.isfinite(half[place]) else BETWEEN if apart else WITHIN
-        bounds = (np.nan, np.nan) if how == NONE else (float(low), float(high))
-        cells.append(ConditionMean(group, kind, level, trials, len(values), float(centre), sd, *bounds, how))
+        trials = int((rows[factor] == level).sum())
+        interval_kind = NONE if not np.isfinite(half[index]) else BETWEEN if is_between else WITHIN
+        bounds = (np.nan, np.nan) if interval_kind == NONE else (float(low), float(high))
+        cells.append(
+            ConditionMean(group, kind, level, trials, len(values), float(centre), sd, *bounds, interval_kind)
+        )
     return cells
 
 
 def _one_reader(
-    own: pd.DataFrame, group: str, kind: str, measure: Measure, factor: str, levels: list[str]
+    rows: pd.DataFrame, group: str, kind: str, measure: Measure, factor: str, levels: list[str]
 ) -> list[ConditionMean]:
     cells = []
     for level in levels:
-        shown = own[own[factor] == level]
+        shown = rows[rows[factor] == level]
         by_item = shown.groupby("item_id")["value"].mean()
         mean = float(by_item.mean())
         shares = measure.response in ("correct", "missing")
@@ -135,22 +137,24 @@ def _one_reader(
         answers = shown.groupby("item_id").size().to_numpy(dtype=float)
         low, high = share_over_items(values, answers) if shares else over_items(values, limits=limits)
         if measure.logged:
-            mean, low, high = (float(np.exp(one)) for one in (mean, low, high))
-        how, ends = WILSON if shares else OVER_ITEMS, (float(low), float(high))
+            mean, low, high = (float(np.exp(value)) for value in (mean, low, high))
+        interval_kind, ends = WILSON if shares else OVER_ITEMS, (float(low), float(high))
         cells.append(
-            ConditionMean(group, kind, level, len(shown), len(by_item), mean, float("nan"), *ends, how)
+            ConditionMean(
+                group, kind, level, len(shown), len(by_item), mean, float("nan"), *ends, interval_kind
+            )
         )
     return cells
 
 
 def participants_intervals(cells: Sequence[ConditionMean]) -> str:
     """State what the intervals of participants' means are; empty where no mean of participants has one."""
-    found = {cell.interval for cell in cells if cell.kind in PARTICIPANT_KINDS}
-    if WITHIN in found:
+    intervals = {cell.interval for cell in cells if cell.kind in PARTICIPANT_KINDS}
+    if WITHIN in intervals:
         return "within-participant intervals (Cousineau–Morey)"
     return (
         "Student's t intervals over participants, each of whom was in one condition"
-        if BETWEEN in found
+        if BETWEEN in intervals
         else ""
     )
 

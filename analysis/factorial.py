@@ -19,20 +19,22 @@ def slope_columns(
     crossing: CrossedFactors, kind: str = "", only: Collection[str] | None = None
 ) -> tuple[str, ...]:
     """Name the centred columns of slopes: of each factor, then of the interaction."""
-    own = set(crossing.factors if only is None else only)
-    return tuple(name for name, parts in _columns(crossing, kind).items() if {one for one, _ in parts} <= own)
+    used = set(crossing.factors if only is None else only)
+    return tuple(
+        name for name, parts in _columns(crossing, kind).items() if {factor for factor, _ in parts} <= used
+    )
 
 
 def slopes_in_cell(crossing: CrossedFactors, cell: str, kind: str = "") -> dict[str, float]:
     """Return the value in a cell of every column of slopes, and of R's columns of treatment coding (``fontcursive``)."""
     shown = dict(zip(crossing.factors, crossing.pair_of(cell), strict=True))
-    many = {factor: len(own) for factor, own in zip(crossing.factors, crossing.levels, strict=True)}
-    found = {f"{factor}{level}": 1.0 for factor, level in shown.items()}
+    n_levels = {factor: len(levels) for factor, levels in zip(crossing.factors, crossing.levels, strict=True)}
+    columns = {f"{factor}{level}": 1.0 for factor, level in shown.items()}
     for name, parts in _columns(crossing, kind).items():
-        found[name] = float(
-            np.prod([float(shown[factor] == level) - 1.0 / many[factor] for factor, level in parts])
+        columns[name] = float(
+            np.prod([float(shown[factor] == level) - 1.0 / n_levels[factor] for factor, level in parts])
         )
-    return found
+    return columns
 
 
 def slopes_in_rows(
@@ -43,7 +45,7 @@ def slopes_in_rows(
     confined = rows[kind].to_numpy(dtype=float) if kind else np.ones(len(rows))
     return {
         name: rows[crossing.name]
-        .map({cell: own[name] for cell, own in by_cell.items()})
+        .map({cell: slopes[name] for cell, slopes in by_cell.items()})
         .to_numpy(dtype=float)
         * confined
         for name in _columns(crossing, kind)
@@ -52,14 +54,14 @@ def slopes_in_rows(
 
 def slopes_in_words(crossing: CrossedFactors) -> dict[str, str]:
     """Name every column of slopes and of treatment coding in words: ``transposed vs. word``, ``transposed × cursive``."""
-    reference = dict(zip(crossing.factors, (own[0] for own in crossing.levels), strict=True))
-    found = {}
+    reference = dict(zip(crossing.factors, (levels[0] for levels in crossing.levels), strict=True))
+    words = {}
     for kind in ("", "people", "model"):
         for name, parts in _columns(crossing, kind).items():
-            told = TIMES.join(level for _, level in parts)
-            alone = f"{told} vs. {reference[parts[0][0]]}" if len(parts) == 1 else told
-            found[name] = found[":".join(f"{factor}{level}" for factor, level in parts)] = alone
-    return found
+            label = TIMES.join(level for _, level in parts)
+            alone = f"{label} vs. {reference[parts[0][0]]}" if len(parts) == 1 else label
+            words[name] = words[":".join(f"{factor}{level}" for factor, level in parts)] = alone
+    return words
 
 
 def _columns(crossing: CrossedFactors, kind: str) -> dict[str, tuple[tuple[str, str], ...]]:
@@ -67,8 +69,8 @@ def _columns(crossing: CrossedFactors, kind: str) -> dict[str, tuple[tuple[str, 
     head = [kind] if kind else []
     mains = [
         ((factor, level),)
-        for factor, own in zip(crossing.factors, crossing.levels, strict=True)
-        for level in own[1:]
+        for factor, levels in zip(crossing.factors, crossing.levels, strict=True)
+        for level in levels[1:]
     ]
     both = [
         ((crossing.factors[0], a), (crossing.factors[1], b))
@@ -80,11 +82,13 @@ def _columns(crossing: CrossedFactors, kind: str) -> dict[str, tuple[tuple[str, 
 
 def cells_shown(rows: pd.DataFrame, factors: tuple[str, str]) -> pd.Series[str]:
     """Return the cell of two factors that each row shows; None where one of them has no level. Equal texts are kept once."""
-    (one, firsts), (other, seconds) = (pd.factorize(rows[factor]) for factor in factors)
+    (first_codes, firsts), (second_codes, seconds) = (pd.factorize(rows[factor]) for factor in factors)
     names = [cell_name(str(a), str(b)) for a, b in product(firsts, seconds)]
-    codes = np.where((one < 0) | (other < 0), len(names), one * len(seconds) + other)
-    found = np.array([*names, None], dtype=object)[codes]
-    return pd.Series(found, index=rows.index, name=crossed_name(*factors), dtype=object)
+    codes = np.where(
+        (first_codes < 0) | (second_codes < 0), len(names), first_codes * len(seconds) + second_codes
+    )
+    cells = np.array([*names, None], dtype=object)[codes]
+    return pd.Series(cells, index=rows.index, name=crossed_name(*factors), dtype=object)
 
 
 @dataclass(frozen=True)
@@ -98,18 +102,18 @@ class EstimableSlopes:
 
 def slopes_of(rows: pd.DataFrame, crossing: CrossedFactors, kind: str = "") -> EstimableSlopes:
     """Return the slopes of both factors and of their interaction that vary within participants, with trials enough."""
-    why = {factor: why_no_slope(rows, factor) for factor in crossing.factors}
-    remarks = [one for one in why.values() if one]
-    enough = [factor for factor in crossing.factors if not why[factor]]
+    reasons = {factor: why_no_slope(rows, factor) for factor in crossing.factors}
+    remarks = [reason for reason in reasons.values() if reason]
+    enough = [factor for factor in crossing.factors if not reasons[factor]]
     is_crossed = len(enough) == 2 and crossing.is_filled(set(rows[crossing.name]))
     both = is_crossed and is_enough(rows, ["participant", *crossing.factors])
     if len(enough) == 2 and not both:
-        lacking = (
+        problem = (
             f"Participants have {said_few(rows, 'trials')} per cell (median)"
             if is_crossed
             else f"Not every cell of {crossing.name} has trials"
         )
-        remarks.append(f"{lacking}, so the model has no slope of the interaction by participant.")
+        remarks.append(f"{problem}, so the model has no slope of the interaction by participant.")
     parts = _columns(crossing, kind)
     columns = tuple(name for name in slope_columns(crossing, kind, enough) if both or len(parts[name]) == 1)
     text = " + ".join(columns) if kind else (" * " if both else " + ").join(enough)
@@ -143,6 +147,6 @@ def why_no_slope(people: pd.DataFrame, factor: str) -> str:
     if not (people.groupby("participant")[factor].nunique() > 1).any():
         return f"Every participant is in one condition of {factor}, so the model has no slope of it by participant."
     if not is_enough(people, ["participant", factor]):
-        few = said_few(people, "trials")
-        return f"Participants have {few} per condition of {factor} (median), so the model has no slope of it by participant."
+        amount = said_few(people, "trials")
+        return f"Participants have {amount} per condition of {factor} (median), so the model has no slope of it by participant."
     return ""

@@ -87,46 +87,46 @@ def analysed_as_planned(trials: pd.DataFrame, plan: Plan) -> tuple[pd.DataFrame,
     named = {plan.measure.name, *plan.factors, *(plan.exclude.get("trials") or {})}
     named.update(re.findall(r"\w+", f"{plan.formula or ''} {plan.fallback or ''}"))
     rows = trials.loc[used, [name for name in trials if name not in OF_RECORDING or name in named]]
-    gone, told = left_out_by_plan(rows, trials, plan.exclude)
-    rows = _only(rows, ~gone)
-    several = rows["set"].nunique(dropna=False) > 1
-    items = item_names(rows) if several else rows["item_id"]
-    return _each_prompt_once(rows.assign(item=items, participant=rows["reader"]), plan, told)
+    is_left_out, remarks = left_out_by_plan(rows, trials, plan.exclude)
+    rows = _only(rows, ~is_left_out)
+    several_sets = rows["set"].nunique(dropna=False) > 1
+    items = item_names(rows) if several_sets else rows["item_id"]
+    return _each_prompt_once(rows.assign(item=items, participant=rows["reader"]), plan, remarks)
 
 
-def _only(rows: pd.DataFrame, kept: pd.Series[bool]) -> pd.DataFrame:
+def _only(rows: pd.DataFrame, is_kept: pd.Series[bool]) -> pd.DataFrame:
     """Return the rows that are kept, without a copy of a table of which all are."""
-    return rows if kept.all() else rows[kept].copy()
+    return rows if is_kept.all() else rows[is_kept].copy()
 
 
-def _each_prompt_once(rows: pd.DataFrame, plan: Plan, told: list[str]) -> tuple[pd.DataFrame, list[str]]:
+def _each_prompt_once(rows: pd.DataFrame, plan: Plan, remarks: list[str]) -> tuple[pd.DataFrame, list[str]]:
     """Keep one of a deterministic model's equal answers to the same prompt in a condition of the plan, and note this."""
     if "same_prompt" not in rows or plan.measure.name == "latency_ms":
-        return rows, told
+        return rows, remarks
     written = f"{plan.formula or ''} {plan.fallback or ''}"
     compared = [plan.factor] if plan.crossing is None else list(plan.crossing.factors)
-    by = [
+    factors = [
         *compared,
         *(name for name in plan.factors if name not in compared and name in rows and name in written),
     ]
-    again = copies(rows, by)
-    if again.any():
-        told = [
-            *told,
-            f"Left out of the model: {int(again.sum()):,} answers of models at temperature 0, or scored, that copy another to "
+    is_copy = copies(rows, factors)
+    if is_copy.any():
+        remarks = [
+            *remarks,
+            f"Left out of the model: {int(is_copy.sum()):,} answers of models at temperature 0, or scored, that copy another to "
             "the same prompt, in conditions that a prompt does not tell apart.",
         ]
-        rows = _only(rows, ~again)
-    alike = [unseen(group, factor) for factor in by for group in not_told_apart(rows, factor)]
-    return rows, [*told, *alike]
+        rows = _only(rows, ~is_copy)
+    notes = [unseen(group, factor) for factor in factors for group in not_told_apart(rows, factor)]
+    return rows, [*remarks, *notes]
 
 
-def _keep(rows: pd.DataFrame, kept: pd.Series[bool], remarks: list[str], told: str) -> pd.DataFrame:
+def _keep(rows: pd.DataFrame, is_kept: pd.Series[bool], remarks: list[str], reason: str) -> pd.DataFrame:
     """Return the rows that are kept; a remark says how many are not, and why."""
-    lost = int((~kept).sum())
-    if lost:
-        remarks.append(f"Left out: {lost:,} of {len(rows):,} {told}.")
-    return rows[kept].copy()
+    count = int((~is_kept).sum())
+    if count:
+        remarks.append(f"Left out: {count:,} of {len(rows):,} {reason}.")
+    return rows[is_kept].copy()
 
 
 def accuracy_data(trials: pd.DataFrame, plan: Plan) -> ModelData:
@@ -158,21 +158,25 @@ def time_data(trials: pd.DataFrame, plan: Plan, rule: TimeRule | None) -> ModelD
     measure = plan.measure
     times = rows[measure.name]
     valid = not_failed(rows)
-    lost = int((~valid).sum())
-    if lost:
-        remarks.append(f"Left out of the model: {lost:,} of {len(rows):,} trials, without a valid answer.")
+    n_invalid = int((~valid).sum())
+    if n_invalid:
+        remarks.append(
+            f"Left out of the model: {n_invalid:,} of {len(rows):,} trials, without a valid answer."
+        )
     timed = valid & (times > 0)
     untimed = int((valid & ~(times > 0)).sum())
     if untimed:
         remarks.append(f"Left out of the model: {untimed:,} valid answers without a {measure.noun}.")
     if rule is not None and timed.any():
-        kept = rule.keeps(rows[timed], measure.name).reindex(rows.index, fill_value=False)
-        outside = int((timed & ~kept).sum())
-        if outside:
-            remarks.append(f"Left out of the model: {outside:,} of {int(timed.sum()):,} times, {rule.said}.")
+        is_kept = rule.keeps(rows[timed], measure.name).reindex(rows.index, fill_value=False)
+        n_outside = int((timed & ~is_kept).sum())
+        if n_outside:
+            remarks.append(
+                f"Left out of the model: {n_outside:,} of {int(timed.sum()):,} times, {rule.said}."
+            )
         elif not isinstance(rule, EveryTime):
             remarks.append(f"No time was {rule.said}.")
-        timed &= kept
+        timed &= is_kept
     rows = _only(rows, timed)
     rows[measure.response] = np.log(rows[measure.name]) if measure.logged else rows[measure.name]
     return in_model(rows, plan, remarks=remarks)
@@ -191,13 +195,13 @@ def in_model(
     """Keep the reader groups and levels that one model can hold, and say what stays out."""
     remarks = list(remarks)
     usable: dict[str, list[str]] = {}
-    barred: dict[str, dict[str, str]] = {}
+    reasons_of: dict[str, dict[str, str]] = {}
     for group in plan.groups:
-        own = rows[rows["reader_group"] == group]
-        if own.empty:
+        rows_of_group = rows[rows["reader_group"] == group]
+        if rows_of_group.empty:
             remarks.append(f"{headed(group)}: no trials to analyze; not in the model.")
             continue
-        cells = own.groupby(plan.factor, observed=True)[share or plan.measure.name]
+        cells = rows_of_group.groupby(plan.factor, observed=True)[share or plan.measure.name]
         low, high = cells.min().to_dict(), cells.max().to_dict()
         missing = [level for level in plan.levels if level not in low]
         constant = [
@@ -211,14 +215,14 @@ def in_model(
         if constant:
             words = ALWAYS.get(share or "", ("none recovered", "all recovered"))
             at_ends = {level: words[int(high[level])] for level in constant}
-            told = ", ".join(
-                f"{always} in {_every(alike, plan)}" for always, alike in _grouped(at_ends).items()
+            description = ", ".join(
+                f"{reason} in {_every(names, plan)}" for reason, names in _grouped(at_ends).items()
             )
             remarks.append(
-                f"{headed(group)}: {told}; the effect on the logit scale is infinite and has no estimate."
+                f"{headed(group)}: {description}; the effect on the logit scale is infinite and has no estimate."
             )
-        barred[group] = {**dict.fromkeys(missing, NO_TRIALS), **at_ends}
-        usable[group] = [level for level in plan.levels if level not in barred[group]]
+        reasons_of[group] = {**dict.fromkeys(missing, NO_TRIALS), **at_ends}
+        usable[group] = [level for level in plan.levels if level not in reasons_of[group]]
     groups, levels = _largest_common(usable, plan, remarks)
     rows = rows[rows["reader_group"].isin(groups) & rows[plan.factor].isin(levels)]
     kinds = rows.drop_duplicates("reader_group").set_index("reader_group")["reader_kind"].to_dict()
@@ -230,9 +234,9 @@ def in_model(
     without = [group for group in plan.groups if group not in groups]
     return ModelData(
         rows, tuple(groups), tuple(levels), people, machines, tuple(remarks),
-        {group: _why_not(barred.get(group)) for group in without},
+        {group: _why_not(reasons_of.get(group)) for group in without},
         {
-            level: f"{headed(groups[0])}: {barred[groups[0]][level]} in {level}"
+            level: f"{headed(groups[0])}: {reasons_of[groups[0]][level]} in {level}"
             for level in plan.levels
             if groups and level not in levels
         },
@@ -245,23 +249,25 @@ def _every(levels: list[str], plan: Plan) -> str:
     return f"all {len(levels)} conditions" if len(levels) == len(plan.levels) > MANY else ", ".join(levels)
 
 
-def _grouped(why: Mapping[str, str]) -> dict[str, list[str]]:
+def _grouped(reasons: Mapping[str, str]) -> dict[str, list[str]]:
     """Return the levels of each reason."""
-    return {reason: [level for level, own in why.items() if own == reason] for reason in why.values()}
+    return {
+        reason: [level for level, given in reasons.items() if given == reason] for reason in reasons.values()
+    }
 
 
-def _why_not(barred: Mapping[str, str] | None) -> str:
+def _why_not(reasons: Mapping[str, str] | None) -> str:
     """State why a reader group is not in a model, from what bars each of its levels; None for one without trials."""
-    if barred is None:
+    if reasons is None:
         return f"{NO_TRIALS} to analyze"
-    return "; ".join(f"{why} in {', '.join(own)}" for why, own in _grouped(barred).items())
+    return "; ".join(f"{reason} in {', '.join(levels)}" for reason, levels in _grouped(reasons).items())
 
 
 def _largest_common(
     usable: dict[str, list[str]], plan: Plan, remarks: list[str]
 ) -> tuple[list[str], list[str]]:
     """Keep the first group with a testable difference (else with two levels), its levels, and groups that have all of these."""
-    can_be_fitted = [group for group, own in usable.items() if len(own) > 1]
+    can_be_fitted = [group for group, levels in usable.items() if len(levels) > 1]
     tested = [
         group
         for group in can_be_fitted
@@ -270,8 +276,8 @@ def _largest_common(
     first = next(iter([*tested, *can_be_fitted]), None)
     groups: list[str] = []
     levels: list[str] = [] if first is None else usable[first]
-    for group, own in usable.items():
-        if first is not None and (group == first or (groups and set(levels) <= set(own))):
+    for group, shown in usable.items():
+        if first is not None and (group == first or (groups and set(levels) <= set(shown))):
             groups.append(group)
         elif first is not None and not groups and group in can_be_fitted:
             remarks.append(
@@ -325,9 +331,9 @@ def _with_structure_columns(
     added["model_session"] = joined(machine, rows["session_id"]).where(is_person == 0.0, machine)
     variants = rows["prompt_variant"].map(lambda variant: "-" if pd.isna(variant) else f"{variant:g}")
     added["prompt"] = joined(machine, variants)
-    kept = rows.drop(columns=[name for name in added if name in rows])
+    unchanged = rows.drop(columns=[name for name in added if name in rows])
     # together: hundreds of single columns would be slow, and pandas would warn
-    return pd.concat([kept, pd.DataFrame(added, index=rows.index)], axis=1).reset_index(drop=True)
+    return pd.concat([unchanged, pd.DataFrame(added, index=rows.index)], axis=1).reset_index(drop=True)
 
 
 _LEAD = "lead of the correct label"
@@ -341,22 +347,24 @@ def quantity_data(trials: pd.DataFrame, plan: Plan) -> ModelData:
     """Return the data of a model of surprisal, margins, tokens or latency: every trial with the quantity, valid or not."""
     rows, remarks = analysed_as_planned(trials, plan)
     measure = plan.measure
-    has = rows[measure.name].notna()
+    has_value = rows[measure.name].notna()
     if measure.logged:
-        none = has & ~(rows[measure.name] > 0)
+        none = has_value & ~(rows[measure.name] > 0)
         if none.any():
             remarks.append(
-                f"Left out of the model: {int(none.sum()):,} of {int(has.sum()):,} trials with a {measure.noun} of 0, "
+                f"Left out of the model: {int(none.sum()):,} of {int(has_value.sum()):,} trials with a {measure.noun} of 0, "
                 "which has no logarithm."
             )
-        has &= ~none
-    lost = int(rows[measure.name].isna().sum())
-    if lost and has.any():
-        remarks.append(f"Left out of the model: {lost:,} of {len(rows):,} trials without a {measure.noun}.")
-    rows = rows[has].copy()
+        has_value &= ~none
+    n_missing = int(rows[measure.name].isna().sum())
+    if n_missing and has_value.any():
+        remarks.append(
+            f"Left out of the model: {n_missing:,} of {len(rows):,} trials without a {measure.noun}."
+        )
+    rows = rows[has_value].copy()
     rows[measure.response] = np.log(rows[measure.name]) if measure.logged else rows[measure.name]
-    for group, own in rows.groupby("reader_group")[measure.response]:
-        if own.nunique() < 2:
+    for group, values in rows.groupby("reader_group")[measure.response]:
+        if values.nunique() < 2:
             remarks.append(
                 f"{headed(str(group))}: every trial has the same {measure.noun}; not in the model."
             )
@@ -367,9 +375,9 @@ def quantity_data(trials: pd.DataFrame, plan: Plan) -> ModelData:
 def lead_data(tables: Tables, plan: Plan) -> ModelData:
     """Return the data of a model of the lead of the correct label: the margin of a right choice, minus that of a wrong one."""
     rows, remarks = analysed_as_planned(tables.trials, plan)
-    has = rows["margin"].notna() & rows["correct"].notna()
-    why = "trials without the probabilities of labels, or neither right nor wrong"
-    rows = _keep(rows, has, remarks, why)
+    has_lead = rows["margin"].notna() & rows["correct"].notna()
+    reason = "trials without the probabilities of labels, or neither right nor wrong"
+    rows = _keep(rows, has_lead, remarks, reason)
     right = rows["correct"].to_numpy(dtype=float) > 0
     rows[LEAD.name] = np.where(right, rows["margin"], -rows["margin"])
     if not _two_labels(tables) and not right.all():
@@ -405,18 +413,21 @@ def words_rows(tables: Tables, plan: Plan) -> tuple[pd.DataFrame, list[str]]:
     rows["beyond_one_typo"] = rows["changed"] - rows["with_one_typo"]
     column = "with_one_typo" if plan.measure == WORDS_WITH_ONE_TYPO else "recovered"
     rows["share"] = rows[MODELLED] = rows[column] / rows["changed"]
-    several = rows.loc[rows["changed"] > 1, "share"]
-    alike = float(several.isin([0.0, 1.0]).mean()) if len(several) else 0.0
-    if len(several) and alike < ALL_OR_NONE:
+    shares = rows.loc[rows["changed"] > 1, "share"]
+    extreme = float(shares.isin([0.0, 1.0]).mean()) if len(shares) else 0.0
+    if len(shares) and extreme < ALL_OR_NONE:
         rows["answer_given"] = rows["session_id"] + ":" + rows["trial_index"].astype(str)
-    elif len(several):
+    elif len(shares):
         # an answer counts once, as recovered or not, instead of each of its words
-        for column, rest in (("recovered", "not_recovered"), ("recovered_with_one_typo", "beyond_one_typo")):
+        for column, complement in (
+            ("recovered", "not_recovered"),
+            ("recovered_with_one_typo", "beyond_one_typo"),
+        ):
             rows[column] = (rows[column] / rows["changed"] >= 0.5).astype(float)
-            rows[rest] = 1.0 - rows[column]
+            rows[complement] = 1.0 - rows[column]
         rows[MODELLED] = (rows["share"] >= 0.5).astype(float)
         remarks.append(
-            f"{100 * alike:.0f}% of the answers recover all of their changed words or none. Words of one answer are therefore not "
+            f"{100 * extreme:.0f}% of the answers recover all of their changed words or none. Words of one answer are therefore not "
             "independent: each answer counts once in the logistic model, as recovered if at least half of its words are."
         )
     return rows, remarks
@@ -456,12 +467,12 @@ def check_own_formula(
             f"{text!r} models {left.strip()!r}; {measure.noun} is {measure.response!r} in a model",
             mend=f"Write: {measure.response} ~{right}",
         )
-    own = set(columns_of(formula.response))
-    known = {*STRUCTURE, *factors, *own}
+    responses = set(columns_of(formula.response))
+    allowed = {*STRUCTURE, *factors, *responses}
     for name in formula.columns():
-        if name not in known:
+        if name not in allowed:
             kind = f"{text!r} names a column that models do not have:"
-            raise unknown_name(kind, name, sorted(known - own))
+            raise unknown_name(kind, name, sorted(allowed - responses))
     fixed = {word for label in formula.fixed.labels() for word in label.split(":")}
     for name in [*compare, *(["reader_group"] if several_readers else [])]:
         if name not in fixed:

@@ -52,9 +52,9 @@ class Competition:
     ) -> tuple[float, BootstrapInterval]:
         """Return how many nats a row a candidate gains over another one in held-out items, with a bootstrap over items."""
         named = {candidate.name: candidate for candidate in self.candidates}
-        for asked in (name, over):
-            if asked not in named:
-                raise unknown_name("candidate:", asked, named)
+        for candidate in (name, over):
+            if candidate not in named:
+                raise unknown_name("candidate:", candidate, named)
         difference = named[name].held_out - named[over].held_out
         if not np.isfinite(difference).all():
             return float("nan"), BootstrapInterval(float("nan"), float("nan"), 1.0)
@@ -75,11 +75,11 @@ class Competition:
             row |= {"held_out": float(candidate.held_out.sum()), "gain": gain, "gain_low": ends.low}
             row |= {"gain_high": ends.high, "items": self.items, "rows": self.rows, "sound": candidate.sound}
             rows.append(row)
-        found = pd.DataFrame(rows)
-        found.insert(5, "delta_aic", found["aic"] - found["aic"].min())
-        likely = np.exp(-found["delta_aic"] / 2)
-        found.insert(6, "weight", likely / likely.sum())
-        return found.sort_values("aic", ignore_index=True)
+        table = pd.DataFrame(rows)
+        table.insert(5, "delta_aic", table["aic"] - table["aic"].min())
+        likely = np.exp(-table["delta_aic"] / 2)
+        table.insert(6, "weight", likely / likely.sum())
+        return table.sort_values("aic", ignore_index=True)
 
 
 def compete(
@@ -107,28 +107,30 @@ def compete(
     codes, names = pd.factorize(rows["item"])
     if len(names) < 2:
         raise UserError(f"{len(names)} item with all predictors", mend="Give two items at least.")
-    many = min(folds, len(names))
-    dealt = np.random.default_rng(stable_seed(study, "folds", response, len(names))).permutation(len(names))
-    fold = np.argsort(dealt)[codes] % many
-    found = []
+    n_folds = min(folds, len(names))
+    permutation = np.random.default_rng(stable_seed(study, "folds", response, len(names))).permutation(
+        len(names)
+    )
+    fold = np.argsort(permutation)[codes] % n_folds
+    results = []
     for name, given in candidates.items():
         formula = f"{response} ~ {' + '.join(given) or '1'}" + (f" + {random}" if random else "")
-        whole = _fitted(formula, rows, family, weights)
-        sound, density = _is_sound(whole), np.full(len(rows), np.nan)
-        for one in range(many):
-            part = _fitted(formula, rows[fold != one], family, weights)
+        full = _fitted(formula, rows, family, weights)
+        sound, density = _is_sound(full), np.full(len(rows), np.nan)
+        for held_out in range(n_folds):
+            part = _fitted(formula, rows[fold != held_out], family, weights)
             sound &= _is_sound(part)
             # where the data do not determine a fit, the errors of its predictions are noise
             if part is not None and APPROXIMATE not in part.warnings:
-                density[fold == one] = _log_density(part, rows[fold == one], response, weights)
+                density[fold == held_out] = _log_density(part, rows[fold == held_out], response, weights)
         sums = np.bincount(codes, density, minlength=len(names)).astype(float)
-        parameters, loglik = (0, float("nan")) if whole is None else (whole.n_parameters, whole.loglik)
+        parameters, loglik = (0, float("nan")) if full is None else (full.n_parameters, full.loglik)
         terms = pd.DataFrame(columns=TERMS)
-        if whole is not None:
-            terms = whole.fixed.rename(columns={"ci_low": "low", "ci_high": "high"})[TERMS]
+        if full is not None:
+            terms = full.fixed.rename(columns={"ci_low": "low", "ci_high": "high"})[TERMS]
         aic = 2 * (parameters - loglik)
-        found.append(CandidateModel(name, formula, parameters, loglik, aic, sums, terms, sound))
-    return Competition(tuple(found), len(names), len(rows), many)
+        results.append(CandidateModel(name, formula, parameters, loglik, aic, sums, terms, sound))
+    return Competition(tuple(results), len(names), len(rows), n_folds)
 
 
 def _fitted(formula: str, rows: pd.DataFrame, family: str, weights: str | None) -> Fit | None:
@@ -147,8 +149,8 @@ def _is_sound(fitted: Fit | None) -> bool:
 
 def _log_density(fitted: Fit, rows: pd.DataFrame, response: str, weights: str | None) -> Array:
     """Return the log density of each response with a normal linear predictor integrated out, shape (rows,)."""
-    told = predict(fitted, rows, scale="link", new_levels="population", se=True)
-    eta, se = (told[name].to_numpy(dtype=float) for name in ("estimate", "se"))
+    predicted = predict(fitted, rows, scale="link", new_levels="population", se=True)
+    eta, se = (predicted[name].to_numpy(dtype=float) for name in ("estimate", "se"))
     y = rows[response].to_numpy(dtype=float)
     if fitted.family == "gaussian":
         residual = fitted.sigma / np.sqrt(rows[weights].to_numpy(dtype=float) if weights else 1.0)

@@ -60,8 +60,8 @@ def share_over_items(
         variance = float(shares.var(ddof=1)) / items
         effective = min(mean * (1 - mean) / variance, independent) if variance > 0 else independent
         freedoms = np.array([answers.sum() - 1, items - 1])
-        ahead, behind = np.asarray(stats.t.ppf(0.5 + level / 2, freedoms)).tolist()
-        effective = max(effective * float(ahead / behind) ** 2, float(items))
+        t_answers, t_items = np.asarray(stats.t.ppf(0.5 + level / 2, freedoms)).tolist()
+        effective = max(effective * float(t_answers / t_items) ** 2, float(items))
     return wilson(mean, effective, level)
 
 
@@ -74,8 +74,8 @@ def without_spread(
     """Return an interval of a mean of values that are the same in every item, to which a standard error gives no width."""
     z = float(stats.norm.ppf(0.975)) if errors is None else errors
     others = z**2 / (np.asarray(items, dtype=float) + z**2)
-    kept = (1.0 - others) * value
-    return np.asarray(kept + others * least), np.asarray(kept + others)
+    shrunk = (1.0 - others) * value
+    return np.asarray(shrunk + others * least), np.asarray(shrunk + others)
 
 
 def wilson(share: float, n: float, level: float = 0.95) -> tuple[float, float]:

@@ -63,8 +63,8 @@ class Roles:
 
     def columns(self) -> list[tuple[str, str]]:
         """Return option and column of each role."""
-        own = {name: getattr(self, name) for name in ("participant", "item", "correct", "rt", "rating")}
-        given = {**own, "model": self.model_column}
+        columns = {name: getattr(self, name) for name in ("participant", "item", "correct", "rt", "rating")}
+        given = {**columns, "model": self.model_column}
         named = [(option, column) for option, column in given.items() if column is not None]
         return [*named, *(("condition", column) for column in self.conditions)]
 
@@ -118,13 +118,13 @@ def analyse(
         condition = [condition]
     levels = condition if isinstance(condition, Mapping) else dict.fromkeys(condition, ())
     roles = Roles(participant, item, levels, **options)
-    when = datetime.now().astimezone()
-    folder = hand_over_table(data, roles, dated_folder(out, when) / "data", when)
-    return write_report(load(folder), Path(out), when)
+    moment = datetime.now().astimezone()
+    folder = hand_over_table(data, roles, dated_folder(out, moment) / "data", moment)
+    return write_report(load(folder), Path(out), moment)
 
 
 def hand_over_table(
-    data: pd.DataFrame | str | PathLike[str], roles: Roles, folder: Path, when: datetime
+    data: pd.DataFrame | str | PathLike[str], roles: Roles, folder: Path, moment: datetime
 ) -> Path:
     """Write the trials and the dictionary of a table into a folder and return it."""
     if isinstance(data, pd.DataFrame):
@@ -140,12 +140,12 @@ def hand_over_table(
     trials = table.trials(name)
     folder.mkdir(parents=True, exist_ok=True)
     trials.to_parquet(folder / TRIALS, index=False)
-    told = _dictionary(trials, name, table.levels, when)
-    (folder / DICTIONARY).write_text(json.dumps(told, ensure_ascii=False, indent=1), "utf-8")
+    dictionary = _dictionary(trials, name, table.levels, moment)
+    (folder / DICTIONARY).write_text(json.dumps(dictionary, ensure_ascii=False, indent=1), "utf-8")
     return folder
 
 
-def _problems_of_roles(roles: Roles, there: Sequence[str]) -> Iterator[UserError]:
+def _problems_of_roles(roles: Roles, columns: Sequence[str]) -> Iterator[UserError]:
     """Yield what is wrong with the columns that were named, apart from their cells."""
     if not roles.conditions:
         yield UserError("no condition is named", mend="Say which column holds it: --condition COLUMN.")
@@ -157,13 +157,13 @@ def _problems_of_roles(roles: Roles, there: Sequence[str]) -> Iterator[UserError
     options: dict[str, list[str]] = {}
     for option, column in roles.columns():
         options.setdefault(column, []).append(option)
-        if column not in there:
-            mend = f"{did_you_mean(column, there)}Columns there: {', '.join(there)}."
+        if column not in columns:
+            mend = f"{did_you_mean(column, columns)}Columns there: {', '.join(columns)}."
             yield UserError(f"--{option} {column}: the table has no such column", mend=mend)
-    for column, several in options.items():
-        if len(several) > 1 and set(several) != {"participant", "model"}:
+    for column, named in options.items():
+        if len(named) > 1 and set(named) != {"participant", "model"}:
             yield UserError(
-                f"{column!r} is named as {' and as '.join(several)}", mend="Each of them has its own column."
+                f"{column!r} is named as {' and as '.join(named)}", mend="Each of them has its own column."
             )
     for column in roles.conditions:
         if column in TAKEN:
@@ -213,9 +213,9 @@ class _Table:
 
     def _where(self, rows: pd.Series[bool]) -> str:
         """Describe in how many rows something is, and which is the first."""
-        places = np.flatnonzero(rows.to_numpy())
-        first = self.lines[places[0]]
-        return f"in {first}" if len(places) == 1 else f"in {len(places):,} rows (first: {first})"
+        positions = np.flatnonzero(rows.to_numpy())
+        first = self.lines[positions[0]]
+        return f"in {first}" if len(positions) == 1 else f"in {len(positions):,} rows (first: {first})"
 
     def problems(self) -> Iterator[UserError]:
         """Yield everything that keeps the table from being analysed."""
@@ -227,10 +227,10 @@ class _Table:
         yield from self._problems_of_conditions()
         if roles.correct is not None and roles.correct in self.cells:
             cells = self.cells[roles.correct]
-            odd = (cells != "") & ~cells.str.lower().isin([*TRUE, *FALSE])
-            if odd.any():
+            invalid = (cells != "") & ~cells.str.lower().isin([*TRUE, *FALSE])
+            if invalid.any():
                 yield UserError(
-                    f"--correct {self.roles.correct}: {cells[odd].iloc[0]!r} {self._where(odd)}; it must be 1 or 0",
+                    f"--correct {self.roles.correct}: {cells[invalid].iloc[0]!r} {self._where(invalid)}; it must be 1 or 0",
                     mend="Write 1 for a correct and 0 for a wrong response, or leave the cell empty.",
                 )
         if roles.rt is not None and roles.rt in self.cells:
@@ -247,17 +247,17 @@ class _Table:
                 mend="Fill the cells, or say which rows are a model's: --model COLUMN=VALUE.",
             )
         column = self.roles.model_column
-        there = set(self.cells[column]) - {""} if column is not None else set()
+        values = set(self.cells[column]) - {""} if column is not None else set()
         for name in self._named_models():
-            if name not in there:
-                mend = f"{did_you_mean(name, there)}Values there: {', '.join(sorted(there)[:20])}."
+            if name not in values:
+                mend = f"{did_you_mean(name, values)}Values there: {', '.join(sorted(values)[:20])}."
                 yield UserError(f"--model {self.roles.model}: no row has {name!r} in {column}", mend=mend)
         if column is not None and not self.is_model.any() and not self._named_models():
             yield UserError(
                 f"--model {column}: empty in all rows", mend="Leave --model out where only people answered."
             )
-        own = people[self.is_model & (people != self.models)]
-        both = sorted(set(own) & set(people[~self.is_model]) - {""})
+        names = people[self.is_model & (people != self.models)]
+        both = sorted(set(names) & set(people[~self.is_model]) - {""})
         for name in both[:3]:
             rows = self.is_model & (people == name)
             yield UserError(
@@ -278,46 +278,48 @@ class _Table:
 
     def _problems_of_conditions(self) -> Iterator[UserError]:
         for column, levels in self.levels.items():
-            where, cells = f"--condition {column}", self.cells[column]
+            option, cells = f"--condition {column}", self.cells[column]
             if (cells == "").any():
                 yield UserError(
-                    f"{where}: empty {self._where(cells == '')}",
+                    f"{option}: empty {self._where(cells == '')}",
                     mend="Fill the cells, or leave these rows out.",
                 )
-            odd = (cells != "") & ~cells.isin(levels)
-            if odd.any():
-                value = str(cells[odd].iloc[0])
+            invalid = (cells != "") & ~cells.isin(levels)
+            if invalid.any():
+                value = str(cells[invalid].iloc[0])
                 yield UserError(
-                    f"{where}={','.join(levels)}: {value!r} {self._where(odd)} is none of these levels",
+                    f"{option}={','.join(levels)}: {value!r} {self._where(invalid)} is none of these levels",
                     mend=f"The table has {', '.join(sorted(set(cells) - {''})[:20])}. Name all levels, or leave these rows out.",
                 )
             absent = [level for level in levels if not (cells == level).any()]
             if absent:
-                there = sorted(set(cells) - {""})
-                mend = f"{did_you_mean(absent[0], there)}Levels there: {', '.join(there[:20])}."
-                yield UserError(f"{where}: no row has the level {absent[0]!r}", mend=mend)
+                present = sorted(set(cells) - {""})
+                mend = f"{did_you_mean(absent[0], present)}Levels there: {', '.join(present[:20])}."
+                yield UserError(f"{option}: no row has the level {absent[0]!r}", mend=mend)
             elif len(levels) == 1:
                 yield UserError(
-                    f"{where}: all rows have {levels[0]!r}",
+                    f"{option}: all rows have {levels[0]!r}",
                     mend="A condition needs two levels to be compared.",
                 )
             if len(levels) > MOST_LEVELS:
                 yield UserError(
-                    f"{where}: {len(levels):,} different values, such as {levels[0]!r}; a condition has at most {MOST_LEVELS} levels",
+                    f"{option}: {len(levels):,} different values, such as {levels[0]!r}; a condition has at most {MOST_LEVELS} levels",
                     mend="Name the column of the condition; numbers can be grouped into a few levels.",
                 )
             slashed = [level for level in levels if IN in level]
             if slashed and len(self.levels) > 1:
                 yield UserError(
-                    f"{where}: the level {slashed[0]!r} contains {IN!r}, which joins the levels of two conditions in tables",
+                    f"{option}: the level {slashed[0]!r} contains {IN!r}, which joins the levels of two conditions in tables",
                     mend="Write another sign.",
                 )
-            alike: dict[str, str] = {}
+            normalized: dict[str, str] = {}
             for level in levels[:MOST_LEVELS]:
-                other = alike.setdefault("".join(c if c.isalnum() else "_" for c in level).lower(), level)
+                other = normalized.setdefault(
+                    "".join(c if c.isalnum() else "_" for c in level).lower(), level
+                )
                 if other != level:
                     yield UserError(
-                        f"{where}: {other!r} and {level!r} differ only in capitals, spaces or signs",
+                        f"{option}: {other!r} and {level!r} differ only in capitals, spaces or signs",
                         mend="Write them alike if they are one level, or else give one of them another name.",
                     )
 
@@ -345,10 +347,10 @@ class _Table:
 
     def _not_numbers(self, option: str, column: str) -> Iterator[UserError]:
         cells = self.cells[column]
-        odd = (cells != "") & ~np.isfinite(pd.to_numeric(cells, errors="coerce"))
-        if odd.any():
+        invalid = (cells != "") & ~np.isfinite(pd.to_numeric(cells, errors="coerce"))
+        if invalid.any():
             yield UserError(
-                f"--{option} {column}: {cells[odd].iloc[0]!r} {self._where(odd)} is not a number",
+                f"--{option} {column}: {cells[invalid].iloc[0]!r} {self._where(invalid)} is not a number",
                 mend="Write numbers with a decimal point, or leave the cell empty.",
             )
 
@@ -400,25 +402,26 @@ def _as_text(column: pd.Series[Any]) -> pd.Series[str]:
 
 
 def _dictionary(
-    trials: pd.DataFrame, study: str, levels: Mapping[str, list[str]], when: datetime
+    trials: pd.DataFrame, study: str, levels: Mapping[str, list[str]], created: datetime
 ) -> dict[str, Any]:
     """Return what a report needs to know in addition to the trials."""
     people = trials[trials["reader_kind"] == "human"].groupby("session_id").size()
-    moment = when.isoformat(timespec="seconds")
+    moment = created.isoformat(timespec="seconds")
     human = {"kind": "human", "sessions": len(people), "finished": len(people)}
     readers: dict[str, Any] = {"human": human} if len(people) else {}
-    for name, own in trials[trials["reader_kind"] == "model"].groupby("reader", sort=False):
-        sessions = int(own["session_id"].nunique())
-        calls = {"calls": len(own), "imported_calls": len(own), "first_call": moment, "last_call": moment}
+    for name, rows in trials[trials["reader_kind"] == "model"].groupby("reader", sort=False):
+        sessions = int(rows["session_id"].nunique())
+        calls = {"calls": len(rows), "imported_calls": len(rows), "first_call": moment, "last_call": moment}
         readers[str(name)] = {"kind": "model", "sessions": sessions, "finished": sessions, **calls}
     try:
         installed = version("wrods")
     except PackageNotFoundError:
         installed = None
     coded = {
-        name: {"levels": own, "reference": own[0], "coding": "treatment"} for name, own in levels.items()
+        name: {"levels": level_names, "reference": level_names[0], "coding": "treatment"}
+        for name, level_names in levels.items()
     }
-    many = [int(people.min()), int(people.max())] if len(people) else None
+    trial_range = [int(people.min()), int(people.max())] if len(people) else None
     return {
         "study": study,
         "title": study,
@@ -426,7 +429,7 @@ def _dictionary(
         "factors": coded,
         "between": {},
         "readers": readers,
-        "participants": {"imported": len(people), "imported_trials": many},
+        "participants": {"imported": len(people), "imported_trials": trial_range},
         "created_at": moment,
         "wrods": installed,
     }

@@ -38,4 +38,4 @@ def sentence(text: str) -> str:
 
 def stem_of(factor: str, trials: str | None, within: Iterable[tuple[str, str]]) -> str:
     """Name the means by a factor, of trials of one kind and within levels of other factors, as files are named."""
-    return "_".join([*factor.split(TIMES), *([trials] if trials else []), *(plain(*one) for one in within)])
+    return "_".join([*factor.split(TIMES), *([trials] if trials else []), *(plain(*pair) for pair in within)])

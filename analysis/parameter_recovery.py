@@ -65,7 +65,7 @@ def recovery_plans(tables: Tables) -> list[Plan]:
     if not truth or used.empty:
         return []
     summed = "reading_time" if reads_word_by_word(tables) else None
-    found = []
+    plans = []
     for factor, levels in tables.factors.items():
         for name, measure in MEASURES.items():
             given = truth.get(TRUTH_OF[name])
@@ -74,8 +74,8 @@ def recovery_plans(tables: Tables) -> list[Plan]:
             if given and factor in given.get("effects", {}) and used[name].notna().any():
                 contrasts = against_reference(levels)
                 label = f"recovery of {measure.noun}"
-                found.append(Plan(label, False, measure, factor, tuple(levels), ("simulated",), contrasts))
-    return found
+                plans.append(Plan(label, False, measure, factor, tuple(levels), ("simulated",), contrasts))
+    return plans
 
 
 def recovered(analysis: Analysis, tables: Tables) -> list[Recovered]:
@@ -85,12 +85,12 @@ def recovered(analysis: Analysis, tables: Tables) -> list[Recovered]:
     measure, factor = analysis.plan.measure, analysis.plan.factor
     truth = tables.dictionary["truth"]
     given = truth[TRUTH_OF[measure.name]]
-    about, reference = (measure.name, measure.title, str(given["scale"])), analysis.levels[0]
+    quantity, reference = (measure.name, measure.title, str(given["scale"])), analysis.levels[0]
     expected = expected_levels(
         _generated(analysis, tables), factor, analysis.levels, given, truth.get("lapses")
     )
     effects = {level: float(value) for level, value in given["effects"][factor].items()}
-    found = []
+    results = []
     for effect in analysis.effects:
         level = effect.term.removeprefix(factor)
         if effect.term == "(Intercept)":
@@ -104,8 +104,8 @@ def recovered(analysis: Analysis, tables: Tables) -> list[Recovered]:
         numbers: tuple[float, float | None, float | None] = float("nan"), None, None
         if effect.estimable:
             numbers = effect.estimate, effect.low, effect.high
-        found.append(Recovered(*about, label, leads_to, *numbers, put_in))
-    return [*found, *_standard_deviations(analysis.model, measure, given)]
+        results.append(Recovered(*quantity, label, leads_to, *numbers, put_in))
+    return [*results, *_standard_deviations(analysis.model, measure, given)]
 
 
 def _generated(analysis: Analysis, tables: Tables) -> pd.DataFrame:
@@ -126,33 +126,35 @@ LAPSING = "baseline:oracle_with_lapses"
 
 def recovered_lapses(tables: Tables) -> list[Recovered]:
     """Compare how often an oracle lapsed, wrong answers over n (1 - 1/m) of m choices, with the rate that it was given."""
-    found = []
+    results = []
     for name, reader in tables.dictionary["readers"].items():
         rate = (reader.get("settings") or {}).get("lapse_rate")
-        own = tables.trials[tables.trials["excluded_reason"].isna() & (tables.trials["reader_group"] == name)]
-        own = own[judged(own)]
-        if reader.get("use") != LAPSING or rate is None or own.empty:
+        answers = tables.trials[
+            tables.trials["excluded_reason"].isna() & (tables.trials["reader_group"] == name)
+        ]
+        answers = answers[judged(answers)]
+        if reader.get("use") != LAPSING or rate is None or answers.empty:
             continue
-        wrong = 1.0 - failures_as_wrong(own)
-        most = float((1.0 - with_chance(own, tables.items, tables.factors)["chance"]).mean())
-        low, high = (min(end / most, 1.0) for end in wilson(float(wrong.mean()), len(own)))
-        estimate = min(float(wrong.mean()) / most, 1.0)
+        wrong = 1.0 - failures_as_wrong(answers)
+        wrong_at_chance = float((1.0 - with_chance(answers, tables.items, tables.factors)["chance"]).mean())
+        low, high = (min(end / wrong_at_chance, 1.0) for end in wilson(float(wrong.mean()), len(answers)))
+        estimate = min(float(wrong.mean()) / wrong_at_chance, 1.0)
         label = f"lapses of {name}"
-        found.append(Recovered("lapses", "Lapses", "share", label, float(rate), estimate, low, high))
-    return found
+        results.append(Recovered("lapses", "Lapses", "share", label, float(rate), estimate, low, high))
+    return results
 
 
 def _standard_deviations(
     model: FittedModelResult, measure: Measure, given: dict[str, Any]
 ) -> Iterator[Recovered]:
-    about = (measure.name, measure.title, str(given["scale"]))
+    quantity = (measure.name, measure.title, str(given["scale"]))
     for group in ("participant", "item"):
         for term in model.variance:
             if term.group == group and "(Intercept)" in term.terms and f"{group}_sd" in given:
                 sd = float(term.sd[term.terms.index("(Intercept)")])
-                yield Recovered(*about, f"SD of {group}s", float(given[f"{group}_sd"]), sd, None, None)
+                yield Recovered(*quantity, f"SD of {group}s", float(given[f"{group}_sd"]), sd, None, None)
     if model.sigma is not None and given.get("residual_sd"):
-        yield Recovered(*about, "SD of single times", float(given["residual_sd"]), model.sigma, None, None)
+        yield Recovered(*quantity, "SD of single times", float(given["residual_sd"]), model.sigma, None, None)
 
 
 _NODES = 60
@@ -171,7 +173,7 @@ def expected_levels(
     for name, effects in given["effects"].items():
         if name == factor or name not in rows:
             continue
-        values = rows[name].map({str(level): float(one) for level, one in effects.items()})
+        values = rows[name].map({str(level): float(value) for level, value in effects.items()})
         values = values.fillna(0.0).to_numpy(dtype=float)
         if any((rows.groupby(unit)[name].nunique() <= 1).all() for unit in ("participant", "item")):
             fixed += float(values.mean())
@@ -179,10 +181,10 @@ def expected_levels(
             moving += values
     if given.get("learning"):
         moving += float(given["learning"]) * np.log1p(rows["before"].to_numpy(dtype=float))
-    own = given["effects"].get(factor, {})
+    by_level = given["effects"].get(factor, {})
     predicted = _right if given["scale"] == "logit" else _mean_log
     return {
-        level: predicted(fixed + float(own.get(level, 0.0)) + moving, rows, given, lapses or {})
+        level: predicted(fixed + float(by_level.get(level, 0.0)) + moving, rows, given, lapses or {})
         for level in levels
     }
 
@@ -199,7 +201,7 @@ def _right(eta: Array, rows: pd.DataFrame, given: Mapping[str, Any], lapses: Map
 def _mean_log(eta: Array, rows: pd.DataFrame, given: Mapping[str, Any], lapses: Mapping[str, Any]) -> float:
     """Return the mean log of times with an exponential tail, of which some are longer by a lapse."""
     spread = np.sqrt(
-        sum(float(given.get(f"{of}_sd", 0.0)) ** 2 for of in ("participant", "item", "residual"))
+        sum(float(given.get(f"{unit}_sd", 0.0)) ** 2 for unit in ("participant", "item", "residual"))
     )
     slower = float(lapses.get("rate", 0.0)) * np.log(float(lapses.get("slower", 1.0)))
     tail = float(given.get("tail_ms", 0.0))
@@ -232,44 +234,50 @@ def recovered_words(tables: Tables, factor: str) -> list[Recovered]:
     if words.words.loc[words.words[factor] == intact, "is_changed"].any():
         return []
     cell = [name for name in ("set", "item_id", *words.factors) if name in changes]
-    cost = changes[cell].assign(cost=[_cost(one, given) for one in changes.to_dict("records")])
+    cost = changes[cell].assign(cost=[_cost(change, given) for change in changes.to_dict("records")])
     changed = words.words.loc[words.words["is_changed"], ["set", "item_id", "region"]]
-    behind = changed.assign(region=changed["region"] + 1, behind=True).drop_duplicates()
+    following = changed.assign(region=changed["region"] + 1, behind=True).drop_duplicates()
     parts = []
     for batch in region_rows(tables, words):
-        own = batch[(batch["reader_kind"] == SIMULATED) & (batch["zone"] == TARGET) & (batch["rt"] > 0)]
-        own = own.merge(cost, on=cell, how="left").merge(behind, on=["set", "item_id", "region"], how="left")
-        parts.append(own.loc[own["behind"].isna(), ["reader", factor, "rt", "cost"]])
+        times = batch[(batch["reader_kind"] == SIMULATED) & (batch["zone"] == TARGET) & (batch["rt"] > 0)]
+        times = times.merge(cost, on=cell, how="left").merge(
+            following, on=["set", "item_id", "region"], how="left"
+        )
+        parts.append(times.loc[times["behind"].isna(), ["reader", factor, "rt", "cost"]])
     rows = pd.concat(parts, ignore_index=True)
     rows["log_rt"] = np.log(rows["rt"])
-    found = []
+    results = []
     for level in levels:
-        one = rows[rows[factor] == level]
-        if one.empty or one["cost"].isna().any():
+        rows_of_level = rows[rows[factor] == level]
+        if rows_of_level.empty or rows_of_level["cost"].isna().any():
             continue
         base = rows[rows[factor] == intact].groupby("reader")["log_rt"].mean()
-        of_reader = one.groupby("reader")[["log_rt", "cost"]].mean().join(base.rename("base"), how="inner")
+        of_reader = (
+            rows_of_level.groupby("reader")[["log_rt", "cost"]].mean().join(base.rename("base"), how="inner")
+        )
         if len(of_reader) < 2:
             continue
         differences = (of_reader["log_rt"] - of_reader["base"]).to_numpy(dtype=float)
         middle, truth = float(differences.mean()), float(of_reader["cost"].mean())
         wide = half_width(differences)
         label = f"{level} − {intact}"
-        found.append(Recovered(MEASURE, TITLE, "log_ms", label, truth, middle, middle - wide, middle + wide))
-    return found
+        results.append(
+            Recovered(MEASURE, TITLE, "log_ms", label, truth, middle, middle - wide, middle + wide)
+        )
+    return results
 
 
 def _cost(change: Mapping[Any, Any], given: Mapping[str, Any]) -> float:
     """Return what an item's changed words cost on the log scale; nan where its words differ in place, kind or distance."""
     if change["zone"] not in _PLACE_OF or change["kind"] not in _KINDS:
         return float("nan")
-    costs, place = given["changed"], _PLACE_OF[change["zone"]]
-    if place == "external" and place not in costs:
-        place = "initial"
+    costs, position = given["changed"], _PLACE_OF[change["zone"]]
+    if position == "external" and position not in costs:
+        position = "initial"
     replaced = float(given.get("substituted", 1.0)) if change["kind"] == "substitution" else 1.0
     farther, between = float(given.get("farther", 1.0)), 0.0
     if farther != 1.0 and change["zone"] != "outer":
         if not change["same_distance"]:
             return float("nan")
         between = max(float(change["distance"]) - 1.0, 0.0)
-    return float(costs.get(place, 0.0) * replaced * farther**between)
+    return float(costs.get(position, 0.0) * replaced * farther**between)

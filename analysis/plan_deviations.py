@@ -31,10 +31,10 @@ def standing_of(tables: Tables, analyses: Sequence[Analysis]) -> PlanStatus:
         return PlanStatus()
     dictionary = tables.dictionary
     frozen, registration = dictionary.get("frozen"), dictionary.get("registration")
-    wanted = dictionary.get("participants_wanted")
-    departures = [*_of_freeze(frozen, registration), *_of_sample(tables, planned, wanted)]
-    plan = StudyPlan(tuple(planned_analyses(tables)), tables.factors, dictionary.get("exclude") or {}, wanted)
-    departures += [said for one in planned for said in _of_analysis(one)]
+    target = dictionary.get("participants_wanted")
+    departures = [*_of_freeze(frozen, registration), *_of_sample(tables, planned, target)]
+    plan = StudyPlan(tuple(planned_analyses(tables)), tables.factors, dictionary.get("exclude") or {}, target)
+    departures += [departure for analysis in planned for departure in _of_analysis(analysis)]
     return PlanStatus(
         tuple(_told(frozen, registration)),
         tuple((analysis.name, plan_in_brief(analysis, plan)) for analysis in plan.analyses),
@@ -55,20 +55,20 @@ def why_no_bound(plans: Iterable[Plan]) -> str:
 
 def with_bounds_fixed_beforehand(plans: Iterable[Plan], dictionary: Mapping[str, Any]) -> list[Plan]:
     """Return plans without bounds of equivalence that were not frozen before people took part; a remark says of each why."""
-    frozen, found = dictionary.get("frozen"), []
-    why = ""
+    frozen, result = dictionary.get("frozen"), []
+    reason = ""
     if frozen is None:
-        why = "was not frozen (wrods freeze)"
+        reason = "was not frozen (wrods freeze)"
     elif frozen.get("sessions_before"):
-        why = "was frozen only when people had begun to take part"
+        reason = "was frozen only when people had begun to take part"
     elif any(".equivalence" in str(line) for line in frozen.get("changes") or []):
-        why = "was changed since the freeze"
+        reason = "was changed since the freeze"
     for plan in plans:
-        if why and plan.equivalence is not None:
-            told = f"The equivalence bound ({plan.equivalence.said}) {why}, {NOT_BEFOREHAND}."
-            plan = replace(plan, equivalence=None, remarks=(*plan.remarks, told))
-        found.append(plan)
-    return found
+        if reason and plan.equivalence is not None:
+            remark = f"The equivalence bound ({plan.equivalence.said}) {reason}, {NOT_BEFOREHAND}."
+            plan = replace(plan, equivalence=None, remarks=(*plan.remarks, remark))
+        result.append(plan)
+    return result
 
 
 def _told(frozen: Mapping[str, Any] | None, registration: Mapping[str, Any] | None) -> Iterator[str]:
@@ -102,45 +102,47 @@ def _of_freeze(frozen: Mapping[str, Any] | None, registration: Mapping[str, Any]
             yield f"Changed when the freeze of {day} was replaced: {line}."
     for line in frozen.get("changes") or []:
         yield f"Changed since the freeze: {line}."
-    said = (registration or {}).get("freeze_hash")
-    if (registration or {}).get("url") and said and said != frozen["hash"]:
+    freeze_hash = (registration or {}).get("freeze_hash")
+    if (registration or {}).get("url") and freeze_hash and freeze_hash != frozen["hash"]:
         yield "The registration was given for another freeze than the present one."
 
 
-def _of_sample(tables: Tables, planned: Sequence[Analysis], wanted: Any) -> Iterator[str]:
+def _of_sample(tables: Tables, planned: Sequence[Analysis], target: Any) -> Iterator[str]:
     trials = tables.trials
     people = trials[trials["excluded_reason"].isna() & (trials["reader_kind"] == "human")]
     number = int(people["reader"].nunique())
-    for one in planned:
-        said = one.plan.participants_at_stop if one.plan.stop else wanted
-        if said and "human" in one.plan.groups and number != int(said):
-            how = "fewer" if number < int(said) else "more"
+    for analysis in planned:
+        expected = analysis.plan.participants_at_stop if analysis.plan.stop else target
+        if expected and "human" in analysis.plan.groups and number != int(expected):
+            word = "fewer" if number < int(expected) else "more"
             yield (
-                f"{apa.counted(number, 'participant')} {'is' if number == 1 else 'are'} analyzed, {how} than the {said} at which "
+                f"{apa.counted(number, 'participant')} {'is' if number == 1 else 'are'} analyzed, {word} than the {expected} at which "
                 "collection was to stop."
             )
 
 
-def _of_analysis(one: Analysis) -> Iterator[str]:
-    plan = one.plan
+def _of_analysis(analysis: Analysis) -> Iterator[str]:
+    plan = analysis.plan
     if plan.stand_in:
         yield "Simulated readers stand in for people, who have not taken part yet (a rehearsal)."
-    if not one.has_results:
-        yield f"{plan.name}: nothing could be estimated. {' '.join(one.remarks)}".strip()
+    if not analysis.has_results:
+        yield f"{plan.name}: nothing could be estimated. {' '.join(analysis.remarks)}".strip()
         return
-    missing = [group for group in plan.groups if group not in one.groups]
+    missing = [group for group in plan.groups if group not in analysis.groups]
     if missing:
-        was, it = ("was", "it has") if len(missing) == 1 else ("were", "they have")
+        verb, pronoun = ("was", "it has") if len(missing) == 1 else ("were", "they have")
         of_what = plan.measure.noun if plan.measure.logged else "trials"
-        why = "" if one.rows["reader_group"].isin(missing).any() else f", because {it} no {of_what}"
-        yield f"{plan.name}: {apa.listing([spoken(group) for group in missing])} {was} not analyzed{why}."
-    levels = [level for level in plan.levels if level not in one.levels]
+        reason = (
+            "" if analysis.rows["reader_group"].isin(missing).any() else f", because {pronoun} no {of_what}"
+        )
+        yield f"{plan.name}: {apa.listing([spoken(group) for group in missing])} {verb} not analyzed{reason}."
+    levels = [level for level in plan.levels if level not in analysis.levels]
     if levels:
         yield f"{plan.name}: no trials of {apa.listing(levels)} were analyzed."
-    tested = {contrast.label for contrast in one.contrasts if not contrast.left_out}
+    tested = {contrast.label for contrast in analysis.contrasts if not contrast.left_out}
     untested = [contrast.label for contrast in plan.contrasts if contrast.label not in tested]
     if untested:
         yield f"{plan.name}: not tested: {'; '.join(untested)}."
-    if any(NO_MODEL_AS_WRITTEN in remark for remark in one.remarks):
+    if any(NO_MODEL_AS_WRITTEN in remark for remark in analysis.remarks):
         yield f"{plan.name}: {NO_MODEL_AS_WRITTEN}."
-    yield from (f"{plan.name}: {said}" for said in plan.remarks if NOT_BEFOREHAND in said)
+    yield from (f"{plan.name}: {remark}" for remark in plan.remarks if NOT_BEFOREHAND in remark)

@@ -29,45 +29,45 @@ from stimuli.errors import error_at, together
 def plans(tables: Tables) -> list[Plan]:
     """Return the analyses to run: planned ones and accuracy of other readers, or accuracy and time by each factor as exploratory."""
     if tables.dictionary["planned"]:
-        found = [plan for analysis in planned_analyses(tables) for plan in _plans_of(analysis, tables)]
-        return [*found, *_left_out(found, tables)]
+        planned = [plan for analysis in planned_analyses(tables) for plan in _plans_of(analysis, tables)]
+        return [*planned, *_left_out(planned, tables)]
     return _exploratory(tables)
 
 
 def planned_analyses(tables: Tables) -> list[PlannedAnalysis]:
     """Return the planned analyses of a study as they are written."""
     design = PlanContext(tables.factors)
-    found, faults = [], []
+    analyses, faults = [], []
     for name, spec in tables.dictionary["planned"].items():
-        where = f"analysis.planned.{name}"
-        wrong = [error_at(f"{where}{fault.path}", *fault.args) for fault in faults_of(spec, design)]
+        path = f"analysis.planned.{name}"
+        wrong = [error_at(f"{path}{fault.path}", *fault.args) for fault in faults_of(spec, design)]
         faults += wrong
         if not wrong:
-            found.append(read_plan(str(name), spec, tables.factors))
+            analyses.append(read_plan(str(name), spec, tables.factors))
     if faults:
         raise together(faults)
-    return found
+    return analyses
 
 
-def _plans_of(one: PlannedAnalysis, tables: Tables) -> Iterator[Plan]:
+def _plans_of(analysis: PlannedAnalysis, tables: Tables) -> Iterator[Plan]:
     """Yield the plan of each measure of a planned analysis."""
-    crossing = one.crossing
-    levels = one.levels_of[one.factors[0]] if crossing is None else crossing.cells
-    factors = {name: tuple(own) for name, own in {**tables.factors, **one.levels_of}.items()}
-    for measure, readers in one.by_measure.items():
+    crossing = analysis.crossing
+    levels = analysis.levels_of[analysis.factors[0]] if crossing is None else crossing.cells
+    factors = {name: tuple(levels) for name, levels in {**tables.factors, **analysis.levels_of}.items()}
+    for measure, readers in analysis.by_measure.items():
         plan = Plan(
-            one.name if len(one.by_measure) == 1 else f"{one.name} ({measure.noun})",
+            analysis.name if len(analysis.by_measure) == 1 else f"{analysis.name} ({measure.noun})",
             True,
             measure,
-            one.factors[0] if crossing is None else crossing.name,
+            analysis.factors[0] if crossing is None else crossing.name,
             levels,
             readers,
-            one.contrasts,
-            within=tuple(one.within.items()),
-            key=one.name,
+            analysis.contrasts,
+            within=tuple(analysis.within.items()),
+            key=analysis.name,
             factors=factors,
             crossing=crossing,
-            **{rule.name: getattr(one, rule.name) for rule in fields(Rules)},
+            **{rule.name: getattr(analysis, rule.name) for rule in fields(Rules)},
         )
         yield _with_stand_in(plan, tables.trials)
 
@@ -88,15 +88,15 @@ def _left_out(planned: list[Plan], tables: Tables) -> list[Plan]:
     scored = trials[trials["excluded_reason"].isna() & trials["response_status"].notna()]
     of_accuracy = [plan for plan in planned if plan.measure.name == "correct"]
     named = {group for plan in of_accuracy for group in plan.groups}
-    own = group_order(scored[scored["reader_kind"].isin(DATA_KINDS)])
-    missed = [group for group in own if group not in named]
+    scored_groups = group_order(scored[scored["reader_kind"].isin(DATA_KINDS)])
+    missed = [group for group in scored_groups if group not in named]
     present = set(scored["reader_group"])
-    beside = [group for plan in of_accuracy for group in plan.groups if group in present]
-    first = "human" if "human" in own else next(iter(beside), None)
+    planned_groups = [group for plan in of_accuracy for group in plan.groups if group in present]
+    first = "human" if "human" in scored_groups else next(iter(planned_groups), None)
     groups = tuple(dict.fromkeys([*([first] if first else []), *missed]))
-    found = []
-    by = {plan.factor: plan.crossing for plan in of_accuracy or planned}
-    for factor, crossing in by.items():
+    added = []
+    crossings = {plan.factor: plan.crossing for plan in of_accuracy or planned}
+    for factor, crossing in crossings.items():
         levels = tables.factors[factor] if crossing is None else list(crossing.cells)
         columns = [factor] if crossing is None else list(crossing.factors)
         of_missed = scored.loc[scored["reader_group"].isin(missed), columns]
@@ -104,8 +104,8 @@ def _left_out(planned: list[Plan], tables: Tables) -> list[Plan]:
             name = f"accuracy by {factor} with readers that no plan names"
             contrasts = usual_contrasts({factor: levels} if crossing is None else crossing.by_factor)
             plan = Plan(name, False, MEASURES["correct"], factor, tuple(levels), groups, contrasts)
-            found.append(replace(plan, factors=_all(tables), crossing=crossing))
-    return found
+            added.append(replace(plan, factors=_all(tables), crossing=crossing))
+    return added
 
 
 def _exploratory(tables: Tables) -> list[Plan]:
@@ -114,22 +114,22 @@ def _exploratory(tables: Tables) -> list[Plan]:
     if "human" in groups and "simulated" in groups:
         groups.remove("simulated")
     people = tuple(group for group in groups if group in PARTICIPANT_KINDS)
-    found = []
+    result = []
     for factor, levels, crossing in _unplanned(tables):
         compared = () if crossing is None else crossing.factors
-        others = {name: its for name, its in tables.factors.items() if name not in compared}
+        others = {name: names for name, names in tables.factors.items() if name not in compared}
         for measure in (*MEASURES.values(), *([RATING] if has_ratings(tables) else [])):
-            own = tuple(groups) if measure.of == "all" else people
-            if not own or not used.loc[used["reader_group"].isin(own), measure.name].notna().any():
+            readers = tuple(groups) if measure.of == "all" else people
+            if not readers or not used.loc[used["reader_group"].isin(readers), measure.name].notna().any():
                 continue
-            for kind in kinds_of_trials(used, own) if measure.name == "correct" else (None,):
-                seen = used if kind is None else used[used["trial_type"] == kind]
-                asked = seen[seen["reader_group"].isin(own)]
-                for within in parted_by_sessions(asked, factor, others):
-                    whole = Plan("", False, measure, factor, (), own, (), trials=kind, within=within)
-                    rows = seen[held_by(whole, seen)] if whole.subset else seen
+            for kind in kinds_of_trials(used, readers) if measure.name == "correct" else (None,):
+                trials = used if kind is None else used[used["trial_type"] == kind]
+                answered = trials[trials["reader_group"].isin(readers)]
+                for within in parted_by_sessions(answered, factor, others):
+                    base = Plan("", False, measure, factor, (), readers, (), trials=kind, within=within)
+                    rows = trials[held_by(base, trials)] if base.subset else trials
                     # what such trials never show is no condition of them, nor their reference
-                    is_part = whole.subset or crossing is not None
+                    is_part = base.subset or crossing is not None
                     shown = (
                         [level for level in levels if (rows[factor] == level).any()] if is_part else levels
                     )
@@ -140,9 +140,9 @@ def _exploratory(tables: Tables) -> list[Plan]:
                         continue
                     name = f"{measure.noun} by {factor}{of_trials(kind, within)}"
                     contrasts = usual_contrasts({factor: shown} if part is None else part.by_factor)
-                    given = replace(whole, name=name, levels=tuple(shown), contrasts=contrasts)
-                    found.append(replace(given, factors=_all(tables), crossing=part))
-    return found
+                    given = replace(base, name=name, levels=tuple(shown), contrasts=contrasts)
+                    result.append(replace(given, factors=_all(tables), crossing=part))
+    return result
 
 
 def has_ratings(tables: Tables) -> bool:
@@ -156,8 +156,8 @@ def _unplanned(tables: Tables) -> Iterator[tuple[str, list[str], CrossedFactors 
     for name, levels in factors.items():
         if len(levels) > 1:
             yield name, levels, None
-    for one, other in compared_together({}, factors):
-        crossing = CrossedFactors((one, other), (tuple(factors[one]), tuple(factors[other])))
+    for first, second in compared_together({}, factors):
+        crossing = CrossedFactors((first, second), (tuple(factors[first]), tuple(factors[second])))
         yield crossing.name, list(crossing.cells), crossing
 
 
@@ -174,16 +174,16 @@ def kinds_of_trials(used: pd.DataFrame, groups: tuple[str, ...]) -> tuple[str | 
 
 def parted_by_sessions(rows: pd.DataFrame, factor: str, factors: Mapping[str, Sequence[str]]) -> list[Within]:
     """Return the parts of trials within which levels of a factor are compared."""
-    seen = rows[rows[factor].notna()]
-    apart = [name for name in factors if name != factor and _parts_sessions(seen, name)]
-    if not apart:
+    present = rows[rows[factor].notna()]
+    separate = [name for name in factors if name != factor and _parts_sessions(present, name)]
+    if not separate:
         return [()]
-    several = seen.groupby(apart, sort=False, observed=True)[factor].nunique()
-    shown = several[several > 1].index.to_frame().astype(str).itertuples(index=False, name=None)
-    found = [tuple(zip(apart, levels, strict=True)) for levels in shown]
-    ranks = {name: {level: place for place, level in enumerate(map(str, factors[name]))} for name in apart}
-    found.sort(key=lambda within: [ranks[name].get(level, len(ranks[name])) for name, level in within])
-    return found or [()]
+    counts = present.groupby(separate, sort=False, observed=True)[factor].nunique()
+    shown = counts[counts > 1].index.to_frame().astype(str).itertuples(index=False, name=None)
+    parts = [tuple(zip(separate, levels, strict=True)) for levels in shown]
+    ranks = {name: {level: index for index, level in enumerate(map(str, factors[name]))} for name in separate}
+    parts.sort(key=lambda within: [ranks[name].get(level, len(ranks[name])) for name, level in within])
+    return parts or [()]
 
 
 def _parts_sessions(rows: pd.DataFrame, name: str) -> bool:
@@ -195,16 +195,16 @@ def _parts_sessions(rows: pd.DataFrame, name: str) -> bool:
 
 def shown(rows: pd.DataFrame, within: Within) -> pd.Series[bool]:
     """Mark the rows that show these levels."""
-    kept = pd.Series(True, index=rows.index)
+    is_shown = pd.Series(True, index=rows.index)
     for factor, level in within:
-        kept &= rows[factor] == level
-    return kept
+        is_shown &= rows[factor] == level
+    return is_shown
 
 
 def held_by(plan: Plan, trials: pd.DataFrame) -> pd.Series[bool]:
     """Mark the trials that are of a plan's kind and show its levels of other factors."""
-    kept = shown(trials, plan.within)
-    return kept if plan.trials is None else kept & (trials["trial_type"] == plan.trials)
+    is_shown = shown(trials, plan.within)
+    return is_shown if plan.trials is None else is_shown & (trials["trial_type"] == plan.trials)
 
 
 def of_trials(trials: str | None, within: Within) -> str:

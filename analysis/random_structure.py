@@ -91,8 +91,8 @@ def justified(data: ModelData, factor: str) -> tuple[list[RandomTerm], list[str]
     if scope:
         remarks.append(scope)
     if "answer_given" in rows and terms:
-        why = "words of one answer are recovered or lost together"
-        terms.append(RandomTerm("answer_given", "1", "", (), "intercept", why, may_go=True))
+        reason = "words of one answer are recovered or lost together"
+        terms.append(RandomTerm("answer_given", "1", "", (), "intercept", reason, may_go=True))
     return terms, remarks
 
 
@@ -103,21 +103,25 @@ def _participants(
     if data.crossing is not None:
         crossed = slopes_of(people, data.crossing, "people" if mixed else "")
         remarks += crossed.remarks
-        begun: State = "correlated" if crossed.columns else "intercept"
-        why = "participants differ"
-        return RandomTerm("participant", intercept, crossed.text, crossed.columns, begun, why, beside=True)
+        first_state: State = "correlated" if crossed.columns else "intercept"
+        reason = "participants differ"
+        return RandomTerm(
+            "participant", intercept, crossed.text, crossed.columns, first_state, reason, beside=True
+        )
     columns = _conditions("people" if mixed else factor, data)
     # With `0 +` R codes a factor by all its levels, one too many; numeric columns say what is meant.
     slopes = " + ".join(columns[1:]) if mixed else factor
-    why = why_no_slope(people, factor)
-    remarks += [why] if why else []
-    state: State = "intercept" if why else "correlated"
-    return RandomTerm("participant", intercept, slopes, () if why else columns, state, "participants differ")
+    reason = why_no_slope(people, factor)
+    remarks += [reason] if reason else []
+    state: State = "intercept" if reason else "correlated"
+    return RandomTerm(
+        "participant", intercept, slopes, () if reason else columns, state, "participants differ"
+    )
 
 
-def _conditions(of: str, data: ModelData) -> tuple[str, ...]:
+def _conditions(prefix: str, data: ModelData) -> tuple[str, ...]:
     """Name the numeric columns that are 1 in a condition, the reference first: of the factor, or of it in people or models."""
-    return tuple(indicator(of, level) for level in data.levels)
+    return tuple(indicator(prefix, level) for level in data.levels)
 
 
 def _items(
@@ -128,43 +132,51 @@ def _items(
     state: State = "correlated" if mixed else "intercept"
     plain = RandomTerm("item", "1", " + ".join(by_kind), by_kind, state, "items differ")
     kinds = {"people": rows[rows["people"] == 1], "model": rows[rows["model"] == 1]}
-    there = [kind for kind, own in kinds.items() if len(own)]
-    sloping = [kind for kind in there if _has_slopes(kinds[kind], factor, kind, remarks)]
+    present = [kind for kind, part in kinds.items() if len(part)]
+    sloping = [kind for kind in present if _has_slopes(kinds[kind], factor, kind, remarks)]
     if not sloping:
         return [plain]
-    why = "items differ in what a condition does to them"
+    reason = "items differ in what a condition does to them"
     if mixed and len(sloping) == 2:
-        beside = RandomTerm("item_condition", "1", "model", ("model",), "correlated", why, may_go=True)
+        condition_term = RandomTerm(
+            "item_condition", "1", "model", ("model",), "correlated", reason, may_go=True
+        )
     else:
         first = sloping[0] if mixed else "1"
-        beside = RandomTerm("item_condition", first, "", (), "intercept", why, may_go=True)
+        condition_term = RandomTerm("item_condition", first, "", (), "intercept", reason, may_go=True)
         if len(data.levels) in CONDITIONS_APART and rows["item"].nunique() >= ITEMS_FOR_A_COLUMN:
             reference, *others = _conditions(sloping[0] if mixed else factor, data)
-            beside = replace(
-                beside, intercept=reference, columns=tuple(others), state="uncorrelated", instead=(beside,)
+            condition_term = replace(
+                condition_term,
+                intercept=reference,
+                columns=tuple(others),
+                state="uncorrelated",
+                instead=(condition_term,),
             )
-    columns = len(there) * len(data.levels)
+    columns = len(present) * len(data.levels)
     enough = rows["item"].nunique() >= ITEMS_FOR_A_COLUMN * columns
     everywhere = data.crossing is None or bool(
         rows.groupby("item")[factor].nunique().median() == len(data.levels)
     )
-    if sloping != there or columns > MOST_COLUMNS or not enough or not everywhere:
-        return [plain, beside]
+    if sloping != present or columns > MOST_COLUMNS or not enough or not everywhere:
+        return [plain, condition_term]
     if data.crossing is not None:
         factor = " * ".join(data.crossing.factors)
     slopes = f"model * {factor}" if mixed else factor
-    return [RandomTerm("item", "1", slopes, (), "correlated", "items differ", instead=(plain, beside))]
+    return [
+        RandomTerm("item", "1", slopes, (), "correlated", "items differ", instead=(plain, condition_term))
+    ]
 
 
-def _has_slopes(own: pd.DataFrame, factor: str, kind: str, remarks: list[str]) -> bool:
+def _has_slopes(rows: pd.DataFrame, factor: str, kind: str, remarks: list[str]) -> bool:
     """Whether items are shown in several conditions and answered more than once in each."""
-    if not (own.groupby("item")[factor].nunique() > 1).any():
+    if not (rows.groupby("item")[factor].nunique() > 1).any():
         return False
-    supported = is_enough(own, ["item_condition"])
+    supported = is_enough(rows, ["item_condition"])
     if not supported and kind == "people":
-        few = said_few(own, "answers of people")
+        amount = said_few(rows, "answers of people")
         remarks.append(
-            f"Items have {few} per condition (median), so the model has no slope of {factor} by item."
+            f"Items have {amount} per condition (median), so the model has no slope of {factor} by item."
         )
     return supported
 
@@ -173,16 +185,16 @@ def _models(models: pd.DataFrame, data: ModelData, factor: str, remarks: list[st
     terms: list[RandomTerm] = []
     if models.empty:
         return terms
-    own = "model" if data.participant_groups else "1"
-    several = models["machine"].nunique() > 1
+    intercept = "model" if data.participant_groups else "1"
+    several_models = models["machine"].nunique() > 1
 
-    def term(group: str, why: str) -> None:
-        terms.append(RandomTerm(group, own, "", (), "intercept", why, may_go=True))
+    def term(group: str, reason: str) -> None:
+        terms.append(RandomTerm(group, intercept, "", (), "intercept", reason, may_go=True))
 
-    if several and trials_that_tell(models, ["item_reader"]).median() > 0:
+    if several_models and trials_that_tell(models, ["item_reader"]).median() > 0:
         term("item_reader", "items differ model by model")
     repeated = models.groupby("item_cell").size().median() > 1
-    if several and trials_that_tell(models, ["item_cell"]).median() > 1:
+    if several_models and trials_that_tell(models, ["item_cell"]).median() > 1:
         term("item_cell", "a model answers the same item in the same condition more than once")
     variants = models.groupby("machine")["prompt_variant"].nunique()
     if variants.max() >= VARIANTS_FOR_A_VARIANCE:
@@ -203,9 +215,9 @@ def _models(models: pd.DataFrame, data: ModelData, factor: str, remarks: list[st
         cell = ["machine", factor, *(["other_conditions"] if others_too else [])]
         sessions = int(models.groupby(cell, observed=True)["model_session"].nunique().min())
     if repeated and in_one_condition and sessions < VARIANTS_FOR_A_VARIANCE:
-        also = " and one of the design's other factors" if others_too else ""
+        suffix = " and one of the design's other factors" if others_too else ""
         remarks.append(
-            f"Each session of a model holds one condition of {factor}{also}, so that a variance of sessions cannot be told "
+            f"Each session of a model holds one condition of {factor}{suffix}, so that a variance of sessions cannot be told "
             "apart from the conditions: the model has none."
         )
     elif repeated and sessions >= VARIANTS_FOR_A_VARIANCE:
@@ -220,12 +232,12 @@ def _models(models: pd.DataFrame, data: ModelData, factor: str, remarks: list[st
 
 def on_models_in_general(rows: pd.DataFrame) -> str | None:
     """State how far results for the models at hand go; None where there are none or many."""
-    many = int(rows.loc[rows["reader_kind"] == "model", "reader_group"].nunique())
-    if not 0 < many < MODELS_FOR_A_CLAIM:
+    n_models = int(rows.loc[rows["reader_kind"] == "model", "reader_group"].nunique())
+    if not 0 < n_models < MODELS_FOR_A_CLAIM:
         return None
-    which = "this model" if many == 1 else f"these {apa.worded(many, 'model')}"
+    subject = "this model" if n_models == 1 else f"these {apa.worded(n_models, 'model')}"
     return (
-        f"These results describe {which} on items like these; with fewer than {apa.worded(MODELS_FOR_A_CLAIM, 'model')}, they "
+        f"These results describe {subject} on items like these; with fewer than {apa.worded(MODELS_FOR_A_CLAIM, 'model')}, they "
         "do not generalize to language models in general."
     )
 
@@ -233,18 +245,18 @@ def on_models_in_general(rows: pd.DataFrame) -> str | None:
 BEGUN_UNCORRELATED = "Participants' slopes were uncorrelated from the start"
 
 
-def begun_uncorrelated(terms: list[RandomTerm], most: int) -> tuple[list[RandomTerm], list[str]]:
+def begun_uncorrelated(terms: list[RandomTerm], most_columns: int) -> tuple[list[RandomTerm], list[str]]:
     """Begin without correlations of participants' slopes where their matrix has more columns: 10 conditions have 55 entries."""
-    begun, remarks = list(terms), []
-    for place, term in enumerate(terms):
+    result, remarks = list(terms), []
+    for index, term in enumerate(terms):
         size = len(term.columns) + int(term.beside)
-        if term.group == "participant" and term.state == "correlated" and size > most:
-            begun[place] = replace(term, state="uncorrelated")
+        if term.group == "participant" and term.state == "correlated" and size > most_columns:
+            result[index] = replace(term, state="uncorrelated")
             remarks.append(
                 f"{BEGUN_UNCORRELATED}: A covariance matrix of {size} columns would have "
-                f"{size * (size + 1) // 2} entries, and at most {most} columns were correlated."
+                f"{size * (size + 1) // 2} entries, and at most {most_columns} columns were correlated."
             )
-    return begun, remarks
+    return result, remarks
 
 
 def formula(response: str, fixed: str, terms: list[RandomTerm]) -> str:
@@ -257,11 +269,11 @@ def reduced(
 ) -> tuple[list[RandomTerm], str]:
     """Take the next step of the reduction rule."""
     changed: dict[str, list[RandomTerm]] = {}
-    told: list[str] = []
+    steps: list[str] = []
 
-    def change(term: RandomTerm, into: Iterable[RandomTerm], what: str) -> None:
-        changed[term.group] = list(into)
-        told.append(f"{term.group}: {what}")
+    def change(term: RandomTerm, replacements: Iterable[RandomTerm], description: str) -> None:
+        changed[term.group] = list(replacements)
+        steps.append(f"{term.group}: {description}")
 
     suspects = [term for term in terms if term.group in doubtful]
     for term in (term for term in suspects if term.state == "correlated"):
@@ -271,25 +283,29 @@ def reduced(
             change(term, [replace(term, state="uncorrelated")], "correlations dropped")
     for term in [] if changed else suspects:
         zero = at_zero.get(term.group, [])
-        gone = ("(Intercept)" if term.intercept == "1" else term.intercept) in zero
+        intercept_is_zero = ("(Intercept)" if term.intercept == "1" else term.intercept) in zero
         empty = [column for column in term.columns if column in zero]
         is_apart = term.state == "uncorrelated"
         if is_apart and term.instead:
-            if gone or empty or not converged:
+            if intercept_is_zero or empty or not converged:
                 change(term, term.instead, "item differences taken as equal in all conditions")
         elif is_apart and (empty or not converged):
-            kept = tuple(column for column in term.columns if empty and column not in empty)
-            state: State = "uncorrelated" if kept else "intercept"
+            remaining = tuple(column for column in term.columns if empty and column not in empty)
+            state: State = "uncorrelated" if remaining else "intercept"
             left_over = (
-                [] if term.may_go and gone and not kept else [replace(term, state=state, columns=kept)]
+                []
+                if term.may_go and intercept_is_zero and not remaining
+                else [replace(term, state=state, columns=remaining)]
             )
-            dropped = f"slopes without variance dropped ({', '.join(empty)})" if kept else "slopes dropped"
+            dropped = (
+                f"slopes without variance dropped ({', '.join(empty)})" if remaining else "slopes dropped"
+            )
             change(term, left_over, dropped)
-        elif is_apart and gone and term.may_go:
+        elif is_apart and intercept_is_zero and term.may_go:
             # what is shared has no variance; that of models alone is left
             alone = replace(term, intercept=term.columns[0], columns=(), state="intercept")
             change(term, [alone], "variance shared by people and models dropped")
-        elif term.may_go and (gone or not converged):
+        elif term.may_go and (intercept_is_zero or not converged):
             change(term, [], f"term dropped (it is for: {term.why}; no such variance was found)")
-    left = [one for term in terms for one in changed.get(term.group, [term])]
-    return left, "; ".join(told)
+    left = [replacement for term in terms for replacement in changed.get(term.group, [term])]
+    return left, "; ".join(steps)

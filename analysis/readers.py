@@ -27,20 +27,21 @@ def group_order(trials: pd.DataFrame) -> list[str]:
 
 def in_order(table: pd.DataFrame, groups: Iterable[str], column: str, levels: Iterable[str]) -> pd.DataFrame:
     """Sort rows by reader group and by what a column holds, in these orders."""
-    places = {
-        "reader_group": {name: place for place, name in enumerate(groups)},
-        column: {name: place for place, name in enumerate(levels)},
+    ranks = {
+        "reader_group": {name: rank for rank, name in enumerate(groups)},
+        column: {name: rank for rank, name in enumerate(levels)},
     }
     return table.sort_values(
-        list(places), key=lambda own: own.astype(str).map(places[str(own.name)]), kind="stable"
+        list(ranks), key=lambda values: values.astype(str).map(ranks[str(values.name)]), kind="stable"
     )
 
 
 def kinds_of(trials: pd.DataFrame) -> dict[str, str]:
     """Return the reader kind of each reader group."""
-    once = trials.drop_duplicates("reader_group")
+    distinct = trials.drop_duplicates("reader_group")
     return {
-        str(group): str(kind) for group, kind in zip(once["reader_group"], once["reader_kind"], strict=True)
+        str(group): str(kind)
+        for group, kind in zip(distinct["reader_group"], distinct["reader_kind"], strict=True)
     }
 
 
@@ -79,21 +80,21 @@ def headed_as(group: str, kinds: dict[str, str]) -> str:
 
 def theirs(noun: str, groups: Sequence[str], kinds: dict[str, str]) -> str:
     """Name the owners of something: ``people's accuracy``, ``the accuracy of models a and b``."""
-    what = noun.removeprefix("the ")
+    bare_noun = noun.removeprefix("the ")
     if len(groups) == 1 and groups[0] != MODELS_IN_GENERAL and is_several(groups[0], kinds):
-        who = f"{spoken(groups[0])}'s".replace("s's", "s'")
-        return f"{who} {what}"
-    return f"the {what} of {listed(groups, kinds)}"
+        owner = f"{spoken(groups[0])}'s".replace("s's", "s'")
+        return f"{owner} {bare_noun}"
+    return f"the {bare_noun} of {listed(groups, kinds)}"
 
 
 def listed(groups: Sequence[str], kinds: dict[str, str]) -> str:
     """Name several reader groups in a sentence: ``people, models a and b, and baseline random``, ``all eight models``."""
     single = [group for group in groups if is_several(group, kinds)]
-    told = [named(group, kinds) for group in single]
+    parts = [named(group, kinds) for group in single]
     for kind in ("model", "baseline"):
         names = [group for group in groups if group not in single and kinds.get(group, "model") == kind]
         if len(names) > MOST_MODELS_NAMED and len(names) == list(kinds.values()).count(kind):
-            told.append(f"all {apa.worded(len(names), kind)}")
+            parts.append(f"all {apa.worded(len(names), kind)}")
         elif names:
-            told.append(f"{kind}{'s' if len(names) > 1 else ''} {apa.listing(names)}")
-    return apa.listing(told)
+            parts.append(f"{kind}{'s' if len(names) > 1 else ''} {apa.listing(names)}")
+    return apa.listing(parts)

@@ -213,14 +213,14 @@ def contrast_in_points(
 
 def _remarks(estimates: list[tuple[Contrast, CrossedEstimate]]) -> Iterator[str]:
     """State where an estimate rests on few readers, few items or hardly any answers that differ."""
-    sparse: dict[str, None] = {}
+    few: dict[str, None] = {}
     few_differ: dict[str, None] = {}
     lost: dict[str, int] = {}
     alone: dict[str, None] = {}
     for contrast, done in estimates:
         reader = contrast.groups[-1]
         if done.few_units:
-            sparse.setdefault(" vs. ".join(spoken(group) for group in contrast.groups))
+            few.setdefault(" vs. ".join(spoken(group) for group in contrast.groups))
         if len(contrast.groups) == 1 and done.parts.one_more > 0:
             few_differ.setdefault(f"{spoken(reader)} in {contrast.label}")
         if len(contrast.groups) == 1 and done.to == "items" and done.sums.of_people:
@@ -229,9 +229,9 @@ def _remarks(estimates: list[tuple[Contrast, CrossedEstimate]]) -> Iterator[str]
             lost[reader] = max(lost.get(reader, 0), done.sums.lost)
     if alone:
         yield f"One participant answered ({apa.listing(list(alone))}): the estimates concern this participant."
-    if sparse:
+    if few:
         yield (
-            f"Estimates for {apa.few_named(list(sparse), 'comparison')} rest on very few participants or items, so that their intervals "
+            f"Estimates for {apa.few_named(list(few), 'comparison')} rest on very few participants or items, so that their intervals "
             "are wide and imprecise."
         )
     if few_differ:

@@ -60,25 +60,25 @@ def find_tables(folder: Path) -> TableSource:
 
 
 def _of_study(folder: Path) -> TableSource:
-    places = [*folder.glob(f"reports/*/data/{DICTIONARY}"), *folder.glob(f"handover/{DICTIONARY}")]
-    handed = sorted(places, key=lambda file: file.stat().st_mtime)
-    if not handed:
+    candidates = [*folder.glob(f"reports/*/data/{DICTIONARY}"), *folder.glob(f"handover/{DICTIONARY}")]
+    dictionaries = sorted(candidates, key=lambda file: file.stat().st_mtime)
+    if not dictionaries:
         raise UserError(
             f"{folder} is a study whose tables were never exported",
             mend=f"Run `wrods report {folder}`, or export it: `wrods export {folder} --format parquet --out DIR`.",
         )
-    newest = handed[-1]
+    newest = dictionaries[-1]
     source = _of_handover(newest.parent)
     if _is_older(source.dictionary.get("created_at"), folder / "study.db"):
-        told = f"{folder / 'study.db'} has trials that are newer than its exported tables ({newest.parent})"
-        source = replace(source, remarks=(*source.remarks, told))
+        remark = f"{folder / 'study.db'} has trials that are newer than its exported tables ({newest.parent})"
+        source = replace(source, remarks=(*source.remarks, remark))
     return source
 
 
-def _is_older(handed_over: object, store: Path) -> bool:
+def _is_older(created: object, store: Path) -> bool:
     """Return whether the study's store holds trials newer than the analysis export, without a lock; False if unknown."""
     try:
-        moment = datetime.fromisoformat(str(handed_over))
+        moment = datetime.fromisoformat(str(created))
         log = store.with_name(f"{store.name}-wal")
         if log.is_file() and log.stat().st_size and log.stat().st_mtime > moment.timestamp() + _LAG_S:
             return True
@@ -116,8 +116,8 @@ def _of_export(folder: Path, codebook: Path) -> TableSource:
         )
     plans = (file for file in (folder / "plan.json", folder / "analysis" / "plan.json") if file.is_file())
     plan = next(map(_read_json, plans), {})
-    told = {name: value for name, value in plan.items() if name not in ("reference", "coding")}
-    dictionary = {"planned": {}, "exclude": {}, "between": {}, **told, "factors": factors}
+    entries = {name: value for name, value in plan.items() if name not in ("reference", "coding")}
+    dictionary = {"planned": {}, "exclude": {}, "between": {}, **entries, "factors": factors}
     remarks = () if plan else (
         "the export holds no analysis plan (plan.json): bounds of times and planned comparisons are not known",
     )  # fmt: skip
@@ -147,19 +147,19 @@ def table_beside(folder: Path, name: str) -> pd.DataFrame | None:
     return as_frame(read_columns(file, types=types))
 
 
-def found_above(folder: Path, place: str) -> Path | None:
+def found_above(folder: Path, name: str) -> Path | None:
     """Return what the study in which tables lie has at a place, looked for from their folder up; None where there is nothing."""
-    here = folder.resolve()
-    return next((one / place for one in (here, *here.parents[:4]) if (one / place).exists()), None)
+    start = folder.resolve()
+    return next((parent / name for parent in (start, *start.parents[:4]) if (parent / name).exists()), None)
 
 
 def joined_beside(trials: pd.DataFrame, folder: Path, name: str) -> pd.DataFrame | None:
     """Return the trials with rows in an accompanying table, joined with these; None if there is no such table."""
-    told = table_beside(folder, name)
-    if told is None:
+    table = table_beside(folder, name)
+    if table is None:
         return None
     numbers = {"trial_index": float, "attempt": float}
-    return trials.astype(numbers).merge(told.astype(numbers), on=["session_id", *numbers])
+    return trials.astype(numbers).merge(table.astype(numbers), on=["session_id", *numbers])
 
 
 def _read_codebook(file: Path) -> tuple[dict[str, dict[str, str]], dict[str, dict[str, Any]]]:
@@ -176,21 +176,21 @@ def _read_codebook(file: Path) -> tuple[dict[str, dict[str, str]], dict[str, dic
             continue
         name = cells[0].strip("`| ")
         types[table][name] = cells[1]
-        found = _LEVELS.fullmatch(cells[-1].rstrip("| "))
-        if table == "trials" and found:
-            levels = found[2].split(", ")
+        match = _LEVELS.fullmatch(cells[-1].rstrip("| "))
+        if table == "trials" and match:
+            levels = match[2].split(", ")
             factors[name] = {"levels": levels, "reference": levels[0]}
     return types, factors
 
 
 def _read_json(file: Path) -> dict[str, Any]:
     try:
-        found = json.loads(file.read_text("utf-8"))
+        content = json.loads(file.read_text("utf-8"))
     except ValueError as error:
         raise UserError(f"{file} is not JSON: {error}", mend="Export the study again.") from error
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise UserError(f"{file} has no 'factors'", mend="Export the study again.")
-    return found
+    return content
 
 
 def column_names(file: Path) -> list[str]:
@@ -215,9 +215,9 @@ def batches(
             with pq.ParquetFile(file) as opened:
                 yield from opened.iter_batches(batch_size=rows, columns=chosen)
             return
-        known = {name: _TYPES[(types or {}).get(name, "string")] for name in chosen}
+        column_types = {name: _TYPES[(types or {}).get(name, "string")] for name in chosen}
         convert = csv.ConvertOptions(
-            column_types=known, include_columns=chosen, null_values=[""], strings_can_be_null=True,
+            column_types=column_types, include_columns=chosen, null_values=[""], strings_can_be_null=True,
             quoted_strings_can_be_null=True, true_values=["TRUE"], false_values=["FALSE"],
         )  # fmt: skip
         parse = csv.ParseOptions(newlines_in_values=True)
@@ -232,8 +232,8 @@ def batches(
 def _without_guards(block: pa.RecordBatch) -> pa.RecordBatch:
     """Take away the apostrophe that keeps a spreadsheet from running a cell."""
     columns = []
-    for place, field in enumerate(block.schema):
-        column = block.column(place)
+    for index, field in enumerate(block.schema):
+        column = block.column(index)
         if pa.types.is_string(field.type):
             texts = column.to_pylist()
             if any(text is not None and _GUARDED.match(text) for text in texts):
@@ -249,8 +249,8 @@ def read_columns(
     """Read columns of a table whole; equal texts of a column are kept once (dictionary encoding, batch by batch)."""
     parts: dict[str, list[pa.Array]] = {}
     for batch in batches(file, columns, types):
-        for place, field in enumerate(batch.schema):
-            column = batch.column(place)
+        for index, field in enumerate(batch.schema):
+            column = batch.column(index)
             if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
                 column = column.dictionary_encode()
             parts.setdefault(field.name, []).append(column)
@@ -279,7 +279,7 @@ def as_series(name: str, column: pa.ChunkedArray) -> pd.Series[Any]:
 
 def as_frame(columns: dict[str, pa.ChunkedArray]) -> pd.DataFrame:
     """Turn columns into a table; each is let go of as soon as it is turned."""
-    made = {}
+    series = {}
     for name in list(columns):
-        made[name] = as_series(name, columns.pop(name))
-    return pd.DataFrame(made, copy=False)
+        series[name] = as_series(name, columns.pop(name))
+    return pd.DataFrame(series, copy=False)

@@ -91,9 +91,9 @@ class Tables:
     @property
     def design_changed(self) -> bool:
         """Whether the study's current design differs from that of the newest sessions."""
-        now = self.dictionary["design_hash"]
+        current = self.dictionary["design_hash"]
         collected = newest_design(self.trials, self.dictionary["collected_design_hash"])
-        return now is not None and collected is not None and now != collected
+        return current is not None and collected is not None and current != collected
 
     @cached_property
     def regions(self) -> pd.DataFrame:
@@ -106,8 +106,8 @@ class Tables:
         if self.source.regions is None:
             return
         types = self.source.types.get("regions")
-        said = ["reader_kind", "reader", "reader_group", "set", "item_id", "excluded_reason"]
-        of_trial = self.trials[[*_PLACE, *said, *self.factors]].rename(
+        columns = ["reader_kind", "reader", "reader_group", "set", "item_id", "excluded_reason"]
+        of_trial = self.trials[[*_PLACE, *columns, *self.factors]].rename(
             columns={"excluded_reason": "_trial_excluded"}
         )
         for batch in batches(self.source.regions, None, types):
@@ -222,15 +222,15 @@ def write_trials_csv(tables: Tables, path: Path) -> None:
             table = pa.Table.from_batches([batch])
             for name in ("excluded_reason", "reader_group", *SAID, *tables.crossed):
                 part = tables.trials[name].iloc[start : start + batch.num_rows]
-                column = pa.array([None if pd.isna(one) else str(one) for one in part], pa.string())
+                column = pa.array([None if pd.isna(value) else str(value) for value in part], pa.string())
                 name = as_given(name)
-                place = table.column_names.index(name) if name in table.column_names else table.num_columns
-                table = table.remove_column(place) if place < table.num_columns else table
-                table = table.add_column(place, name, column)
-            for place, field in enumerate(table.schema):
+                index = table.column_names.index(name) if name in table.column_names else table.num_columns
+                table = table.remove_column(index) if index < table.num_columns else table
+                table = table.add_column(index, name, column)
+            for index, field in enumerate(table.schema):
                 if pa.types.is_boolean(field.type):
-                    told = pc.if_else(table.column(place), "TRUE", "FALSE")
-                    table = table.set_column(place, field.name, told)
+                    texts = pc.if_else(table.column(index), "TRUE", "FALSE")
+                    table = table.set_column(index, field.name, texts)
             writer = writer or csv.CSVWriter(
                 file, table.schema, write_options=csv.WriteOptions(quoting_style="needed")
             )
@@ -243,20 +243,20 @@ def write_trials_csv(tables: Tables, path: Path) -> None:
 def mapping_in(text: object) -> dict[str, Any]:
     """Read a cell of the items table that holds a mapping as JSON; empty where there is none."""
     try:
-        found = json.loads(text) if isinstance(text, str) else None
+        mapping = json.loads(text) if isinstance(text, str) else None
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return mapping if isinstance(mapping, dict) else {}
 
 
 def joined(left: pd.Series[Any], right: pd.Series[Any], sign: str = ":") -> pd.Series[Any]:
     """Return ``left:right`` of each row; equal texts are one object, which keeps a million rows small."""
-    (one, firsts), (other, seconds) = (
+    (left_codes, firsts), (right_codes, seconds) = (
         pd.factorize(column, use_na_sentinel=False) for column in (left, right)
     )
-    pairs, places = np.unique(one * len(seconds) + other, return_inverse=True)
+    pairs, inverse = np.unique(left_codes * len(seconds) + right_codes, return_inverse=True)
     texts = [f"{firsts[pair // len(seconds)]}{sign}{seconds[pair % len(seconds)]}" for pair in pairs]
-    return pd.Series(np.array(texts, dtype=object)[places], index=left.index)
+    return pd.Series(np.array(texts, dtype=object)[inverse], index=left.index)
 
 
 def item_names(rows: pd.DataFrame) -> pd.Series[str]:
@@ -271,11 +271,11 @@ _REGION_COLUMNS = [
 
 def _told(regions: pd.DataFrame, of_trial: pd.DataFrame) -> pd.DataFrame:
     """Add the trial's reader, item, condition and reason to each region."""
-    on = [name for name in _PLACE if name in regions]
-    regions = regions.assign(**{name: regions[name].astype(float) for name in on if name != "session_id"})
+    keys = [name for name in _PLACE if name in regions]
+    regions = regions.assign(**{name: regions[name].astype(float) for name in keys if name != "session_id"})
     regions["session_id"] = regions["session_id"].astype(object)
-    own = of_trial if len(on) == len(_PLACE) else of_trial.drop_duplicates(on).drop(columns="attempt")
-    joined = regions.merge(own, on=on, how="left")
+    trials = of_trial if len(keys) == len(_PLACE) else of_trial.drop_duplicates(keys).drop(columns="attempt")
+    joined = regions.merge(trials, on=keys, how="left")
     given = joined.get("excluded_reason", pd.Series(None, joined.index, dtype=object)).astype(object)
     given = given.where(given.notna(), None)
     joined["excluded_reason"] = given.mask(given.isna(), joined.pop("_trial_excluded"))
@@ -331,10 +331,10 @@ def _checked(trials: pd.DataFrame, dictionary: dict[str, Any], path: Path) -> pd
                 f"{path}: column {name!r} holds {sorted(unknown)[0]!r}, which is no level of that factor",
                 mend=f"Its levels are {', '.join(_levels(spec))}.",
             )
-    strangers = set(trials["reader_kind"]) - set(READER_KINDS)
-    if strangers:
+    unknown_kinds = set(trials["reader_kind"]) - set(READER_KINDS)
+    if unknown_kinds:
         raise UserError(
-            f"{path}: column 'reader_kind' holds {sorted(strangers)[0]!r}",
+            f"{path}: column 'reader_kind' holds {sorted(unknown_kinds)[0]!r}",
             mend=f"A reader is one of {', '.join(READER_KINDS)}.",
         )
     return trials
@@ -348,25 +348,25 @@ def _typed(column: pd.Series[Any], kind: str, path: Path) -> pd.Series[Any]:
     if kind == "text":
         return _text(column)
     if kind == "boolean":
-        odd = ~missing & ~column.isin([True, False])
-        if odd.any():
-            raise _odd_value(column, odd, "true or false, or 1 or 0", path)
+        invalid = ~missing & ~column.isin([True, False])
+        if invalid.any():
+            raise _odd_value(column, invalid, "true or false, or 1 or 0", path)
         numbers = column.astype(object).where(~missing, np.nan).astype(float)
         return numbers if name == "correct" else numbers.fillna(0.0).astype(bool)
     try:
         return pd.to_numeric(column).astype(float)
     except (TypeError, ValueError) as error:
-        odd = ~missing & pd.to_numeric(column, errors="coerce").isna()
-        raise _odd_value(column, odd, "a number", path) from error
+        invalid = ~missing & pd.to_numeric(column, errors="coerce").isna()
+        raise _odd_value(column, invalid, "a number", path) from error
 
 
-def _odd_value(column: pd.Series[Any], odd: pd.Series[bool], wanted: str, path: Path) -> UserError:
+def _odd_value(column: pd.Series[Any], invalid: pd.Series[bool], expected: str, path: Path) -> UserError:
     """Return the error on values of another type than their column's, which names the first of them."""
-    many = f"in {int(odd.sum()):,} of {len(column):,} rows, such as" if odd.sum() > 1 else "in"
-    row = int(np.flatnonzero(odd.to_numpy())[0]) + 1
+    extent = f"in {int(invalid.sum()):,} of {len(column):,} rows, such as" if invalid.sum() > 1 else "in"
+    row = int(np.flatnonzero(invalid.to_numpy())[0]) + 1
     value = column.iloc[row - 1]
     return UserError(
-        f"{path}: column {str(column.name)!r} holds something else than {wanted} {many} row {row:,}: {value!r}",
+        f"{path}: column {str(column.name)!r} holds something else than {expected} {extent} row {row:,}: {value!r}",
         mend="Write what the column is to hold, or leave the cell empty where it may be.",
     )
 
@@ -377,8 +377,8 @@ def _text(column: pd.Series[Any]) -> pd.Series[Any]:
         is_none = all(value is None for value in column[column.isna()])
         return column if kind == "string" and is_none else column.where(column.notna(), None)
     shared: dict[Any, str] = {}
-    told = [None if pd.isna(value) else shared.setdefault(value, str(value)) for value in column]
-    return pd.Series(told, index=column.index, name=column.name, dtype=object)
+    texts = [None if pd.isna(value) else shared.setdefault(value, str(value)) for value in column]
+    return pd.Series(texts, index=column.index, name=column.name, dtype=object)
 
 
 _EMPTY: dict[str, tuple[Any, type]] = {
