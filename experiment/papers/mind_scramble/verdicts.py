@@ -51,9 +51,9 @@ class ReplyParts:
 Rule = Callable[[ReplyParts], float | None]
 
 
-def _same_number(one: ReplyParts) -> float:
-    value = number_of(one.field or "")
-    return float(value is not None and value == number_of(one.gold))
+def _same_number(reply: ReplyParts) -> float:
+    value = number_of(reply.field or "")
+    return float(value is not None and value == number_of(reply.gold))
 
 
 def _plain(text: str) -> str:
@@ -61,46 +61,51 @@ def _plain(text: str) -> str:
 
 
 def _within(
-    one: ReplyParts, *, empty: bool = True, longer: bool = True, shorter: bool = True, all_golds: bool = False
+    reply: ReplyParts,
+    *,
+    empty: bool = True,
+    longer: bool = True,
+    shorter: bool = True,
+    all_golds: bool = False,
 ) -> float:
     """Apply the two-way rule, each way of being right switched on or off."""
-    if one.field is None:
+    if reply.field is None:
         return 0.0
-    given = one.field.lower()
-    for gold in (answer.lower() for answer in (one.accepted if all_golds else (one.gold,))):
-        if given == gold:
+    field = reply.field.lower()
+    for gold in (answer.lower() for answer in (reply.accepted if all_golds else (reply.gold,))):
+        if field == gold:
             return 1.0
-        if not given:
+        if not field:
             if empty:
                 return 1.0
-        elif (longer and gold in given) or (shorter and given in gold):
+        elif (longer and gold in field) or (shorter and field in gold):
             return 1.0
     return 0.0
 
 
-def _in_place(one: ReplyParts, *, of: Callable[[int, int], int]) -> float | None:
+def _in_place(reply: ReplyParts, *, of: Callable[[int, int], int]) -> float | None:
     """Return the share of words in place, with another denominator than the shorter text's words."""
-    if one.field is None:
+    if reply.field is None:
         return None
-    lengths = len(one.field.split()), len(one.gold.split())
+    lengths = len(reply.field.split()), len(reply.gold.split())
     shorter, wanted = min(lengths), of(*lengths)
-    return words_in_place(one.field, one.gold) * shorter / wanted if wanted else 0.0
+    return words_in_place(reply.field, reply.gold) * shorter / wanted if wanted else 0.0
 
 
-def _released_number(one: ReplyParts) -> float:
-    return 0.0 if one.field is None else float(same_digits(one.field, one.gold))
+def _released_number(reply: ReplyParts) -> float:
+    return 0.0 if reply.field is None else float(same_digits(reply.field, reply.gold))
 
 
-def _released_yes(one: ReplyParts) -> float:
-    return 0.0 if one.field is None else float(one.field.replace("'", "") == one.gold)
+def _released_yes(reply: ReplyParts) -> float:
+    return 0.0 if reply.field is None else float(reply.field.replace("'", "") == reply.gold)
 
 
-def _released_within(one: ReplyParts) -> float:
-    return 0.0 if one.field is None else float(contains_either_way(one.field, one.gold))
+def _released_within(reply: ReplyParts) -> float:
+    return 0.0 if reply.field is None else float(contains_either_way(reply.field, reply.gold))
 
 
-def _released_words(one: ReplyParts) -> float | None:
-    return None if one.field is None else words_in_place(one.field, one.gold)
+def _released_words(reply: ReplyParts) -> float | None:
+    return None if reply.field is None else words_in_place(reply.field, reply.gold)
 
 
 @dataclass(frozen=True)
@@ -117,9 +122,9 @@ class ReleasedScorer:
 
 
 _EITHER_WAY: dict[str, Rule] = {
-    "an empty answer is right": lambda one: _within(one, empty=False),
-    "an answer that holds the right one is right": lambda one: _within(one, longer=False),
-    "a part of the right answer is right": lambda one: _within(one, shorter=False),
+    "an empty answer is right": lambda reply: _within(reply, empty=False),
+    "an answer that holds the right one is right": lambda reply: _within(reply, longer=False),
+    "a part of the right answer is right": lambda reply: _within(reply, shorter=False),
 }
 SCORERS: dict[str, ReleasedScorer] = {
     "gsm8k": ReleasedScorer(
@@ -130,14 +135,18 @@ SCORERS: dict[str, ReleasedScorer] = {
     "boolq": ReleasedScorer(
         ("answer", "reason"),
         _released_yes,
-        {"Yes, yes. and **yes** are wrong": lambda one: float(_plain(one.field or "") == _plain(one.gold))},
+        {
+            "Yes, yes. and **yes** are wrong": lambda reply: float(
+                _plain(reply.field or "") == _plain(reply.gold)
+            )
+        },
     ),
     "squad": ReleasedScorer(
         ("answer", "reason"),
         _released_within,
         {
             **_EITHER_WAY,
-            "only the first of several correct answers counts": lambda one: _within(one, all_golds=True),
+            "only the first of several correct answers counts": lambda reply: _within(reply, all_golds=True),
         },
     ),
     "csqa": ReleasedScorer(("answer", "reason"), _released_within, _EITHER_WAY),
@@ -145,8 +154,10 @@ SCORERS: dict[str, ReleasedScorer] = {
         ("fixed",),
         _released_words,
         {
-            "words are counted against the shorter text": lambda one: _in_place(one, of=lambda _, gold: gold),
-            "replies without the field are left out": lambda one: _released_words(one) or 0.0,
+            "words are counted against the shorter text": lambda reply: _in_place(
+                reply, of=lambda _, gold: gold
+            ),
+            "replies without the field are left out": lambda reply: _released_words(reply) or 0.0,
         },
     ),
 }
@@ -167,10 +178,10 @@ def values_of(
     """Iterate over the scores of a reply: released, without each error, corrected."""
     scorer = SCORERS[kind]
     field = named_fields(reply, scorer.fields).get(scorer.fields[0])
-    given = ReplyParts(field, gold, tuple(accepted) or (gold,))
-    yield RELEASED, scorer.released(given)
+    parts = ReplyParts(field, gold, tuple(accepted) or (gold,))
+    yield RELEASED, scorer.released(parts)
     for fault, rule in scorer.without.items():
-        yield fault, rule(given)
+        yield fault, rule(parts)
     yield CORRECTED, corrected
 
 

@@ -82,12 +82,12 @@ def prepare(
 
 def finished(study: Study, training: Training) -> Outcome | None:
     """Return the outcome of a training that is finished already; None where it is not."""
-    told = read_record(training.folder)
-    if told.get("state") != FINISHED:
+    record = read_record(training.folder)
+    if record.get("state") != FINISHED:
         return None
-    require_same(training, told)
-    found = _outcome(training, _read(training), FINISHED, told, was_finished=True)
-    return replace(found, remark=built_again(study, training))
+    require_same(training, record)
+    outcome = _outcome(training, _read(training), FINISHED, record, was_finished=True)
+    return replace(outcome, remark=built_again(study, training))
 
 
 def is_submitted(training: Training) -> bool:
@@ -158,7 +158,7 @@ def follow(
     poll_s: float = POLL_S,
 ) -> Outcome:
     """Wait for a job's end, at most until the command ends; note the trained model's name and what it cost."""
-    told = read_record(training.folder)
+    record = read_record(training.folder)
     job = _read(training)
     desk = _Desk(training)
     before = ""
@@ -174,7 +174,7 @@ def follow(
         _write(training, job)
         if stop.is_asked or clock.is_over:
             why = stop.reason or "the time of this command (--max-minutes) is over"
-            return _outcome(training, job, status, told, stopped=why, interrupted=stop.interrupted)
+            return _outcome(training, job, status, record, stopped=why, interrupted=stop.interrupted)
         stop.wait(poll_s if clock.left is None else min(poll_s, clock.left + 0.01))
     tokens = seen.trained_tokens
     price = _price(training)
@@ -197,7 +197,7 @@ def follow(
             exit_code=1,
         )
     _keep_curve(training, desk, seen)
-    told |= {
+    record |= {
         "state": FINISHED,
         "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "model_name": str(seen.fine_tuned_model),
@@ -206,8 +206,8 @@ def follow(
         "cost_usd": cost,
         "training_sha256": job["sha256"],
     }
-    write_record(training.folder, told)
-    return _outcome(training, job, FINISHED, told)
+    write_record(training.folder, record)
+    return _outcome(training, job, FINISHED, record)
 
 
 class _Desk(Provider):
@@ -321,7 +321,7 @@ def _outcome(
     training: Training,
     job: Mapping[str, Any],
     state: str,
-    told: Mapping[str, Any],
+    record: Mapping[str, Any],
     *,
     was_finished: bool = False,
     stopped: str | None = None,
@@ -333,14 +333,14 @@ def _outcome(
         f"tuned:{training.name}",
         state,
         was_finished=was_finished,
-        tokens=int(told.get("trained_tokens") or 0),
+        tokens=int(record.get("trained_tokens") or 0),
         stopped=stopped,
         interrupted=interrupted,
         folder=str(training.folder),
         most_usd=job.get("most_usd"),
         cost_usd=job.get("cost_usd"),
         job_id=job.get("job_id"),
-        model_name=told.get("model_name"),
+        model_name=record.get("model_name"),
     )
 
 
@@ -419,7 +419,7 @@ def chat_of(record: Record) -> dict[str, Any]:
 
 def most_tokens(chat: Mapping[str, Any]) -> int:
     """Return the most tokens that a chat can have."""
-    return sum(len(one["content"].encode("utf-8")) + MESSAGE_TOKENS for one in chat["messages"])
+    return sum(len(message["content"].encode("utf-8")) + MESSAGE_TOKENS for message in chat["messages"])
 
 
 def check_chats(lines: Iterable[str], file: Path) -> None:

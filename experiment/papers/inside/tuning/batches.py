@@ -78,12 +78,12 @@ def encoded(
     ``most``: the model's context length in tokens; longer prompts with replies are left out, running text is cut.
     ``stop``: if an interruption is requested, nothing is stored.
     """
-    told = [records.sha256, wording.describe(), most]
-    key = hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()[:16]
+    settings = [records.sha256, wording.describe(), most]
+    key = hashlib.sha256(json.dumps(settings, sort_keys=True, default=str).encode()).hexdigest()[:16]
     place = folder / TOKENS
-    kept = _kept_rows(place, key, replies=records.replies)
-    if kept is not None:
-        return kept
+    stored = _kept_rows(place, key, replies=records.replies)
+    if stored is not None:
+        return stored
     partial = folder / f".{TOKENS}.partial"
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
@@ -95,12 +95,12 @@ def encoded(
             for ids, start in of_records:
                 if stop is not None and stop.is_asked:
                     raise KeyboardInterrupt
-                whole = (*ids, *ends)
-                if records.replies and most is not None and len(whole) > most:
+                tokens = (*ids, *ends)
+                if records.replies and most is not None and len(tokens) > most:
                     left_out += 1
                     continue
-                stream.write(np.asarray(whole, dtype=np.int32).tobytes())
-                lengths.append(len(whole))
+                stream.write(np.asarray(tokens, dtype=np.int32).tobytes())
+                lengths.append(len(tokens))
                 scored.append(start)
         if not scored:
             raise UserError(
@@ -114,9 +114,9 @@ def encoded(
         partial.rename(place)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-    found = _kept_rows(place, key, replies=records.replies)
-    assert found is not None
-    return found
+    rows = _kept_rows(place, key, replies=records.replies)
+    assert rows is not None
+    return rows
 
 
 def _kept_rows(place: Path, key: str, *, replies: bool) -> TokenRows | None:
@@ -162,9 +162,9 @@ def _texts(records: Records, wording: Wording) -> Iterator[tuple[Sequence[int], 
     plain = wording if wording.template == "plain" else Wording(wording.tokenizer, template="plain")
     opening = plain.ids("")
     texts = (record["text"] for record in records)
-    while some := list(islice(texts, _TEXTS_AT_ONCE)):
+    while batch := list(islice(texts, _TEXTS_AT_ONCE)):
         # texts are cut into sequences that the model reads: what the tokenizer would say of long ones does not hold
-        for ids in wording.tokenizer(some, add_special_tokens=False, verbose=False)["input_ids"]:
+        for ids in wording.tokenizer(batch, add_special_tokens=False, verbose=False)["input_ids"]:
             yield (*opening, *ids), 1
 
 
@@ -228,7 +228,9 @@ class Order:
         order, bounds = self._plan(epoch)
         first, last = int(bounds[step]), int(bounds[step + 1])
         if self.rows.replies:
-            return [Piece(self.rows.row(one), int(self.rows.scored[one])) for one in order[first:last]]
+            return [
+                Piece(self.rows.row(number), int(self.rows.scored[number])) for number in order[first:last]
+            ]
         ends = np.cumsum(self._lengths[order])
         return [self._window(order, ends, number) for number in range(first, last)]
 
@@ -253,40 +255,40 @@ class Order:
     def _window(self, order: NDArray[np.int64], ends: NDArray[np.int64], number: int) -> Piece:
         begin, end = number * self._length, min(number * self._length + self._length + 1, int(ends[-1]))
         place = int(np.searchsorted(ends, begin, side="right"))
-        found, at = [], begin
+        parts, at = [], begin
         while at < end:
             row = self.rows.row(int(order[place]))
             start = int(ends[place]) - len(row)
             part = row[at - start : end - start]
-            found.append(part)
+            parts.append(part)
             at += len(part)
             place += 1
-        return Piece(np.concatenate(found), 1)
+        return Piece(np.concatenate(parts), 1)
 
 
 def held_out_pieces(rows: TokenRows, held_out: NDArray[np.int64], length: int) -> list[Piece]:
     """Return what the validation loss is computed on: each record by itself, texts cut into sequences."""
-    found = []
-    for one in held_out:
-        row = rows.row(int(one))
+    pieces = []
+    for number in held_out:
+        row = rows.row(int(number))
         if rows.replies:
-            found.append(Piece(row, int(rows.scored[one])))
+            pieces.append(Piece(row, int(rows.scored[number])))
             continue
-        found += [Piece(row[at : at + length + 1], 1) for at in range(0, max(1, len(row) - 1), length)]
-    return [piece for piece in found if len(piece.ids) > 1]
+        pieces += [Piece(row[at : at + length + 1], 1) for at in range(0, max(1, len(row) - 1), length)]
+    return [piece for piece in pieces if len(piece.ids) > 1]
 
 
 def parts_of(pieces: Sequence[Piece], most: int, padding: int) -> Iterator[TrainingBatch]:
     """Yield parts of at least one piece, with similar lengths and limited tokens including padding."""
     by_length = sorted(pieces, key=lambda piece: len(piece.ids))
-    some: list[Piece] = []
+    batch: list[Piece] = []
     for piece in by_length:
-        if some and len(piece.ids) * (len(some) + 1) > most:
-            yield _part(some, padding)
-            some = []
-        some.append(piece)
-    if some:
-        yield _part(some, padding)
+        if batch and len(piece.ids) * (len(batch) + 1) > most:
+            yield _part(batch, padding)
+            batch = []
+        batch.append(piece)
+    if batch:
+        yield _part(batch, padding)
 
 
 def _part(pieces: Sequence[Piece], padding: int) -> TrainingBatch:

@@ -55,18 +55,21 @@ def tell_trainings(study: Study, trainings: Iterable[Training]) -> dict[str, Tol
     return {training.name: _tell(study, training) for training in trainings}
 
 
-def told_together(told: Mapping[str, ToldTraining]) -> list[str]:
+def told_together(descriptions: Mapping[str, ToldTraining]) -> list[str]:
     """Return paragraphs: a training by itself as a sentence, several of one kind as what they have in common and a line each."""
-    kinds: dict[tuple[str, str], dict[str, ToldTraining]] = {}
-    for name, one in told.items():
-        kinds.setdefault(one.shared, {})[name] = one
+    groups: dict[tuple[str, str], dict[str, ToldTraining]] = {}
+    for name, description in descriptions.items():
+        groups.setdefault(description.shared, {})[name] = description
     paragraphs = []
-    for (of, how), alike in kinds.items():
-        if len(alike) == 1:
-            paragraphs += [one.sentence for one in alike.values()]
+    for (model, manner), group in groups.items():
+        if len(group) == 1:
+            paragraphs += [description.sentence for description in group.values()]
             continue
-        opening = f"{len(alike)} training runs of {of}; each {how}{_all_of_them([one.numbers for one in alike.values()])}:"
-        paragraphs.append("\n".join((opening, *(f"{name}: {one.own}" for name, one in alike.items()))))
+        needs = _all_of_them([description.numbers for description in group.values()])
+        opening = f"{len(group)} training runs of {model}; each {manner}{needs}:"
+        paragraphs.append(
+            "\n".join((opening, *(f"{name}: {description.own}" for name, description in group.items())))
+        )
     return paragraphs
 
 
@@ -90,47 +93,50 @@ def _tell(study: Study, training: Training) -> ToldTraining:
         "epochs": epochs, "tokens_an_epoch": tokens, "state": read_record(training.folder).get("state", "not begun"),
     }  # fmt: skip
     roughly = "an unknown number of" if tokens is None else f"roughly {tokens:,}"
-    many = f"{epochs} {'epoch' if epochs == 1 else 'epochs'} of"
+    epochs_of = f"{epochs} {'epoch' if epochs == 1 else 'epochs'} of"
     if training.is_api:
-        (how, long), found = _at_provider(training, tokens, epochs)
+        (manner, duration), more = _at_provider(training, tokens, epochs)
     else:
-        (how, long), found = _here(study, training, tokens, epochs)
+        (manner, duration), more = _here(study, training, tokens, epochs)
     is_done = numbers["state"] == FINISHED
     ending = f" It is trained: use: tuned:{training.name} lets it read the study." if is_done else ""
     if (stale := built_again(study, training)) is not None:
         ending += f" But {stale}."
     base = f"{training.base} ({training.model.use})"
-    on, own = _on(training)
+    on, rest = _on(training)
     texts = (
         f"lines of {training.task} {on}"
         if training.is_htest
-        else f"{on}{' ' if training.rule is None else ', '}{own}"
+        else f"{on}{' ' if training.rule is None else ', '}{rest}"
     )
     return ToldTraining(
-        f"Training {training.name}: {base} on {texts}; {many} {roughly} tokens{how}{long}.{ending}",
-        (f"{base} on {'lines of a task ' if training.is_htest else ''}{on}", f"{many} the tokens below{how}"),
-        f"{own}; {roughly} tokens{long}.{ending}",
-        numbers | found,
+        f"Training {training.name}: {base} on {texts}; {epochs_of} {roughly} tokens{manner}{duration}.{ending}",
+        (
+            f"{base} on {'lines of a task ' if training.is_htest else ''}{on}",
+            f"{epochs_of} the tokens below{manner}",
+        ),
+        f"{rest}; {roughly} tokens{duration}.{ending}",
+        numbers | more,
     )
 
 
 def _on(training: Training) -> tuple[str, str]:
     """Describe what a model is trained on: the texts, or where H-TEST's lines are from; and what changes in them, or their task."""
     if training.is_htest:
-        of = "released for training" if training.on == RELEASED else "made by its rule"
-        asked = "as the study asks them" if training.asked == "study" else "bare, as in the paper"
-        return f"{of}, {asked}, none of them a test item", str(training.task)
+        source = "released for training" if training.on == RELEASED else "made by its rule"
+        form = "as the study asks them" if training.asked == "study" else "bare, as in the paper"
+        return f"{source}, {form}, none of them a test item", str(training.task)
     return training.on, "as it is" if training.rule is None else RULES_IN_WORDS[training.rule]
 
 
 def _tokens(study: Study, training: Training) -> tuple[int | None, bool]:
     """Return the approximate number of tokens in an epoch, None without data, and whether records have replies."""
-    kept = kept_records(training.folder)
+    records = kept_records(training.folder)
     counted = (read_record(training.folder).get("records") or {}).get("tokens_an_epoch")
-    if kept is not None and counted is not None:
-        return int(counted), kept.replies
-    if kept is not None:
-        return int(kept.file.stat().st_size // CHARACTERS_PER_TOKEN), kept.replies
+    if records is not None and counted is not None:
+        return int(counted), records.replies
+    if records is not None:
+        return int(records.file.stat().st_size // CHARACTERS_PER_TOKEN), records.replies
     if training.is_htest:
         characters = LINE_CHARACTERS if training.asked == "bare" else _characters_asked(study, training)
         return (None if characters is None else NUMBER * characters // CHARACTERS_PER_TOKEN), True
@@ -153,17 +159,17 @@ def _characters_asked(study: Study, training: Training) -> int | None:
             for item in study.items
             if item.role == "test" and item.condition.get("task") == training.task
         ]
-        some = [
+        exchanges = [
             Exchange("", "", {"text": next(iter(line.shown.values())), "label": str(line.answer)})
             for line in lines[:SOME]
         ]
-        asked = [
-            sum(len(said.content) for said in messages_of(one)) + len(one["reply"])
-            for one in as_asked(study, training, some)
+        lengths = [
+            sum(len(message.content) for message in messages_of(record)) + len(record["reply"])
+            for record in as_asked(study, training, exchanges)
         ]
     except UserError:
         return None
-    return sum(asked) // len(asked) if asked else None
+    return sum(lengths) // len(lengths) if lengths else None
 
 
 def _bytes(path: Path) -> int:
@@ -176,26 +182,26 @@ def _here(
     study: Study, training: Training, tokens: int | None, epochs: int
 ) -> tuple[tuple[str, str], dict[str, Any]]:
     """Describe how a model is trained on this machine, and how long that takes."""
-    found: dict[str, Any] = {"method": training.method, "learning_rate": training.learning_rate}
-    how = (
+    numbers: dict[str, Any] = {"method": training.method, "learning_rate": training.learning_rate}
+    weights_trained = (
         "every weight"
         if training.lora is None
         else f"matrices of rank {training.lora.rank} alongside the weights (lora)"
     )
-    said = f", {how}, learning rate {training.learning_rate:g}"
+    manner = f", {weights_trained}, learning rate {training.learning_rate:g}"
     try:
         base = _looked_at(training)
     except UserError as fault:
-        return (f"{said}. Not yet: {reason_of(fault)}", ""), {**found, "remark": str(fault)}
+        return (f"{manner}. Not yet: {reason_of(fault)}", ""), {**numbers, "remark": str(fault)}
     if base is None:
-        return (f"{said}. How large the model is, its files tell once they are downloaded", ""), found
+        return (f"{manner}. How large the model is, its files tell once they are downloaded", ""), numbers
     size = size_of(base, training)
-    found |= asdict(size)
-    said += (
+    numbers |= asdict(size)
+    manner += (
         f"; {size.trained:,} of {size.parameters:,} parameters are trained, in roughly {gigabytes(size.memory)} of memory "
         f"({base.device}) and up to {gigabytes(size.disk)} of disk"
     )
-    long = ""
+    duration = ""
     if tokens is not None:
         measured = _speed(study, training, base.device)
         hours = (
@@ -203,10 +209,10 @@ def _here(
             if measured is None
             else tokens * epochs / measured[0] / 3600
         )
-        found |= {"hours": round(hours, 4), "measured_by": None if measured is None else measured[1]}
-        long = f", {'very roughly ' if measured is None else ''}{rough_duration_in_words(3600 * hours)}"
-        long += "" if measured is None else f" at the speed of training {measured[1]}"
-    return (said, long), found
+        numbers |= {"hours": round(hours, 4), "measured_by": None if measured is None else measured[1]}
+        duration = f", {'very roughly ' if measured is None else ''}{rough_duration_in_words(3600 * hours)}"
+        duration += "" if measured is None else f" at the speed of training {measured[1]}"
+    return (manner, duration), numbers
 
 
 def _speed(study: Study, training: Training, device: str) -> tuple[float, str] | None:
@@ -221,11 +227,11 @@ def _speed(study: Study, training: Training, device: str) -> tuple[float, str] |
             training.asked,
         )
 
-    alike = [one for one in trainings(study).values() if kind(one) == kind(training)]
-    for one in sorted(alike, key=lambda one: one.name != training.name):
-        points = read_curve(one.folder / CURVE) if read_record(one.folder).get("device") == device else []
+    same_kind = [other for other in trainings(study).values() if kind(other) == kind(training)]
+    for other in sorted(same_kind, key=lambda other: other.name != training.name):
+        points = read_curve(other.folder / CURVE) if read_record(other.folder).get("device") == device else []
         if points and points[-1].seconds >= FEWEST_SECONDS:
-            return points[-1].tokens / points[-1].seconds, one.name
+            return points[-1].tokens / points[-1].seconds, other.name
     return None
 
 
@@ -244,11 +250,11 @@ def _at_provider(
     training: Training, tokens: int | None, epochs: int
 ) -> tuple[tuple[str, str], dict[str, Any]]:
     """Describe training by a provider, and its price."""
-    found: dict[str, Any] = {"method": "provider"}
-    how = ", trained by its provider"
+    numbers: dict[str, Any] = {"method": "provider"}
+    manner = ", trained by its provider"
     if training.price is None:
-        return (f"{how}; give `price:` for what a million tokens cost", ""), found
+        return (f"{manner}; give `price:` for what a million tokens cost", ""), numbers
     if tokens is None:
-        return (f"{how} at {format_usd(training.price)} for a million tokens", ""), found
+        return (f"{manner} at {format_usd(training.price)} for a million tokens", ""), numbers
     cost = tokens * epochs * training.price / 1e6
-    return (how, f" for roughly {format_usd(cost)}"), found | {"usd": round(cost, 4)}
+    return (manner, f" for roughly {format_usd(cost)}"), numbers | {"usd": round(cost, 4)}

@@ -43,15 +43,15 @@ def train_here(
     say: Callable[[str], None] = lambda line: None,
 ) -> Outcome:
     """Train a model on this machine, or go on where an earlier command stopped; the caller holds the training."""
-    told = read_record(training.folder)
-    require_same(training, told)
-    if told.get("state") == FINISHED and (training.folder / MODEL).is_dir():
+    record = read_record(training.folder)
+    require_same(training, record)
+    if record.get("state") == FINISHED and (training.folder / MODEL).is_dir():
         _tidied(training.folder)
-        return replace(_outcome(training, told, was_finished=True), remark=built_again(study, training))
+        return replace(_outcome(training, record, was_finished=True), remark=built_again(study, training))
     base = look_at(training)
-    if told.get("base_revision", base.revision) != base.revision:
+    if record.get("base_revision", base.revision) != base.revision:
         raise UserError(
-            f"{training.place}: training {training.name} was begun with revision {told['base_revision']} of {training.model.use}, "
+            f"{training.place}: training {training.name} was begun with revision {record['base_revision']} of {training.model.use}, "
             f"which is {base.revision} now",
             mend=f"Name the revision with the model, or remove {training.folder} to train again.",
         )
@@ -65,7 +65,7 @@ def train_here(
     epochs = training.epochs_of(replies=records.replies)
     batch = training.batch_of(replies=records.replies, mean_length=float(data.lengths()[train].mean()))
     order = Order(data, train, seed=training.seed, batch_tokens=batch, sequence_length=length)
-    told = told or {
+    record = record or {
         **opening_record(study, training),
         "base_revision": base.revision,
         "wording": base.wording.describe(),
@@ -80,7 +80,7 @@ def train_here(
             "optimiser": "AdamW, betas 0.9 and 0.999, epsilon 1e-8",
         },
     }  # fmt: skip
-    write_record(training.folder, told)
+    write_record(training.folder, record)
     say(f"{training.name}: loads {training.model.use}")
     network = load_network(base, training)
     tokenizer = base.wording.tokenizer
@@ -99,14 +99,14 @@ def train_here(
         say(f"{training.name}: resumes after step {trainer.step:,} of {trainer.steps:,}")
     ended = trainer.train(stop=stop, clock=clock, tell=tell)
     if ended.stopped is not None:
-        return _outcome(training, told, ended=ended, interrupted=stop.interrupted)
+        return _outcome(training, record, ended=ended, interrupted=stop.interrupted)
     say(f"{training.name}: writes the trained model")
     del trainer
     size = size_of(base, training)
     write_model(network, base, training)
     del network
     give_back()
-    told |= {
+    record |= {
         "state": FINISHED,
         "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "trained_parameters": size.trained,
@@ -118,9 +118,9 @@ def train_here(
         "tokens_at_once": ended.place.tokens_at_once,
         **_losses(training.folder),
     }
-    write_record(training.folder, told)
+    write_record(training.folder, record)
     _tidied(training.folder)
-    return _outcome(training, told, ended=ended)
+    return _outcome(training, record, ended=ended)
 
 
 def write_model(network: Any, base: Base, training: Training) -> None:
@@ -174,8 +174,8 @@ def _saved(network: Any, folder: Path) -> None:
 
 def _named(training: Training, data: str, base: Base) -> str:
     """Return what names settings, records and base model of a checkpoint."""
-    told = json.dumps([training.hash, data, base.revision])
-    return hashlib.sha256(told.encode("utf-8")).hexdigest()[:16]
+    parts = json.dumps([training.hash, data, base.revision])
+    return hashlib.sha256(parts.encode("utf-8")).hexdigest()[:16]
 
 
 def _losses(folder: Path) -> dict[str, float | None]:
@@ -193,7 +193,7 @@ def _losses(folder: Path) -> dict[str, float | None]:
 
 def _outcome(
     training: Training,
-    told: dict[str, Any],
+    record: dict[str, Any],
     *,
     ended: TrainingEnd | None = None,
     was_finished: bool = False,
@@ -207,10 +207,10 @@ def _outcome(
         f"tuned:{training.name}",
         "stopped" if stopped else FINISHED,
         was_finished=was_finished,
-        steps=told.get("steps", 0) if ended is None else ended.place.step,
-        planned=told.get("steps", 0) if ended is None else ended.steps,
-        tokens=told.get("tokens", 0) if ended is None else ended.place.tokens,
-        seconds=told.get("seconds", 0.0) if ended is None else round(ended.place.seconds, 2),
+        steps=record.get("steps", 0) if ended is None else ended.place.step,
+        planned=record.get("steps", 0) if ended is None else ended.steps,
+        tokens=record.get("tokens", 0) if ended is None else ended.place.tokens,
+        seconds=record.get("seconds", 0.0) if ended is None else round(ended.place.seconds, 2),
         stopped=stopped,
         interrupted=interrupted,
         first_validation_loss=losses["first_validation_loss"],

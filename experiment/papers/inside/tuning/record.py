@@ -79,15 +79,15 @@ def held(training: Training) -> Iterator[None]:
         yield
 
 
-def write_record(folder: Path, told: Mapping[str, Any]) -> None:
+def write_record(folder: Path, record: Mapping[str, Any]) -> None:
     """Write the record of a training run."""
-    text = json.dumps(told, ensure_ascii=False, indent=1, default=str)
+    text = json.dumps(record, ensure_ascii=False, indent=1, default=str)
     replace_file(folder / RECORD, text)
 
 
-def require_same(training: Training, told: Mapping[str, Any]) -> None:
+def require_same(training: Training, record: Mapping[str, Any]) -> None:
     """Refuse to go on with a training whose settings are others by now."""
-    before = told.get("settings")
+    before = record.get("settings")
     if before is None:
         return
     now = training.to_json()
@@ -105,10 +105,10 @@ def require_same(training: Training, told: Mapping[str, Any]) -> None:
 
 def opening_record(study: Study, training: Training) -> dict[str, Any]:
     """Return what is recorded before the first step."""
-    found = dict(versions())
+    package_versions = dict(versions())
     for name in PACKAGES:
         try:
-            found[name] = importlib.metadata.version(name)
+            package_versions[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             continue
     return {
@@ -118,7 +118,7 @@ def opening_record(study: Study, training: Training) -> dict[str, Any]:
         "base": training.base,
         "settings": training.to_json(),
         "settings_hash": training.hash,
-        "versions": found,
+        "versions": package_versions,
         "hardware": dict(hardware()),
         "git": git_state(study.folder),
         "began_at": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -160,11 +160,11 @@ class Curve:
 
     def __init__(self, folder: Path, step: int | None) -> None:
         self.file = folder / CURVE
-        kept = [] if step is None else [row for row in read_curve(self.file) if row.step <= step]
+        earlier = [] if step is None else [row for row in read_curve(self.file) if row.step <= step]
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(CURVE_COLUMNS)
-        writer.writerows(one.cells() for one in kept)
+        writer.writerows(point.cells() for point in earlier)
         replace_file(self.file, text.getvalue())
 
     def add(self, point: LearningPoint) -> None:
@@ -177,16 +177,16 @@ def read_curve(file: Path) -> list[LearningPoint]:
     """Return the steps of a file; none where there is no file. A last row that was cut off is left out."""
     if not file.is_file():
         return []
-    found = []
+    points = []
     with file.open(encoding="utf-8", newline="") as stream:
         for row in csv.DictReader(stream):
             if None in row.values() or not row.get("seconds"):
                 continue
             training, validation = (float(row[name]) if row[name] else None for name in CURVE_COLUMNS[3:5])
-            found.append(
+            points.append(
                 LearningPoint(
                     int(row["step"]), float(row["epoch"]), int(row["tokens"]), training, validation,
                     float(row["learning_rate"]), float(row["seconds"]),
                 )
             )  # fmt: skip
-    return found
+    return points

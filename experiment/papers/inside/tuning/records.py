@@ -67,13 +67,13 @@ class Records:
 def kept_records(folder: Path) -> Records | None:
     """Return the records that a training has kept; None where it has none yet."""
     try:
-        told = json.loads((folder / ABOUT).read_text("utf-8"))
+        about = json.loads((folder / ABOUT).read_text("utf-8"))
     except FileNotFoundError:
         return None
     if not (folder / RECORDS_FILE).is_file():
         return None
     return Records(
-        folder / RECORDS_FILE, told["number"], told["replies"], told["sha256"], told["about"], told["of"]
+        folder / RECORDS_FILE, about["number"], about["replies"], about["sha256"], about["about"], about["of"]
     )
 
 
@@ -87,8 +87,8 @@ def made_from(study: Study, training: Training) -> dict[str, Any]:
 
 def built_again(study: Study, training: Training) -> str | None:
     """Return a remark that the study's items were built again since the records were made; None where they are the same."""
-    kept = kept_records(training.folder)
-    if kept is None or kept.made_from.get("items") == made_from(study, training)["items"]:
+    records = kept_records(training.folder)
+    if records is None or records.made_from.get("items") == made_from(study, training)["items"]:
         return None
     return (
         f"the study's items were built again since the records of training {training.name} were made, so that items of the "
@@ -108,20 +108,20 @@ def make_records(
     ``stop``: if an interruption is requested, nothing is stored.
     ``say``: called with progress messages.
     """
-    kept = kept_records(training.folder)
-    if kept is not None and kept.made_from == made_from(study, training):
-        return kept
+    records = kept_records(training.folder)
+    if records is not None and records.made_from == made_from(study, training):
+        return records
     if (stale := built_again(study, training)) and (training.folder / RECORD).exists():
         raise UserError(
             f"{training.place}: {stale}",
             mend=f"Remove {training.folder} to train again, or build the items as they were.",
         )
-    given, about = records_of(study, training)
+    made, about = records_of(study, training)
     training.folder.mkdir(parents=True, exist_ok=True)
     number, replies, digest = 0, None, hashlib.sha256()
     with replacing(training.folder / RECORDS_FILE) as partial:
         with partial.open("wb") as stream:
-            for record in given:
+            for record in made:
                 is_reply = _checked(record, training, number + 1)
                 if replies is not None and is_reply != replies:
                     raise UserError(
@@ -147,18 +147,18 @@ def make_records(
                 f"a training needs {FEWEST} or more",
                 mend="Give more texts, none of them the study's." if left_out else "Give more texts.",
             )
-    told = {
+    summary = {
         "number": number, "replies": bool(replies), "sha256": digest.hexdigest(), "about": counts,
         "of": made_from(study, training),
     }  # fmt: skip
-    replace_file(training.folder / ABOUT, json.dumps(told, ensure_ascii=False, indent=1))
+    replace_file(training.folder / ABOUT, json.dumps(summary, ensure_ascii=False, indent=1))
     if left_out:
         say(
             f"{training.name}: {left_out:,} of {number + left_out:,} records held a text of the study and were left out"
         )
-    found = kept_records(training.folder)
-    assert found is not None
-    return found
+    stored = kept_records(training.folder)
+    assert stored is not None
+    return stored
 
 
 def records_of(study: Study, training: Training) -> tuple[Iterable[Record], Callable[[], Mapping[str, Any]]]:
@@ -183,10 +183,10 @@ def has_replies(path: Path) -> bool:
     with path.open("rb") as stream:
         first = stream.readline()
     try:
-        told = json.loads(first)
+        record = json.loads(first)
     except ValueError:
         return False
-    return isinstance(told, dict) and bool({"reply", "prompt", "messages"} & set(told))
+    return isinstance(record, dict) and bool({"reply", "prompt", "messages"} & set(record))
 
 
 def _of_htest(study: Study, training: Training) -> tuple[Iterable[Record], Callable[[], Mapping[str, Any]]]:
@@ -197,7 +197,7 @@ def _of_htest(study: Study, training: Training) -> tuple[Iterable[Record], Calla
     elsewhere: list[str] = []
     for item in study.items:
         (held_out if item.condition.get("task") == training.task else elsewhere).extend(item.shown.values())
-    told: dict[str, Any]
+    counts: dict[str, Any]
     if training.on == RELEASED:
         folder = study.folder / Path(study.get("materials", "htest", "from")).expanduser()
         released = released_training_set(
@@ -209,7 +209,7 @@ def _of_htest(study: Study, training: Training) -> tuple[Iterable[Record], Calla
             published="items" in study.published,
         )
         exchanges = released.exchanges
-        told = {
+        counts = {
             "lines": released.lines, "doubles": released.doubles, "near_copies": released.near_copies,
             "unbalanced": released.unbalanced, "as_published": "items" in study.published,
         }  # fmt: skip
@@ -218,10 +218,10 @@ def _of_htest(study: Study, training: Training) -> tuple[Iterable[Record], Calla
             training.task, seed=training.seed, held_out=held_out, of_other_tasks=elsewhere
         )
         exchanges = made.exchanges
-        told = {"near_copies_left_out": made.near_copies, "repeated_left_out": made.repeated}
+        counts = {"near_copies_left_out": made.near_copies, "repeated_left_out": made.repeated}
     if training.asked == "bare":
-        return (exchange.to_json() for exchange in exchanges), lambda: told
-    return as_asked(study, training, exchanges), lambda: told
+        return (exchange.to_json() for exchange in exchanges), lambda: counts
+    return as_asked(study, training, exchanges), lambda: counts
 
 
 def _of_texts(
@@ -350,7 +350,9 @@ def as_asked(study: Study, training: Training, exchanges: Sequence[Exchange]) ->
     maps = study.get("models", "label_maps", default="balanced")
     variants = range(1, int(study.get("models", "prompt_variants", default=1)) + 1)
     slots = [
-        _Slot(one, variant) for one in list_ids(study, study.items, label_maps=maps) for variant in variants
+        _Slot(list_id, variant)
+        for list_id in list_ids(study, study.items, label_maps=maps)
+        for variant in variants
     ]
     draw = generator(training.seed, "training: in which list a line stands", training.task)
     of_slot: dict[_Slot, list[int]] = defaultdict(list)
@@ -358,7 +360,7 @@ def as_asked(study: Study, training: Training, exchanges: Sequence[Exchange]) ->
     draw.shuffle(order)
     for place, slot in enumerate(order):
         of_slot[slot].append(place)
-    found: dict[int, dict[str, Any]] = {}
+    records: dict[int, dict[str, Any]] = {}
     plans: dict[int, Plan] = {}
     for slot, places in of_slot.items():
         plan = plans.setdefault(slot.list_id, plan_session(study, study.items, list_id=slot.list_id))
@@ -372,10 +374,10 @@ def as_asked(study: Study, training: Training, exchanges: Sequence[Exchange]) ->
         requests = session.begin({})
         for place, request, trial in zip(places, requests, session.trials, strict=True):
             turns = [{"role": message.role, "content": message.content} for message in request.messages]
-            said = {"prompt": turns[0]["content"]} if len(turns) == 1 else {"messages": turns}
-            told = {**exchanges[place].provenance, "list": slot.list_id, "prompt_variant": slot.variant}
-            found[place] = {**said, "reply": _label(trial), "provenance": told}
-    return (found[place] for place in range(len(exchanges)))
+            prompt = {"prompt": turns[0]["content"]} if len(turns) == 1 else {"messages": turns}
+            provenance = {**exchanges[place].provenance, "list": slot.list_id, "prompt_variant": slot.variant}
+            records[place] = {**prompt, "reply": _label(trial), "provenance": provenance}
+    return (records[place] for place in range(len(exchanges)))
 
 
 def _with_lines(plan: Plan, training: Training, exchanges: Sequence[Exchange]) -> Plan:

@@ -102,8 +102,8 @@ class Training:
     def to_json(self) -> dict[str, Any]:
         """Return every setting that may change the weights, as it is recorded; what may not (price, pauses) is left out."""
         apart = {"name", "model", "place", "price", "checkpoint_minutes", "tokens_at_once"}
-        told = {name: value for name, value in asdict(self).items() if name not in apart}
-        return {"use": self.model.use, "revision": self.model.options.get("revision"), **told}
+        settings = {name: value for name, value in asdict(self).items() if name not in apart}
+        return {"use": self.model.use, "revision": self.model.options.get("revision"), **settings}
 
     @property
     def hash(self) -> str:
@@ -114,7 +114,7 @@ class Training:
 
 def trainings(study: Study) -> dict[str, Training]:
     """Return every training of a study, by name, with all defaults."""
-    found = {}
+    by_name = {}
     for name, given in given_trainings(study).items():
         place = study.place("tuning", given["entry"])
         model = _model(study, given)
@@ -122,7 +122,7 @@ def trainings(study: Study) -> dict[str, Training]:
         is_htest = given["on"] in OF_HTEST
         usual = "bare" if "prompts" in study.published else "study"
         method: Method = given.get("method", "lora")
-        found[name] = Training(
+        by_name[name] = Training(
             name=name,
             base=str(given["model"]),
             model=model,
@@ -150,7 +150,7 @@ def trainings(study: Study) -> dict[str, Training]:
             price=None if given.get("price") is None else float(given["price"]),
             place=place,
         )
-    return found
+    return by_name
 
 
 def _model(study: Study, given: Mapping[str, Any]) -> ModelSettings:

@@ -95,18 +95,18 @@ def load_checkpoint(path: Path, weights: Mapping[str, Any], optimiser: Any) -> N
     import torch
     from safetensors import safe_open
 
-    with safe_open(path / "state.safetensors", framework="pt") as kept, torch.no_grad():
-        names = set(kept.keys())
+    with safe_open(path / "state.safetensors", framework="pt") as stored, torch.no_grad():
+        names = set(stored.keys())
         if {name.removeprefix("weight:") for name in names if name.startswith("weight:")} != set(weights):
             raise ValueError(f"{path} holds other weights than those that are trained")
         for name, weight in weights.items():
-            weight.copy_(kept.get_tensor(f"weight:{name}"))
+            weight.copy_(stored.get_tensor(f"weight:{name}"))
             if f"step:{name}" not in names:
                 continue
             optimiser.state[weight] = {
-                "step": kept.get_tensor(f"step:{name}"),
+                "step": stored.get_tensor(f"step:{name}"),
                 **{
-                    moment: kept.get_tensor(f"{moment}:{name}").to(weight.device, weight.dtype)
+                    moment: stored.get_tensor(f"{moment}:{name}").to(weight.device, weight.dtype)
                     for moment in _MOMENTS
                 },
             }
@@ -213,10 +213,10 @@ class Trainer:
 
     def resume(self) -> bool:
         """Go on from the last checkpoint; say whether there was one."""
-        found = last_checkpoint(self.folder)
-        if found is None:
+        checkpoint = last_checkpoint(self.folder)
+        if checkpoint is None:
             return False
-        path, place = found
+        path, place = checkpoint
         other = UserError(
             f"{path} is of other settings or another model than the study has now",
             mend=f"Remove {self.folder} to train again, or give the training another name.",

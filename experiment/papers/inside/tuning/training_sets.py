@@ -82,13 +82,13 @@ def word_keys(text: str, task: str | None = None) -> set[Key]:
 
 def barred_keys(task: str, held_out: Iterable[str], of_other_tasks: Iterable[str] = ()) -> set[Key]:
     """Return what no line of a training set of a task may have in common with a study's texts."""
-    own = (word_keys(text, task) for text in held_out)
-    return set().union(*own, *(word_keys(text) for text in of_other_tasks))
+    keys_of_test_texts = (word_keys(text, task) for text in held_out)
+    return set().union(*keys_of_test_texts, *(word_keys(text) for text in of_other_tasks))
 
 
 def _key(text: str) -> Key:
-    named = _operations().sub(lambda found: f" {_OPERATIONS[found[0].strip()]} ", text.casefold())
-    words = _PARTED.split(" ".join(plain_words(named)))
+    with_operations = _operations().sub(lambda match: f" {_OPERATIONS[match[0].strip()]} ", text.casefold())
+    words = _PARTED.split(" ".join(plain_words(with_operations)))
     return tuple(sorted(_digits().get(word, word) for word in words if word))
 
 
@@ -156,7 +156,7 @@ class HeldOut:
         )
 
     def _has_row(self, words: Key) -> bool:
-        return any(hash(row) in known for size, known in self._rows.items() for row in _rows(words, size))
+        return any(hash(row) in hashes for size, hashes in self._rows.items() for row in _rows(words, size))
 
 
 def _running_words(text: str) -> Key:
@@ -190,20 +190,20 @@ class TextFiles:
 
     def files(self) -> list[tuple[Path, bool]]:
         """Return the files that are read, each with whether it was found in a folder."""
-        found: list[tuple[Path, bool]] = []
+        files: list[tuple[Path, bool]] = []
         for path in self.paths:
             if path.is_file():
                 if _reader(path) is None:
                     raise UserError(f"{path} is of no known kind", mend=f"Known: {_KNOWN}.")
-                found.append((path, False))
+                files.append((path, False))
             elif path.is_dir():
-                inside = sorted(file for file in path.rglob("*") if file.is_file() and _reader(file))
-                if not inside:
+                in_folder = sorted(file for file in path.rglob("*") if file.is_file() and _reader(file))
+                if not in_folder:
                     raise UserError(f"{path} holds no texts", mend=f"Known: {_KNOWN}.")
-                found += [(file, True) for file in inside]
+                files += [(file, True) for file in in_folder]
             else:
                 raise UserError(f"{path} does not exist", mend="Give a file or a folder with texts.")
-        return found
+        return files
 
     def __iter__(self) -> Iterator[SourceText]:
         for file, in_folder in self.files():
@@ -269,8 +269,8 @@ def _of_row(row: Mapping[str, Any], field: str, where: str, named: str) -> tuple
     text = row[field]
     if text is not None and not isinstance(text, str):
         raise UserError(f"{where}: {field!r} is {text!r}, not a text", mend="Name the field with the text.")
-    own = row.get("id")
-    return (str(own) if isinstance(own, str | int) else named), text or ""
+    row_id = row.get("id")
+    return (str(row_id) if isinstance(row_id, str | int) else named), text or ""
 
 
 def _no_field(where: str, field: str, there: Iterable[str]) -> UserError:
@@ -284,8 +284,8 @@ def _parquet(file: Path, asked: TextFiles, in_folder: bool) -> Iterator[tuple[st
 
     try:
         table = ParquetFile(file)
-        there = table.schema_arrow.names
-        columns = _columns(file, asked.field, there)
+        names = table.schema_arrow.names
+        columns = _columns(file, asked.field, names)
         yield from _of_batches(file, asked.field, table.iter_batches(_ROWS_AT_ONCE, columns=columns))
     except (ArrowInvalid, OSError) as error:
         raise UserError(f"{file} cannot be read as Parquet: {error}", mend=_AGAIN) from None
@@ -301,10 +301,10 @@ def _arrow(file: Path, asked: TextFiles, in_folder: bool) -> Iterator[tuple[str,
             except pyarrow.ArrowInvalid:
                 whole = pyarrow.ipc.open_file(mapped)
                 batches = (whole.get_batch(place) for place in range(whole.num_record_batches))
-                there = whole.schema.names
+                names = whole.schema.names
             else:
-                batches, there = iter(stream), stream.schema.names
-            columns = _columns(file, asked.field, there)
+                batches, names = iter(stream), stream.schema.names
+            columns = _columns(file, asked.field, names)
             parts = (
                 batch.select(columns).slice(begin, _ROWS_AT_ONCE)
                 for batch in batches
@@ -338,20 +338,20 @@ def _wiki(file: Path, asked: TextFiles, in_folder: bool) -> Iterator[tuple[str, 
             yield from _json(file, asked, in_folder)
             return
     gathered: list[str] | None = None
-    named = ""
+    article = ""
     for number, line in _lines(file):
         if opened := _DOC.match(line):
-            own = _ID.search(opened["attributes"])
-            named = own["id"] if own else f"{file.name}, line {number}"
+            article_id = _ID.search(opened["attributes"])
+            article = article_id["id"] if article_id else f"{file.name}, line {number}"
             gathered = []
         elif line.startswith("</doc>"):
             if gathered is not None:
-                yield named, "".join(gathered).strip("\n")
+                yield article, "".join(gathered).strip("\n")
             gathered = None
         elif gathered is not None:
             gathered.append(line)
     if gathered is not None:
-        raise UserError(f"{file}: the article {named!r} has no </doc>", mend=_AGAIN)
+        raise UserError(f"{file}: the article {article!r} has no </doc>", mend=_AGAIN)
 
 
 _READERS: Mapping[str, _Reader] = {
@@ -439,11 +439,13 @@ class ScrambledTexts:
         self._seed = seed
         self._samples = checked_rate(samples, "samples")
         self._words = checked_rate(words, "words")
-        self._operations = {name: _letters_only(name, given) for name, given in rules.items()}
-        self._changing = [name for name, one in self._operations.items() if not one.changes_nothing]
-        whole = {name: self._operations[name] for name in self._changing}
+        self._operations = {name: _letters_only(name, spec) for name, spec in rules.items()}
+        self._changing = [
+            name for name, operation in self._operations.items() if not operation.changes_nothing
+        ]
+        changing = {name: self._operations[name] for name in self._changing}
         self._conditions = (
-            ScrambleConditions(whole, replace(settings, eligibility="common")) if whole else None
+            ScrambleConditions(changing, replace(settings, eligibility="common")) if changing else None
         )
         self._held_out = held_out
         self.counts = SampleCounts()
@@ -451,8 +453,8 @@ class ScrambledTexts:
     def __iter__(self) -> Iterator[Passage]:
         counts = self.counts = SampleCounts()
         seen = Occurrences()
-        for given in self._texts:
-            source = given if isinstance(given, SourceText) else SourceText("", given, "")
+        for entry in self._texts:
+            source = entry if isinstance(entry, SourceText) else SourceText("", entry, "")
             plain = nfc(source.text)
             if self._held_out is not None and self._held_out.in_text(plain):
                 counts.left_out += 1
@@ -460,8 +462,8 @@ class ScrambledTexts:
             counts.samples += 1
             draws = TextRandom(self._seed, plain, seen.before(plain))
             text, changed = self._of_sample(plain, draws, counts)
-            told = {"source": source.source, "source_id": source.source_id} if source.source else {}
-            yield Passage(text, {**told, "rule": self.rule, "changed_words": changed})
+            origin = {"source": source.source, "source_id": source.source_id} if source.source else {}
+            yield Passage(text, {**origin, "rule": self.rule, "changed_words": changed})
 
     def _of_sample(self, plain: str, draws: TextRandom, counts: SampleCounts) -> tuple[str, int]:
         purpose = (draws.seed, "training: which samples")
@@ -475,8 +477,8 @@ class ScrambledTexts:
             place not in fixed and len(movable_places(word)) >= LONG
             for place, word in enumerate(pieces[1::2])
         )
-        every = self._conditions.scrambled(plain, draws, None)
-        changes = {change.word: change.shown for change in self._of_rule(every).changes}
+        scrambled = self._conditions.scrambled(plain, draws, None)
+        changes = {change.word: change.shown for change in self._of_rule(scrambled).changes}
         # Up or down by a draw: short samples, each to the nearest, would all miss the share on the same side.
         wanted = int(self._words * long + part / 2**64)
         ranks = draws.numbers(places, "which words")
@@ -486,15 +488,15 @@ class ScrambledTexts:
         counts.wanted += wanted
         counts.changed_words += len(chosen)
         counts.changed += bool(chosen)
-        counts.cannot_change.update(one.reason for one in next(iter(every.values())).left_intact)
-        if self.rule not in every:
+        counts.cannot_change.update(left.reason for left in next(iter(scrambled.values())).left_intact)
+        if self.rule not in scrambled:
             return plain, 0
         for word in chosen:
             pieces[2 * word + 1] = changes[word]
         return "".join(pieces), len(chosen)
 
-    def _of_rule(self, every: Mapping[str, Scrambled]) -> Scrambled:
-        return every.get(self.rule, every[self._changing[0]])
+    def _of_rule(self, scrambled: Mapping[str, Scrambled]) -> Scrambled:
+        return scrambled.get(self.rule, scrambled[self._changing[0]])
 
 
 def _letters_only(name: str, given: OperationSpec) -> Operation:
@@ -536,20 +538,20 @@ def released_training_set(
         raise unknown_name("H-TEST task", task, RELEASED_TASKS)
     barred = barred_keys(task, held_out, of_other_tasks)
     seen: set[str] = set()
-    kept: list[tuple[str, str, int]] = []
-    every: list[tuple[str, str, int]] = []
+    usable: list[tuple[str, str, int]] = []
+    all_lines: list[tuple[str, str, int]] = []
     doubles = near_copies = 0
     for number, record in json_lines(training_file(folder, task)):
         text, label = _line(record, f"{task}_train.jsonl, line {number}")
-        every.append((text, label, number))
+        all_lines.append((text, label, number))
         if text in seen:
             doubles += 1
         elif word_keys(text, task) & barred:
             near_copies += 1
         else:
-            kept.append((text, label, number))
+            usable.append((text, label, number))
         seen.add(text)
-    classes = {label: [one for one in kept if one[1] == label] for label in LABELS}
+    classes = {label: [line for line in usable if line[1] == label] for label in LABELS}
     fewer = min(map(len, classes.values()))
     if not fewer:
         raise UserError(
@@ -557,15 +559,15 @@ def released_training_set(
             mend="Make a training set by the rule instead, or take the file as published.",
         )
 
-    def drawn(one: tuple[str, str, int]) -> int:
-        return stable_seed(seed, "released training set of H-TEST", task, one[2])
+    def drawn(line: tuple[str, str, int]) -> int:
+        return stable_seed(seed, "released training set of H-TEST", task, line[2])
 
-    balanced = [one for label in LABELS for one in sorted(classes[label], key=drawn)[:fewer]]
+    balanced = [line for label in LABELS for line in sorted(classes[label], key=drawn)[:fewer]]
     exchanges = tuple(
         Exchange(text, label, {"task": task, "text": text, "label": label, "line": number})
-        for text, label, number in (every if published else sorted(balanced, key=drawn))
+        for text, label, number in (all_lines if published else sorted(balanced, key=drawn))
     )
-    return ReleasedTraining(task, exchanges, len(every), doubles, near_copies, len(kept) - 2 * fewer)
+    return ReleasedTraining(task, exchanges, len(all_lines), doubles, near_copies, len(usable) - 2 * fewer)
 
 
 def training_file(folder: Path, task: str) -> Path:
@@ -618,16 +620,16 @@ def htest_training_set(
         )
     rule(task)
     barred = barred_keys(task, held_out, of_other_tasks)
-    own = stable_seed(seed, "training set of H-TEST", task)
-    asked = number
+    seed_of_task = stable_seed(seed, "training set of H-TEST", task)
+    requested = number
     while True:
-        found = _apart(task, generate(task, exemplars=0, items=asked, seed=own).test, barred)
-        if len(found.pairs) >= number // 2:
+        distinct = _apart(task, generate(task, exemplars=0, items=requested, seed=seed_of_task).test, barred)
+        if len(distinct.pairs) >= number // 2:
             break
-        asked = 2 * int(asked / 2 * _MORE + 1)
+        requested = 2 * int(requested / 2 * _MORE + 1)
     items = sorted(
-        (item for pair in found.pairs[: number // 2] for item in pair),
-        key=lambda item: stable_seed(own, "order", item.number),
+        (item for pair in distinct.pairs[: number // 2] for item in pair),
+        key=lambda item: stable_seed(seed_of_task, "order", item.number),
     )
     exchanges = tuple(
         Exchange(
@@ -637,7 +639,7 @@ def htest_training_set(
         )
         for item in items
     )
-    return HtestSet(task, exchanges, found.near_copies, found.repeated)
+    return HtestSet(task, exchanges, distinct.near_copies, distinct.repeated)
 
 
 @dataclass(frozen=True)
@@ -657,12 +659,12 @@ def _apart(task: str, items: Iterable[GeneratedItem], barred: set[Key]) -> _Apar
     near_copies = repeated = 0
     for pair in by_pair.values():
         keys: set[Key] = set().union(*(word_keys(item.text, task) for item in pair))
-        whole: set[Key] = set().union(*(word_keys(item.text) for item in pair))
+        keys_in_any_task: set[Key] = set().union(*(word_keys(item.text) for item in pair))
         if keys & barred:
             near_copies += 1
-        elif whole & seen:
+        elif keys_in_any_task & seen:
             repeated += 1
         else:
-            seen |= whole
+            seen |= keys_in_any_task
             kept.append(pair)
     return _Apart(kept, near_copies, repeated)
