@@ -184,8 +184,9 @@ export class Frame {
     this.fill.style.width = `${percent}%`;
   }
 
-  waiting(isWaiting: boolean): void {
-    const words = isWaiting ? this.messages.waiting : "";
+  /** Say why the page waits, or nothing more. */
+  waiting(isWaiting: boolean, why = this.messages.waiting): void {
+    const words = isWaiting ? why : "";
     if (this.status.textContent !== words) this.status.textContent = words;
   }
 }

@@ -304,7 +304,7 @@ export class Visit {
       for (let take: boolean = entry.take; ; ) {
         const { client_uuid, previous } = ticket;
         const asked: object = { client_uuid, previous, participant, station, pin, platform, pass, client, take };
-        const { status, body } = await this.insist(() => this.api.open(asked));
+        const { status, body } = await this.insist(() => this.api.open(asked), this.messages.out_of_order);
         if (status === 423) {
           take = await this.start.elsewhere(body);
           continue;
@@ -470,15 +470,15 @@ export class Visit {
     return this.startAnew();
   }
 
-  /** Ask until a reply comes that more asking would not change. */
-  private async insist<T>(request: () => Promise<Reply<T>>): Promise<Reply<T>> {
+  /** Ask until a reply comes that more asking would not change; `putOff` is said while the server puts off what it is asked. */
+  private async insist<T>(request: () => Promise<Reply<T>>, putOff?: string): Promise<Reply<T>> {
     for (let failures = 1; ; failures++) {
       const reply = await request().catch(() => null);
       if (reply && verdict(reply.status) !== "later") {
         this.frame.waiting(false);
         return reply;
       }
-      this.frame.waiting(true);
+      this.frame.waiting(true, reply ? putOff : undefined);
       await this.alarm.sleep(backoff(failures, Math.random()));
     }
   }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from experiment.languages import pack_for
 from tests.browser.plans import (
     CONSENT,
     DEBRIEF,
@@ -66,6 +67,14 @@ def test_a_visit_from_start_to_code(serve, new_page):
     assert [view["page_index"] for view in server.event("instructions")["view_history"]] == [0, 1, 0, 1]
     assert sorted(server.trials) == [(0, 1), (1, 1)]
     assert server.posts("/finish")[0].body == {"trials": 2, "completed": True}
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_whom_the_server_puts_off_at_the_start_is_not_told_of_the_network_or_of_answers(opened, status):
+    server, page = opened(block(questions(1)), reply_with={"sessions": [status, status]})
+    page.get_by_role("status").get_by_text(pack_for("en").texts["out_of_order"]).wait_for()
+    answer(page, 0)
+    finished(page, server)
 
 
 def test_who_declines_is_thanked_and_nothing_more_is_asked(opened):
