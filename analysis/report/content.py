@@ -77,7 +77,7 @@ def gather(
     numbers, trials = ExhibitNumbers(), tables.trials
     kinds, used = kinds_of(trials), trials[trials["excluded_reason"].isna()]
     readers = tables.dictionary["readers"]
-    begun = {name: str(one["kind"]) for name, one in readers.items() if one.get("kind")}
+    begun = {name: str(entry["kind"]) for name, entry in readers.items() if entry.get("kind")}
     planned = with_bounds_fixed_beforehand(plans(tables), tables.dictionary)
     analyses = carry_out_all(planned, tables, lambda name: told(as_given(f"model: {name}")))
     analyses = sorted(analyses, key=lambda analysis: not analysis.plan.planned)
@@ -87,18 +87,18 @@ def gather(
     answered = None if tested is None else numbers.table(tested, MANUSCRIPT)
     counted = flow_table(flow(trials, readers), begun | kinds)
     with_means = [
-        (own, [means_of(analysis.plan, used, tables) for analysis in own.analyses])
-        for own in Together.of(analyses, kinds)
+        (together, [means_of(analysis.plan, used, tables) for analysis in together.analyses])
+        for together in Together.of(analyses, kinds)
     ]
-    bare = [_bare_together(own, cells) for own, cells in with_means]
+    bare = [_bare_together(together, cells) for together, cells in with_means]
     content = ReportContent(
         tables=tables,
         flow=Numbered("", counted),
         kinds=kinds,
         cautions=(*_cautions(used), *_at_an_end(analyses, kinds)),
         standing=standing_of(tables, analyses),
-        planned=tuple(one for one in bare if one.analysis.plan.planned),
-        exploratory=tuple(one for one in bare if not one.analysis.plan.planned),
+        planned=tuple(section for section in bare if section.analysis.plan.planned),
+        exploratory=tuple(section for section in bare if not section.analysis.plan.planned),
         matrix=matrix,
         answer_table=answered,
     )
@@ -110,20 +110,22 @@ def gather(
 
     means = described(used, tables)
     written = write_chapters(Material(tables, tuple(analyses), kinds, told, matrix), wanted)
-    found, extra, recovering = _recovery(tables, analyses, told)
+    recovered_effects, extra, recovering = _recovery(tables, analyses, told)
     told("figures")
-    effects_drawn = planned_effects(analyses, matrix, found, tables.dictionary["truth"] or {})
+    effects_drawn = planned_effects(analyses, matrix, recovered_effects, tables.dictionary["truth"] or {})
     prose = str((tables.dictionary["columns"].get(RECOVERED.name) or {}).get("prose") or "")
-    laid = [table for one in means for table in tables_of(one, prose)]
-    described_already = {(measure.name, one.part.stem) for one in means for measure in one.cells}
+    laid = [table for description in means for table in tables_of(description, prose)]
+    described_already = {
+        (measure.name, description.part.stem) for description in means for measure in description.cells
+    }
     of_plans: list[tuple[Pair, Drawing]] = []
-    for one in (analysis for analysis in analyses if analysis.plan.planned):
-        key = planned_of(one)
+    for analysis in (analysis for analysis in analyses if analysis.plan.planned):
+        key = planned_of(analysis)
         if key in described_already or key not in effects_drawn:
             continue
         described_already.add(key)
-        cells = means_of(one.plan, used, tables) or _cells_of(one)
-        for drawing, table in planned_means(one, cells, used, tables, effects_drawn):
+        cells = means_of(analysis.plan, used, tables) or _cells_of(analysis)
+        for drawing, table in planned_means(analysis, cells, used, tables, effects_drawn):
             of_plans.append((key, drawing))
             laid.insert(0, (key, table))
     shown = _means_of_plans(analyses, {key for key, _ in laid})
@@ -131,34 +133,42 @@ def gather(
     undrawn = {stem for _, stem in crowded}
     drawn = [
         drawing
-        for one in means
-        if one.part.stem not in undrawn
-        for drawing in figures_of(one, used, tables, effects_drawn, analyses)
+        for description in means
+        if description.part.stem not in undrawn
+        for drawing in figures_of(description, used, tables, effects_drawn, analyses)
     ]
-    drawn = sorted([*drawn, *of_plans], key=lambda one: not one[1].has_contrasts)
-    asked = models_table(tables)
+    drawn = sorted([*drawn, *of_plans], key=lambda pair: not pair[1].has_contrasts)
+    language_models = models_table(tables)
     models = None
-    if asked is not None:
-        models = numbers.table(asked, MANUSCRIPT if len(asked.rows) > 1 else SUPPLEMENT)
-    descriptives = [numbers.table(one, MANUSCRIPT) for key, one in laid if key in shown or not shown]
-    figures = [numbers.figure(one, MANUSCRIPT) for key, one in drawn if key in shown or not shown]
-    first = [numbers.chapter(one) for one in written if one.name == ROBUSTNESS]
+    if language_models is not None:
+        models = numbers.table(language_models, MANUSCRIPT if len(language_models.rows) > 1 else SUPPLEMENT)
+    descriptives = [numbers.table(table, MANUSCRIPT) for key, table in laid if key in shown or not shown]
+    figures = [numbers.figure(figure, MANUSCRIPT) for key, figure in drawn if key in shown or not shown]
+    first = [numbers.chapter(chapter) for chapter in written if chapter.name == ROBUSTNESS]
     flow_table_ = numbers.table(counted)
     already = Already()
     sections = [
-        _section_together(section, own, cells, kinds, numbers, already)
+        _section_together(section, together, cells, kinds, numbers, already)
         if section.parts
         else _section(section, cells[0], kinds, numbers, already)
-        for section, (own, cells) in zip(bare, with_means, strict=True)
+        for section, (together, cells) in zip(bare, with_means, strict=True)
     ]
-    further_figures = [numbers.figure(one) for key, one in drawn if shown and key not in shown]
+    further_figures = [numbers.figure(figure) for key, figure in drawn if shown and key not in shown]
     further_tables = [
-        numbers.table(one, refused=crowded.get(key, "")) for key, one in laid if shown and key not in shown
+        numbers.table(table, refused=crowded.get(key, ""))
+        for key, table in laid
+        if shown and key not in shown
     ]
-    chapters = [*first, *(numbers.chapter(one) for one in written if one.name != ROBUSTNESS)]
-    effects = [one for one in found if one.low is not None and not one.label.startswith("intercept")]
+    chapters = [*first, *(numbers.chapter(chapter) for chapter in written if chapter.name != ROBUSTNESS)]
+    effects = [
+        effect
+        for effect in recovered_effects
+        if effect.low is not None and not effect.label.startswith("intercept")
+    ]
     recovery_figure_ = numbers.figure(recovery_figure("recovery", effects)) if effects else None
-    recovery_table_ = numbers.table(recovery_table(found, recovering)) if found else None
+    recovery_table_ = (
+        numbers.table(recovery_table(recovered_effects, recovering)) if recovered_effects else None
+    )
     content = replace(
         content,
         flow=flow_table_,
@@ -168,13 +178,13 @@ def gather(
         planned=tuple(section for section in sections if section.analysis.plan.planned),
         exploratory=tuple(section for section in sections if not section.analysis.plan.planned),
         chapters=tuple(chapters),
-        recovery=tuple(found),
+        recovery=tuple(recovered_effects),
         recovery_table=recovery_table_,
         recovery_figure=recovery_figure_,
         models_table=models,
         recovery_sections=tuple(
-            _section(_bare(replace(one, contrasts=()), own), own, kinds, numbers, already)
-            for one, own in ((one, means_of(one.plan, used, tables)) for one in extra)
+            _section(_bare(replace(analysis, contrasts=()), cells), cells, kinds, numbers, already)
+            for analysis, cells in ((analysis, means_of(analysis.plan, used, tables)) for analysis in extra)
         ),
         further_tables=tuple(further_tables),
         further_figures=tuple(further_figures),
@@ -186,37 +196,37 @@ def gather(
 
 def _crowded(means: Sequence[Description], shown: Collection[Pair]) -> dict[Pair, str]:
     """Return the means that no plan compares of a factor told in many parts, each with how many: they are in files only."""
-    parts = Counter((one.part.factor, one.part.trials) for one in means)
-    found: dict[Pair, str] = {}
-    for one in means:
-        keys = {(measure.name, one.part.stem) for measure in one.cells}
-        many = parts[one.part.factor, one.part.trials]
-        if shown and many > MOST_PARTS and not keys & set(shown):
-            found |= dict.fromkeys(keys, f"one of {many} such tables")
-    return found
+    parts = Counter((description.part.factor, description.part.trials) for description in means)
+    reasons: dict[Pair, str] = {}
+    for description in means:
+        keys = {(measure.name, description.part.stem) for measure in description.cells}
+        n_parts = parts[description.part.factor, description.part.trials]
+        if shown and n_parts > MOST_PARTS and not keys & set(shown):
+            reasons |= dict.fromkeys(keys, f"one of {n_parts} such tables")
+    return reasons
 
 
 def _means_of_plans(analyses: Sequence[Analysis], laid: Collection[Pair]) -> set[Pair]:
     """Return which means belong to the manuscript: those of planned analyses, or of the parts of a factor that has no others."""
     shown: set[Pair] = set()
-    for one in (analysis for analysis in analyses if analysis.plan.planned):
-        measure, stem = planned_of(one)
+    for analysis in (analysis for analysis in analyses if analysis.plan.planned):
+        measure, stem = planned_of(analysis)
         parts = {key for key in laid if key[0] == measure and key[1].startswith(f"{stem}_")}
         shown |= {(measure, stem)} if (measure, stem) in laid or not parts else parts
     return shown
 
 
 def _recovery(
-    tables: Tables, analyses: Sequence[Analysis], told: Callable[[str], None]
+    tables: Tables, analyses: Sequence[Analysis], progress: Callable[[str], None]
 ) -> tuple[list[Recovered], list[Analysis], tuple[Fit, ...]]:
     """Compare simulated with recovered effects; return also the analyses made for this alone, and the fits behind the effects."""
-    found: list[Recovered] = []
+    recovered_effects: list[Recovered] = []
     extra: list[Analysis] = []
     fits: list[Fit] = []
     for plan in recovery_plans(tables):
         done = _carried_out(plan, analyses)
         if done is None:
-            told(as_given(f"model: {plan.name}"))
+            progress(as_given(f"model: {plan.name}"))
         analysis = done or carry_out(plan, tables)
         same = _same_model(analysis, analyses)
         if same is None:
@@ -225,9 +235,9 @@ def _recovery(
         effects = recovered(replace(analysis.of_model, contrasts=tested), tables)
         fit = (same or analysis).fit
         fits += [fit] if effects and fit is not None else []
-        found += effects
-    found += [word for factor in tables.factors for word in recovered_words(tables, factor)]
-    return [*found, *recovered_lapses(tables)], extra, tuple(fits)
+        recovered_effects += effects
+    recovered_effects += [word for factor in tables.factors for word in recovered_words(tables, factor)]
+    return [*recovered_effects, *recovered_lapses(tables)], extra, tuple(fits)
 
 
 NOT_OF_MODEL = (
@@ -256,9 +266,16 @@ def _same_model(analysis: Analysis, analyses: Sequence[Analysis]) -> Analysis | 
     """Return the analysis of the report that has this very model."""
     if analysis.model is None:
         return None
-    own = (analysis.of_model.groups, analysis.model.formula, analysis.model.rows)
-    made = ((analysis, analysis.model) for analysis in analyses if analysis.model is not None)
-    return next((one for one, model in made if (one.of_model.groups, model.formula, model.rows) == own), None)
+    identity = (analysis.of_model.groups, analysis.model.formula, analysis.model.rows)
+    fitted = ((analysis, analysis.model) for analysis in analyses if analysis.model is not None)
+    return next(
+        (
+            candidate
+            for candidate, model in fitted
+            if (candidate.of_model.groups, model.formula, model.rows) == identity
+        ),
+        None,
+    )
 
 
 def _recovery_remarks(means: Sequence[Description]) -> Iterator[Markup]:
@@ -272,21 +289,21 @@ def _recovery_remarks(means: Sequence[Description]) -> Iterator[Markup]:
 def _cautions(used: pd.DataFrame) -> Iterator[Markup]:
     """Note where too few participants have answered for general conclusions."""
     names = {"human": ("person", "people"), "simulated": ("simulated reader", "simulated readers")}
-    for group, (one, several) in names.items():
-        many = int(used.loc[used["reader_group"] == group, "reader"].nunique())
-        if 0 < many < FEWEST:
-            yield SENTENCES.sentences("caution", many=many, one=one, several=several)
+    for group, (singular, plural) in names.items():
+        n_people = int(used.loc[used["reader_group"] == group, "reader"].nunique())
+        if 0 < n_people < FEWEST:
+            yield SENTENCES.sentences("caution", many=n_people, one=singular, several=plural)
 
 
 def _at_an_end(analyses: Sequence[Analysis], kinds: dict[str, str]) -> Iterator[Markup]:
     """Name the readers whose answers were all correct, or all incorrect, in the conditions compared."""
-    found: dict[bool, dict[str, None]] = {}
+    readers_at_end: dict[bool, dict[str, None]] = {}
     for analysis in analyses:
         if analysis.plan.measure.name == "correct" and analysis.has_results:
-            for group, own in analysis.rows.groupby(analysis.rows["reader_group"].astype(str))["correct"]:
-                if own.nunique() == 1 and kinds.get(str(group)) != "baseline":
-                    found.setdefault(bool(own.iloc[0]), {}).setdefault(named(str(group), kinds))
-    for right, names in found.items():
+            for group, answers in analysis.rows.groupby(analysis.rows["reader_group"].astype(str))["correct"]:
+                if answers.nunique() == 1 and kinds.get(str(group)) != "baseline":
+                    readers_at_end.setdefault(bool(answers.iloc[0]), {}).setdefault(named(str(group), kinds))
+    for right, names in readers_at_end.items():
         yield SENTENCES.sentences("at_an_end", names=list(names), right=right)
 
 
@@ -301,17 +318,17 @@ class Already:
 
 def _bare(analysis: Analysis, cells: Sequence[ConditionMean] | None) -> Section:
     """Return an analysis with the means that it compares, without prose and tables: what the Answer is made from."""
-    own = _cells_of(analysis) if cells is None else means_analysed(analysis, cells)
-    return Section(analysis.plan.heading, (), (), (), analysis, (), tuple(own))
+    means = _cells_of(analysis) if cells is None else means_analysed(analysis, cells)
+    return Section(analysis.plan.heading, (), (), (), analysis, (), tuple(means))
 
 
-def _bare_together(told: Together, cells: Sequence[Sequence[ConditionMean] | None]) -> Section:
+def _bare_together(together: Together, cells: Sequence[Sequence[ConditionMean] | None]) -> Section:
     """Return the bare section of one analysis, or of several that are told together."""
-    parts = tuple(_bare(analysis, own) for analysis, own in zip(told.analyses, cells, strict=True))
+    parts = tuple(_bare(analysis, means) for analysis, means in zip(together.analyses, cells, strict=True))
     return (
         parts[0]
         if len(parts) == 1
-        else replace(parts[0], heading=upper_first(told.heading), cells=(), parts=parts)
+        else replace(parts[0], heading=upper_first(together.heading), cells=(), parts=parts)
     )
 
 
@@ -348,25 +365,25 @@ def _section(
         of_model = already.models[key]
     if cells is not None:
         of_means = number(means_table(analysis, cells, bare.cells, f"means_{stem}"))
-    told: list[Markup] = []
+    texts: list[Markup] = []
     if not is_part:
-        told = paragraphs(
+        texts = paragraphs(
             analysis, bare.cells, kinds, of_model, already.means, of_differences, of_means, already.tests
         )
     marks, warnings = marks_of(plan.groups, kinds), tuple(warnings_of(analysis))
-    return replace(bare, marks=marks, paragraphs=tuple(told), tables=tuple(shown), warnings=warnings)
+    return replace(bare, marks=marks, paragraphs=tuple(texts), tables=tuple(shown), warnings=warnings)
 
 
 def _section_together(
     bare: Section,
-    own: Together,
+    together: Together,
     cells: Sequence[Sequence[ConditionMean] | None],
     kinds: dict[str, str],
     numbers: ExhibitNumbers,
     already: Already,
 ) -> Section:
     """Lay out analyses of parts of a study with the table of their differences, and each with the tables of its model and means."""
-    every, summary = own.tables()
+    every, summary = together.tables()
     shown = [numbers.table(every)]
     of_differences, of_analyses = shown[0].number, None
     if shown[0].refused:
@@ -376,13 +393,13 @@ def _section_together(
         _section(part, means, kinds, numbers, already, is_part=True)
         for part, means in zip(bare.parts, cells, strict=True)
     ]
-    told = own.paragraphs([cell for part in parts for cell in part.cells], of_analyses, of_differences)
-    groups = tuple(dict.fromkeys(group for analysis in own.analyses for group in analysis.plan.groups))
-    warnings = tuple(own.by_part([part.warnings for part in parts]))
+    texts = together.paragraphs([cell for part in parts for cell in part.cells], of_analyses, of_differences)
+    groups = tuple(dict.fromkeys(group for analysis in together.analyses for group in analysis.plan.groups))
+    warnings = tuple(together.by_part([part.warnings for part in parts]))
     return replace(
         bare,
         marks=marks_of(groups, kinds),
-        paragraphs=tuple(told),
+        paragraphs=tuple(texts),
         tables=tuple(shown),
         warnings=warnings,
         parts=tuple(parts),

@@ -40,16 +40,16 @@ class Description:
 
 def described(used: pd.DataFrame, tables: Tables) -> list[Description]:
     """Return the means of all measures in all parts."""
-    measures = [one for one in DESCRIBED if one is not RATING or has_ratings(tables)]
-    found = []
+    measures = [measure for measure in DESCRIBED if measure is not RATING or has_ratings(tables)]
+    descriptions = []
     for part in (*parts_of(used, tables), *crossed_parts(used, tables)):
         rows = part.rows(used)
         cells = {
             measure: describe(within_bounds(rows, measure, tables), measure, part.factor, part.levels)
             for measure in measures
         }
-        found.append(Description(part, cells, rows))
-    return found
+        descriptions.append(Description(part, cells, rows))
+    return descriptions
 
 
 def means_of(plan: Plan, used: pd.DataFrame, tables: Tables) -> list[ConditionMean] | None:
@@ -64,23 +64,23 @@ def means_of(plan: Plan, used: pd.DataFrame, tables: Tables) -> list[ConditionMe
 
 def means_analysed(analysis: Analysis, cells: Sequence[ConditionMean]) -> list[ConditionMean]:
     """Return the means of a plan over the trials that its model analyses, in the levels that it compares."""
-    plan, own = analysis.plan, dict[tuple[str, str], ConditionMean]()
+    plan, analysed = analysis.plan, dict[tuple[str, str], ConditionMean]()
     if len(analysis.rows) and (plan.measure.logged or plan.measure.name == "correct"):
         rows = described_rows(analysis.rows, plan.measure)
-        found = describe_rows(rows, plan.measure, plan.factor, analysis.levels)
-        own = {(cell.group, cell.level): cell for cell in found}
-    wanted = [cell for cell in cells if cell.level in plan.levels and cell.group in plan.groups]
-    return [own.get((cell.group, cell.level), cell) for cell in wanted]
+        means = describe_rows(rows, plan.measure, plan.factor, analysis.levels)
+        analysed = {(cell.group, cell.level): cell for cell in means}
+    compared = [cell for cell in cells if cell.level in plan.levels and cell.group in plan.groups]
+    return [analysed.get((cell.group, cell.level), cell) for cell in compared]
 
 
 def means_table(
-    analysis: Analysis, cells: Sequence[ConditionMean], own: Sequence[ConditionMean], name: str
+    analysis: Analysis, cells: Sequence[ConditionMean], analysed: Sequence[ConditionMean], name: str
 ) -> ApaTable | None:
     """Lay out means of a model's trials where they are others than those of all trials; None where they are the same."""
-    known = {(cell.group, cell.level): (cell.trials, round(cell.mean, 9)) for cell in cells}
-    if all(known[cell.group, cell.level] == (cell.trials, round(cell.mean, 9)) for cell in own):
+    all_means = {(cell.group, cell.level): (cell.trials, round(cell.mean, 9)) for cell in cells}
+    if all(all_means[cell.group, cell.level] == (cell.trials, round(cell.mean, 9)) for cell in analysed):
         return None
-    laid = layouts.descriptive_table(own, analysis.plan.measure, analysis.plan.factor)
+    laid = layouts.descriptive_table(analysed, analysis.plan.measure, analysis.plan.factor)
     computed = "means by reader and level of the model's rows, and of these by level"
     origin = Origin(fits=() if analysis.fit is None else (analysis.fit,), computed=computed)
     return replace(laid, name=name, title=f"{laid.title}, trials of this analysis", origin=origin)
@@ -89,14 +89,14 @@ def means_table(
 def tables_of(description: Description, prose: str) -> Iterator[tuple[Pair, ApaTable]]:
     """Lay out the means of every measure."""
     part = description.part
-    for measure, own in description.cells.items():
-        if not own or measure is RECOVERED:
+    for measure, cells in description.cells.items():
+        if not cells or measure is RECOVERED:
             continue
-        near = description.cells[RECOVERED]
-        if measure.name == "correct" and near:
-            laid = layouts.accuracy_and_recovery_table(own, near, part.factor, prose)
+        recovered = description.cells[RECOVERED]
+        if measure.name == "correct" and recovered:
+            laid = layouts.accuracy_and_recovery_table(cells, recovered, part.factor, prose)
         else:
-            laid = layouts.descriptive_table(own, measure, part.factor)
+            laid = layouts.descriptive_table(cells, measure, part.factor)
         laid = table_of_part(laid, part, f"descriptives_{measure.name}_{part.stem}")
         yield (
             (measure.name, part.stem),
@@ -141,37 +141,39 @@ def with_copies_told(table: ApaTable, trials: pd.DataFrame, factor: str) -> ApaT
 
 
 def figures_of(
-    one: Description, used: pd.DataFrame, tables: Tables, asked: Asked, analyses: Sequence[Analysis]
+    description: Description, used: pd.DataFrame, tables: Tables, planned: Asked, analyses: Sequence[Analysis]
 ) -> Iterator[tuple[Pair, Drawing]]:
     """Draw the means of every measure, those with planned contrasts first, and what each condition costs against the first."""
     from analysis.figures.conditions import ConditionMeans, condition_figure, position_figure
 
-    part, factor, levels = one.part, one.part.factor, one.part.levels
+    part, factor, levels = description.part, description.part.factor, description.part.levels
     rows, pilot = part.rows(used), part.rows(_pilot(tables))
     # other items in every condition differ by more than the condition
     has_costs = bool((rows.groupby("item_id")[factor].nunique() > 1).any()) and factor not in tables.crossed
     panels: list[tuple[Measure, Sequence[LevelCost], Sequence[LevelCost]]] = []
     shown: list[ConditionMeans] = []
-    for measure, own in one.cells.items():
-        if not own:
+    for measure, cells in description.cells.items():
+        if not cells:
             continue
         trials = within_bounds(rows, measure, tables)
         chance = _chance(tables, rows) if measure.name == "correct" else None
-        unit, effects = asked.get((measure.name, part.stem), ("", ()))
-        shown.append(ConditionMeans(measure, factor, levels, own, trials, pilot, chance, effects, unit))
+        unit, effects = planned.get((measure.name, part.stem), ("", ()))
+        shown.append(ConditionMeans(measure, factor, levels, cells, trials, pilot, chance, effects, unit))
         if measure in (RECOVERED, RATING) or not has_costs:
             continue
         study = str(tables.dictionary["study"])
-        whole = () if part.told else analyses
-        lost = costs_by_level(trials, measure, factor, levels, study, whole)
-        if lost and (measure.name == "correct" or not any(one.logged for one, _, _ in panels)):
+        overall = () if part.told else analyses
+        lost = costs_by_level(trials, measure, factor, levels, study, overall)
+        if lost and (
+            measure.name == "correct" or not any(drawn_measure.logged for drawn_measure, _, _ in panels)
+        ):
             panels.append((measure, lost, costs_by_level(pilot, measure, factor, levels, study)))
-    for some in _by_figure(shown):
-        name = f"condition_{'_and_'.join(row.measure.name for row in some)}_{part.stem}"
-        first = some[0].measure
+    for figure_rows in _by_figure(shown):
+        name = f"condition_{'_and_'.join(row.measure.name for row in figure_rows)}_{part.stem}"
+        first = figure_rows[0].measure
         yield (
             ("correct" if first is RECOVERED else first.name, part.stem),
-            condition_figure(name, some, part.told),
+            condition_figure(name, figure_rows, part.told),
         )
     if len(levels) > 2 and any(
         cost.kind != "baseline" and cost.cost for _, lost, _ in panels for cost in lost
@@ -202,8 +204,8 @@ def _pilot(tables: Tables) -> pd.DataFrame:
     """Return the trials of the only pilot session, whose visitor looks for their own result; none if there are several."""
     trials = tables.trials
     extra = trials["is_practice"] | trials["is_filler"] | trials["is_attention_check"]
-    found = trials[trials["is_pilot"] & ~extra]
-    return found if found["session_id"].nunique() == 1 else found.iloc[:0]
+    pilot = trials[trials["is_pilot"] & ~extra]
+    return pilot if pilot["session_id"].nunique() == 1 else pilot.iloc[:0]
 
 
 def _chance(tables: Tables, rows: pd.DataFrame) -> float | None:

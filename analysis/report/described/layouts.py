@@ -72,17 +72,19 @@ def _spread(cells: Sequence[ConditionMean]) -> dict[str, Any]:
 
 def intervals_told(cells: Sequence[ConditionMean], over_items: str = "") -> str:
     """State what the intervals are, of participants and of models and baselines, as far as the table has them."""
-    told = []
+    statements = []
     if any(cell.kind in PARTICIPANT_KINDS for cell in cells):
         of_people = participants_intervals(cells)
-        told.append(
+        statements.append(
             f"Participants' means have {of_people}"
             if of_people
             else f"Participants' means have no interval because {why_no_interval(cells)}"
         )
     if over_items and any(cell.kind not in PARTICIPANT_KINDS for cell in cells):
-        told.append(f"for a model or baseline, {over_items}" if told else f"Intervals are {over_items}")
-    return "; ".join(told)
+        statements.append(
+            f"for a model or baseline, {over_items}" if statements else f"Intervals are {over_items}"
+        )
+    return "; ".join(statements)
 
 
 def _rows_of(measure: Measure) -> tuple[Condition, ...]:
@@ -93,15 +95,15 @@ def _rows_of(measure: Measure) -> tuple[Condition, ...]:
 
 
 def accuracy_and_recovery_table(
-    exact: Sequence[ConditionMean], near: Sequence[ConditionMean], factor: str, prose: str
+    exact: Sequence[ConditionMean], recovered: Sequence[ConditionMean], factor: str, prose: str
 ) -> ApaTable:
     """Lay out exact accuracy and mean recovery of typed answers side by side; ``prose`` describes the score."""
-    recovery = {(cell.group, cell.level): cell for cell in near}
+    recovery = {(cell.group, cell.level): cell for cell in recovered}
     rows: list[dict[str, Any]] = [
         {**_row(cell), "near": recovery.get((cell.group, cell.level))} for cell in exact
     ]
     intervals = intervals_told(exact, f"of accuracy {OF_SHARES}, of recovery Student's over items")
-    told: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "factor": factor,
         "prose": prose,
         **_spread(exact),
@@ -109,11 +111,11 @@ def accuracy_and_recovery_table(
         "recovery": RECOVERED.name,
     }
     name = f"descriptives_correct_{factor}"
-    return LAYOUT.table("accuracy_and_recovery", rows, name, kinds=_kinds(exact), **told)
+    return LAYOUT.table("accuracy_and_recovery", rows, name, kinds=_kinds(exact), **facts)
 
 
 def recovery_table(recovered: Sequence[Recovered], fits: tuple[Fit, ...] = ()) -> ApaTable:
     """Lay out simulated effects and their estimates from the models of simulated readers."""
-    rows = [{**asdict(one), "covered": one.covered} for one in recovered]
-    has_words = any(one.measure == "time_changed" for one in recovered)
+    rows = [{**asdict(effect), "covered": effect.covered} for effect in recovered]
+    has_words = any(effect.measure == "time_changed" for effect in recovered)
     return LAYOUT.table("recovery", rows, fits=fits, has_words=has_words)

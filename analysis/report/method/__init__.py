@@ -59,35 +59,39 @@ def method_parts(
             "rules of wrods; `dictionary: exclude` in numbers.json",
         ),
     )  # fmt: skip
-    told = (
+    sections = (
         (heading, LAYOUT.paragraphs(passage, **facts), origin)
         for heading, passage, facts, origin in parts
         if facts
     )
-    return [MethodPart(*one) for one in told if one[1]]
+    return [MethodPart(*section) for section in sections if section[1]]
 
 
 def _participants(tables: Tables) -> dict[str, Any]:
     trials, came = tables.trials, tables.dictionary.get("participants") or {}
     samples = []
     for group, noun in (("human", "person"), ("simulated", "simulated reader")):
-        own = trials[(trials["reader_group"] == group) & ~trials["is_pilot"].astype(bool)]
-        known = tables.dictionary["readers"].get(group) or {}
-        if own.empty and not known.get("sessions"):
+        group_trials = trials[(trials["reader_group"] == group) & ~trials["is_pilot"].astype(bool)]
+        entry = tables.dictionary["readers"].get(group) or {}
+        if group_trials.empty and not entry.get("sessions"):
             continue
-        used = own[own["excluded_reason"].isna()]
-        begun = int(known.get("sessions") or own["session_id"].nunique())
-        begun -= int(known.get("pilot_sessions") or 0)
+        used = group_trials[group_trials["excluded_reason"].isna()]
+        begun = int(entry.get("sessions") or group_trials["session_id"].nunique())
+        begun -= int(entry.get("pilot_sessions") or 0)
         of_people = came if group == "human" else {}
         samples.append(
             {
                 **{"group": group, "noun": noun, "nouns": "people" if group == "human" else f"{noun}s"},
-                **{"recorded": len(own), "readers": own["reader"].nunique(), "begun": max(begun, 0)},
+                **{
+                    "recorded": len(group_trials),
+                    "readers": group_trials["reader"].nunique(),
+                    "begun": max(begun, 0),
+                },
                 **{"imported": of_people.get("imported"), "first": of_people.get("first_session")},
                 "last": of_people.get("last_session"),
                 "undated": bool(of_people.get("imported")) and not of_people.get("first_session"),
                 "wanted": tables.dictionary.get("participants_wanted") if group == "human" else None,
-                **_of_sessions(known),
+                **_of_sessions(entry),
                 **{"lost": _excluded(tables, group), "left": used["reader"].nunique(), "trials": len(used)},
             }
         )
@@ -95,33 +99,33 @@ def _participants(tables: Tables) -> dict[str, Any]:
     return {"samples": samples, "came": came, "in_range": _range} if samples else {}
 
 
-def _of_sessions(known: Mapping[str, Any]) -> dict[str, Markup]:
+def _of_sessions(entry: Mapping[str, Any]) -> dict[str, Markup]:
     """Return the sentences on a reader's sessions that were not finished, and on its pilots; empty if there are none."""
-    finished = known.get("finished")
-    left = int(known.get("sessions") or 0) - int(finished) if finished is not None else 0
-    pilots = int(known.get("pilot_sessions") or 0)
-    return {"uncounted": LAYOUT.sentences("uncounted", unfinished=max(left, 0), pilots=pilots)}
+    finished = entry.get("finished")
+    unfinished = int(entry.get("sessions") or 0) - int(finished) if finished is not None else 0
+    pilots = int(entry.get("pilot_sessions") or 0)
+    return {"uncounted": LAYOUT.sentences("uncounted", unfinished=max(unfinished, 0), pilots=pilots)}
 
 
 def _excluded(tables: Tables, group: str) -> list[dict[str, Any]]:
-    own = tables.trials[tables.trials["reader_group"] == group]
-    steps = flow_steps(own)
+    group_trials = tables.trials[tables.trials["reader_group"] == group]
+    steps = flow_steps(group_trials)
     lost = steps[steps["step"].astype(bool) & (steps["trials_lost"] > 0)]
-    known = zip(lost["why"], lost["trials_lost"], lost["readers_lost"], strict=True)
-    return [{"name": why, "trials": int(trials), "readers": int(readers)} for why, trials, readers in known]
+    losses = zip(lost["why"], lost["trials_lost"], lost["readers_lost"], strict=True)
+    return [{"name": why, "trials": int(trials), "readers": int(readers)} for why, trials, readers in losses]
 
 
 def _range(rule: Any) -> str:
     if not isinstance(rule, list | tuple):
         return str(rule)
-    is_range = len(rule) == 2 and all(isinstance(one, int | float) for one in rule)
-    return f"{rule[0]} to {rule[1]}" if is_range else apa.listing([str(one) for one in rule])
+    is_range = len(rule) == 2 and all(isinstance(end, int | float) for end in rule)
+    return f"{rule[0]} to {rule[1]}" if is_range else apa.listing([str(end) for end in rule])
 
 
 def _models(tables: Tables, table: str | None) -> dict[str, Any]:
     readers = tables.dictionary["readers"]
-    models = sorted(name for name, known in readers.items() if known.get("kind") == "model")
-    baselines = sorted(name for name, known in readers.items() if known.get("kind") == "baseline")
+    models = sorted(name for name, entry in readers.items() if entry.get("kind") == "model")
+    baselines = sorted(name for name, entry in readers.items() if entry.get("kind") == "baseline")
     trials = {name: tables.trials[tables.trials["reader_group"] == name] for name in models}
     alike: dict[tuple[Any, ...], list[str]] = {}
     for name in models:
@@ -129,9 +133,9 @@ def _models(tables: Tables, table: str | None) -> dict[str, Any]:
         if key is not None:
             alike.setdefault(key, []).append(name)
     together = [(key, names) for key, names in alike.items() if len(names) > 1]
-    told = {name for _, names in together for name in names}
+    grouped = {name for _, names in together for name in names}
     heads = ("answers", "when", "trials", "sessions", "settings")
-    told_of = [_one_model(name, readers[name], trials[name]) for name in models if name not in told]
+    told_of = [_one_model(name, readers[name], trials[name]) for name in models if name not in grouped]
     return {
         **{"models": len(models), "baselines": baselines, "table": table},
         "all_imported": all(_imported(readers[name]) for name in models),
@@ -144,103 +148,110 @@ def _models(tables: Tables, table: str | None) -> dict[str, Any]:
     }
 
 
-def _shared(told: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
+def _shared(facts: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
     """Return what several models have in common, to be stated once, if each model's sentence keeps a verb."""
     common = {
-        key: [said for said in told[0][key] if all(said in one[key] for one in told)] if len(told) > 1 else []
+        key: [phrase for phrase in facts[0][key] if all(phrase in model[key] for model in facts)]
+        if len(facts) > 1
+        else []
         for key in ("done", "settings")
     }
-    has_verbs = len(told) > MOST_SINGLY or all(set(one["done"]) - set(common["done"]) for one in told)
+    has_verbs = len(facts) > MOST_SINGLY or all(set(model["done"]) - set(common["done"]) for model in facts)
     return common if has_verbs else common | {"done": []}
 
 
-def _imported_alike(known: Mapping[str, Any], own: pd.DataFrame) -> tuple[Any, ...] | None:
+def _imported_alike(entry: Mapping[str, Any], model_trials: pd.DataFrame) -> tuple[Any, ...] | None:
     """Return all that there is to report of a model whose answers were imported; None if more is known, or they were not."""
-    sessions = own["session_id"].nunique()
-    more = {**_identity(known), **_of_sessions(known)}
-    if not _imported(known) or known.get("resolved") or not sessions or any(more.values()):
+    sessions = model_trials["session_id"].nunique()
+    more = {**_identity(entry), **_of_sessions(entry)}
+    if not _imported(entry) or entry.get("resolved") or not sessions or any(more.values()):
         return None
-    when = apa.between_dates(known["first_call"], known["last_call"])
-    return int(known["calls"]), when, len(own), sessions, tuple(_settings(known, own))
+    when = apa.between_dates(entry["first_call"], entry["last_call"])
+    return int(entry["calls"]), when, len(model_trials), sessions, tuple(_settings(entry, model_trials))
 
 
-def _identity(known: Mapping[str, Any]) -> dict[str, list[str]]:
+def _identity(entry: Mapping[str, Any]) -> dict[str, list[str]]:
     """Return how a model was requested and trained, and its family and size."""
-    settings = known.get("settings") or {}
+    settings = entry.get("settings") or {}
     server = f" from {settings['base_url']}" if settings.get("base_url") else ""
-    identity = [f"requested as {known['use']}{server}"] if known.get("use") else []
+    identity = [f"requested as {entry['use']}{server}"] if entry.get("use") else []
     if settings.get("trained"):
         identity.append(f"trained from {settings['base']} as {settings['trained']}")
     kind = [f"family {settings['family']}"] if settings.get("family") else []
-    size = known.get("parameters") or settings.get("parameters")
+    size = entry.get("parameters") or settings.get("parameters")
     kind += [f"{size if isinstance(size, str) else apa.count(size)} parameters"] if size else []
     return {"identity": identity, "kind": kind}
 
 
-def _one_model(name: str, known: Mapping[str, Any], own: pd.DataFrame) -> dict[str, Any]:
+def _one_model(name: str, entry: Mapping[str, Any], model_trials: pd.DataFrame) -> dict[str, Any]:
     """Gather what a model is, what it did, and its settings."""
-    is_imported = _imported(known)
-    in_table = [f"identified itself as {known['resolved']}"] if known.get("resolved") else []
-    if known.get("first_call"):
-        when, calls = apa.between_dates(known["first_call"], known["last_call"]), known["calls"]
+    is_imported = _imported(entry)
+    in_table = [f"identified itself as {entry['resolved']}"] if entry.get("resolved") else []
+    if entry.get("first_call"):
+        when, calls = apa.between_dates(entry["first_call"], entry["last_call"]), entry["calls"]
         elsewhere = f"gave its answers elsewhere ({apa.counted(calls, 'answer')}, imported {when})"
         in_table.append(elsewhere if is_imported else f"was accessed {when} ({apa.counted(calls, 'call')})")
     done = [*in_table]
-    failed = 0 if is_imported else int(own["response_status"].isin(("error", "timeout")).sum())
-    if own["session_id"].nunique():
-        sessions = apa.worded(own["session_id"].nunique(), "session")
-        trials, answers = apa.worded(len(own), "trial"), apa.worded(len(own) - failed, "answer")
+    failed = 0 if is_imported else int(model_trials["response_status"].isin(("error", "timeout")).sum())
+    if model_trials["session_id"].nunique():
+        sessions = apa.worded(model_trials["session_id"].nunique(), "session")
+        trials, answers = (
+            apa.worded(len(model_trials), "trial"),
+            apa.worded(len(model_trials) - failed, "answer"),
+        )
         done.append(f"{f'has {trials}' if is_imported else f'gave {answers}'} in {sessions}")
     return {
-        **{"name": name, **_identity(known), "done": done, "failed": failed, "in_table": in_table},
+        **{"name": name, **_identity(entry), "done": done, "failed": failed, "in_table": in_table},
         **{
-            "settings": _settings(known, own),
-            "is_dated": bool(known.get("first_call")),
-            **_of_sessions(known),
+            "settings": _settings(entry, model_trials),
+            "is_dated": bool(entry.get("first_call")),
+            **_of_sessions(entry),
         },
     }
 
 
-def _imported(known: Mapping[str, Any]) -> bool:
+def _imported(entry: Mapping[str, Any]) -> bool:
     """Whether all answers of a model were imported, so that the dates of its calls are those of the import."""
-    return bool(known.get("calls")) and known.get("imported_calls") == known.get("calls")
+    return bool(entry.get("calls")) and entry.get("imported_calls") == entry.get("calls")
 
 
-def _settings(known: Mapping[str, Any], own: pd.DataFrame) -> list[str]:
+def _settings(entry: Mapping[str, Any], model_trials: pd.DataFrame) -> list[str]:
     """Name a model's settings in the study: number format, temperature, context and prompt wordings."""
     apart = {"use", "base_url", "trained", "base", "price", "family", "parameters"}
-    apart |= {"dtype"} if known.get("dtype") else set()
-    settings = {key: value for key, value in (known.get("settings") or {}).items() if key not in apart}
-    told = []
+    apart |= {"dtype"} if entry.get("dtype") else set()
+    settings = {key: value for key, value in (entry.get("settings") or {}).items() if key not in apart}
+    texts = []
     for key, value in settings.items():
-        said = str(value) if not isinstance(value, bool) else "yes" if value else "no"
-        told.append(f"{in_words(str(key))} {in_words(said) if key == 'strategy' else said}")
-    told += [f"number format {apa.listing(known['dtype'])}"] if known.get("dtype") else []
+        text = str(value) if not isinstance(value, bool) else "yes" if value else "no"
+        texts.append(f"{in_words(str(key))} {in_words(text) if key == 'strategy' else text}")
+    texts += [f"number format {apa.listing(entry['dtype'])}"] if entry.get("dtype") else []
     for column in ("temperature", "context"):
-        seen = sorted(own[column].dropna().unique().tolist()) if column in own else []
-        if seen and column not in settings:
-            values = [f"{one:g}" if isinstance(one, float) else str(one) for one in seen]
-            told.append(f"{column} {apa.listing(values)}")
-    wordings = own["prompt_variant"].dropna().nunique() if "prompt_variant" in own else 0
-    return told + ([f"{wordings} prompt variants"] if wordings > 1 else [])
+        used_values = (
+            sorted(model_trials[column].dropna().unique().tolist()) if column in model_trials else []
+        )
+        if used_values and column not in settings:
+            values = [f"{value:g}" if isinstance(value, float) else str(value) for value in used_values]
+            texts.append(f"{column} {apa.listing(values)}")
+    wordings = model_trials["prompt_variant"].dropna().nunique() if "prompt_variant" in model_trials else 0
+    return texts + ([f"{wordings} prompt variants"] if wordings > 1 else [])
 
 
 def models_table(tables: Tables) -> ApaTable | None:
     """Lay out what each language model is, when it was asked and what it took; None if no call of one is known."""
     recorded = sorted(tables.dictionary["readers"].items())
-    readers = {name: one for name, one in recorded if one.get("kind") == "model" and one.get("calls")}
+    readers = {name: entry for name, entry in recorded if entry.get("kind") == "model" and entry.get("calls")}
     if not readers:
         return None
     rows = []
-    for name, known in readers.items():
-        first, last = str(known["first_call"])[:10], str(known["last_call"])[:10]
-        accessed = apa.MISSING if _imported(known) else first if first == last else f"{first} to {last}"
-        snapshot = str(known.get("resolved") or known.get("use") or apa.MISSING)
-        taken = {one: known.get(one) for one in ("calls", *_TOKENS, "cost_usd")}
-        rows.append({"name": name, "snapshot": snapshot, "accessed": accessed, **taken})
-    used = {one: any(known.get(one) for known in readers.values()) for one in _TOKENS}
-    is_paid = any(known.get("cost_usd") is not None for known in readers.values())
-    is_imported = any(_imported(known) for known in readers.values())
+    for name, entry in readers.items():
+        first, last = str(entry["first_call"])[:10], str(entry["last_call"])[:10]
+        accessed = apa.MISSING if _imported(entry) else first if first == last else f"{first} to {last}"
+        snapshot = str(entry.get("resolved") or entry.get("use") or apa.MISSING)
+        usage = {column: entry.get(column) for column in ("calls", *_TOKENS, "cost_usd")}
+        rows.append({"name": name, "snapshot": snapshot, "accessed": accessed, **usage})
+    used = {column: any(entry.get(column) for entry in readers.values()) for column in _TOKENS}
+    is_paid = any(entry.get("cost_usd") is not None for entry in readers.values())
+    is_imported = any(_imported(entry) for entry in readers.values())
     return LAYOUT.table("models", rows, used=used, is_paid=is_paid, is_imported=is_imported)
 
 
@@ -262,16 +273,17 @@ def _all_imported(tables: Tables) -> bool:
 
 
 def _procedure(tables: Tables) -> dict[str, Any]:
-    readers, told = tables.dictionary["readers"].values(), tables.dictionary.get("procedure") or {}
+    readers, procedure = tables.dictionary["readers"].values(), tables.dictionary.get("procedure") or {}
     stated = tables.trials[is_statement(tables.trials)]
     came = tables.dictionary.get("participants") or {}
     imported = [reader.get("kind") == "model" and _imported(reader) for reader in readers]
     return {
         "imported_trials": came["imported_trials"] if _all_imported(tables) else None,
         "only_imported_models": bool(imported) and all(imported),
-        "procedure": told,
+        "procedure": procedure,
         "screens": [
-            {"block": "a block of trials"}.get(one, in_words(one)) for one in told.get("screens", ())
+            {"block": "a block of trials"}.get(screen, in_words(screen))
+            for screen in procedure.get("screens", ())
         ],
         "has_participants": bool(tables.trials["reader_kind"].isin(PARTICIPANT_KINDS).any()),
         # a session that was broken off has fewer
@@ -284,14 +296,14 @@ def _rating(tables: Tables) -> dict[str, Any]:
     rating: dict[str, Any] | None = tables.dictionary.get("rating")
     if not rating or not rating["answers"]:
         return {}
-    kinds = {one.get("kind") for one in tables.dictionary["readers"].values()}
-    named = [word for kind, word in (("human", "people"), ("model", "language models")) if kind in kinds]
+    kinds = {reader.get("kind") for reader in tables.dictionary["readers"].values()}
+    nouns = [word for kind, word in (("human", "people"), ("model", "language models")) if kind in kinds]
     talked = rating.get("by_discussion", 0)
     ways = ((talked, "discussion"), (rating["decided"] - talked, "a third rater"))
     return {
         "rating": {"people": 0, "scale": None} | rating,
         "stated": bool(is_statement(tables.trials).any()),
-        "whose": apa.listing(named) or "readers",
+        "whose": apa.listing(nouns) or "readers",
         "ways": ", ".join(f"{apa.count(number)} by {how}" for number, how in ways if number),
         "has_simulated": bool((tables.trials["reader_kind"] == "simulated").any()),
         "agreement": agreement_said(rating),
@@ -306,17 +318,21 @@ def agreement_said(rating: Mapping[str, Any]) -> Markup:
 def _analysis(tables: Tables, analyses: tuple[Analysis, ...], has_models: bool) -> dict[str, Any]:
     fitted = [analysis for analysis in analyses if analysis.model is not None]
     estimated = [
-        analysis for analysis in analyses if any(each.crossed is not None for each in analysis.contrasts)
+        analysis
+        for analysis in analyses
+        if any(contrast.crossed is not None for contrast in analysis.contrasts)
     ]
-    shares = [one for one in estimated if one.plan.measure.scale == "points"]
-    timed = [one for one in fitted if one.plan.measure.logged]
+    shares = [analysis for analysis in estimated if analysis.plan.measure.scale == "points"]
+    timed = [analysis for analysis in fitted if analysis.plan.measure.logged]
     used = tables.trials[tables.trials["excluded_reason"].isna()]
     people = used[used["reader_kind"].isin(PARTICIPANT_KINDS)]
     exclude = tables.dictionary["exclude"]
     priors = list(
         dict.fromkeys(f"a {analysis.plan.bayes.said}" for analysis in analyses if analysis.plan.bayes)
     )
-    bounded = {one.title: time_bounds(exclude, one.name) for one in MEASURES.values() if one.logged}
+    bounded = {
+        measure.title: time_bounds(exclude, measure.name) for measure in MEASURES.values() if measure.logged
+    }
     return {
         **{
             "has_models": has_models,
@@ -324,17 +340,21 @@ def _analysis(tables: Tables, analyses: tuple[Analysis, ...], has_models: bool) 
             "has_shares": bool(shares),
             "timed": len(timed),
         },
-        "nouns": list(dict.fromkeys(one.plan.measure.subject for one in estimated)),
-        "units": list(dict.fromkeys(one.plan.measure.unit_of_difference for one in estimated)),
-        "several_groups": any(len(one.groups) > 1 for one in estimated),
-        "has_fixed_items": any(one.plan.items == "fixed" for one in estimated),
-        "has_rating_companion": any(one.companion is not None for one in estimated if one not in shares),
+        "nouns": list(dict.fromkeys(analysis.plan.measure.subject for analysis in estimated)),
+        "units": list(dict.fromkeys(analysis.plan.measure.unit_of_difference for analysis in estimated)),
+        "several_groups": any(len(analysis.groups) > 1 for analysis in estimated),
+        "has_fixed_items": any(analysis.plan.items == "fixed" for analysis in estimated),
+        "has_rating_companion": any(
+            analysis.companion is not None for analysis in estimated if analysis not in shares
+        ),
         "has_share_companion": any(share.companion is not None for share in shares),
-        "correct_only": [one.plan.name for one in timed if keeps_right_answers_alone(one.plan.exclude)],
+        "correct_only": [
+            analysis.plan.name for analysis in timed if keeps_right_answers_alone(analysis.plan.exclude)
+        ],
         "bounded": {title: bounds for title, bounds in bounded.items() if bounds is not None},
         **{"most_columns": MOST_COLUMNS, "items_for_a_column": ITEMS_FOR_A_COLUMN},
         "conditions_apart": (CONDITIONS_APART[0], CONDITIONS_APART[-1]),
-        "has_two_factors": any(one.plan.crossing is not None for one in fitted),
+        "has_two_factors": any(analysis.plan.crossing is not None for analysis in fitted),
         "has_results": any(analysis.has_results for analysis in analyses),
         "has_planned": any(analysis.plan.planned for analysis in analyses),
         "has_exploratory": any(analysis.contrasts and not analysis.plan.planned for analysis in analyses),

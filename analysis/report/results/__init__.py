@@ -61,22 +61,24 @@ def paragraphs(
 
     Means that were ``said``, and tests that another analysis has ``reported``, are not told again.
     """
-    told, said, reported = [], set() if said is None else said, {} if reported is None else reported
-    own = [cell for cell in cells if cell.group in analysis.plan.groups]
-    if own:
-        fresh = [sentence for sentence in _means(own, analysis) if sentence not in said]
+    texts, said, reported = [], set() if said is None else said, {} if reported is None else reported
+    analysed_cells = [cell for cell in cells if cell.group in analysis.plan.groups]
+    if analysed_cells:
+        fresh = [sentence for sentence in _means(analysed_cells, analysis) if sentence not in said]
         said.update(fresh)
-        told.append(LAYOUT.sentences("all_means", means=fresh, table=of_means))
+        texts.append(LAYOUT.sentences("all_means", means=fresh, table=of_means))
     if analysis.has_results:
-        told.append(_model(analysis, table))
+        texts.append(_model(analysis, table))
         tested = {
             analysis.test_of(contrast): contrast for contrast in analysis.contrasts if not contrast.left_out
         }
-        fresh_tests = [one for test, one in tested.items() if test not in reported]
-        told += differences(fresh_tests, analysis, kinds, of_differences)
+        fresh_tests = [contrast for test, contrast in tested.items() if test not in reported]
+        texts += differences(fresh_tests, analysis, kinds, of_differences)
         for name in dict.fromkeys(reported[test] for test in tested if test in reported):
-            labels = dict.fromkeys(one.label for test, one in tested.items() if reported.get(test) == name)
-            told.append(LAYOUT.sentences("reported", name=name, labels=list(labels)))
+            labels = dict.fromkeys(
+                contrast.label for test, contrast in tested.items() if reported.get(test) == name
+            )
+            texts.append(LAYOUT.sentences("reported", name=name, labels=list(labels)))
         reported.update({test: analysis.plan.heading for test in tested if test not in reported})
     # how far results for these models go is the same in each analysis
     general = on_models_in_general(analysis.rows) if analysis.has_results else None
@@ -84,8 +86,8 @@ def paragraphs(
         escape(remark) for remark in analysis.remarks if remark != general or escape(remark) not in said
     ]
     said.update([escape(general)] if general else [])
-    told.append(Markup(" ").join(remarks))
-    return [one for one in told if one]
+    texts.append(Markup(" ").join(remarks))
+    return [text for text in texts if text]
 
 
 def _means(cells: Sequence[ConditionMean], analysis: Analysis) -> list[Markup]:
@@ -93,11 +95,13 @@ def _means(cells: Sequence[ConditionMean], analysis: Analysis) -> list[Markup]:
     by_group: dict[str, list[ConditionMean]] = {}
     for cell in cells:
         by_group.setdefault(cell.group, []).append(cell)
-    models = [group for group, own in by_group.items() if own[0].kind == "model"]
+    models = [group for group, group_cells in by_group.items() if group_cells[0].kind == "model"]
     models = models if len(models) > MOST_SINGLY else []
-    told = [_descriptive(own, analysis) for group, own in by_group.items() if group not in models]
+    texts = [
+        _descriptive(group_cells, analysis) for group, group_cells in by_group.items() if group not in models
+    ]
     if not models:
-        return told
+        return texts
     levels = []
     for level in dict.fromkeys(cell.level for cell in cells if cell.group in models):
         means = [cell.mean for cell in cells if cell.group in models and cell.level == level]
@@ -105,7 +109,7 @@ def _means(cells: Sequence[ConditionMean], analysis: Analysis) -> list[Markup]:
             mean_in_words(value, analysis.plan.measure) for value in (min(means), max(means))
         )
         levels.append(f"{' to '.join(ends)} in the {level}")
-    return [*told, _said("means_of_models", analysis, {}, models=len(models), levels=levels)]
+    return [*texts, _said("means_of_models", analysis, {}, models=len(models), levels=levels)]
 
 
 def mean_in_words(value: float, measure: Measure) -> str:
@@ -131,12 +135,12 @@ def _descriptive(cells: Sequence[ConditionMean], analysis: Analysis) -> Markup:
         for cell in cells
     ]
     values = []
-    for place, (mean, sd) in enumerate(pairs):
-        facts = {"unit": of_trials if len(set(pairs)) == 1 or not place else "", "spread": sd}
+    for index, (mean, sd) in enumerate(pairs):
+        facts = {"unit": of_trials if len(set(pairs)) == 1 or not index else "", "spread": sd}
         values.append(str(LAYOUT.sentences("value", person=kind in PARTICIPANT_KINDS, mean=mean, **facts)))
     levels = [str(escape(cell.level)) for cell in cells]
-    told = Markup(by_level(levels, values, [cell.mean for cell in cells]))
-    return _said("means", analysis, {group: kind}, group=group, levels=told, has_direction=spread)
+    text = Markup(by_level(levels, values, [cell.mean for cell in cells]))
+    return _said("means", analysis, {group: kind}, group=group, levels=text, has_direction=spread)
 
 
 def _model(analysis: Analysis, table: str | None) -> Markup:
@@ -165,7 +169,7 @@ def differences(
     if not tested:
         return []
     crowded, others = crowds(tested)
-    told = [of_many_conditions(crowd, analysis, kinds) for crowd in crowded]
+    texts = [of_many_conditions(crowd, analysis, kinds) for crowd in crowded]
     silent = [] if analysis.plan.planned else [other for other in others if _is_open(other, analysis)]
     silent = silent if len(silent) > 1 else []
     others = [other for other in others if not (silent and _is_open(other, analysis))]
@@ -173,14 +177,14 @@ def differences(
     for label in dict.fromkeys(other.label for other in others):
         parted = runs([other for other in others if other.label == label], kinds, analysis.plan.alpha)
         is_short |= any(len(run) > 1 for run in parted)
-        told.append(Markup(" ").join(of_one_outcome(run, analysis, kinds) for run in parted))
+        texts.append(Markup(" ").join(of_one_outcome(run, analysis, kinds) for run in parted))
     if silent:
         size = felt(silent, analysis.plan.measure)
-        told.append(_said("silent", analysis, kinds, silent=silent, others=bool(told), size=size))
+        texts.append(_said("silent", analysis, kinds, silent=silent, others=bool(texts), size=size))
     last = adjustment([analysis], kinds, table, is_short=is_short)
-    if len(told) == 1:
-        return [Markup(" ").join(one for one in (*told, last) if one)]
-    return [*told, *([last] if last else [])]
+    if len(texts) == 1:
+        return [Markup(" ").join(text for text in (*texts, last) if text)]
+    return [*texts, *([last] if last else [])]
 
 
 def _is_open(contrast: Contrast, analysis: Analysis) -> bool:
@@ -188,35 +192,37 @@ def _is_open(contrast: Contrast, analysis: Analysis) -> bool:
 
 
 def crowds(
-    found: Sequence[Contrast], most_levels: int = MOST_LEVELS
+    contrasts: Sequence[Contrast], most_levels: int = MOST_LEVELS
 ) -> tuple[list[list[Contrast]], list[Contrast]]:
     """Part comparisons into those of more than ``most_levels`` conditions with one reference, of all readers, and the rest."""
     together: dict[str, list[Contrast]] = {}
-    for contrast in found:
+    for contrast in contrasts:
         if contrast.estimable and not contrast.at:
             together.setdefault(contrast.second, []).append(contrast)
-    many = [own for own in together.values() if len({one.first for one in own}) > most_levels]
-    crowded = {id(one) for own in many for one in own}
-    return many, [contrast for contrast in found if id(contrast) not in crowded]
+    large = [
+        group for group in together.values() if len({contrast.first for contrast in group}) > most_levels
+    ]
+    crowded = {id(contrast) for group in large for contrast in group}
+    return large, [contrast for contrast in contrasts if id(contrast) not in crowded]
 
 
-def runs(found: Sequence[Contrast], kinds: Kinds, alpha: float) -> list[list[Contrast]]:
+def runs(contrasts: Sequence[Contrast], kinds: Kinds, alpha: float) -> list[list[Contrast]]:
     """Part comparisons of one difference, of readers and then between them, into lists of one outcome that are told together."""
-    told: list[list[Contrast]] = []
+    parted: list[list[Contrast]] = []
     for between in (False, True):
-        own = [contrast for contrast in found if contrast.between == between]
-        free = {id(one) for one in own if between or not is_several(one.groups[0], kinds)}
+        side = [contrast for contrast in contrasts if contrast.between == between]
+        free = {id(contrast) for contrast in side if between or not is_several(contrast.groups[0], kinds)}
         together: dict[tuple[str, str], list[Contrast]] = {}
-        for one in own:
-            first = one.groups[0]
-            key = (first if between else kinds.get(first, "model"), outcome(one, alpha))
-            if len(free) <= MOST_SINGLY or id(one) not in free:
-                told.append([one])
+        for contrast in side:
+            first = contrast.groups[0]
+            key = (first if between else kinds.get(first, "model"), outcome(contrast, alpha))
+            if len(free) <= MOST_SINGLY or id(contrast) not in free:
+                parted.append([contrast])
             elif key in together:
-                together[key].append(one)
+                together[key].append(contrast)
             else:
-                told.append(together.setdefault(key, [one]))
-    return told
+                parted.append(together.setdefault(key, [contrast]))
+    return parted
 
 
 def outcome(contrast: Contrast, alpha: float) -> str:
@@ -231,34 +237,34 @@ def outcome(contrast: Contrast, alpha: float) -> str:
     return "lower" if contrast.estimate < 0 else "higher"
 
 
-def verdict(found: Sequence[Contrast], analysis: Analysis, kinds: Kinds) -> Markup:
+def verdict(contrasts: Sequence[Contrast], analysis: Analysis, kinds: Kinds) -> Markup:
     """Write the outcome of comparisons that share one difference and one outcome, without the full stop."""
-    return _said("verdict", analysis, kinds, **_compared(found, analysis, kinds))
+    return _said("verdict", analysis, kinds, **_compared(contrasts, analysis, kinds))
 
 
-def _compared(found: Sequence[Contrast], analysis: Analysis, kinds: Kinds) -> dict[str, Any]:
-    groups = [contrast.groups[-1] for contrast in found]
+def _compared(contrasts: Sequence[Contrast], analysis: Analysis, kinds: Kinds) -> dict[str, Any]:
+    groups = [contrast.groups[-1] for contrast in contrasts]
     return {
-        "found": found,
-        "first": found[0],
+        "found": contrasts,
+        "first": contrasts[0],
         "who": listed(groups, kinds),
         "whose": theirs(analysis.plan.measure.subject, list(dict.fromkeys(groups)), kinds),
-        "several": len(found) > 1 or is_several(groups[0], kinds),
-        "result": outcome(found[0], analysis.plan.alpha),
+        "several": len(contrasts) > 1 or is_several(groups[0], kinds),
+        "result": outcome(contrasts[0], analysis.plan.alpha),
         "direction": words_of_direction(analysis.plan.measure),
-        "reversed": [contrast for contrast in found if reverses(contrast)],
+        "reversed": [contrast for contrast in contrasts if reverses(contrast)],
         "equivalent": EQUIVALENT,
         "exp": np.exp,
     }
 
 
-def of_one_outcome(found: Sequence[Contrast], analysis: Analysis, kinds: Kinds) -> Markup:
+def of_one_outcome(contrasts: Sequence[Contrast], analysis: Analysis, kinds: Kinds) -> Markup:
     """Write a difference with its statistics and what follows from them, or what several (:func:`runs`) have in common."""
-    first, values = found[0], _compared(found, analysis, kinds)
+    first, values = contrasts[0], _compared(contrasts, analysis, kinds)
     if not first.estimable:
         return _said("several", analysis, kinds, **values)
-    size = felt(found, analysis.plan.measure)
-    if len(found) > 1:
+    size = felt(contrasts, analysis.plan.measure)
+    if len(contrasts) > 1:
         return _said("several", analysis, kinds, size=size, **values)
     bound, bounded = _bound(first, analysis)
     other = _in_mixed_model(first, analysis)
@@ -314,21 +320,25 @@ def _in_mixed_model(contrast: Contrast, analysis: Analysis) -> Contrast | None:
 
 def adjustment(analyses: Sequence[Analysis], kinds: Kinds, table: str | None, *, is_short: bool) -> Markup:
     """State how analyses of one measure are adjusted, what they could have detected, and where their table is."""
-    plan, found = analyses[0].plan, [contrast for analysis in analyses for contrast in analysis.contrasts]
-    least = [replace(one, estimate=one.detectable) for analysis in analyses for one in analysis.estimable]
-    least = [one for one in least if not np.isnan(one.estimate)]
-    finite = [one for one in least if np.isfinite(one.estimate)]
+    plan, contrasts = analyses[0].plan, [contrast for analysis in analyses for contrast in analysis.contrasts]
+    least = [
+        replace(contrast, estimate=contrast.detectable)
+        for analysis in analyses
+        for contrast in analysis.estimable
+    ]
+    least = [contrast for contrast in least if not np.isnan(contrast.estimate)]
+    finite = [contrast for contrast in least if np.isfinite(contrast.estimate)]
     return _said(
         "adjustment",
         analyses[0],
         kinds,
         detectable=felt(finite, plan.measure) if finite else None,
         undetectable=len(least) - len(finite),
-        estimable=any(one.estimable for one in found),
-        directed=any(one.direction != "two-sided" for one in found),
+        estimable=any(contrast.estimable for contrast in contrasts),
+        directed=any(contrast.direction != "two-sided" for contrast in contrasts),
         alpha="" if plan.alpha == ALPHA else f"{plan.alpha:g}".removeprefix("0"),
-        family=family_in_words(*analyses) if any(one.family > 1 for one in found) else "",
-        is_any_open=any(one.p_adjusted >= plan.alpha for one in found),
+        family=family_in_words(*analyses) if any(contrast.family > 1 for contrast in contrasts) else "",
+        is_any_open=any(contrast.p_adjusted >= plan.alpha for contrast in contrasts),
         is_short=is_short,
         table=table,
     )
@@ -340,11 +350,11 @@ def family_in_words(analysis: Analysis, *others: Analysis) -> str:
     if others:
         return "over the tests of each analysis"
     if not plan.planned:
-        many = max(contrast.family for contrast in analysis.contrasts)
-        return f"over the {apa.worded(many, 'test')} of this analysis"
+        n_tests = max(contrast.family for contrast in analysis.contrasts)
+        return f"over the {apa.worded(n_tests, 'test')} of this analysis"
     sizes = {contrast.elsewhere or family_name(plan): contrast.family for contrast in analysis.contrasts}
     return "over " + apa.listing(
-        [f"the {apa.worded(n, 'planned test')} of {one}" for one, n in sizes.items()]
+        [f"the {apa.worded(n, 'planned test')} of {name}" for name, n in sizes.items()]
     )
 
 
@@ -361,34 +371,34 @@ def reverses(contrast: Contrast) -> bool:
 
 
 def of_many_conditions(
-    found: Sequence[Contrast], analysis: Analysis, kinds: Kinds, *, brief: bool = False
+    contrasts: Sequence[Contrast], analysis: Analysis, kinds: Kinds, *, brief: bool = False
 ) -> Markup:
     """Write the differences of many conditions from one reference; ``brief``: only estimate, interval and *p*."""
-    said: list[Markup] = []
+    texts: list[Markup] = []
     for between in (False, True):
         readers: dict[tuple[str, ...], list[Contrast]] = {}
-        for contrast in found:
+        for contrast in contrasts:
             if contrast.between == between:
                 readers.setdefault(contrast.groups, []).append(contrast)
         models = [groups for groups in readers if not is_several(groups[-1], kinds)]
         models = models if len(models) > MOST_SINGLY else []
         alike: dict[tuple[str, str], list[list[Contrast]]] = {}
-        for groups, own in readers.items():
+        for groups, reader_contrasts in readers.items():
             if groups in models:
                 key = (groups[0] if between else "", kinds.get(groups[-1], "model"))
-                alike.setdefault(key, []).append(own)
+                alike.setdefault(key, []).append(reader_contrasts)
             else:
-                said.append(_of_reader(own, analysis, kinds, brief))
-        said += [_of_models(own, analysis, kinds, brief) for own in alike.values()]
-    return Markup(" ").join(said)
+                texts.append(_of_reader(reader_contrasts, analysis, kinds, brief))
+        texts += [_of_models(by_model, analysis, kinds, brief) for by_model in alike.values()]
+    return Markup(" ").join(texts)
 
 
 def _size(contrast: Contrast) -> float:
     return abs(contrast.estimate)
 
 
-def _differing(found: Iterable[Contrast], analysis: Analysis) -> list[Contrast]:
-    return [contrast for contrast in found if outcome(contrast, analysis.plan.alpha) != NOT_SIGNIFICANT]
+def _differing(contrasts: Iterable[Contrast], analysis: Analysis) -> list[Contrast]:
+    return [contrast for contrast in contrasts if outcome(contrast, analysis.plan.alpha) != NOT_SIGNIFICANT]
 
 
 def _in_brackets(contrast: Contrast, analysis: Analysis, brief: bool) -> Markup:
@@ -397,30 +407,32 @@ def _in_brackets(contrast: Contrast, analysis: Analysis, brief: bool) -> Markup:
     return _said("brief", analysis, {}, first=contrast, size=felt([contrast], analysis.plan.measure))
 
 
-def _of_reader(found: Sequence[Contrast], analysis: Analysis, kinds: Kinds, brief: bool) -> Markup:
+def _of_reader(contrasts: Sequence[Contrast], analysis: Analysis, kinds: Kinds, brief: bool) -> Markup:
     """State of one reader, or one pair, in how many conditions it differs from the reference, and where most and least."""
-    differ, direction = _differing(found, analysis), words_of_direction(analysis.plan.measure)
-    shown = differ or found
+    differ, direction = _differing(contrasts, analysis), words_of_direction(analysis.plan.measure)
+    shown = differ or contrasts
     greatest, smallest = max(shown, key=_size), min(shown, key=_size)
-    lower = sum(one.estimate < 0 for one in differ)
+    lower = sum(contrast.estimate < 0 for contrast in differ)
     words = zip(direction or ("lower", "higher"), (lower, len(differ) - lower), strict=True)
     return _said(
         "crowd",
         analysis,
         kinds,
         differ=differ,
-        ways=[(word, many) for word, many in words if many],
+        ways=[(word, count) for word, count in words if count],
         greatest=greatest,
         smallest=smallest if differ and smallest is not greatest else None,
         is_brief=brief,
-        in_brackets=lambda one: _in_brackets(one, analysis, brief),
-        **_compared(found, analysis, kinds) | {"several": is_several(found[0].groups[-1], kinds)},
+        in_brackets=lambda contrast: _in_brackets(contrast, analysis, brief),
+        **_compared(contrasts, analysis, kinds) | {"several": is_several(contrasts[0].groups[-1], kinds)},
     )
 
 
-def _of_models(found: Sequence[Sequence[Contrast]], analysis: Analysis, kinds: Kinds, brief: bool) -> Markup:
+def _of_models(
+    by_model: Sequence[Sequence[Contrast]], analysis: Analysis, kinds: Kinds, brief: bool
+) -> Markup:
     """State of many models in how many conditions the one with fewest and the one with most differ, and where most."""
-    order = sorted(found, key=lambda own: len(_differing(own, analysis)))
+    order = sorted(by_model, key=lambda contrasts: len(_differing(contrasts, analysis)))
     return _said(
         "crowd_of_models",
         analysis,
@@ -429,8 +441,8 @@ def _of_models(found: Sequence[Sequence[Contrast]], analysis: Analysis, kinds: K
         most=len(_differing(order[-1], analysis)),
         least_of=order[0][0].groups[-1],
         most_of=order[-1][0].groups[-1],
-        many=max(len(own) for own in found),
-        greatest=max((one for own in found for one in own), key=_size),
-        in_brackets=lambda one: _in_brackets(one, analysis, brief),
-        **_compared([own[0] for own in found], analysis, kinds),
+        many=max(len(contrasts) for contrasts in by_model),
+        greatest=max((contrast for contrasts in by_model for contrast in contrasts), key=_size),
+        in_brackets=lambda contrast: _in_brackets(contrast, analysis, brief),
+        **_compared([contrasts[0] for contrasts in by_model], analysis, kinds),
     )

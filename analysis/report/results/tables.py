@@ -33,9 +33,9 @@ def model_table(analysis: Analysis, name: str) -> ApaTable:
     model = analysis.model
     assert model is not None
     tested, rows = False, []
-    for effect, own in zip(analysis.effects, model.coefficients, strict=True):
-        tested |= effect is not own
-        if is_check and effect is not own:
+    for effect, coefficient in zip(analysis.effects, model.coefficients, strict=True):
+        tested |= effect is not coefficient
+        if is_check and effect is not coefficient:
             effect = replace(effect, statistic=np.nan, df=None, p=np.nan, low=np.nan, high=np.nan)
         term = term_in_words(effect.term, analysis)
         rows.append({"one": effect, "term": term, "is_intercept": effect.term == "(Intercept)"})
@@ -70,23 +70,26 @@ def model_table(analysis: Analysis, name: str) -> ApaTable:
         cells = ["Residual", apa.number(model.sigma**2, 3), apa.number(model.sigma, 3)]
         more.append(_padded(cells, width))
     if model.determined and all(coefficient.estimable for coefficient in model.coefficients):
-        found = r_squared(model.source)
+        explained = r_squared(model.source)
         shares = {
-            "Marginal (fixed effects)": found.marginal,
-            "Conditional (with random effects)": found.conditional,
+            "Marginal (fixed effects)": explained.marginal,
+            "Conditional (with random effects)": explained.conditional,
         }
         if np.isfinite([*shares.values()]).all():
             more.append(_padded(["Explained variance (Nakagawa)", "R²"], width, is_head=True))
             more += [
-                _padded([name, apa.number(one, leading_zero=False)], width) for name, one in shares.items()
+                _padded([name, apa.number(share, leading_zero=False)], width)
+                for name, share in shares.items()
             ]
     return replace(laid, rows=(*laid.rows, *more))
 
 
 def _who(analysis: Analysis) -> str:
     order = dict.fromkeys(group for contrast in analysis.contrasts for group in contrast.groups)
-    own = sorted(analysis.groups, key=lambda group: [*order].index(group) if group in order else len(order))
-    return apa.listing([spoken(group) for group in own])
+    groups = sorted(
+        analysis.groups, key=lambda group: [*order].index(group) if group in order else len(order)
+    )
+    return apa.listing([spoken(group) for group in groups])
 
 
 def _unit_head(measure: Measure) -> str:
@@ -108,7 +111,7 @@ def _units(model: FittedModelResult, analysis: Analysis) -> list[str]:
     names = dict(UNITS)
     if analysis.plan.formula is not None and set(analysis.groups) - {"human", "simulated"}:
         names["participant"] = "readers (a model counts as one)"
-    return [f"{apa.count(many)} {names.get(group, group)}" for group, many in model.units.items()]
+    return [f"{apa.count(count)} {names.get(group, group)}" for group, count in model.units.items()]
 
 
 def _variance_rows(term: VarianceComponent, analysis: Analysis, width: int) -> list[tuple[str, ...]]:
@@ -116,11 +119,15 @@ def _variance_rows(term: VarianceComponent, analysis: Analysis, width: int) -> l
     confined = term.group not in ("item", "participant") and "(Intercept)" not in term.terms
     with np.errstate(invalid="ignore", divide="ignore"):
         correlations = term.cov / np.outer(sd, sd)
-    for place, name in enumerate(term.terms):
+    for index, name in enumerate(term.terms):
         component = component_in_words(name, analysis, confined=confined, alone=alone)
-        spreads = [apa.number(float(one), 3) for one in (term.cov[place, place], sd[place])]
-        own = [apa.correlation(float(one)) for one in correlations[place, :place]]
-        rows.append(_padded([f"{GROUPS.get(term.group, term.group)}: {component}", *spreads, *own], width))
+        spreads = [apa.number(float(value), 3) for value in (term.cov[index, index], sd[index])]
+        row_correlations = [apa.correlation(float(value)) for value in correlations[index, :index]]
+        rows.append(
+            _padded(
+                [f"{GROUPS.get(term.group, term.group)}: {component}", *spreads, *row_correlations], width
+            )
+        )
     return rows
 
 
@@ -141,18 +148,18 @@ def _row(contrast: Contrast) -> dict[str, Any]:
 def contrast_table(analysis: Analysis, name: str, others: Sequence[Analysis] = ()) -> ApaTable:
     """Lay out the tested differences of an analysis, and of others of its kind: each with the p value and interval that agree."""
     plan, analyses = analysis.plan, (analysis, *others)
-    found = [contrast for each in analyses for contrast in each.contrasts]
-    in_points = any(one.crossed is not None for one in found)
+    contrasts = [contrast for member in analyses for contrast in member.contrasts]
+    in_points = any(contrast.crossed is not None for contrast in contrasts)
     of_shares = in_points and plan.measure.scale == "points"
     rows = []
-    for each in analyses:
-        part = f"{part_of(each)}: " if others else ""
-        for reader in _by_readers(sorted(each.contrasts, key=lambda contrast: len(contrast.groups))):
+    for member in analyses:
+        part = f"{part_of(member)}: " if others else ""
+        for reader in _by_readers(sorted(member.contrasts, key=lambda contrast: len(contrast.groups))):
             row = _row(reader)
-            who = (
+            title = (
                 f"Difference of differences: {row['heading']}" if reader.between else headed(reader.groups[0])
             )
-            rows.append({**row, "heading": part + who})
+            rows.append({**row, "heading": part + title})
     return LAYOUT.table(
         "differences",
         rows,
@@ -163,14 +170,16 @@ def contrast_table(analysis: Analysis, name: str, others: Sequence[Analysis] = (
         who=apa.worded(len(analyses), "analysis", "analyses") if others else _who(analysis),
         estimate="Points" if of_shares else _unit_head(plan.measure) if in_points else "b",
         raw=in_points or plan.measure.scale == "raw",
-        places=1 if of_shares else decimals(min((one.se for one in found if one.estimable), default=1.0), 2),
-        statistic="z" if all(one.df is None for one in found) else "t",
+        places=1
+        if of_shares
+        else decimals(min((contrast.se for contrast in contrasts if contrast.estimable), default=1.0), 2),
+        statistic="z" if all(contrast.df is None for contrast in contrasts) else "t",
         level=f"{100 * (1 - plan.alpha):g}",
         correction=analysis.correction,
-        family=family_in_words(*analyses) if any(one.family > 1 for one in found) else "",
-        is_any_directed=any(one.direction != "two-sided" for one in found),
-        is_any_undetermined=not all(one.estimable or one.left_out for one in found),
-        left_out="; ".join(dict.fromkeys(one.left_out for one in found if one.left_out)),
+        family=family_in_words(*analyses) if any(contrast.family > 1 for contrast in contrasts) else "",
+        is_any_directed=any(contrast.direction != "two-sided" for contrast in contrasts),
+        is_any_undetermined=not all(contrast.estimable or contrast.left_out for contrast in contrasts),
+        left_out="; ".join(dict.fromkeys(contrast.left_out for contrast in contrasts if contrast.left_out)),
     )
 
 
@@ -182,7 +191,9 @@ def part_of(analysis: Analysis) -> str:
 def origin_of_contrasts(analyses: Sequence[Analysis]) -> Origin:
     """Return where the differences of analyses come from: trials, if they are estimated as shares, and mixed models."""
     shares = [
-        analysis for analysis in analyses if any(each.crossed is not None for each in analysis.contrasts)
+        analysis
+        for analysis in analyses
+        if any(contrast.crossed is not None for contrast in analysis.contrasts)
     ]
     fits = tuple(analysis.fit for analysis in analyses if analysis not in shares and analysis.fit is not None)
     if not shares:
@@ -190,7 +201,7 @@ def origin_of_contrasts(analyses: Sequence[Analysis]) -> Origin:
     factors = tuple(dict.fromkeys(share.plan.factor for share in shares))
     groups = tuple(dict.fromkeys(group for share in shares for group in share.groups))
     shown = factors if len(factors) == 1 else ()
-    own = {share.plan.name for share in shares if share.plan.planned}
+    planned = {share.plan.name for share in shares if share.plan.planned}
     columns: tuple[str, ...] = ("correct", "response_status")
     used = JUDGED
     if all(share.plan.measure is RATING for share in shares):
@@ -201,7 +212,7 @@ def origin_of_contrasts(analyses: Sequence[Analysis]) -> Origin:
     return Origin(
         fits,
         columns=(*columns, *factors, "reader_group", "reader", "item_id"),
-        rows=f"less what {'each' if len(own) > 1 else 'the'} plan leaves out" if own else "",
+        rows=f"less what {'each' if len(planned) > 1 else 'the'} plan leaves out" if planned else "",
         where=(*used, where("reader_group", *groups), *filled("item_id", *shown)),
         computed=f"{OF_POINTS}; {OF_DIFFERENCES}" if fits else OF_POINTS,
     )
@@ -213,10 +224,10 @@ def bayes_table(analysis: Analysis, name: str) -> ApaTable | None:
     tested = _by_readers(analysis.estimable)
     if prior is None or not tested:
         return None
-    is_bounded = any(one.equivalence is not None for one in tested)
+    is_bounded = any(contrast.equivalence is not None for contrast in tested)
     return LAYOUT.table(
         "bayes",
-        [{**_row(one), "posterior": posterior_of(one, prior)} for one in tested],
+        [{**_row(contrast), "posterior": posterior_of(contrast, prior)} for contrast in tested],
         name,
         origin=origin_of_contrasts([analysis]),
         measure=plan.measure,
@@ -227,9 +238,9 @@ def bayes_table(analysis: Analysis, name: str) -> ApaTable | None:
     )
 
 
-def _by_readers(found: Sequence[Contrast]) -> list[Contrast]:
-    order = list(dict.fromkeys(contrast.groups for contrast in found))
-    return sorted(found, key=lambda contrast: order.index(contrast.groups))
+def _by_readers(contrasts: Sequence[Contrast]) -> list[Contrast]:
+    order = list(dict.fromkeys(contrast.groups for contrast in contrasts))
+    return sorted(contrasts, key=lambda contrast: order.index(contrast.groups))
 
 
 def equivalence_table(analysis: Analysis, name: str) -> ApaTable | None:
@@ -242,10 +253,10 @@ def equivalence_table(analysis: Analysis, name: str) -> ApaTable | None:
         return None
     is_ratio, tests = bound.unit == "ratio", [test for _, test in tested]
     rows = []
-    for one, test in tested:
+    for contrast, test in tested:
         values = np.array([test.estimate, test.low, test.high])
         ends = dict(zip(("estimate", "low", "high"), np.exp(values) if is_ratio else values, strict=True))
-        rows.append({**_row(one), "label": one.label, "test": test, **ends})
+        rows.append({**_row(contrast), "label": contrast.label, "test": test, **ends})
     units = {"points": "Percentage points", "ratio": "Ratio of ratios", "raw": _unit_head(measure)}
     return LAYOUT.table(
         "equivalence",

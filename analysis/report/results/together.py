@@ -29,14 +29,14 @@ class Together:
     @classmethod
     def of(cls, analyses: Sequence[Analysis], kinds: Mapping[str, str]) -> list[Together]:
         """Put analyses together that nobody planned, of one measure by one factor on one scale; every other one stays alone."""
-        found: dict[Any, list[Analysis]] = {}
+        by_key: dict[Any, list[Analysis]] = {}
         for analysis in analyses:
             plan = analysis.plan
             key: Any = id(analysis)
             if not plan.planned and plan.subset and analysis.estimable:
                 key = (plan.measure.name, plan.factor, felt(analysis.estimable, plan.measure).scale)
-            found.setdefault(key, []).append(analysis)
-        return [cls(tuple(own), kinds) for own in found.values()]
+            by_key.setdefault(key, []).append(analysis)
+        return [cls(tuple(members), kinds) for members in by_key.values()]
 
     @property
     def name(self) -> str:
@@ -51,29 +51,41 @@ class Together:
     @property
     def tested(self) -> list[Contrast]:
         """All differences that could be estimated."""
-        return [one for analysis in self.analyses for one in analysis.estimable]
+        return [contrast for analysis in self.analyses for contrast in analysis.estimable]
 
     def differing(self) -> list[tuple[Analysis, list[Contrast]]]:
         """Return the analyses with significant differences, and these, the largest first."""
-        found = []
+        pairs = []
         for analysis in self.analyses:
-            own = [one for one in analysis.estimable if one.p_adjusted < analysis.plan.alpha]
-            found += [(analysis, sorted(own, key=lambda one: -abs(one.estimate)))] if own else []
-        return found
+            significant = [
+                contrast for contrast in analysis.estimable if contrast.p_adjusted < analysis.plan.alpha
+            ]
+            pairs += (
+                [(analysis, sorted(significant, key=lambda contrast: -abs(contrast.estimate)))]
+                if significant
+                else []
+            )
+        return pairs
 
     def findings(self) -> Markup:
         """State how many differences are significant, in which analyses, and how large the largest is in each."""
         measure, differing = self.analyses[0].plan.measure, self.differing()
-        significant = [one for _, own in differing for one in own]
-        others = [one for one in self.tested if not any(one is other for other in significant)]
+        significant = [contrast for _, contrasts in differing for contrast in contrasts]
+        others = [contrast for contrast in self.tested if not any(contrast is other for other in significant)]
         return LAYOUT.sentences(
             "found_together",
             analyses=self.analyses,
             tested=self.tested,
             significant=significant,
             differing=[
-                (part_of(analysis), own, len(analysis.estimable), self._who(own[0]), felt(own, measure))
-                for analysis, own in differing
+                (
+                    part_of(analysis),
+                    contrasts,
+                    len(analysis.estimable),
+                    self._who(contrasts[0]),
+                    felt(contrasts, measure),
+                )
+                for analysis, contrasts in differing
             ],
             most_told=MOST_LEVELS,
             others=others,
@@ -93,7 +105,7 @@ class Together:
         means: dict[str, list[float]] = {}
         for cell in cells:
             means.setdefault(cell.group, []).append(cell.mean)
-        told = [
+        texts = [
             LAYOUT.sentences(
                 "together",
                 analyses=self.analyses,
@@ -105,8 +117,8 @@ class Together:
                 ),
                 has_kinds=len({analysis.plan.trials for analysis in self.analyses}) > 1,
                 means=[
-                    (group, *(mean_in_words(end, plan.measure) for end in (min(own), max(own))))
-                    for group, own in means.items()
+                    (group, *(mean_in_words(end, plan.measure) for end in (min(values), max(values))))
+                    for group, values in means.items()
                 ],
                 estimated=first.companion is not None or first.model is None,
                 with_people=sum(
@@ -124,20 +136,20 @@ class Together:
             adjustment(self.analyses, dict(self.kinds), None, is_short=False),
             Markup(" ").join(self.by_part([analysis.remarks for analysis in self.analyses])),
         ]
-        return [one for one in told if one]
+        return [text for text in texts if text]
 
     def by_part(self, said: Sequence[Collection[str]]) -> Iterator[Markup]:
         """Write remarks of each analysis: those of all first, the others behind the analyses that they are of."""
         parts: dict[str, list[str]] = {}
-        for analysis, own in zip(self.analyses, said, strict=True):
-            for remark in own:
+        for analysis, texts in zip(self.analyses, said, strict=True):
+            for remark in texts:
                 parts.setdefault(remark, []).append(part_of(analysis))
         alike: dict[tuple[str, ...], list[str]] = {}
-        for remark, own in sorted(parts.items(), key=lambda one: -len(one[1])):
-            alike.setdefault(tuple(own), []).append(remark)
+        for remark, texts in sorted(parts.items(), key=lambda item: -len(item[1])):
+            alike.setdefault(tuple(texts), []).append(remark)
         for names, remarks in alike.items():
-            own = Markup(" ").join(map(escape, remarks))
-            yield LAYOUT.sentences("of_parts", names=names, all=len(self.analyses), said=own)
+            texts = Markup(" ").join(map(escape, remarks))
+            yield LAYOUT.sentences("of_parts", names=names, all=len(self.analyses), said=texts)
 
     def tables(self) -> list[ApaTable]:
         """Return the table of all differences, and the one with a row for each analysis, for where that is too long."""
@@ -146,10 +158,10 @@ class Together:
         every = contrast_table(first, f"differences_{stem}", self.analyses[1:])
         rows = []
         for analysis in self.analyses:
-            order = sorted(analysis.estimable, key=lambda each: each.estimate)
-            ends = [felt([each], measure) for each in (order[0], order[-1])]
-            significant = sum(each.p_adjusted < analysis.plan.alpha for each in analysis.estimable)
-            least = min(each.p_adjusted for each in analysis.estimable)
+            order = sorted(analysis.estimable, key=lambda contrast: contrast.estimate)
+            ends = [felt([contrast], measure) for contrast in (order[0], order[-1])]
+            significant = sum(contrast.p_adjusted < analysis.plan.alpha for contrast in analysis.estimable)
+            least = min(contrast.p_adjusted for contrast in analysis.estimable)
             rows.append(
                 {
                     "one": analysis,
