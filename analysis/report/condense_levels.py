@@ -12,15 +12,15 @@ MOST_DIFFERENCES_NAMED = 4
 """Largest number of differences between conditions that a sentence names; of more it gives the number, and a table lists them."""
 
 
-def by_level(levels: Sequence[str], told: Sequence[str], sizes: Sequence[float]) -> str:
+def by_level(levels: Sequence[str], values: Sequence[str], sizes: Sequence[float]) -> str:
     """Return the words before "condition" in a sentence."""
-    each = [f"{value} in the {level}" for value, level in zip(told, levels, strict=True)]
-    if len(set(told)) == 1 < len(told):
-        return f"{told[0]} in each"
-    if len(each) <= MOST_TOLD:
-        return apa.listing(each)
-    order = sorted(range(len(each)), key=lambda place: sizes[place])
-    return f"{each[order[0]]} to {each[order[-1]]}"
+    phrases = [f"{value} in the {level}" for value, level in zip(values, levels, strict=True)]
+    if len(set(values)) == 1 < len(values):
+        return f"{values[0]} in each"
+    if len(phrases) <= MOST_TOLD:
+        return apa.listing(phrases)
+    order = sorted(range(len(phrases)), key=lambda index: sizes[index])
+    return f"{phrases[order[0]]} to {phrases[order[-1]]}"
 
 
 def which_of(names: Sequence[str], of: int, noun: str = "difference") -> str:

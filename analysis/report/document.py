@@ -43,30 +43,34 @@ class Document:
     @property
     def parts(self) -> tuple[Heading, ...]:
         """The headings of level 2, each with its anchor, and the supplement's of level 3: the table of contents."""
-        own = [node for node in self.nodes if isinstance(node, Heading) and node.level == 2]
-        more = [one for one in self.supplement if isinstance(one, Heading) and one.level < 4 and one.anchor]
-        return (*own, *more)
+        headings = [node for node in self.nodes if isinstance(node, Heading) and node.level == 2]
+        more = [
+            node for node in self.supplement if isinstance(node, Heading) and node.level < 4 and node.anchor
+        ]
+        return (*headings, *more)
 
 
 def of_printed(nodes: Sequence[Node], sources: Mapping[str, str]) -> list[tuple[str, str]]:
     """Return the sources of the tables among some nodes, by their number, in order."""
     printed = {node.number for node in nodes if isinstance(node, Numbered)}
-    return sorted((one for one in sources.items() if one[0] in printed), key=lambda one: in_order(one[0]))
+    return sorted(
+        (source for source in sources.items() if source[0] in printed), key=lambda source: in_order(source[0])
+    )
 
 
 def document_of(content: ReportContent, when: datetime) -> Document:
     """Lay out a report's content as a document."""
     dictionary = content.tables.dictionary
     cited, further = _references(content, when)
-    nodes, left = manuscript(content, cited)
-    more = supplement(content, left, further)
+    nodes, remaining = manuscript(content, cited)
+    more = supplement(content, remaining, further)
     laid = list(_marked([*nodes, *more]))
     stamp = when.strftime("%-d %B %Y, %H:%M" if platform.system() != "Windows" else "%d %B %Y, %H:%M")
-    told = {"study": str(dictionary["study"]), "versions": dictionary["versions"] or [], "stamp": stamp}
+    stamped = {"study": str(dictionary["study"]), "versions": dictionary["versions"] or [], "stamp": stamp}
     facts = {"kinds": set(content.kinds.values()), "has_people": content.has_people}
     return Document(
         title=str(dictionary["title"] or dictionary["study"]),
-        byline=SENTENCES.sentences("byline", **told),
+        byline=SENTENCES.sentences("byline", **stamped),
         banner=SENTENCES.paragraphs("banner", **facts),
         warnings=SENTENCES.paragraphs("design_changed") if content.tables.design_changed else (),
         nodes=tuple(laid[: len(nodes)]),
@@ -98,6 +102,8 @@ def _references(content: ReportContent, when: datetime) -> tuple[list[Reference]
     method = tuple(text for part in content.method for text in part.paragraphs)
     keys = cited_keys(method, METHOD_KEYS) + (["rcore"] if content.all_fits() else [])
     cited = [*(reference(key) for key in keys), *software_references(content.tables.dictionary, when.year)]
-    known = {one.key for one in cited}
+    keys_cited = {entry.key for entry in cited}
     named = dict.fromkeys(key for part in content.chapters for key in part.chapter.sources)
-    return sorted_references(cited), sorted_references([reference(key) for key in named if key not in known])
+    return sorted_references(cited), sorted_references(
+        [reference(key) for key in named if key not in keys_cited]
+    )

@@ -151,8 +151,8 @@ def _styles(word: WordDocument) -> None:
 
 
 def _style(word: WordDocument, name: str, size: float, *, bold: bool = False, italic: bool = False) -> Any:
-    known = [style.name for style in word.styles]
-    style = word.styles[name] if name in known else word.styles.add_style(name, WD_STYLE_TYPE.PARAGRAPH)
+    style_names = [style.name for style in word.styles]
+    style = word.styles[name] if name in style_names else word.styles.add_style(name, WD_STYLE_TYPE.PARAGRAPH)
     style.base_style = word.styles["Normal"]
     _font(style, size, bold=bold, italic=italic)
     return style
@@ -163,10 +163,10 @@ def _font(style: Any, size: float, *, bold: bool = False, italic: bool = False) 
     style.font.bold, style.font.italic = bold, italic
     style.font.color.rgb = RGBColor(0, 0, 0)
     fonts = style.element.get_or_add_rPr().get_or_add_rFonts()
-    for place in ("ascii", "hAnsi", "eastAsia", "cs"):
-        fonts.set(qn(f"w:{place}"), FONT)
-    for place in ("asciiTheme", "hAnsiTheme", "eastAsiaTheme", "cstheme"):
-        fonts.attrib.pop(qn(f"w:{place}"), None)
+    for attribute in ("ascii", "hAnsi", "eastAsia", "cs"):
+        fonts.set(qn(f"w:{attribute}"), FONT)
+    for attribute in ("asciiTheme", "hAnsiTheme", "eastAsiaTheme", "cstheme"):
+        fonts.attrib.pop(qn(f"w:{attribute}"), None)
 
 
 _PARAGRAPHS = {"body": "Body Text", "warning": "Warning", "small": "Small Text", "reference": "Reference"}
@@ -179,11 +179,11 @@ def _write(word: WordDocument, node: Node, folder: Path) -> None:
     elif isinstance(node, Paragraph):
         _write_runs(word.add_paragraph(style=_PARAGRAPHS[node.kind]), str(node.text))
     elif isinstance(node, Bullets):
-        for place, item in enumerate(node.items, 1):
+        for number, item in enumerate(node.items, 1):
             # numbers are text: Word would count on from the list before
             paragraph = word.add_paragraph(style="Step" if node.ordered else "List Bullet")
             _write_runs(
-                paragraph, f"{place}.\t{item}" if node.ordered else str(item), 10.0 if node.ordered else None
+                paragraph, f"{number}.\t{item}" if node.ordered else str(item), 10.0 if node.ordered else None
             )
     elif isinstance(node, Facts):
         for name, words in node.pairs:
@@ -215,11 +215,11 @@ def _figure(word: WordDocument, shown: Illustrated, folder: Path) -> None:
     paragraph = word.add_paragraph(style="Figure Picture")
     inline = paragraph.add_run().add_picture(str(picture))
     scale = min(1.0, Inches(TEXT_WIDTH) / inline.width, Inches(MOST_TALL) / inline.height)
-    inline.width, inline.height = (Emu(int(one * scale)) for one in (inline.width, inline.height))
-    named = inline._inline.docPr
-    named.set("name", f"Figure {shown.number}")
-    named.set("title", as_given(shown.drawing.title))
-    named.set("descr", as_given(shown.drawing.alternative))
+    inline.width, inline.height = (Emu(int(length * scale)) for length in (inline.width, inline.height))
+    properties = inline._inline.docPr
+    properties.set("name", f"Figure {shown.number}")
+    properties.set("title", as_given(shown.drawing.title))
+    properties.set("descr", as_given(shown.drawing.alternative))
     _note(word, shown.drawing.note)
 
 
@@ -248,15 +248,15 @@ def _table(word: WordDocument, shown: Numbered) -> None:
     _rule(table, 0, "bottom")
     rows[0]._tr.get_or_add_trPr().append(_element("tblHeader"))  # repeated on every page that it runs over
     _together(rows, 0, last=False)
-    for place, row in enumerate(laid.rows, 1):
+    for index, row in enumerate(laid.rows, 1):
         is_head = isinstance(row, Head)
         if is_head and len(row) == 1:
-            cells = rows[place].cells
+            cells = rows[index].cells
             _cell(cells[0].merge(cells[-1]), str(head_markup(row[0], False)), size)
         else:
-            texts = [str(head_markup(one, is_head and laid.is_symbol(one))) for one in row]
-            _fill(rows[place], texts, size, head=is_head, indent=laid.has_heads)
-        _together(rows, place, last=place == len(laid.rows))
+            texts = [str(head_markup(cell, is_head and laid.is_symbol(cell))) for cell in row]
+            _fill(rows[index], texts, size, head=is_head, indent=laid.has_heads)
+        _together(rows, index, last=index == len(laid.rows))
     _rule(table, len(laid.rows), "bottom")
     _note(word, laid.note)
 
@@ -277,33 +277,37 @@ def fitted_columns(laid: ApaTable) -> tuple[float, list[float]]:
     chosen = next((size for size in sizes if sum(_least(laid, size)) <= TEXT_WIDTH), None)
     size = chosen
     if size is None:
-        named = (one for one in [*sizes, SMALLEST] if sum(_least(laid, one)[1:]) + LEAST_NAME <= TEXT_WIDTH)
-        size = next(named, None)
+        candidates = (
+            candidate
+            for candidate in [*sizes, SMALLEST]
+            if sum(_least(laid, candidate)[1:]) + LEAST_NAME <= TEXT_WIDTH
+        )
+        size = next(candidates, None)
     if size is None:
         fits = sum(_least(laid, FINEST)) <= TEXT_WIDTH
         size, chosen = FINEST if fits else SMALLEST, FINEST if fits else None
-    least, whole = _least(laid, size), _on_one_line(laid, size)
+    least, full = _least(laid, size), _on_one_line(laid, size)
     if chosen is None:
         least[0] = max(TEXT_WIDTH - sum(least[1:]), LEAST_NAME / 2)
-    whole[0] = min(whole[0], max(MOST_OF_NAMES * sum(whole), 1.2))
-    whole = [max(pair) for pair in zip(whole, least, strict=True)]
-    room = min(TEXT_WIDTH, max(TEXT_WIDTH / 2, sum(whole)))
-    if sum(whole) <= room:
-        return size, [one * room / sum(whole) for one in whole]
-    wished = sum(whole) - sum(least)
+    full[0] = min(full[0], max(MOST_OF_NAMES * sum(full), 1.2))
+    full = [max(pair) for pair in zip(full, least, strict=True)]
+    room = min(TEXT_WIDTH, max(TEXT_WIDTH / 2, sum(full)))
+    if sum(full) <= room:
+        return size, [width * room / sum(full) for width in full]
+    wished = sum(full) - sum(least)
     spare = max(room - sum(least), 0.0) / wished if wished > 0 else 0.0
-    return size, [one + (other - one) * spare for one, other in zip(least, whole, strict=True)]
+    return size, [narrow + (wide - narrow) * spare for narrow, wide in zip(least, full, strict=True)]
 
 
 def _least(laid: ApaTable, size: float) -> list[float]:
     """Return how wide each column must be for its longest piece without a blank, in inches."""
-    return _inches(laid, size, lambda place, is_head, text: _PIECES.split(text))
+    return _inches(laid, size, lambda index, is_head, text: _PIECES.split(text))
 
 
 def _on_one_line(laid: ApaTable, size: float) -> list[float]:
     """Return how wide each column is with every cell on one line; heads may wrap between words."""
     return _inches(
-        laid, size, lambda place, is_head, text: [text] if not is_head else text.split() if place else []
+        laid, size, lambda index, is_head, text: [text] if not is_head else text.split() if index else []
     )
 
 
@@ -334,9 +338,9 @@ def _cell(cell: _Cell, markup: str, size: float) -> WordParagraph:
     return paragraph
 
 
-def _rule(table: Table, place: int, side: str) -> None:
+def _rule(table: Table, index: int, side: str) -> None:
     """Draw a rule over or under a row; nothing else of a table has lines."""
-    for tc in table.rows[place]._tr.tc_lst:
+    for tc in table.rows[index]._tr.tc_lst:
         properties = tc.get_or_add_tcPr()
         borders = properties.find(qn("w:tcBorders"))
         if borders is None:
@@ -346,12 +350,12 @@ def _rule(table: Table, place: int, side: str) -> None:
         borders.append(_element(side, **RULE))
 
 
-def _together(rows: Sequence[_Row], place: int, *, last: bool) -> None:
+def _together(rows: Sequence[_Row], index: int, *, last: bool) -> None:
     """Keep a row whole, and small tables on one page."""
-    properties = rows[place]._tr.get_or_add_trPr()
+    properties = rows[index]._tr.get_or_add_trPr()
     properties.insert(0, _element("cantSplit"))
     if last or len(rows) > 30:
         return
-    for cell in rows[place].cells:
+    for cell in rows[index].cells:
         for paragraph in cell.paragraphs:
             paragraph.paragraph_format.keep_with_next = True

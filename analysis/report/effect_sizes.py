@@ -54,16 +54,16 @@ class ResponseScaleEffect:
         return f"{low}{self.unit} each" if low == high else f"{low} to {high}{self.unit}"
 
 
-def felt(found: Sequence[Contrast], measure: Measure) -> ResponseScaleEffect:
+def felt(contrasts: Sequence[Contrast], measure: Measure) -> ResponseScaleEffect:
     """Put effects of one measure on the scale that a reader feels."""
-    first, raw = found[0], tuple(contrast.estimate for contrast in found)
-    if measure.scale == "points" and all(contrast.crossed is not None for contrast in found):
+    first, raw = contrasts[0], tuple(contrast.estimate for contrast in contrasts)
+    if measure.scale == "points" and all(contrast.crossed is not None for contrast in contrasts):
         return ResponseScaleEffect(POINTS, raw, (first.low, first.high), 1, " percentage points")
     if measure.family == "binomial":
         low, high = (float(np.exp(end)) for end in (first.low, first.high))
         return ResponseScaleEffect(ODDS, tuple(float(np.exp(value)) for value in raw), (low, high), 2, "")
     if measure.scale == "raw":
-        places = decimals(min(contrast.se for contrast in found), 2)
+        places = decimals(min(contrast.se for contrast in contrasts), 2)
         return ResponseScaleEffect(OWN, raw, (first.low, first.high), places, f" {measure.unit}".rstrip())
     ends = (as_percent(first.low), as_percent(first.high))
     return ResponseScaleEffect(PERCENT, tuple(as_percent(value) for value in raw), ends, 1, "%")

@@ -59,30 +59,30 @@ def _in_dictionary(dictionary: Mapping[str, Any], names: Mapping[str, str]) -> d
     def keys(mapping: Mapping[str, Any]) -> dict[str, Any]:
         return {names.get(name, name): value for name, value in mapping.items()}
 
-    def compared(given: Any) -> Any:
+    def compared(value: Any) -> Any:
         return (
-            [names.get(name, name) for name in given] if isinstance(given, list) else names.get(given, given)
+            [names.get(name, name) for name in value] if isinstance(value, list) else names.get(value, value)
         )
 
     words = "|".join(map(re.escape, names))
     variables = re.compile(rf"(?<![\w.])(?:{words})(?![\w.]|\s*\()")
 
-    def variable(found: re.Match[str]) -> str:
-        _, bar, before = found.string[: found.start()].rpartition("|")
+    def variable(match: re.Match[str]) -> str:
+        _, bar, before = match.string[: match.start()].rpartition("|")
         is_group = bool(bar) and ")" not in before
         # in (1 | item), item is the item, whatever factors a study has
-        return found[0] if is_group and found[0] in STRUCTURE else names[found[0]]
+        return match[0] if is_group and match[0] in STRUCTURE else names[match[0]]
 
-    def plan(given: Mapping[str, Any]) -> dict[str, Any]:
-        found = dict(given)
-        for part, value in given.items():
-            if part == "compare":
-                found[part] = compared(value)
-            elif part in ("formula", "fallback") and value:
-                found[part] = variables.sub(variable, value)
-            elif part in ("within", "levels") and isinstance(value, dict):
-                found[part] = keys(value)
-        return found
+    def plan(declared: Mapping[str, Any]) -> dict[str, Any]:
+        renamed = dict(declared)
+        for key, value in declared.items():
+            if key == "compare":
+                renamed[key] = compared(value)
+            elif key in ("formula", "fallback") and value:
+                renamed[key] = variables.sub(variable, value)
+            elif key in ("within", "levels") and isinstance(value, dict):
+                renamed[key] = keys(value)
+        return renamed
 
     truth = dictionary["truth"] and {
         name: part | ({"effects": keys(part["effects"])} if isinstance(part.get("effects"), dict) else {})
@@ -91,6 +91,6 @@ def _in_dictionary(dictionary: Mapping[str, Any], names: Mapping[str, str]) -> d
     return {
         **dictionary,
         **{part: keys(dictionary[part]) for part in ("factors", "between") if dictionary.get(part)},
-        "planned": {name: plan(given) for name, given in dictionary["planned"].items()},
+        "planned": {name: plan(declared) for name, declared in dictionary["planned"].items()},
         "truth": truth,
     }

@@ -35,24 +35,28 @@ class FigureSource:
 def figure_source(figure: Illustrated, content: ReportContent) -> FigureSource:
     """State where the numbers of a figure come from: tables of the same numbers, else those of its chapter, else trials."""
     name = figure.drawing.name
-    near = _in_chapter(figure, content)
+    in_chapter = _in_chapter(figure, content)
     tables = list(content.all_tables())
-    of_papers = [one for paper in papers().values() for one in paper.figure_tables.items()]
-    for pattern, told in (*SAME_NUMBERS, *of_papers, OF_THE_SAME_NAME):
+    of_papers = [pair for paper in papers().values() for pair in paper.figure_tables.items()]
+    for pattern, stems in (*SAME_NUMBERS, *of_papers, OF_THE_SAME_NAME):
         if match := re.fullmatch(pattern, name):
-            wanted = "|".join(told).format(*map(re.escape, match.groups()))
-            found = [one.number for one in (near or tables) if re.fullmatch(wanted, _bare(one))]
+            table_pattern = "|".join(stems).format(*map(re.escape, match.groups()))
+            numbers = [
+                table.number for table in (in_chapter or tables) if re.fullmatch(table_pattern, _bare(table))
+            ]
             if figure.drawing.has_contrasts and content.answer_table is not None:
-                found = [content.answer_table.number, *found]
-            if found:
-                return FigureSource(tuple(found))
+                numbers = [content.answer_table.number, *numbers]
+            if numbers:
+                return FigureSource(tuple(numbers))
     if name.startswith("items_"):
-        found = [
-            one.number for one in near if _bare(one).startswith("items_") and name.endswith(_bare(one)[5:])
+        numbers = [
+            table.number
+            for table in in_chapter
+            if _bare(table).startswith("items_") and name.endswith(_bare(table)[5:])
         ]
-        if found:
-            return FigureSource(tuple(found))
-    if name.startswith("cost_") and not any(_bare(one) == name for one in near):
+        if numbers:
+            return FigureSource(tuple(numbers))
+    if name.startswith("cost_") and not any(_bare(table) == name for table in in_chapter):
         stem = name.removeprefix("cost_")
         same = [table.table.origin for table in tables if _bare(table) == f"descriptives_correct_{stem}"]
         conditions = same[0].where if same and same[0] is not None and same[0].where else None
@@ -67,7 +71,7 @@ def figure_source(figure: Illustrated, content: ReportContent) -> FigureSource:
         conditions = conditions or (*JUDGED, *filled(factor))
         seed = ("cost", "measure", "reader")
         return FigureSource((), Origin(columns=columns, where=conditions, computed=computed, seed=seed))
-    return FigureSource(tuple(one.number for one in near))
+    return FigureSource(tuple(table.number for table in in_chapter))
 
 
 def _in_chapter(figure: Illustrated, content: ReportContent) -> Sequence[Numbered]:

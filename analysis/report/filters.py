@@ -39,13 +39,13 @@ class Where:
         cells = rows[self.column] if self.column in rows else pd.Series(None, index=rows.index, dtype=object)
         if self.above is not None:
             numbers = pd.to_numeric(cells, errors="coerce").to_numpy(dtype=float)
-            held: pd.Series[bool] = pd.Series(np.asarray(numbers > self.above, dtype=bool), index=rows.index)
-            return held
-        named = [*self.values, *(_TRUTHS[value] for value in self.values if value in _TRUTHS)]
-        found = cells.isin(named)
+            mask: pd.Series[bool] = pd.Series(np.asarray(numbers > self.above, dtype=bool), index=rows.index)
+            return mask
+        values = [*self.values, *(_TRUTHS[value] for value in self.values if value in _TRUTHS)]
+        matches = cells.isin(values)
         if "" in self.values:
-            found |= cells.isna()
-        return ~found if self.but else found
+            matches |= cells.isna()
+        return ~matches if self.but else matches
 
 
 @dataclass(frozen=True)
@@ -64,10 +64,10 @@ class Either:
 
     def holds(self, rows: pd.DataFrame) -> pd.Series[bool]:
         """Mark the rows of which one holds."""
-        held: pd.Series[bool] = self.parts[0].holds(rows)
+        mask: pd.Series[bool] = self.parts[0].holds(rows)
         for part in self.parts[1:]:
-            held |= part.holds(rows)
-        return held
+            mask |= part.holds(rows)
+        return mask
 
 
 Condition = Where | Either
@@ -113,7 +113,7 @@ def timed_well(*measures: str) -> tuple[Condition, ...]:
 
 def many(rows: pd.DataFrame, conditions: Sequence[Condition]) -> int:
     """Count the rows of which all conditions hold."""
-    held = np.ones(len(rows), dtype=bool)
+    mask = np.ones(len(rows), dtype=bool)
     for condition in conditions:
-        held &= condition.holds(rows).to_numpy(dtype=bool)
-    return int(held.sum())
+        mask &= condition.holds(rows).to_numpy(dtype=bool)
+    return int(mask.sum())

@@ -41,7 +41,7 @@ def in_words(note: Note, analysis: Analysis) -> str:
                 f"(SD of {', '.join(sds)})"
             )
         case "columns_dropped":
-            effects = apa.listing([term_in_words(one, analysis) for one in values["columns"]])
+            effects = apa.listing([term_in_words(column, analysis) for column in values["columns"]])
             return f"The data do not determine every effect; left out of the model: {effects}"
     return f"{note[0].upper()}{note[1:]}"
 

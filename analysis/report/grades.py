@@ -58,20 +58,20 @@ def support_of(checked: CheckedContrast | None) -> str:
         return "not checked"
     if not checked.cells:
         return "no check applies"
-    many = len(checked.cells)
-    if checked.agreeing == many:
-        return f"{_of_checks(many, many)} {'agree' if many > 1 else 'agrees'}"
-    said: dict[str, list[str]] = {}
+    n_checks = len(checked.cells)
+    if checked.agreeing == n_checks:
+        return f"{_of_checks(n_checks, n_checks)} {'agree' if n_checks > 1 else 'agrees'}"
+    by_outcome: dict[str, list[str]] = {}
     for name, cell in checked.cells.items():
         if cell.outcome != SAME:
-            said.setdefault(cell.outcome, []).append(f"{name[0].lower()}{name[1:]}")
-    found = [
-        f"{FOUND[outcome]} in {_of_checks(len(names), many)}"
+            by_outcome.setdefault(cell.outcome, []).append(f"{name[0].lower()}{name[1:]}")
+    findings = [
+        f"{FOUND[outcome]} in {_of_checks(len(names), n_checks)}"
         + (f" ({', '.join(names)})" if len(names) <= MOST_TESTS_NAMED else "")
-        for outcome, names in said.items()
+        for outcome, names in by_outcome.items()
     ]
-    agreeing = [f"{checked.agreeing} of {many} checks agree"] if checked.agreeing else []
-    return "; ".join([*agreeing, *found])
+    agreeing = [f"{checked.agreeing} of {n_checks} checks agree"] if checked.agreeing else []
+    return "; ".join([*agreeing, *findings])
 
 
 FOUND = {
@@ -81,8 +81,8 @@ FOUND = {
 }
 
 
-def _of_checks(some: int, many: int) -> str:
+def _of_checks(count: int, total: int) -> str:
     """Count some of the checks: ``all 3 checks``, ``1 of 3``, ``both checks``, ``the one check``."""
-    if some < many:
-        return f"{some} of {many}"
-    return {1: "the one check", 2: "both checks"}.get(many, f"all {many} checks")
+    if count < total:
+        return f"{count} of {total}"
+    return {1: "the one check", 2: "both checks"}.get(total, f"all {total} checks")

@@ -79,7 +79,7 @@ def set_markup(markup: str) -> str:
 
 @cache
 def _environment() -> jinja2.Environment:
-    made = jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.PackageLoader(__package__),
         block_start_string="<%",
         block_end_string="%>",
@@ -92,13 +92,13 @@ def _environment() -> jinja2.Environment:
         keep_trailing_newline=True,
         undefined=jinja2.StrictUndefined,
     )
-    made.filters |= {"tex": escaped, "markup": lambda text: set_markup(escape(text)), "row": _laid_row}
-    made.filters["note"] = lambda text: set_markup(note_markup(text))
+    environment.filters |= {"tex": escaped, "markup": lambda text: set_markup(escape(text)), "row": _laid_row}
+    environment.filters["note"] = lambda text: set_markup(note_markup(text))
     # a bracket at the head of an item would be read as its label
-    made.filters["unbracketed"] = lambda text: f"{{}}{text}" if text.startswith("[") else text
+    environment.filters["unbracketed"] = lambda text: f"{{}}{text}" if text.startswith("[") else text
     # paths of files break behind slashes and underscores
-    made.filters["source"] = lambda text: re.sub(r"(/|\\_)", r"\1\\allowbreak{}", escaped(text))
-    return made
+    environment.filters["source"] = lambda text: re.sub(r"(/|\\_)", r"\1\\allowbreak{}", escaped(text))
+    return environment
 
 
 def _written(name: str, **facts: Any) -> str:
@@ -110,11 +110,11 @@ def write_latex(
 ) -> Path:
     """Write ``report.tex``, ``supplement.tex``, ``latex/*.tex`` and ``references.bib``; return the path of the first."""
     (folder / "latex").mkdir(exist_ok=True)
-    for one in (*document.all_nodes, *filed):
-        if isinstance(one, Numbered):
-            words = sources.get(one.number, "")
-            file = folder / "latex" / as_given(f"{one.table.name}.tex")
-            file.write_text(as_given(table_in_latex(one, words)), "utf-8")
+    for node in (*document.all_nodes, *filed):
+        if isinstance(node, Numbered):
+            words = sources.get(node.number, "")
+            file = folder / "latex" / as_given(f"{node.table.name}.tex")
+            file.write_text(as_given(table_in_latex(node, words)), "utf-8")
     (folder / "references.bib").write_text(as_bibtex(document.references), "utf-8")
     if document.supplement:
         _write_file(document, document.supplement, folder / "supplement.tex", sources)
@@ -140,19 +140,19 @@ def _write_file(document: Document, nodes: Sequence[Node], path: Path, sources: 
 
 def table_in_latex(shown: Numbered, source: str) -> str:
     """Return a table as LaTeX: caption above, three rules, note below; a comment at its head says where its numbers come from."""
-    laid, many = shown.table, len(shown.table.columns)
-    size, room = next((size, room) for most, size, room in SIZES if many <= most)
-    first, *others = laid.widths(lambda place, is_head, text: [text])
+    laid, n_columns = shown.table, len(shown.table.columns)
+    size, room = next((size, room) for most, size, room in SIZES if n_columns <= most)
+    first, *others = laid.widths(lambda index, is_head, text: [text])
     return _written(
         "table",
         number=shown.number,
         laid=laid,
         source=" ".join(source.split()),
         size=size,
-        columns=f"@{{}}{WRAPPED if first > LONG_NAME else 'l'}*{{{many - 1}}}{{c}}@{{}}",
+        columns=f"@{{}}{WRAPPED if first > LONG_NAME else 'l'}*{{{n_columns - 1}}}{{c}}@{{}}",
         head=_row([str(head_markup(column, laid.is_symbol(column))) for column in laid.columns]),
         is_long=len(laid.rows) > LONGEST,
-        is_wide=min(first, LONG_NAME) + sum(others) + 2 * many > room,
+        is_wide=min(first, LONG_NAME) + sum(others) + 2 * n_columns > room,
     )
 
 
@@ -160,9 +160,9 @@ def _laid_row(row: Sequence[str], laid: ApaTable) -> str:
     if isinstance(row, Head):
         if len(row) == 1:
             return f"\\multicolumn{{{len(laid.columns)}}}{{@{{}}l}}{{{escaped(row[0])}}}\\\\"
-        return "\\addlinespace " + _row([str(head_markup(one, laid.is_symbol(one))) for one in row])
+        return "\\addlinespace " + _row([str(head_markup(cell, laid.is_symbol(cell))) for cell in row])
     indent = "\\hspace{1em}" if laid.has_heads else ""
-    return indent + _row([str(head_markup(one, False)) for one in row])
+    return indent + _row([str(head_markup(cell, False)) for cell in row])
 
 
 def _row(cells: Sequence[str]) -> str:

@@ -101,7 +101,7 @@ WORDS: dict[str, Any] = {
 
 @cache
 def _environment(autoescape: bool) -> Environment:
-    made = Environment(
+    environment = Environment(
         autoescape=autoescape,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -109,8 +109,8 @@ def _environment(autoescape: bool) -> Environment:
         finalize=_put if autoescape else None,
         extensions=[_Paragraphs] if autoescape else [],
     )
-    made.globals.update(WORDS)
-    return made
+    environment.globals.update(WORDS)
+    return environment
 
 
 @cache
@@ -166,29 +166,31 @@ class ChapterLayout:
         ``of_paper``. A column in which every cell is empty is left out.
         """
         spec, values = self._tables[key], {**self.constants, **values}
-        told = list(rows.to_dict("records")) if isinstance(rows, pd.DataFrame) else list(rows)
+        records = list(rows.to_dict("records")) if isinstance(rows, pd.DataFrame) else list(rows)
         columns = [
-            (_filled(head, {**values, "each": each}), _expression(str(cell)), each)
-            for one in _flat(spec["columns"])
-            if "if" not in one or _expression(one["if"])(**values)
-            for each in (_expression(one["each"])(**values) if "each" in one else [None])
-            for head, cell in one.items()
+            (_filled(head, {**values, "each": item}), _expression(str(cell)), item)
+            for column in _flat(spec["columns"])
+            if "if" not in column or _expression(column["if"])(**values)
+            for item in (_expression(column["each"])(**values) if "each" in column else [None])
+            for head, cell in column.items()
             if head not in ("if", "each")
         ]
         laid: list[tuple[str, ...]] = []
         last = None
-        for row in told:
+        for row in records:
             # a factor has the name that the study gave it, which may be that of a function
-            own = {str(column): value for column, value in row.items() if column != values.get("factor")}
-            known = {**values, **own, "row": row}
+            row_values = {
+                str(column): value for column, value in row.items() if column != values.get("factor")
+            }
+            context = {**values, **row_values, "row": row}
             if "group" in spec:
-                group = _expression(spec["group"])(**known)
-                heading = _filled(spec.get("heading", "{{ marked(reader_group) }}"), known)
+                group = _expression(spec["group"])(**context)
+                heading = _filled(spec.get("heading", "{{ marked(reader_group) }}"), context)
                 if group != last and heading:
                     laid.append(Head([heading]))
                 last = group
-            shown = columns[:1] if "missing" in spec and _expression(spec["missing"])(**known) else columns
-            cells = [cell(**{**known, "each": each}) for _, cell, each in shown]
+            shown = columns[:1] if "missing" in spec and _expression(spec["missing"])(**context) else columns
+            cells = [cell(**{**context, "each": item}) for _, cell, item in shown]
             cells = [cell if isinstance(cell, str) else str(cell) for cell in cells]
             laid.append((*cells, *[apa.MISSING] * (len(columns) - len(cells))))
         filled = [
@@ -222,13 +224,15 @@ class ChapterLayout:
         if isinstance(written, Draft):
             more = {"fits": tuple(written.fits), "sources": tuple(written.sources)} | more
             written = written.blocks
-        told = tuple(written)
-        if not told:
+        blocks = tuple(written)
+        if not blocks:
             return None
         more["methods"] = (self.sentences(f"{part}methods"),) if methods is None else tuple(methods)
-        title, question = (self.sentences(f"{part}{one}", **more).unescape() for one in ("title", "question"))
+        title, question = (
+            self.sentences(f"{part}{passage}", **more).unescape() for passage in ("title", "question")
+        )
         marks = marks_of(tuple(dict.fromkeys(groups)), kinds)
-        return Chapter(name, title, told, marks, question=question, **more)
+        return Chapter(name, title, blocks, marks, question=question, **more)
 
     def caption(self, key: str, **values: Any) -> tuple[str, str]:
         """Return the title and the note of a figure as ``tables.yaml`` has them."""
@@ -252,9 +256,9 @@ class ChapterLayout:
 
     @staticmethod
     def _note(note: Any, values: Mapping[str, Any]) -> str:
-        parts = [{"text": one} if isinstance(one, str) else one for one in _flat([note])]
-        kept = [part["text"] for part in parts if "if" not in part or _expression(part["if"])(**values)]
-        return " ".join(filter(None, (_filled(one, values) for one in kept)))
+        parts = [{"text": text} if isinstance(text, str) else text for text in _flat([note])]
+        texts = [part["text"] for part in parts if "if" not in part or _expression(part["if"])(**values)]
+        return " ".join(filter(None, (_filled(text, values) for text in texts)))
 
     @staticmethod
     def _origin(
@@ -294,10 +298,10 @@ def _names(part: Any, values: Mapping[str, Any]) -> Iterable[str]:
 
 def _of_paragraph(text: str, placed: Sequence[Block]) -> list[Block]:
     """Turn a paragraph of a template into what a chapter is made of."""
-    own = re.sub(r"[ \n]+", " ", text).strip()
-    if not own:
+    content = re.sub(r"[ \n]+", " ", text).strip()
+    if not content:
         return []
-    if re.fullmatch(rf"(?:{_PLACED}\d+{_PLACED} ?)+", own):
-        return [placed[int(number)] for number in re.findall(r"\d+", own)]
-    own = own.replace(_SPACE, " ").replace(_LINE, "\n")
-    return [Markup(f"<h3>{own.removeprefix('### ')}</h3>" if own.startswith("### ") else own)]
+    if re.fullmatch(rf"(?:{_PLACED}\d+{_PLACED} ?)+", content):
+        return [placed[int(number)] for number in re.findall(r"\d+", content)]
+    content = content.replace(_SPACE, " ").replace(_LINE, "\n")
+    return [Markup(f"<h3>{content.removeprefix('### ')}</h3>" if content.startswith("### ") else content)]

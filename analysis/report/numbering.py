@@ -122,7 +122,7 @@ class ReportContent:
     @property
     def sections(self) -> tuple[Section, ...]:
         """Every analysis of the report."""
-        return tuple(one for section in self._laid for one in section.each)
+        return tuple(subsection for section in self._laid for subsection in section.each)
 
     @property
     def _laid(self) -> tuple[Section, ...]:
@@ -130,45 +130,51 @@ class ReportContent:
 
     def all_tables(self) -> Iterator[Numbered]:
         """Return every table in the order of its number."""
-        found = [one for one in (self.models_table, self.answer_table, self.recovery_table, self.flow) if one]
-        found += [*self.descriptives, *self.further_tables]
+        tables = [
+            table for table in (self.models_table, self.answer_table, self.recovery_table, self.flow) if table
+        ]
+        tables += [*self.descriptives, *self.further_tables]
         laid = [*self.sections, *(section for section in self._laid if section.parts)]
-        found += [table for section in laid for table in section.tables]
-        found += [block for part in self.chapters for block in part.blocks if isinstance(block, Numbered)]
-        return iter(sorted(found, key=lambda one: in_order(one.number)))
+        tables += [table for section in laid for table in section.tables]
+        tables += [block for part in self.chapters for block in part.blocks if isinstance(block, Numbered)]
+        return iter(sorted(tables, key=lambda table: in_order(table.number)))
 
     def all_fits(self) -> list[ReportedFit]:
         """Return every model of the report in the order of its number."""
-        own = [(section.heading, section.analysis.fit) for section in self.sections]
-        found = [ReportedFit(title, fit) for title, fit in own if fit is not None]
-        return found + [fit for part in self.chapters for fit in part.chapter.fits]
+        titled = [(section.heading, section.analysis.fit) for section in self.sections]
+        fits = [ReportedFit(title, fit) for title, fit in titled if fit is not None]
+        return fits + [fit for part in self.chapters for fit in part.chapter.fits]
 
     @property
     def has_program(self) -> bool:
         """Whether there is anything that ``models.R`` recomputes."""
         tested = (contrast for section in self.sections for contrast in section.analysis.contrasts)
-        return bool(self.all_fits()) or any(one.crossed is not None and one.estimable for one in tested)
+        return bool(self.all_fits()) or any(
+            contrast.crossed is not None and contrast.estimable for contrast in tested
+        )
 
     def number_of_fit(self, fit: Fit | None) -> tuple[int, ...]:
         """Return the number of a model, or nothing where it is none of the report's."""
-        return tuple(n for n, one in enumerate(self.all_fits(), 1) if one.fit is fit)[:1]
+        return tuple(n for n, reported in enumerate(self.all_fits(), 1) if reported.fit is fit)[:1]
 
     def described_in(self, analysis: Analysis) -> tuple[str, ...]:
         """Return the number of the table that holds the means of an analysis' measure by its factor."""
         plan = analysis.plan
-        there = (*self.descriptives, *self.further_tables)
+        tables = (*self.descriptives, *self.further_tables)
         for stem in (stem_of(plan.factor, plan.trials, plan.within), plan.factor):
             name = f"descriptives_{plan.measure.name}_{stem}"
-            found = tuple(one.number for one in there if one.table.name.endswith(name))
-            if found:
-                return found
+            numbers = tuple(table.number for table in tables if table.table.name.endswith(name))
+            if numbers:
+                return numbers
         return ()
 
     def all_figures(self) -> Iterator[Illustrated]:
         """Return every figure in the order of its number."""
-        found = [*self.figures, *self.further_figures, *filter(None, [self.recovery_figure])]
-        found += [block for part in self.chapters for block in part.blocks if isinstance(block, Illustrated)]
-        return iter(sorted(found, key=lambda one: in_order(one.number)))
+        figures = [*self.figures, *self.further_figures, *filter(None, [self.recovery_figure])]
+        figures += [
+            block for part in self.chapters for block in part.blocks if isinstance(block, Illustrated)
+        ]
+        return iter(sorted(figures, key=lambda figure: in_order(figure.number)))
 
 
 @dataclass
@@ -212,7 +218,12 @@ class ExhibitNumbers:
             shown = self.figure(block) if isinstance(block, Drawing) else self.table(block)
             numbers["figure" if is_figure else "table", block.name] = shown.number
             blocks.append(shown)
-        told = tuple(referred(block, numbers) if isinstance(block, Markup) else block for block in blocks)
+        referred_blocks = tuple(
+            referred(block, numbers) if isinstance(block, Markup) else block for block in blocks
+        )
         return NumberedChapter(
-            chapter, told, tuple(referred(method, numbers) for method in chapter.methods), chapter.question
+            chapter,
+            referred_blocks,
+            tuple(referred(method, numbers) for method in chapter.methods),
+            chapter.question,
         )

@@ -25,25 +25,28 @@ _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(40)
 
 
 def planned_effects(
-    analyses: Sequence[Analysis], matrix: Matrix, found: Sequence[Recovered], truth: Mapping[str, Any]
+    analyses: Sequence[Analysis],
+    matrix: Matrix,
+    recovered_effects: Sequence[Recovered],
+    truth: Mapping[str, Any],
 ) -> Asked:
     """Return the planned contrasts of each measure once; an analysis of some of the trials is not drawn over the means of all."""
-    asked: dict[tuple[str, str], tuple[str, tuple[Effect, ...]]] = {}
+    effects_of_plans: dict[tuple[str, str], tuple[str, tuple[Effect, ...]]] = {}
     for analysis, tested in each_test(analysis for analysis in analyses if analysis.plan.planned):
         plan = analysis.plan
         if plan.subset and plan.measure not in (WORDS, WORDS_WITH_ONE_TYPO):
             continue
         scale = felt(tested[:1], plan.measure).scale
         unit = {POINTS: "percentage points", PERCENT: "%", ODDS: ODDS}.get(scale, plan.measure.unit)
-        levels = _built_in(analysis, found, truth)
-        _, effects = asked.get(planned_of(analysis), (unit, ()))
-        effects += tuple(_effect(one, analysis, matrix, levels) for one in tested)
+        levels = _built_in(analysis, recovered_effects, truth)
+        _, effects = effects_of_plans.get(planned_of(analysis), (unit, ()))
+        effects += tuple(_effect(contrast, analysis, matrix, levels) for contrast in tested)
         labels = list(dict.fromkeys(effect.label for effect in effects))
-        asked[planned_of(analysis)] = (
+        effects_of_plans[planned_of(analysis)] = (
             unit,
             tuple(sorted(effects, key=lambda effect: labels.index(effect.label))),
         )
-    return asked
+    return effects_of_plans
 
 
 def planned_of(analysis: Analysis) -> tuple[str, str]:
@@ -58,7 +61,7 @@ def _effect(contrast: Contrast, analysis: Analysis, matrix: Matrix, levels: Mapp
         sign * np.inf if end is None else float(end) for sign, end in zip((-1, 1), size.ends, strict=True)
     )
     grade = grade_of(contrast, analysis, matrix)
-    who = f"vs. {spoken(contrast.groups[1])}" if contrast.between else headed(contrast.groups[0])
+    reader = f"vs. {spoken(contrast.groups[1])}" if contrast.between else headed(contrast.groups[0])
     built_in = None
     if (
         contrast.groups == (SIMULATED,)
@@ -68,31 +71,39 @@ def _effect(contrast: Contrast, analysis: Analysis, matrix: Matrix, levels: Mapp
         difference = levels[contrast.first] - levels[contrast.second]
         built_in = as_percent(difference) if size.scale == PERCENT else difference
     group, ends = "" if contrast.between else contrast.groups[0], (float(size.values[0]), low, high)
-    return Effect(contrast.label, who, group, *ends, grade.word, grade in (FRAGILE, CONTRADICTED), built_in)
+    return Effect(
+        contrast.label, reader, group, *ends, grade.word, grade in (FRAGILE, CONTRADICTED), built_in
+    )
 
 
-def _built_in(analysis: Analysis, found: Sequence[Recovered], truth: Mapping[str, Any]) -> dict[str, float]:
+def _built_in(
+    analysis: Analysis, recovered_effects: Sequence[Recovered], truth: Mapping[str, Any]
+) -> dict[str, float]:
     """Return what simulated readers were given in each level, on the scale of the contrasts; empty where that is not known."""
     plan = analysis.plan
-    own = {recovered.label: recovered.truth for recovered in found if recovered.measure == plan.measure.name}
-    levels = dict(_levels(own))
+    truths = {
+        recovered.label: recovered.truth
+        for recovered in recovered_effects
+        if recovered.measure == plan.measure.name
+    }
+    levels = dict(_levels(truths))
     if plan.measure.logged or not levels:
         return levels
     if plan.measure.scale != "points" or (truth.get("lapses") or {}).get("rate"):
         return {}
-    given = truth[TRUTH_OF[plan.measure.name]]
-    spread = np.hypot(float(given.get("participant_sd", 0.0)), float(given.get("item_sd", 0.0)))
+    settings = truth[TRUTH_OF[plan.measure.name]]
+    spread = np.hypot(float(settings.get("participant_sd", 0.0)), float(settings.get("item_sd", 0.0)))
     weights = _WEIGHTS / _WEIGHTS.sum()
     return {level: 100 * float(weights @ expit(logit + spread * _NODES)) for level, logit in levels.items()}
 
 
-def _levels(own: Mapping[str, float]) -> Iterator[tuple[str, float]]:
+def _levels(truths: Mapping[str, float]) -> Iterator[tuple[str, float]]:
     """Yield each level with its value, from an intercept and the differences from its level."""
-    for label, value in own.items():
+    for label, value in truths.items():
         if label.startswith("intercept (") and label.endswith(")"):
             reference = label.removeprefix("intercept (").removesuffix(")")
             yield reference, value
-            for other, difference in own.items():
+            for other, difference in truths.items():
                 level = other.removesuffix(f" − {reference}")
                 if level != other:
                     yield level, value + difference

@@ -64,15 +64,15 @@ def sources_in_words(content: ReportContent, models: Mapping[int, ModelFiles]) -
 
 def figures_in_words(content: ReportContent) -> dict[str, str]:
     """Return one line for each figure, by its number, that says where its numbers come from."""
-    counts, found = RowCounter(content), {}
+    counts, lines = RowCounter(content), {}
     for figure in content.all_figures():
         source = figure_source(figure, content)
         numbers = ", ".join(source.tables)
         if source.tables:
-            found[figure.number] = f"Numbers: Table{'s' if len(source.tables) > 1 else ''} {numbers}."
+            lines[figure.number] = f"Numbers: Table{'s' if len(source.tables) > 1 else ''} {numbers}."
         elif source.origin is not None:
-            found[figure.number] = f"Numbers: {'. '.join(_rows_said(source.origin, counts))}."
-    return found
+            lines[figure.number] = f"Numbers: {'. '.join(_rows_said(source.origin, counts))}."
+    return lines
 
 
 class RowCounter:
@@ -93,14 +93,17 @@ class RowCounter:
 
     def columns(self, origin: Origin) -> list[str]:
         """Return the columns behind numbers that this study has; of trials those that hold anything."""
-        named = dict.fromkeys(origin.columns)
+        names = dict.fromkeys(origin.columns)
         if origin.file != TRIALS:
-            return list(named)
+            return list(names)
         # a column that a study lacks is read as empty, or as FALSE throughout
-        known = {one: self.tables.trials[one].dropna() for one in named if one in self.tables.trials}
+        cells = {
+            column: self.tables.trials[column].dropna() for column in names if column in self.tables.trials
+        }
         return [
-            one for one in named
-            if one in ALWAYS or (one in known and len(known[one]) and (known[one].dtype != bool or known[one].any()))
+            column for column in names
+            if column in ALWAYS
+            or (column in cells and len(cells[column]) and (cells[column].dtype != bool or cells[column].any()))
         ]  # fmt: skip
 
     def _count(self, file: str, where: tuple[Condition, ...]) -> tuple[int, int] | None:
@@ -108,7 +111,7 @@ class RowCounter:
             return many(self.tables.trials, where), len(self.tables.trials)
         if file == REGIONS:
             parts = [(many(batch, where), len(batch)) for batch in self.tables.region_batches()]
-            return sum(one for one, _ in parts), sum(one for _, one in parts)
+            return sum(used for used, _ in parts), sum(total for _, total in parts)
         return None
 
 
@@ -137,14 +140,18 @@ def _fits(numbered: Numbered, content: ReportContent, chapter: Any) -> list[int]
 
 
 def _from(
-    one: Numbered, content: ReportContent, models: Mapping[int, ModelFiles], chapter: Any, counts: RowCounter
+    numbered: Numbered,
+    content: ReportContent,
+    models: Mapping[int, ModelFiles],
+    chapter: Any,
+    counts: RowCounter,
 ) -> str:
-    origin = one.table.origin or Origin()
-    parts = [models[number].said() for number in _fits(one, content, chapter) if number in models]
+    origin = numbered.table.origin or Origin()
+    parts = [models[number].said() for number in _fits(numbered, content, chapter) if number in models]
     if origin.columns or origin.where is not None or not parts:
         return ". ".join([*(["; ".join(parts)] if parts else []), *_rows_said(origin, counts)])
-    said = [one for one in (origin.rows, origin.computed) if one]
-    return ". ".join(["; ".join(parts), *(f"{text[0].upper()}{text[1:]}" for text in said)])
+    texts = [text for text in (origin.rows, origin.computed) if text]
+    return ". ".join(["; ".join(parts), *(f"{text[0].upper()}{text[1:]}" for text in texts)])
 
 
 def _rows_said(origin: Origin, counts: RowCounter) -> list[str]:
@@ -152,22 +159,24 @@ def _rows_said(origin: Origin, counts: RowCounter) -> list[str]:
     counted = counts.of(origin)
     rows = origin.file
     if counted is not None:
-        which = "; ".join(one.said() for one in origin.where or ())
-        rows += f", {apa.count(counted[0])} of {apa.count(counted[1])} rows" + (f": {which}" if which else "")
+        conditions = "; ".join(condition.said() for condition in origin.where or ())
+        rows += f", {apa.count(counted[0])} of {apa.count(counted[1])} rows" + (
+            f": {conditions}" if conditions else ""
+        )
     rows += f"; {origin.rows}" if origin.rows else ""
-    said = [rows]
+    sentences = [rows]
     if origin.columns:
-        said.append(f"Columns {', '.join(counts.columns(origin))}")
+        sentences.append(f"Columns {', '.join(counts.columns(origin))}")
     if origin.beside:
-        said.append(f"With {' and '.join(origin.beside)}")
+        sentences.append(f"With {' and '.join(origin.beside)}")
     if origin.computed:
-        said.append(f"{origin.computed[0].upper()}{origin.computed[1:]}")
+        sentences.append(f"{origin.computed[0].upper()}{origin.computed[1:]}")
     if origin.seed:
         purposes = ", ".join(origin.seed)
         is_nameless = origin.seed[0] in NAMELESS
         seeded = f"{purposes}, without the study's name" if is_nameless else f"the study's name, {purposes}"
-        said.append(f"Random numbers: seeded by {seeded}")
-    return said
+        sentences.append(f"Random numbers: seeded by {seeded}")
+    return sentences
 
 
 def _rows_told(origin: Origin, counts: RowCounter) -> dict[str, Any]:
@@ -175,7 +184,7 @@ def _rows_told(origin: Origin, counts: RowCounter) -> dict[str, Any]:
     counted = counts.of(origin)
     return {
         "columns": counts.columns(origin),
-        "where": None if origin.where is None else [one.told() for one in origin.where],
+        "where": None if origin.where is None else [condition.told() for condition in origin.where],
         "rows": None if counted is None else counted[0],
         "of_rows": None if counted is None else counted[1],
         "further": origin.rows,
@@ -235,50 +244,52 @@ def _estimates(content: ReportContent) -> Iterator[dict[str, Any]]:
     """Describe every tested difference: on which scale, with which standard error, adjusted p, interval and family."""
     for section in content.sections:
         plan = section.analysis.plan
-        for one in section.analysis.estimable:
+        for contrast in section.analysis.estimable:
             yield {
                 "analysis": section.heading,
                 "planned": plan.planned,
                 "measure": plan.measure.name,
-                "contrast": one.label,
-                "readers": list(one.groups),
-                "scale": plan.measure.unit_of_difference if one.crossed is not None else plan.measure.scale,
-                **{name: getattr(one, name) for name in ("estimate", "se", "df", "p_adjusted")},
+                "contrast": contrast.label,
+                "readers": list(contrast.groups),
+                "scale": plan.measure.unit_of_difference
+                if contrast.crossed is not None
+                else plan.measure.scale,
+                **{name: getattr(contrast, name) for name in ("estimate", "se", "df", "p_adjusted")},
                 **{
                     name: end if np.isfinite(end) else None
-                    for name, end in (("low", one.low), ("high", one.high))
+                    for name, end in (("low", contrast.low), ("high", contrast.high))
                 },
                 "level": 1 - plan.alpha,
-                "tests": one.family,
+                "tests": contrast.family,
                 "adjusted_by": section.analysis.correction,
             }
 
 
 def _figure_told(illustrated: Illustrated, content: ReportContent, counts: RowCounter) -> dict[str, Any]:
     source = figure_source(illustrated, content)
-    told = {
+    entry = {
         "number": illustrated.number,
         "title": illustrated.drawing.title,
         "file": f"figures/{illustrated.drawing.name}.svg",
     }
     rows = {} if source.origin is None else {"from": source.origin.file, **_rows_told(source.origin, counts)}
-    return {**told, "tables": list(source.tables), **rows}
+    return {**entry, "tables": list(source.tables), **rows}
 
 
 def _paragraphs(document: Document) -> list[dict[str, Any]]:
-    found, part, section = [], "", ""
+    entries, part, section = [], "", ""
     for node in document.all_nodes:
         if isinstance(node, Heading):
             part, section = (plain_text(node.text), "") if node.level == 2 else (part, plain_text(node.text))
         elif isinstance(node, Paragraph | PlannedFinding) and node.anchor:
-            found.append(
+            entries.append(
                 {
                     "anchor": node.anchor,
-                    "heading": " / ".join(one for one in (part, section) if one),
+                    "heading": " / ".join(title for title in (part, section) if title),
                     "begins": plain_text(node.text)[:80],
                     "tables": list(node.tables),
                     "models": list(node.models),
                     "from": node.origin if isinstance(node, Paragraph) else "",
                 }
             )
-    return found
+    return entries

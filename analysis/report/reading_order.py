@@ -58,7 +58,7 @@ def words_in(nodes: Iterable[Node]) -> int:
         elif isinstance(node, Bullets):
             texts += node.items
         elif isinstance(node, Facts):
-            texts += [str(one) for pair in node.pairs for one in pair]
+            texts += [str(text) for pair in node.pairs for text in pair]
     return sum(len(plain_text(text).split()) for text in texts)
 
 
@@ -81,7 +81,7 @@ def _method(content: ReportContent) -> Iterator[Node]:
 
 def _here(shown: Iterable[Shown], place: str = MANUSCRIPT) -> Iterator[Shown]:
     """Yield what has its place in the manuscript, or in the supplement."""
-    return (one for one in shown if place_of(one.number)[0] == place)
+    return (exhibit for exhibit in shown if place_of(exhibit.number)[0] == place)
 
 
 def _results(content: ReportContent, marks: tuple[str, ...], most: int) -> tuple[list[Node], list[Section]]:
@@ -91,36 +91,40 @@ def _results(content: ReportContent, marks: tuple[str, ...], most: int) -> tuple
     facts = {"remarks": content.remarks, "planned": content.planned}
     has_trials = bool(content.descriptives or content.further_tables)
     nodes += map(Paragraph, SENTENCES.paragraphs("results", has_trials=has_trials, **facts))
-    left: list[Section] = []
+    remaining: list[Section] = []
     for section in sections:
-        own = list(_section(section, content))
-        fits = words_in([*nodes, *own]) <= most
+        section_nodes = list(_section(section, content))
+        fits = words_in([*nodes, *section_nodes]) <= most
         if fits or section is sections[0]:
-            nodes += own
+            nodes += section_nodes
         else:
-            left.append(section)
-    if left:
-        names = [section.analysis.plan.name for section in left]
+            remaining.append(section)
+    if remaining:
+        names = [section.analysis.plan.name for section in remaining]
         nodes.append(Paragraph(SENTENCES.sentences("left", names=names)))
     nodes += _here(content.descriptives)
     nodes += _here(content.figures[1:])
-    return nodes, left
+    return nodes, remaining
 
 
 def _section(section: Section, content: ReportContent) -> Iterator[Node]:
     yield Heading(3, escape(section.heading), section.marks)
     for warning in section.warnings:
         yield Paragraph(Markup("<b>Warning.</b> ") + escape(warning), "warning")
-    own = tuple(number for one in section.each for number in content.number_of_fit(one.analysis.fit))
-    described = (number for one in section.each for number in content.described_in(one.analysis))
+    fit_numbers = tuple(
+        number for subsection in section.each for number in content.number_of_fit(subsection.analysis.fit)
+    )
+    described = (
+        number for subsection in section.each for number in content.described_in(subsection.analysis)
+    )
     tables = (*dict.fromkeys(described), *(table.number for table in section.tables))
     for text in section.paragraphs:
-        yield Paragraph(text, tables=tables, models=own)
+        yield Paragraph(text, tables=tables, models=fit_numbers)
 
 
 def _recovered(content: ReportContent) -> Markup:
     """State how many of the simulated effects lie inside their intervals."""
-    inside = [bool(one.covered) for one in content.recovery if one.covered is not None]
+    inside = [bool(effect.covered) for effect in content.recovery if effect.covered is not None]
     return SENTENCES.sentences("recovered", inside=sum(inside), all=len(inside))
 
 
@@ -174,9 +178,9 @@ def _means(content: ReportContent) -> Iterator[Node]:
 
 
 def _explored(content: ReportContent) -> Iterator[Node]:
-    for place, section in enumerate(content.exploratory if content.planned else ()):
+    for index, section in enumerate(content.exploratory if content.planned else ()):
         yield from _section(section, content)
-        if place == 0:
+        if index == 0:
             yield Paragraph(Markup(NOT_PLANNED))
         yield from _behind(section)
     for part in content.chapters:
@@ -207,15 +211,15 @@ def _chapter(content: ReportContent, part: NumberedChapter) -> Iterator[Node]:
 
 
 def _printed(shown: Iterable[Numbered | Illustrated]) -> Iterator[Numbered | Illustrated]:
-    return (one for one in shown if not one.refused)
+    return (exhibit for exhibit in shown if not exhibit.refused)
 
 
 def _recovery(content: ReportContent) -> Iterator[Node]:
     if not content.recovery or content.recovery_table is None:
         return
     yield Heading(3, Markup("Parameter recovery"), SIMULATED, "recovery")
-    told = SENTENCES.sentences("recovery", recovered=_recovered(content))
-    yield Paragraph(told, tables=(content.recovery_table.number,))
+    text = SENTENCES.sentences("recovery", recovered=_recovered(content))
+    yield Paragraph(text, tables=(content.recovery_table.number,))
     figure = [content.recovery_figure] if content.recovery_figure else []
     yield from _printed([*figure, content.recovery_table])
     for section in content.recovery_sections:
@@ -230,9 +234,9 @@ def _in_files(content: ReportContent) -> Iterator[Node]:
     ]
     line = Markup("<b>{} {}.</b> {}: {}. <code>{}</code>")
     items = [
-        line.format(word, one.number, own.title, one.refused, file.format(own.name))
-        for word, one, own, file in shown
-        if one.refused
+        line.format(word, exhibit.number, laid.title, exhibit.refused, file.format(laid.name))
+        for word, exhibit, laid, file in shown
+        if exhibit.refused
     ]
     if items:
         yield Heading(3, Markup("Tables and figures in files"), anchor="in-files")

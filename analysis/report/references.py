@@ -40,59 +40,59 @@ class Reference:
     @property
     def authors(self) -> list[tuple[str, str]]:
         """Family name and initials of each author; an organisation has no initials."""
-        found = []
+        names = []
         for name in re.split(
             r"\s+and\s+", self.fields.get("author") or self.fields.get("editor") or self.key
         ):
             if name.startswith("{") and name.endswith("}"):
-                found.append((plain(name), ""))
+                names.append((plain(name), ""))
                 continue
             family, _, given = plain(name).partition(", ")
             parts = [_initial(part) for part in given.split()]
-            found.append((family, " ".join(parts)))
-        return found
+            names.append((family, " ".join(parts)))
+        return names
 
     def cited(self) -> str:
         """Write the reference as a sentence cites it: ``Bates et al., 2015``."""
         if "shortauthor" in self.fields:
             return f"{plain(self.fields['shortauthor'])}, {self.year}"
         families = [family for family, _ in self.authors]
-        who = families[0] if len(families) == 1 else " & ".join(families)
-        who = who if len(families) < 3 else f"{families[0]} et al."
-        return f"{who}, {self.year}"
+        authors = families[0] if len(families) == 1 else " & ".join(families)
+        authors = authors if len(families) < 3 else f"{families[0]} et al."
+        return f"{authors}, {self.year}"
 
     def apa(self) -> Markup:
         """Write the entry as a list of references has it (APA, 7th edition)."""
         names = [f"{family}, {given}" if given else family for family, given in self.authors]
-        who = names[0] if len(names) == 1 else f"{', '.join(names[:-1])}, & {names[-1]}"
+        authors = names[0] if len(names) == 1 else f"{', '.join(names[:-1])}, & {names[-1]}"
         if len(names) > 20:
-            who = f"{', '.join(names[:19])}, … {names[-1]}"
+            authors = f"{', '.join(names[:19])}, … {names[-1]}"
         title, where = plain(self.fields.get("title", "")), self._where()
-        stop = "" if who.endswith(".") else "."
+        stop = "" if authors.endswith(".") else "."
         alone = self.kind in ("book", "manual", "misc", "software", "phdthesis", "techreport")
-        told = Markup("{}{} ({}). ").format(who, stop, self.year)
+        entry = Markup("{}{} ({}). ").format(authors, stop, self.year)
         version = f" (Version {plain(self.fields['version'])})" if "version" in self.fields else ""
         kind = " [Computer software]" if self.kind in ("manual", "software") else ""
-        told += (Markup("<i>{}</i>").format(title) if alone else escape(title)) + version + kind
-        told += "." if title[-1:] not in "?!." else ""
-        told += (Markup(" ") + where) if where else Markup("")
+        entry += (Markup("<i>{}</i>").format(title) if alone else escape(title)) + version + kind
+        entry += "." if title[-1:] not in "?!." else ""
+        entry += (Markup(" ") + where) if where else Markup("")
         link = f"https://doi.org/{self.fields['doi']}" if "doi" in self.fields else self.fields.get("url", "")
-        return told + (f" {link}" if link else "")
+        return entry + (f" {link}" if link else "")
 
     def _where(self) -> Markup:
         field = {name: plain(value) for name, value in self.fields.items()}
         if self.kind == "article":
-            told = Markup("<i>{}</i>").format(field.get("journal", ""))
+            source = Markup("<i>{}</i>").format(field.get("journal", ""))
             if "volume" in field:
-                told += Markup(", <i>{}</i>").format(field["volume"])
-                told += f"({field['number']})" if "number" in field else ""
+                source += Markup(", <i>{}</i>").format(field["volume"])
+                source += f"({field['number']})" if "number" in field else ""
             pages = field.get("pages", "")
             article = "Article " if pages.isalnum() and "–" not in pages else ""
-            return told + (f", {article}{pages}." if pages else ".")
+            return source + (f", {article}{pages}." if pages else ".")
         if self.kind in ("inproceedings", "incollection"):
             pages = f" (pp. {field['pages']})" if "pages" in field else ""
-            told = Markup("In <i>{}</i>{}.").format(field.get("booktitle", ""), pages)
-            return told + (f" {field['publisher']}." if "publisher" in field else "")
+            source = Markup("In <i>{}</i>{}.").format(field.get("booktitle", ""), pages)
+            return source + (f" {field['publisher']}." if "publisher" in field else "")
         names = ("publisher", "organization", "howpublished", "school")
         by = next((field[name] for name in names if field.get(name)), "")
         return escape(f"{by}.") if by else Markup("")
@@ -111,13 +111,13 @@ def plain(text: str) -> str:
 
 def read_bibtex(text: str) -> dict[str, Reference]:
     """Read a bibliography; each entry ends with a brace at the beginning of a line."""
-    found: dict[str, Reference] = {}
+    references: dict[str, Reference] = {}
     for match in _ENTRY.finditer(text):
         kind, key, body = match.groups()
-        found[key] = Reference(
+        references[key] = Reference(
             key, kind.lower(), {name.lower(): value for name, value in _FIELD.findall(body)}, match.group(0)
         )
-    return found
+    return references
 
 
 @cache
@@ -142,13 +142,15 @@ def written(key: str, kind: str, fields: dict[str, str]) -> Reference:
 
 def in_order(references: Iterable[Reference]) -> list[Reference]:
     """Return each reference once, by the names of its authors and its year."""
-    once = {one.key: one for one in references}
-    return sorted(once.values(), key=lambda one: (*(f.casefold() for f, _ in one.authors), one.year, one.key))
+    once = {entry.key: entry for entry in references}
+    return sorted(
+        once.values(), key=lambda entry: (*(f.casefold() for f, _ in entry.authors), entry.year, entry.key)
+    )
 
 
 def as_bibtex(references: Iterable[Reference]) -> str:
     """Write a bibliography of these entries."""
-    return "\n\n".join(one.source for one in references) + "\n"
+    return "\n\n".join(entry.source for entry in references) + "\n"
 
 
 def cite(key: str) -> str:

@@ -49,13 +49,13 @@ NO_MODEL_BEFORE = ("# The results are fixed, vcov", 'rm(list = intersect("m"')
 
 def write_models(content: ReportContent, folder: Path, many_rows: int = MANY_ROWS) -> dict[int, ModelFiles]:
     """Write the rows of each model into ``models/`` and ``models.R``; return where each model lies, by its number."""
-    found: dict[int, ModelFiles] = {}
+    written: dict[int, ModelFiles] = {}
     fits = content.all_fits()
     lines = _head(any(fit.fit.family == "gaussian" for fit in fits))
     analyses = [section.analysis.of_model for section in content.sections]
     estimated = [
-        one for one in (section.analysis for section in content.sections)
-        if any(_recomputed(each, one) for each in one.contrasts)
+        analysis for analysis in (section.analysis for section in content.sections)
+        if any(_recomputed(contrast, analysis) for contrast in analysis.contrasts)
     ]  # fmt: skip
     for number, analysis in enumerate(estimated, 1):
         path = _write_rows(_shares(analysis), folder / "models" / f"estimates_{number:02d}.csv", many_rows)
@@ -69,15 +69,15 @@ def write_models(content: ReportContent, folder: Path, many_rows: int = MANY_ROW
         name = f"models/{path.name}"
         title = " ".join(reported.title.split())
         tested = next((analysis for analysis in analyses if analysis.fit is reported.fit), None)
-        own = [
+        call_lines = [
             "",
             f"# Model {number}: {title}",
             *map(shown, refit_lines(number, title, reported.fit, name, tested)),
         ]
         formula, first = shown(" ".join(reported.fit.formula.split())), len(lines) + 2
-        where = (name, len(rows), path.stat().st_size, first, first + len(own) - 2)
-        found[number] = ModelFiles(number, reported.title, formula, *where)
-        lines += own
+        where = (name, len(rows), path.stat().st_size, first, first + len(call_lines) - 2)
+        written[number] = ModelFiles(number, reported.title, formula, *where)
+        lines += call_lines
     if content.has_program:
         lines += [
             "",
@@ -86,7 +86,7 @@ def write_models(content: ReportContent, folder: Path, many_rows: int = MANY_ROW
             "quit(status = if (all(agreed)) 0 else 1)",
         ]
         (folder / PROGRAM).write_text(as_given("\n".join(lines) + "\n"), "utf-8")
-    return found
+    return written
 
 
 def _in_r(columns: Sequence[str], text: str) -> str:
@@ -109,7 +109,7 @@ def _write_rows(rows: pd.DataFrame, path: Path, many_rows: int) -> Path:
 
 def _head(is_any_linear: bool) -> list[str]:
     """Return the head of the program: what holds R against the report, and the parts that programs share, as functions."""
-    own = resources.files(__package__).joinpath("refitting.R").read_text("utf-8").splitlines()
+    head = resources.files(__package__).joinpath("refitting.R").read_text("utf-8").splitlines()
     libraries = ["library(lmerTest)  # Satterthwaite degrees of freedom"] if is_any_linear else []
     shared = [
         line
@@ -117,7 +117,7 @@ def _head(is_any_linear: bool) -> list[str]:
         for line in ("", f"{name} <- function() eval.parent(quote({{", *_shared(file).splitlines(), "}))")
     ]
     shares = resources.files(__package__).joinpath("estimating.R").read_text("utf-8").splitlines()
-    return [*own, *libraries, *shares, *shared, "", "kept <- ls(globalenv())"]
+    return [*head, *libraries, *shares, *shared, "", "kept <- ls(globalenv())"]
 
 
 def _recomputed(contrast: Contrast, analysis: Analysis) -> bool:
@@ -157,12 +157,12 @@ def _estimate_lines(number: int, analysis: Analysis, file: str) -> Iterator[str]
     yield f"# Estimates {number}: {title}"
     yield f"estimate_shares({number}, {_quoted(title)}, {_quoted(file)}, {_quoted(_family(analysis))}, list(tests = list("
     tests = [contrast for contrast in analysis.contrasts if _recomputed(contrast, analysis)]
-    for place, test in enumerate(tests):
+    for index, test in enumerate(tests):
         assert test.crossed is not None
         weights = ", ".join(f"{_quoted(str(name))} = {w:.12g}" for name, w in test.crossed.weights.items())
         groups = ", ".join(_quoted(group) for group in test.groups)
-        told = f"label = {_quoted(test.label)}, groups = c({groups}), weights = c({weights}), {_held(test, analysis)}"
-        yield f"  list({told}){',' if place < len(tests) - 1 else ''}"
+        text = f"label = {_quoted(test.label)}, groups = c({groups}), weights = c({weights}), {_held(test, analysis)}"
+        yield f"  list({text}){',' if index < len(tests) - 1 else ''}"
     rated = tests[0].crossed if plan.measure == RATING else None
     span = "" if rated is None else f", span = {_vector(rated.sums.layout.span)}"
     yield f")), {_truth(plan.items == 'fixed')}{span})"
@@ -178,11 +178,13 @@ def _held(contrast: Contrast, analysis: Analysis) -> str:
     values |= {"elsewhere": 1} if contrast.elsewhere else {}
     prior = analysis.plan.bayes
     if prior is not None:
-        found = posterior_of(contrast, prior)
+        bayes = posterior_of(contrast, prior)
         bound = np.nan if contrast.equivalence is None else contrast.equivalence.half_width
         values |= {
-            "prior_scale": prior.scale, "prior_df": prior.df, "bound": bound, "factor": found.factor, "median": found.median,
-            "posterior_low": found.low, "posterior_high": found.high, "within": np.nan if found.within is None else found.within,
+            "prior_scale": prior.scale, "prior_df": prior.df, "bound": bound,
+            "factor": bayes.factor, "median": bayes.median,
+            "posterior_low": bayes.low, "posterior_high": bayes.high,
+            "within": np.nan if bayes.within is None else bayes.within,
         }  # fmt: skip
     return ", ".join(f"{name} = {_number(float(value))}" for name, value in values.items())
 
@@ -196,12 +198,14 @@ def _family_lines(analyses: Sequence[Analysis]) -> Iterator[str]:
     """Write one call of ``adjust_family`` for each family, with how many of its tests R does not recompute."""
     sizes, done = Counter[str](), Counter[str]()
     for analysis in analyses:
-        own = [one for one in analysis.estimable if one.weights or _recomputed(one, analysis)]
+        recomputed = [
+            contrast for contrast in analysis.estimable if contrast.weights or _recomputed(contrast, analysis)
+        ]
         sizes[_family(analysis)] += len(analysis.contrasts)
-        done[_family(analysis)] += len(own)
-    for name, many in sizes.items():
+        done[_family(analysis)] += len(recomputed)
+    for name, size in sizes.items():
         if name and done[name]:
-            yield f"adjust_family({_quoted(name)}, {done[name]}, {many - done[name]})"
+            yield f"adjust_family({_quoted(name)}, {done[name]}, {size - done[name]})"
 
 
 def _shared(file: str) -> str:
@@ -221,18 +225,18 @@ def refit_lines(number: int, title: str, fit: Fit, name: str, tested: Analysis |
     yield from lines
     yield from _report(fit, tested)
     noted = [line.removeprefix("# ").rstrip(".") for line in lines if line.startswith(REASONS)]
-    noted = [one.removeprefix("Also: ") for one in noted]
+    noted = [note.removeprefix("Also: ") for note in noted]
     noted += (
         [f"the guess rate's link {fit.link} is R code in addition to lme4"] if fit.model.link.guess else []
     )
     endless = fit.fixed.loc[fit.fixed["se"] > RUNS_AWAY, "term"].tolist() if fit.link != "identity" else []
-    flat = [one for one in fit.variance if fit.link != "identity" and one.sd.max() > FLAT]
-    endless += [f"the standard deviation by {one.group}" for one in flat]
-    named = {
+    flat = [component for component in fit.variance if fit.link != "identity" and component.sd.max() > FLAT]
+    endless += [f"the standard deviation by {component.group}" for component in flat]
+    arguments = {
         "note": "; ".join(noted),
         "no_maximum": f"{', '.join(endless)} grows without end" if endless else "",
     }
-    yield "}" + "".join(f", {name} = {_quoted(text)}" for name, text in named.items() if text) + ")"
+    yield "}" + "".join(f", {name} = {_quoted(text)}" for name, text in arguments.items() if text) + ")"
 
 
 RUNS_AWAY = 100.0
@@ -246,7 +250,7 @@ REASONS = ("# glmer", "# Also: ", "# penalty: ")
 def _report(fit: Fit, tested: Analysis | None) -> Iterator[str]:
     """Write what the report holds of a model, as an R list."""
     fixed, linear = fit.fixed, fit.family == "gaussian" and fit.link == "identity"
-    variances = [one.cov[np.triu_indices(len(one.terms))] for one in fit.variance]
+    variances = [component.cov[np.triu_indices(len(component.terms))] for component in fit.variance]
     if linear:
         variances.append(np.array([fit.sigma**2]))
     yield "report <- list("
@@ -263,25 +267,27 @@ def _report(fit: Fit, tested: Analysis | None) -> Iterator[str]:
 
 def _differences(analysis: Analysis | None) -> Iterator[str]:
     """Write the tested differences as weights of the fixed effects, with the report's wording of each."""
-    tested = [one for one in analysis.estimable if one.weights] if analysis else []
+    tested = [contrast for contrast in analysis.estimable if contrast.weights] if analysis else []
     if not tested:
         return
     yield "  # The differences that the report tests: weights of the fixed effects, in their order above."
     yield "  , weights = rbind("
-    for place, one in enumerate(tested):
-        name = _quoted(f"{one.label} ({' vs. '.join(one.groups)})".replace("−", "-").replace("×", "x"))
-        yield f"    {name} = {_vector(one.weights)}{',' if place < len(tested) - 1 else ''}"
+    for index, contrast in enumerate(tested):
+        name = _quoted(
+            f"{contrast.label} ({' vs. '.join(contrast.groups)})".replace("−", "-").replace("×", "x")
+        )
+        yield f"    {name} = {_vector(contrast.weights)}{',' if index < len(tested) - 1 else ''}"
     yield "  ),"
-    yield f"  b = {_vector([one.estimate for one in tested])},"
-    yield f"  b_se = {_vector([one.se for one in tested])},"
-    yield f"  df = {_vector([np.nan if one.df is None else one.df for one in tested])},"
+    yield f"  b = {_vector([contrast.estimate for contrast in tested])},"
+    yield f"  b_se = {_vector([contrast.se for contrast in tested])},"
+    yield f"  df = {_vector([np.nan if contrast.df is None else contrast.df for contrast in tested])},"
     measure = None if analysis is None else analysis.plan.measure
     is_companion = measure is not None and (measure.scale == "points" or measure == RATING)
     family = "" if analysis is None or is_companion else _family(analysis)
     yield f"  family = {_quoted(family)}, tests = list("
-    for place, one in enumerate(tested):
+    for index, contrast in enumerate(tested):
         assert analysis is not None
-        yield f"    list({_held(one, analysis)}){',' if place < len(tested) - 1 else ''}"
+        yield f"    list({_held(contrast, analysis)}){',' if index < len(tested) - 1 else ''}"
     yield "  )"
 
 

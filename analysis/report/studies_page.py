@@ -29,15 +29,17 @@ class Page:
     about: str
 
 
-def write_studies_page(page: Page, found: Sequence[ApaTable | Drawing], folder: Path, version: str) -> Path:
+def write_studies_page(
+    page: Page, exhibits: Sequence[ApaTable | Drawing], folder: Path, version: str
+) -> Path:
     """Write tables and figures as one page that needs no network, and each separately as CSV (figures as SVG and PNG)."""
     folder.mkdir(parents=True, exist_ok=True)
-    for one in found:
-        one.save(folder)
+    for exhibit in exhibits:
+        exhibit.save(folder)
     file = folder / "index.html"
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader(__package__), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
-    body = environment.get_template("studies.html.jinja").render(page=page, found=found, version=version)
+    body = environment.get_template("studies.html.jinja").render(page=page, found=exhibits, version=version)
     file.write_text(public_page(page.title, page.citation, [Markup(body)], WIDE), "utf-8")
     return file

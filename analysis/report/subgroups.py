@@ -48,10 +48,10 @@ class TrialPart:
 
     def rows(self, trials: pd.DataFrame) -> pd.DataFrame:
         """Return the trials that are in it."""
-        kept = shown(trials, self.within)
+        mask = shown(trials, self.within)
         if self.trials is not None:
-            kept &= trials["trial_type"] == self.trials
-        return trials if kept.all() else trials[kept]
+            mask &= trials["trial_type"] == self.trials
+        return trials if mask.all() else trials[mask]
 
     def of(self, tables: Tables) -> Tables:
         """Return the tables with these trials and the items that they show."""
@@ -72,14 +72,14 @@ def parts_of(used: pd.DataFrame, tables: Tables) -> Iterator[TrialPart]:
     kinds = kinds if kinds == (None,) else tuple(dict.fromkeys([*kinds, *used["trial_type"].dropna()]))
     for kind in kinds:
         of_kind = used if kind is None else used[used["trial_type"] == kind]
-        told: set[str] = set()
+        described: set[str] = set()
         for factor, levels in tables.factors.items():
             for within in parted_by_sessions(of_kind, factor, tables.factors):
                 rows = of_kind[shown(of_kind, within)]
-                there = tuple(level for level in levels if (rows[factor] == level).any())
-                if there and not {name for name, _ in within} & told:
-                    yield TrialPart(factor, there if kind or within else tuple(levels), kind, within)
-            told.add(factor)
+                present = tuple(level for level in levels if (rows[factor] == level).any())
+                if present and not {name for name, _ in within} & described:
+                    yield TrialPart(factor, present if kind or within else tuple(levels), kind, within)
+            described.add(factor)
 
 
 def crossed_parts(used: pd.DataFrame, tables: Tables) -> Iterator[TrialPart]:
@@ -88,22 +88,22 @@ def crossed_parts(used: pd.DataFrame, tables: Tables) -> Iterator[TrialPart]:
     pairs = compared_together(tables.dictionary["planned"], tables.factors)
     for kind in kinds:
         of_kind = used if kind is None else used[used["trial_type"] == kind]
-        for one, other in pairs:
+        for first, second in pairs:
             crossing = CrossedFactors(
-                (one, other), (tuple(tables.factors[one]), tuple(tables.factors[other]))
+                (first, second), (tuple(tables.factors[first]), tuple(tables.factors[second]))
             )
             others = {name: levels for name, levels in tables.factors.items() if name not in crossing.factors}
             for within in parted_by_sessions(of_kind, crossing.name, others):
                 rows = of_kind[shown(of_kind, within)]
-                there = tuple(cell for cell in crossing.cells if (rows[crossing.name] == cell).any())
-                if len(there) > 1:
-                    yield TrialPart(crossing.name, there, kind, within)
+                present = tuple(cell for cell in crossing.cells if (rows[crossing.name] == cell).any())
+                if len(present) > 1:
+                    yield TrialPart(crossing.name, present, kind, within)
 
 
 def parts_by(factor: str, used: pd.DataFrame, tables: Tables) -> list[TrialPart]:
     """Return the parts by one factor; all trials as one part where there is none."""
-    found = [part for part in parts_of(used, tables) if part.factor == factor]
-    return found or [TrialPart(factor, tuple(tables.factors[factor]))]
+    parts = [part for part in parts_of(used, tables) if part.factor == factor]
+    return parts or [TrialPart(factor, tuple(tables.factors[factor]))]
 
 
 def of_part(blocks: Iterable[Block], part: TrialPart) -> list[Block]:
@@ -111,17 +111,17 @@ def of_part(blocks: Iterable[Block], part: TrialPart) -> list[Block]:
     if part.whole:
         return list(blocks)
     ending = plain(part.stem.removeprefix(stem_of(part.factor, None, ())))
-    told = escape(part.told)
-    found: list[Block] = []
+    label = escape(part.told)
+    renamed: list[Block] = []
     for block in blocks:
         if isinstance(block, ApaTable):
-            found.append(table_of_part(block, part, f"{block.name}{ending}"))
+            renamed.append(table_of_part(block, part, f"{block.name}{ending}"))
         elif isinstance(block, Drawing):
-            found.append(block.renamed(f"{block.name}{ending}", _titled(block.title, part)))
+            renamed.append(block.renamed(f"{block.name}{ending}", _titled(block.title, part)))
         else:
             text = REFERENCE.sub(rf"[[\1:\2{ending}]]", str(block))
-            found.append(Markup(text.replace("</h3>", f"{told}</h3>")))
-    return found
+            renamed.append(Markup(text.replace("</h3>", f"{label}</h3>")))
+    return renamed
 
 
 def draft_of_part(draft: Draft, part: TrialPart) -> Draft:
@@ -136,8 +136,8 @@ def table_of_part(table: ApaTable, part: TrialPart, name: str) -> ApaTable:
     only += [where(factor, level) for factor, level in part.within]
     origin = table.origin
     if only and origin is not None and origin.where is not None:
-        more = [one for one in only if one not in origin.where]
-        columns = dict.fromkeys((*origin.columns, *(one.column for one in more)))
+        more = [condition for condition in only if condition not in origin.where]
+        columns = dict.fromkeys((*origin.columns, *(condition.column for condition in more)))
         origin = replace(origin, columns=tuple(columns), where=(*origin.where, *more))
     return replace(table, name=name, title=_titled(table.title, part), origin=origin)
 

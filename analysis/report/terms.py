@@ -39,8 +39,8 @@ def term_in_words(term: str, analysis: Analysis) -> str:
         return f"Intercept ({where})"
     parts = _parts_of(term, analysis)
     if analysis.plan.crossing is not None and not any(part.startswith("reader_group") for part in parts):
-        known = slopes_in_words(analysis.plan.crossing.among(analysis.levels))
-        return known.get(term, term)
+        words = slopes_in_words(analysis.plan.crossing.among(analysis.levels))
+        return words.get(term, term)
     if len(parts) > 1:
         parts.sort(key=lambda part: not part.startswith(factor))
         return " × ".join(_level_of(part, analysis) for part in parts)
@@ -54,17 +54,18 @@ def term_in_words(term: str, analysis: Analysis) -> str:
 
 def _parts_of(term: str, analysis: Analysis) -> list[str]:
     """Take an interaction apart; names of readers (``hf:path``) and levels may hold colons themselves."""
-    known = [f"reader_group{group}" for group in analysis.groups]
-    known += [f"{name}{level}" for name, own in _compared(analysis).items() for level in own]
-    known = sorted((one for one in known if ":" in one), key=len, reverse=True)
+    names = [f"reader_group{group}" for group in analysis.groups]
+    names += [f"{name}{level}" for name, levels in _compared(analysis).items() for level in levels]
+    names = sorted((name for name in names if ":" in name), key=len, reverse=True)
     parts: list[str] = []
-    rest = term
-    while rest:
-        whole = next(
-            (one for one in known if rest == one or rest.startswith(f"{one}:")), rest.partition(":")[0]
+    remaining = term
+    while remaining:
+        part = next(
+            (name for name in names if remaining == name or remaining.startswith(f"{name}:")),
+            remaining.partition(":")[0],
         )
-        parts.append(whole)
-        rest = rest[len(whole) + 1 :]
+        parts.append(part)
+        remaining = remaining[len(part) + 1 :]
     return parts
 
 
@@ -81,12 +82,12 @@ def _column_of(term: str, analysis: Analysis) -> str | None:
     if analysis.plan.formula is None or term.startswith(analysis.plan.factor):
         return None
     rows = analysis.rows
-    found = [
+    columns = [
         str(name)
         for name in rows.columns
         if term.startswith(str(name)) and (rows[name].astype(str) == term.removeprefix(str(name))).any()
     ]
-    return max(found, key=len, default=None)
+    return max(columns, key=len, default=None)
 
 
 def _level_of(term: str, analysis: Analysis) -> str:
@@ -95,7 +96,7 @@ def _level_of(term: str, analysis: Analysis) -> str:
         return spoken(term.removeprefix("reader_group"))
     column = _column_of(term, analysis)
     if column is None:
-        column = next((one for one in _compared(analysis) if term.startswith(one)), analysis.plan.factor)
+        column = next((name for name in _compared(analysis) if term.startswith(name)), analysis.plan.factor)
     return term.removeprefix(column)
 
 

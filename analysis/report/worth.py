@@ -36,14 +36,14 @@ def refusal(table: ApaTable, printed: Collection[ApaTable]) -> str:
     if sum(cell in ("", apa.MISSING) for cell in cells) > MOST_EMPTY * len(cells):
         return "most cells are empty"
     columns = [
-        [str(row[place]) for row in rows if len(row) > place] for place in range(1, len(table.columns))
+        [str(row[index]) for row in rows if len(row) > index] for index in range(1, len(table.columns))
     ]
     if not any(len(set(column)) > 1 for column in columns):
         return "nothing varies"
-    own = numbers_in(table)
-    if len(own) >= FEWEST_NUMBERS:
+    numbers = numbers_in(table)
+    if len(numbers) >= FEWEST_NUMBERS:
         for other in printed:
-            if len(own & numbers_in(other)) >= MOST_SHOWN * len(own):
+            if len(numbers & numbers_in(other)) >= MOST_SHOWN * len(numbers):
                 return f"its numbers are in the table “{other.title}”"
     return ""
 
@@ -61,8 +61,8 @@ def _cells(table: ApaTable) -> Iterator[str]:
 
 def numbers_in(table: ApaTable) -> set[str]:
     """Return the numbers of a table as they are printed; whole numbers and zeros, which many tables share, are left out."""
-    found = (str(cell).split(" [")[0] for row in table.rows if not isinstance(row, Head) for cell in row[1:])
-    return {cell for cell in found if "." in cell and set(cell) & set("123456789")}
+    texts = (str(cell).split(" [")[0] for row in table.rows if not isinstance(row, Head) for cell in row[1:])
+    return {cell for cell in texts if "." in cell and set(cell) & set("123456789")}
 
 
 def refusal_of_figure(drawing: Drawing) -> str:
@@ -82,5 +82,5 @@ def refusal_of_figure(drawing: Drawing) -> str:
 
 
 def _points(values: object) -> int:
-    found: np.ndarray = np.atleast_2d(np.ma.filled(np.ma.asarray(values, dtype=float), np.nan))
-    return int(np.isfinite(found).all(axis=1).sum()) if found.shape[1] == 2 else 0
+    points: np.ndarray = np.atleast_2d(np.ma.filled(np.ma.asarray(values, dtype=float), np.nan))
+    return int(np.isfinite(points).all(axis=1).sum()) if points.shape[1] == 2 else 0

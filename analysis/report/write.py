@@ -115,13 +115,13 @@ def _write_rows_named(tables: Tables, folder: Path, names: Collection[str]) -> N
 
 def _as_written(rows: pd.DataFrame) -> pa.Table:
     """Turn rows into a table with truth values as TRUE and FALSE, as in trials.csv."""
-    told = {as_given(str(name)): _cells(rows[name]) for name in rows}
-    return pa.table(told)
+    columns = {as_given(str(name)): _cells(rows[name]) for name in rows}
+    return pa.table(columns)
 
 
 def _cells(cells: pd.Series) -> pa.Array:
     if cells.dtype == bool or (
-        cells.dtype == object and cells.dropna().map(lambda one: isinstance(one, bool)).all()
+        cells.dtype == object and cells.dropna().map(lambda cell: isinstance(cell, bool)).all()
     ):
         return pa.array(cells.map({True: "TRUE", False: "FALSE"}), pa.string(), from_pandas=True)
     if pd.api.types.is_numeric_dtype(cells):
@@ -147,14 +147,14 @@ FILES = (
 
 def files_of(folder: Path) -> list[tuple[str, str]]:
     """Return what a report's folder holds: names of files and folders, and what each is; a folder with its number of files."""
-    found = []
+    entries = []
     for name, words in FILES:
         path = folder / name
         if path.is_dir():
-            found.append((f"{name}/", f"{words}, {apa.counted(len(list(path.iterdir())), 'file')}"))
+            entries.append((f"{name}/", f"{words}, {apa.counted(len(list(path.iterdir())), 'file')}"))
         elif path.is_file():
-            found.append((name, words))
-    return found
+            entries.append((name, words))
+    return entries
 
 
 def render(content: ReportContent, when: datetime, data: str | None = None) -> str:

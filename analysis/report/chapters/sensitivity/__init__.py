@@ -149,11 +149,11 @@ def _modelled(model: detection.ProbitModel, factor: str, stem: str, kinds: dict[
         detection.differences_in_sensitivity(model.fit, model.data), "ci_low", "ci_high"
     )
     rows = [
-        one | {"who": " vs. ".join(headed(group or model.groups[0]) for group in one["groups"])}
+        difference | {"who": " vs. ".join(headed(group or model.groups[0]) for group in difference["groups"])}
         for measure in ("d_prime", "criterion")
-        for one in differences[differences["measure"] == measure].to_dict("records")
+        for difference in differences[differences["measure"] == measure].to_dict("records")
     ]
-    told: dict[str, Any] = {"factor": factor, "fit": model.fit}
+    facts: dict[str, Any] = {"factor": factor, "fit": model.fit}
     return LAYOUT.blocks(
         "modelled",
         table=LAYOUT.table(
@@ -162,34 +162,36 @@ def _modelled(model: detection.ProbitModel, factor: str, stem: str, kinds: dict[
             f"{stem}_model",
             (model.fit,),
             kinds=kinds,
-            **told,
+            **facts,
         ),
-        differences=LAYOUT.table("differences", rows, f"{stem}_differences", (model.fit,), **told),
+        differences=LAYOUT.table("differences", rows, f"{stem}_differences", (model.fit,), **facts),
         terms=["truth", factor, *(["reader"] if len(model.groups) > 1 else [])],
         remarks=model.remarks,
         omitted=model.omitted,
         found=list(_findings(differences, model.groups[0], kinds)),
         open=differences.loc[differences["p_adjusted"] >= ALPHA, "p_adjusted"].tolist(),
-        **told,
+        **facts,
     )
 
 
 def _cells(estimates: pd.DataFrame, model: detection.ProbitModel, factor: str) -> Iterator[dict[Any, Any]]:
     """Yield d′ and criterion of each reader and level."""
     for group in model.groups:
-        own = estimates[estimates[detection.GROUP] == group] if detection.GROUP in estimates else estimates
+        group_estimates = (
+            estimates[estimates[detection.GROUP] == group] if detection.GROUP in estimates else estimates
+        )
         for level in model.levels:
-            by_measure = own[own[factor] == level].set_index("measure")
+            by_measure = group_estimates[group_estimates[factor] == level].set_index("measure")
             yield {"reader_group": group, "level": level, **by_measure.to_dict("index")}
 
 
 def _findings(differences: pd.DataFrame, only: str, kinds: dict[str, str]) -> Iterator[dict[Any, Any]]:
     """Yield the significant differences, which the text tells one by one."""
-    for one in differences[differences["p_adjusted"] < ALPHA].to_dict("records"):
-        first, *others = (named(group or only, kinds) for group in one["groups"])
+    for difference in differences[differences["p_adjusted"] < ALPHA].to_dict("records"):
+        first, *others = (named(group or only, kinds) for group in difference["groups"])
         yield {
-            **one,
+            **difference,
             "reader": first,
             "second_reader": others[0] if others else "",
-            "p_said": p_said(one["p_adjusted"]),
+            "p_said": p_said(difference["p_adjusted"]),
         }
