@@ -97,13 +97,13 @@ def lines_figure(
             axes.axhline(CHANCE, color=SOFT, lw=0.8, ls=DASHED, zorder=1)
             ends = []
             for turn, line in enumerate(lines):
-                it = replace(look[line.group], is_hollow=line.is_open)
-                it = replace(it, line=(0, (1, 1.5))) if line.is_open else it
+                mark = replace(look[line.group], is_hollow=line.is_open)
+                mark = replace(mark, line=(0, (1, 1.5))) if line.is_open else mark
                 x = np.array(line.places) + dodged(turn, len(lines), 0.05, 0.2)
                 y = IntervalMarks(line.values, np.array(line.low), np.array(line.high))
-                points(axes, it, x, y, join=1.2 * line.is_joined, size=5, edge=1.0, bar=0.8)
-                label = it.label if line.label == line.group else line.label
-                ends.append((float(x[-1]), line.values[-1], label, it.colour))
+                points(axes, mark, x, y, join=1.2 * line.is_joined, size=5, edge=1.0, bar=0.8)
+                label = mark.label if line.label == line.group else line.label
+                ends.append((float(x[-1]), line.values[-1], label, mark.colour))
             label_ends(axes, ends[:MOST_LABELLED], len(steps) - 0.6)
         drawn[-1].set_xlabel(axis)
     title, note = caption
@@ -126,13 +126,13 @@ Box = tuple[float, float, float, float]  # left, right, lower and upper edge
 def geometry_figure(
     name: str,
     caption: tuple[str, str],
-    own: Sequence[ReaderPoint],
+    reader_points: Sequence[ReaderPoint],
     printed: Sequence[ReaderPoint],
     lines: tuple[Fitted | None, Fitted | None],
 ) -> Drawing:
     """Draw readers as points with intervals both ways, the paper's printed models in grey behind; lines are of either."""
-    look = looks({point.group: point.kind for point in own})
-    models = [point for point in own if point.kind == "model"]
+    look = looks({point.group: point.kind for point in reader_points})
+    models = [point for point in reader_points if point.kind == "model"]
     with styled():
         figure = Figure(figsize=(WIDTH, 4.4))
         axes = figure.add_axes((0.1, 0.12, 0.86, 0.82))
@@ -149,7 +149,7 @@ def geometry_figure(
             (models, lines[0], _LINE, "-"),
         ):
             if line is not None:
-                ends = np.array([min(one.x[0] for one in through), max(one.x[0] for one in through)])
+                ends = np.array([min(point.x[0] for point in through), max(point.x[0] for point in through)])
                 axes.plot(ends, line.intercept + line.slope * ends, color=colour, ls=dashes, lw=1.3, zorder=2)
                 for x in map(float, np.arange(ends[0], ends[1], 0.5)):
                     y = line.intercept + line.slope * x
@@ -164,47 +164,47 @@ def geometry_figure(
                 edge=1.0,
                 zorder=2,
             )
-        for point in own:
-            it, x, y = look[point.group], point.x[0], point.y[0]
+        for point in reader_points:
+            mark, x, y = look[point.group], point.x[0], point.y[0]
             points(
                 axes,
-                it,
+                mark,
                 IntervalMarks(*point.x),
                 IntervalMarks(*point.y),
                 size=6,
                 bar=1,
                 edge=1.0,
-                face=it.colour,
+                face=mark.colour,
             )
             boxes += [(*point.x[1:], y - 0.3, y + 0.3), (x - 0.2, x + 0.2, *point.y[1:])]
-        named = [(point, look[point.group].colour, look[point.group].label) for point in own]
-        _labels(axes, [*named, *((point, _GREY, point.group) for point in printed)], boxes)
+        labelled = [(point, look[point.group].colour, look[point.group].label) for point in reader_points]
+        _labels(axes, [*labelled, *((point, _GREY, point.group) for point in printed)], boxes)
     title, note = caption
     values = {"title": title, "note": note, "printed": printed, "line": lines[0]}
-    return Drawing.described(name, figure, look, WORDS / "h_test_geometry", own=own, **values)
+    return Drawing.described(name, figure, look, WORDS / "h_test_geometry", own=reader_points, **values)
 
 
-def _labels(axes: Axes, named: Sequence[tuple[ReaderPoint, str, str]], drawn: Sequence[Box]) -> None:
+def _labels(axes: Axes, labelled: Sequence[tuple[ReaderPoint, str, str]], drawn: Sequence[Box]) -> None:
     """Write each name next to its point, away from other points and names, and where it touches the fewest lines."""
-    taken: list[Box] = [
-        (one.x[0] - 1.0, one.x[0] + 1.0, one.y[0] - 1.5, one.y[0] + 1.5) for one, _, _ in named
+    occupied: list[Box] = [
+        (point.x[0] - 1.0, point.x[0] + 1.0, point.y[0] - 1.5, point.y[0] + 1.5) for point, _, _ in labelled
     ]
-    for one, colour, label in named:
+    for point, colour, label in labelled:
         text = shortened(label, _LONGEST)
-        x, y, wide = one.x[0], one.y[0], _LETTER * len(text)
+        x, y, wide = point.x[0], point.y[0], _LETTER * len(text)
         sides = (x + 1.2, x + 1.2 + wide), (x - 1.2 - wide, x - 1.2)
         tries: list[Box] = [(*ends, y + up, y + up + 3.0) for up in _UPWARDS for ends in sides]
         inside = [
             box for box in tries if box[0] > _LEAST_X and box[1] < _MOST_X and _LEAST_Y < box[2] < _MOST_Y
         ]
-        free = [box for box in inside or tries if not _struck(box, taken)] or inside or tries
+        free = [box for box in inside or tries if not _struck(box, occupied)] or inside or tries
         costs = [
             min(_struck(box, drawn), _MOST_STRUCK) + _FARTHER * (abs(box[2] - y) > _NEAR) for box in free
         ]
-        found = free[int(np.argmin(costs))]
-        taken.append(found)
-        place, side = (found[1], "right") if found[1] < x else (found[0], "left")
-        written = axes.text(place, found[2] + 0.4, text, ha=side, fontsize=7, color=colour, zorder=6)
+        chosen = free[int(np.argmin(costs))]
+        occupied.append(chosen)
+        anchor, side = (chosen[1], "right") if chosen[1] < x else (chosen[0], "left")
+        written = axes.text(anchor, chosen[2] + 0.4, text, ha=side, fontsize=7, color=colour, zorder=6)
         written.set_path_effects([withStroke(linewidth=2, foreground="white")])
 
 
@@ -268,27 +268,32 @@ class TestRun:
     @cached_property
     def rows_of(self) -> dict[str, pd.DataFrame]:
         """The trials of each reader group."""
-        return {str(group): own for group, own in self.trials.groupby("reader_group")}
+        return {str(group): rows for group, rows in self.trials.groupby("reader_group")}
 
 
 def write(material: Material) -> Chapter | None:
     """Write the tables of H-TEST; None where a study asks none of its tasks."""
     tables = material.tables
-    found = paper.asked(tables)
-    if found is None:
+    prompting = paper.asked(tables)
+    if prompting is None:
         return None
     material.told("H-TEST")
-    kinds = kinds_of(pd.concat([found.trials, found.statements]))
-    asked = TestRun(
-        found.trials, tables.dictionary["readers"], kinds, StatedBound.of(material), found.ks, found.makings
+    kinds = kinds_of(pd.concat([prompting.trials, prompting.statements]))
+    run = TestRun(
+        prompting.trials,
+        tables.dictionary["readers"],
+        kinds,
+        StatedBound.of(material),
+        prompting.ks,
+        prompting.makings,
     )
     blocks: list[Block] = []
-    if len(found.trials):
-        if found.unanswered:
-            blocks.append(LAYOUT.sentences("unanswered", unanswered=found.unanswered))
-        blocks += [*_classified(asked), *_compared(asked), *pictures(asked), *_makings(asked)]
-        blocks += _readings(asked, tables.folder)
-    blocks += _stated(asked, found.statements, tables.dictionary.get("rating"))
+    if len(prompting.trials):
+        if prompting.unanswered:
+            blocks.append(LAYOUT.sentences("unanswered", unanswered=prompting.unanswered))
+        blocks += [*_classified(run), *_compared(run), *pictures(run), *_makings(run)]
+        blocks += _readings(run, tables.folder)
+    blocks += _stated(run, prompting.statements, tables.dictionary.get("rating"))
     blocks += LAYOUT.blocks("printed", table=LAYOUT.table("h_test_printed", _printed()))
     sources = ("lee2024htest", "benjamini1995", "schuirmann1987")
     return LAYOUT.chapter("h-test", blocks, kinds, kinds, sources=sources)
@@ -296,30 +301,35 @@ def write(material: Material) -> Chapter | None:
 
 def _printed() -> Iterator[Row]:
     cells = paper.printed().dropna(subset=["k"]).set_index("task")
-    for (k, model), own in cells.astype({"k": int}).groupby(["k", "model"], sort=False)["printed"]:
-        yield {"k": k, "model": model, "mean": own.drop("average").mean(), "average": own["average"]}
+    for (k, model), accuracies in cells.astype({"k": int}).groupby(["k", "model"], sort=False)["printed"]:
+        yield {
+            "k": k,
+            "model": model,
+            "mean": accuracies.drop("average").mean(),
+            "average": accuracies["average"],
+        }
 
 
-def _shares(own: pd.DataFrame, index: str, columns: str) -> dict[Any, dict[Any, Any]]:
+def _shares(shares: pd.DataFrame, index: str, columns: str) -> dict[Any, dict[Any, Any]]:
     """Return accuracy by row and column of a table."""
-    return own.pivot(index=index, columns=columns, values="accuracy").to_dict("index")
+    return shares.pivot(index=index, columns=columns, values="accuracy").to_dict("index")
 
 
-def _classified(asked: TestRun) -> Iterator[Block]:
+def _classified(run: TestRun) -> Iterator[Block]:
     """Lay out accuracy by task, number of examples and reader, for each making of items, and draw it."""
-    kinds = asked.kinds
-    shares = paper.accuracy(asked.trials, ("k", "making"))
-    for making in asked.makings:
-        own = shares[shares["making"] == making]
-        most = own["k"].max()
-        at_most = own if pd.isna(most) else own[own["k"] == most]
+    kinds = run.kinds
+    shares = paper.accuracy(run.trials, ("k", "making"))
+    for making in run.makings:
+        making_shares = shares[shares["making"] == making]
+        most = making_shares["k"].max()
+        at_most = making_shares if pd.isna(most) else making_shares[making_shares["k"] == most]
         stem = f"_{making}" if making else ""
-        present = [reader for reader in asked.order if (own["reader_group"] == reader).any()]
+        present = [reader for reader in run.order if (making_shares["reader_group"] == reader).any()]
         by_task = _shares(at_most, "task", "reader_group")
         means = {reader: by_task["average"].get(reader) for reader in present if kinds[reader] != "baseline"}
         full = [
             {"k": k, "task": task, "shares": cells[task]}
-            for k, rows in own.groupby("k", dropna=False)
+            for k, rows in making_shares.groupby("k", dropna=False)
             for cells in [_shares(rows, "task", "reader_group")]
             for task in (*paper.TASKS, "average")
             if task in cells
@@ -330,7 +340,7 @@ def _classified(asked: TestRun) -> Iterator[Block]:
             "kinds": kinds,
         }
         tasks = [task for task in (*sorted(paper.TASKS), "average") if task in by_task]
-        by_reader = _reader_rows(at_most, present, asked.readers)
+        by_reader = _reader_rows(at_most, present, run.readers)
         yield from LAYOUT.blocks(
             "accuracy",
             full=LAYOUT.table("h_test_full", full, f"h_test_full{stem}", readers=present, **values),
@@ -338,27 +348,27 @@ def _classified(asked: TestRun) -> Iterator[Block]:
             means={reader: mean for reader, mean in means.items() if pd.notna(mean)},
             **values,
         )
-    if len(asked.ks) > 1:
-        yield from LAYOUT.blocks("figure", drawing=_examples_figure(asked), what="the number of examples")
-    if (figure := _family_figure(asked)) is not None:
+    if len(run.ks) > 1:
+        yield from LAYOUT.blocks("figure", drawing=_examples_figure(run), what="the number of examples")
+    if (figure := _family_figure(run)) is not None:
         yield from LAYOUT.blocks("figure", drawing=figure, what="size within families")
-    pairs = [pair for pair in paper.thinking_pairs(asked.readers) if set(pair) <= set(asked.order)]
+    pairs = [pair for pair in paper.thinking_pairs(run.readers) if set(pair) <= set(run.order)]
     if pairs:
         rows = [
-            {**one, "headed": headed(reader), "how": how}
+            {**row, "headed": headed(reader), "how": how}
             for pair in pairs
             for reader, how in zip(pair, ("direct", "chain of thought"), strict=True)
-            for one in _means(shares, [reader])
+            for row in _means(shares, [reader])
         ]
         table = LAYOUT.table("h_test_thoughts", rows)
-        yield from LAYOUT.blocks("thoughts", table=table, drawing=_thoughts_figure(asked, pairs))
+        yield from LAYOUT.blocks("thoughts", table=table, drawing=_thoughts_figure(run, pairs))
 
 
 def _means(shares: pd.DataFrame, readers: Sequence[str]) -> list[dict[Any, Any]]:
     """Return readers' means over tasks: released items first, then fresh, then matched ones, and few examples before many."""
     means = shares[shares["task"] == "average"]
     means = means.assign(_rank=means["making"].map(paper.rank)).sort_values(["_rank", "k"], kind="stable")
-    return [one for name in readers for one in means[means["reader_group"] == name].to_dict("records")]
+    return [row for name in readers for row in means[means["reader_group"] == name].to_dict("records")]
 
 
 def _reader_rows(shares: pd.DataFrame, readers: list[str], described: Mapping[str, Any]) -> Iterator[Row]:
@@ -375,44 +385,44 @@ def _reader_rows(shares: pd.DataFrame, readers: list[str], described: Mapping[st
 
 def _line(label: str, group: str, steps: Mapping[int, pd.DataFrame], **style: bool) -> list[PanelLine]:
     """Return the line through the means of those steps that have rows, or none."""
-    points = [(place, *paper.mean_with_ends(rows)) for place, rows in steps.items() if len(rows)]
+    points = [(position, *paper.mean_with_ends(rows)) for position, rows in steps.items() if len(rows)]
     if not points:
         return []
     places, values, low, high = zip(*points, strict=True)
     return [PanelLine(label, group, places, values, low, high, **style)]
 
 
-def _examples_figure(asked: TestRun) -> Drawing:
+def _examples_figure(run: TestRun) -> Drawing:
     panels = []
     partial: dict[str, None] = {}
-    for making in asked.makings:
-        own = asked.trials[asked.trials["making"] == making]
+    for making in run.makings:
+        trials = run.trials[run.trials["making"] == making]
         lines = []
-        for group in group_order(own):
+        for group in group_order(trials):
             steps = {}
-            for place, k in enumerate(asked.ks):
-                every = own[own["k"] == k]
+            for position, k in enumerate(run.ks):
+                every = trials[trials["k"] == k]
                 rows = every[every["reader_group"] == group]
                 if paper.covers(rows, every):
-                    steps[place] = rows
+                    steps[position] = rows
                 elif len(rows):
                     partial[headed(group)] = None
             lines += _line(group, group, steps)
         panels.append((f"{making} items".capitalize() if making else "", lines))
     caption = LAYOUT.caption("h_test_examples", partial=list(partial))
-    kinds = {group: asked.kinds[group] for group in asked.order}
-    steps_named = [str(k) for k in asked.ks]
+    kinds = {group: run.kinds[group] for group in run.order}
+    steps_named = [str(k) for k in run.ks]
     return lines_figure("h_test_examples", caption, panels, steps_named, "Solved examples (k)", kinds)
 
 
-def _family_figure(asked: TestRun) -> Drawing | None:
+def _family_figure(run: TestRun) -> Drawing | None:
     """Draw accuracy over sizes; None where no family has two models that answered everything."""
-    rows_of = asked.rows_of
+    rows_of = run.rows_of
     families: dict[str, list[str]] = {}
     partial: dict[str, None] = {}
-    for family, *pair in paper.family_pairs(asked.readers):
+    for family, *pair in paper.family_pairs(run.readers):
         for name in pair:
-            if name in rows_of and not paper.covers(rows_of[name], asked.trials):
+            if name in rows_of and not paper.covers(rows_of[name], run.trials):
                 partial[headed(name)] = None
             elif name in rows_of and name not in families.setdefault(family, []):
                 families[family].append(name)
@@ -420,33 +430,33 @@ def _family_figure(asked: TestRun) -> Drawing | None:
     lines = [
         line
         for family, names in several.items()
-        for line in _line(family, names[0], {place: rows_of[name] for place, name in enumerate(names)})
+        for line in _line(family, names[0], {position: rows_of[name] for position, name in enumerate(names)})
     ]
     if not lines:
         return None
     most = max(map(len, several.values()))
     steps = ["smaller", "larger"] if most == 2 else ["smallest", *_NTH[: most - 1]]
     steps = next(iter(families.values())) if len(lines) == 1 else steps
-    told = "; ".join(f"{family}: {', '.join(names)}" for family, names in families.items())
-    caption = LAYOUT.caption("h_test_families", families=told, partial=list(partial))
-    kinds = {line.group: asked.kinds[line.group] for line in lines}
+    members = "; ".join(f"{family}: {', '.join(names)}" for family, names in families.items())
+    caption = LAYOUT.caption("h_test_families", families=members, partial=list(partial))
+    kinds = {line.group: run.kinds[line.group] for line in lines}
     return lines_figure("h_test_families", caption, [("", lines)], steps, "Size within the family", kinds)
 
 
-_NTH = [f"{nth} smallest" for nth in ("2nd", "3rd", *(f"{place}th" for place in range(4, 20)))]
+_NTH = [f"{nth} smallest" for nth in ("2nd", "3rd", *(f"{rank}th" for rank in range(4, 20)))]
 
 
-def _thoughts_figure(asked: TestRun, pairs: list[tuple[str, str]]) -> Drawing:
+def _thoughts_figure(run: TestRun, pairs: list[tuple[str, str]]) -> Drawing:
     lines = []
     for pair in pairs:
-        both = paper.in_common(asked.rows_of[pair[0]], asked.rows_of[pair[1]])
-        read = {place: rows[rows["answered"] == 1] for place, rows in enumerate(both)}
-        lines += _line(pair[0], pair[0], dict(enumerate(both)), is_joined=False)
+        common = paper.in_common(run.rows_of[pair[0]], run.rows_of[pair[1]])
+        read = {position: rows[rows["answered"] == 1] for position, rows in enumerate(common)}
+        lines += _line(pair[0], pair[0], dict(enumerate(common)), is_joined=False)
         lines += _line(f"{pair[0]}, adjusted", pair[0], read, is_open=True, is_joined=False)
-    pooled = [f"all numbers of examples ({apa.listing([str(k) for k in asked.ks])})"] if asked.ks else []
-    pooled += [f"{apa.listing(asked.makings)} items"] if len(asked.makings) > 1 else []
+    pooled = [f"all numbers of examples ({apa.listing([str(k) for k in run.ks])})"] if run.ks else []
+    pooled += [f"{apa.listing(run.makings)} items"] if len(run.makings) > 1 else []
     caption = LAYOUT.caption("h_test_thoughts_figure", pooled=pooled)
-    steps, kinds = ["direct", "chain of thought"], {direct: asked.kinds[direct] for direct, _ in pairs}
+    steps, kinds = ["direct", "chain of thought"], {direct: run.kinds[direct] for direct, _ in pairs}
     return lines_figure("h_test_thoughts", caption, [("", lines)], steps, "Prompting strategy", kinds)
 
 
@@ -454,38 +464,38 @@ Compared = tuple[str, str, str, pd.DataFrame, pd.DataFrame]
 """A reader, what is compared, the making of items, and the trials of both conditions."""
 
 
-def _pairs(asked: TestRun) -> Iterator[Compared]:
+def _pairs(run: TestRun) -> Iterator[Compared]:
     """Go through the comparisons that the paper makes."""
 
     def by_making(
-        group: str, what: str, first: pd.DataFrame, second: pd.DataFrame, varied: str | None = None
+        group: str, label: str, first: pd.DataFrame, second: pd.DataFrame, varied: str | None = None
     ) -> Iterator[Compared]:
-        for making in asked.makings:
-            both = [rows[rows["making"] == making] for rows in (first, second)]
-            yield group, what, making, *paper.in_common(both[0], both[1], varied=varied)
+        for making in run.makings:
+            of_making = [rows[rows["making"] == making] for rows in (first, second)]
+            yield group, label, making, *paper.in_common(of_making[0], of_making[1], varied=varied)
 
-    models = {g: rows for g, rows in asked.rows_of.items() if asked.kinds[g] not in PARTICIPANT_KINDS}
-    ks = asked.ks
+    models = {g: rows for g, rows in run.rows_of.items() if run.kinds[g] not in PARTICIPANT_KINDS}
+    ks = run.ks
     steps = list(pairwise(ks)) + ([(ks[0], ks[-1])] if len(ks) > 2 else [])
     for group, rows in models.items():
-        for few, many in steps:
-            what = f"k = {few}, k = {many}"
-            yield from by_making(group, what, rows[rows["k"] == few], rows[rows["k"] == many], "k")
+        for fewer, more in steps:
+            label = f"k = {fewer}, k = {more}"
+            yield from by_making(group, label, rows[rows["k"] == fewer], rows[rows["k"] == more], "k")
         if "label_map" in rows:
             published = rows["label_map"].astype(str).map(paper.is_as_published)
             if published.any() and not published.all():
-                both = paper.in_common(rows[published], rows[~published], varied="label_map")
-                yield group, "labels as published, swapped", "", *both
-    for direct, thinks in paper.thinking_pairs(asked.readers):
+                common = paper.in_common(rows[published], rows[~published], varied="label_map")
+                yield group, "labels as published, swapped", "", *common
+    for direct, thinks in paper.thinking_pairs(run.readers):
         if direct in models and thinks in models:
-            what = f"direct, chain of thought ({thinks})"
-            for one in by_making(direct, what, models[direct], models[thinks]):
-                yield one
-                *_, making, first, second = one
+            label = f"direct, chain of thought ({thinks})"
+            for comparison in by_making(direct, label, models[direct], models[thinks]):
+                yield comparison
+                *_, making, first, second = comparison
                 read = paper.in_common(first[first["answered"] == 1], second[second["answered"] == 1])
                 if 0 < len(read[1]) < len(second):
-                    yield direct, f"{what}, both read", making, *read
-    for family, small, large in paper.family_pairs(asked.readers):
+                    yield direct, f"{label}, both read", making, *read
+    for family, small, large in paper.family_pairs(run.readers):
         if small in models and large in models:
             yield from by_making(small, f"{small}, {large} ({family})", models[small], models[large])
 
@@ -498,13 +508,13 @@ def _adjusted(rows: Sequence[Row], kinds: Mapping[str, str] | None = None) -> li
     return [row | {"adjusted": float(value)} for row, value in zip(rows, p, strict=True)]
 
 
-def _compared(asked: TestRun) -> Iterator[Block]:
+def _compared(run: TestRun) -> Iterator[Block]:
     """Test every claim that a condition has no effect, over the items that both conditions asked."""
-    kinds, order, bound = asked.kinds, asked.order, asked.bound
+    kinds, order, bound = run.kinds, run.order, run.bound
     tested: list[Row] = [
-        {"reader": reader, "what": what, "making": making, **vars(one)}
-        for reader, what, making, first, second in _pairs(asked)
-        if (one := paper.paired(first, second, bound.half)) is not None
+        {"reader": reader, "what": label, "making": making, **vars(comparison)}
+        for reader, label, making, first, second in _pairs(run)
+        if (comparison := paper.paired(first, second, bound.half)) is not None
     ]
     if not tested:
         yield LAYOUT.sentences("not_paired")
@@ -524,24 +534,26 @@ def _compared(asked: TestRun) -> Iterator[Block]:
     )
 
 
-def _makings(asked: TestRun) -> Iterator[Block]:
+def _makings(run: TestRun) -> Iterator[Block]:
     """Contrast released with fresh, and fresh with matched items."""
-    if len(asked.makings) < 2:
+    if len(run.makings) < 2:
         return
-    kinds, bound = asked.kinds, asked.bound
+    kinds, bound = run.kinds, run.bound
     contrasted: list[Row] = []
-    for group in asked.order:
-        own = asked.trials[asked.trials["reader_group"] == group]
-        for first, second in pairwise(asked.makings):
-            both = {making: own[own["making"] == making] for making in (first, second)}
-            if (one := paper.between_makings(both[first], both[second], bound.half)) is not None:
-                contrasted.append({"reader": group, "what": f"{second} − {first}", **vars(one)})
+    for group in run.order:
+        group_trials = run.trials[run.trials["reader_group"] == group]
+        for first, second in pairwise(run.makings):
+            by_making = {making: group_trials[group_trials["making"] == making] for making in (first, second)}
+            if (
+                comparison := paper.between_makings(by_making[first], by_making[second], bound.half)
+            ) is not None:
+                contrasted.append({"reader": group, "what": f"{second} − {first}", **vars(comparison)})
     if not contrasted:
         yield LAYOUT.sentences("no_makings")
         return
     rows = _adjusted(contrasted, kinds)
     data = [row for row in rows if kinds[row["reader"]] != "baseline"]
-    differ = [one for one in data if one["adjusted"] < ALPHA]
+    differ = [row for row in data if row["adjusted"] < ALPHA]
     yield from LAYOUT.blocks(
         "makings",
         table=LAYOUT.table("h_test_makings", rows, kinds=kinds, bound=bound.said),
@@ -574,21 +586,21 @@ def _readings(asked: TestRun, folder: Path) -> Iterator[Block]:
         yield from LAYOUT.blocks("read", table=LAYOUT.table("h_test_read", means, kinds=kinds))
 
 
-def _stated(asked: TestRun, stated: pd.DataFrame, rating: Mapping[str, Any] | None) -> Iterator[Block]:
+def _stated(run: TestRun, stated: pd.DataFrame, rating: Mapping[str, Any] | None) -> Iterator[Block]:
     """Return the number of correctly stated rules, as in Table 7, and of items that the same readers sorted correctly."""
     statements = stated[stated["reader_kind"] != "baseline"]
     if statements.empty:
         return
-    order, kinds = group_order(statements), asked.kinds
+    order, kinds = group_order(statements), run.kinds
     rules = _by_reader(paper.rules_stated(statements), order)
     rules["head"] = ["All" if pd.isna(k) else f"k = {int(k)}" for k in rules["k"]]
     heads = list(dict.fromkeys(rules.sort_values("k")["head"]))
     counted = ["readers", "stated", "rated", "right"]
     rows = [
-        {"reader_group": group, "what": what, "totals": totals}
-        for group, own in rules.groupby("reader_group", sort=False)
-        for totals in [{head: own.loc[own["head"] == head, counted].sum() for head in heads}]
-        for what in ("right", "stated", "readers")
+        {"reader_group": group, "what": outcome, "totals": totals}
+        for group, group_rules in rules.groupby("reader_group", sort=False)
+        for totals in [{head: group_rules.loc[group_rules["head"] == head, counted].sum() for head in heads}]
+        for outcome in ("right", "stated", "readers")
     ]
     yield from LAYOUT.blocks(
         "rules",
@@ -597,35 +609,35 @@ def _stated(asked: TestRun, stated: pd.DataFrame, rating: Mapping[str, Any] | No
         rating=rating,
         agreement=agreement_said(rating) if rating and rating["agreements"] else "",
     )
-    told = paper.rules_by_task(asked.trials[asked.trials["reader_group"].isin(order)], statements)
-    if len(told):
-        table = LAYOUT.table("h_test_rules_tasks", _by_reader(told, order), kinds=kinds)
+    by_task = paper.rules_by_task(run.trials[run.trials["reader_group"].isin(order)], statements)
+    if len(by_task):
+        table = LAYOUT.table("h_test_rules_tasks", _by_reader(by_task, order), kinds=kinds)
         yield from LAYOUT.blocks("rules_tasks", table=table)
 
 
-def pictures(asked: TestRun) -> Iterator[Block]:
+def pictures(run: TestRun) -> Iterator[Block]:
     """Compare models that were shown pictures with the same models shown text, by task; nothing where there is no such pair."""
-    rows_of, order, bound = asked.rows_of, asked.order, asked.bound
-    tasks, names = (paper.TASKS, NAMES) if asked.is_h_test else (paper.FAMILIES, QUESTIONS)
-    pairs = [pair for pair in paper.picture_pairs(asked.readers) if set(pair) <= set(rows_of)]
+    rows_of, order, bound = run.rows_of, run.order, run.bound
+    tasks, names = (paper.TASKS, NAMES) if run.is_h_test else (paper.FAMILIES, QUESTIONS)
+    pairs = [pair for pair in paper.picture_pairs(run.readers) if set(pair) <= set(rows_of)]
     rows: list[Row] = []
     for text, pictured in sorted(pairs, key=lambda pair: [order.index(group) for group in pair]):
-        how = ", examples as text" if paper.shows_examples_as_text(asked.readers[pictured]) else ""
-        told = {"text": text, "looks": pictured, "head": f"{text} (text), {pictured} (pictures{how})"}
+        how = ", examples as text" if paper.shows_examples_as_text(run.readers[pictured]) else ""
+        models = {"text": text, "looks": pictured, "head": f"{text} (text), {pictured} (pictures{how})"}
         for part in paper.pictures_by_part(rows_of[text], rows_of[pictured], bound.half, tasks):
             name = names[part.task] if part.k is None else f"k\u00a0=\u00a0{part.k}"
             name = f"{part.making.capitalize()} items" if part.making else name
-            rows.append({**told, "part": part, "name": name, **vars(part.compared)})
+            rows.append({**models, "part": part, "name": name, **vars(part.compared)})
     if not rows:
         if pairs:
             yield LAYOUT.sentences("too_few_pictures")
         return
     rows = _adjusted(rows)
-    values: dict[str, Any] = {"noun": "task" if asked.is_h_test else "kind", "bound": bound.said}
+    values: dict[str, Any] = {"noun": "task" if run.is_h_test else "kind", "bound": bound.said}
     table = LAYOUT.table(
         "pictures",
         rows,
-        "h_test_pictures" if asked.is_h_test else "letter_geometry_pictures",
+        "h_test_pictures" if run.is_h_test else "letter_geometry_pictures",
         first_head="% text",
         second_head="% pictures",
         is_parted=any(row["part"].making or row["part"].k is not None for row in rows),
@@ -656,21 +668,27 @@ def parsers_blocks(
     if not read:
         return []
     replies: Counter[str] = Counter()
-    for one in read:
-        replies[one.reader_group] += one.replies if one.task != "average" else 0
-    rows = [vars(one) | {"of_reader": replies[one.reader_group]} for one in read]
+    for comparison in read:
+        replies[comparison.reader_group] += comparison.replies if comparison.task != "average" else 0
+    rows = [vars(comparison) | {"of_reader": replies[comparison.reader_group]} for comparison in read]
     unit = "Task" if names is NAMES else "Questions"
     means = [
-        one
-        for one in read
-        if one.task == "average" and kinds[one.reader_group] != "baseline" and one.compared is not None
+        comparison
+        for comparison in read
+        if comparison.task == "average"
+        and kinds[comparison.reader_group] != "baseline"
+        and comparison.compared is not None
     ]
     return LAYOUT.blocks(
         "parsers",
         table=LAYOUT.table("parsers", rows, name, kinds=kinds, names=names, unit=unit),
         kinds=kinds,
-        differing=[one for one in means if one.published != one.corrected],
-        alike=[named(one.reader_group, kinds) for one in means if one.published == one.corrected],
+        differing=[comparison for comparison in means if comparison.published != comparison.corrected],
+        alike=[
+            named(comparison.reader_group, kinds)
+            for comparison in means
+            if comparison.published == comparison.corrected
+        ],
     )
 
 
@@ -700,22 +718,24 @@ def write_geometry(material: Material) -> Chapter | None:
 
 def geometry_table(name: str, rows: pd.DataFrame, kinds: Mapping[str, str]) -> ApaTable:
     """Show correct answers by reader and kind of question, each against chance."""
-    found: list[Row] = []
+    results: list[Row] = []
     for group in group_order(rows):
-        own = rows[rows["reader_group"] == group]
-        parts = {QUESTIONS[family]: own[own["task"] == family] for family in paper.FAMILIES} | {ALL: own}
-        found += [
-            {"reader_group": group, "what": what, **vars(paper.share(part))}
-            for what, part in parts.items()
+        group_rows = rows[rows["reader_group"] == group]
+        parts = {QUESTIONS[family]: group_rows[group_rows["task"] == family] for family in paper.FAMILIES} | {
+            ALL: group_rows
+        }
+        results += [
+            {"reader_group": group, "what": question, **vars(paper.share(part))}
+            for question, part in parts.items()
             if len(part)
         ]
     # baselines are not data: their p values are adjusted only where nothing else is there
-    is_data = np.array([kinds[row["reader_group"]] != "baseline" for row in found])
-    p = np.array([row["p"] for row in found])
+    is_data = np.array([kinds[row["reader_group"]] != "baseline" for row in results])
+    p = np.array([row["p"] for row in results])
     counted = np.isfinite(p) & (is_data | (not is_data.any()))
     p_adjusted = np.full(len(p), np.nan)
     p_adjusted[counted] = corrected(p[counted], "BH")
-    cells = [row | {"adjusted": value} for row, value in zip(found, p_adjusted, strict=True)]
+    cells = [row | {"adjusted": value} for row, value in zip(results, p_adjusted, strict=True)]
     return LAYOUT.table("letter_geometry", cells, name, kinds=kinds, chance=f"{100 * paper.CHANCE:.0f}")
 
 
@@ -757,8 +777,8 @@ def together(
         missing = "has H-TEST's tasks" if sorted_lines is None else "has letter geometry"
         raise UserError(f"neither of {folders[0]} and {folders[1]} {missing}", mend=_BOTH)
     points = sorted(paper.both_tests(sorted_lines, answered), key=lambda test: (_RANK[test.kind], test.group))
-    found = {point.group for point in points}
-    partial = sorted((set(sorted_lines.trials["reader_group"]) & set(answered["reader_group"])) - found)
+    completed = {point.group for point in points}
+    partial = sorted((set(sorted_lines.trials["reader_group"]) & set(answered["reader_group"])) - completed)
     if partial:
         told(f"Excluded because not all tasks were answered: {apa.listing(partial)}.")
     if not points:

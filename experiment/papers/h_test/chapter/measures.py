@@ -63,9 +63,9 @@ def asked(tables: Tables) -> HTestPrompting | None:
     if rows.empty and stated.empty:
         return None
     rows = _scored(rows)
-    found = [str(fromkey) for fromkey in dict.fromkeys(rows["making"])]
-    ks = sorted({int(one) for one in rows["k"].dropna()})
-    return HTestPrompting(rows, stated, tuple(ks), tuple(sorted(found, key=rank)), len(every) - len(rows))
+    makings = [str(fromkey) for fromkey in dict.fromkeys(rows["making"])]
+    ks = sorted({int(number) for number in rows["k"].dropna()})
+    return HTestPrompting(rows, stated, tuple(ks), tuple(sorted(makings, key=rank)), len(every) - len(rows))
 
 
 def _scored(rows: pd.DataFrame) -> pd.DataFrame:
@@ -99,14 +99,14 @@ def accuracy(rows: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
     cells = table.groupby(keys, dropna=False, observed=True)
     means = cells[[*measures]].mean().reset_index().merge(cells["trials"].sum().reset_index(), on=keys)
     present = table.assign(_all=0).groupby(["_all", *by], dropna=False, observed=True)["task"]
-    every, own = present.transform("nunique"), cells["task"].transform("size")
-    partial = table[own < every][keys].drop_duplicates()
+    every, of_reader = present.transform("nunique"), cells["task"].transform("size")
+    partial = table[of_reader < every][keys].drop_duplicates()
     is_partial = means.merge(partial, on=keys, how="left", indicator=True)["_merge"] == "both"
     means.loc[is_partial, measures] = np.nan
-    both = pd.concat([table, means.assign(task="average")], ignore_index=True)
-    both["_o"] = both["task"].map([*TASKS, "average"].index)
-    both = both.sort_values([*keys, "_o"], kind="stable", ignore_index=True)
-    return both[[*keys, "task", "trials", *measures]]
+    combined = pd.concat([table, means.assign(task="average")], ignore_index=True)
+    combined["_o"] = combined["task"].map([*TASKS, "average"].index)
+    combined = combined.sort_values([*keys, "_o"], kind="stable", ignore_index=True)
+    return combined[[*keys, "task", "trials", *measures]]
 
 
 def covers(rows: pd.DataFrame, every: pd.DataFrame) -> bool:
@@ -133,20 +133,22 @@ class Paired:
 def paired(first: pd.DataFrame, second: pd.DataFrame, bound: float | None = None) -> Paired | None:
     """Compare two conditions item by item; p, interval and equivalence test are of one estimate over items."""
     keys = ["making", "task", "item_id"]
-    one, other = (rows.groupby(keys, observed=True)["right"].mean() for rows in (first, second))
-    both = pd.concat([one, other], axis=1, join="inner").to_numpy(dtype=float)
-    if len(both) < FEWEST_ITEMS:
+    first_means, second_means = (
+        rows.groupby(keys, observed=True)["right"].mean() for rows in (first, second)
+    )
+    items = pd.concat([first_means, second_means], axis=1, join="inner").to_numpy(dtype=float)
+    if len(items) < FEWEST_ITEMS:
         return None
-    found = estimate(
-        sums_of_model(EstimateLayout(("first", "second"), tuple(range(len(both)))), both),
+    result = estimate(
+        sums_of_model(EstimateLayout(("first", "second"), tuple(range(len(items)))), items),
         {"second": 1, "first": -1},
     )
-    assert found is not None
-    low, high = found.interval()
-    before, after = both.mean(axis=0).tolist()
-    p_equal = np.nan if bound is None else found.equivalence_p(bound)
-    changed = int((both[:, 0] != both[:, 1]).sum())
-    return Paired(len(both), before, after, found.value, low, high, changed, found.p(), p_equal)
+    assert result is not None
+    low, high = result.interval()
+    before, after = items.mean(axis=0).tolist()
+    p_equal = np.nan if bound is None else result.equivalence_p(bound)
+    changed = int((items[:, 0] != items[:, 1]).sum())
+    return Paired(len(items), before, after, result.value, low, high, changed, result.p(), p_equal)
 
 
 @dataclass(frozen=True)
@@ -237,17 +239,17 @@ def thinking_pairs(readers: Readers) -> list[tuple[str, str]]:
 
 def picture_pairs(readers: Readers) -> list[tuple[str, str]]:
     """Return models shown text and shown pictures: the same model asked by the same strategy, one with ``presentation: image``."""
-    return _pairs(readers, _strategy, lambda one: _presentation(one)[0], "image", "text")
+    return _pairs(readers, _strategy, lambda reader: _presentation(reader)[0], "image", "text")
 
 
 def family_pairs(readers: Readers) -> list[tuple[str, str, str]]:
     """Return ``(family, smaller, larger)`` for models of adjacent sizes without chain of thought, on the same items."""
     families: dict[str, list[str]] = {}
     sizes = sizes_of(readers)
-    for name, one in readers.items():
-        family = _settings(one).get("family")
-        if family and name in sizes and _strategy(one) == "direct":
-            of_items, examples = _presentation(one)
+    for name, reader in readers.items():
+        family = _settings(reader).get("family")
+        if family and name in sizes and _strategy(reader) == "direct":
+            of_items, examples = _presentation(reader)
             how = ", pictures" if examples == "image" else ", pictures behind examples as text"
             families.setdefault(f"{family}{'' if of_items == 'text' else how}", []).append(name)
     by_size = {family: sorted(models, key=lambda name: sizes[name]) for family, models in families.items()}
@@ -257,15 +259,15 @@ def family_pairs(readers: Readers) -> list[tuple[str, str, str]]:
 def sizes_of(readers: Readers) -> dict[str, float]:
     """Return the numbers of parameters of the models that have one: counted, or as the study says."""
     sizes = {
-        name: one.get("parameters") or size_of(_settings(one).get("parameters"))
-        for name, one in readers.items()
+        name: reader.get("parameters") or size_of(_settings(reader).get("parameters"))
+        for name, reader in readers.items()
     }
     return {name: float(size) for name, size in sizes.items() if size}
 
 
-def shows_examples_as_text(one: Mapping[str, Any]) -> bool:
+def shows_examples_as_text(reader: Mapping[str, Any]) -> bool:
     """Return whether a model that is shown items as pictures is shown the solved examples as text."""
-    return _presentation(one) == ("image", "text")
+    return _presentation(reader) == ("image", "text")
 
 
 def size_of(said: object) -> float | None:
@@ -302,55 +304,59 @@ def pictures_by_part(
     text: pd.DataFrame, pictures: pd.DataFrame, bound: float | None = None, tasks: Sequence[str] = TASKS
 ) -> Iterator[ItemPart]:
     """Compare a model shown pictures with the same model shown text, item by item."""
-    both = in_common(text, pictures)
-    makings = sorted(dict.fromkeys(both[0]["making"]), key=rank)
-    ks = sorted({int(one) for one in both[0]["k"].dropna()}) if "k" in both[0] else []
+    common = in_common(text, pictures)
+    makings = sorted(dict.fromkeys(common[0]["making"]), key=rank)
+    ks = sorted({int(number) for number in common[0]["k"].dropna()}) if "k" in common[0] else []
     cells: list[tuple[str, str, int | None]] = [(task, "", None) for task in (*tasks, ALL)]
     cells += [(ALL, making, None) for making in makings if len(makings) > 1]
     cells += [(ALL, "", k) for k in ks if len(ks) > 1]
     for task, making, k in cells:
-        own = [rows[(rows["task"] == task) | (task == ALL)] for rows in both]
-        own = [rows[rows["making"] == making] for rows in own] if making else own
-        own = [rows[rows["k"] == k] for rows in own] if k is not None else own
-        if (compared := paired(own[0], own[1], bound)) is not None:
+        sides = [rows[(rows["task"] == task) | (task == ALL)] for rows in common]
+        sides = [rows[rows["making"] == making] for rows in sides] if making else sides
+        sides = [rows[rows["k"] == k] for rows in sides] if k is not None else sides
+        if (compared := paired(sides[0], sides[1], bound)) is not None:
             yield ItemPart(task, making, k, compared)
 
 
 def _pairs(readers: Readers, alike: Any, differs: Any, second: str, first: str) -> list[tuple[str, str]]:
     """Return pairs of one model that differ in one thing; of several partners the one whose other settings are the most alike."""
-    models = {name: one for name, one in readers.items() if one.get("kind") == "model" and one.get("use")}
+    models = {
+        name: reader
+        for name, reader in readers.items()
+        if reader.get("kind") == "model" and reader.get("use")
+    }
 
-    def is_partner(other: Mapping[str, Any], one: Mapping[str, Any]) -> bool:
-        same = other["use"] == one["use"] and alike(other) == alike(one)
+    def is_partner(other: Mapping[str, Any], model: Mapping[str, Any]) -> bool:
+        same = other["use"] == model["use"] and alike(other) == alike(model)
         same &= all(
-            str(_settings(other).get(n, "")) == str(_settings(one).get(n, ""))
+            str(_settings(other).get(n, "")) == str(_settings(model).get(n, ""))
             for n in ("base_url", "revision")
         )
         return bool(same and differs(other) == first)
 
-    def unlike(name: str, one: Mapping[str, Any]) -> int:
-        a, b = _settings(models[name]), _settings(one)
+    def unlike(name: str, model: Mapping[str, Any]) -> int:
+        a, b = _settings(models[name]), _settings(model)
         return sum(a.get(key) != b.get(key) for key in {*a, *b})
 
-    found = []
-    for name, one in models.items():
-        partners = [other for other, theirs in models.items() if is_partner(theirs, one)]
-        if partners and differs(one) == second:
-            found.append((min(partners, key=lambda other: unlike(other, one)), name))
-    return found
+    pairs = []
+    for name, model in models.items():
+        partners = [other for other, theirs in models.items() if is_partner(theirs, model)]
+        if partners and differs(model) == second:
+            pairs.append((min(partners, key=lambda other: unlike(other, model)), name))
+    return pairs
 
 
-def _settings(one: Mapping[str, Any]) -> Mapping[str, Any]:
-    return one.get("settings") or {}
+def _settings(reader: Mapping[str, Any]) -> Mapping[str, Any]:
+    return reader.get("settings") or {}
 
 
-def _strategy(one: Mapping[str, Any]) -> str:
-    return str(_settings(one).get("strategy", "direct"))
+def _strategy(reader: Mapping[str, Any]) -> str:
+    return str(_settings(reader).get("strategy", "direct"))
 
 
-def _presentation(one: Mapping[str, Any]) -> tuple[str, str]:
+def _presentation(reader: Mapping[str, Any]) -> tuple[str, str]:
     """Return how items and solved examples are shown; examples as items unless the study says otherwise."""
-    settings = _settings(one)
+    settings = _settings(reader)
     of_items = str(settings.get("presentation", "text"))
     return of_items, str(settings.get("examples_presentation", of_items))
 
@@ -378,21 +384,23 @@ def both_parsers(
     if rows is None:
         return []
     asked_of = set(trials["task"])
-    found: list[BothParsers] = []
+    results: list[BothParsers] = []
     for group in group_order(rows):
-        own = rows[rows["reader_group"] == group]
+        group_rows = rows[rows["reader_group"] == group]
         of_tasks = [
-            _both(group, task, own[own["task"] == task]) for task in tasks if task in set(own["task"])
+            _both(group, task, group_rows[group_rows["task"] == task])
+            for task in tasks
+            if task in set(group_rows["task"])
         ]
-        found += of_tasks
-        if len(of_tasks) > 1 and (is_pooled or asked_of <= set(own["task"])):
-            whole = _both(group, "average", own)
+        results += of_tasks
+        if len(of_tasks) > 1 and (is_pooled or asked_of <= set(group_rows["task"])):
+            pooled = _both(group, "average", group_rows)
             shares = ("published", "corrected", "unread_published", "unread_corrected")
             means: dict[str, Any] = {
                 n: float(np.mean([getattr(task, n) for task in of_tasks])) for n in shares
             }
-            found.append(whole if is_pooled else replace(whole, **means))
-    return found
+            results.append(pooled if is_pooled else replace(pooled, **means))
+    return results
 
 
 def _both(group: str, task: str, rows: pd.DataFrame) -> BothParsers:
@@ -408,7 +416,7 @@ def _both(group: str, task: str, rows: pd.DataFrame) -> BothParsers:
 
 def is_as_published(label_map: str) -> bool:
     """Return whether a trial's labels stood for their own classes."""
-    pairs = [one.split("=", 1) for one in label_map.split(",") if "=" in one]
+    pairs = [pair.split("=", 1) for pair in label_map.split(",") if "=" in pair]
     return all(name == label for name, label in pairs)
 
 
@@ -418,12 +426,12 @@ def label_maps(trials: pd.DataFrame) -> pd.DataFrame:
     if "label_map" not in trials or "response" not in trials:
         return pd.DataFrame(columns=["reader_group", *columns, "counterbalanced"])
     rows = trials[trials["label_map"].notna()]
-    own = rows["label_map"].astype(str).map(is_as_published).astype(bool)
-    says_a = ((rows["response"] == "A") == own).astype(float).where(rows["answered"] == 1)
-    cells = rows.assign(own=own, a=says_a).groupby(["reader_group", "own"], observed=True)
+    is_published = rows["label_map"].astype(str).map(is_as_published).astype(bool)
+    says_a = ((rows["response"] == "A") == is_published).astype(float).where(rows["answered"] == 1)
+    cells = rows.assign(own=is_published, a=says_a).groupby(["reader_group", "own"], observed=True)
     right, a = (cells[name].mean().unstack().reindex(columns=[True, False]) for name in ("right", "a"))
-    both = pd.concat([right, a], axis=1).set_axis(columns, axis=1)[right.notna().all(axis=1)]
-    return both.assign(counterbalanced=(both["published"] + both["swapped"]) / 2).reset_index()
+    combined = pd.concat([right, a], axis=1).set_axis(columns, axis=1)[right.notna().all(axis=1)]
+    return combined.assign(counterbalanced=(combined["published"] + combined["swapped"]) / 2).reset_index()
 
 
 def rules_by_task(trials: pd.DataFrame, statements: pd.DataFrame) -> pd.DataFrame:
@@ -433,14 +441,14 @@ def rules_by_task(trials: pd.DataFrame, statements: pd.DataFrame) -> pd.DataFram
         return pd.DataFrame(columns=columns)
     keys = ["reader_group", "session_id", "task"]
     task = statements["item_id"].astype(str).str.removesuffix(RULE).str.split("-").str[-1]
-    told = _judged(statements).assign(task=task).astype(dict.fromkeys(keys, str))
+    judged = _judged(statements).assign(task=task).astype(dict.fromkeys(keys, str))
     shares = trials.astype(dict.fromkeys(keys, str)).groupby(keys)["right"].mean().rename("sorted")
-    both = told[[*keys, *_JUDGED]].merge(shares.reset_index(), on=keys, how="left")
-    both["sorted_knowing"] = both["sorted"].where(both["right"])
-    both["sorted_otherwise"] = both["sorted"].where(both["rated"] & ~both["right"])
+    merged = judged[[*keys, *_JUDGED]].merge(shares.reset_index(), on=keys, how="left")
+    merged["sorted_knowing"] = merged["sorted"].where(merged["right"])
+    merged["sorted_otherwise"] = merged["sorted"].where(merged["rated"] & ~merged["right"])
     ways = {name: "sum" if name in _JUDGED else "mean" for name in columns[2:]}
-    cells = both.groupby(["reader_group", "task"], as_index=False)[columns[2:]].agg(ways)
-    order = {name: place for place, name in enumerate(TASKS)}
+    cells = merged.groupby(["reader_group", "task"], as_index=False)[columns[2:]].agg(ways)
+    order = {name: index for index, name in enumerate(TASKS)}
     by_task = cells["task"].map(order).fillna(len(order))
     return (
         cells.assign(_o=by_task)
@@ -504,12 +512,14 @@ def by_option_alone(items: pd.DataFrame) -> tuple[int, int] | None:
     """Return how many questions "the one option that is not O, E or Ɛ" answers right, and of how many."""
     if not {"set", "item_id", "choices", "answer"} <= set(items.columns):
         return None
-    own = items[(items["set"] == SET) & items["choices"].notna()].drop_duplicates("item_id")
-    own = own[own["role"] == "test"] if "role" in own else own
-    options = [json.loads(one) if isinstance(one, str) else one for one in own["choices"]]
-    left = [[choice for choice in choices if choice not in GIVEAWAYS] for choices in options]
-    right = sum(some == [answer] for some, answer in zip(left, own["answer"], strict=True))
-    return (right, len(own)) if len(own) else None
+    questions = items[(items["set"] == SET) & items["choices"].notna()].drop_duplicates("item_id")
+    questions = questions[questions["role"] == "test"] if "role" in questions else questions
+    options = [json.loads(stored) if isinstance(stored, str) else stored for stored in questions["choices"]]
+    remaining = [[choice for choice in choices if choice not in GIVEAWAYS] for choices in options]
+    right = sum(
+        plausible == [answer] for plausible, answer in zip(remaining, questions["answer"], strict=True)
+    )
+    return (right, len(questions)) if len(questions) else None
 
 
 @dataclass(frozen=True)
@@ -529,13 +539,13 @@ def both_tests(tasks: HTestPrompting, questions: pd.DataFrame) -> list[ReaderPoi
         rows = rows[rows["making"] == tasks.makings[0]]
     if tasks.ks:
         rows = rows[rows["k"] == tasks.ks[-1]]
-    found = []
-    for group, own in rows.groupby("reader_group", observed=True):
+    points = []
+    for group, group_rows in rows.groupby("reader_group", observed=True):
         other = questions[questions["reader_group"] == group]
-        if len(other) and covers(own, rows):
-            kind = str(own["reader_kind"].iloc[0])
-            found.append(ReaderPoint(str(group), kind, mean_with_ends(own), mean_with_ends(other)))
-    return found
+        if len(other) and covers(group_rows, rows):
+            kind = str(group_rows["reader_kind"].iloc[0])
+            points.append(ReaderPoint(str(group), kind, mean_with_ends(group_rows), mean_with_ends(other)))
+    return points
 
 
 def printed_points() -> list[ReaderPoint]:
