@@ -11,8 +11,8 @@ from analysis.table_io import found_above
 def write_trained(material: Material) -> Chapter | None:
     """Write what training changed, where a model of the study was trained."""
     readers = material.tables.dictionary["readers"].values()
-    settings = [one.get("settings") or {} for one in readers if isinstance(one, Mapping)]
-    if not any(one.get("trained") for one in settings):
+    settings = [reader.get("settings") or {} for reader in readers if isinstance(reader, Mapping)]
+    if not any(model_settings.get("trained") for model_settings in settings):
         return None
     from experiment.papers.inside.chapters.trained import write
 

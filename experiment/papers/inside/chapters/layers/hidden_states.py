@@ -46,19 +46,19 @@ class StoredStates:
             raise UserError(
                 f"layer {number} is none of {self.group}'s", mend=f"Layers go from 0 to {self.layers - 1}."
             )
-        wanted = np.arange(len(self.rows)) if where is None else np.asarray(where, dtype=np.intp)
-        found = np.zeros((len(wanted), self.width), dtype=np.float32)
-        counts = np.zeros(len(wanted), dtype=np.float32)
+        trial_indices = np.arange(len(self.rows)) if where is None else np.asarray(where, dtype=np.intp)
+        states = np.zeros((len(trial_indices), self.width), dtype=np.float32)
+        counts = np.zeros(len(trial_indices), dtype=np.float32)
         for part in self._parts:
             stored = _mapped(part.folder, number, part.most)
-            asked, rows = part.rows_of(wanted)
-            for start in range(0, len(asked), _AT_ONCE):
-                some = slice(start, start + _AT_ONCE)
-                np.add.at(found, asked[some], stored[rows[some]].astype(np.float32))
-            counts += np.bincount(asked, minlength=len(wanted))
+            targets, rows = part.rows_of(trial_indices)
+            for start in range(0, len(targets), _AT_ONCE):
+                batch = slice(start, start + _AT_ONCE)
+                np.add.at(states, targets[batch], stored[rows[batch]].astype(np.float32))
+            counts += np.bincount(targets, minlength=len(trial_indices))
         if self.position == REGIONS:
-            found /= counts[:, None]
-        return found
+            states /= counts[:, None]
+        return states
 
 
 _AT_ONCE = 8192
@@ -98,16 +98,16 @@ def kept_states(tables: Tables, position: str) -> list[StoredStates]:
     trials = _trials_with_keys(tables) if folder is not None else pd.DataFrame()
     if folder is None or trials.empty:
         return []
-    found = []
+    states = []
     indices = {run: index for run in _runs(folder) if len(index := _index(run, position))}
     shapes = {run: _shape(run) for run in indices}
     models = dict(iter(trials.groupby("reader_group")))
     for group in group_order(trials):
-        own = models[group]
+        model_trials = models[group]
         for shape in dict.fromkeys(shapes.values()):
-            some = {run: index for run, index in indices.items() if shapes[run] == shape}
-            found.append(_joined(group, position, own, some, shape))
-    return [kept for kept in found if kept is not None]
+            runs = {run: index for run, index in indices.items() if shapes[run] == shape}
+            states.append(_joined(group, position, model_trials, runs, shape))
+    return [state for state in states if state is not None]
 
 
 def _runs(folder: Path) -> Iterator[Path]:
@@ -117,16 +117,16 @@ def _runs(folder: Path) -> Iterator[Path]:
 def _trials_with_keys(tables: Tables) -> pd.DataFrame:
     """Return the used trials of models with their ``work_key``, in the order of the table."""
     trials = tables.trials
-    own = trials[trials["excluded_reason"].isna() & (trials["reader_kind"] == "model")]
-    if "work_key" in own:
-        return own[own["work_key"].notna()]
+    used = trials[trials["excluded_reason"].isna() & (trials["reader_kind"] == "model")]
+    if "work_key" in used:
+        return used[used["work_key"].notna()]
     if "work_key" not in column_names(tables.source.trials):
-        return own.iloc[:0]
+        return used.iloc[:0]
     keys = as_frame(
         read_columns(tables.source.trials, [*_PLACE, "work_key"], tables.source.types.get("trials"))
     )
     keys = keys.assign(**{name: keys[name].astype(float) for name in _PLACE[1:]})
-    return own.merge(keys[keys["work_key"].notna()], on=_PLACE, how="inner")
+    return used.merge(keys[keys["work_key"].notna()], on=_PLACE, how="inner")
 
 
 def _index(run: Path, position: str) -> pd.DataFrame:
@@ -138,18 +138,18 @@ def _index(run: Path, position: str) -> pd.DataFrame:
 
 
 def _joined(
-    group: str, position: str, own: pd.DataFrame, indices: dict[Path, pd.DataFrame], shape: tuple[int, int]
+    group: str, position: str, trials: pd.DataFrame, indices: dict[Path, pd.DataFrame], shape: tuple[int, int]
 ) -> StoredStates | None:
     """Return what several runs hold of a model's trials; None where it is nothing. A trial is read from one run alone."""
-    known = pd.concat([index.assign(run=number) for number, index in enumerate(indices.values())])
-    known = known[known["work_key"].isin(own["work_key"])]
-    known = known[known["run"] == known.groupby("work_key")["run"].transform("min")]
-    if known.empty:
+    stored = pd.concat([index.assign(run=number) for number, index in enumerate(indices.values())])
+    stored = stored[stored["work_key"].isin(trials["work_key"])]
+    stored = stored[stored["run"] == stored.groupby("work_key")["run"].transform("min")]
+    if stored.empty:
         return None
-    rows = own[own["work_key"].isin(known["work_key"])].reset_index(drop=True)
-    place = pd.Series(np.arange(len(rows)), index=rows["work_key"])
-    known = known.assign(trial=known["work_key"].map(place)).sort_values("trial", kind="stable")
-    by_run = [(run, known[known["run"] == number]) for number, run in enumerate(indices)]
+    rows = trials[trials["work_key"].isin(stored["work_key"])].reset_index(drop=True)
+    trial_number = pd.Series(np.arange(len(rows)), index=rows["work_key"])
+    stored = stored.assign(trial=stored["work_key"].map(trial_number)).sort_values("trial", kind="stable")
+    by_run = [(run, stored[stored["run"] == number]) for number, run in enumerate(indices)]
     parts = [
         _Part(run, part["trial"].to_numpy(dtype=np.intp), part["row"].to_numpy(dtype=np.int64))
         for run, part in by_run
@@ -195,40 +195,42 @@ RESULTS = "results"
 Arrays = dict[str, NDArray[Any]]
 
 
-def fingerprint(told: Mapping[str, Any], *arrays: NDArray[Any]) -> str:
+def fingerprint(settings: Mapping[str, Any], *arrays: NDArray[Any]) -> str:
     """Return a hash of settings (JSON) and of arrays with their shapes and types."""
-    said = hashlib.sha256(json.dumps(told, sort_keys=True, ensure_ascii=False, default=str).encode("utf-8"))
+    digest = hashlib.sha256(
+        json.dumps(settings, sort_keys=True, ensure_ascii=False, default=str).encode("utf-8")
+    )
     for array in arrays:
-        said.update(f"|{array.dtype.str}{array.shape}|".encode())
-        said.update(np.ascontiguousarray(array).tobytes())
-    return said.hexdigest()
+        digest.update(f"|{array.dtype.str}{array.shape}|".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
 
 
 def remembered(folder: Path, name: str, mark: str, compute: Callable[[], Arrays]) -> Arrays:
     """Return what was computed before, else compute it and write_arrays it."""
     file = folder / RESULTS / f"{name}-{mark[:20]}.npz"
-    known = read_arrays(file)
-    if known is None:
-        known = compute()
-        write_arrays(file, known)
-    return known
+    cached = read_arrays(file)
+    if cached is None:
+        cached = compute()
+        write_arrays(file, cached)
+    return cached
 
 
 def read_arrays(file: Path) -> Arrays | None:
     """Return the arrays of a file; None where there is none, or none that can be read_arrays."""
     try:
-        with np.load(file, allow_pickle=False) as known:
-            return {key: known[key] for key in known.files}
+        with np.load(file, allow_pickle=False) as stored:
+            return {key: stored[key] for key in stored.files}
     except (OSError, ValueError, zipfile.BadZipFile, EOFError):
         return None
 
 
-def write_arrays(file: Path, found: Arrays) -> bool:
+def write_arrays(file: Path, arrays: Arrays) -> bool:
     """Write arrays to a file in one step; return whether that was possible."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with replacing(file) as begun, begun.open("wb") as opened:
-            np.savez_compressed(opened, allow_pickle=False, **found)
+            np.savez_compressed(opened, allow_pickle=False, **arrays)
     except OSError:
         return False
     return True
@@ -243,6 +245,6 @@ class LayersDone(str):
 
     def __new__(cls, what: str, done: int, of: int) -> Self:
         """Return the progress message that precedes a layer."""
-        told = super().__new__(cls, f"{what}: layer {done} of {of - 1}")
-        told.what, told.done, told.of = what, done, of
-        return told
+        message = super().__new__(cls, f"{what}: layer {done} of {of - 1}")
+        message.what, message.done, message.of = what, done, of
+        return message

@@ -57,9 +57,11 @@ _SMOOTH = 0.05  # share of the steps over which the drawn training loss is avera
 def loss_figure(name: str, title: str, curves: Sequence[tuple[str, pd.DataFrame]]) -> Drawing:
     """Draw the losses of each training in a separate panel, all on one axis."""
     held_out, training = palette(["texts or lines held out", "training"])
-    losses = pd.concat([one[["training_loss", "validation_loss"]] for _, one in curves]).to_numpy(dtype=float)
-    known = losses[np.isfinite(losses)] if np.isfinite(losses).any() else np.array([0.0, 1.0])
-    top, floor = float(np.quantile(known, 0.995)) * 1.06, float(np.quantile(known, 0.005)) / 1.2
+    losses = pd.concat([curve[["training_loss", "validation_loss"]] for _, curve in curves]).to_numpy(
+        dtype=float
+    )
+    finite = losses[np.isfinite(losses)] if np.isfinite(losses).any() else np.array([0.0, 1.0])
+    top, floor = float(np.quantile(finite, 0.995)) * 1.06, float(np.quantile(finite, 0.005)) / 1.2
     is_log = floor > 0 and top > LOG_FROM * floor
     across = min(ACROSS, len(curves))
     room = Room(
@@ -67,14 +69,16 @@ def loss_figure(name: str, title: str, curves: Sequence[tuple[str, pd.DataFrame]
     )
     with styled():
         figure, panels = room.panels(len(curves))
-        for place, (axes, (label, curve)) in enumerate(zip(panels, curves, strict=True)):
+        for index, (axes, (label, curve)) in enumerate(zip(panels, curves, strict=True)):
             trained = curve[curve["training_loss"].notna()]
             window = trained["training_loss"].rolling(
                 max(1, round(_SMOOTH * len(trained))), min_periods=1, center=True
             )
             axes.plot(trained["step"], window.mean(), color=training.colour, lw=1.1, zorder=3)
-            held = curve[curve["validation_loss"].notna()]
-            marks.points(axes, held_out, held["step"], held["validation_loss"], join=1.0, size=3, edge=1.0)
+            evaluated = curve[curve["validation_loss"].notna()]
+            marks.points(
+                axes, held_out, evaluated["step"], evaluated["validation_loss"], join=1.0, size=3, edge=1.0
+            )
             if is_log:
                 axes.set_yscale("log")
                 marks.numbered(axes.yaxis, marks.general)
@@ -88,13 +92,13 @@ def loss_figure(name: str, title: str, curves: Sequence[tuple[str, pd.DataFrame]
             axes.xaxis.set_major_locator(MaxNLocator(4, integer=True))
             axes.tick_params(labelbottom=True)
             axes.set_title(shortened(label, 30), fontsize=8.5)
-            axes.set_ylabel("" if place % across else "Nats a token")
-            axes.set_xlabel("Step" if place + across >= len(curves) else "")
+            axes.set_ylabel("" if index % across else "Nats a token")
+            axes.set_xlabel("Step" if index + across >= len(curves) else "")
         handles = [marks.handle(training, ls="-", lw=1.1, marker=""), marks.handle(held_out, lw=1.0, ms=3)]
         marks.key_below(figure, handles, 2)
-    told = [(label, curve["validation_loss"].dropna().tolist()) for label, curve in curves]
-    told = [one for one in told if one[1]]
-    return Drawing.described(name, figure, {}, "loss", title=title, told=told, is_log=is_log)
+    labelled_losses = [(label, curve["validation_loss"].dropna().tolist()) for label, curve in curves]
+    labelled_losses = [entry for entry in labelled_losses if entry[1]]
+    return Drawing.described(name, figure, {}, "loss", title=title, told=labelled_losses, is_log=is_log)
 
 
 @dataclass(frozen=True)
@@ -118,13 +122,13 @@ def tasks_figure(name: str, title: str, rows: Sequence[TaskRow], base: str) -> D
         marks.name_rows(axes, [row.label for row in rows], margin=0.5)
         axes.tick_params(axis="y", length=3)
         axes.axvline(CHANCE, color=SOFT, lw=0.8, ls=DASHED, zorder=1)
-        for place, row in enumerate(rows):
+        for index, row in enumerate(rows):
             marks.points(
-                axes, other, row.others, [place + 0.24] * len(row.others), size=6, edge=1.1, zorder=2
+                axes, other, row.others, [index + 0.24] * len(row.others), size=6, edge=1.1, zorder=2
             )
-            for one, look, shift in ((row.base, before, -0.12), (row.own, after, 0.06)):
-                if one is not None:
-                    marks.points(axes, look, IntervalMarks(*one), place + shift, bar=1.2)
+            for estimate, look, shift in ((row.base, before, -0.12), (row.own, after, 0.06)):
+                if estimate is not None:
+                    marks.points(axes, look, IntervalMarks(*estimate), index + shift, bar=1.2)
         axes.set(xlim=(-1, 101), xlabel="Correct answers (dashed: chance)")
         marks.numbered(axes.xaxis, marks.percent)
         marks.key_below(
@@ -141,20 +145,20 @@ def conditions_figure(
 ) -> Drawing:
     """Draw every model in every condition, a panel for each of the materials (Figure 9 of Cao et al.)."""
     look = looks(dict.fromkeys(groups, "model"))
-    look = {group: replace(it, is_hollow=group == groups[0]) for group, it in look.items()}
+    look = {group: replace(mark, is_hollow=group == groups[0]) for group, mark in look.items()}
     depth, foot = deepest(places for *_, places in panels), _LEGEND_ROW * ceil(len(look) / 3) + 0.1
     room = stacked(2.0, 0.1 * WIDTH, depth, foot, 0.1, right=0.03 * WIDTH)
     with styled():
         figure, drawn = room.panels(len(panels))
-        for number, (axes, (heading, label, own, places)) in enumerate(zip(drawn, panels, strict=True)):
-            own = own.rename(columns={"condition": "place"})
-            readers_by_place(axes, own, list(places), look, gap=0.12)
+        for number, (axes, (heading, label, cells, places)) in enumerate(zip(drawn, panels, strict=True)):
+            cells = cells.rename(columns={"condition": "place"})
+            readers_by_place(axes, cells, list(places), look, gap=0.12)
             axes.set_ylabel(label)
             axes.set_title(lettered(number, len(panels), heading))
         names = [shortened(group, _LONGEST) + ", not trained" * (group == groups[0]) for group in groups]
         handles = [
-            marks.handle(it, text, ls="", ms=5.5, mew=1.3)
-            for it, text in zip(look.values(), names, strict=True)
+            marks.handle(mark, text, ls="", ms=5.5, mew=1.3)
+            for mark, text in zip(look.values(), names, strict=True)
         ]
         marks.key_below(figure, handles, 3, labelspacing=0.25)
     values = {"title": title, "panels": panels, "groups": groups, "lowest": LOWEST}
@@ -193,14 +197,14 @@ class Panel:
     @property
     def names(self) -> list[str]:
         """The labels of its rows."""
-        return [shortened(one, PATTERNS_LONGEST) for one in (*self.conditions, DIFFERENT)]
+        return [shortened(condition, PATTERNS_LONGEST) for condition in (*self.conditions, DIFFERENT)]
 
 
 def pattern_figures(name: str, title: str, panels: Sequence[Panel], note: str) -> list[Drawing]:
     """Draw the maps of models below each other, on as many figures as pages take; all with the same scales."""
     norms = []
-    for which in ("cosine", "centred"):
-        values = np.concatenate([getattr(panel, which).ravel() for panel in panels])
+    for kind in ("cosine", "centred"):
+        values = np.concatenate([getattr(panel, kind).ravel() for panel in panels])
         values = values[np.isfinite(values)] if np.isfinite(values).any() else np.array([0.0, 1.0])
         low, high = float(values.min()), float(values.max())
         norms.append(Normalize(low, high) if high > low else Normalize(low - 0.01, high + 0.01))
@@ -210,47 +214,51 @@ def pattern_figures(name: str, title: str, panels: Sequence[Panel], note: str) -
         if pages[-1] and used > TALLEST - TOP - SCALE:
             pages.append([])
         pages[-1].append(panel)
-    found = []
-    for number, own in enumerate(pages, 1):
+    figures = []
+    for number, page in enumerate(pages, 1):
         titled = title if len(pages) == 1 else f"{title} ({number} of {len(pages)})"
         with styled():
-            figure = _patterns(own, norms)
-        named = continued(name, title, number)[0]
-        told = [(one, _means(one)) for one in own]
-        found.append(Drawing.described(named, figure, {}, "patterns", title=titled, note=note, told=told))
-    return found
+            figure = _patterns(page, norms)
+        figure_name = continued(name, title, number)[0]
+        panel_means = [(panel, _means(panel)) for panel in page]
+        figures.append(
+            Drawing.described(figure_name, figure, {}, "patterns", title=titled, note=note, told=panel_means)
+        )
+    return figures
 
 
 def _means(panel: Panel) -> list[tuple[str, float, float]]:
     """Return means over layers of the cosine and the centred cosine of each condition that has any."""
     rows = zip(panel.conditions, panel.cosine, panel.centred, strict=True)
-    known = [(name, raw, other) for name, raw, other in rows if not np.isnan(raw).all()]
-    return [(name, float(np.nanmean(raw)), float(np.nanmean(other))) for name, raw, other in known]
+    measured = [(name, raw, other) for name, raw, other in rows if not np.isnan(raw).all()]
+    return [(name, float(np.nanmean(raw)), float(np.nanmean(other))) for name, raw, other in measured]
 
 
 def _patterns(panels: Sequence[Panel], norms: Sequence[Normalize]) -> Figure:
     left = 0.12 + CHARACTER * 0.92 * max(len(name) for panel in panels for name in panel.names)
     answers = ANSWERS + GAP if any(panel.accuracy for panel in panels) else 0.0
     wide = (WIDTH - left - answers - GAP - 0.1) / 2
-    whole = TOP + sum(HEAD + panel.tall + AXIS for panel in panels) + SCALE
-    figure = Figure(figsize=(WIDTH, whole))
+    total_height = TOP + sum(HEAD + panel.tall + AXIS for panel in panels) + SCALE
+    figure = Figure(figsize=(WIDTH, total_height))
     top = TOP
     for panel in panels:
-        y = whole - top - HEAD - panel.tall
-        figure.text(0.02, 1 - (top + 0.12) / whole, panel.title, fontsize=9.5, weight="bold", va="center")
+        y = total_height - top - HEAD - panel.tall
+        figure.text(
+            0.02, 1 - (top + 0.12) / total_height, panel.title, fontsize=9.5, weight="bold", va="center"
+        )
         maps = (panel.cosine, panel.apart), (panel.centred, panel.apart_centred)
-        for place, head in enumerate(("Cosine with the intact text", "Centred cosine")):
-            axes = axes_at(figure, left + place * (wide + GAP), y, wide, panel.tall)
-            _map(axes, *maps[place], norms[place])
+        for column, head in enumerate(("Cosine with the intact text", "Centred cosine")):
+            axes = axes_at(figure, left + column * (wide + GAP), y, wide, panel.tall)
+            _map(axes, *maps[column], norms[column])
             axes.set_title(head, fontsize=8.5, weight="normal", pad=3)
             ticks = [*(np.arange(len(panel.conditions)) + 0.5), len(panel.conditions) + 0.9]
-            axes.set_yticks([] if place else ticks, [] if place else panel.names, fontsize=7.5)
+            axes.set_yticks([] if column else ticks, [] if column else panel.names, fontsize=7.5)
             axes.tick_params(axis="y", length=0)
         if panel.accuracy:
             _answers(axes_at(figure, left + 2 * (wide + GAP), y, ANSWERS, panel.tall), panel.accuracy)
         top += HEAD + panel.tall + AXIS
-    for place, (norm, unit) in enumerate(zip(norms, ("cosine", "centered cosine"), strict=True)):
-        side = axes_at(figure, left + place * (wide + GAP), 0.3, wide, 0.09)
+    for column, (norm, unit) in enumerate(zip(norms, ("cosine", "centered cosine"), strict=True)):
+        side = axes_at(figure, left + column * (wide + GAP), 0.3, wide, 0.09)
         bar = figure.colorbar(ScalarMappable(norm, COLOURS), cax=side, orientation="horizontal")
         bar.ax.tick_params(labelsize=7, length=2)
         bar.set_label(unit, fontsize=7.5, labelpad=1)
@@ -284,10 +292,10 @@ def _answers(axes: Axes, accuracy: Sequence[float]) -> None:
     marks.cells(
         axes, np.array(accuracy, dtype=float)[:, None], COLOURS, norm, edgecolors="white", linewidth=0.4
     )
-    for place, value in enumerate(accuracy):
-        known = bool(np.isfinite(value))
-        ink = marks.ink_on(COLOURS(float(norm(value)))) if known else "#333333"
-        text = apa.number(value, 0) if known else apa.MISSING
-        axes.text(0.5, place + 0.52, text, ha="center", va="center", fontsize=6.5, color=ink)
+    for row, value in enumerate(accuracy):
+        is_finite = bool(np.isfinite(value))
+        ink = marks.ink_on(COLOURS(float(norm(value)))) if is_finite else "#333333"
+        text = apa.number(value, 0) if is_finite else apa.MISSING
+        axes.text(0.5, row + 0.52, text, ha="center", va="center", fontsize=6.5, color=ink)
     axes.set(ylim=(len(accuracy) + 1.4, 0), xticks=[], yticks=[])
     axes.set_title("% correct", fontsize=8.5, weight="normal", pad=3)

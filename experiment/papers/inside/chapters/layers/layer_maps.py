@@ -107,18 +107,23 @@ def pair_rows(
     """Pair each changed text's states with those of the same item intact, in the same wording if any."""
     same_item = [name for name in ("set", "item_id", *within) if name in rows]
     wording = [name for name in WORDING if name in rows]
-    known = rows.assign(_place=np.arange(len(rows)))[[*same_item, *wording, factor, "_place"]]
-    known = known.assign(**{name: known[name].astype(object).fillna("").astype(str) for name in wording})
-    known = known.drop_duplicates([*same_item, *wording, factor])
-    base = known[known[factor] == intact]
-    changed = known[known[factor].isin(list(conditions))].reset_index(drop=True)
+    candidates = rows.assign(_place=np.arange(len(rows)))[[*same_item, *wording, factor, "_place"]]
+    candidates = candidates.assign(
+        **{name: candidates[name].astype(object).fillna("").astype(str) for name in wording}
+    )
+    candidates = candidates.drop_duplicates([*same_item, *wording, factor])
+    base = candidates[candidates[factor] == intact]
+    changed = candidates[candidates[factor].isin(list(conditions))].reset_index(drop=True)
     exact = _looked_up(changed, base, [*same_item, *wording])
     first = _looked_up(changed, base.drop_duplicates(same_item), same_item)
-    found = np.where(exact >= 0, exact, first)
-    paired = found >= 0
-    changed, found, exact = changed[paired], found[paired], exact[paired]
-    named = [name for name in ("set", "item_id") if name in rows]
-    texts = ["/".join(one) for one in zip(*(changed[name].astype(str) for name in named), strict=True)]
+    matched = np.where(exact >= 0, exact, first)
+    paired = matched >= 0
+    changed, matched, exact = changed[paired], matched[paired], exact[paired]
+    item_columns = [name for name in ("set", "item_id") if name in rows]
+    texts = [
+        "/".join(identifiers)
+        for identifiers in zip(*(changed[name].astype(str) for name in item_columns), strict=True)
+    ]
     items = tuple(sorted(set(texts)))
     shown = tuple(condition for condition in conditions if (changed[factor] == condition).any())
     return StatePairs(
@@ -127,15 +132,15 @@ def pair_rows(
         pd.Categorical(texts, items).codes.astype(np.intp),
         pd.Categorical(changed[factor].astype(str), shown).codes.astype(np.intp),
         changed["_place"].to_numpy(dtype=np.intp),
-        found.astype(np.intp),
+        matched.astype(np.intp),
         np.asarray(exact >= 0, dtype=bool),
     )
 
 
 def _looked_up(changed: pd.DataFrame, base: pd.DataFrame, by: list[str]) -> NDArray[np.int64]:
     """Return the place of the intact states that belong to each changed text; −1 where there are none."""
-    told = base[[*by, "_place"]].rename(columns={"_place": "_intact"})
-    merged = changed[by].merge(told, on=by, how="left", validate="many_to_one")
+    lookup = base[[*by, "_place"]].rename(columns={"_place": "_intact"})
+    merged = changed[by].merge(lookup, on=by, how="left", validate="many_to_one")
     return merged["_intact"].fillna(-1).to_numpy(dtype=np.int64)
 
 
@@ -151,16 +156,16 @@ def layer_cosines(read: Reader, pairs: StatePairs) -> LayerCosines:
     sums = np.zeros((2, *shape))
     counts = np.zeros((2, *shape))
     for start in range(0, len(order), ROWS_AT_ONCE):
-        some = order[start : start + ROWS_AT_ONCE]
-        own = bases[where[some[0]] : where[some[-1]] + 1]
-        intact = read(own).astype(float)[where[some] - where[some[0]]]
-        changed = read(pairs.changed[some]).astype(float)
-        for which, away in enumerate((0.0, mean)):
-            found = cosines(changed - away, intact - away)
-            known = np.isfinite(found)
-            cells = (pairs.item[some][known], pairs.condition[some][known])
-            np.add.at(sums[which], cells, found[known])
-            np.add.at(counts[which], cells, 1.0)
+        batch = order[start : start + ROWS_AT_ONCE]
+        base_rows = bases[where[batch[0]] : where[batch[-1]] + 1]
+        intact = read(base_rows).astype(float)[where[batch] - where[batch[0]]]
+        changed = read(pairs.changed[batch]).astype(float)
+        for kind, away in enumerate((0.0, mean)):
+            values = cosines(changed - away, intact - away)
+            is_finite = np.isfinite(values)
+            cells = (pairs.item[batch][is_finite], pairs.condition[batch][is_finite])
+            np.add.at(sums[kind], cells, values[is_finite])
+            np.add.at(counts[kind], cells, 1.0)
     of_items = np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0).astype(np.float32)
     first = np.unique(pairs.intact[np.unique(pairs.item, return_index=True)[1]])
     return LayerCosines(of_items[0], of_items[1], _apart(read, first, None), _apart(read, first, mean))
@@ -174,14 +179,16 @@ def _in_parts(read: Reader, rows: Places) -> Iterator[NDArray[np.float32]]:
 def _apart(read: Reader, rows: Places, away: Array | None) -> float:
     """Return the mean cosine of all pairs of different rows."""
     total: Array | float = 0.0
-    many = 0
+    n_rows = 0
     for part in _in_parts(read, rows):
         states = part.astype(float) - (0.0 if away is None else away)
         size = np.linalg.norm(states, axis=1)
         states = states[size > 0] / size[size > 0, None]
         total = total + states.sum(axis=0)
-        many += len(states)
-    return float((np.sum(np.square(total)) - many) / (many * (many - 1))) if many > 1 else float("nan")
+        n_rows += len(states)
+    return (
+        float((np.sum(np.square(total)) - n_rows) / (n_rows * (n_rows - 1))) if n_rows > 1 else float("nan")
+    )
 
 
 VERSION = 1
@@ -211,68 +218,71 @@ def represented(
     """Return the map of every model with hidden states, by one factor."""
     if does.intact is None:
         return []
-    found: list[Represented] = []
-    seen: set[str] = set()
+    maps: list[Represented] = []
+    groups: set[str] = set()
     for position in POSITIONS:
-        kept = [state for state in kept_states(tables, position) if state.group not in seen]
-        seen.update(one.group for one in kept)
-        for one in kept:
-            found += _of_model(one, does, tables.factors, told)
-    return found
+        stored_states = [state for state in kept_states(tables, position) if state.group not in groups]
+        groups.update(stored.group for stored in stored_states)
+        for stored in stored_states:
+            maps += _of_model(stored, does, tables.factors, told)
+    return maps
 
 
 def _of_model(
-    kept: StoredStates, does: LevelMeanings, factors: Mapping[str, Sequence[str]], told: Callable[[str], None]
+    stored: StoredStates,
+    does: LevelMeanings,
+    factors: Mapping[str, Sequence[str]],
+    progress: Callable[[str], None],
 ) -> Iterator[Represented]:
     assert does.intact is not None
-    rows = kept.rows
+    rows = stored.rows
     others = tuple(
         name for name in factors if name != does.factor and name in rows and rows[name].nunique() > 1
     )
     order = [level for level in factors[does.factor] if level != does.intact]
-    named = rows["set"].astype(str) if "set" in rows else pd.Series("", index=rows.index)
+    set_names = rows["set"].astype(str) if "set" in rows else pd.Series("", index=rows.index)
     parts = []
-    for part, own in rows.groupby(named, sort=False):
-        pairs = pair_rows(own.reset_index(drop=True), does.factor, does.intact, order, others)
+    for part, set_rows in rows.groupby(set_names, sort=False):
+        pairs = pair_rows(set_rows.reset_index(drop=True), does.factor, does.intact, order, others)
         if len(pairs.items) >= FEWEST_ITEMS and pairs.conditions:
-            parts.append((str(part), own.index.to_numpy(dtype=np.intp), pairs))
+            parts.append((str(part), set_rows.index.to_numpy(dtype=np.intp), pairs))
     for part, places, pairs in parts:
         title = part if len(parts) > 1 else ""
-        what = f"representations of {kept.group}{f' in {title}' if title else ''}"
-        pattern, wording = _pattern(kept, places, pairs, what, told), int((~pairs.same_wording).sum())
-        place = kept.group, kept.run, kept.position, title, does.factor, does.intact
-        yield Represented(*place, pattern, len(pairs.item), wording)
+        task = f"representations of {stored.group}{f' in {title}' if title else ''}"
+        pattern, wording = _pattern(stored, places, pairs, task, progress), int((~pairs.same_wording).sum())
+        key = stored.group, stored.run, stored.position, title, does.factor, does.intact
+        yield Represented(*key, pattern, len(pairs.item), wording)
 
 
 def _pattern(
-    kept: StoredStates, places: Places, pairs: StatePairs, what: str, told: Callable[[str], None]
+    stored: StoredStates, places: Places, pairs: StatePairs, task: str, progress: Callable[[str], None]
 ) -> ConditionMap:
     """Compute a model's map layer by layer, storing each layer; progress is reported for layers that were not stored before."""
-    keys = kept.rows["work_key"].astype(str).to_numpy()[places]
+    keys = stored.rows["work_key"].astype(str).to_numpy()[places]
     made_of = {
         "version": VERSION,
-        "position": kept.position,
-        "group": kept.group,
-        "width": kept.width,
+        "position": stored.position,
+        "group": stored.group,
+        "width": stored.width,
         "items": pairs.items,
         "conditions": pairs.conditions,
-        "changed": [keys[place] for place in pairs.changed],
-        "intact": [keys[place] for place in pairs.intact],
+        "changed": [keys[index] for index in pairs.changed],
+        "intact": [keys[index] for index in pairs.intact],
     }
     mark = fingerprint(made_of, pairs.item, pairs.condition)
     layers = []
-    for number in range(kept.layers):
+    for number in range(stored.layers):
 
         def read(rows: Places, number: int = number) -> NDArray[np.float32]:
-            return kept.layer(number, places[rows])
+            return stored.layer(number, places[rows])
 
         def compute(read: Reader = read, number: int = number) -> dict[str, NDArray[Any]]:
-            told(LayersDone(what, number, kept.layers))
+            progress(LayersDone(task, number, stored.layers))
             layer = layer_cosines(read, pairs)
             apart = np.array([layer.apart, layer.apart_centred])
             return {"cosine": layer.cosine, "centred": layer.centred, "apart": apart}
 
-        layers.append(remembered(kept.folder, f"representations_layer_{number:02d}", mark, compute))
+        layers.append(remembered(stored.folder, f"representations_layer_{number:02d}", mark, compute))
     cosine, centred = (np.stack([layer[name] for layer in layers], axis=2) for name in ("cosine", "centred"))
     apart, apart_centred = np.array([layer["apart"] for layer in layers], dtype=float).T
     return ConditionMap(pairs.items, pairs.conditions, cosine, centred, apart, apart_centred)
@@ -342,15 +352,15 @@ def accuracy_of(trials: pd.DataFrame, represented: Represented) -> Array:
 
 def with_accuracy(represented: Represented, accuracy: Array, study: str) -> tuple[float, float, int]:
     """Correlate ranks of the mean centred cosine and of accuracy over conditions; p is one-sided."""
-    near = represented.pattern.map(centred=True).mean(axis=1)
-    known = np.isfinite(near) & np.isfinite(accuracy)
-    if known.sum() < FEWEST_CONDITIONS:
-        return float("nan"), float("nan"), int(known.sum())
-    ranks = [rankdata(values[known])[:, None] for values in (near, accuracy)]
-    found = alike(
+    cosine = represented.pattern.map(centred=True).mean(axis=1)
+    is_finite = np.isfinite(cosine) & np.isfinite(accuracy)
+    if is_finite.sum() < FEWEST_CONDITIONS:
+        return float("nan"), float("nan"), int(is_finite.sum())
+    ranks = [rankdata(values[is_finite])[:, None] for values in (cosine, accuracy)]
+    correlation = alike(
         ranks[0], ranks[1], stable_seed(study, "accuracy and cosine", represented.group, represented.part)
     )
-    return found.r, found.p, int(known.sum())
+    return correlation.r, correlation.p, int(is_finite.sum())
 
 
 def reliability(represented: Represented, study: str) -> tuple[MapReliability, MapReliability]:
@@ -359,24 +369,24 @@ def reliability(represented: Represented, study: str) -> tuple[MapReliability, M
     return halves(represented.pattern.cosine, seed), halves(represented.pattern.cosine, seed, centring="both")
 
 
-def between_sets(found: Sequence[tuple[str, Represented]], study: str) -> Iterator[TwoSets]:
+def between_sets(represented_sets: Sequence[tuple[str, Represented]], study: str) -> Iterator[TwoSets]:
     """Compare each model's maps in every two data sets that it read."""
-    for (name, one), (other_name, other) in combinations(found, 2):
-        if one.group != other.group or one.pattern.layers != other.pattern.layers:
+    for (name, first), (other_name, second) in combinations(represented_sets, 2):
+        if first.group != second.group or first.pattern.layers != second.pattern.layers:
             continue
-        shared, maps = common([(two.pattern.conditions, two.pattern.map()) for two in (one, other)])
+        shared, maps = common([(two.pattern.conditions, two.pattern.map()) for two in (first, second)])
         if len(shared) >= FEWEST_CONDITIONS:
-            seed = stable_seed(study, "data sets", one.group, name, other_name)
-            yield TwoSets(one.group, name, other_name, alike(maps[0], maps[1], seed))
+            seed = stable_seed(study, "data sets", first.group, name, other_name)
+            yield TwoSets(first.group, name, other_name, alike(maps[0], maps[1], seed))
 
 
-def between_models(found: Sequence[Represented], study: str) -> SeveralModels | None:
+def between_models(models: Sequence[Represented], study: str) -> SeveralModels | None:
     """Compare the maps of models on the items that all of them have; None with too few."""
-    if len(found) < 2:
+    if len(models) < 2:
         return None
-    patterns = [represented.pattern for represented in found]
+    patterns = [represented.pattern for represented in models]
     conditions, items = (
-        reduce(lambda one, other: one.intersection(other, sort=False), map(pd.Index, names))
+        reduce(lambda first, second: first.intersection(second, sort=False), map(pd.Index, names))
         for names in ([pattern.conditions for pattern in patterns], [pattern.items for pattern in patterns])
     )
     if len(conditions) < FEWEST_CONDITIONS or len(items) < FEWEST_ITEMS:
@@ -388,24 +398,27 @@ def between_models(found: Sequence[Represented], study: str) -> SeveralModels | 
         )
         for pattern in patterns
     ]
-    shared = [pattern.cosine[own] for pattern, own in zip(patterns, places, strict=True)]
-    maps = np.stack([at_depths(one, depths) for one in shared])
+    shared = [pattern.cosine[indices] for pattern, indices in zip(patterns, places, strict=True)]
+    maps = np.stack([at_depths(values, depths) for values in shared])
     complete: Mask = np.asarray(np.isfinite(maps).all(axis=(0, 2, 3)))
     if complete.sum() < FEWEST_ITEMS:
         return None
     maps = maps[:, complete]
-    kept = [item for item, is_complete in zip(items, complete, strict=True) if is_complete]
-    seed = stable_seed(study, "models", found[0].factor, found[0].part)
-    order = np.argsort([stable_seed(study, "halves of items", item) for item in kept], kind="stable")
-    whole = maps.mean(axis=1)
+    shared_items = [item for item, is_complete in zip(items, complete, strict=True) if is_complete]
+    seed = stable_seed(study, "models", models[0].factor, models[0].part)
+    order = np.argsort([stable_seed(study, "halves of items", item) for item in shared_items], kind="stable")
+    mean_maps = maps.mean(axis=1)
     return SeveralModels(
-        tuple(represented.group for represented in found),
-        len(kept),
+        tuple(represented.group for represented in models),
+        len(shared_items),
         len(conditions),
         depths,
         len({pattern.layers for pattern in patterns}) > 1,
         between_readers(maps, seed),
         between_readers(maps, seed, centring="both"),
         identified_models(maps, order.astype(np.intp), seed),
-        *(cross_correlations(own, own) for own in (whole, centred(whole), centred(whole, "both"))),
+        *(
+            cross_correlations(matrix, matrix)
+            for matrix in (mean_maps, centred(mean_maps), centred(mean_maps, "both"))
+        ),
     )

@@ -62,17 +62,17 @@ class Probed:
     @property
     def by_label(self) -> tuple[float, float]:
         """Least and greatest chance as labels' frequencies give it; single conditions that are predicted have another."""
-        own = self.found.chance[-1:] if self.probing.target == CONDITION else self.found.chance
-        return float(own.min()), float(own.max())
+        chance = self.found.chance[-1:] if self.probing.target == CONDITION else self.found.chance
+        return float(chance.min()), float(chance.max())
 
-    def first_above(self, place: int) -> int | None:
+    def first_above(self, index: int) -> int | None:
         """Return the first layer at which a condition's accuracy lies above chance, all layers and conditions taken together."""
-        above = np.flatnonzero(self.found.accuracy.low_all[place] > self.found.chance[place])
+        above = np.flatnonzero(self.found.accuracy.low_all[index] > self.found.chance[index])
         return int(above[0]) if len(above) else None
 
-    def steepest(self, place: int) -> int | None:
+    def steepest(self, index: int) -> int | None:
         """Return the layer that adds most to a condition's accuracy; None where none adds anything."""
-        gained = self.found.steps.value[place]
+        gained = self.found.steps.value[index]
         return int(np.argmax(gained)) + 1 if gained.size and gained.max() > 0 else None
 
 
@@ -80,41 +80,43 @@ def write(material: Material) -> Chapter | None:
     """Write the chapter; None where no model kept the states of its prompts' last tokens, or the study wants no probing."""
     tables = material.tables
     study = str(tables.dictionary["study"])
-    found, failed = probings(tables, material.told)
-    if not found and not (failed and tables.dictionary.get("probing") is not None):
+    probed_models, failed = probings(tables, material.told)
+    if not probed_models and not (failed and tables.dictionary.get("probing") is not None):
         return None
     probed: dict[str, list[Probed]] = {}
-    for one in found:
-        probed.setdefault(one.target, []).append(Probed(one, accuracies(one, study)))
-    blocks = LAYOUT.blocks("opening") if found else []
+    for probing in probed_models:
+        probed.setdefault(probing.target, []).append(Probed(probing, accuracies(probing, study)))
+    blocks = LAYOUT.blocks("opening") if probed_models else []
     for target, models in probed.items():
         blocks += _of_target(target, models, tables, headed=len(probed) > 1)
     blocks += LAYOUT.blocks("not_probed", failed=failed, targets=TARGETS) if failed else []
-    names = [*(one.group for one in found), *(one.group for one in failed)]
-    folds = SOURCES_OF_FOLDS if any(len(one.dealt.splits) > 1 for one in found) else ()
-    methods = _methods(tables, [one.probing for own in probed.values() for one in own])
-    sources = (*SOURCES, *folds) if found else ()
+    names = [*(probing.group for probing in probed_models), *(failure.group for failure in failed)]
+    folds = SOURCES_OF_FOLDS if any(len(probing.dealt.splits) > 1 for probing in probed_models) else ()
+    methods = _methods(tables, [model.probing for models in probed.values() for model in models])
+    sources = (*SOURCES, *folds) if probed_models else ()
     return LAYOUT.chapter("probing", blocks, names, material.kinds, methods=methods, sources=sources)
 
 
 def _of_target(target: str, models: Sequence[Probed], tables: Tables, *, headed: bool) -> list[Block]:
     """Write sentences, tables and figures of what was predicted."""
-    what, first = TARGETS[target], models[0].probing
+    noun, first = TARGETS[target], models[0].probing
     shares = np.bincount(first.label, minlength=len(first.classes)) / len(first.label)
     share_of = dict(zip(first.classes, shares, strict=True))
-    named = first.conditions if target == CONDITION else first.classes
+    shown_names = first.conditions if target == CONDITION else first.classes
     layers = f"probing_layers_{target}"
     layered = [ModelLayers(model.name, model.found) for model in models]
-    title = f"Accuracy of probes by layer and condition: {what}"
-    drawn = accuracy_figures(layers, title, layered, what)
+    title = f"Accuracy of probes by layer and condition: {noun}"
+    drawn = accuracy_figures(layers, title, layered, noun)
     title, name = "What each layer adds to the accuracy of the probe", f"probing_steps_{target}"
     steps = [
-        step_figure(name if n == 1 else f"{name}_{n}", f"{title}: {one.name}, {what}", one)
-        for n, one in enumerate(layered, 1)
-        if one.found.steps.value.size
+        step_figure(
+            name if n == 1 else f"{name}_{n}", f"{title}: {layered_model.name}, {noun}", layered_model
+        )
+        for n, layered_model in enumerate(layered, 1)
+        if layered_model.found.steps.value.size
     ]
     values: dict[str, Any] = {
-        "what": what,
+        "what": noun,
         "is_condition": target == CONDITION,
         "several": any(len(model.conditions) > 1 for model in models),
         "intervals": models[0].found.intervals,
@@ -127,11 +129,11 @@ def _of_target(target: str, models: Sequence[Probed], tables: Tables, *, headed:
     return LAYOUT.blocks(
         "target",
         target=target,
-        heading=what[0].upper() + what[1:] if headed else "",
-        shares=[f"{name} {apa.percent(share_of[name], 0)}" for name in named],
+        heading=noun[0].upper() + noun[1:] if headed else "",
+        shares=[f"{name} {apa.percent(share_of[name], 0)}" for name in shown_names],
         probing=first,
         models=[_in_words(model) for model in models[:TOLD_IN_FULL]],
-        cautions=[(model.name, said) for model in models if (said := _cautions(model))],
+        cautions=[(model.name, text) for model in models if (text := _cautions(model))],
         most_frequent=max(model.by_label[1] for model in models),
         is_skewed=any(model.by_label[1] > 1 / len(model.probing.classes) + SKEWED for model in models),
         overview=LAYOUT.table("overview", _overview(models), f"probing_{target}", **values),
@@ -146,15 +148,15 @@ def _in_words(probed: Probed) -> dict[str, Any]:
     """Return from where on a model's accuracy lies above chance in which conditions, and where it differs from the first."""
     above: dict[int, list[str]] = {}
     never: list[str] = []
-    for place, level in enumerate(probed.conditions):
-        first = probed.first_above(place)
+    for index, level in enumerate(probed.conditions):
+        first = probed.first_above(index)
         (never if first is None else above.setdefault(first, [])).append(level)
     against = probed.found.against
     differing = {
         word: [
-            f"{level} ({apa.number(100 * abs(against.value[place, probed.last]), 1)} points)"
-            for place, level in enumerate(probed.conditions[1:])
-            if sure[place]
+            f"{level} ({apa.number(100 * abs(against.value[index, probed.last]), 1)} points)"
+            for index, level in enumerate(probed.conditions[1:])
+            if sure[index]
         ]
         for word, sure in (
             ("below", against.high_all[:, probed.last] < 0),
@@ -166,33 +168,33 @@ def _in_words(probed: Probed) -> dict[str, Any]:
 
 def _cautions(probed: Probed) -> tuple[Markup, ...]:
     """State what a reader must know of a model's probes."""
-    own = probed.probing
+    probing = probed.probing
     return LAYOUT.paragraphs(
         "cautions",
-        left_out=own.left_out,
-        dealt=own.dealt,
-        most=max(len(split.train) for split in own.dealt.splits),
-        unconverged=sum(layer.unconverged for layer in own.layers),
-        fits=sum(layer.fits for layer in own.layers),
-        clipped=[str(number) for number, layer in enumerate(own.layers) if layer.clipped],
+        left_out=probing.left_out,
+        dealt=probing.dealt,
+        most=max(len(split.train) for split in probing.dealt.splits),
+        unconverged=sum(layer.unconverged for layer in probing.layers),
+        fits=sum(layer.fits for layer in probing.layers),
+        clipped=[str(number) for number, layer in enumerate(probing.layers) if layer.clipped],
     )
 
 
 def _overview(models: Sequence[Probed]) -> Iterator[dict[str, Any]]:
     for model in models:
-        for place, level in enumerate(model.conditions):
-            first, best = model.first_above(place), model.steepest(place)
-            yield {"one": model, "place": place, "level": level, "first": first, "best": best}
+        for index, level in enumerate(model.conditions):
+            first, best = model.first_above(index), model.steepest(index)
+            yield {"one": model, "place": index, "level": level, "first": first, "best": best}
 
 
 def _layers(models: Sequence[Probed]) -> Iterator[dict[str, Any]]:
     for model in models:
-        for place, level in enumerate(model.found.names):
-            is_compared = 0 < place < len(model.conditions)
+        for index, level in enumerate(model.found.names):
+            is_compared = 0 < index < len(model.conditions)
             for layer in range(model.last + 1):
                 yield {
                     "one": model,
-                    "place": place,
+                    "place": index,
                     "level": level,
                     "layer": layer,
                     "is_compared": is_compared,
@@ -216,34 +218,34 @@ def _controls(models: Sequence[Probed]) -> Iterator[dict[str, Any]]:
             }
 
 
-def _ends(estimates: ProbeEstimates, place: int, layer: int, together: bool = False) -> str:
+def _ends(estimates: ProbeEstimates, index: int, layer: int, together: bool = False) -> str:
     """Write an interval in percent, by itself or together with those of all layers and conditions."""
     low, high = (estimates.low_all, estimates.high_all) if together else (estimates.low, estimates.high)
-    return apa.interval(100 * low[place, layer], 100 * high[place, layer], 1)
+    return apa.interval(100 * low[index, layer], 100 * high[index, layer], 1)
 
 
-def _with_ends(estimates: ProbeEstimates, place: int, layer: int, together: bool = False) -> str:
+def _with_ends(estimates: ProbeEstimates, index: int, layer: int, together: bool = False) -> str:
     """Write a percentage with its interval."""
-    value = apa.number(100 * estimates.value[place, layer], 1)
-    return apa.joined(value, _ends(estimates, place, layer, together))
+    value = apa.number(100 * estimates.value[index, layer], 1)
+    return apa.joined(value, _ends(estimates, index, layer, together))
 
 
-def _methods(tables: Tables, found: Sequence[Probing]) -> tuple[Markup, ...]:
+def _methods(tables: Tables, models: Sequence[Probing]) -> tuple[Markup, ...]:
     """Write the paragraphs of the Method section; none without a probing."""
     settings = settings_of(tables.dictionary.get("probing"))
-    if settings is None or not found:
+    if settings is None or not models:
         return ()
-    folds = len(found[0].dealt.splits)
+    folds = len(models[0].dealt.splits)
     return LAYOUT.paragraphs(
         "methods",
         settings=settings,
-        whats=[TARGETS[target] for target in dict.fromkeys(probing.target for probing in found)],
+        whats=[TARGETS[target] for target in dict.fromkeys(probing.target for probing in models)],
         values=[f"{penalty:.10f}".rstrip("0").rstrip(".") for penalty in settings.penalties],
-        test_splits=found[0].dealt.test_splits,
+        test_splits=models[0].dealt.test_splits,
         folds=apa.NUMBERS[folds] if folds < len(apa.NUMBERS) else folds,
         inner_folds=INNER_FOLDS,
         scikit_learn=metadata.version("scikit-learn"),
-        predicts_conditions=any(probing.target == CONDITION for probing in found),
+        predicts_conditions=any(probing.target == CONDITION for probing in models),
         resamples=RESAMPLES,
-        widest=max(widening(len(probing.dealt.splits)) for probing in found),
+        widest=max(widening(len(probing.dealt.splits)) for probing in models),
     )

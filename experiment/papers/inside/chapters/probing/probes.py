@@ -61,21 +61,21 @@ def labels_of(rows: pd.DataFrame, items: pd.DataFrame, target: str, factors: Seq
     """Return the label of each trial; None where it has none."""
     if target == "condition":
         return conditions_of(rows, factors)
-    given = rows[target].astype(object).where(rows[target].notna(), None)
+    answers = rows[target].astype(object).where(rows[target].notna(), None)
     if target == "response":
-        given = given.where(rows["response_status"] == "valid", None)
+        answers = answers.where(rows["response_status"] == "valid", None)
     options = _options(rows, items, factors)
     if len({option for option in options if option is not None}) > 1:
-        found = [_letter(*shown) for shown in zip(given, options, rows["choice_order"], strict=True)]
+        labelled = [_letter(*shown) for shown in zip(answers, options, rows["choice_order"], strict=True)]
     else:
         # which label stood for which class (``Yes=A,No=B``)
         texts = rows["label_map"].dropna().unique()
         maps = {text: dict(pair.split("=", 1) for pair in text.split(",") if "=" in pair) for text in texts}
-        found = [
-            None if answer is None else maps.get(named, {}).get(str(answer), str(answer))
-            for answer, named in zip(given, rows["label_map"], strict=True)
+        labelled = [
+            None if answer is None else maps.get(label_map, {}).get(str(answer), str(answer))
+            for answer, label_map in zip(answers, rows["label_map"], strict=True)
         ]
-    labels = pd.Series(found, index=rows.index, dtype=object)
+    labels = pd.Series(labelled, index=rows.index, dtype=object)
     return labels if 0 < labels.nunique() <= MOST_CLASSES else pd.Series(None, index=rows.index, dtype=object)
 
 
@@ -84,13 +84,13 @@ def _options(rows: pd.DataFrame, items: pd.DataFrame, factors: Sequence[str]) ->
     if "choices" not in items:
         return [None] * len(rows)
     keys = ["set", "item_id", *(name for name in factors if name in items)]
-    known: dict[tuple[str, ...], tuple[str, ...]] = {}
+    options: dict[tuple[str, ...], tuple[str, ...]] = {}
     for *key, text in items[[*keys, "choices"]].itertuples(index=False):
         if isinstance(text, str) and (choices := json.loads(text)):
-            named = tuple(map(str, key))
-            known[named] = known[named[:2]] = tuple(map(str, choices))
+            identity = tuple(map(str, key))
+            options[identity] = options[identity[:2]] = tuple(map(str, choices))
     cells = zip(*(rows[name].astype(str) for name in keys), strict=True)
-    return [known.get(cell, known.get(cell[:2])) for cell in cells]
+    return [options.get(cell, options.get(cell[:2])) for cell in cells]
 
 
 def _letter(answer: str | None, options: tuple[str, ...] | None, order: object) -> str | None:
@@ -100,9 +100,9 @@ def _letter(answer: str | None, options: tuple[str, ...] | None, order: object) 
     letters = string.ascii_uppercase[: len(options)]
     if answer not in options:
         return answer if len(answer) == 1 and answer in letters else None
-    place = options.index(answer)
-    shown = [int(one) for one in order.split(",")] if isinstance(order, str) and order else None
-    return letters[shown.index(place) if shown and place in shown else place]
+    position = options.index(answer)
+    shown = [int(number) for number in order.split(",")] if isinstance(order, str) and order else None
+    return letters[shown.index(position) if shown and position in shown else position]
 
 
 def codes_of(labels: Texts) -> tuple[np.ndarray, tuple[str, ...]]:
@@ -130,10 +130,10 @@ class Dealt:
 
     def parts(self, rows: int) -> Codes:
         """Return which split tests each row, −1 where none does; shape (rows,)."""
-        found = np.full(rows, -1, dtype=np.intp)
+        split_numbers = np.full(rows, -1, dtype=np.intp)
         for number, split in enumerate(self.splits):
-            found[split.test] = number
-        return found
+            split_numbers[split.test] = number
+        return split_numbers
 
     @property
     def is_thinned(self) -> bool:
@@ -147,28 +147,28 @@ def families_of(rows: pd.DataFrame, items: pd.DataFrame, keep_together: Sequence
     from scipy.sparse.csgraph import connected_components
 
     columns = [_column(name, items) for name in keep_together]
-    own = ["cov_group" if name == "group" else f"cov_{name}" for name in TOGETHER]
-    columns += [name for name in own if name in items and name not in columns]
-    named = list(zip(rows["set"].astype(str), rows["item_id"].astype(str), strict=True))
-    number = {name: place for place, name in enumerate(dict.fromkeys(named))}
+    covariates = ["cov_group" if name == "group" else f"cov_{name}" for name in TOGETHER]
+    columns += [name for name in covariates if name in items and name not in columns]
+    item_keys = list(zip(rows["set"].astype(str), rows["item_id"].astype(str), strict=True))
+    number = {name: index for index, name in enumerate(dict.fromkeys(item_keys))}
     keys: dict[Any, int] = {}
     edges = [
-        (place, len(number) + keys.setdefault(key, len(keys)))
-        for one in items.to_dict("records")
-        if (place := number.get((str(one.get("set")), str(one.get("item_id"))))) is not None
-        for key in _shared(one, columns)
+        (index, len(number) + keys.setdefault(key, len(keys)))
+        for item in items.to_dict("records")
+        if (index := number.get((str(item.get("set")), str(item.get("item_id"))))) is not None
+        for key in _shared(item, columns)
     ]
     size = len(number) + len(keys)
     pairs = np.array(edges, dtype=np.intp).reshape(-1, 2)
     graph = coo_array((np.ones(len(pairs)), tuple(pairs.T)), shape=(size, size))
     _, component = connected_components(graph, directed=False)
-    return np.array([component[number[name]] for name in named], dtype=np.intp)
+    return np.array([component[number[name]] for name in item_keys], dtype=np.intp)
 
 
 def _column(name: str, items: pd.DataFrame) -> str:
-    for known in (name, f"cov_{name}"):
-        if known in items:
-            return known
+    for column in (name, f"cov_{name}"):
+        if column in items:
+            return column
     raise unknown_name(
         "analysis.probing.keep_together: column of items",
         name,
@@ -198,9 +198,17 @@ def splits_of(rows: pd.DataFrame, items: pd.DataFrame) -> list[str | None]:
     """Return the data set's split of each trial's item; None where the item names none."""
     if "provenance" not in items:
         return [None] * len(rows)
-    named = zip(items["set"].astype(str), items["item_id"].astype(str), strict=True)
-    known = dict(zip(named, (mapping_in(one).get("split") for one in items["provenance"]), strict=True))
-    return [known.get(one) for one in zip(rows["set"].astype(str), rows["item_id"].astype(str), strict=True)]
+    item_keys = zip(items["set"].astype(str), items["item_id"].astype(str), strict=True)
+    split_of = dict(
+        zip(
+            item_keys,
+            (mapping_in(provenance).get("split") for provenance in items["provenance"]),
+            strict=True,
+        )
+    )
+    return [
+        split_of.get(key) for key in zip(rows["set"].astype(str), rows["item_id"].astype(str), strict=True)
+    ]
 
 
 def deal(rows: pd.DataFrame, settings: Settings, study: str, most: int) -> Dealt:
@@ -214,14 +222,14 @@ def deal(rows: pd.DataFrame, settings: Settings, study: str, most: int) -> Dealt
     tests = _test_splits(rows["split"], settings)
     if not tests:
         folds = settings.folds or FOLDS
-        many = len(np.unique(families))
-        if many < folds:
+        n_families = len(np.unique(families))
+        if n_families < folds:
             raise UserError(
-                f"{many} independent items cannot be divided into {folds} folds",
+                f"{n_families} independent items cannot be divided into {folds} folds",
                 mend="Items of one text or pair count once. Give more of them.",
             )
         fold = dealt_folds(rows, folds, (study, "probing folds"))
-        parts = [(np.flatnonzero(fold != one), np.flatnonzero(fold == one)) for one in range(folds)]
+        parts = [(np.flatnonzero(fold != number), np.flatnonzero(fold == number)) for number in range(folds)]
         training = max(len(train) for train, _ in parts)
         return Dealt(tuple(split(*part) for part in parts), (), 0, training)
     testing = rows["split"].isin(tests).to_numpy()
@@ -236,14 +244,14 @@ def deal(rows: pd.DataFrame, settings: Settings, study: str, most: int) -> Dealt
 
 
 def _test_splits(splits: Texts, settings: Settings) -> tuple[str, ...]:
-    there = sorted(splits.dropna().astype(str).unique())
+    present = sorted(splits.dropna().astype(str).unique())
     for name in settings.test:
-        if name not in there:
-            raise unknown_name("analysis.probing.test: split of the items", name, there)
+        if name not in present:
+            raise unknown_name("analysis.probing.test: split of the items", name, present)
     if settings.test or settings.folds is not None:
         return settings.test
-    others = tuple(one for one in there if one != TRAIN)
-    return others if TRAIN in there else ()
+    others = tuple(name for name in present if name != TRAIN)
+    return others if TRAIN in present else ()
 
 
 def _drawn(rows: pd.DataFrame, train: Codes, study: str, most: int) -> Codes:
@@ -251,11 +259,11 @@ def _drawn(rows: pd.DataFrame, train: Codes, study: str, most: int) -> Codes:
     if len(train) <= most:
         return train
     rows = rows.iloc[train]
-    told = rows.groupby("family")["name"].agg(["min", "size"])
-    seeds = [stable_seed(study, "probing rows", name) for name in told["min"]]
-    told = told.assign(seed=seeds).sort_values(["seed", "min"])
-    many = max(1, int(np.searchsorted(told["size"].cumsum(), most, side="right")))
-    return train[rows["family"].isin(told.index[:many]).to_numpy()]
+    by_family = rows.groupby("family")["name"].agg(["min", "size"])
+    seeds = [stable_seed(study, "probing rows", name) for name in by_family["min"]]
+    by_family = by_family.assign(seed=seeds).sort_values(["seed", "min"])
+    n_families = max(1, int(np.searchsorted(by_family["size"].cumsum(), most, side="right")))
+    return train[rows["family"].isin(by_family.index[:n_families]).to_numpy()]
 
 
 def dealt_folds(rows: pd.DataFrame, folds: int, seed: tuple[str, ...]) -> Codes:
@@ -264,9 +272,10 @@ def dealt_folds(rows: pd.DataFrame, folds: int, seed: tuple[str, ...]) -> Codes:
     profile = counts.idxmax(axis=1).groupby(level="family").agg(sorted)
     called = rows.groupby("family")["name"].min()
     order = sorted(
-        profile.index, key=lambda one: (profile[one], stable_seed(*seed, called[one]), called[one])
+        profile.index,
+        key=lambda family: (profile[family], stable_seed(*seed, called[family]), called[family]),
     )
-    fold = {family: place % folds for place, family in enumerate(order)}
+    fold = {family: index % folds for index, family in enumerate(order)}
     return rows["family"].map(fold).to_numpy(dtype=np.intp)
 
 
@@ -282,28 +291,28 @@ def control_labels(
         for name, k in zip(counts["name"], counts["label"], strict=True)
     ]
     counts = counts.sort_values(["trials", "hash", "label"], ascending=[False, True, True])
-    own = dict(counts.drop_duplicates("name")[["name", "label"]].to_numpy())
-    found = np.empty((tasks, len(labels)), dtype=np.intp)
+    label_of = dict(counts.drop_duplicates("name")[["name", "label"]].to_numpy())
+    controls = np.empty((tasks, len(labels)), dtype=np.intp)
     for task in range(tasks):
-        given: dict[str, int] = {}
+        random_labels: dict[str, int] = {}
         for items in rows.groupby("part")["name"].unique():
             drawn = sorted(items, key=lambda name: (stable_seed(*seed, task, name), name))
-            given |= {name: own[other] for name, other in zip(sorted(items), drawn, strict=True)}
-        found[task] = rows["name"].map(given)
-    return found
+            random_labels |= {name: label_of[other] for name, other in zip(sorted(items), drawn, strict=True)}
+        controls[task] = rows["name"].map(random_labels)
+    return controls
 
 
 def shuffled_within(
     names: pd.Series[str], labels: Codes, keys: Sequence[str], tasks: int, seed: tuple[str, ...]
 ) -> Codes:
     """Shuffle labels among the trials of each item: the control where the label is the condition itself."""
-    found = np.empty((tasks, len(labels)), dtype=np.intp)
+    controls = np.empty((tasks, len(labels)), dtype=np.intp)
     for places in pd.Series(range(len(names))).groupby(list(names)).groups.values():
-        ordered = sorted(places, key=lambda place: keys[place])
+        ordered = sorted(places, key=lambda index: keys[index])
         for task in range(tasks):
-            drawn = sorted(ordered, key=lambda place: stable_seed(*seed, task, keys[place]))
-            found[task, ordered] = labels[drawn]
-    return found
+            drawn = sorted(ordered, key=lambda index: stable_seed(*seed, task, keys[index]))
+            controls[task, ordered] = labels[drawn]
+    return controls
 
 
 LAYOUT = 1
@@ -322,19 +331,19 @@ def folder_of(states: Path, target: str, settings: Mapping[str, Any], parts: Seq
 
 def read_layer(file: Path, rows: int) -> ProbedLayer | None:
     """Return the kept results of a layer; None where there are none, or none that can be read."""
-    known: dict[str, Any] = read_arrays(file) or {}
-    if not {*_FIELDS, "counts"} <= set(known) or known["predicted"].shape != (rows,):
+    stored: dict[str, Any] = read_arrays(file) or {}
+    if not {*_FIELDS, "counts"} <= set(stored) or stored["predicted"].shape != (rows,):
         return None
-    counts = dict(zip(_COUNTS, known["counts"].tolist(), strict=False))
+    counts = dict(zip(_COUNTS, stored["counts"].tolist(), strict=False))
     if len(counts) != len(_COUNTS):
         return None
-    return ProbedLayer(**{name: known[name] for name in _FIELDS}, **counts)
+    return ProbedLayer(**{name: stored[name] for name in _FIELDS}, **counts)
 
 
-def keep_layer(file: Path, found: ProbedLayer) -> bool:
+def keep_layer(file: Path, layer: ProbedLayer) -> bool:
     """Keep the results of a layer, in one step; return whether that was possible."""
-    arrays = {name: getattr(found, name) for name in _FIELDS}
-    return write_arrays(file, arrays | {"counts": np.array([getattr(found, one) for one in _COUNTS])})
+    arrays = {name: getattr(layer, name) for name in _FIELDS}
+    return write_arrays(file, arrays | {"counts": np.array([getattr(layer, name) for name in _COUNTS])})
 
 
 @dataclass(frozen=True, eq=False)
@@ -365,10 +374,10 @@ class Probing:
     @property
     def majority(self) -> Codes:
         """The most frequent label of the rows that trained when a row was held out, shape (rows,)."""
-        found = np.full(len(self.label), UNTESTED, dtype=np.intp)
+        labels = np.full(len(self.label), UNTESTED, dtype=np.intp)
         for split in self.dealt.splits:
-            found[split.test] = np.bincount(self.label[split.train], minlength=len(self.classes)).argmax()
-        return found
+            labels[split.test] = np.bincount(self.label[split.train], minlength=len(self.classes)).argmax()
+        return labels
 
 
 @dataclass(frozen=True)
@@ -387,57 +396,57 @@ def probings(
     settings = settings_of(tables.dictionary.get("probing"))
     if settings is None:
         return [], []
-    found: list[Probing] = []
+    probed: list[Probing] = []
     failed: list[Unprobed] = []
     models = kept_states(tables, LAST)
     for target in settings.predict:
         if target not in TARGETS:
             raise unknown_name("analysis.probing.predict:", target, TARGETS)
-        for kept in models:
-            one = _probed(kept, tables, target, settings, told)
-            if isinstance(one, Probing):
-                found.append(one)
+        for states in models:
+            result = _probed(states, tables, target, settings, told)
+            if isinstance(result, Probing):
+                probed.append(result)
             else:
-                failed.append(one)
-    return found, failed
+                failed.append(result)
+    return probed, failed
 
 
 def _probed(
-    kept: StoredStates, tables: Tables, target: str, settings: Settings, told: Callable[[str], None]
+    states: StoredStates, tables: Tables, target: str, settings: Settings, progress: Callable[[str], None]
 ) -> Probing | Unprobed:
     study = str(tables.dictionary["study"])
-    factors = [name for name in tables.factors if kept.rows[name].notna().any()]
-    labels = labels_of(kept.rows, tables.items, target, factors)
-    conditions = conditions_of(kept.rows, factors)
+    factors = [name for name in tables.factors if states.rows[name].notna().any()]
+    labels = labels_of(states.rows, tables.items, target, factors)
+    conditions = conditions_of(states.rows, factors)
     if not labels.notna().any():
         why = (
             "The study has no conditions."
             if target == "condition"
             else "Answers are free texts, or of more than ten kinds."
         )
-        return Unprobed(kept.group, target, why)
+        return Unprobed(states.group, target, why)
     usable = labels.notna() & conditions.notna()
     left_out = _counted((~usable).sum(), "without an answer among the options or without a condition")
-    everyone = families_of(kept.rows, tables.items, settings.keep_together)
+    everyone = families_of(states.rows, tables.items, settings.keep_together)
     independent = pd.Series(everyone).groupby(labels.where(usable)).nunique()
     for name in independent.index[independent < (settings.folds or FOLDS)]:
         left_out += _counted((usable & (labels == name)).sum(), f"whose label is {name}, of too few items")
         usable &= labels != name
     if labels[usable].nunique() < 2:
-        return Unprobed(kept.group, target, "Fewer than two answers have enough independent items.")
+        return Unprobed(states.group, target, "Fewer than two answers have enough independent items.")
     where = np.flatnonzero(usable.to_numpy())
-    rows = kept.rows.iloc[where]
+    rows = states.rows.iloc[where]
     label, classes = codes_of(labels.iloc[where])
     names, families = item_names(rows), everyone[where]
     answers = label if target == "answer" else codes_of(labels_of(rows, tables.items, "answer", factors))[0]
     told_of = {"name": names, "label": answers, "family": families, "split": splits_of(rows, tables.items)}
     try:
-        dealt = deal(pd.DataFrame(told_of), settings, study, max(1, MOST_CELLS // kept.width))
+        dealt = deal(pd.DataFrame(told_of), settings, study, max(1, MOST_CELLS // states.width))
     except UserError as error:
         if settings.test:
             raise
         why = reason_of(error)
-        return Unprobed(kept.group, target, f"{why[0].upper()}{why[1:]}.")
+        return Unprobed(states.group, target, f"{why[0].upper()}{why[1:]}.")
     left_out += _counted(dealt.left_out, "of items that belong together with some of another split")
     keys = rows["work_key"].astype(str).tolist()
     seed = (study, "probing control")
@@ -447,8 +456,8 @@ def _probed(
         else control_labels(names, label, dealt.parts(len(label)), settings.controls, seed)
     )
     ordered, condition = _ordered(conditions.iloc[where].tolist(), tables, factors)
-    one = Probing(
-        kept.group,
+    probing = Probing(
+        states.group,
         target,
         classes,
         ordered,
@@ -460,60 +469,60 @@ def _probed(
         len(np.unique(families)),
         dealt,
         (),
-        kept.width,
+        states.width,
         tuple(left_out),
         kept=False,
     )
-    return _with_layers(one, kept, settings, where, keys, told)
+    return _with_layers(probing, states, settings, where, keys, progress)
 
 
 def _with_layers(
     probing: Probing,
-    kept: StoredStates,
+    states: StoredStates,
     settings: Settings,
     where: Codes,
     keys: Sequence[str],
-    told: Callable[[str], None],
+    progress: Callable[[str], None],
 ) -> Probing:
     """Probe layer after layer; those that are kept are read."""
     label, controls, dealt, target = probing.label, probing.controls, probing.dealt, probing.target
     parts = [part for split in dealt.splits for part in (split.train, split.test, split.inner)]
     folder = folder_of(
-        kept.folder,
+        states.folder,
         target,
-        {**asdict(settings), "layers": kept.layers, "width": kept.width},
+        {**asdict(settings), "layers": states.layers, "width": states.width},
         [keys, label, controls, *parts],
     )
-    found: list[ProbedLayer] = []
+    layers: list[ProbedLayer] = []
     is_kept = True
-    what = f"probing {kept.group} ({TARGETS[target]})"
-    for number in range(kept.layers):
+    task = f"probing {states.group} ({TARGETS[target]})"
+    for number in range(states.layers):
         file = folder / f"layer_{number:02d}.npz"
         before = read_layer(file, len(label))
         if before is None:
-            told(LayersDone(what, number, kept.layers))
+            progress(LayersDone(task, number, states.layers))
             before = probe_layer(
-                lambda places, number=number: kept.layer(number, where[places]),  # type: ignore[misc]
+                lambda places, number=number: states.layer(number, where[places]),  # type: ignore[misc]
                 label,
                 controls,
                 dealt.splits,
                 settings.penalties,
             )
             is_kept &= keep_layer(file, before)
-        found.append(before)
-    return replace(probing, layers=tuple(found), kept=is_kept)
+        layers.append(before)
+    return replace(probing, layers=tuple(layers), kept=is_kept)
 
 
-def _counted(many: int, what: str) -> list[str]:
-    return [f"{many:,} trial{'' if many == 1 else 's'} {what}"] if many else []
+def _counted(count: int, reason: str) -> list[str]:
+    return [f"{count:,} trial{'' if count == 1 else 's'} {reason}"] if count else []
 
 
 def _ordered(
     conditions: Sequence[str], tables: Tables, factors: Sequence[str]
 ) -> tuple[tuple[str, ...], Codes]:
     """Return the conditions that occur in the order of the study's levels, and each row's place among them."""
-    there = set(conditions)
+    present = set(conditions)
     crossed = [", ".join(levels) for levels in product(*(tables.factors[name] for name in factors))]
-    named = [one for one in crossed if one in there] if factors else ["all"]
-    named += sorted(there - set(named))
-    return tuple(named), pd.Categorical(pd.Series(conditions, dtype=object), named).codes.astype(np.intp)
+    ordered = [condition for condition in crossed if condition in present] if factors else ["all"]
+    ordered += sorted(present - set(ordered))
+    return tuple(ordered), pd.Categorical(pd.Series(conditions, dtype=object), ordered).codes.astype(np.intp)

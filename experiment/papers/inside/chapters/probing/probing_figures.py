@@ -69,13 +69,13 @@ def accuracy_figures(name: str, title: str, models: Sequence[ModelLayers], predi
         room = Room(2.3, 0.6, key + 0.42, COLUMNS_OF_MODELS, 0.25, widest=3.6)
         with styled():
             figure, panels = room.panels(len(models))
-            for place, (axes, model) in enumerate(zip(panels, models, strict=True)):
+            for index, (axes, model) in enumerate(zip(panels, models, strict=True)):
                 _lines(axes, model, look)
                 axes.set_ylim(max(0.0, 100 * low - 3), min(101.0, 100 * high + 3))
                 _layers_below(axes, model.found)
                 marks.numbered(axes.yaxis, marks.percent, nbins=6)
                 marks.above(
-                    axes, "\n".join(fitted(lettered(place, len(models), model.name), 40)), 6, **_TITLE
+                    axes, "\n".join(fitted(lettered(index, len(models), model.name), 40)), 6, **_TITLE
                 )
             for axes in panels[::COLUMNS_OF_MODELS]:
                 axes.set_ylabel("Accuracy of the probe", fontsize=8.5)
@@ -98,17 +98,19 @@ _TITLE = {"weight": "bold", "color": "#111111", "va": "baseline"}
 
 def step_figure(name: str, title: str, model: ModelLayers) -> Drawing:
     """Draw the accuracy that each layer adds to the one before, with one panel per condition."""
-    found, levels = model.found, model.conditions
+    estimates, levels = model.found, model.conditions
     look = condition_looks(levels)
-    own = slice(0, len(levels))
-    reach = 100.0 * float(np.nanmax(np.abs([found.steps.low[own], found.steps.high[own]])))
+    of_conditions = slice(0, len(levels))
+    reach = 100.0 * float(
+        np.nanmax(np.abs([estimates.steps.low[of_conditions], estimates.steps.high[of_conditions]]))
+    )
     reach = max(1.0, 1.08 * reach)
     with styled():
         figure, panels = Room(1.45, 0.6, 0.5, COLUMNS_OF_CONDITIONS, 0.14, widest=3.6).panels(len(levels))
-        for place, (axes, level) in enumerate(zip(panels, levels, strict=True)):
-            _steps(axes, found, place, look[level])
+        for index, (axes, level) in enumerate(zip(panels, levels, strict=True)):
+            _steps(axes, estimates, index, look[level])
             axes.set_ylim(-reach, reach)
-            _layers_below(axes, found)
+            _layers_below(axes, estimates)
             marks.numbered(
                 axes.yaxis, lambda value: f"{'+' if value > 0 else ''}{apa.number(value, 0)}", nbins=6
             )
@@ -117,45 +119,52 @@ def step_figure(name: str, title: str, model: ModelLayers) -> Drawing:
             axes.set_ylabel("Points gained", fontsize=8.5)
         axis_name(figure, panels, "Layer", 0.14)
         keep_width(figure)
-    best = [int(np.nanargmax(found.steps.value[place])) for place in range(len(levels))]
-    values = {"title": title, "found": found, "levels": levels, "best": best}
+    best = [int(np.nanargmax(estimates.steps.value[index])) for index in range(len(levels))]
+    values = {"title": title, "found": estimates, "levels": levels, "best": best}
     return Drawing.described(name, figure, {}, "probe_steps", **values)
 
 
-def _lines(axes: Axes, one: ModelLayers, look: Mapping[str, MarkStyle]) -> None:
-    found = one.found
-    layers = np.arange(found.accuracy.value.shape[1])
-    together = len(found.names) - 1
-    axes.axhline(100 * found.chance[together, 0], color=_CHANCE.colour, lw=0.9, ls=_CHANCE.line, zorder=1)
-    control = 100 * found.control.value[together]
+def _lines(axes: Axes, model: ModelLayers, look: Mapping[str, MarkStyle]) -> None:
+    estimates = model.found
+    layers = np.arange(estimates.accuracy.value.shape[1])
+    together = len(estimates.names) - 1
+    axes.axhline(100 * estimates.chance[together, 0], color=_CHANCE.colour, lw=0.9, ls=_CHANCE.line, zorder=1)
+    control = 100 * estimates.control.value[together]
     if np.isfinite(control).any():
         axes.plot(layers, control, color=_CONTROL.colour, lw=1.2, ls=_CONTROL.line, zorder=2)
     every = -(-len(layers) // _MARKED)
-    for place, level in enumerate(one.conditions):
-        it = replace(look[level], is_hollow=place % 2 == 1)
+    for index, level in enumerate(model.conditions):
+        mark = replace(look[level], is_hollow=index % 2 == 1)
         value, low, high = (
-            100 * part[place] for part in (found.accuracy.value, found.accuracy.low, found.accuracy.high)
+            100 * part[index]
+            for part in (estimates.accuracy.value, estimates.accuracy.low, estimates.accuracy.high)
         )
-        axes.fill_between(layers, low, high, color=it.colour, alpha=0.11, lw=0, zorder=2)
-        marks.points(axes, it, layers, value, join=1.3, size=4.2, edge=1.0, markevery=every)
+        axes.fill_between(layers, low, high, color=mark.colour, alpha=0.11, lw=0, zorder=2)
+        marks.points(axes, mark, layers, value, join=1.3, size=4.2, edge=1.0, markevery=every)
 
 
-def _steps(axes: Axes, found: Accuracies, place: int, it: MarkStyle) -> None:
-    steps = found.steps
+def _steps(axes: Axes, estimates: Accuracies, index: int, mark: MarkStyle) -> None:
+    steps = estimates.steps
     layers = np.arange(1, steps.value.shape[1] + 1)
-    value, low, high = (100 * part[place] for part in (steps.value, steps.low, steps.high))
-    sure = (steps.low_all[place] > 0) | (steps.high_all[place] < 0)
+    value, low, high = (100 * part[index] for part in (steps.value, steps.low, steps.high))
+    sure = (steps.low_all[index] > 0) | (steps.high_all[index] < 0)
     size = 4.2 if len(layers) <= 2 * _MARKED else 2.6
     axes.axhline(0, color=_CHANCE.colour, lw=0.8, zorder=1)
-    for some in (sure, ~sure):
-        ends = IntervalMarks(value[some], low[some], high[some])
+    for subset in (sure, ~sure):
+        ends = IntervalMarks(value[subset], low[subset], high[subset])
         marks.points(
-            axes, replace(it, is_hollow=some is not sure), layers[some], ends, size=size, edge=0.9, bar=1.0
+            axes,
+            replace(mark, is_hollow=subset is not sure),
+            layers[subset],
+            ends,
+            size=size,
+            edge=0.9,
+            bar=1.0,
         )
 
 
-def _layers_below(axes: Axes, found: Accuracies) -> None:
-    many = found.accuracy.value.shape[1]
-    axes.set_xlim(-0.03 * many - 0.3, many - 1 + 0.03 * many + 0.3)
+def _layers_below(axes: Axes, estimates: Accuracies) -> None:
+    n_layers = estimates.accuracy.value.shape[1]
+    axes.set_xlim(-0.03 * n_layers - 0.3, n_layers - 1 + 0.03 * n_layers + 0.3)
     axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True))
     axes.tick_params(labelsize=8)

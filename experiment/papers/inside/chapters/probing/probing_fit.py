@@ -36,32 +36,32 @@ class Settings:
     controls: int = CONTROLS  # control tasks with random labels
 
 
-def settings_of(given: Mapping[str, Any] | str | None) -> Settings | None:
+def settings_of(declared: Mapping[str, Any] | str | None) -> Settings | None:
     """Read what a study says; None where it wants no probing."""
-    if given == NONE:
+    if declared == NONE:
         return None
-    if given is None or isinstance(given, str):
+    if declared is None or isinstance(declared, str):
         return Settings()
-    if "folds" in given and "test" in given:
+    if "folds" in declared and "test" in declared:
         raise UserError(
             "analysis.probing names both `folds:` and `test:`",
             mend="Give the number of folds, or the splits of the data set that test.",
         )
     return Settings(
-        predict=_texts(given.get("predict")) or ("answer",),
-        folds=given.get("folds"),
-        test=_texts(given.get("test")),
-        keep_together=_texts(given.get("keep_together")),
-        penalties=tuple(sorted(float(one) for one in given.get("penalties") or PENALTIES)),
-        controls=int(given.get("controls", CONTROLS)),
+        predict=_texts(declared.get("predict")) or ("answer",),
+        folds=declared.get("folds"),
+        test=_texts(declared.get("test")),
+        keep_together=_texts(declared.get("keep_together")),
+        penalties=tuple(sorted(float(penalty) for penalty in declared.get("penalties") or PENALTIES)),
+        controls=int(declared.get("controls", CONTROLS)),
     )
 
 
-def _texts(given: Any) -> tuple[str, ...]:
+def _texts(declared: Any) -> tuple[str, ...]:
     """Return one name or several as a tuple."""
-    if given is None:
+    if declared is None:
         return ()
-    return (given,) if isinstance(given, str) else tuple(str(one) for one in given)
+    return (declared,) if isinstance(declared, str) else tuple(str(name) for name in declared)
 
 
 States = NDArray[np.float32]
@@ -119,19 +119,20 @@ def probe_layer(
         probe = _fitted(z, y, c, start, count)
         chosen.append(c)
         trained.append(float(np.mean(probe.predict(z) == y)))
-        labels_of = [own[split.train] for own in control_labels]
-        others = [_fitted(z, own, c, None, count) for own in labels_of]
+        labels_of = [control[split.train] for control in control_labels]
+        others = [_fitted(z, control, c, None, count) for control in labels_of]
         learnt = [
-            float(np.mean(other.predict(z) == own)) for other, own in zip(others, labels_of, strict=True)
+            float(np.mean(other.predict(z) == control))
+            for other, control in zip(others, labels_of, strict=True)
         ]
         trained_controls.append(learnt)
         del z
         for first in range(0, len(split.test), _AT_ONCE):
-            some = split.test[first : first + _AT_ONCE]
-            rows = space.of(read(some))
-            predicted[some] = probe.predict(rows)
-            for place, other in enumerate(others):
-                controls[place, some] = other.predict(rows)
+            batch = split.test[first : first + _AT_ONCE]
+            rows = space.of(read(batch))
+            predicted[batch] = probe.predict(rows)
+            for index, other in enumerate(others):
+                controls[index, batch] = other.predict(rows)
     return ProbedLayer(
         predicted,
         controls,
@@ -158,8 +159,8 @@ class _Space:
         _clip(rows)
         rows -= self.mean
         rows /= self.scale
-        told = rows.astype(self.kind, copy=False)
-        return told if self.basis is None else told @ self.basis
+        scaled = rows.astype(self.kind, copy=False)
+        return scaled if self.basis is None else scaled @ self.basis
 
 
 def _standardised(rows: States) -> tuple[_Space, NDArray[np.floating]]:
@@ -202,8 +203,8 @@ def _choose(
         losses = []
         for fold in folds:
             models[fold] = model = _fitted(z[inner != fold], y[inner != fold], c, models[fold], count)
-            held = inner == fold
-            losses.append(_log_loss(model, z[held], y[held]))
+            held_out = inner == fold
+            losses.append(_log_loss(model, z[held_out], y[held_out]))
         loss = float(np.mean(losses))
         if loss < best_loss:
             best, best_loss, best_model, worse = float(c), loss, models[folds[0]], 0
@@ -232,16 +233,16 @@ def _fitted(
         warnings.simplefilter("always")
         model.fit(z, y)
     count["fits"] += 1
-    count["unconverged"] += any(issubclass(one.category, ConvergenceWarning) for one in caught)
+    count["unconverged"] += any(issubclass(warning.category, ConvergenceWarning) for warning in caught)
     return model
 
 
 def _log_loss(model: LogisticRegression, z: NDArray[np.floating], y: Codes) -> float:
     """Return the mean log loss; a label that was not trained on counts as the smallest number of the type."""
-    told = model.predict_proba(z)
-    place = np.minimum(np.searchsorted(model.classes_, y), len(model.classes_) - 1)
-    least = np.finfo(told.dtype).eps
-    share = np.where(model.classes_[place] == y, told[np.arange(len(y)), place], least)
+    probabilities = model.predict_proba(z)
+    index = np.minimum(np.searchsorted(model.classes_, y), len(model.classes_) - 1)
+    least = np.finfo(probabilities.dtype).eps
+    share = np.where(model.classes_[index] == y, probabilities[np.arange(len(y)), index], least)
     return float(-np.mean(np.log(np.maximum(share, least))))
 
 

@@ -76,25 +76,25 @@ def accuracies(probing: Probing, study: str, resamples: int = RESAMPLES) -> Accu
         axis=1,
     )
     names = (*probing.conditions, ALL) if len(probing.conditions) > 1 else probing.conditions
-    own, layers = len(probing.conditions), len(probing.layers)
-    sums, counts = _sums(np.concatenate([right, learnt], axis=1), condition, family, own)
-    both = _shares(
+    n_conditions, layers = len(probing.conditions), len(probing.layers)
+    sums, counts = _sums(np.concatenate([right, learnt], axis=1), condition, family, n_conditions)
+    shares = _shares(
         sums, counts, stable_seed(study, "probing items", probing.group, probing.target), resamples
     )
-    accuracy, control = both[..., :layers], both[..., layers:]
-    made = {
+    accuracy, control = shares[..., :layers], shares[..., layers:]
+    estimates = {
         "accuracy": accuracy,
         "control": control,
         "steps": np.diff(accuracy, axis=2),
-        "against": accuracy[:, 1:own] - accuracy[:, :1],
+        "against": accuracy[:, 1:n_conditions] - accuracy[:, :1],
         "selectivity": accuracy - control,
     }
-    trials = np.bincount(condition, minlength=own)
+    trials = np.bincount(condition, minlength=n_conditions)
     units = (counts > 0).sum(axis=0)
     wider = widening(len(probing.dealt.splits))
     return Accuracies(
         names=names,
-        trials=np.append(trials, trials.sum()) if own > 1 else trials,
+        trials=np.append(trials, trials.sum()) if n_conditions > 1 else trials,
         units=len(counts),
         widened=wider,
         chance=_chance(probing, tested),
@@ -103,10 +103,10 @@ def accuracies(probing: Probing, study: str, resamples: int = RESAMPLES) -> Accu
                 values[0],
                 values[1:],
                 wider,
-                np.minimum(units[1:own], units[0]) if name == "against" else units,
+                np.minimum(units[1:n_conditions], units[0]) if name == "against" else units,
                 least=0.0 if name in ("accuracy", "control") else -1.0,
             )
-            for name, values in made.items()
+            for name, values in estimates.items()
         },
     )
 
@@ -114,14 +114,16 @@ def accuracies(probing: Probing, study: str, resamples: int = RESAMPLES) -> Accu
 def _chance(probing: Probing, tested: Mask) -> Array:
     """Return chance as :class:`Accuracies` says, shape (conditions, layers), all conditions together last where there are several."""
     label, condition = probing.label[tested], probing.condition[tested]
-    guess, own, layers = 1.0 / len(probing.classes), len(probing.conditions), len(probing.layers)
+    guess, n_conditions, layers = 1.0 / len(probing.classes), len(probing.conditions), len(probing.layers)
     common = (probing.majority[tested] == label).astype(float)
     if probing.target == CONDITION:
-        taken = np.stack([layer.predicted[tested] for layer in probing.layers], axis=1)
-        chance = [(taken == probing.classes.index(level)).mean(axis=0) for level in probing.conditions]
+        predicted = np.stack([layer.predicted[tested] for layer in probing.layers], axis=1)
+        chance = [(predicted == probing.classes.index(level)).mean(axis=0) for level in probing.conditions]
     else:
-        chance = [np.full(layers, max(guess, common[condition == place].mean())) for place in range(own)]
-    chance += [np.full(layers, max(guess, common.mean()))] if own > 1 else []
+        chance = [
+            np.full(layers, max(guess, common[condition == index].mean())) for index in range(n_conditions)
+        ]
+    chance += [np.full(layers, max(guess, common.mean()))] if n_conditions > 1 else []
     return np.stack(chance)
 
 
@@ -154,18 +156,20 @@ def _shares(sums: Array, counts: Array, seed: int, resamples: int) -> Array:
 def _estimates(value: Array, draws: Array, wider: float, units: Index, least: float) -> ProbeEstimates:
     """Put percentile and simultaneous intervals around values, both within ``least`` and 1."""
     low, high = percentile_ends(draws, LEVEL)
-    known = np.isfinite(value)
+    is_finite = np.isfinite(value)
     error = np.full(value.shape, np.nan)
-    error[known] = np.nanstd(draws[:, known], axis=0, ddof=1)
-    moved = known & (error > _ROUNDING)
-    unmoved = known & ~moved
+    error[is_finite] = np.nanstd(draws[:, is_finite], axis=0, ddof=1)
+    moved = is_finite & (error > _ROUNDING)
+    unmoved = is_finite & ~moved
     away = np.abs(draws[:, moved] - value[moved]) / error[moved]
     errors = float(np.quantile(np.nanmax(away, axis=1, initial=0.0), LEVEL))
-    one = float(stats.norm.ppf(0.5 + LEVEL / 2))
-    found = [low, high, value - errors * error, value + errors * error]
+    pointwise = float(stats.norm.ppf(0.5 + LEVEL / 2))
+    bounds = [low, high, value - errors * error, value + errors * error]
     others = [
-        end for many in (one, max(one, errors)) for end in without_spread(value, units[:, None], least, many)
+        end
+        for multiplier in (pointwise, max(pointwise, errors))
+        for end in without_spread(value, units[:, None], least, multiplier)
     ]
-    ends = [np.where(unmoved, other, end) for other, end in zip(others, found, strict=True)]
+    ends = [np.where(unmoved, other, end) for other, end in zip(others, bounds, strict=True)]
     ends = [np.clip(value + wider * (end - value), least, 1.0) for end in ends]
     return ProbeEstimates(value, ends[0], ends[1], ends[2], ends[3], unmoved)

@@ -52,80 +52,86 @@ def write(material: Material) -> Chapter | None:
         if len(present) < 2:
             continue
         does = levels_of(tables.items, factor, present, tables.dictionary.get("between"))
-        found = layer_maps.represented(tables, does, material.told)
-        if found:
-            blocks += _of_factor(found, tables)
-            groups += [one.group for one in found]
+        maps = layer_maps.represented(tables, does, material.told)
+        if maps:
+            blocks += _of_factor(maps, tables)
+            groups += [model_map.group for model_map in maps]
     sources = ("yu2024", "spearman1904", "spearman1910", "brown1910", "finn2015")
     return LAYOUT.chapter("representations", blocks, groups, material.kinds, sources=sources)
 
 
-def _of_factor(found: Sequence[layer_maps.Represented], tables: Tables) -> Iterator[Block]:
+def _of_factor(maps: Sequence[layer_maps.Represented], tables: Tables) -> Iterator[Block]:
     """Write maps, their reliability, and what is between data sets and between models."""
     study = str(tables.dictionary["study"])
-    told = [_told(one, tables, study) for one in found]
-    stem = plain(found[0].factor)
+    reports = [_told(model_map, tables, study) for model_map in maps]
+    stem = plain(maps[0].factor)
     values: dict[str, Any] = {
-        "factor": found[0].factor,
-        "intact": found[0].intact,
-        "has_answers": any(np.isfinite(one.accuracy).any() for one in told),
+        "factor": maps[0].factor,
+        "intact": maps[0].intact,
+        "has_answers": any(np.isfinite(report.accuracy).any() for report in reports),
     }
     title, note = LAYOUT.caption("maps", **values)
-    known = [one.halves[0].cosine for one in told if np.isfinite(one.halves[0].cosine)]
-    every = np.concatenate([one.raw.value[:, :-1].ravel() for one in told])
+    reliabilities = [report.halves[0].cosine for report in reports if np.isfinite(report.halves[0].cosine)]
+    every = np.concatenate([report.raw.value[:, :-1].ravel() for report in reports])
     yield from LAYOUT.blocks(
         "maps",
-        drawn=pattern_figures(f"representations_map_{stem}", title, [_panel(one) for one in told], note),
+        drawn=pattern_figures(
+            f"representations_map_{stem}", title, [_panel(report) for report in reports], note
+        ),
         conditions=LAYOUT.table(
             "conditions",
-            [row for one in told for row in _rows(one, [-1])],
+            [row for report in reports for row in _rows(report, [-1])],
             f"representations_{stem}",
-            places=list(dict.fromkeys(one.found.position for one in told)),
-            wording=sum(one.found.other_wording for one in told),
-            pairs=sum(one.found.pairs for one in told),
+            places=list(dict.fromkeys(report.found.position for report in reports)),
+            wording=sum(report.found.other_wording for report in reports),
+            pairs=sum(report.found.pairs for report in reports),
             **values,
         ),
         cells=LAYOUT.table(
             "cells",
-            [row for one in told for row in _rows(one, range(one.found.pattern.layers))],
+            [row for report in reports for row in _rows(report, range(report.found.pattern.layers))],
             f"representations_cells_{stem}",
             **values,
         ),
         halves=LAYOUT.table(
             "halves",
-            [vars(one) for one in told],
+            [vars(report) for report in reports],
             f"representations_halves_{stem}",
-            least=min(one.by_accuracy[2] for one in told),
+            least=min(report.by_accuracy[2] for report in reports),
             **values,
         ),
-        models=[_nearest(one) for one in told[:_TOLD_IN_FULL]],
-        least=math.floor(min(known) * 1e4) / 1e4 if known else float("nan"),
+        models=[_nearest(report) for report in reports[:_TOLD_IN_FULL]],
+        least=math.floor(min(reliabilities) * 1e4) / 1e4 if reliabilities else float("nan"),
         lowest=float(np.nanmin(every)),
         highest=float(np.nanmax(every)),
     )
-    pairs = list(layer_maps.between_sets([(one.part, one) for one in found if one.part], study))
+    pairs = list(
+        layer_maps.between_sets([(model_map.part, model_map) for model_map in maps if model_map.part], study)
+    )
     if pairs:
         table = sets_table(f"representations_sets_{stem}", "One model's maps in several data sets", pairs)
         yield from LAYOUT.blocks("sets", table=table)
-    for part in dict.fromkeys(one.part for one in found):
-        several = layer_maps.between_models([one for one in found if one.part == part], study)
+    for part in dict.fromkeys(model_map.part for model_map in maps):
+        several = layer_maps.between_models(
+            [model_map for model_map in maps if model_map.part == part], study
+        )
         if several is not None:
             name = f"representations_models_{stem}" + (f"_{plain(part)}" if part else "")
             table = _models_table(name, several, part)
             yield from LAYOUT.blocks("models", table=table, found=several.identified, part=part)
 
 
-def _told(one: layer_maps.Represented, tables: Tables, study: str) -> MapReport:
-    seed = stable_seed(study, "representations", one.group, one.part)
-    accuracy = layer_maps.accuracy_of(tables.trials, one)
+def _told(model_map: layer_maps.Represented, tables: Tables, study: str) -> MapReport:
+    seed = stable_seed(study, "representations", model_map.group, model_map.part)
+    accuracy = layer_maps.accuracy_of(tables.trials, model_map)
     return MapReport(
-        f"{one.group}, {one.part}" if one.part else one.group,
-        one,
-        layer_maps.cells(one.pattern.cosine, seed),
-        layer_maps.cells(one.pattern.centred, seed),
+        f"{model_map.group}, {model_map.part}" if model_map.part else model_map.group,
+        model_map,
+        layer_maps.cells(model_map.pattern.cosine, seed),
+        layer_maps.cells(model_map.pattern.centred, seed),
         accuracy,
-        layer_maps.with_accuracy(one, accuracy, study),
-        layer_maps.reliability(one, study),
+        layer_maps.with_accuracy(model_map, accuracy, study),
+        layer_maps.reliability(model_map, study),
     )
 
 
@@ -157,39 +163,44 @@ def _nearest(report: MapReport) -> dict[str, Any]:
     return {"title": report.title, "ordered": ordered, "by_accuracy": report.by_accuracy, **apart}
 
 
-def _at(part: layer_maps.MapIntervals, place: int, layer: int) -> tuple[float, float, float]:
-    return part.value[place, layer], part.low[place, layer], part.high[place, layer]
+def _at(part: layer_maps.MapIntervals, index: int, layer: int) -> tuple[float, float, float]:
+    return part.value[index, layer], part.low[index, layer], part.high[index, layer]
 
 
 def _rows(report: MapReport, layers: Sequence[int]) -> Iterator[dict[str, Any]]:
     """Yield a model's cosines by condition at some layers (-1: means over all), with what different items have."""
     pattern, head = report.found.pattern, {"head": report.title}
-    for place, condition in enumerate(pattern.conditions):
-        known = {
+    for index, condition in enumerate(pattern.conditions):
+        facts = {
             "condition": condition,
-            "items": int(report.raw.items[place]),
-            "accuracy": report.accuracy[place],
+            "items": int(report.raw.items[index]),
+            "accuracy": report.accuracy[index],
         }
         for at in layers:
-            cosines = {"raw": _at(report.raw, place, at), "centred": _at(report.centred, place, at)}
-            yield {**head, **known, "layer": at, **cosines}
-    known = {"condition": DIFFERENT, "items": len(pattern.items), "accuracy": None}
+            cosines = {"raw": _at(report.raw, index, at), "centred": _at(report.centred, index, at)}
+            yield {**head, **facts, "layer": at, **cosines}
+    facts = {"condition": DIFFERENT, "items": len(pattern.items), "accuracy": None}
     for at in layers:
-        raw, centred = (own.mean() if at < 0 else own[at] for own in (pattern.apart, pattern.apart_centred))
-        yield {**head, **known, "layer": at, "raw": [float(raw)], "centred": [float(centred)]}
+        raw, centred = (
+            values.mean() if at < 0 else values[at] for values in (pattern.apart, pattern.apart_centred)
+        )
+        yield {**head, **facts, "layer": at, "raw": [float(raw)], "centred": [float(centred)]}
 
 
-def sets_table(name: str, title: str, found: Sequence[layer_maps.TwoSets]) -> ApaTable:
+def sets_table(name: str, title: str, pairs: Sequence[layer_maps.TwoSets]) -> ApaTable:
     """Return the similarity of one model's maps in two data sets: the paper's cosine and centred correlations."""
-    models = list(dict.fromkeys(one.model for one in found))
-    rows = [vars(one) for one in sorted(found, key=lambda one: models.index(one.model))]
-    least, is_exact = max(one.found.least_p for one in found), all(one.found.exact for one in found)
+    models = list(dict.fromkeys(pair.model for pair in pairs))
+    rows = [vars(pair) for pair in sorted(pairs, key=lambda pair: models.index(pair.model))]
+    least, is_exact = max(pair.found.least_p for pair in pairs), all(pair.found.exact for pair in pairs)
     return LAYOUT.table("sets", rows, name, title=title, is_exact=is_exact, orders_number=round(1 / least))
 
 
-def _models_table(name: str, found: layer_maps.SeveralModels, part: str) -> ApaTable:
+def _models_table(name: str, several: layer_maps.SeveralModels, part: str) -> ApaTable:
     """Return the similarity of the maps of each two models, and that of halves of one model's items for comparison."""
-    pairs = list(combinations(range(len(found.models)), 2))
-    adjusted = corrected(np.array([found.layers.p[pair] for pair in pairs]), "holm")
-    rows = [{"one": one, "other": two, "adjusted": p} for (one, two), p in zip(pairs, adjusted, strict=True)]
-    return LAYOUT.table("models", rows, name, found=found, part=part)
+    pairs = list(combinations(range(len(several.models)), 2))
+    adjusted = corrected(np.array([several.layers.p[pair] for pair in pairs]), "holm")
+    rows = [
+        {"one": first, "other": second, "adjusted": p}
+        for (first, second), p in zip(pairs, adjusted, strict=True)
+    ]
+    return LAYOUT.table("models", rows, name, found=several, part=part)

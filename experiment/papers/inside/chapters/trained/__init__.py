@@ -33,29 +33,33 @@ IN_DOMAIN, DIFFERS = "†", "*"
 def write(material: Material) -> Chapter | None:
     """Write what training changed; None where no model of the study was trained."""
     tables = material.tables
-    found = inside.families(tables)
-    if not found:
+    families = inside.families(tables)
+    if not families:
         return None
     material.told("trained models")
     study, seed = str(tables.dictionary["study"]), int(tables.dictionary.get("seed") or 0)
-    draft, asked_h_test, bound = Draft(_trainings(material, found)), asked(tables), StatedBound.of(material)
+    draft, asked_h_test, bound = (
+        Draft(_trainings(material, families)),
+        asked(tables),
+        StatedBound.of(material),
+    )
     is_transferred = False
-    for place, family in enumerate(found, 1):
-        stem = f"_{place}" if len(found) > 1 else ""
+    for number, family in enumerate(families, 1):
+        stem = f"_{number}" if len(families) > 1 else ""
         draft.methods.append(LAYOUT.sentences("trainings", **_told_of(family)))
         draft.groups += [family.base, *(model.group for model in family.models)]
         if not family.base_was_asked:
             names = [model.group for model in family.models]
             draft.blocks.append(LAYOUT.sentences("no_base", base=family.base, models=names))
         if asked_h_test is not None:
-            one = inside.transfer(asked_h_test.trials, family, bound.half, seed)
-            if one is not None:
-                draft.blocks += _transfer(one, asked_h_test, stem, bound)
+            transfer = inside.transfer(asked_h_test.trials, family, bound.half, seed)
+            if transfer is not None:
+                draft.blocks += _transfer(transfer, asked_h_test, stem, bound)
                 is_transferred = True
         draft.add(_conditions(inside.parts_of(tables, family), family, stem, study))
     draft.methods.append(LAYOUT.sentences("methods"))
     draft.methods += [LAYOUT.sentences("transfer_methods")] if is_transferred else []
-    models = [model for family in found for model in family.models]
+    models = [model for family in families for model in family.models]
     cited = {
         "benjamini1995": True,
         "lee2024htest": is_transferred,
@@ -68,21 +72,22 @@ def write(material: Material) -> Chapter | None:
     return LAYOUT.chapter("trained-models", draft, groups, groups, draft.methods)
 
 
-def _trainings(material: Material, found: list[inside.ModelFamily]) -> list[Block]:
+def _trainings(material: Material, families: list[inside.ModelFamily]) -> list[Block]:
     """State what was trained and draw how losses fell."""
-    models = [(family, model) for family in found for model in family.models]
+    models = [(family, model) for family in families for model in family.models]
     rows = [
-        {"family": family, "one": one, "record": one.record, "many": _records(one).get("trained_on")}
-        for family, one in models
+        {"family": family, "one": model, "record": model.record, "many": _records(model).get("trained_on")}
+        for family, model in models
     ]
-    losses = {one.group: inside.loss_of(material.tables, one.training) for _, one in models}
+    losses = {model.group: inside.loss_of(material.tables, model.training) for _, model in models}
     curves = [
-        (group, own)
-        for group, own in losses.items()
-        if own is not None and own["training_loss"].notna().any()
+        (group, curve)
+        for group, curve in losses.items()
+        if curve is not None and curve["training_loss"].notna().any()
     ]
     ends = {
-        one.group: [one.record.get(f"{when}validation_loss") for when in ("first_", "")] for _, one in models
+        model.group: [model.record.get(f"{when}validation_loss") for when in ("first_", "")]
+        for _, model in models
     }
     return LAYOUT.blocks(
         "models",
@@ -94,12 +99,12 @@ def _trainings(material: Material, found: list[inside.ModelFamily]) -> list[Bloc
 
 def _told_of(family: inside.ModelFamily) -> dict[str, Any]:
     """Return what was trained from one model, and how."""
-    known = [model for model in family.models if model.settings]
+    recorded = [model for model in family.models if model.settings]
     ways: dict[str, list[inside.Trained]] = {}
-    for one in known:
-        ways.setdefault(repr(_way(one)), []).append(one)
-    on_texts = [one.settings for one in known if one.rule is not None]
-    left_out = [_about(one).get("samples_left_out") for one in known if one.task is None]
+    for model in recorded:
+        ways.setdefault(repr(_way(model)), []).append(model)
+    on_texts = [model.settings for model in recorded if model.rule is not None]
+    left_out = [_about(model).get("samples_left_out") for model in recorded if model.task is None]
     counts = sorted(
         {int(number) for number in left_out if number is not None} if None not in left_out else ()
     )
@@ -111,14 +116,16 @@ def _told_of(family: inside.ModelFamily) -> dict[str, Any]:
         "data": list(_data(family)),
         "ways": [
             {
-                **_way(some[0]),
-                "is_one": len(some) == 1 or is_one_way,
-                "who": "Each" if is_one_way and len(some) > 1 else apa.listing([one.group for one in some]),
+                **_way(alike[0]),
+                "is_one": len(alike) == 1 or is_one_way,
+                "who": "Each"
+                if is_one_way and len(alike) > 1
+                else apa.listing([model.group for model in alike]),
             }
-            for some in ways.values()
+            for alike in ways.values()
         ],
         "same_texts": len(on_texts) > 1 and len(same) == 1,
-        "has_tasks": any(one.task for one in known),
+        "has_tasks": any(model.task for model in recorded),
         "left_out": " to ".join(map(apa.count, dict.fromkeys((counts[0], counts[-1])))) if counts else "",
         "several": len(left_out) > 1,
         "lacking": [model.group for model in family.models if not model.settings],
@@ -139,10 +146,10 @@ def _data(family: inside.ModelFamily) -> Iterator[dict[str, Any]]:
     for model in family.models:
         records = _records(model)
         number = records.get("trained_on") or records.get("number")
-        many = "" if number is None else f"{apa.count(number)} "
+        amount = "" if number is None else f"{apa.count(number)} "
         if model.task is not None:
             lines = "released lines" if model.settings.get("on") == "released" else "lines"
-            on_tasks.setdefault(f"{many}{lines} of", []).append(
+            on_tasks.setdefault(f"{amount}{lines} of", []).append(
                 f"{in_words(str(model.task))} ({model.group})"
             )
             continue
@@ -150,7 +157,7 @@ def _data(family: inside.ModelFamily) -> Iterator[dict[str, Any]]:
         texts, words = (about.get(name) for name in ("share_of_samples_drawn", "share_of_words_changed"))
         yield {
             "one": model,
-            "many": many,
+            "many": amount,
             "kind": "records" if "prompt" in str(records.get("kind", "")) else "texts",
             "texts": "in some" if texts is None else f"in {apa.percent(texts, 0)}",
             "words": "30%" if words is None else apa.percent(words, 0),
@@ -178,78 +185,84 @@ def _way(trained: inside.Trained) -> dict[str, Any]:
     }
 
 
-def _transfer(found: inside.Transfer, h_test: HTestPrompting, stem: str, bound: StatedBound) -> list[Block]:
+def _transfer(
+    transfer: inside.Transfer, h_test: HTestPrompting, stem: str, bound: StatedBound
+) -> list[Block]:
     differ = sorted(
-        (cell for cell in found.cells if cell.p_adjusted < ALPHA),
+        (cell for cell in transfer.cells if cell.p_adjusted < ALPHA),
         key=lambda cell: -abs(cell.compared.difference),
     )
-    own, beyond = ([one for one in differ if one.in_domain is is_own] for is_own in (True, False))
+    in_domain, beyond = ([cell for cell in differ if cell.in_domain is is_own] for is_own in (True, False))
     return LAYOUT.blocks(
         "transfer",
-        table=_transfer_table(f"trained_transfer{stem}", found),
-        drawing=_tasks_figure(f"trained_tasks{stem}", found, h_test),
-        tests=_cells_table(f"trained_transfer_cells{stem}", found, bound.said),
-        found=found,
+        table=_transfer_table(f"trained_transfer{stem}", transfer),
+        drawing=_tasks_figure(f"trained_tasks{stem}", transfer, h_test),
+        tests=_cells_table(f"trained_transfer_cells{stem}", transfer, bound.said),
+        found=transfer,
         differ=len(differ),
-        own=sum(cell.in_domain for cell in found.cells),
-        better=sum(one.compared.difference > 0 for one in own),
-        told=[beyond, own],
-        alike=sum(cell.compared.p_equal < ALPHA for cell in found.cells),
+        own=sum(cell.in_domain for cell in transfer.cells),
+        better=sum(cell.compared.difference > 0 for cell in in_domain),
+        told=[beyond, in_domain],
+        alike=sum(cell.compared.p_equal < ALPHA for cell in transfer.cells),
         printed=inside.printed_diagonal(),
         **{"bound": bound.said, "why": bound.why},
     )
 
 
-def _transfer_table(name: str, found: inside.Transfer) -> ApaTable:
+def _transfer_table(name: str, transfer: inside.Transfer) -> ApaTable:
     """Lay transfer out as Table 8: a row a test task, a column a training, marks for cells in domain and cells that differ."""
-    tested = {(one.task, one.model.group): one for one in (*found.cells, *found.averages)}
+    tested = {(score.task, score.model.group): score for score in (*transfer.cells, *transfer.averages)}
     rows = []
-    for task in (*found.tasks, inside.AVERAGE):
+    for task in (*transfer.tasks, inside.AVERAGE):
         cells = {}
-        for model in found.models:
-            value = 100 * float(found.accuracy[model.group][task])
-            one = tested.get((task, model.group))
+        for model in transfer.models:
+            value = 100 * float(transfer.accuracy[model.group][task])
+            score = tested.get((task, model.group))
             mark = IN_DOMAIN if model.task == task else ""
-            mark += DIFFERS if one is not None and one.p_adjusted < ALPHA else ""
+            mark += DIFFERS if score is not None and score.p_adjusted < ALPHA else ""
             cells[model.group] = apa.Written.of(f"{apa.number(value, 1)}{mark}", value)
-        rows.append({"task": task, "base": 100 * found.base_accuracy[task], "cells": cells})
-    heads = {model.group: NAMES.get(model.task or "", model.group) for model in found.models}
-    return LAYOUT.table("transfer", rows, name, base_name=found.base, heads=heads)
+        rows.append({"task": task, "base": 100 * transfer.base_accuracy[task], "cells": cells})
+    heads = {model.group: NAMES.get(model.task or "", model.group) for model in transfer.models}
+    return LAYOUT.table("transfer", rows, name, base_name=transfer.base, heads=heads)
 
 
-def _cells_table(name: str, found: inside.Transfer, bound: str | None) -> ApaTable:
+def _cells_table(name: str, transfer: inside.Transfer, bound: str | None) -> ApaTable:
     """Lay out the test behind every cell of the table of transfer."""
     rows = []
-    for model in found.models:
+    for model in transfer.models:
         on = f", trained on {NAMES[model.task].lower()}" if model.task in NAMES else ""
-        for one in (*found.cells, *found.averages):
-            if one.model is model:
-                task = "All items" if one.task == inside.AVERAGE else NAMES[one.task]
-                told = {"model": f"{model.group}{on}", "task": task + IN_DOMAIN * one.in_domain}
-                rows.append({**told, **vars(one.compared), "p_adjusted": one.p_adjusted})
-    return LAYOUT.table("cells", rows, name, base=found.base, bound=bound)
+        for score in (*transfer.cells, *transfer.averages):
+            if score.model is model:
+                task = "All items" if score.task == inside.AVERAGE else NAMES[score.task]
+                names = {"model": f"{model.group}{on}", "task": task + IN_DOMAIN * score.in_domain}
+                rows.append({**names, **vars(score.compared), "p_adjusted": score.p_adjusted})
+    return LAYOUT.table("cells", rows, name, base=transfer.base, bound=bound)
 
 
-def _tasks_figure(name: str, found: inside.Transfer, h_test: HTestPrompting) -> Block:
-    rows_of = {str(group): own for group, own in h_test.trials.groupby("reader_group")}
+def _tasks_figure(name: str, transfer: inside.Transfer, h_test: HTestPrompting) -> Block:
+    rows_of = {str(group): group_rows for group, group_rows in h_test.trials.groupby("reader_group")}
     rows = []
-    for task in found.tasks:
-        own = {group: rows[rows["task"] == task] for group, rows in rows_of.items()}
+    for task in transfer.tasks:
+        task_rows = {group: rows[rows["task"] == task] for group, rows in rows_of.items()}
         values = [
-            (model.task, mean_with_ends(own[model.group])) for model in found.models if len(own[model.group])
+            (model.task, mean_with_ends(task_rows[model.group]))
+            for model in transfer.models
+            if len(task_rows[model.group])
         ]
         mine = [value for trained_on, value in values if trained_on == task]
         others = tuple(value[0] for trained_on, value in values if trained_on != task)
-        rows.append(TaskRow(NAMES[task], mean_with_ends(own[found.base]), mine[0] if mine else None, others))
-    title, _ = LAYOUT.caption("tasks", base=found.base)
-    return tasks_figure(name, title, rows, found.base)
+        rows.append(
+            TaskRow(NAMES[task], mean_with_ends(task_rows[transfer.base]), mine[0] if mine else None, others)
+        )
+    title, _ = LAYOUT.caption("tasks", base=transfer.base)
+    return tasks_figure(name, title, rows, transfer.base)
 
 
 def _conditions(
     parts: list[inside.TrainedMaterials], family: inside.ModelFamily, stem: str, study: str
 ) -> Draft:
     """Compare models condition by condition, materials by materials, and draw all of them together."""
-    told: list[dict[str, Any]] = []
+    written: list[dict[str, Any]] = []
     draft = Draft()
     panels = []
     for part in parts:
@@ -259,8 +272,8 @@ def _conditions(
         label = "Recovery rate" if part.measure == inside.RECOVERY else "Correct answers"
         panels.append((part.title, label, inside.cells_of(part, study), tuple(part.levels.values())))
         model = inside.modelled(part, family)
-        from_base = [one for one in compared if not one.against_control]
-        beyond = [one for one in compared if one.against_control]
+        from_base = [difference for difference in compared if not difference.against_control]
+        beyond = [difference for difference in compared if difference.against_control]
         counted = [_counted(from_base, "from the base")] if from_base else []
         counted += [_counted(beyond, f"from {beyond[0].first}, the control")] if beyond else []
         table = LAYOUT.table(
@@ -272,7 +285,9 @@ def _conditions(
             factor=part.factor,
         )
         no_model = model if isinstance(model, str) else ""
-        told.append({"table": table, "part": part, "counted": counted, "no_model": no_model, "model": model})
+        written.append(
+            {"table": table, "part": part, "counted": counted, "no_model": no_model, "model": model}
+        )
         if isinstance(model, inside.Modelled):
             of = f" ({part.title})" if part.title else ""
             draft.fits.append(ReportedFit(f"Training by condition{of}", model.fit))
@@ -281,7 +296,7 @@ def _conditions(
     groups = [family.base] * family.base_was_asked + [model.group for model in family.models]
     title, _ = LAYOUT.caption("conditions", base=family.base)
     drawing = conditions_figure(f"trained_conditions{stem}", title, panels, groups)
-    draft.blocks += LAYOUT.blocks("conditions", drawing=drawing, parts=told, RECOVERY=inside.RECOVERY)
+    draft.blocks += LAYOUT.blocks("conditions", drawing=drawing, parts=written, RECOVERY=inside.RECOVERY)
     return draft
 
 

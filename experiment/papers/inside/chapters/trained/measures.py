@@ -75,24 +75,24 @@ class ModelFamily:
     @property
     def control(self) -> Trained | None:
         """The model trained on texts as they are; None where there is none, or more than one."""
-        found = [model for model in self.models if model.is_control]
-        return found[0] if len(found) == 1 else None
+        controls = [model for model in self.models if model.is_control]
+        return controls[0] if len(controls) == 1 else None
 
 
 def families(tables: Tables) -> list[ModelFamily]:
     """Return the models of a study that were trained, by base; empty where none has used trials."""
     used = tables.trials[tables.trials["excluded_reason"].isna()]
-    asked = set(used["reader_group"].astype(str))
-    found: dict[str, list[Trained]] = {}
+    tested_groups = set(used["reader_group"].astype(str))
+    by_base: dict[str, list[Trained]] = {}
     for group, reader in tables.dictionary["readers"].items():
         settings = (reader.get("settings") or {}) if isinstance(reader, Mapping) else {}
         training, base = settings.get("trained"), settings.get("base")
-        if training and base and group in asked:
-            one = Trained(str(group), str(base), str(training), record_of(tables, str(training)))
-            found.setdefault(str(base), []).append(one)
-    for models in found.values():
+        if training and base and group in tested_groups:
+            trained = Trained(str(group), str(base), str(training), record_of(tables, str(training)))
+            by_base.setdefault(str(base), []).append(trained)
+    for models in by_base.values():
         models.sort(key=lambda model: str(model.record.get("began_at") or ""))
-    return [ModelFamily(base, base in asked, tuple(models)) for base, models in found.items()]
+    return [ModelFamily(base, base in tested_groups, tuple(models)) for base, models in by_base.items()]
 
 
 def record_of(tables: Tables, training: str) -> Mapping[str, Any]:
@@ -101,12 +101,12 @@ def record_of(tables: Tables, training: str) -> Mapping[str, Any]:
     if file is None:
         return dict((tables.dictionary.get("tuning") or {}).get(training) or {})
     try:
-        told = json.loads(file.read_text("utf-8"))
+        record = json.loads(file.read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise UserError(f"{file} cannot be read: {error}", mend="Restore it from a backup.") from error
-    if not isinstance(told, dict):
+    if not isinstance(record, dict):
         raise UserError(f"{file} is no record of a training", mend="Restore it from a backup.")
-    return told
+    return record
 
 
 def loss_of(tables: Tables, training: str) -> pd.DataFrame | None:
@@ -178,20 +178,22 @@ def parts_of(tables: Tables, family: ModelFamily) -> list[TrainedMaterials]:
     trials = trials[trials["excluded_reason"].isna() & trials[GROUP].isin(members)]
     if "task" in tables.factors:
         trials = trials[trials["task"].isna()]
-    found = []
-    known = {part.set_name: part for part in study_parts(tables) if not part.imported}
+    parts = []
+    published_parts = {part.set_name: part for part in study_parts(tables) if not part.imported}
     for set_name, rows in trials.groupby("set", sort=False, dropna=False):
-        published = known.get(str(set_name))
+        published = published_parts.get(str(set_name))
         if published is not None:
             rows = rows[rows.index.isin(trials_of(tables, published).index)]
             title = f"{published.data}, {KINDS[published.task]}, {'behind' if published.few_shot else 'without'} examples"
             factor, levels = published.factor, dict(published.columns)
         else:
             title = str(set_name) if len(set(trials["set"].dropna())) > 1 else ""
-            factor = next((name for name, some in tables.factors.items() if rows[name].nunique() > 1), "")
+            factor = next(
+                (name for name, factor_levels in tables.factors.items() if rows[name].nunique() > 1), ""
+            )
             levels = {level: level for level in tables.factors.get(factor, [])}
-        found += list(_measured(tables, rows, title, str(set_name), factor, levels))
-    return found
+        parts += list(_measured(tables, rows, title, str(set_name), factor, levels))
+    return parts
 
 
 def _measured(
@@ -200,9 +202,13 @@ def _measured(
     rows = rows.assign(condition=rows[factor].map(levels) if factor else ALL)
     rows = rows[rows["condition"].notna()]
 
-    def present(some: pd.DataFrame) -> dict[str, str]:
-        shown = set(some["condition"])
-        return {level: said for level, said in (levels if factor else {ALL: ALL}).items() if said in shown}
+    def present(subset: pd.DataFrame) -> dict[str, str]:
+        shown = set(subset["condition"])
+        return {
+            level: condition
+            for level, condition in (levels if factor else {ALL: ALL}).items()
+            if condition in shown
+        }
 
     restored = rows["trial_type"] == "recover"
     if restored.any():
@@ -240,9 +246,11 @@ def differences(part: TrainedMaterials, family: ModelFamily) -> list[ModelDiffer
     pairs = [pair for pair in pairs if {*pair[:2]} <= asked_of]
     compare = _recovered if part.measure == RECOVERY else _right
     compared = [compare(part, condition, *pair) for condition in part.levels.values() for pair in pairs]
-    found = [one for one in compared if one is not None]
-    adjusted = corrected(np.array([one.p for one in found]), "BH")
-    return [replace(one, p_adjusted=float(p)) for one, p in zip(found, adjusted, strict=True)]
+    estimable = [difference for difference in compared if difference is not None]
+    adjusted = corrected(np.array([difference.p for difference in estimable]), "BH")
+    return [
+        replace(difference, p_adjusted=float(p)) for difference, p in zip(estimable, adjusted, strict=True)
+    ]
 
 
 _KEYS = ["set", "item_id"]
@@ -270,22 +278,22 @@ def _recovered(
         rows[rows[GROUP] == group].groupby(_KEYS, dropna=False)[["ed_shown", "ed_given"]].mean()
         for group in (first, second)
     ]
-    both = pd.concat(sums, axis=1, join="inner")
-    if len(both) < FEWEST_ITEMS:
+    items = pd.concat(sums, axis=1, join="inner")
+    if len(items) < FEWEST_ITEMS:
         return None
-    values = both.to_numpy(dtype=float).reshape(-1, 2, 2)  # items, models, distances shown and answered
-    shown, given = values[..., 0], values[..., 1]
-    rates = 1 - given.mean(axis=0) / shown.mean(axis=0)
+    values = items.to_numpy(dtype=float).reshape(-1, 2, 2)  # items, models, distances shown and answered
+    shown, answered = values[..., 0], values[..., 1]
+    rates = 1 - answered.mean(axis=0) / shown.mean(axis=0)
     # what an item adds to a rate of sums, to first order
-    parts = rates + (shown * (1 - rates) - given) / shown.mean(axis=0)
+    parts = rates + (shown * (1 - rates) - answered) / shown.mean(axis=0)
     gains = 100 * (parts[:, 1] - parts[:, 0])
     low, high, p = gains[0], gains[0], float(gains[0] == 0)
     if gains.std() > 0:
         test = stats.ttest_1samp(gains, 0.0)
         low, high, p = *test.confidence_interval(), float(test.pvalue)
     before, after = (100 * rates).tolist()
-    found = before, after, after - before, float(low), float(high), p
-    return ModelDifference(condition, first, second, against, len(both), *found)
+    estimates = before, after, after - before, float(low), float(high), p
+    return ModelDifference(condition, first, second, against, len(items), *estimates)
 
 
 def modelled(part: TrainedMaterials, family: ModelFamily) -> Modelled | str:
@@ -303,7 +311,7 @@ def modelled(part: TrainedMaterials, family: ModelFamily) -> Modelled | str:
     response, random = "correct", "(1 | item)"
     if part.measure == RECOVERY:
         data[["recovered", "not_recovered"]] = rows[["recovered", "not_recovered"]].astype(float)
-        data["answer"] = [str(place) for place in range(len(data))]
+        data["answer"] = [str(number) for number in range(len(data))]
         words = data["recovered"] + data["not_recovered"]
         data = data[words > 0]
         # answers of one changed word each vary about their items as the binomial says, and give nothing to tell more
@@ -323,7 +331,7 @@ def modelled(part: TrainedMaterials, family: ModelFamily) -> Modelled | str:
         levels["condition"] = conditions
         formulas = ["training * condition", "training + condition", "condition"]
     try:
-        whole, *smaller = (
+        full, *smaller = (
             fit(
                 f"{response} ~ {fixed} + {random}",
                 data,
@@ -332,9 +340,9 @@ def modelled(part: TrainedMaterials, family: ModelFamily) -> Modelled | str:
             )
             for fixed in formulas
         )
-        alike, none = smaller if len(conditions) > 1 else (whole, *smaller)
-        interaction = likelihood_ratio_test(alike, whole) if len(conditions) > 1 else None
-        return Modelled(whole, likelihood_ratio_test(none, alike), interaction)
+        alike, none = smaller if len(conditions) > 1 else (full, *smaller)
+        interaction = likelihood_ratio_test(alike, full) if len(conditions) > 1 else None
+        return Modelled(full, likelihood_ratio_test(none, alike), interaction)
     except UserError as error:
         return reason_of(error)
 
@@ -368,8 +376,8 @@ def diagonal(gains: NDArray[np.float64], seed: int = 0) -> Diagonal:
     sums = gains[np.arange(n), np.array(list(orders))].sum(axis=1)
     # every cell stands on the diagonal of as many orders as every other: the mean over all orders is total / n
     far = np.abs(sums - total / n) >= abs(trace - total / n) - 1e-12
-    own = 0 if is_exact else 1
-    p, least = float((far.sum() + own) / (len(far) + own)), 1.0 / (len(far) + own)
+    observed = 0 if is_exact else 1
+    p, least = float((far.sum() + observed) / (len(far) + observed)), 1.0 / (len(far) + observed)
     within, across = trace / n, (total - trace) / (n * n - n)
     return Diagonal(n, within, across, within - across, nan, nan, p, least)
 
@@ -411,7 +419,7 @@ def transfer(
     rows: pd.DataFrame, family: ModelFamily, bound: float | None = None, seed: int = 0
 ) -> Transfer | None:
     """Compare what was trained from one base with the base, task by task."""
-    rows_of = {str(group): own for group, own in rows.groupby("reader_group")}
+    rows_of = {str(group): group_rows for group, group_rows in rows.groupby("reader_group")}
     base = rows_of.get(family.base)
     models = [model for model in family.models if model.group in rows_of]
     if base is None or not models:
@@ -419,13 +427,13 @@ def transfer(
     models.sort(key=lambda model: TASKS.index(model.task) if model.task in TASKS else len(TASKS))
     tasks = tuple(task for task in TASKS if (base["task"] == task).any())
     shares = pd.DataFrame({model.group: _by_task(rows_of[model.group], tasks) for model in models})
-    found: list[tuple[str, Trained, Paired]] = []
-    for one in models:
-        both = in_common(base, rows_of[one.group])
+    scores: list[tuple[str, Trained, Paired]] = []
+    for model in models:
+        common = in_common(base, rows_of[model.group])
         for task in (*tasks, AVERAGE):
-            first, second = (rows if task == AVERAGE else rows[rows["task"] == task] for rows in both)
+            first, second = (rows if task == AVERAGE else rows[rows["task"] == task] for rows in common)
             if (met := paired(first, second, bound)) is not None:
-                found.append((task, one, met))
+                scores.append((task, model, met))
     on_tasks = {model.group: model.task for model in models if model.task in tasks}
     gains = {group: _item_gains(base, rows_of[group]) for group in on_tasks}
     return Transfer(
@@ -434,8 +442,8 @@ def transfer(
         tuple(models),
         {str(task): share for task, share in _by_task(base, tasks).items()},
         shares,
-        _adjusted([one for one in found if one[0] != AVERAGE]),
-        _adjusted([one for one in found if one[0] == AVERAGE]),
+        _adjusted([score for score in scores if score[0] != AVERAGE]),
+        _adjusted([score for score in scores if score[0] == AVERAGE]),
         diagonal_of_items(gains, on_tasks, seed),
     )
 
@@ -446,9 +454,9 @@ def _by_task(rows: pd.DataFrame, tasks: Sequence[str]) -> pd.Series[float]:
     return shares
 
 
-def _adjusted(found: Sequence[tuple[str, Trained, Paired]]) -> tuple[TrainedScore, ...]:
-    adjusted = corrected(np.array([one.p for *_, one in found]), "BH")
-    return tuple(TrainedScore(*one, float(p)) for one, p in zip(found, adjusted, strict=True))
+def _adjusted(scores: Sequence[tuple[str, Trained, Paired]]) -> tuple[TrainedScore, ...]:
+    adjusted = corrected(np.array([score.p for *_, score in scores]), "BH")
+    return tuple(TrainedScore(*score, float(p)) for score, p in zip(scores, adjusted, strict=True))
 
 
 def _item_gains(base: pd.DataFrame, trained: pd.DataFrame) -> pd.Series[float]:
@@ -470,11 +478,11 @@ def diagonal_of_items(
     if len(tasks) < 2:
         return None
     by_task = {task: items.loc[tested == task, models].to_numpy(dtype=float) for task in tasks}
-    own = np.array([[trained_on[name] == task for name in models] for task in tasks])
+    is_trained = np.array([[trained_on[name] == task for name in models] for task in tasks])
     means = np.array([np.nanmean(values, axis=0) for values in by_task.values()])
     seeds = {task: stable_seed(seed, "diagonal of transfer", task) for task in tasks}
     drawn = np.stack([resampled_means(by_task[task], seeds[task]) for task in tasks], axis=1)
-    ends = interval(np.asarray(drawn[:, own].mean(axis=1) - drawn[:, ~own].mean(axis=1)))
+    ends = interval(np.asarray(drawn[:, is_trained].mean(axis=1) - drawn[:, ~is_trained].mean(axis=1)))
     # models that were trained on the same task count as one
     by_training = pd.DataFrame(means.T, index=[trained_on[name] for name in models]).groupby(level=0).mean()
     return replace(diagonal(by_training.loc[tasks].to_numpy().T, seed), low=ends.low, high=ends.high)
