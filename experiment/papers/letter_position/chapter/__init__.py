@@ -77,7 +77,7 @@ TABLES = {
     "distance": "letter_distances",
 }
 PAIRED_KINDS = ("transposition", "substitution")
-OF_TEXTS = {one.name: one for one in MEASURES}
+OF_TEXTS = {measure.name: measure for measure in MEASURES}
 
 
 @dataclass
@@ -99,82 +99,82 @@ def write(material: Material) -> Chapter | None:
     if not (changes["zone"] != INTACT).any():
         return None
     material.told("letter position")
-    found, remarks = measured(tables, material.analyses)
-    if not found:
+    measures, remarks = measured(tables, material.analyses)
+    if not measures:
         return None
-    kinds = {one.group: one.kind for m in found for one in m.by["zone"]}
-    explained = explanations(tables, found, material.told)
-    placed = [one for one in found if _has_a_place(one)]
+    kinds = {group.group: group.kind for m in measures for group in m.by["zone"]}
+    explained = explanations(tables, measures, material.told)
+    placed = [measure for measure in measures if _has_a_place(measure)]
     if not placed and not explained.blocks:
         return None
-    whole = Draft()
+    draft = Draft()
     if placed:
-        whole.blocks = _places(tables, placed, kinds)
-        for one in found:
-            if one not in placed:
-                few = LAYOUT.sentences("few_alike", noun=one.measure.noun, fewest=FEWEST_ITEMS)
-                remarks.append(few.unescape())
-        has_words = any(one.measure.name.endswith("_changed") for one in placed)
+        draft.blocks = _places(tables, placed, kinds)
+        for measure in measures:
+            if measure not in placed:
+                remark = LAYOUT.sentences("few_alike", noun=measure.measure.noun, fewest=FEWEST_ITEMS)
+                remarks.append(remark.unescape())
+        has_words = any(measure.measure.name.endswith("_changed") for measure in placed)
         passed = {"derived": bool(changes["derived"].any()), "mixed": bool((changes["zone"] == MIXED).any())}
-        whole.methods.append(LAYOUT.sentences("methods", **passed, has_words=has_words))
-        whole.sources += ["owen2007", "benjamini1995"]
+        draft.methods.append(LAYOUT.sentences("methods", **passed, has_words=has_words))
+        draft.sources += ["owen2007", "benjamini1995"]
     else:
-        whole.blocks.append(LAYOUT.sentences("few_alike", noun="", fewest=FEWEST_ITEMS))
-    whole.add(explained)
+        draft.blocks.append(LAYOUT.sentences("few_alike", noun="", fewest=FEWEST_ITEMS))
+    draft.add(explained)
     left_out = gathered([*remarks, *explained.remarks])
     if left_out:
-        whole.blocks += LAYOUT.blocks("left_out", remarks=left_out)
-    return LAYOUT.chapter("letter-position", whole, kinds, kinds, whole.methods)
+        draft.blocks += LAYOUT.blocks("left_out", remarks=left_out)
+    return LAYOUT.chapter("letter-position", draft, kinds, kinds, draft.methods)
 
 
 def _has_a_place(measure: LetterCostMeasure) -> bool:
     """Whether any reader met enough items with one kind of change at one place for an interval."""
-    return any(many >= FEWEST_ITEMS for group in measure.by["zone"] for many in group.items_of.values())
+    return any(count >= FEWEST_ITEMS for group in measure.by["zone"] for count in group.items_of.values())
 
 
-def _places(tables: Tables, found: Sequence[LetterCostMeasure], kinds: dict[str, str]) -> list[Block]:
+def _places(tables: Tables, measures: Sequence[LetterCostMeasure], kinds: dict[str, str]) -> list[Block]:
     """Write costs place by place: people and models together, curves, maps, tables, comparisons."""
-    main = costs_beside(tables, found, kinds)
-    has_intact = all(measure.given.has_intact for measure in found)
+    main = costs_beside(tables, measures, kinds)
+    has_intact = all(measure.given.has_intact for measure in measures)
     curves = [
         letter_curves(
             "letter_curves" if number == 1 else f"letter_curves_{number}",
-            own,
-            *LAYOUT.caption("curves", has_intact=found[0].given.has_intact, **_on_curves(found, own)),
+            page,
+            *LAYOUT.caption("curves", has_intact=measures[0].given.has_intact, **_on_curves(measures, page)),
         )
-        for number, own in enumerate(pages(panels(found)), 1)
+        for number, page in enumerate(pages(panels(measures)), 1)
     ]
-    several = len({place for measure in found for place in measure.table("zone")["place"]}) > 1
+    several = len({place for measure in measures for place in measure.table("zone")["place"]}) > 1
     blocks = main + LAYOUT.blocks(
         "places",
         has_main=bool(main),
         has_intact=has_intact,
-        why=next((measure.given.why_none for measure in found if not measure.given.has_intact), ""),
+        why=next((measure.given.why_none for measure in measures if not measure.given.has_intact), ""),
         several=several,
         curves=curves,
     )
-    blocks += list(_maps(found))
+    blocks += list(_maps(measures))
     for by in TABLES:
-        laid = _places_table(by, found)
+        laid = _places_table(by, measures)
         if laid is not None:
             blocks.append(laid)
-    rows = [row for measure in found for row in _contrasts(measure)]
+    rows = [row for measure in measures for row in _contrasts(measure)]
     if rows:
-        laid = LAYOUT.table("letter_contrasts", rows, kinds=kinds, **_source(found))
-        blocks += contrasts_in_words(found, kinds, laid)
+        laid = LAYOUT.table("letter_contrasts", rows, kinds=kinds, **_source(measures))
+        blocks += contrasts_in_words(measures, kinds, laid)
     return blocks
 
 
-def _on_curves(found: Sequence[LetterCostMeasure], own: Sequence[CurvePanel]) -> dict[str, Any]:
+def _on_curves(measures: Sequence[LetterCostMeasure], page: Sequence[CurvePanel]) -> dict[str, Any]:
     """Return what the note of curves needs to know of them."""
-    points = [point for panel in own for _, _, points in panel.segments for point in points]
-    most = max((len(places) for panel in own for _, places, _ in panel.segments), default=0)
+    points = [point for panel in page for _, _, points in panel.segments for point in points]
+    most = max((len(places) for panel in page for _, places, _ in panel.segments), default=0)
     return {
-        "every_intact": all(measure.given.has_intact for measure in found),
-        "by_position": any(len(panel.segments) > 1 for panel in own),
+        "every_intact": all(measure.given.has_intact for measure in measures),
+        "by_position": any(len(panel.segments) > 1 for panel in page),
         "is_cut": most >= 10,
         "has_few": any(point.items < FEWEST_ITEMS for point in points),
-        "is_simulated": any(panel.kind == "simulated" for panel in own),
+        "is_simulated": any(panel.kind == "simulated" for panel in page),
         "fewest": FEWEST_ITEMS,
     }
 
@@ -185,9 +185,9 @@ def _zones(measure: LetterCostMeasure) -> pd.DataFrame:
     return table[table["place"].isin(ZONES)]
 
 
-def _maps(found: Sequence[LetterCostMeasure]) -> Iterator[Block]:
+def _maps(measures: Sequence[LetterCostMeasure]) -> Iterator[Block]:
     """Draw place by kind for the measures in which both vary."""
-    for measure in found:
+    for measure in measures:
         table = _zones(measure)
         if table["place"].nunique() < 2 or table["change"].nunique() < 2:
             continue
@@ -201,19 +201,19 @@ def _maps(found: Sequence[LetterCostMeasure]) -> Iterator[Block]:
         yield letter_map(f"letter_map_{measure.measure.name}", drawn, *caption)
 
 
-def _source(found: Sequence[LetterCostMeasure]) -> dict[str, Any]:
+def _source(measures: Sequence[LetterCostMeasure]) -> dict[str, Any]:
     """Return which columns and files costs of letters come from."""
-    names = [measure.measure.name for measure in found if not measure.measure.name.endswith("_changed")]
-    return {"measures": [*names, "answer"], "of_words": len(names) < len(found)}
+    names = [measure.measure.name for measure in measures if not measure.measure.name.endswith("_changed")]
+    return {"measures": [*names, "answer"], "of_words": len(names) < len(measures)}
 
 
-def _places_table(by: str, found: Sequence[LetterCostMeasure]) -> ApaTable | None:
+def _places_table(by: str, measures: Sequence[LetterCostMeasure]) -> ApaTable | None:
     """Lay out costs by kind and place, a column a measure; None where there are none, or one place in a table of positions."""
-    told = {measure.measure.name: table for measure in found if len(table := measure.table(by))}
-    if not told:
+    tables = {measure.measure.name: table for measure in measures if len(table := measure.table(by))}
+    if not tables:
         return None
-    shown = [measure for measure in found if measure.measure.name in told]
-    every = pd.concat([table.assign(measure=name) for name, table in told.items()], ignore_index=True)
+    shown = [measure for measure in measures if measure.measure.name in tables]
+    every = pd.concat([table.assign(measure=name) for name, table in tables.items()], ignore_index=True)
     if by != "zone" and every["place"].nunique() < 2:
         return None
     order: dict[str, list[str]] = {
@@ -222,21 +222,28 @@ def _places_table(by: str, found: Sequence[LetterCostMeasure]) -> ApaTable | Non
         "place": list(ZONES) if by == "zone" else sorted(set(every["place"]), key=float),
     }
     every = every[every["change"].isin(order["change"]) & every["place"].isin(order["place"])]
-    every = every.sort_values(list(order), key=lambda own: own.map(order[str(own.name)].index), kind="stable")
-    nouns = {name: "words" if name.endswith("_changed") else "items" for name in told}
+    every = every.sort_values(
+        list(order), key=lambda column: column.map(order[str(column.name)].index), kind="stable"
+    )
+    nouns = {name: "words" if name.endswith("_changed") else "items" for name in tables}
     rows = []
-    for (group, change, place), own in every.groupby(list(order), sort=False):
-        here = {row["measure"]: row for row in own.to_dict("records")}
-        most = own.groupby(own["measure"].map(nouns))["items_of_level"].max()
-        row = {"reader_group": group, "change": KIND_LOOKS[str(change)].label, "place": place, "here": here}
+    for (group, change, place), cell_rows in every.groupby(list(order), sort=False):
+        by_measure = {row["measure"]: row for row in cell_rows.to_dict("records")}
+        most = cell_rows.groupby(cell_rows["measure"].map(nouns))["items_of_level"].max()
+        row = {
+            "reader_group": group,
+            "change": KIND_LOOKS[str(change)].label,
+            "place": place,
+            "here": by_measure,
+        }
         rows.append(row | {f"most_{noun}": most.get(noun) for noun in ("items", "words")})
     return LAYOUT.table(
         TABLES[by],
         rows,
         shown=shown,
         kinds=dict(zip(every["reader_group"], every["reader_kind"], strict=True)),
-        has_intact=found[0].given.has_intact,
-        has_words=any(measure.measure.name.endswith("_changed") for measure in found),
+        has_intact=measures[0].given.has_intact,
+        has_words=any(measure.measure.name.endswith("_changed") for measure in measures),
         nouns=set(nouns.values()),
         cell=lambda row, decimals: _cell(
             CostInterval(row["cost"], row["low"], row["high"], row["items_of_level"]), decimals
@@ -247,9 +254,9 @@ def _places_table(by: str, found: Sequence[LetterCostMeasure]) -> ApaTable | Non
 
 def _contrasts(measure: LetterCostMeasure) -> list[dict[Any, Any]]:
     """Return contrasts as they are printed, and as sentences have them: the side that costs more first, where there are two."""
-    found: list[dict[Any, Any]] = []
+    contrasts: list[dict[Any, Any]] = []
     by_reader = measure.contrasts.groupby("reader_group", sort=False) if len(measure.contrasts) else ()
-    for row in (row for _, own in by_reader for row in own.to_dict("records")):
+    for row in (row for _, reader_rows in by_reader for row in reader_rows.to_dict("records")):
         raw = [float(row[end]) for end in ("difference", "low", "high")]
         is_slope = ": " in row["contrast"]
         turned = raw[0] < 0
@@ -262,36 +269,41 @@ def _contrasts(measure: LetterCostMeasure) -> list[dict[Any, Any]]:
             for ends in (raw, sided)
         )
         sides = {"measure": measure.measure, "larger": larger, "turned": turned, "is_slope": is_slope}
-        found.append({**row, **shown, **sides})
-    return found
+        contrasts.append({**row, **shown, **sides})
+    return contrasts
 
 
 def contrasts_in_words(
-    found: Sequence[LetterCostMeasure], kinds: dict[str, str], table: ApaTable | None = None
+    measures: Sequence[LetterCostMeasure], kinds: dict[str, str], table: ApaTable | None = None
 ) -> list[Block]:
     """Write significant contrasts, and those without an interval, a paragraph a reader and measure, before their table."""
     paragraphs = []
-    for measure in found:
+    for measure in measures:
         rows = _contrasts(measure)
         for group in dict.fromkeys(row["reader_group"] for row in rows):
-            own = [row for row in rows if row["reader_group"] == group]
-            told = [row for row in own if not float(row["p_adjusted"]) >= ALPHA]
+            group_rows = [row for row in rows if row["reader_group"] == group]
+            reported = [row for row in group_rows if not float(row["p_adjusted"]) >= ALPHA]
             paragraphs.append(
-                {"group": str(group), "one": measure, "rows": told, "left": len(own) - len(told)}
+                {
+                    "group": str(group),
+                    "one": measure,
+                    "rows": reported,
+                    "left": len(group_rows) - len(reported),
+                }
             )
     open_ = any(paragraph["left"] for paragraph in paragraphs)
     return LAYOUT.blocks("contrasts", paragraphs=paragraphs, is_open=open_, table=table, kinds=kinds)
 
 
-def costs_beside(tables: Tables, found: Sequence[LetterCostMeasure], kinds: dict[str, str]) -> list[Block]:
+def costs_beside(tables: Tables, measures: Sequence[LetterCostMeasure], kinds: dict[str, str]) -> list[Block]:
     """Compare people's reading time with models' surprisal and accuracy, place by place; empty where either has none."""
-    of_models = {BITS: _of_text(tables, found, "surprisal")}
-    times = _of_text(tables, found, "reading_time")
+    of_models = {BITS: _of_text(tables, measures, "surprisal")}
+    times = _of_text(tables, measures, "reading_time")
     if not times or not of_models[BITS]:
         return []
     for name, of_part in surprisal_parts(tables).items():
         of_models[name] = _of_text(of_part, (), "surprisal")
-    pairs = beside(times, of_models, _of_text(tables, found, "correct"), PAIRED_KINDS, tuple(PLACE_WORDS))
+    pairs = beside(times, of_models, _of_text(tables, measures, "correct"), PAIRED_KINDS, tuple(PLACE_WORDS))
     if not pairs:
         return []
     rows = [{"reader_group": pair.model, **_paired(row)} for pair in pairs for row in pair.rows]
@@ -319,18 +331,21 @@ def costs_beside(tables: Tables, found: Sequence[LetterCostMeasure], kinds: dict
     )
 
 
-def _of_text(tables: Tables, found: Sequence[LetterCostMeasure], name: str) -> list[GroupCosts]:
+def _of_text(tables: Tables, measures: Sequence[LetterCostMeasure], name: str) -> list[GroupCosts]:
     """Return costs of whole texts by kind and place, and by distance too; none without intact ones."""
-    known = next((measure for measure in found if measure.measure.name == name), None)
-    given = rows_of(tables, OF_TEXTS[name]) if known is None else known.given
-    if given is None or not given.has_intact:
+    existing = next((measure for measure in measures if measure.measure.name == name), None)
+    readings = rows_of(tables, OF_TEXTS[name]) if existing is None else existing.given
+    if readings is None or not readings.has_intact:
         return []
     study = str(tables.dictionary["study"])
 
     def by(*names: str) -> list[GroupCosts]:
-        return group_costs(given, names, name, study, resamples=RESAMPLES)
+        return group_costs(readings, names, name, study, resamples=RESAMPLES)
 
-    return [*(by("kind", "zone") if known is None else known.by["zone"]), *by("kind", "zone", "distance")]
+    return [
+        *(by("kind", "zone") if existing is None else existing.by["zone"]),
+        *by("kind", "zone", "distance"),
+    ]
 
 
 def _orders(pairs: Sequence[HumanModelPair], kind: str) -> list[tuple[str, list[str]]]:
@@ -345,16 +360,16 @@ def _orders(pairs: Sequence[HumanModelPair], kind: str) -> list[tuple[str, list[
     people = [(row.place, row.people[TIME].value) for row in pairs[0].together if row.kind == kind]
     if len(people) < 2:
         return []
-    found = [(pairs[0].people, ordered(people))]
+    orders = [(pairs[0].people, ordered(people))]
     for pair in pairs:
-        own = [
+        costs = [
             (row.place, row.model[BITS].value)
             for row in pair.together
             if row.kind == kind and BITS in row.model
         ]
-        if len(own) > 1:
-            found.append((pair.model, ordered(own)))
-    return found
+        if len(costs) > 1:
+            orders.append((pair.model, ordered(costs)))
+    return orders
 
 
 def _paired(row: HumanModelCost) -> dict[str, Any]:
@@ -391,13 +406,13 @@ def _cell(cost: CostInterval | None, decimals: int) -> str:
 
 
 def explanations(
-    tables: Tables, found: Sequence[LetterCostMeasure], told: Callable[[str], None]
+    tables: Tables, measures: Sequence[LetterCostMeasure], told: Callable[[str], None]
 ) -> Explanations:
     """Let predictors compete for each reader on accuracy, on people's times and on models' surprisal."""
-    whole = Explanations()
+    explained = Explanations()
     used = tables.trials[tables.trials["excluded_reason"].isna()]
     kinds = kinds_of(used)
-    for measure, noun, people in _measures(used, found):
+    for measure, noun, people in _measures(used, measures):
         told(f"letter position: competing predictors of {noun}")
         groups = [
             group
@@ -410,30 +425,32 @@ def explanations(
             done = competing_predictors(tables, measure, folds=FOLDS, most_rows=MOST_ROWS, groups=groups)
         except (UserError, KeyError):
             continue
-        whole.remarks += [f"{noun}, {remark}" for remark in done.remarks]
+        explained.remarks += [f"{noun}, {remark}" for remark in done.remarks]
         if not done.table.empty and done.table["name"].nunique() > 1:
             fits = _fits(done, measure, noun)
-            whole.blocks += _of_measure(done, measure, noun, fits)
-            whole.fits += fits
-    if whole.blocks:
-        whole.blocks[:0] = LAYOUT.blocks("predictors_heading")
-        whole.methods.append(LAYOUT.sentences("methods_of_predictors"))
-        whole.sources += ["davis2010", "gomez2008"]
-    return whole
+            explained.blocks += _of_measure(done, measure, noun, fits)
+            explained.fits += fits
+    if explained.blocks:
+        explained.blocks[:0] = LAYOUT.blocks("predictors_heading")
+        explained.methods.append(LAYOUT.sentences("methods_of_predictors"))
+        explained.sources += ["davis2010", "gomez2008"]
+    return explained
 
 
-def _measures(used: pd.DataFrame, found: Sequence[LetterCostMeasure]) -> list[tuple[str, str, bool | None]]:
+def _measures(
+    used: pd.DataFrame, measures: Sequence[LetterCostMeasure]
+) -> list[tuple[str, str, bool | None]]:
     """Return what predictors compete for, with its noun and whether people or models alone have it."""
     is_person = used["reader_kind"].isin(PARTICIPANT_KINDS)
-    asked: list[tuple[str, str, bool | None]] = []
-    if any(measure.measure.name == "correct" for measure in found):
-        asked.append(("correct", "accuracy", None))
+    outcomes: list[tuple[str, str, bool | None]] = []
+    if any(measure.measure.name == "correct" for measure in measures):
+        outcomes.append(("correct", "accuracy", None))
     times = {"reading_time": "reading time", "rt": "response time"}
-    there = [name for name in times if name in used and used.loc[is_person, name].notna().any()]
-    asked += [(name, times[name], True) for name in there[:1]]
+    times_present = [name for name in times if name in used and used.loc[is_person, name].notna().any()]
+    outcomes += [(name, times[name], True) for name in times_present[:1]]
     if "surprisal" in used and used.loc[used["reader_kind"] == "model", "surprisal"].notna().any():
-        asked.append(("surprisal", "surprisal", False))
-    return asked
+        outcomes.append(("surprisal", "surprisal", False))
+    return outcomes
 
 
 def _of_measure(done: Competing, measure: str, noun: str, fits: Sequence[ReportedFit]) -> list[Block]:
@@ -446,7 +463,7 @@ def _of_measure(done: Competing, measure: str, noun: str, fits: Sequence[Reporte
     name = f"letter_predictors_{measure}"
     laid = LAYOUT.table(
         "letter_predictors",
-        table.assign(text=[PREDICTORS.get(str(one), str(one)) for one in table["name"]]),
+        table.assign(text=[PREDICTORS.get(str(predictor), str(predictor)) for predictor in table["name"]]),
         name,
         [fit.fit for fit in fits],
         measure=measure,
@@ -454,33 +471,40 @@ def _of_measure(done: Competing, measure: str, noun: str, fits: Sequence[Reporte
         **values,
     )
     readers = []
-    for group, own in table.groupby("reader_group", sort=False):
-        known = own[np.isfinite(own["aic"])].to_dict("records")
-        best = known[0] if known else None
-        base = [row["delta_aic"] for row in known if row["name"] == NOTHING]
-        near = [_label(row["name"]) for row in [row for row in known if 0 <= row["delta_aic"] <= CLEAR][1:]]
-        readers.append({"group": str(group), "best": best, "base": base, "near": near})
+    for group, group_rows in table.groupby("reader_group", sort=False):
+        estimable = group_rows[np.isfinite(group_rows["aic"])].to_dict("records")
+        best = estimable[0] if estimable else None
+        base = [row["delta_aic"] for row in estimable if row["name"] == NOTHING]
+        close = [
+            _label(row["name"]) for row in [row for row in estimable if 0 <= row["delta_aic"] <= CLEAR][1:]
+        ]
+        readers.append({"group": str(group), "best": best, "base": base, "near": close})
     figures = list(_figures(done, name, noun, values["kinds"]))
     return LAYOUT.blocks("predictors", table=laid, figures=figures, readers=readers, **values)
 
 
 def _figures(done: Competing, name: str, noun: str, kinds: dict[str, str]) -> Iterator[Drawing]:
-    there = dict.fromkeys(done.table["name"])
-    ranks = {one: place for place, one in enumerate(PREDICTORS)}
-    words = [PREDICTORS.get(one, one) for one in sorted(there, key=lambda one: ranks.get(one, len(ranks)))]
+    names = dict.fromkeys(done.table["name"])
+    ranks = {predictor: rank for rank, predictor in enumerate(PREDICTORS)}
+    words = [
+        PREDICTORS.get(predictor, predictor)
+        for predictor in sorted(names, key=lambda predictor: ranks.get(predictor, len(ranks)))
+    ]
     groups = list(kinds)
     size = -(-len(groups) // -(-len(groups) // MOST_READERS))
     for number, start in enumerate(range(0, len(groups), size), 1):
-        those = groups[start : start + size]
-        own = done.table[done.table["reader_group"].isin(those)]
-        ends = 1000 * own[["gain", "gain_low", "gain_high"]].astype(float)
+        page_groups = groups[start : start + size]
+        page_rows = done.table[done.table["reader_group"].isin(page_groups)]
+        ends = 1000 * page_rows[["gain", "gain_low", "gain_high"]].astype(float)
         columns = (
-            own["reader_group"],
-            own["reader_kind"],
-            own["name"].map(lambda one: PREDICTORS.get(one, one)),
+            page_rows["reader_group"],
+            page_rows["reader_kind"],
+            page_rows["name"].map(lambda predictor: PREDICTORS.get(predictor, predictor)),
         )
-        explained = [Explained(*row) for row in zip(*columns, own["weight"], *ends.to_numpy().T, strict=True)]
-        is_simulated = "simulated" in {kinds[group] for group in those}
+        explained = [
+            Explained(*row) for row in zip(*columns, page_rows["weight"], *ends.to_numpy().T, strict=True)
+        ]
+        is_simulated = "simulated" in {kinds[group] for group in page_groups}
         caption = LAYOUT.caption("weights", noun=noun, is_simulated=is_simulated)
         yield letter_weights(name if number == 1 else f"{name}_{number}", explained, words, *caption)
 
@@ -491,39 +515,39 @@ def _label(name: str) -> str:
 
 
 def _fits(done: Competing, measure: str, noun: str) -> list[ReportedFit]:
-    found = []
-    for group, own in done.table.groupby("reader_group", sort=False):
-        best = str(own["name"].iloc[0])
+    fits = []
+    for group, group_rows in done.table.groupby("reader_group", sort=False):
+        best = str(group_rows["name"].iloc[0])
         for name in dict.fromkeys((best, NOTHING)):
             fit = done.fitted(str(group), name, measure)
             if fit is not None:
-                found.append(ReportedFit(f"{noun} where letters are changed, {group}: {_label(name)}", fit))
-    return found
+                fits.append(ReportedFit(f"{noun} where letters are changed, {group}: {_label(name)}", fit))
+    return fits
 
 
 def gathered(remarks: Sequence[str]) -> list[str]:
     """Report once what several readers or predictors have in common."""
     heads: dict[str, list[str]] = {}
     for remark in remarks:
-        head, _, rest = remark.partition(": ")
-        heads.setdefault(rest, []).append(head)
+        head, _, message = remark.partition(": ")
+        heads.setdefault(message, []).append(head)
     shared: dict[tuple[str, tuple[str, ...]], list[str]] = {}
-    told = []
-    for rest, own in heads.items():
-        first, is_twin, others = rest.partition(TWIN)
-        if rest.endswith(UNABLE):
-            shared.setdefault(("", tuple(own)), []).append(_label(rest.removesuffix(UNABLE)))
+    texts = []
+    for message, remark_heads in heads.items():
+        first, is_twin, others = message.partition(TWIN)
+        if message.endswith(UNABLE):
+            shared.setdefault(("", tuple(remark_heads)), []).append(_label(message.removesuffix(UNABLE)))
         elif is_twin:
-            shared.setdefault((_label(others.partition(" on these items")[0]), tuple(own)), []).append(
-                _label(first)
-            )
+            shared.setdefault(
+                (_label(others.partition(" on these items")[0]), tuple(remark_heads)), []
+            ).append(_label(first))
         else:
-            told.append(_of_readers(own, rest))
+            texts.append(_of_readers(remark_heads, message))
     for (twin, readers), names in shared.items():
         be = "is" if len(names) == 1 else "are"
         why = f"{be} the same as {twin} on these items and {be} represented by it." if twin else COMPETES
-        told.append(_of_readers(readers, f"{apa.listing(names)} {why}"))
-    return told
+        texts.append(_of_readers(readers, f"{apa.listing(names)} {why}"))
+    return texts
 
 
 UNABLE = " cannot compete, because it is unknown for these items or does not vary."
@@ -531,10 +555,10 @@ COMPETES = "cannot compete (unknown or constant for these items)."
 TWIN = " is the same as "
 
 
-def _of_readers(heads: Sequence[str], rest: str) -> str:
+def _of_readers(heads: Sequence[str], message: str) -> str:
     names = {", human": ", people", ", simulated": ", simulated readers"}
-    told = [
+    readers = [
         next((head.removesuffix(old) + new for old, new in names.items() if head.endswith(old)), head)
         for head in heads
     ]
-    return upper_first(f"{'; '.join(told)}: {rest}")
+    return upper_first(f"{'; '.join(readers)}: {message}")

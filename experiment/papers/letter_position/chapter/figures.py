@@ -57,8 +57,8 @@ class CurvePoint:
     @property
     def ends(self) -> tuple[float, float]:
         """Its interval, if it has one that means something."""
-        known = np.isfinite(self.low) and self.items >= FEWEST_ITEMS
-        return (self.low, self.high) if known else (np.nan, np.nan)
+        has_interval = np.isfinite(self.low) and self.items >= FEWEST_ITEMS
+        return (self.low, self.high) if has_interval else (np.nan, np.nan)
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class CurvePanel:
     @property
     def points(self) -> list[CurvePoint]:
         """The points of all segments."""
-        return [point for _, _, own in self.segments for point in own]
+        return [point for _, _, points in self.segments for point in points]
 
 
 def _kinds_in(panels: Sequence[CurvePanel]) -> list[str]:
@@ -96,13 +96,16 @@ def letter_curves(name: str, panels: Sequence[CurvePanel], title: str, note: str
     is_single = len(readers) == len(panels)
     places = []
     for n, panel in enumerate(panels):
-        before = sum(one.group == panel.group for one in panels[:n])
+        before = sum(other.group == panel.group for other in panels[:n])
         places.append(divmod(n, 2) if is_single else (readers.index(panel.group), before))
-    rows, columns = (1 + max(one) for one in zip(*places, strict=True))
-    each = 1.75 if rows < 3 else 1.4 if rows < 5 else 1.2
+    rows, columns = (1 + max(indices) for indices in zip(*places, strict=True))
+    panel_height = 1.75 if rows < 3 else 1.4 if rows < 5 else 1.2
     limits = {
         axis: marks.widened(
-            [(one.value, one.low, one.high) for panel in panels if panel.axis == axis for one in [_sides(panel.points)]], 0.07, 0.0
+            [
+                (ends.value, ends.low, ends.high)
+                for panel in panels if panel.axis == axis for ends in [_sides(panel.points)]
+            ], 0.07, 0.0
         )
         for axis in dict.fromkeys(panel.axis for panel in panels)
     }  # fmt: skip
@@ -110,16 +113,22 @@ def letter_curves(name: str, panels: Sequence[CurvePanel], title: str, note: str
     wide = (WIDTH * (0.72 if columns == 1 else 1.0) - left - 0.12 - between * (columns - 1)) / columns
     kinds = _kinds_in(panels)
     with styled():
-        high = top + 0.5 + rows * (each + CURVES_HEAD) - CURVES_HEAD
+        high = top + 0.5 + rows * (panel_height + CURVES_HEAD) - CURVES_HEAD
         figure = Figure(figsize=(WIDTH, high))
         for panel, (row, column) in zip(panels, places, strict=True):
-            x, y = left + column * (wide + between), high - top - each - row * (each + CURVES_HEAD)
-            colour, sizes = look[panel.group].colour, [max(len(own), 3.6) for _, own, _ in panel.segments]
+            x, y = (
+                left + column * (wide + between),
+                high - top - panel_height - row * (panel_height + CURVES_HEAD),
+            )
+            colour, sizes = (
+                look[panel.group].colour,
+                [max(len(segment_places), 3.6) for _, segment_places, _ in panel.segments],
+            )
             start, room = x, wide - GAP * (len(sizes) - 1)
-            for turn, (text, named, own) in enumerate(panel.segments):
-                axes = axes_at(figure, start, y, room * sizes[turn] / sum(sizes), each)
+            for turn, (text, segment_places, segment_points) in enumerate(panel.segments):
+                axes = axes_at(figure, start, y, room * sizes[turn] / sum(sizes), panel_height)
                 start += room * sizes[turn] / sum(sizes) + GAP
-                _segment(axes, named, own, _kinds_in([panel]), colour)
+                _segment(axes, segment_places, segment_points, _kinds_in([panel]), colour)
                 axes.set_ylim(*limits[panel.axis])
                 if (row + 1, column) not in places:
                     axes.set_xlabel(text, fontsize=8.5, labelpad=3)
@@ -131,26 +140,28 @@ def letter_curves(name: str, panels: Sequence[CurvePanel], title: str, note: str
             if column == 0 or is_single:
                 most = LONGEST_NAME * (1 if is_single else 2)
                 head = middle_shortened(look[panel.group].label, most)
-                at = (x / WIDTH, (y + each + 0.07) / high)
+                at = (x / WIDTH, (y + panel_height + 0.07) / high)
                 figure.text(*at, head, fontsize=9, weight="bold", va="bottom")
         handles = [marks.handle(KIND_LOOKS[kind], lw=1.4, ms=4.8, mew=1.2) for kind in kinds]
         _key_above(figure, handles, len(handles), fontsize=8.5, handlelength=3.4, columnspacing=2.0)
         keep_width(figure)
-    told = [
+    described_panels = [
         {"who": looks({panel.group: panel.kind})[panel.group].label, "panel": panel, "parts": _parts(panel)}
         for panel in panels
     ]
-    return Drawing.described(name, figure, look, WORDS / "letter_curves", title=title, note=note, told=told)
+    return Drawing.described(
+        name, figure, look, WORDS / "letter_curves", title=title, note=note, told=described_panels
+    )
 
 
 def _parts(panel: CurvePanel) -> list[tuple[str, str, list[CurvePoint]]]:
     """Return the points of each kind in each segment, in the order of places."""
-    found = []
-    for title, places, own in panel.segments:
+    parts = []
+    for title, places, points in panel.segments:
         for kind in _kinds_in([panel]):
-            of_place = {point.place: point for point in own if point.kind == kind}
-            found.append((KIND_LOOKS[kind].label, title, [of_place[p] for p in places if p in of_place]))
-    return [part for part in found if part[2]]
+            of_place = {point.place: point for point in points if point.kind == kind}
+            parts.append((KIND_LOOKS[kind].label, title, [of_place[p] for p in places if p in of_place]))
+    return [part for part in parts if part[2]]
 
 
 def pages(panels: Sequence[CurvePanel]) -> list[list[CurvePanel]]:
@@ -159,7 +170,7 @@ def pages(panels: Sequence[CurvePanel]) -> list[list[CurvePanel]]:
     most = MOST_ROWS * (2 if len(readers) == len(panels) else 1)
     size = -(-len(readers) // (-(-len(readers) // most) or 1))
     groups = [readers[start : start + size] for start in range(0, len(readers), size)]
-    return [[panel for panel in panels if panel.group in own] for own in groups]
+    return [[panel for panel in panels if panel.group in page_readers] for page_readers in groups]
 
 
 def middle_shortened(name: str, most: int) -> str:
@@ -171,7 +182,7 @@ def middle_shortened(name: str, most: int) -> str:
 
 
 def _segment(
-    axes: Axes, places: Sequence[str], own: Sequence[CurvePoint], kinds: Sequence[str], colour: str
+    axes: Axes, places: Sequence[str], points: Sequence[CurvePoint], kinds: Sequence[str], colour: str
 ) -> None:
     axes.set_xlim(-0.6, len(places) - 0.4)
     unit = (len(places) + 0.2) / float(axes.get_position().width * WIDTH)
@@ -180,14 +191,14 @@ def _segment(
     axes.tick_params(axis="x", labelsize=8)
     marks.numbered(axes.yaxis, _tick, nbins=5, steps=STEPS)
     for turn, kind in enumerate(kinds):
-        known = [point for point in own if point.kind == kind and np.isfinite(point.cost)]
-        known = sorted(known, key=lambda one: places.index(one.place))
-        at = np.array([places.index(one.place) for one in known], dtype=float)
+        drawn = [point for point in points if point.kind == kind and np.isfinite(point.cost)]
+        drawn = sorted(drawn, key=lambda point: places.index(point.place))
+        at = np.array([places.index(point.place) for point in drawn], dtype=float)
         look = replace(KIND_LOOKS[kind], colour=colour)
         for run in np.split(np.arange(len(at)), np.flatnonzero(np.diff(at) > 1.5) + 1):
             x = at[run] + marks.dodged(turn, len(kinds), unit * DODGE, np.inf)
             marks.points(
-                axes, look, x, _sides([known[n] for n in run]), join=1.4, size=4.8, edge=1.2, bar=1.1
+                axes, look, x, _sides([drawn[n] for n in run]), join=1.4, size=4.8, edge=1.2, bar=1.1
             )
 
 
@@ -215,10 +226,10 @@ def letter_map(name: str, panels: Sequence[CurvePanel], title: str, note: str) -
     look = looks({panel.group: panel.kind for panel in panels})
     shown = [point for panel in panels for point in panel.segments[0][2]]
     rows = [kind for kind in KIND_LOOKS if any(point.kind == kind for point in shown)]
-    known = [point.cost for point in shown if np.isfinite(point.cost)]
-    largest = max(map(abs, known), default=0.0)
+    costs = [point.cost for point in shown if np.isfinite(point.cost)]
+    largest = max(map(abs, costs), default=0.0)
     decimals = 0 if largest >= 20 else 1 if largest >= 2 else 2
-    written = [apa.interval(*one.ends, decimals) for one in shown if np.isfinite(one.ends[0])]
+    written = [apa.interval(*point.ends, decimals) for point in shown if np.isfinite(point.ends[0])]
     needed = (
         max(map(len, written), default=0) * CHARACTER * max(len(panel.segments[0][1]) for panel in panels)
     )
@@ -231,7 +242,7 @@ def letter_map(name: str, panels: Sequence[CurvePanel], title: str, note: str) -
     across = min(max(fitting, default=1), len(panels))
     widest = wide(across)
     room = Room(CELL * len(rows), MAP_LEFT, 0.3, across, above=0.42, top=0.28, widest=widest, shared="y")
-    norm = Normalize(0, max([*known, 1e-9]), clip=True)
+    norm = Normalize(0, max([*costs, 1e-9]), clip=True)
     with styled():
         figure, drawn = room.panels(len(panels))
         for axes, panel in zip(drawn, panels, strict=True):
@@ -244,9 +255,9 @@ def letter_map(name: str, panels: Sequence[CurvePanel], title: str, note: str) -
 
 
 def _map(axes: Axes, panel: CurvePanel, rows: Sequence[str], norm: Normalize, decimals: int) -> None:
-    _, places, own = panel.segments[0]
+    _, places, points = panel.segments[0]
     costs = np.full((len(rows), len(places)), np.nan)
-    of_cell = {(rows.index(point.kind), places.index(point.place)): point for point in reversed(own)}
+    of_cell = {(rows.index(point.kind), places.index(point.place)): point for point in reversed(points)}
     for (down, across), point in of_cell.items():
         costs[down, across] = point.cost if np.isfinite(point.cost) else np.nan
         if np.isnan(costs[down, across]):
@@ -292,7 +303,11 @@ def percent_added(log_ratio: float) -> float:
 def letter_beside_figures(name: str, pairs: Sequence[HumanModelPair], title: str, note: str) -> list[Drawing]:
     """Draw people's added reading time against a model's added surprisal and lost accuracy, a row of panels for each model."""
     return paged(
-        name, title, pairs, lambda own, _, shown: _beside(own, shown, pairs, (title, note)), MOST_MODELS
+        name,
+        title,
+        pairs,
+        lambda page_name, _, shown: _beside(page_name, shown, pairs, (title, note)),
+        MOST_MODELS,
     )
 
 
@@ -326,9 +341,13 @@ def _beside(
             figure, handles, columns, fontsize=8, handlelength=1.2, handletextpad=0.4, columnspacing=1.6
         )
     title, note = caption
-    who = marked(people, every[0].people_kind)
-    told = [{"pair": pair, "people": who, "rows": [_row(row) for row in pair.apart]} for pair in shown]
-    return Drawing.described(name, figure, look, WORDS / "letter_beside", title=title, note=note, told=told)
+    people_label = marked(people, every[0].people_kind)
+    described_pairs = [
+        {"pair": pair, "people": people_label, "rows": [_row(row) for row in pair.apart]} for pair in shown
+    ]
+    return Drawing.described(
+        name, figure, look, WORDS / "letter_beside", title=title, note=note, told=described_pairs
+    )
 
 
 def _limits(scaled: Callable[[float], float], costs: Sequence[CostInterval]) -> tuple[float, float]:
@@ -355,8 +374,8 @@ def _beside_panel(axes: Axes, pair: HumanModelPair, measure: str, look: MarkStyl
         x = IntervalMarks(*map(AXES[measure][1], _ends(row.model[measure])))
         y = IntervalMarks(*map(percent_added, _ends(row.people[TIME])))
         colour = _shade(look.colour, row.distance, distances)
-        it = MarkStyle(colour, MARKERS[row.place], is_hollow=row.kind != "transposition")
-        marks.points(axes, it, x, y, size=6.2, edge=1.2, bar=0.9)
+        mark = MarkStyle(colour, MARKERS[row.place], is_hollow=row.kind != "transposition")
+        marks.points(axes, mark, x, y, size=6.2, edge=1.2, bar=0.9)
 
 
 def _distances(pairs: Sequence[HumanModelPair]) -> list[str]:
@@ -369,29 +388,29 @@ def _shade(colour: str, distance: str, distances: Sequence[str]) -> str:
     if distance not in distances or len(distances) < 2:
         return colour
     white = LIGHTEST * distances.index(distance) / (len(distances) - 1)
-    return to_hex([one + (1.0 - one) * white for one in to_rgb(colour)])
+    return to_hex([channel + (1.0 - channel) * white for channel in to_rgb(colour)])
 
 
 def _beside_handles(shown: Sequence[HumanModelPair]) -> list[Any]:
     """Return which marker is which place, which filling which kind of change, and which shade which distance."""
     rows = [row for pair in shown for row in pair.rows]
     distances = _distances(shown)
-    found = []
+    styles = []
     for place, marker in MARKERS.items():
-        if own := [row for row in rows if row.place == place]:
-            together = bool(distances) and not any(row.distance for row in own)
-            found.append(
+        if place_rows := [row for row in rows if row.place == place]:
+            together = bool(distances) and not any(row.distance for row in place_rows)
+            styles.append(
                 MarkStyle(INK, marker, "", PLACE_WORDS[place] + (f" ({TOGETHER})" if together else ""))
             )
-    found += [
-        MarkStyle(INK, "p", "", it.label, is_hollow=kind != "transposition")
-        for kind, it in KIND_LOOKS.items()
+    styles += [
+        MarkStyle(INK, "p", "", mark.label, is_hollow=kind != "transposition")
+        for kind, mark in KIND_LOOKS.items()
         if any(row.kind == kind for row in rows)
     ]
-    found += [
+    styles += [
         MarkStyle(_shade(INK, distance, distances), "p", "", f"distance {distance}") for distance in distances
     ]
-    return [marks.handle(it, ms=6, mew=1.1) for it in found]
+    return [marks.handle(mark, ms=6, mew=1.1) for mark in styles]
 
 
 def _row(row: HumanModelCost) -> str:
@@ -421,11 +440,13 @@ class Explained:
 
 
 def letter_weights(
-    name: str, found: Sequence[Explained], predictors: Sequence[str], title: str, note: str
+    name: str, explanations: Sequence[Explained], predictors: Sequence[str], title: str, note: str
 ) -> Drawing:
     """Draw weights as bars above, gains as points with intervals below."""
-    look = looks({explained.group: explained.kind for explained in found})
-    ends = marks.widened([(explained.gain, explained.low, explained.high) for explained in found], 0.06, 0.0)
+    look = looks({explained.group: explained.kind for explained in explanations})
+    ends = marks.widened(
+        [(explained.gain, explained.low, explained.high) for explained in explanations], 0.06, 0.0
+    )
     room = Room(
         LINE * len(predictors), WEIGHTS_LEFT, 0.45, len(look), between=0.22, right=0.1, above=0.55, gap=0.07, top=0, widest=2.6,
         shared="y",
@@ -434,17 +455,19 @@ def letter_weights(
         figure, panels = room.panels(2 * len(look))
         for n, axes in enumerate(panels):
             is_gain, turn = divmod(n, len(look))
-            group, it = list(look.items())[turn]
-            own = {explained.predictor: explained for explained in found if explained.group == group}
+            group, mark = list(look.items())[turn]
+            by_predictor = {
+                explained.predictor: explained for explained in explanations if explained.group == group
+            }
             marks.name_rows(axes, predictors, 8, 0.6)
             axes.tick_params(axis="x", labelsize=8)
             draw = _gains if is_gain else _bars
             axes.set_xlim(*(ends if is_gain else (0, 1.02)))
-            draw(axes, own, predictors, it)
+            draw(axes, by_predictor, predictors, mark)
             frame = axes.get_position()
             if not is_gain:
                 wide = frame.width * WIDTH
-                axes.set_title(middle_shortened(it.label, int(15 * wide)), fontsize=8.5)
+                axes.set_title(middle_shortened(mark.label, int(15 * wide)), fontsize=8.5)
             if turn == 0:
                 text = "B  Held-out gain (nats per 1,000)" if is_gain else "A  Akaike weight"
                 up = (0.12 if is_gain else 0.32) / figure.get_figheight()
@@ -452,7 +475,7 @@ def letter_weights(
         keep_width(figure)
     ranked = {
         group: sorted(
-            (explained for explained in found if explained.group == group),
+            (explained for explained in explanations if explained.group == group),
             key=lambda explained: -explained.weight,
         )
         for group in look
@@ -462,22 +485,32 @@ def letter_weights(
     )
 
 
-def _bars(axes: Axes, own: Mapping[str, Explained], predictors: Sequence[str], look: MarkStyle) -> None:
+def _bars(
+    axes: Axes, by_predictor: Mapping[str, Explained], predictors: Sequence[str], look: MarkStyle
+) -> None:
     axes.set_xticks([0, 0.5, 1], ["0", ".5", "1"])
-    for place, name in enumerate(predictors):
-        if name not in own:
-            axes.text(0.02, place, "not known", fontsize=6.5, color="#666666", va="center")
-        elif np.isfinite(own[name].weight):
-            axes.barh(place, own[name].weight, height=0.66, color=look.colour, zorder=3)
+    for row, name in enumerate(predictors):
+        if name not in by_predictor:
+            axes.text(0.02, row, "not known", fontsize=6.5, color="#666666", va="center")
+        elif np.isfinite(by_predictor[name].weight):
+            axes.barh(row, by_predictor[name].weight, height=0.66, color=look.colour, zorder=3)
 
 
-def _gains(axes: Axes, own: Mapping[str, Explained], predictors: Sequence[str], look: MarkStyle) -> None:
+def _gains(
+    axes: Axes, by_predictor: Mapping[str, Explained], predictors: Sequence[str], look: MarkStyle
+) -> None:
     axes.axvline(0, color=INK, lw=0.8, zorder=1)
     marks.numbered(axes.xaxis, _tick, nbins=4, steps=[1, 2, 5, 10])
-    for place, name in enumerate(predictors):
-        if name in own:
-            one = own[name]
-            it = replace(look, marker="o", is_hollow=not one.low > 0)
+    for row, name in enumerate(predictors):
+        if name in by_predictor:
+            explained = by_predictor[name]
+            mark = replace(look, marker="o", is_hollow=not explained.low > 0)
             marks.points(
-                axes, it, IntervalMarks(one.gain, one.low, one.high), place, size=4.2, edge=1.0, bar=1.2
+                axes,
+                mark,
+                IntervalMarks(explained.gain, explained.low, explained.high),
+                row,
+                size=4.2,
+                edge=1.0,
+                bar=1.2,
             )

@@ -55,8 +55,8 @@ class LetterMeasure:
 
 _OWN_MEAN = "Time against\nown mean (%)"
 MEASURES = tuple(
-    LetterMeasure(*one)
-    for one in (
+    LetterMeasure(*fields)
+    for fields in (
         ("correct", "accuracy", "Accuracy lost (points)", "Wrong answers (%)", "percentage points", 1, None),
         ("time_changed", "time on the changed word", "Word time added (%)", _OWN_MEAN, "percent", 1, True),
         ("reading_time", "reading time", "Reading time\nadded (%)", _OWN_MEAN, "percent", 1, True),
@@ -84,14 +84,14 @@ class LetterCostMeasure:
 
     def table(self, by: str) -> pd.DataFrame:
         """Return the costs by kind and place as rows: ``reader_group, kind, place, cost, low, high, items_of_level``, as told."""
-        found = cost_table(self.by[by])
-        if found.empty:
-            return found
-        parts = found["level"].str.split(SEPARATOR, regex=False)
-        found["change"], found["place"] = parts.str[0], parts.str[1]
+        costs = cost_table(self.by[by])
+        if costs.empty:
+            return costs
+        parts = costs["level"].str.split(SEPARATOR, regex=False)
+        costs["change"], costs["place"] = parts.str[0], parts.str[1]
         for name in ("cost", "low", "high"):
-            found[name] = found[name].map(self.measure.shown)
-        return found
+            costs[name] = costs[name].map(self.measure.shown)
+        return costs
 
 
 def measured(tables: Tables, analyses: Sequence[Analysis] = ()) -> tuple[list[LetterCostMeasure], list[str]]:
@@ -99,25 +99,27 @@ def measured(tables: Tables, analyses: Sequence[Analysis] = ()) -> tuple[list[Le
 
     Empty where no reader met changed letters.
     """
-    study, found, remarks = str(tables.dictionary["study"]), [], []
+    study, measures, remarks = str(tables.dictionary["study"]), [], []
     had: set[bool | None] = set()
     for measure in MEASURES:
         if measure.people is not None and measure.people in had:
             continue  # words of their own come before whole trials
-        given = rows_of(tables, measure)
-        if given is None:
+        readings = rows_of(tables, measure)
+        if readings is None:
             continue
         by = {
-            name: group_costs(given, ("kind", name), measure.name, study, resamples=RESAMPLES)
+            name: group_costs(readings, ("kind", name), measure.name, study, resamples=RESAMPLES)
             for name in ("zone", "place", "place_from_end", "distance")
         }
         if not by["zone"]:
             continue
         had.add(measure.people)
-        remarks += [f"{measure.noun}{', ' if ': ' in remark else ': '}{remark}" for remark in given.remarks]
+        remarks += [
+            f"{measure.noun}{', ' if ': ' in remark else ': '}{remark}" for remark in readings.remarks
+        ]
         contrasts = contrast_table([*by["zone"], *by["distance"]], _questions(by))
-        found.append(LetterCostMeasure(measure, given, by, contrasts))
-    return [_with_tested(one, analyses) for one in _adjusted(found, analyses)], remarks
+        measures.append(LetterCostMeasure(measure, readings, by, contrasts))
+    return [_with_tested(measure, analyses) for measure in _adjusted(measures, analyses)], remarks
 
 
 def rows_of(tables: Tables, measure: LetterMeasure) -> LetterRows | None:
@@ -161,8 +163,11 @@ def _with_tested(measure: LetterCostMeasure, analyses: Sequence[Analysis]) -> Le
         }
         costs.append(replace(of_group, profile=of_group.profile.with_tested(tested)))
     others = {
-        by: [_like(each, [cost.profile for cost in costs if cost.group == each.group]) for each in own]
-        for by, own in measure.by.items()
+        by: [
+            _like(cost_of_group, [cost.profile for cost in costs if cost.group == cost_of_group.group])
+            for cost_of_group in groups
+        ]
+        for by, groups in measure.by.items()
         if costs and by != "zone"
     }
     return replace(measure, by={**measure.by, **others, "zone": costs}) if costs else measure
@@ -170,45 +175,45 @@ def _with_tested(measure: LetterCostMeasure, analyses: Sequence[Analysis]) -> Le
 
 def _like(costs: GroupCosts, zones: Sequence[Profile]) -> GroupCosts:
     """Give levels of the same trials as a place of the Results, which therefore have its draws, the estimate and interval there."""
-    own, tested = costs.profile, {}
-    for place, level in enumerate(own.levels):
+    profile, tested = costs.profile, {}
+    for index, level in enumerate(profile.levels):
         for zone in zones:
             for other, (name, *values) in enumerate(zone.costs()):
                 if name in zone.tested and np.array_equal(
-                    own.draws[:, place], zone.draws[:, other], equal_nan=True
+                    profile.draws[:, index], zone.draws[:, other], equal_nan=True
                 ):
                     tested[level] = (values[0], values[1], values[2])
-    return replace(costs, profile=own.with_tested(tested))
+    return replace(costs, profile=profile.with_tested(tested))
 
 
-def _adjusted(found: Sequence[LetterCostMeasure], analyses: Sequence[Analysis]) -> list[LetterCostMeasure]:
+def _adjusted(measures: Sequence[LetterCostMeasure], analyses: Sequence[Analysis]) -> list[LetterCostMeasure]:
     """Adjust all p values of the chapter by Benjamini and Hochberg, as none was planned, and make the intervals agree.
 
     What the Results test keeps its p and interval there.
     """
-    if not found:
+    if not measures:
         return []
     table = pd.concat(
-        [measure.contrasts.assign(_of=place) for place, measure in enumerate(found)], ignore_index=True
+        [measure.contrasts.assign(_of=index) for index, measure in enumerate(measures)], ignore_index=True
     )
     tested: dict[int, tuple[float, ...]] = {}
-    for place, row in enumerate(table.to_dict("records")):
-        one = found[row["_of"]]
-        for (first, second), contrast in _estimated(one, row["reader_group"], analyses).items():
+    for index, row in enumerate(table.to_dict("records")):
+        measure = measures[row["_of"]]
+        for (first, second), contrast in _estimated(measure, row["reader_group"], analyses).items():
             if isinstance(contrast, Contrast) and row["contrast"] == f"{first} − {second}":
-                tested[place] = (*_ends(one, contrast), contrast.p_adjusted)
+                tested[index] = (*_ends(measure, contrast), contrast.p_adjusted)
     table.loc[list(tested), "p"] = np.nan
     table = with_adjusted(table)
-    known = table["p"].notna()
-    levels = interval_levels(table.loc[known, "p_adjusted"].to_numpy(dtype=float))
-    for place, level in zip(table.index[known], levels, strict=True):
-        significant = bool(table.loc[place, "p_adjusted"] < ALPHA)
-        table.loc[place, ["low", "high"]] = agreeing(table.loc[place, "draws"], level, significant)
-    for place, values in tested.items():
-        table.loc[place, ["difference", "low", "high", "p_adjusted"]] = values
+    has_p = table["p"].notna()
+    levels = interval_levels(table.loc[has_p, "p_adjusted"].to_numpy(dtype=float))
+    for index, level in zip(table.index[has_p], levels, strict=True):
+        significant = bool(table.loc[index, "p_adjusted"] < ALPHA)
+        table.loc[index, ["low", "high"]] = agreeing(table.loc[index, "draws"], level, significant)
+    for index, values in tested.items():
+        table.loc[index, ["difference", "low", "high", "p_adjusted"]] = values
     return [
-        replace(measure, contrasts=table[table["_of"] == place].drop(columns=["draws", "_of"]))
-        for place, measure in enumerate(found)
+        replace(measure, contrasts=table[table["_of"] == index].drop(columns=["draws", "_of"]))
+        for index, measure in enumerate(measures)
     ]
 
 
@@ -245,8 +250,8 @@ _COMPARED = {
 def _told_apart(costs: Sequence[GroupCosts]) -> set[str]:
     """Return the levels of which every reader that met them met enough items for an interval."""
     levels = {level for cost in costs for level in cost.profile.levels}
-    few = {level for cost in costs for level, many in cost.items_of.items() if many < FEWEST_ITEMS}
-    return levels - few
+    too_few = {level for cost in costs for level, count in cost.items_of.items() if count < FEWEST_ITEMS}
+    return levels - too_few
 
 
 def _of_distance(costs: Sequence[GroupCosts], kinds: Sequence[str]) -> list[LetterContrast]:
@@ -259,37 +264,37 @@ def _of_distance(costs: Sequence[GroupCosts], kinds: Sequence[str]) -> list[Lett
     return asked
 
 
-def panels(found: Sequence[LetterCostMeasure]) -> list[CurvePanel]:
+def panels(measures: Sequence[LetterCostMeasure]) -> list[CurvePanel]:
     """Return the panels of the letter-position curves, reader by reader.
 
     Position by position from either end where that tells more than initial, internal and final letters do: where at least two
     positions have items enough, and at least half of the items are at a position at all (sentences whose words are changed in
     different positions are at none).
     """
-    made = [panel for measure in found for panel in _panels(measure)]
-    order = list(dict.fromkeys(panel.group for panel in made))
-    return sorted(made, key=lambda panel: order.index(panel.group))
+    curve_panels = [panel for measure in measures for panel in _panels(measure)]
+    order = list(dict.fromkeys(panel.group for panel in curve_panels))
+    return sorted(curve_panels, key=lambda panel: order.index(panel.group))
 
 
 def _panels(measure: LetterCostMeasure) -> list[CurvePanel]:
     from_start, from_end, zones = (measure.table(name) for name in ("place", "place_from_end", "zone"))
-    made = []
+    curve_panels = []
     for costs in measure.by["zone"]:
         segments = [
             _segment(from_start, costs.group, "letter from the start"),
             _segment(from_end, costs.group, "letter from the end", backwards=True),
         ]
         met = int(zones.loc[zones["reader_group"] == costs.group, "items_of_level"].sum())
-        known = tuple(segment for segment in segments if segment is not None and _tells(segment, met))
+        telling = tuple(segment for segment in segments if segment is not None and _tells(segment, met))
         # positions of so few items that one of them bends the curve are left out
         shown = tuple(
             (title, places, tuple(point for point in points if point.items >= FEWEST_ITEMS))
-            for title, places, points in known
+            for title, places, points in telling
         )
-        if len(known) < len(segments):
+        if len(telling) < len(segments):
             shown = (zone_segment(zones, costs.group),)
-        made.append(CurvePanel(costs.group, costs.kind, measure.measure.noun, measure.axis, shown))
-    return made
+        curve_panels.append(CurvePanel(costs.group, costs.kind, measure.measure.noun, measure.axis, shown))
+    return curve_panels
 
 
 Segment = tuple[str, tuple[str, ...], tuple[CurvePoint, ...]]
@@ -297,20 +302,20 @@ Segment = tuple[str, tuple[str, ...], tuple[CurvePoint, ...]]
 
 def zone_segment(table: pd.DataFrame, group: str) -> Segment:
     """Return one reader's costs by initial, internal, final and both outer letters."""
-    own = table[(table["reader_group"] == group) & table["place"].isin(ZONES)]
+    zone_rows = table[(table["reader_group"] == group) & table["place"].isin(ZONES)]
     places = tuple(zone for zone in ZONES if (table["place"] == zone).any())
-    return ("place of the changed letters", places, _points(own))
+    return ("place of the changed letters", places, _points(zone_rows))
 
 
 def _segment(table: pd.DataFrame, group: str, title: str, *, backwards: bool = False) -> Segment | None:
     if table.empty:
         return None
     numbers = table["place"].astype(float)
-    own = table[(table["reader_group"] == group) & (numbers <= MOST_PLACES)]
-    if own.empty:
+    rows = table[(table["reader_group"] == group) & (numbers <= MOST_PLACES)]
+    if rows.empty:
         return None
     places = [str(place) for place in range(int(numbers.min()), int(min(numbers.max(), MOST_PLACES)) + 1)]
-    return (title, tuple(places[::-1] if backwards else places), _points(own))
+    return (title, tuple(places[::-1] if backwards else places), _points(rows))
 
 
 def _tells(segment: Segment, met: int) -> bool:
@@ -320,8 +325,8 @@ def _tells(segment: Segment, met: int) -> bool:
     return len(enough) > 1 and 2 * sum(point.items for point in points) >= met
 
 
-def _points(own: pd.DataFrame) -> tuple[CurvePoint, ...]:
+def _points(rows: pd.DataFrame) -> tuple[CurvePoint, ...]:
     return tuple(
         CurvePoint(row["place"], row["change"], row["cost"], row["low"], row["high"], row["items_of_level"])
-        for row in own.to_dict("records")
+        for row in rows.to_dict("records")
     )
