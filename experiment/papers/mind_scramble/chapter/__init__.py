@@ -54,22 +54,23 @@ def cost_figure(name: str, ratios: pd.DataFrame, kinds: Mapping[str, str], time:
         means = ratios.groupby("reader_group", sort=False)[["prompt_tokens", "cost"]].mean()
         ends = []
         for group, (x, y) in zip(means.index, means.to_numpy(dtype=float), strict=True):
-            it, own = look[str(group)], ratios[ratios["reader_group"] == group]
-            thin = it.marker in ("x", "+")  # nothing but lines
+            mark, group_ratios = look[str(group)], ratios[ratios["reader_group"] == group]
+            thin = mark.marker in ("x", "+")  # nothing but lines
             points(
                 axes,
-                it,
-                own["prompt_tokens"],
-                own["cost"],
+                mark,
+                group_ratios["prompt_tokens"],
+                group_ratios["cost"],
                 size=3,
                 alpha=0.35,
-                face=it.colour,
+                face=mark.colour,
                 edge=0.6 * thin,
             )
             axes.plot(
-                [x], [y], it.marker, ms=8, color=it.colour, mec=it.colour if thin else "white", mew=1.2 if thin else 0.8, zorder=6
+                [x], [y], mark.marker, ms=8, color=mark.colour, mec=mark.colour if thin else "white",
+                mew=1.2 if thin else 0.8, zorder=6
             )  # fmt: skip
-            ends.append((x, y, it.label, it.colour))
+            ends.append((x, y, mark.label, mark.colour))
         axes.axhline(1, color=GREY, lw=0.8, ls=":")
         axes.axvline(1, color=GREY, lw=0.8, ls=":")
         axes.set(xlabel="Prompt tokens, changed / intact", ylabel=f"{time}, changed / intact")
@@ -79,11 +80,11 @@ def cost_figure(name: str, ratios: pd.DataFrame, kinds: Mapping[str, str], time:
     return Drawing.described(name, figure, look, WORDS / "mind_scramble_costs", means=means, time=time)
 
 
-def series_figure(name: str, found: Sequence[Slope], kinds: Mapping[str, str], measure: str) -> Drawing:
+def series_figure(name: str, slopes: Sequence[Slope], kinds: Mapping[str, str], measure: str) -> Drawing:
     """Draw Mind Scramble's Figure 4: the measure against the number of operations inside each word, a panel per kind of operation."""
-    operations = list(dict.fromkeys(slope.operation for slope in found))
-    look = shown_of(kinds, {slope.group for slope in found})
-    values = [mean for slope in found for mean in slope.means]
+    operations = list(dict.fromkeys(slope.operation for slope in slopes))
+    look = shown_of(kinds, {slope.group for slope in slopes})
+    values = [mean for slope in slopes for mean in slope.means]
     edge = 0.08 * max(5.0, max(values) - min(values))
     room = Room(
         2.1, left=0.08 * WIDTH, right=0.16 * WIDTH, between=0.03 * WIDTH, columns=len(operations), above=0.39, top=0, below=0.51
@@ -92,17 +93,19 @@ def series_figure(name: str, found: Sequence[Slope], kinds: Mapping[str, str], m
         figure, panels = room.panels(len(operations))
         for axes, operation in zip(panels, operations, strict=True):
             ends: list[tuple[float, float, str, str]] = []
-            for slope in found:
+            for slope in slopes:
                 if slope.operation == operation:
-                    it = look[slope.group]
-                    points(axes, it, slope.counts, slope.means, join=1.3, size=4, edge=1.0, face=it.colour)
-                    ends.append((slope.counts[-1], slope.means[-1], it.label, it.colour))
+                    mark = look[slope.group]
+                    points(
+                        axes, mark, slope.counts, slope.means, join=1.3, size=4, edge=1.0, face=mark.colour
+                    )
+                    ends.append((slope.counts[-1], slope.means[-1], mark.label, mark.colour))
             axes.set(xlim=(-0.3, 4.3), ylim=(min(values) - edge, max(values) + edge), xticks=range(5))
             axes.set_title(operation, fontsize=9, loc="left")
         panels[0].set_ylabel(measure)
         panels[len(operations) // 2].set_xlabel("Operations inside each word (0: intact)")
         label_ends(panels[-1], ends, 4.6)
-    return Drawing.described(name, figure, look, WORDS / "mind_scramble_series", found=found)
+    return Drawing.described(name, figure, look, WORDS / "mind_scramble_series", found=slopes)
 
 
 LAYOUT = ChapterLayout(Path(__file__).parent)
@@ -149,13 +152,13 @@ def write(material: Material) -> Chapter | None:
         return None
     material.told("Mind Scramble's tables")
     used = tables.trials[tables.trials["excluded_reason"].isna()]
-    known = kinds_of(used)
-    kinds = {group: known[group] for group in group_order(used)}
+    all_kinds = kinds_of(used)
+    kinds = {group: all_kinds[group] for group in group_order(used)}
     study = str(tables.dictionary["study"])
     values = paper.values_of(tables, factor)
     blocks: list[Block] = []
-    for place, value in enumerate(values):
-        blocks += _of_values(value, kinds, study, f"_{value.measure.key}" if place else "")
+    for index, value in enumerate(values):
+        blocks += _of_values(value, kinds, study, f"_{value.measure.key}" if index else "")
     blocks += _costs(tables, factor, kinds, study)
     blocks += _similarity(tables, study)
     blocks += _faults(tables, kinds)
@@ -171,19 +174,19 @@ def write(material: Material) -> Chapter | None:
 def _of_values(values: paper.Values, kinds: Mapping[str, str], study: str, behind: str) -> Iterator[Block]:
     """Write the tables and the series of one measure, whose names end in ``behind``."""
     parts = [("", values)]
-    seen = set(values.levels)
+    shown_levels = set(values.levels)
     number = 2 if values.measure.is_perception else 1
-    told: dict[str, Any] = {}
-    if seen & set(paper.REORDERED):
-        told["reordering"] = reordering_table(f"ms_reordering{behind}", parts, kinds, number=number)
-    if seen & set(paper.EDITS):
-        told["edits"] = edit_table(f"ms_edits{behind}", parts, kinds)
-    if found := paper.slopes(values, study):
-        told["series"] = series_figure(f"ms_series{behind}", found, kinds, values.measure.axis)
-        told["slopes"] = slope_table(f"ms_slopes{behind}", found, kinds, values)
+    exhibits: dict[str, Any] = {}
+    if shown_levels & set(paper.REORDERED):
+        exhibits["reordering"] = reordering_table(f"ms_reordering{behind}", parts, kinds, number=number)
+    if shown_levels & set(paper.EDITS):
+        exhibits["edits"] = edit_table(f"ms_edits{behind}", parts, kinds)
+    if slopes := paper.slopes(values, study):
+        exhibits["series"] = series_figure(f"ms_series{behind}", slopes, kinds, values.measure.axis)
+        exhibits["slopes"] = slope_table(f"ms_slopes{behind}", slopes, kinds, values)
     yield from LAYOUT.blocks(
         "values",
-        **dict.fromkeys(("reordering", "edits", "slopes", "series")) | told | steepest(found, kinds),
+        **dict.fromkeys(("reordering", "edits", "slopes", "series")) | exhibits | steepest(slopes, kinds),
         floors=floor_table(f"ms_floors{behind}", parts, kinds, study),
         measure=values.measure,
         paper_table=number,
@@ -191,12 +194,12 @@ def _of_values(values: paper.Values, kinds: Mapping[str, str], study: str, behin
     )
 
 
-def steepest(found: Sequence[paper.Slope], kinds: Mapping[str, str]) -> dict[str, Any]:
+def steepest(slopes: Sequence[paper.Slope], kinds: Mapping[str, str]) -> dict[str, Any]:
     """Return whether any series falls by as much as is shown, and of those whose items differ the one that falls most."""
-    readers = [slope for slope in found if kinds[slope.group] != "baseline"] or list(found)
+    readers = [slope for slope in slopes if kinds[slope.group] != "baseline"] or list(slopes)
     falling = [reader for reader in readers if round(reader.slope, 2) < 0]
-    sure = [one for one in falling if math.isfinite(one.low)]
-    return {"falling": bool(falling), "steepest": min(sure, key=lambda one: one.slope, default=None)}
+    sure = [slope for slope in falling if math.isfinite(slope.low)]
+    return {"falling": bool(falling), "steepest": min(sure, key=lambda slope: slope.slope, default=None)}
 
 
 def _costs(tables: Tables, factor: str, kinds: Mapping[str, str], study: str) -> Iterator[Block]:
@@ -223,22 +226,22 @@ def _costs(tables: Tables, factor: str, kinds: Mapping[str, str], study: str) ->
 def _similarity(tables: Tables, study: str) -> Iterator[Block]:
     """Return the similarity of the shown texts (Table 4), or a sentence with the reason if the file cannot be read."""
     try:
-        told = paper.stored_texts(tables.folder)
+        stored = paper.stored_texts(tables.folder)
     except UserError as error:
         yield LAYOUT.sentences("no_similarities", why=f"{error.message}. {error.mend or ''}".strip(" ."))
         return
-    if told is None:
+    if stored is None:
         return
-    use, parts = told
+    use, parts = stored
     first = parts[0] if parts else None
-    found = paper.unit_means(first, study) if first else []
+    units = paper.unit_means(first, study) if first else []
     yield from LAYOUT.blocks(
         "similarity",
         table=similarity_table("ms_similarity", [(study, parts)], use),
         units=unit_table("ms_similarity_units", [(study, parts)], use),
-        found=found,
-        means=[f"{apa.number(one.mean, 3)} ({one.unit.lower()})" for one in found],
-        rises=all(one.above_low > 0 for one in found[1:]),
+        found=units,
+        means=[f"{apa.number(unit.mean, 3)} ({unit.unit.lower()})" for unit in units],
+        rises=all(unit.above_low > 0 for unit in units[1:]),
         of=first.of if first else "",
         floor=apa.number(first.floor, 3) if first and first.unrelated else "",
     )
@@ -313,16 +316,20 @@ def edit_table(name: str, parts: Sequence[paper.Part], kinds: Mapping[str, str])
     groups = list(dict.fromkeys(group for _, values in parts for group in values.of_items))
     rows: list[Row] = []
     for title, values in parts:
-        own = values.of_items
+        of_items = values.of_items
         by_row = {
-            level: {group: _with_spread(values, group, level) for group in own}
+            level: {group: _with_spread(values, group, level) for group in of_items}
             for level in (paper.BASE, *paper.EDITS)
         }
-        held = {group: paper.kept(values, group, paper.EDITS) for group in own}
-        for place, what in enumerate(("Mean", "% of BASE")):
-            by_row[what] = {group: apa.number(one[place], 1) for group, one in held.items()}
+        retained = {group: paper.kept(values, group, paper.EDITS) for group in of_items}
+        for index, row_label in enumerate(("Mean", "% of BASE")):
+            by_row[row_label] = {
+                group: apa.number(mean_and_share[index], 1) for group, mean_and_share in retained.items()
+            }
         head = _head(parts, title, values)
-        rows += [{"head": head, "operation": what, "cells": cells} for what, cells in by_row.items()]
+        rows += [
+            {"head": head, "operation": row_label, "cells": cells} for row_label, cells in by_row.items()
+        ]
     return LAYOUT.table("edits", rows, name, groups=groups, kinds=kinds, **_of_measures(parts))
 
 
@@ -334,22 +341,22 @@ def _with_spread(values: paper.Values, group: str, level: str) -> str:
 
 
 def slope_table(
-    name: str, found: Sequence[paper.Slope], kinds: Mapping[str, str], values: paper.Values
+    name: str, slopes: Sequence[paper.Slope], kinds: Mapping[str, str], values: paper.Values
 ) -> ApaTable:
     """Lay out the series of Figure 4 with the points lost for each operation."""
-    order = list(dict.fromkeys(slope.operation for slope in found))
+    order = list(dict.fromkeys(slope.operation for slope in slopes))
     rows = [
-        {**vars(one), "by_count": dict(zip(one.counts, one.means, strict=True))}
-        for one in sorted(found, key=lambda slope: order.index(slope.operation))
+        {**vars(slope), "by_count": dict(zip(slope.counts, slope.means, strict=True))}
+        for slope in sorted(slopes, key=lambda slope: order.index(slope.operation))
     ]
-    counts = range(max(max(slope.counts) for slope in found) + 1)
-    told: Row = {"kinds": kinds, "measure": values.measure.name, "counts_shown": counts}
-    return LAYOUT.table("slopes", rows, name, origin=ORIGINS[values.measure], **told)
+    counts = range(max(max(slope.counts) for slope in slopes) + 1)
+    facts: Row = {"kinds": kinds, "measure": values.measure.name, "counts_shown": counts}
+    return LAYOUT.table("slopes", rows, name, origin=ORIGINS[values.measure], **facts)
 
 
 def fault_table(name: str, prices: pd.DataFrame, kinds: Mapping[str, str]) -> ApaTable:
     """Lay out how much each error of the released scorers changes the score of the replies at hand."""
-    grouped = [own for _, own in prices.groupby(["data_set", GROUP], sort=False)]
+    grouped = [group_prices for _, group_prices in prices.groupby(["data_set", GROUP], sort=False)]
     return LAYOUT.table("faults", pd.concat(grouped), name, kinds=kinds, file=paper.PRICES)
 
 
@@ -359,7 +366,7 @@ def rank_table(name: str, parts: Sequence[paper.Part], kinds: Mapping[str, str])
     if table.empty:
         return None
     columns = [(title, column) for title, _ in parts for column in (title, f"rank {title}")]
-    rows = [{"group": group, "cells": dict(own)} for group, own in table.iterrows()]
+    rows = [{"group": group, "cells": dict(ranks)} for group, ranks in table.iterrows()]
     return LAYOUT.table(
         "ranks",
         rows,
@@ -367,7 +374,7 @@ def rank_table(name: str, parts: Sequence[paper.Part], kinds: Mapping[str, str])
         origin=ORIGINS[parts[0][1].measure],
         heads={column: title if column == title else "Rank" for title, column in columns},
         columns=[column for _, column in columns],
-        measures=[(title, ABOVE_FLOOR if own.floors else own.measure.name) for title, own in parts],
+        measures=[(title, ABOVE_FLOOR if values.floors else values.measure.name) for title, values in parts],
         not_in_all=_in_tasks(paper.not_in_all(parts, kinds), kinds),
         alike=_in_tasks(paper.alike_throughout(parts, kinds), kinds),
         is_few=len(table) < paper.FEWEST_MODELS,
@@ -375,32 +382,36 @@ def rank_table(name: str, parts: Sequence[paper.Part], kinds: Mapping[str, str])
     )
 
 
-def _in_tasks(found: Sequence[tuple[str, str]], kinds: Mapping[str, str]) -> list[str]:
-    return [f"{marked(group, kinds[group])} ({task})" for group, task in found]
+def _in_tasks(pairs: Sequence[tuple[str, str]], kinds: Mapping[str, str]) -> list[str]:
+    return [f"{marked(group, kinds[group])} ({task})" for group, task in pairs]
 
 
 def agreement_table(
     name: str, completed: Sequence[paper.Part], perceived: Sequence[paper.Part], kinds: Mapping[str, str]
 ) -> ApaTable | None:
     """Return the agreement of the models' orders in perception and completion; None for fewer than three models."""
-    found = paper.agreements(completed, perceived, kinds)
-    return LAYOUT.table("agreements", map(vars, found), name) if found else None
+    agreements = paper.agreements(completed, perceived, kinds)
+    return LAYOUT.table("agreements", map(vars, agreements), name) if agreements else None
 
 
 def similarity_table(name: str, parts: Texts, use: str) -> ApaTable:
     """Lay out Table 4: mean cosine of each text's vector by ``use`` with that of the intact text, the floor, and what lies between."""
     rows: list[Row] = []
-    every = [(title, near) for title, some in parts for near in some]
-    for title, near in every:
-        named = f"{title}, {near.of}" if len(parts) > 1 else upper_first(near.of)
-        means = {level: near.means.get(level, math.nan) for level in paper.EMBEDDED}
-        rows.append({"data_set": named, "cells": means, "floor": near.floor, "places": 3})
-        if near.unrelated:
-            shares = {level: near.share(mean) for level, mean in means.items()}
+    every = [(title, similarity) for title, similarities in parts for similarity in similarities]
+    for title, similarity in every:
+        label = f"{title}, {similarity.of}" if len(parts) > 1 else upper_first(similarity.of)
+        means = {level: similarity.means.get(level, math.nan) for level in paper.EMBEDDED}
+        rows.append({"data_set": label, "cells": means, "floor": similarity.floor, "places": 3})
+        if similarity.unrelated:
+            shares = {level: similarity.share(mean) for level, mean in means.items()}
             rows.append({"data_set": SHARE, "cells": shares, "floor": 0.0, "places": 0})
-    known = [near for _, near in every if near.unrelated]
-    pairs = sorted({near.pairs for near in known} if all(near.with_all for near in known) else ())
-    cut = [(title, near) for title, near in every if near.cut]
+    with_floor = [similarity for _, similarity in every if similarity.unrelated]
+    pairs = sorted(
+        {similarity.pairs for similarity in with_floor}
+        if all(similarity.with_all for similarity in with_floor)
+        else ()
+    )
+    cut = [(title, similarity) for title, similarity in every if similarity.cut]
     return LAYOUT.table(
         "similarity",
         rows,
@@ -411,7 +422,8 @@ def similarity_table(name: str, parts: Texts, use: str) -> ApaTable:
         file=paper.STORED,
         pairs=" to ".join(map(apa.count, dict.fromkeys((pairs[0], pairs[-1])))) if pairs else "",
         cuts=[
-            f"{apa.count(one.cut or 0)} of {apa.count(one.texts)} ({title}, {one.of})" for title, one in cut
+            f"{apa.count(similarity.cut or 0)} of {apa.count(similarity.texts)} ({title}, {similarity.of})"
+            for title, similarity in cut
         ],
     )
 
@@ -419,17 +431,24 @@ def similarity_table(name: str, parts: Texts, use: str) -> ApaTable:
 def unit_table(name: str, parts: Texts, use: str) -> ApaTable | None:
     """Lay out the means of characters, words and sentences with intervals; None where single items were not kept."""
     rows: list[Row] = []
-    for title, near in ((title, near) for title, some in parts for near in some):
-        head = {"head": f"{title}, {near.of}"}
-        found = paper.unit_means(near, title)
-        rows += [{**head, **vars(one), "share": near.share(one.mean)} for one in found]
-        if found and near.unrelated:
-            low, high = near.floor_ends(title)
-            told = {"unit": "Different texts", "operations": 0, "items": len(near.unrelated), "share": 0.0}
-            rows.append({**head, **told, "mean": near.floor, "low": low, "high": high})
+    for title, similarity in (
+        (title, similarity) for title, similarities in parts for similarity in similarities
+    ):
+        head = {"head": f"{title}, {similarity.of}"}
+        means = paper.unit_means(similarity, title)
+        rows += [{**head, **vars(mean), "share": similarity.share(mean.mean)} for mean in means]
+        if means and similarity.unrelated:
+            low, high = similarity.floor_ends(title)
+            floor_row = {
+                "unit": "Different texts",
+                "operations": 0,
+                "items": len(similarity.unrelated),
+                "share": 0.0,
+            }
+            rows.append({**head, **floor_row, "mean": similarity.floor, "low": low, "high": high})
     if not rows:
         return None
-    with_all = any(near.with_all for _, some in parts for near in some)
+    with_all = any(similarity.with_all for _, similarities in parts for similarity in similarities)
     return LAYOUT.table("units", rows, name, use=use, file=paper.STORED, with_all=with_all)
 
 
@@ -449,7 +468,7 @@ def together(
     names: set[str] = set()
     kinds: dict[str, str] = {}
     prices: list[pd.DataFrame] = []
-    near: dict[str, list[tuple[str, tuple[paper.Near, ...]]]] = {}
+    by_use: dict[str, list[tuple[str, tuple[paper.Near, ...]]]] = {}
     maps: list[tuple[str, Represented, Panel]] = []
     for folder in folders:
         tables = load(folder)
@@ -479,34 +498,34 @@ def together(
             (perceived if values.measure.is_perception else completed).append((titled, values))
         prices.append(paper.fault_prices(tables))
         if (stored := paper.stored_texts(tables.folder)) is not None:
-            near.setdefault(stored[0], []).append((name, stored[1]))
+            by_use.setdefault(stored[0], []).append((name, stored[1]))
         maps += _maps(tables, factor, name, told)
-    found: list[ApaTable | Drawing | None] = []
+    exhibits: list[ApaTable | Drawing | None] = []
     if completed:
-        found.append(reordering_table("table_1", completed, kinds, number=1))
+        exhibits.append(reordering_table("table_1", completed, kinds, number=1))
     if perceived:
-        found.append(reordering_table("table_2", perceived, kinds, number=2))
-        found.append(floor_table("table_2_floors", [one for one in perceived if one[1].floors], kinds))
+        exhibits.append(reordering_table("table_2", perceived, kinds, number=2))
+        exhibits.append(floor_table("table_2_floors", [part for part in perceived if part[1].floors], kinds))
     if completed:
-        found.append(edit_table("table_3", completed, kinds))
-    for number, (use, parts) in enumerate(near.items(), 1):
+        exhibits.append(edit_table("table_3", completed, kinds))
+    for number, (use, parts) in enumerate(by_use.items(), 1):
         name = "table_4" if number == 1 else f"table_4_{number}"
-        found += [similarity_table(name, parts, use), unit_table(f"{name}_units", parts, use)]
-    found += _alike(maps)
+        exhibits += [similarity_table(name, parts, use), unit_table(f"{name}_units", parts, use)]
+    exhibits += _alike(maps)
     if len(completed) + len(perceived) > 1:
         ranked = rank_table("ranks", [*completed, *perceived], kinds)
-        found += [ranked, agreement_table("ranks_alike", completed, perceived, kinds)]
+        exhibits += [ranked, agreement_table("ranks_alike", completed, perceived, kinds)]
         if ranked is None and "model" in kinds.values():
             told(
                 "Models are not ranked: in every task it takes answers under all operations, or cosines that differ from their floor."
             )
     together = pd.concat(prices, ignore_index=True) if prices else pd.DataFrame()
-    found += [fault_table("faults", together, kinds)] if len(together) else []
-    return [one for one in found if one is not None]
+    exhibits += [fault_table("faults", together, kinds)] if len(together) else []
+    return [exhibit for exhibit in exhibits if exhibit is not None]
 
 
 def _maps(
-    tables: Tables, factor: str, study: str, told: Callable[[str], None]
+    tables: Tables, factor: str, study: str, progress: Callable[[str], None]
 ) -> Iterator[tuple[str, Represented, Panel]]:
     """Yield each model's map of hidden states in one study, where its runs kept any."""
     from experiment.papers.inside.chapters.layers.layer_figures import Panel
@@ -514,12 +533,16 @@ def _maps(
 
     present = [name for name in tables.factors[factor] if (tables.trials[factor] == name).any()]
     does = levels_of(tables.items, factor, present, tables.dictionary.get("between"))
-    for one in represented(tables, does, told):
-        pattern, accuracy = one.pattern, accuracy_of(tables.trials, one)
-        named = f"{study}, {one.part}" if one.part else study
+    for model_map in represented(tables, does, progress):
+        pattern, accuracy = model_map.pattern, accuracy_of(tables.trials, model_map)
+        study_name = f"{study}, {model_map.part}" if model_map.part else study
         answers = tuple(float(value) for value in accuracy) if np.isfinite(accuracy).any() else ()
         maps = (pattern.map(), pattern.map(centred=True), pattern.apart, pattern.apart_centred)
-        yield named, one, Panel(f"{one.group}: {named}", pattern.conditions, *maps, answers)
+        yield (
+            study_name,
+            model_map,
+            Panel(f"{model_map.group}: {study_name}", pattern.conditions, *maps, answers),
+        )
 
 
 def _alike(maps: Sequence[tuple[str, Represented, Panel]]) -> Iterator[ApaTable | Drawing]:
@@ -530,9 +553,9 @@ def _alike(maps: Sequence[tuple[str, Represented, Panel]]) -> Iterator[ApaTable 
     from experiment.papers.inside.chapters.layers.layer_maps import between_sets
     from experiment.papers.inside.chapters.representations import sets_table
 
-    panels = [panel for _, _, panel in sorted(maps, key=lambda one: one[1].group)]
+    panels = [panel for _, _, panel in sorted(maps, key=lambda entry: entry[1].group)]
     title, note = LAYOUT.caption("maps")
     yield from pattern_figures("figure_5", title, panels, note)
-    pairs = list(between_sets([(name, one) for name, one, _ in maps], "mind-scramble"))
+    pairs = list(between_sets([(name, model_map) for name, model_map, _ in maps], "mind-scramble"))
     if pairs:
         yield sets_table("figure_5_alike", "One model's maps in several studies", pairs)

@@ -42,7 +42,7 @@ BASE = "BASE"
 _DATA: dict[str, Any] = YAML(typ="safe").load(Path(__file__).with_name("printed.yaml").read_text("utf-8"))
 REORDERINGS: dict[str, list[str]] = _DATA["reorderings"]
 """Columns of Tables 1 and 2, by the unit that changes."""
-REORDERED = tuple(level for some in REORDERINGS.values() for level in some)
+REORDERED = tuple(level for levels in REORDERINGS.values() for level in levels)
 EDITS: list[str] = _DATA["edits"]
 """Rows of Table 3."""
 EMBEDDED: list[str] = _DATA["embedded"]
@@ -96,15 +96,22 @@ class Values:
 
     def replicates(self, group: str, level: str) -> tuple[int, float]:
         """Return the number of replicates and the SD of their means."""
-        own = self.spread[(self.spread[GROUP] == group) & (self.spread[self.factor] == level)]
-        return (0, math.nan) if own.empty else (int(own["replicates"].iloc[0]), float(own["sd"].iloc[0]))
+        rows = self.spread[(self.spread[GROUP] == group) & (self.spread[self.factor] == level)]
+        return (0, math.nan) if rows.empty else (int(rows["replicates"].iloc[0]), float(rows["sd"].iloc[0]))
 
 
 def factor_of(tables: Tables) -> str | None:
     """Return the factor whose levels are the paper's TypoFuncs; None where a study has none."""
-    known = {*EDITS, *EMBEDDED, *REORDERED, *(level for some in SERIES.values() for level in some)}
-    enough = (name for name, own in tables.factors.items() if len(known & {*own}) >= _FEWEST_LEVELS)
-    return next((name for name in enough if BASE in tables.factors[name]), None)
+    typo_functions = {
+        *EDITS,
+        *EMBEDDED,
+        *REORDERED,
+        *(level for levels in SERIES.values() for level in levels),
+    }
+    candidates = (
+        name for name, levels in tables.factors.items() if len(typo_functions & {*levels}) >= _FEWEST_LEVELS
+    )
+    return next((name for name in candidates if BASE in tables.factors[name]), None)
 
 
 def values_of(tables: Tables, factor: str) -> list[Values]:
@@ -139,13 +146,15 @@ def _restored(restored: pd.DataFrame, tables: Tables) -> Iterator[tuple[TaskMeas
     percent = 100.0 * restored["score"].astype(float)
     valid = is_valid(restored)
     yield IN_PLACE, restored.assign(worth=percent)[is_released & valid & percent.notna()]
-    own, released = restored.assign(worth=percent.where(valid, 0.0))[~is_released], restored[is_released]
-    told = None if released.empty else joined_beside(released, tables.folder, Path(PRICES).stem)
-    if told is not None:
-        told = told[(told["data_set"] == "rectify") & told["rule"].isin((CORRECTED, "mended"))]
-        told = told.assign(worth=100.0 * told["value"].astype(float))
-        own = pd.concat([own, told], ignore_index=True) if len(own) else told
-    yield NEARNESS, own
+    replies, released = restored.assign(worth=percent.where(valid, 0.0))[~is_released], restored[is_released]
+    corrected = None if released.empty else joined_beside(released, tables.folder, Path(PRICES).stem)
+    if corrected is not None:
+        corrected = corrected[
+            (corrected["data_set"] == "rectify") & corrected["rule"].isin((CORRECTED, "mended"))
+        ]
+        corrected = corrected.assign(worth=100.0 * corrected["value"].astype(float))
+        replies = pd.concat([replies, corrected], ignore_index=True) if len(replies) else corrected
+    yield NEARNESS, replies
 
 
 def _values(rows: pd.DataFrame, measure: TaskMeasure, factor: str, order: Sequence[str]) -> Values:
@@ -153,16 +162,18 @@ def _values(rows: pd.DataFrame, measure: TaskMeasure, factor: str, order: Sequen
     means = item_means(rows, rows["worth"], factor).reindex(columns=list(levels))
     items = means.droplevel(0).index.unique()
     parts = {
-        str(group): own.droplevel(0).reindex(items).to_numpy(dtype=float)
-        for group, own in means.groupby(level=0, sort=False)
+        str(group): group_means.droplevel(0).reindex(items).to_numpy(dtype=float)
+        for group, group_means in means.groupby(level=0, sort=False)
     }
     of_items = {group: parts[group] for group in group_order(rows) if group in parts}
     floors: dict[str, Array] = {}
     if measure == COSINE:
-        own = (100.0 * rows["unrelated"]).groupby([rows[name] for name in (GROUP, "set", "item_id")]).mean()
+        floor_means = (
+            (100.0 * rows["unrelated"]).groupby([rows[name] for name in (GROUP, "set", "item_id")]).mean()
+        )
         for group in of_items:
-            found = own.xs(group).reindex(items).to_numpy(dtype=float)
-            floors |= {group: found} if np.isfinite(found).any() else {}
+            item_floors = floor_means.xs(group).reindex(items).to_numpy(dtype=float)
+            floors |= {group: item_floors} if np.isfinite(item_floors).any() else {}
     replicates = rows.assign(replicate=rows["replicate"].fillna(1))
     of_replicates = replicates.groupby([GROUP, factor, "replicate"], observed=True)["worth"].mean()
     spread = of_replicates.groupby(level=[0, 1]).agg(replicates="size", sd="std").reset_index()
@@ -187,20 +198,22 @@ class Slope:
 
 def slopes(values: Values, study: str = "") -> list[Slope]:
     """Return the scrambling-ratio series of Figure 4 that have slopes: those with two counts in addition to BASE."""
-    found = []
+    fitted = []
     for operation, names in SERIES.items():
-        there = {0: 0} | {
+        index_of = {0: 0} | {
             n: values.levels.index(name) for n, name in enumerate(names, 1) if name in values.levels
         }
-        counts = np.array(list(there), dtype=float)
-        for group, items in values.of_items.items() if len(there) > 2 else ():
-            own = items[:, list(there.values())]
-            own = own[np.isfinite(own).all(axis=1)]
-            if len(own):
+        counts = np.array(list(index_of), dtype=float)
+        for group, items in values.of_items.items() if len(index_of) > 2 else ():
+            complete = items[:, list(index_of.values())]
+            complete = complete[np.isfinite(complete).all(axis=1)]
+            if len(complete):
                 weights = (counts - counts.mean()) / ((counts - counts.mean()) ** 2).sum()
-                slope = _with_ends(own @ weights, stable_seed(study, "slope", operation, group))
-                found.append(Slope(group, operation, tuple(there), tuple(own.mean(axis=0).tolist()), *slope))
-    return found
+                slope = _with_ends(complete @ weights, stable_seed(study, "slope", operation, group))
+                fitted.append(
+                    Slope(group, operation, tuple(index_of), tuple(complete.mean(axis=0).tolist()), *slope)
+                )
+    return fitted
 
 
 def _with_ends(values: Array, seed: int) -> tuple[float, float, float]:
@@ -231,22 +244,22 @@ def fault_prices(tables: Tables) -> pd.DataFrame:
         tables.trials["excluded_reason"].isna() & (tables.trials["reader_kind"] != "baseline")
     ]
     numbers = {"trial_index": float, "attempt": float}
-    who = used[[*_PLACE, GROUP]].assign(item=item_names(used)).astype(numbers)
-    rows = prices.astype(numbers).merge(who, on=_PLACE)
+    trial_groups = used[[*_PLACE, GROUP]].assign(item=item_names(used)).astype(numbers)
+    rows = prices.astype(numbers).merge(trial_groups, on=_PLACE)
     rows["rule"] = rows["rule"].replace("mended", CORRECTED)  # its name in earlier exports, and in seeds
-    found = []
-    for names, own in rows.groupby(["data_set", GROUP], sort=False):
-        wide = own.set_index(["item", *_PLACE, "rule"])["value"].unstack().astype(float)
-        for rule in own["rule"].unique():
+    priced_rows = []
+    for names, group_rows in rows.groupby(["data_set", GROUP], sort=False):
+        wide = group_rows.set_index(["item", *_PLACE, "rule"])["value"].unstack().astype(float)
+        for rule in group_rows["rule"].unique():
             if rule != "released":
-                named = "mended" if rule == CORRECTED else str(rule)
-                seed = stable_seed(str(tables.dictionary["study"]), "fault", *map(str, names), named)
+                seed_name = "mended" if rule == CORRECTED else str(rule)
+                seed = stable_seed(str(tables.dictionary["study"]), "fault", *map(str, names), seed_name)
                 priced = _price(wide["released"], wide[rule], seed, is_cosine=names[0] == PROGRAMS)
-                found.append(dict(zip(columns[:3], (*names, rule), strict=True)) | priced)
+                priced_rows.append(dict(zip(columns[:3], (*names, rule), strict=True)) | priced)
     order = group_order(used)
-    by_group = pd.DataFrame(found, columns=columns)
+    by_group = pd.DataFrame(priced_rows, columns=columns)
     return by_group.sort_values(
-        GROUP, key=lambda some: some.map(order.index), kind="stable", ignore_index=True
+        GROUP, key=lambda column: column.map(order.index), kind="stable", ignore_index=True
     )
 
 
@@ -255,9 +268,13 @@ def _price(
 ) -> dict[str, object]:
     """Return the means by two rules and their difference with its interval over items, in percent, and how many replies turn."""
     items = pd.factorize(released.index.get_level_values("item"))[0]
-    one, two = np.array([released, other], dtype=float)
-    ends, value, right = _price_ends(np.column_stack([one, two]), items, seed), mean_of(one), mean_of(two)
-    turned = int((~((one == two) | (np.isnan(one) & np.isnan(two)))).sum())
+    first, second = np.array([released, other], dtype=float)
+    ends, value, right = (
+        _price_ends(np.column_stack([first, second]), items, seed),
+        mean_of(first),
+        mean_of(second),
+    )
+    turned = int((~((first == second) | (np.isnan(first) & np.isnan(second)))).sum())
     return {
         "released": 100.0 * value,
         "value": 100.0 * right,
@@ -265,30 +282,30 @@ def _price(
         "low": ends.low,
         "high": ends.high,
         "turned": math.nan if is_cosine else turned,
-        "replies": len(one),
+        "replies": len(first),
         "items": int(items.max()) + 1,
-        "ordered": _ordered_pairs(one, two) if is_cosine else math.nan,
+        "ordered": _ordered_pairs(first, second) if is_cosine else math.nan,
     }
 
 
 def _ordered_pairs(values: Array, right: Array) -> float:
     """Return in how many pairs of a right and a wrong reply the right one has the larger value, percent; ties are halves."""
-    one, other = (values[(right == is_right) & np.isfinite(values)] for is_right in (1, 0))
-    if not len(one) or not len(other):
+    of_right, of_wrong = (values[(right == is_right) & np.isfinite(values)] for is_right in (1, 0))
+    if not len(of_right) or not len(of_wrong):
         return math.nan
-    ordered = float(stats.mannwhitneyu(one, other, method="asymptotic").statistic)
-    return 100.0 * ordered / (len(one) * len(other))
+    ordered = float(stats.mannwhitneyu(of_right, of_wrong, method="asymptotic").statistic)
+    return 100.0 * ordered / (len(of_right) * len(of_wrong))
 
 
-def _price_ends(both: Array, items: NDArray[np.intp], seed: int) -> BootstrapInterval:
+def _price_ends(scores: Array, items: NDArray[np.intp], seed: int) -> BootstrapInterval:
     """Resample items with their replies; return the interval of the two rules' difference in points."""
-    many = int(items.max()) + 1
-    if many < 2:
+    n_items = int(items.max()) + 1
+    if n_items < 2:
         return BootstrapInterval(math.nan, math.nan, 1.0)
-    sums, there = np.zeros((many, 2)), np.zeros((many, 2))
-    np.add.at(sums, items, np.nan_to_num(both))
-    np.add.at(there, items, np.isfinite(both).astype(float))
-    means = resampled_ratios(sums, there, seed)
+    sums, counts = np.zeros((n_items, 2)), np.zeros((n_items, 2))
+    np.add.at(sums, items, np.nan_to_num(scores))
+    np.add.at(counts, items, np.isfinite(scores).astype(float))
+    means = resampled_ratios(sums, counts, seed)
     return where_it_varies(interval(100.0 * (means[:, 0] - means[:, 1])))
 
 
@@ -320,14 +337,14 @@ def worth(values: Values, group: str) -> float:
 
 def floors(values: Values, study: str) -> list[Above]:
     """Return each reader's answers above their floor; empty where no floor was taken."""
-    found = []
+    results = []
     for group, of_items in values.floors.items():
         mean, floor = kept(values, group, REORDERED)[0], mean_of(of_items)
         drawn = drawn_worth(values, [group], stable_seed(study, "floor of answers", group))[:, 0]
-        many = int(np.isfinite(of_items).sum())
-        ends = where_it_varies(interval(drawn if many >= _FEWEST else np.empty(0)))
-        found.append(Above(group, many, mean, floor, _share(mean, floor), ends.low, ends.high))
-    return found
+        n_items = int(np.isfinite(of_items).sum())
+        ends = where_it_varies(interval(drawn if n_items >= _FEWEST else np.empty(0)))
+        results.append(Above(group, n_items, mean, floor, _share(mean, floor), ends.low, ends.high))
+    return results
 
 
 def drawn_worth(values: Values, groups: Sequence[str], seed: int) -> Array:
@@ -395,19 +412,24 @@ def ranks(parts: Sequence[Part], kinds: Mapping[str, str]) -> pd.DataFrame:
 def alike_throughout(parts: Sequence[Part], kinds: Mapping[str, str]) -> list[tuple[str, str]]:
     """Return the models that cannot be ranked in a part since they say the same of every text, each with the part."""
     floored = [
-        (group, name, own) for name, own in parts for group in own.floors if kinds.get(group) == "model"
+        (group, name, values)
+        for name, values in parts
+        for group in values.floors
+        if kinds.get(group) == "model"
     ]
-    return [(group, name) for group, name, own in floored if np.isnan(worth(own, group))]
+    return [(group, name) for group, name, values in floored if np.isnan(worth(values, group))]
 
 
 def not_in_all(parts: Sequence[Part], kinds: Mapping[str, str]) -> list[tuple[str, str]]:
     """Return the models that have no mean in a part but are in another, each with the part."""
-    every = dict.fromkeys(group for _, own in parts for group in own.of_items if kinds.get(group) == "model")
+    every = dict.fromkeys(
+        group for _, values in parts for group in values.of_items if kinds.get(group) == "model"
+    )
     return [
         (group, name)
         for group in every
-        for name, own in parts
-        if group not in own.floors and not _has_worth(own, group)
+        for name, values in parts
+        if group not in values.floors and not _has_worth(values, group)
     ]
 
 
@@ -419,18 +441,18 @@ def agreements(
     completed: Sequence[Part], perceived: Sequence[Part], kinds: Mapping[str, str]
 ) -> list[TaskOrderAgreement]:
     """Compare models' order in completion and in perception tasks; empty below three models."""
-    found = []
-    for both in product(completed, perceived):
-        names, table = (both[0][0], both[1][0]), ranks(both, kinds)
+    results = []
+    for pair in product(completed, perceived):
+        names, table = (pair[0][0], pair[1][0]), ranks(pair, kinds)
         if len(table) >= FEWEST_MODELS:
             drawn = [
-                drawn_worth(values, list(table.index), stable_seed(name, "ranks")) for name, values in both
+                drawn_worth(values, list(table.index), stable_seed(name, "ranks")) for name, values in pair
             ]
             tau = float(_taus(*(table[name].to_numpy(dtype=float)[None, :] for name in names))[0])
             ends = where_it_varies(interval(_taus(*drawn)))
             same = int((table[f"rank {names[0]}"] == table[f"rank {names[1]}"]).sum())
-            found.append(TaskOrderAgreement(*names, len(table), same, tau, ends.low, ends.high))
-    return found
+            results.append(TaskOrderAgreement(*names, len(table), same, tau, ends.low, ends.high))
+    return results
 
 
 def _models(parts: Sequence[Part], kinds: Mapping[str, str]) -> list[str]:
@@ -439,7 +461,7 @@ def _models(parts: Sequence[Part], kinds: Mapping[str, str]) -> list[str]:
     return [
         group
         for group in groups
-        if kinds.get(group) == "model" and all(_has_worth(own, group) for _, own in parts)
+        if kinds.get(group) == "model" and all(_has_worth(values, group) for _, values in parts)
     ]
 
 
@@ -514,55 +536,58 @@ def stored_texts(folder: Path) -> tuple[str, tuple[Near, ...]] | None:
     if file is None:
         return None
     try:
-        told = json.loads(file.read_text("utf-8"))
-        known, items = told.get("items"), file.with_name("items.jsonl")
-        found = [_near_of("text alone", told)]
-        if told.get("prompts"):
-            found.append(_near_of("whole prompt", told["prompts"]))
-        use = str(told["use"])
+        record = json.loads(file.read_text("utf-8"))
+        digest, items = record.get("items"), file.with_name("items.jsonl")
+        similarities = [_near_of("text alone", record)]
+        if record.get("prompts"):
+            similarities.append(_near_of("whole prompt", record["prompts"]))
+        use = str(record["use"])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(
             f"{file} is not what wrods score --similarity keeps",
             mend="Run that command again, or remove the file.",
         ) from error
-    if known is not None and items.is_file() and hashlib.sha256(items.read_bytes()).hexdigest() != known:
+    if digest is not None and items.is_file() and hashlib.sha256(items.read_bytes()).hexdigest() != digest:
         raise UserError(
             f"{file} compares other items than the study has now", mend="Run wrods score --similarity again."
         )
-    return use, tuple(found)
+    return use, tuple(similarities)
 
 
-def _near_of(of: str, told: Mapping[str, Any]) -> Near:
-    shown = {str(name).split("=")[-1].split(": ")[-1]: one for name, one in told["shown"].items()}
-    cut, unrelated = told.get("cut"), told.get("unrelated") or {}
+def _near_of(of: str, record: Mapping[str, Any]) -> Near:
+    shown = {str(name).split("=")[-1].split(": ")[-1]: entry for name, entry in record["shown"].items()}
+    cut, unrelated = record.get("cut"), record.get("unrelated") or {}
     return Near(
         of,
-        {name: float(one["mean"]) for name, one in shown.items()},
+        {name: float(entry["mean"]) for name, entry in shown.items()},
         {
-            name: {str(item): float(value) for item, value in zip(one["of"], one["cosines"], strict=True)}
-            for name, one in shown.items()
-            if "cosines" in one
+            name: {str(item): float(value) for item, value in zip(entry["of"], entry["cosines"], strict=True)}
+            for name, entry in shown.items()
+            if "cosines" in entry
         },
-        tuple(float(one) for one in unrelated.get("cosines", ())),
+        tuple(float(cosine) for cosine in unrelated.get("cosines", ())),
         int(unrelated.get("pairs") or 0),
         "of" in unrelated,
-        int(told.get("texts") or 0),
+        int(record.get("texts") or 0),
         None if cut is None else int(cut),
     )
 
 
-def unit_means(near: Near, study: str) -> list[UnitMean]:
+def unit_means(similarity: Near, study: str) -> list[UnitMean]:
     """Average operations of each unit, item by item, over the items that have all of them; empty without single items."""
-    units = {unit: [name for name in names if near.items.get(name)] for unit, names in UNITS.items()}
+    units = {unit: [name for name in names if similarity.items.get(name)] for unit, names in UNITS.items()}
     units = {unit: names for unit, names in units.items() if names}
-    everything = [set(near.items[name]) for names in units.values() for name in names]
+    everything = [set(similarity.items[name]) for names in units.values() for name in names]
     shared = sorted(set.intersection(*everything)) if everything else []
     if not shared:
         return []
     values = np.array(
-        [[np.mean([near.items[name][item] for name in names]) for names in units.values()] for item in shared]
+        [
+            [np.mean([similarity.items[name][item] for name in names]) for names in units.values()]
+            for item in shared
+        ]
     )
-    seed = stable_seed(study, "units of texts", near.of)
+    seed = stable_seed(study, "units of texts", similarity.of)
     means = [_with_ends(column, seed) for column in values.T]
     above = [(math.nan,) * 3, *(_with_ends(column, seed) for column in np.diff(values, axis=1).T)]
     counts = [(unit, len(names), len(shared)) for unit, names in units.items()]
