@@ -69,16 +69,16 @@ def panels_figure(
     with styled():
         figure, drawn = room.panels(len(panels))
         for number, (axes, panel) in enumerate(zip(drawn, panels, strict=True)):
-            own = cells[cells["panel"] == panel.title] if "panel" in cells else cells
-            there = [place for place in panel.places if (own["place"] == place).any()]
-            readers_by_place(axes, own, there, look, join=1.3 if panel.joined else 0.0)
+            panel_cells = cells[cells["panel"] == panel.title] if "panel" in cells else cells
+            shown_places = [place for place in panel.places if (panel_cells["place"] == place).any()]
+            readers_by_place(axes, panel_cells, shown_places, look, join=1.3 if panel.joined else 0.0)
             axes.set_ylabel(label)
             axes.set_title(lettered(number, len(panels), panel.title))
         _legend(figure, look)
     values = {
         "title": title,
         "shown": shown,
-        "absent": [it.label for group, it in looks(kinds).items() if group not in look],
+        "absent": [mark.label for group, mark in looks(kinds).items() if group not in look],
         "lowest": LOWEST,
     }
     return Drawing.described(name, figure, look, WORDS / "scrambled_bench", **values)
@@ -92,9 +92,9 @@ def sizes_figure(name: str, title: str, cells: pd.DataFrame, label: str, kinds: 
     )  # fmt: skip
     with styled():
         figure, (axes,) = room.panels(1)
-        for group, it in look.items():
-            own = cells[cells[GROUP] == group]
-            points(axes, it, own["parameters"], own["value"], size=6, edge=1.4)
+        for group, mark in look.items():
+            group_cells = cells[cells[GROUP] == group]
+            points(axes, mark, group_cells["parameters"], group_cells["value"], size=6, edge=1.4)
         axes.set(xscale="log", xlabel="Parameters", ylabel=label)
         axes.axhline(0, color=INK, lw=0.8, zorder=1)
         numbered(axes.yaxis, percent)
@@ -103,7 +103,7 @@ def sizes_figure(name: str, title: str, cells: pd.DataFrame, label: str, kinds: 
 
 
 def _legend(figure: Figure, look: Mapping[str, MarkStyle]) -> None:
-    handles = [handle(it, shortened(it.label, LONGEST_NAME)) for it in look.values()]
+    handles = [handle(mark, shortened(mark.label, LONGEST_NAME)) for mark in look.values()]
     key_below(figure, handles, 2, handlelength=3.2, labelspacing=0.25)
 
 
@@ -129,16 +129,18 @@ def write(material: Material) -> Chapter | None:
     blocks: list[Block] = []
     shown: set[str] = set()
     for part in parts:
-        own = trials_of(tables, part)
-        own = own[own["excluded_reason"].isna() & own["response_status"].notna()]
-        if own.empty:
+        used_trials = trials_of(tables, part)
+        used_trials = used_trials[
+            used_trials["excluded_reason"].isna() & used_trials["response_status"].notna()
+        ]
+        if used_trials.empty:
             continue
         material.told(f"Scrambled Bench: {part.data}")
         cells = part_cells(tables, part, str(tables.dictionary["study"]))
         if cells.empty:
             continue
-        order = [group for group in group_order(own) if (cells[GROUP] == group).any()]
-        kinds = {group: kinds_of(own)[group] for group in order}
+        order = [group for group in group_order(used_trials) if (cells[GROUP] == group).any()]
+        kinds = {group: kinds_of(used_trials)[group] for group in order}
         shown |= set(order)
         blocks += _part(part, cells, kinds, tables.dictionary["readers"])
     return LAYOUT.chapter("scrambled-bench", blocks, shown, kinds_of(tables.trials), sources=("cao2023",))
@@ -154,10 +156,10 @@ def _part(
         measure, label = ("RR", "Recovery rate") if part.task == "rec" else ("RPG", "Relative gain")
         drawn = cells[(cells["category"] == "all") & cells[measure].notna()]
         drawn = drawn.assign(place=drawn["column"], value=drawn[measure])
-        there = set(drawn["place"])
+        places = set(drawn["place"])
         panels = [
-            PanelAxis(one.title, tuple(place for place in one.places if place in there), one.joined)
-            for one in (TYPES, RATES, LETTERS)
+            PanelAxis(axis.title, tuple(place for place in axis.places if place in places), axis.joined)
+            for axis in (TYPES, RATES, LETTERS)
         ]
         panels = [panel for panel in panels if len(panel.places) > 1]
         if panels:
@@ -185,30 +187,30 @@ def _tables(part: StudyPart, cells: pd.DataFrame, kinds: dict[str, str]) -> list
         return [_problems(part, cells, kinds)]
     columns = [name for name in COLUMNS if (cells["column"] == name).any()]
     names = ("ED", "RR") if part.task == "rec" else ("Acc", "RPG")
-    whole = cells[cells["category"] == "all"].set_index("column")
-    measured: Lines = {name: (whole, partial(_number, measure=name)) for name in names}
-    measured["95% CI"] = whole, partial(_interval, measure=names[1])
+    overall = cells[cells["category"] == "all"].set_index("column")
+    measured: Lines = {name: (overall, partial(_number, measure=name)) for name in names}
+    measured["95% CI"] = overall, partial(_interval, measure=names[1])
     title = f"questions about scrambled text ({part.data})"
     if part.task == "rec":
         title = f"sentences recovered {'after' if part.few_shot else 'without'} examples ({part.data})"
     values: dict[str, Any] = {
         "title": title,
         "is_answered": part.task == "qa",
-        "is_flagged": _is_flagged(whole),
+        "is_flagged": _is_flagged(overall),
     }
     rows = _by_reader(measured, columns, kinds) + _in_print(part.table, names, columns)
-    made = [_laid("pairs", part, rows, columns, what="Measure", **values)]
-    there = [name for name in CATEGORIES if (cells["category"] == name).any()]
-    for table, measure in (("7", "Acc"), ("8", "RPG")) if there else ():
-        own: Lines = {
+    tables = [_laid("pairs", part, rows, columns, what="Measure", **values)]
+    categories = [name for name in CATEGORIES if (cells["category"] == name).any()]
+    for table, measure in (("7", "Acc"), ("8", "RPG")) if categories else ():
+        by_category: Lines = {
             name: (cells[cells["category"] == name].set_index("column"), partial(_number, measure=measure))
-            for name in ("all", *there)
+            for name in ("all", *categories)
         }
         printed = _in_print(table, [f"{measure} {name}" for name in ("all", *CATEGORIES)], columns)
         values = {"measured": measure, "is_flagged": measure == "RPG" and _is_flagged(cells)}
-        rows = _by_reader(own, columns, kinds) + printed
-        made.append(_laid("categories", part, rows, columns, table, what="Category", **values))
-    return made
+        rows = _by_reader(by_category, columns, kinds) + printed
+        tables.append(_laid("categories", part, rows, columns, table, what="Category", **values))
+    return tables
 
 
 Lines = dict[str, tuple[pd.DataFrame, Callable[[pd.DataFrame, str], str]]]
@@ -219,9 +221,9 @@ def _by_reader(lines: Lines, columns: Sequence[str], kinds: dict[str, str]) -> l
     """Return the same lines of each reader."""
     rows: list[Row] = []
     for group, kind in kinds.items():
-        own = {name: (cells[cells[GROUP] == group], write) for name, (cells, write) in lines.items()}
-        told = {name: {c: write(cells, c) for c in columns} for name, (cells, write) in own.items()}
-        rows += _rows(marked(group, kind), told)
+        group_lines = {name: (cells[cells[GROUP] == group], write) for name, (cells, write) in lines.items()}
+        texts = {name: {c: write(cells, c) for c in columns} for name, (cells, write) in group_lines.items()}
+        rows += _rows(marked(group, kind), texts)
     return rows
 
 
@@ -234,10 +236,12 @@ def _problems(part: StudyPart, cells: pd.DataFrame, kinds: dict[str, str]) -> Ap
     }
     rows = _by_reader(lines, columns, kinds)
     printed = all_printed_cells()
-    told = printed[printed["table"] == "1"].set_index(["model", "column", "measure"])["printed"]
+    printed_cells = printed[printed["table"] == "1"].set_index(["model", "column", "measure"])["printed"]
     for model in PRINTED[:3]:
         by_problem = {
-            name: {c: str(told.get((model, name, f"Acc examples {c}"), apa.MISSING)) for c in columns}
+            name: {
+                c: str(printed_cells.get((model, name, f"Acc examples {c}"), apa.MISSING)) for c in columns
+            }
             for name in ("Ori", "20%", "50%", "100%")
         }
         rows += _rows(model, by_problem, IN_PRINT)
@@ -247,15 +251,15 @@ def _problems(part: StudyPart, cells: pd.DataFrame, kinds: dict[str, str]) -> Ap
 def _laid(
     key: str, part: StudyPart, rows: list[Row], columns: list[str], table: str = "", **values: Any
 ) -> ApaTable:
-    told = {"head": "", "number_of": table or part.table, "columns": columns, "part_of": part, **values}
-    return LAYOUT.table(key, rows, f"scrambled_bench_{told['number_of']}", **told)
+    facts = {"head": "", "number_of": table or part.table, "columns": columns, "part_of": part, **values}
+    return LAYOUT.table(key, rows, f"scrambled_bench_{facts['number_of']}", **facts)
 
 
 def _rows(reader: str, cells: dict[str, dict[str, str]], part: str = "") -> list[Row]:
     """Return a reader's rows, of which the first names the reader."""
     return [
-        {"part": part, "reader": "" if place else reader, "measure": name, "cells": own}
-        for place, (name, own) in enumerate(cells.items())
+        {"part": part, "reader": "" if index else reader, "measure": name, "cells": row_cells}
+        for index, (name, row_cells) in enumerate(cells.items())
     ]
 
 
@@ -272,19 +276,19 @@ def _in_print(table: str, measures: Sequence[str], columns: list[str]) -> list[R
     return rows
 
 
-def _number(own: pd.DataFrame, column: str, measure: str) -> str:
-    value = float(own[measure].astype(float).get(column, math.nan))
+def _number(cells: pd.DataFrame, column: str, measure: str) -> str:
+    value = float(cells[measure].astype(float).get(column, math.nan))
     if math.isnan(value):
         return apa.MISSING
-    return apa.number(value, 2) + (FLAG if measure == "RPG" and own["flagged"].loc[column] else "")
+    return apa.number(value, 2) + (FLAG if measure == "RPG" and cells["flagged"].loc[column] else "")
 
 
-def _interval(own: pd.DataFrame, column: str, measure: str) -> str:
+def _interval(cells: pd.DataFrame, column: str, measure: str) -> str:
     """Write the interval of a ratio; nothing of a column that makes its denominator, where it is what it is."""
-    if column not in own.index or own[measure].isna().loc[column]:
+    if column not in cells.index or cells[measure].isna().loc[column]:
         return apa.MISSING
     ends = where_it_varies(
-        BootstrapInterval(*(float(own[end].astype(float).loc[column]) for end in ("low", "high")))
+        BootstrapInterval(*(float(cells[end].astype(float).loc[column]) for end in ("low", "high")))
     )
     return apa.MISSING if math.isnan(ends.low) else apa.interval(ends.low, ends.high, 1)
 
@@ -298,22 +302,24 @@ def _categories(
     stem: str, cells: pd.DataFrame, measure: str, label: str, kinds: dict[str, str]
 ) -> list[Block]:
     titles = {"100%": "All letters shuffled", "KF": "First letter kept", "KFL": "First and last letter kept"}
-    own = cells[cells["column"].isin(titles) & cells[measure].notna()]
-    there = [name for name in CATEGORIES if (own["category"] == name).any()]
-    if not there:
+    drawn = cells[cells["column"].isin(titles) & cells[measure].notna()]
+    present = [name for name in CATEGORIES if (drawn["category"] == name).any()]
+    if not present:
         return []
-    own = own.assign(
-        place=own["category"], value=own[measure], panel=own["column"].map(titles) + " (Figure 4)"
+    drawn = drawn.assign(
+        place=drawn["category"], value=drawn[measure], panel=drawn["column"].map(titles) + " (Figure 4)"
     )
-    shown = [f"{title} (Figure 4)" for column, title in titles.items() if (own["column"] == column).any()]
-    panels = [PanelAxis(title, ("all", *there)) for title in shown]
+    shown = [f"{title} (Figure 4)" for column, title in titles.items() if (drawn["column"] == column).any()]
+    panels = [PanelAxis(title, ("all", *present)) for title in shown]
     title = f"{label} by category of question and reader"
-    return [panels_figure(f"{stem}_categories", title, own, panels, label, kinds)]
+    return [panels_figure(f"{stem}_categories", title, drawn, panels, label, kinds)]
 
 
 def _sizes(drawn: pd.DataFrame, kinds: dict[str, str], readers: dict[str, dict[str, object]]) -> pd.DataFrame:
     """Return the values of models of known sizes with all letters shuffled."""
     models = {name: readers[name] for name in kinds if name in readers and kinds[name] == "model"}
-    known = {name: size.parameters for name, size in sizes(models).items()}
-    own = drawn[(drawn["place"] == "100%") & drawn[GROUP].isin(known)]
-    return own.assign(parameters=own[GROUP].map(known).astype(float)).dropna(subset=["parameters"])
+    parameters = {name: size.parameters for name, size in sizes(models).items()}
+    shuffled = drawn[(drawn["place"] == "100%") & drawn[GROUP].isin(parameters)]
+    return shuffled.assign(parameters=shuffled[GROUP].map(parameters).astype(float)).dropna(
+        subset=["parameters"]
+    )

@@ -49,28 +49,31 @@ def study_parts(tables: Tables) -> list[StudyPart]:
     if not {"set", "role", "shown", "provenance"} <= set(items.columns):
         return []
     tests = items[items["role"] == "test"]
-    found = []
-    for set_name, own in tests.groupby("set", sort=False):
+    parts = []
+    for set_name, set_items in tests.groupby("set", sort=False):
         task = STUDY["sets"].get(str(set_name))
-        field = next(iter(mapping_in(own["shown"].iloc[0])), "")
+        field = next(iter(mapping_in(set_items["shown"].iloc[0])), "")
         if task is None or field not in STUDY["fields"] or (task == "problem") != (field == "question"):
             continue
-        named = {
+        columns_of = {
             factor: columns
             for factor, levels in tables.factors.items()
-            if (columns := _columns(own, factor, levels)) is not None
+            if (columns := _columns(set_items, factor, levels)) is not None
         }
-        scrambling = [factor for factor in named if not _of_examples(own, factor, named[factor])]
+        scrambling = [
+            factor for factor in columns_of if not _of_examples(set_items, factor, columns_of[factor])
+        ]
         if not scrambling:
             continue
         factor = scrambling[0]
-        others = [one for one in named if one != factor]
+        others = [name for name in columns_of if name != factor]
         examples = others[0] if task == "problem" and others else None
         base: dict[str, Any] = {
-            "task": task, "data": STUDY["fields"][field], "set_name": str(set_name), "factor": factor, "columns": named[factor],
-            "examples": examples, "example_columns": named[examples] if examples else None,
+            "task": task, "data": STUDY["fields"][field], "set_name": str(set_name), "factor": factor,
+            "columns": columns_of[factor],
+            "examples": examples, "example_columns": columns_of[examples] if examples else None,
         }  # fmt: skip
-        imported = str(mapping_in(own["provenance"].iloc[0]).get("source")).startswith(STUDY["source"])
+        imported = str(mapping_in(set_items["provenance"].iloc[0]).get("source")).startswith(STUDY["source"])
         base["imported"] = imported
         with_examples = {bool(((items["role"] == "exemplar") & (items["set"] == set_name)).any())}
         if imported:
@@ -78,8 +81,8 @@ def study_parts(tables: Tables) -> list[StudyPart]:
             with_examples = {
                 method == "few-shot" for method in methods if method in ("zero-shot", "few-shot")
             }
-        found += [StudyPart(few_shot=few_shot, **base) for few_shot in sorted(with_examples)]
-    return found
+        parts += [StudyPart(few_shot=few_shot, **base) for few_shot in sorted(with_examples)]
+    return parts
 
 
 def trials_of(tables: Tables, part: StudyPart) -> pd.DataFrame:
@@ -96,9 +99,11 @@ def part_cells(tables: Tables, part: StudyPart, study: str = "") -> pd.DataFrame
     if part.task == "rec":
         measured = recovery_trials(trials, tables.items, list(tables.factors))
         sums = recovery(measured, [part.factor], study=study)
-        kept = sums.rename(columns={"ed": "ED", "rr": "RR", "rr_low": "low", "rr_high": "high"})
-        kept = kept.assign(column=kept[part.factor].map(part.columns), category="all", items=kept["trials"])
-        return _ordered(kept[[GROUP, "column", "category", "items", "ED", "RR", "low", "high"]])
+        cells = sums.rename(columns={"ed": "ED", "rr": "RR", "rr_low": "low", "rr_high": "high"})
+        cells = cells.assign(
+            column=cells[part.factor].map(part.columns), category="all", items=cells["trials"]
+        )
+        return _ordered(cells[[GROUP, "column", "category", "items", "ED", "RR", "low", "high"]])
     if part.task == "problem":
         examples = trials[part.examples].map(part.example_columns or {}) if part.examples else "Ori"
         means = _means(
@@ -109,9 +114,9 @@ def part_cells(tables: Tables, part: StudyPart, study: str = "") -> pd.DataFrame
         return _ordered(means.assign(category="all"))
     parts = [_gains(trials, part, "all", study)]
     for category, ids in _categories(tables, part).items():
-        some = trials[trials["item_id"].isin(ids)]
-        if len(asked(some)):
-            parts.append(_gains(some, part, category, f"{study} {category}"))
+        category_trials = trials[trials["item_id"].isin(ids)]
+        if len(asked(category_trials)):
+            parts.append(_gains(category_trials, part, category, f"{study} {category}"))
     return _ordered(pd.concat(parts, ignore_index=True))
 
 
@@ -120,15 +125,15 @@ def _gains(trials: pd.DataFrame, part: StudyPart, category: str, study: str) -> 
     present = set(asked(trials)[part.factor].dropna())
     intact, floor = by_column.get("Ori"), by_column.get("Sub")
     if intact in present and floor in present:
-        found = relative_gains(
+        gains = relative_gains(
             trials, part.factor, intact=str(intact), substituted=str(floor), study=study
         ).rename(columns={"accuracy": "Acc", "rpg": "RPG", "rpg_low": "low", "rpg_high": "high"})
         # a gain is a share of what intact text is worth, and here it is worth nothing
-        found.loc[~(found["gap"] > 0), ["RPG", "low", "high"]] = np.nan
+        gains.loc[~(gains["gap"] > 0), ["RPG", "low", "high"]] = np.nan
     else:
-        found = _means(trials, part.factor).assign(RPG=np.nan, low=np.nan, high=np.nan, flagged=False)
-    found = found.assign(column=found[part.factor].map(part.columns), category=category)
-    return found[[GROUP, "column", "category", "items", "Acc", "RPG", "low", "high", "flagged"]]
+        gains = _means(trials, part.factor).assign(RPG=np.nan, low=np.nan, high=np.nan, flagged=False)
+    gains = gains.assign(column=gains[part.factor].map(part.columns), category=category)
+    return gains[[GROUP, "column", "category", "items", "Acc", "RPG", "low", "high", "flagged"]]
 
 
 def _means(trials: pd.DataFrame, *by: str) -> pd.DataFrame:
@@ -139,31 +144,31 @@ def _means(trials: pd.DataFrame, *by: str) -> pd.DataFrame:
 
 
 def _ordered(cells: pd.DataFrame) -> pd.DataFrame:
-    order = {name: place for place, name in enumerate((*COLUMNS, "all", *CATEGORIES))}
-    kept, by = cells[cells["column"].notna()], ["category", "column"]
-    return kept.sort_values(by, key=lambda some: some.map(order), kind="stable", ignore_index=True)
+    order = {name: index for index, name in enumerate((*COLUMNS, "all", *CATEGORIES))}
+    placed, by = cells[cells["column"].notna()], ["category", "column"]
+    return placed.sort_values(by, key=lambda column: column.map(order), kind="stable", ignore_index=True)
 
 
-def _columns(own: pd.DataFrame, factor: str, levels: list[str]) -> dict[str, str] | None:
+def _columns(items: pd.DataFrame, factor: str, levels: list[str]) -> dict[str, str] | None:
     """Name the paper's column of each level of a factor; None where fewer than two are the paper's."""
-    if factor not in own.columns:
+    if factor not in items.columns:
         return None
-    found: dict[str, str] = {}
+    columns: dict[str, str] = {}
     for level in levels:
-        rows = own[own[factor] == level]
+        rows = items[items[factor] == level]
         done = mapping_in(rows["provenance"].iloc[0]).get("operation") if len(rows) else None
         name = STUDY["levels"].get(re.sub(r"[^a-z0-9]", "", level.casefold()))
         column = name or STUDY["operations"].get(str(done))
-        if column is not None and column not in found.values():
-            found[level] = column
-    if len(found) < 2:
+        if column is not None and column not in columns.values():
+            columns[level] = column
+    if len(columns) < 2:
         return None
-    return dict(sorted(found.items(), key=lambda one: COLUMNS.index(one[1])))
+    return dict(sorted(columns.items(), key=lambda pair: COLUMNS.index(pair[1])))
 
 
-def _of_examples(own: pd.DataFrame, factor: str, columns: dict[str, str]) -> bool:
+def _of_examples(items: pd.DataFrame, factor: str, columns: dict[str, str]) -> bool:
     """Return whether a factor leaves the items' own texts as they are at all its levels, so that it is about the examples."""
-    rows = own[own[factor].isin(list(columns))]
+    rows = items[items[factor].isin(list(columns))]
     done = [str(mapping_in(text).get("operation")) for text in rows["provenance"]]
     levels = rows.assign(_done=done).groupby(["item_id", "_done"], sort=False)[factor].nunique()
     return bool(len(levels)) and bool((levels > 1).all())
@@ -173,7 +178,9 @@ def _categories(tables: Tables, part: StudyPart) -> dict[str, set[str]]:
     """Return the items of each of DREAM's categories; an item may be in several."""
     if part.data != "DREAM" or "cov_categories" not in tables.items.columns:
         return {}
-    own = tables.items[(tables.items["set"] == part.set_name) & tables.items["cov_categories"].notna()]
-    named = own["cov_categories"].astype(str).str.split(", ").explode()
-    items = own["item_id"].astype(str).reindex(named.index)
-    return {name: set(items[named == name]) for name in CATEGORIES if (named == name).any()}
+    categorised = tables.items[
+        (tables.items["set"] == part.set_name) & tables.items["cov_categories"].notna()
+    ]
+    categories = categorised["cov_categories"].astype(str).str.split(", ").explode()
+    items = categorised["item_id"].astype(str).reindex(categories.index)
+    return {name: set(items[categories == name]) for name in CATEGORIES if (categories == name).any()}

@@ -109,18 +109,18 @@ _KEPT = ("model", "task", "data", "method", "condition", "examples", "item")
 
 def _measures(reply: ReleasedReply, readings: Mapping[str, Reading]) -> dict[str, Any]:
     is_text = reply.task == "rec"
-    told: dict[str, Any] = {name: getattr(reply, name) for name in _KEPT} | {
+    measures: dict[str, Any] = {name: getattr(reply, name) for name in _KEPT} | {
         "ed_shown": edit_distance(reply.shown[0], reply.key) if is_text else nan,
         "ed_given": edit_distance(reply.read, reply.key) if is_text else nan,
         "correct": float(reply.read == reply.key) if reply.task == "qa" else nan,
         "loose": nan if reply.loose is None else float(reply.loose == reply.key),
     }
     if readings and is_text:
-        told["own"] = edit_distance(readings["text"](reply.output, reply.shown), reply.key)
+        measures["own"] = edit_distance(readings["text"](reply.output, reply.shown), reply.key)
     elif readings and reply.data != PROBLEMS_DATA:
-        told["own"] = float(readings["choice"](reply.output, reply.shown) == reply.key)
-        told["inside"] = inside_a_word(reply.output, list(reply.shown))
-    return told
+        measures["own"] = float(readings["choice"](reply.output, reply.shown) == reply.key)
+        measures["inside"] = inside_a_word(reply.output, list(reply.shown))
+    return measures
 
 
 def imported_trials(tables: Tables) -> pd.DataFrame:
@@ -132,35 +132,41 @@ def imported_trials(tables: Tables) -> pd.DataFrame:
     chosen = chosen[chosen["trial_type"] == "choose"]
     right = failures_as_wrong(chosen)
     parts = [measured.assign(task="rec"), chosen.assign(task="qa", correct=right)]
-    found = pd.concat(
+    trials = pd.concat(
         [part.rename(columns={"text": "condition", "item_id": "item", "reader": "model"}) for part in parts]
     )
-    found["method"] = method_of(found)
-    return found.reindex(
+    trials["method"] = method_of(trials)
+    return trials.reindex(
         columns=["model", "task", "method", "condition", "item", "ed_shown", "ed_given", "correct"]
     )
 
 
 def method_of(trials: pd.DataFrame) -> pd.Series:
     """Return ``zero-shot`` or ``few-shot`` of each imported trial; nan where unknown."""
-    told: pd.Series = (
+    methods: pd.Series = (
         trials["examples"]
         if "examples" in trials.columns
         else trials["prompt_variant"].map({1.0: "zero-shot", 2.0: "few-shot"})
     )
-    return told
+    return methods
 
 
 def released_tables(source: str | Path | pd.DataFrame, *, printed: bool = False) -> dict[str, pd.DataFrame]:
     """Make Tables 3, 4 and 5 from the released outputs."""
     trials = source if isinstance(source, pd.DataFrame) else released_trials(source)
-    made = {}
+    tables = {}
     for table, (task, method) in TABLES.items():
-        own = trials[(trials["task"] == task) & (trials["method"] == method)]
-        own = own[own["data"] == DATA_SET] if "data" in own else own
-        cells = (_recovered if task == "rec" else _accuracies)(own) if len(own) else own
-        made[table] = _laid_out(cells, printed=printed)
-    return made
+        table_trials = trials[(trials["task"] == task) & (trials["method"] == method)]
+        table_trials = (
+            table_trials[table_trials["data"] == DATA_SET] if "data" in table_trials else table_trials
+        )
+        cells = (
+            (_recovered if task == "rec" else _accuracies)(table_trials)
+            if len(table_trials)
+            else table_trials
+        )
+        tables[table] = _laid_out(cells, printed=printed)
+    return tables
 
 
 def _laid_out(cells: pd.DataFrame, *, printed: bool) -> pd.DataFrame:
@@ -168,19 +174,19 @@ def _laid_out(cells: pd.DataFrame, *, printed: bool) -> pd.DataFrame:
     if cells.empty:
         return pd.DataFrame()
     if printed:
-        told = cells[["measure", "column", "value"]].itertuples(index=False, name=None)
-        cells = cells.assign(value=[cell_text(*one) for one in told])
+        cell_keys = cells[["measure", "column", "value"]].itertuples(index=False, name=None)
+        cells = cells.assign(value=[cell_text(*key) for key in cell_keys])
     keys = ["model", "measure"]
     table = cells.pivot(index=keys, columns="column", values="value").rename_axis(columns=None)
     order = product(in_papers_order(cells["model"].unique()), cells["measure"].unique())
     rows = pd.MultiIndex.from_tuples([key for key in order if key in table.index], names=keys)
-    table = table.loc[rows][[one for one in COLUMNS.values() if one in table]]
+    table = table.loc[rows][[column for column in COLUMNS.values() if column in table]]
     return table.rename(index=NAMES, level="model")
 
 
 def in_papers_order(models: Iterable[str]) -> list[str]:
     """Return models, the paper's first and in its order."""
-    order = {name: place for place, name in enumerate(NAMES)}
+    order = {name: index for index, name in enumerate(NAMES)}
     return sorted(models, key=lambda name: (order.get(name, len(order)), name))
 
 
@@ -203,18 +209,20 @@ def compare_with_print(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
     printed = all_printed_cells()
     columns = ["table", "model", "measure", "column", "made", "printed", "same"]
     parts = []
-    for table, made in tables.items():
+    for table, computed in tables.items():
         if table not in set(printed["table"]):
             raise unknown_name("table:", table, sorted(set(printed["table"])))
-        cells = made.reset_index().melt(id_vars=["model", "measure"], var_name="column", value_name="made")
+        cells = computed.reset_index().melt(
+            id_vars=["model", "measure"], var_name="column", value_name="made"
+        )
         parts.append(cells[cells["made"].notna()].assign(table=table))
     if not parts:
         return pd.DataFrame(columns=columns)
-    both: pd.DataFrame = pd.concat(parts).merge(
+    merged: pd.DataFrame = pd.concat(parts).merge(
         printed, on=["table", "model", "measure", "column"], how="inner"
     )
-    both["same"] = both["made"] == both["printed"]
-    return both.reindex(columns=columns)
+    merged["same"] = merged["made"] == merged["printed"]
+    return merged.reindex(columns=columns)
 
 
 def released_lines(file: Path) -> Iterator[dict[str, Any]]:
@@ -259,21 +267,21 @@ def _reply(
     )
 
 
-def _recovered(own: pd.DataFrame) -> pd.DataFrame:
+def _recovered(trials: pd.DataFrame) -> pd.DataFrame:
     """Return the distance that is left and the recovery rate, one row per model, column and measure."""
-    cells = own.assign(column=own["condition"].map(COLUMNS)).groupby(["model", "column"], sort=False)
+    cells = trials.assign(column=trials["condition"].map(COLUMNS)).groupby(["model", "column"], sort=False)
     sums = cells[["ed_shown", "ed_given"]].sum()
-    rates = [recovery_rate(*one) for one in sums.itertuples(index=False, name=None)]
+    rates = [recovery_rate(*distances) for distances in sums.itertuples(index=False, name=None)]
     return _long(sums.assign(ED=cells["ed_given"].mean(), RR=rates)[["ED", "RR"]])
 
 
-def _accuracies(own: pd.DataFrame) -> pd.DataFrame:
+def _accuracies(trials: pd.DataFrame) -> pd.DataFrame:
     """Return percent right, of all questions about DREAM as the paper divides, and its gain, as :func:`_recovered`."""
-    cells = own.assign(column=own["condition"].map(COLUMNS)).groupby(["model", "column"], sort=False)
+    cells = trials.assign(column=trials["condition"].map(COLUMNS)).groupby(["model", "column"], sort=False)
     counts = cells["correct"].agg(["sum", "size"])
     shares = 100.0 * counts["sum"] / counts["size"].replace(ASKED, DIVIDED_BY)
     ends = shares.unstack().reindex(columns=["Ori", "Sub"]).loc[shares.index.get_level_values("model")]
-    gains = [relative_gain(*one) for one in np.column_stack([shares, ends]).tolist()]
+    gains = [relative_gain(*share_and_ends) for share_and_ends in np.column_stack([shares, ends]).tolist()]
     return _long(counts.assign(Acc=shares, RPG=gains)[["Acc", "RPG"]])
 
 
@@ -307,25 +315,25 @@ class AuthorsFile:
 
 def authors_files(folder: Path) -> list[AuthorsFile]:
     """Return the files of ``output/``, in the order of their paths; none where there is no such folder."""
-    found = []
+    files = []
     for name, task in AUTHORS["tasks"].items():
         base = folder / "output" / name
         for path in sorted(base.rglob("*")):
             if path.is_file() and not any(part.startswith(".") for part in path.relative_to(base).parts):
-                found.append(_placed(path, path.relative_to(base).parts, task))
-    return found
+                files.append(_placed(path, path.relative_to(base).parts, task))
+    return files
 
 
 def check_dream(files: Sequence[AuthorsFile], dream: Path) -> dict[str, tuple[str, ...]]:
     """Return the categories of every question of DREAM, by the item's name."""
-    asked: dict[str, list[Record]] = {
+    questions: dict[str, list[Record]] = {
         split: list(load_corpus("dream", dream, split=split, selection="annotated").records)
         for split in SPLITS
     }
     for file in files:
         if file.data != "dream":
             continue
-        records = asked[file.split]
+        records = questions[file.split]
         number = 0
         for number, row in enumerate(released_lines(file.path), 1):
             if number <= len(records) and not _asks(str(row.get("input", "")), records[number - 1]):
@@ -341,26 +349,26 @@ def check_dream(files: Sequence[AuthorsFile], dream: Path) -> dict[str, tuple[st
                 mend="Give the authors' files as they are.",
             )
     return {
-        f"{split} {place}": tuple(str(record.extra.get("categories") or "").split(", "))
-        for split, records in asked.items()
-        for place, record in enumerate(records)
+        f"{split} {index}": tuple(str(record.extra.get("categories") or "").split(", "))
+        for split, records in questions.items()
+        for index, record in enumerate(records)
     }
 
 
 def options_of(prompt: str) -> tuple[str, ...]:
     """Return the options of the last ``Choices:`` line of a prompt, without their letters; none where there is no such line."""
     line = prompt.rpartition("\nChoices: ")[2].partition("\nAnswer:")[0] if "\nChoices: " in prompt else ""
-    found: list[str] = []
-    rest = line
+    options: list[str] = []
+    remaining = line
     for letter in "ABCDE":
-        before, mark, behind = rest.partition(f"({letter})")
+        before, mark, behind = remaining.partition(f"({letter})")
         if not mark:
             break
-        if found:
-            found[-1] = before.rstrip()
-        found.append(behind)
-        rest = behind
-    return tuple(one.strip() for one in found)
+        if options:
+            options[-1] = before.rstrip()
+        options.append(behind)
+        remaining = behind
+    return tuple(option.strip() for option in options)
 
 
 def _placed(path: Path, parts: tuple[str, ...], task: str) -> AuthorsFile:
@@ -378,23 +386,25 @@ def _placed(path: Path, parts: tuple[str, ...], task: str) -> AuthorsFile:
     examples = AUTHORS["examples"][middle[0]] if is_problem else "Ori"
     model = re.sub(r"\.jsonl?$", "", parts[-1])
     condition = AUTHORS["conditions"][parts[-2]]
-    told = {"model": model, "task": task, "method": parts[1], "condition": condition, "examples": examples}
-    return AuthorsFile(path, split, data, told)
+    facts = {"model": model, "task": task, "method": parts[1], "condition": condition, "examples": examples}
+    return AuthorsFile(path, split, data, facts)
 
 
 def _authors_replies(file: AuthorsFile) -> Iterator[ReleasedReply]:
     def read(number: int, row: dict[str, Any]) -> ReleasedReply:
         item = f"{file.split} {number}" if file.split else number
-        made = partial(
+        make_reply = partial(
             ReleasedReply, data=file.data, item=item, output=str(row.get("output", "")), **file.told
         )
         if file.told["task"] == "rec":
             text, intact, shown = (str(row[name]) for name in ("recovered", "original", "scrambled"))
-            return made(read=text.strip(), key=intact, shown=(shown,))
+            return make_reply(read=text.strip(), key=intact, shown=(shown,))
         options, key = options_of(str(row["input"])), str(row["GT"])
         if file.data == PROBLEMS_DATA:
-            return made(read=str(row["pred_strict"]), key=key, shown=options, loose=str(row["pred_loose"]))
-        return made(read=str(row["pred"]), key=key, shown=options)
+            return make_reply(
+                read=str(row["pred_strict"]), key=key, shown=options, loose=str(row["pred_loose"])
+            )
+        return make_reply(read=str(row["pred"]), key=key, shown=options)
 
     return _replies(file.path, read)
 
@@ -403,7 +413,7 @@ def _asks(prompt: str, record: Record) -> bool:
     question = prompt.rpartition("\nQuestion: ")[2].partition("\nChoices: ")[0]
     return _plain(question) == _plain(record.texts["question"]) and [
         _plain(option) for option in options_of(prompt)
-    ] == [_plain(one) for one in record.choices or ()]
+    ] == [_plain(option) for option in record.choices or ()]
 
 
 def _plain(text: str) -> str:
@@ -428,27 +438,29 @@ def more_tables(
         .mean()
         .reset_index(name="value")
     )
-    made = {"1": cells.assign(measure="Acc examples " + cells["examples"], value=100.0 * cells["value"])}
+    tables = {"1": cells.assign(measure="Acc examples " + cells["examples"], value=100.0 * cells["value"])}
     dream = whole(trials)
     if len(dream):
-        made["6"] = _accuracies(dream)
+        tables["6"] = _accuracies(dream)
     if len(dream) and categories is not None:
-        own = dream["item"].map(categories)
-        chosen = {"all": dream} | {one: dream[[one in some for some in own]] for one in CATEGORIES}
-        both = pd.concat(
-            [_accuracies(rows).assign(category=one) for one, rows in chosen.items() if len(rows)]
+        item_categories = dream["item"].map(categories)
+        chosen = {"all": dream} | {
+            category: dream[[category in names for names in item_categories]] for category in CATEGORIES
+        }
+        by_category = pd.concat(
+            [_accuracies(rows).assign(category=category) for category, rows in chosen.items() if len(rows)]
         )
         for number, measure in (("7", "Acc"), ("8", "RPG")):
-            cells = both[both["measure"] == measure]
-            made[number] = cells.assign(measure=f"{measure} " + cells["category"])
-    return {number: _laid_out(cells, printed=True) for number, cells in made.items() if len(cells)}
+            cells = by_category[by_category["measure"] == measure]
+            tables[number] = cells.assign(measure=f"{measure} " + cells["category"])
+    return {number: _laid_out(cells, printed=True) for number, cells in tables.items() if len(cells)}
 
 
 def _problems(trials: pd.DataFrame) -> pd.DataFrame:
     """Return the answers to word problems with their ``column``, in the order of the examples' scrambles."""
-    own = trials[trials["data"] == PROBLEMS_DATA]
-    own = own.assign(column=own["condition"].map(COLUMNS))
-    return own.sort_values("examples", key=lambda some: some.map(PROBLEMS.index), kind="stable")
+    problems = trials[trials["data"] == PROBLEMS_DATA]
+    problems = problems.assign(column=problems["condition"].map(COLUMNS))
+    return problems.sort_values("examples", key=lambda column: column.map(PROBLEMS.index), kind="stable")
 
 
 def whole(trials: pd.DataFrame) -> pd.DataFrame:
@@ -461,14 +473,14 @@ def whole(trials: pd.DataFrame) -> pd.DataFrame:
 
 def faults_of_more(trials: pd.DataFrame) -> list[ScoringError]:
     """Price what the paper does otherwise than it says with DREAM and AQuA-RAT; none where their answers are not there."""
-    found = []
+    faults = []
     dream = _named(whole(trials))
     counts = dream.groupby(["model", "column"], sort=False)["correct"].agg(["sum", "size"]).reset_index()
     counts = counts[counts["size"] == ASKED]
     if len(counts):
         change = 100.0 * counts["sum"] * (1.0 / ASKED - 1.0 / DIVIDED_BY)
         table = _laid_out(counts.assign(measure="", value=change), printed=False).droplevel("measure")
-        found.append(_fault("divided_by_1024", table, largest=float(change.abs().max())))
+        faults.append(_fault("divided_by_1024", table, largest=float(change.abs().max())))
     problems = _problems(trials)
     problems = problems[problems["loose"].notna()]
     if len(problems):
@@ -477,25 +489,25 @@ def faults_of_more(trials: pd.DataFrame) -> list[ScoringError]:
         )
         means = rows.groupby(["model", "measure", "column"], sort=False)["value"].mean().reset_index()
         table = _laid_out(means, printed=False).rename_axis(["model", "examples"])
-        found.append(_fault("only_behind_answer_is", table, largest=float(table.to_numpy().max())))
-    return found
+        faults.append(_fault("only_behind_answer_is", table, largest=float(table.to_numpy().max())))
+    return faults
 
 
 def _fault(
     name: str, price: pd.DataFrame, data: str = "", decimals: int = 2, **values: object
 ) -> ScoringError:
     """Return an error with its title and description; ``data`` is a data set that the title names."""
-    told = DATA["faults"][name]
+    texts = DATA["faults"][name]
     ending, behind = (f"_{data.casefold()}", f" ({data})") if data else ("", "")
-    about = Template(told["about"]).render(apa=apa, **values)
-    return ScoringError(f"{name}{ending}", f"{told['title']}{behind}", about, price, decimals)
+    about = Template(texts["about"]).render(apa=apa, **values)
+    return ScoringError(f"{name}{ending}", f"{texts['title']}{behind}", about, price, decimals)
 
 
 def is_known(cells: pd.DataFrame) -> list[bool]:
     """Return of each compared cell whether it is one that the released answers are known not to give."""
-    known = set(map(tuple, DATA["known"]))
+    known_cells = set(map(tuple, DATA["known"]))
     names = cells[["table", "model", "measure", "column"]].itertuples(index=False, name=None)
-    return [bool({name, (*name[:2], "", "")} & known) for name in names]
+    return [bool({name, (*name[:2], "", "")} & known_cells) for name in names]
 
 
 DREAM = "dream"
@@ -515,7 +527,7 @@ def reproduce(
         *(released_replies(folder) if has_outputs or not files else ()),
         *chain(*map(_authors_replies, files)),
     ]
-    places = {name: place for place, name in enumerate(NAMES)}
+    places = {name: index for index, name in enumerate(NAMES)}
     replies.sort(key=lambda reply: places.get(reply.model, len(places)))
     told("replies, read again")
     trials = measured(replies, readings)
@@ -523,7 +535,7 @@ def reproduce(
     categories = check_dream(files, data[DREAM]) if has_dream and DREAM in data else None
     told("tables")
     tables = {
-        **{number: one for number, one in released_tables(trials, printed=True).items() if len(one)},
+        **{number: table for number, table in released_tables(trials, printed=True).items() if len(table)},
         **more_tables(trials, categories),
     }
     tables = dict(sorted(tables.items()))
@@ -570,14 +582,14 @@ def _lacking(trials: pd.DataFrame, tables: Mapping[str, pd.DataFrame], *, has_dr
 
 def inside_a_word(reply: str, options: list[str]) -> bool:
     """Return whether the paper's letter of a reply is a part of a word."""
-    kept = reply if any("." in option for option in options) else reply.split(".")[0]
-    if any(option in kept for option in options):
+    searched = reply if any("." in option for option in options) else reply.split(".")[0]
+    if any(option in searched for option in options):
         return False
     letters = string.ascii_uppercase[: len(options)]
-    found = re.search(f"[{letters}]", kept)
-    if found is None:
+    match = re.search(f"[{letters}]", searched)
+    if match is None:
         return False
-    around = kept[max(found.start() - 1, 0) : found.start()] + kept[found.end() : found.end() + 1]
+    around = searched[max(match.start() - 1, 0) : match.start()] + searched[match.end() : match.end() + 1]
     return any(sign.isalpha() for sign in around)
 
 
@@ -598,10 +610,10 @@ def _faults_of_answers(answers: pd.DataFrame, data: str = "", table: str = "5") 
     )
     within = within.set_axis(["replies", "letter inside a word", "of them scored right"], axis=1)
     gained = answers.pivot_table(index="model", columns="column", values="change", sort=False)
-    gained = gained[[one for one in COLUMNS.values() if one in gained]]
-    told = {"inside": inside.sum(), "answers": len(answers), "right": answers["both"].sum()}
+    gained = gained[[column for column in COLUMNS.values() if column in gained]]
+    counts = {"inside": inside.sum(), "answers": len(answers), "right": answers["both"].sum()}
     return [
-        _fault("letter_inside_a_word", within, data, 0, **told),
+        _fault("letter_inside_a_word", within, data, 0, **counts),
         _fault("reading_of_answers", gained, data, table=table, largest=gained.abs().max().max()),
     ]
 
@@ -609,25 +621,25 @@ def _faults_of_answers(answers: pd.DataFrame, data: str = "", table: str = "5") 
 def _faults_of_texts(texts: pd.DataFrame) -> list[ScoringError]:
     if texts.empty:
         return []
-    own = _named(texts)
-    share = (1 - own["ed_given"] / own["ed_shown"]).where(own["ed_shown"] > 0)
-    cells = own.assign(share=100.0 * share).groupby(["model", "method", "column"], sort=False)
+    labelled = _named(texts)
+    share = (1 - labelled["ed_given"] / labelled["ed_shown"]).where(labelled["ed_shown"] > 0)
+    cells = labelled.assign(share=100.0 * share).groupby(["model", "method", "column"], sort=False)
     sums = cells[["ed_shown", "ed_given", "own"]].sum()
-    taken = sums[["ed_given", "own"]].rsub(sums["ed_shown"], axis=0)
-    rates = 100.0 * taken.div(sums["ed_shown"].where(sums["ed_shown"] > 0), axis=0)
+    removed = sums[["ed_given", "own"]].rsub(sums["ed_shown"], axis=0)
+    rates = 100.0 * removed.div(sums["ed_shown"].where(sums["ed_shown"] > 0), axis=0)
     rates["mean"] = cells["share"].mean()
-    columns = [one for one in COLUMNS.values() if one in set(own["column"])]
-    rows = pd.MultiIndex.from_frame(own[["model", "method"]].drop_duplicates())
+    columns = [column for column in COLUMNS.values() if column in set(labelled["column"])]
+    rows = pd.MultiIndex.from_frame(labelled[["model", "method"]].drop_duplicates())
     printed, own_reading, per_sentence = (
         pd.DataFrame(rates[name].unstack("column"), rows, columns) for name in ("ed_given", "own", "mean")
     )
     values = rates["ed_given"].dropna()
-    many = len(values)
+    n_values = len(values)
     lowest = float(values.min())
     sentences, readings = per_sentence - printed, own_reading - printed
     return [
-        _fault("sign_of_equation_1", -printed, many=many),
-        _fault("values_below_zero", printed, many=many, negative=int((values < 0).sum()), lowest=lowest),
+        _fault("sign_of_equation_1", -printed, many=n_values),
+        _fault("values_below_zero", printed, many=n_values, negative=int((values < 0).sum()), lowest=lowest),
         _fault("sums_or_sentences", sentences, largest=float(sentences.abs().max().max())),
         _fault("reading_of_texts", readings, largest=float(readings.abs().max().max())),
     ]
