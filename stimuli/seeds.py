@@ -23,8 +23,6 @@ Part = str | int | float | None
 Thing = TypeVar("Thing")
 
 _MASK = (1 << 64) - 1
-_LONG = 4096  # things from which taking one out of a list costs more than finding it in a tree
-_FEW = 64  # things asked for before the tree pays
 _WEYL = 0x9E3779B97F4A7C15
 
 
@@ -109,25 +107,4 @@ class Draw:
         """Yield all things in random order, one draw per thing, computed lazily."""
         pool = list(things)
         while pool:
-            if len(pool) > _LONG and len(things) - len(pool) >= _FEW:
-                yield from self._dealt_of_many(pool)
-                return
             yield pool.pop(self.below(len(pool)))
-
-    def _dealt_of_many(self, pool: Sequence[Thing]) -> Iterator[Thing]:
-        """Yield the same as by taking drawn things out of the pool one by one, in the time of its size's logarithm each."""
-        size = len(pool)
-        left = [place & -place for place in range(size + 1)]
-        top = 1 << size.bit_length() - 1
-        for remaining in range(size, 0, -1):
-            wanted, place, step = self.below(remaining), 0, top
-            while step:
-                ahead = place + step
-                if ahead <= size:
-                    if left[ahead] <= wanted:
-                        place = ahead
-                        wanted -= left[ahead]
-                    else:
-                        left[ahead] -= 1
-                step >>= 1
-            yield pool[place]

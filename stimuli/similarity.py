@@ -18,7 +18,6 @@ import math
 import string
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from rapidfuzz.distance import OSA, Levenshtein
 
@@ -187,65 +186,40 @@ def _delays(template: Letters, code: Letters) -> tuple[int, ...]:
     return tuple(delays)
 
 
-@dataclass(frozen=True)
-class OverlapParameters:
-    """The two parameters of the overlap model's short form: the SD of the i-th letter is d · (1 − exp(−r · i)).
-
-    The first letter is placed best, and the SDs of later ones approach ``asymptote``. The defaults are this
-    package's, not Gomez and colleagues' estimates: the asymptote is the uncertainty of places that the Match
-    Calculator uses, and the rate lets the first letter's SD be 63 % of it. Give those of your source where you
-    have one.
-    """
-
-    asymptote: float = MATCH_CALCULATOR_SIGMA  # d, in letters
-    rate: float = 1.0  # r, per letter
-
-    def sd(self, place: int) -> float:
-        """Return the SD of a letter's place, in letters; ``place`` counts from 0."""
-        return self.asymptote * (1 - math.exp(-self.rate * (place + 1)))
-
-
-DEFAULT_OVERLAP = OverlapParameters()
-
-
-def overlap_model(target: str, shown: str, parameters: OverlapParameters = DEFAULT_OVERLAP) -> float:
+def overlap_model(target: str, shown: str) -> float:
     """Match of the overlap model (Gomez, Ratcliff & Perea, 2008).
 
-    The letter at place i of the shown form is spread normally around i; each letter of the target adds what of
-    its like lies inside its own slot, from half a place before to half a place after. Divided by what the
-    target's own letters give, at most 1.
+    The position of the i-th letter of the shown form is normally distributed around i; each letter of the target adds
+    the probability of the same letter within half a position of its own. The sum is divided by that of the target
+    with itself, at most 1. The SD of the i-th letter is 1.25 · (1 − exp(−i)), with parameters of this package, not
+    Gomez and colleagues' estimates: the asymptote is the Match Calculator's uncertainty of positions.
     """
     template, code = letters_of(target), letters_of(shown)
     if not template or not code:
         return float(template == code)
-    return min(1.0, _overlap(template, code, parameters) / _self_overlap(template, parameters))
+    return min(1.0, _overlap(template, code) / _self_overlap(template))
 
 
-def _overlap(template: Letters, code: Letters, parameters: OverlapParameters) -> float:
-    area = _areas(parameters)
+def _overlap(template: Letters, code: Letters) -> float:
     return sum(
-        area(place, there)
-        for there, letter in enumerate(template)
+        _area(place, slot)
+        for slot, letter in enumerate(template)
         for place, other in enumerate(code)
         if letter == other
     )
 
 
 @functools.lru_cache(maxsize=50_000)
-def _self_overlap(template: Letters, parameters: OverlapParameters) -> float:
-    return _overlap(template, template, parameters)
+def _self_overlap(template: Letters) -> float:
+    return _overlap(template, template)
 
 
-@functools.lru_cache(maxsize=16)
-def _areas(parameters: OverlapParameters) -> Callable[[int, int], float]:
-    """Return the function that says how much of a letter shown at a place lies in a slot of the template."""
-
-    @functools.cache
-    def area(place: int, there: int) -> float:
-        scale = parameters.sd(place) * math.sqrt(2)
-        return (math.erf((there + 0.5 - place) / scale) - math.erf((there - 0.5 - place) / scale)) / 2
-
-    return area
+@functools.cache
+def _area(place: int, slot: int) -> float:
+    """Return the probability of the letter at a position of the shown form in a slot of the template."""
+    sd = MATCH_CALCULATOR_SIGMA * (1 - math.exp(-(place + 1)))
+    scale = sd * math.sqrt(2)
+    return (math.erf((slot + 0.5 - place) / scale) - math.erf((slot - 0.5 - place) / scale)) / 2
 
 
 def levenshtein(target: str, shown: str) -> int:

@@ -10,7 +10,7 @@ from typing import cast
 
 from stimuli.errors import UserError
 from stimuli.files import data_file
-from stimuli.words import base_language
+from stimuli.words import base_language, is_turkic
 
 REAL_WORD_ZIPF = 2.0
 """A string is a real word from Zipf 2.0 upwards: once in ten million words (van Heuven et al., 2014).
@@ -98,6 +98,27 @@ def _zipf(word: str, language: str) -> float | None:
         return None
 
 
+_SEGMENTED = frozenset({"zh", "ja", "ko"})
+
+
+def listed_words(language: str) -> frozenset[str] | None:
+    """Return the real words of ASCII letters in lower case; None if a list cannot decide that."""
+    base = base_language(language)
+    return None if base in _SEGMENTED or is_turkic(base) else _listed_words(base)
+
+
+@functools.cache
+def _listed_words(base: str) -> frozenset[str]:
+    import wordfreq
+
+    # Rounded as zipf_frequency does, so that both agree on every word.
+    least = 10 ** (REAL_WORD_ZIPF - 0.005 - 9)
+    listed = wordfreq.get_frequency_dict(base)
+    return frozenset(
+        word for word, frequency in listed.items() if frequency >= least and word.isascii() and word.isalpha()
+    )
+
+
 # Scrambled forms hardly ever come twice: of a long stream few are worth remembering.
 _lately = functools.lru_cache(maxsize=1 << 13)(_zipf)
 
@@ -105,6 +126,8 @@ _lately = functools.lru_cache(maxsize=1 << 13)(_zipf)
 def is_real_word(word: str, language: str) -> bool:
     """Return whether a string is a word of the language (Zipf ≥ :data:`REAL_WORD_ZIPF`)."""
     require_lexicon(language)
+    if word.isascii() and word.isalpha() and (listed := listed_words(language)) is not None:
+        return word.lower() in listed
     frequency = _lately(word, language)
     if frequency is None:
         raise UserError(

@@ -23,31 +23,10 @@ def acceptor(schema: Mapping[str, Any]) -> Accepts:
 
 
 def _compiled(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Accepts:
-    every = _checked_one_by_one(schema, root)
-    asked = {keyword: schema[keyword] for keyword in schema if keyword not in _ANNOTATIONS}
-    # What nearly every value of a line is; whatever is not goes through all its keywords.
-    if asked.keys() == {"type", "minimum"} and asked["type"] == "integer":
-        least = asked["minimum"]
-        return lambda value: value >= least if type(value) is int else every(value)
-    if asked.keys() == {"type", "minLength"} and asked["type"] == "string":
-        least = asked["minLength"]
-        return lambda value: len(value) >= least if type(value) is str else every(value)
-    if asked.keys() == {"type", "additionalProperties", "required", "properties"}:
-        names = frozenset(asked["properties"])
-        if names == frozenset(asked["required"]) and asked["additionalProperties"] is False:
-            parts = _properties(schema, root)
-            return lambda value: (
-                parts(value) if type(value) is dict and value.keys() == names else every(value)
-            )
-    return every
-
-
-def _checked_one_by_one(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Accepts:
-    checks = [
-        KEYWORDS[keyword](schema, root)
-        for keyword in schema
-        if keyword not in _ANNOTATIONS and _known(keyword)
-    ]
+    keywords = [keyword for keyword in schema if keyword not in _ANNOTATIONS]
+    if unknown := [keyword for keyword in keywords if keyword not in KEYWORDS]:
+        raise ValueError(f"keyword {unknown[0]!r} is not compiled; known are {', '.join(sorted(KEYWORDS))}")
+    checks = [KEYWORDS[keyword](schema, root) for keyword in keywords]
     if len(checks) == 1:
         return checks[0]
 
@@ -58,12 +37,6 @@ def _checked_one_by_one(schema: Mapping[str, Any], root: Mapping[str, Any]) -> A
         return True
 
     return accepts
-
-
-def _known(keyword: str) -> bool:
-    if keyword not in KEYWORDS:
-        raise ValueError(f"keyword {keyword!r} is not compiled; known are {', '.join(sorted(KEYWORDS))}")
-    return True
 
 
 def _is_integer(value: Any) -> bool:

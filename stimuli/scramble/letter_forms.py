@@ -13,14 +13,13 @@ from collections.abc import Callable, Container, Iterator, Sequence
 from itertools import repeat
 from typing import Any, NamedTuple, TypeAlias, cast
 
-from stimuli.lexicon import REAL_WORD_ZIPF, is_real_word
+from stimuli.lexicon import is_real_word, listed_words
 from stimuli.scramble.alphabets import Alphabet, lower, with_case_of
 from stimuli.scramble.changes import KEPT_UP_TO, Change, Permutation, Spelt, Tail, known_tail, tail_of
 from stimuli.scramble.edits import SiteRule, Transposed, exchange
 from stimuli.scramble.orders import Arrangement, ScrambleRule, Spelling
 from stimuli.words import (
     WITHOUT_SPACES,
-    base_language,
     clusters_of,
     is_letter,
     is_turkic,
@@ -78,36 +77,6 @@ def plan_of(word: str, language: str) -> WordPlan:
 @functools.lru_cache(maxsize=4096)
 def _simple_small(letter: str) -> bool:
     return "\u00df" <= letter <= "\u02af" or "\u0370" <= letter <= "\u052f" or letter.isascii()
-
-
-@functools.cache
-def _listed(language: str) -> frozenset[str]:
-    """Return the listed words of ASCII letters that count as real, in small letters."""
-    import wordfreq
-
-    # Rounded as zipf_frequency does, so that both say the same of every word.
-    least = 10 ** (REAL_WORD_ZIPF - 0.005 - 9)
-    listed = wordfreq.get_frequency_dict(language)
-    return frozenset(
-        word for word, frequency in listed.items() if frequency >= least and word.isascii() and word.isalpha()
-    )
-
-
-def listed_words(language: str) -> frozenset[str] | None:
-    """Return the real words of ASCII letters in small letters; None where a list does not say it."""
-    base = base_language(language)
-    return None if base in _SEGMENTED or is_turkic(base) else _listed(base)
-
-
-def is_real(string: str, language: str) -> bool:
-    """Return whether a string is a word of the language, as :func:`stimuli.lexicon.is_real_word`."""
-    base = base_language(language)
-    if string.isascii() and string.isalpha() and base not in _SEGMENTED and not is_turkic(base):
-        return string.lower() in _listed(base)
-    return is_real_word(string, language)
-
-
-_SEGMENTED = frozenset({"zh", "ja", "ko"})
 
 
 class Writing:
@@ -260,7 +229,7 @@ class Writing:
         if not self._avoid or self._as_it_is or len(word) > KEPT_UP_TO:
             return False
         shown = form[0].replace(self.gap, "") if self.gap else form[0]
-        if is_real(shown, self.language):
+        if is_real_word(shown, self.language):
             return True
         parts = parts_of(word)
         if len(parts.movable) == len(parts.clusters):
@@ -272,7 +241,7 @@ class Writing:
             for cluster, source in zip(clusters_of(shown), form[1][0], strict=True)
             if source not in outside
         )
-        return moved != shown and is_real(moved, self.language)
+        return moved != shown and is_real_word(moved, self.language)
 
 
 TOO_SHORT = "too short"

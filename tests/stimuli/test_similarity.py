@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+from statistics import NormalDist
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,6 @@ from hypothesis import strategies as st
 
 from stimuli.similarity import (
     SCORES,
-    OverlapParameters,
     edit_similarity,
     levenshtein,
     match_scores,
@@ -93,11 +93,14 @@ def test_letters_that_occur_twice_are_matched_one_to_one():
 
 
 def test_overlap_model_by_hand():
-    flat = OverlapParameters(asymptote=1.0, rate=50.0)  # one SD of 1 for all
-    inside = math.erf(0.5 / math.sqrt(2))
-    beside = (math.erf(1.5 / math.sqrt(2)) - math.erf(0.5 / math.sqrt(2))) / 2
-    assert overlap_model("ab", "ba", flat) == pytest.approx(beside / inside)
-    assert overlap_model("ab", "ax", flat) == pytest.approx(0.5)
+    first, second = (NormalDist(place, 1.25 * (1 - math.exp(-place))) for place in (1, 2))
+
+    def share(letter, slot):
+        return letter.cdf(slot + 0.5) - letter.cdf(slot - 0.5)
+
+    whole = share(first, 1) + share(second, 2)
+    assert overlap_model("ab", "ba") == pytest.approx((share(first, 2) + share(second, 1)) / whole)
+    assert overlap_model("ab", "ax") == pytest.approx(share(first, 1) / whole)
 
 
 def test_letters_are_grapheme_clusters_of_the_composed_form_without_case():
