@@ -7,15 +7,14 @@ import io
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stimuli.audit.audit import CHECKS, Audit
-from stimuli.audit.balance import CovariateGrouping, GroupBalance
+from stimuli.audit.balance import CovariateGrouping
 from stimuli.audit.changed import Changes
 from stimuli.audit.choices import Choices
 from stimuli.audit.shortcut import CLASSIFIERS, ENOUGH_ITEMS, MARGIN, ShortcutTest
@@ -72,36 +71,24 @@ class AuditFigure:
     svg: str
 
 
-def drawings(
-    balance: GroupBalance | None,
-    changed: Changes | None,
-    offered: Choices | None,
-    shortcut: ShortcutTest | None,
-) -> tuple[AuditFigure, ...]:
-    """Draw the figures of the sections that are there."""
-    drawn: list[AuditFigure] = []
-    with _styled():
-        if balance is not None:
-            bys = dict.fromkeys(grouping.by for grouping in balance.groupings)
-            drawn += [
-                _balance(by, [grouping for grouping in balance.groupings if grouping.by == by], balance.limit)
-                for by in bys
-            ]
-        if changed is not None:
-            drawn.append(_changes(changed))
-        if offered is not None:
-            drawn.append(_choices(offered))
-        if shortcut is not None and any(task.accuracy for task in shortcut.tasks):
-            drawn.append(_shortcut(shortcut))
-    return tuple(drawn)
-
-
-@contextmanager
-def _styled() -> Iterator[None]:
+def drawings(audit: Audit) -> tuple[AuditFigure, ...]:
+    """Return the figures of an audit's sections."""
     import matplotlib as mpl
 
+    drawn: list[AuditFigure] = []
     with mpl.rc_context({**mpl.rcParamsDefault, **_SETTINGS}):
-        yield
+        if audit.balance is not None:
+            by_grouping: dict[str, list[CovariateGrouping]] = {}
+            for grouping in audit.balance.groupings:
+                by_grouping.setdefault(grouping.by, []).append(grouping)
+            drawn += [_balance(by, of_kind, audit.balance.limit) for by, of_kind in by_grouping.items()]
+        if audit.changes is not None:
+            drawn.append(_changes(audit.changes))
+        if audit.choices is not None:
+            drawn.append(_choices(audit.choices))
+        if audit.shortcut is not None and any(task.accuracy for task in audit.shortcut.tasks):
+            drawn.append(_shortcut(audit.shortcut))
+    return tuple(drawn)
 
 
 def _canvas(rows: int, left: float) -> tuple[Figure, Axes]:
@@ -389,7 +376,7 @@ STATUS: Mapping[str, tuple[str, str]] = {
 def write_audit(folder: Path, audit: Audit) -> str:
     """Write an audit into a folder."""
     content = canonical(audit)
-    drawn = drawings(audit.balance, audit.changes, audit.choices, audit.shortcut)
+    drawn = drawings(audit)
     figures = folder / "figures"
     for old in figures.glob("*.svg"):
         old.unlink()
@@ -407,7 +394,7 @@ def canonical(audit: Audit) -> bytes:
     return text.encode("utf-8") + b"\n"
 
 
-def render(audit: Audit, drawn: Sequence[AuditFigure] | None = None) -> str:
+def render(audit: Audit, drawn: Sequence[AuditFigure]) -> str:
     """Return the audit's page: HTML with its style and figures inside, nothing fetched from elsewhere."""
     import jinja2
     from markupsafe import Markup
@@ -429,8 +416,6 @@ def render(audit: Audit, drawn: Sequence[AuditFigure] | None = None) -> str:
         ),
     }
     environment.filters.update(filters)
-    if drawn is None:
-        drawn = drawings(audit.balance, audit.changes, audit.choices, audit.shortcut)
     style = resources.files(__package__).joinpath("templates/audit.css").read_text(encoding="utf-8")
     return environment.get_template("audit.html.jinja").render(
         audit=audit,

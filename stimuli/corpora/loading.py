@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from stimuli.corpora.corpus import BadRecord, Corpus, CorpusSplit, Loaded, Record, RecordLocation
-from stimuli.corpora.rows import Numbered, RawRecord, SourceText
+from stimuli.corpora.rows import RawRecord, SourceText
 from stimuli.entry_points import registry
 from stimuli.errors import UserError, unknown_name
 from stimuli.seeds import stable_seed
@@ -83,6 +83,7 @@ def _package() -> Any:
 
 
 ENTRY_POINTS = "wrods.corpora"
+_Located = tuple[RecordLocation, RawRecord | UserError]
 OnBad = Literal["stop", "skip"]
 _SAME_SPLIT = {"validation": "dev", "valid": "dev", "val": "dev"}
 
@@ -279,15 +280,13 @@ def _in_folder(corpus: Corpus, folder: Path, split: str | None) -> tuple[list[_S
     return sources, notes
 
 
-def _from_files(
-    corpus: Corpus, sources: Iterable[_Source], split: str | None
-) -> Iterator[tuple[RecordLocation, Numbered]]:
+def _from_files(corpus: Corpus, sources: Iterable[_Source], split: str | None) -> Iterator[_Located]:
     for source in sources:
         for line, row in corpus.rows(source.file):
-            yield RecordLocation(corpus, source.split, source.file, line), (line, row)
+            yield RecordLocation(corpus, source.split, source.file, line), row
 
 
-def _from_hub(corpus: Corpus, given: str, split: str | None) -> Iterator[tuple[RecordLocation, Numbered]]:
+def _from_hub(corpus: Corpus, given: str, split: str | None) -> Iterator[_Located]:
     if corpus.hub is None:
         raise UserError(
             f"{corpus.title} is not loaded from the hub", mend="Download its files and give their folder."
@@ -300,20 +299,17 @@ def _from_hub(corpus: Corpus, given: str, split: str | None) -> Iterator[tuple[R
     asked = None if split is None else theirs.get(_canonical(split), split)
     for hub_split, rows in hub_splits(name, asked):
         for number, row in enumerate(corpus.hub.original(rows), 1):
-            yield (
-                RecordLocation(corpus, ours.get(hub_split, hub_split), Path(str(name)), number),
-                (number, row),
-            )
+            yield RecordLocation(corpus, ours.get(hub_split, hub_split), Path(str(name)), number), row
 
 
 def _read(
-    corpus: Corpus, raw: Iterable[tuple[RecordLocation, Numbered]], on_bad: OnBad, split: str | None
+    corpus: Corpus, raw: Iterable[_Located], on_bad: OnBad, split: str | None
 ) -> tuple[list[Record], list[BadRecord]]:
     records: list[Record] = []
     bad: list[BadRecord] = []
     first: UserError | None = None
     seen: dict[tuple[str | None, str, str], RecordLocation] = {}
-    for place, (_, row) in raw:
+    for place, row in raw:
         try:
             if isinstance(row, UserError):
                 raise row

@@ -17,7 +17,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal
 
 from rapidfuzz.distance import OSA
 
@@ -475,11 +475,7 @@ class CorpusTable(Sequence[Row]):
     bad: tuple[BadRow, ...]  # rows that could not be read
     description: TableDescription  # how the table was understood
 
-    @overload
-    def __getitem__(self, place: int) -> Row: ...
-    @overload
-    def __getitem__(self, place: slice) -> tuple[Row, ...]: ...
-    def __getitem__(self, place: int | slice) -> Row | tuple[Row, ...]:
+    def __getitem__(self, place: Any) -> Any:
         return self.rows[place]
 
     def __len__(self) -> int:

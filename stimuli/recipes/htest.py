@@ -35,7 +35,6 @@ from stimuli.scramble.types import parse_operation
 from stimuli.words import find_words, nfc
 
 FIELD = "text"
-FACTOR = "task"
 _LANGUAGE = "en"
 _RELEASED_LICENCE = "MIT"
 
@@ -47,7 +46,6 @@ class ABTaskDesign:
     exemplars: int
     seed: int  # the study's
     items: int | None = None  # test items of a task; None for all released ones
-    factor: str | None = FACTOR  # factor whose level is the task
     order: Order = "alternating"  # of exemplars that are made
 
 
@@ -73,7 +71,7 @@ def htest_released_items(
                     operation="released",
                     seed=None if design.items is None else design.seed,
                 )
-                made.append(_item(f"{name}-{split}-{text.line:03d}", name, role, text, design.factor, origin))
+                made.append(_item(f"{name}-{split}-{text.line:03d}", name, role, text, origin))
     return made
 
 
@@ -138,7 +136,7 @@ def _generated(name: str, design: ABTaskDesign, folder: Path | None) -> list[Ite
             seed=design.seed,
         )
         for text in texts:
-            item = _item(f"{name}-{split}-{text.number:03d}", name, role, text, design.factor, origin)
+            item = _item(f"{name}-{split}-{text.number:03d}", name, role, text, origin)
             if text.pair is not None:
                 pair = f"{name}-{split}-pair-{text.pair:03d}"
                 item = replace(item, covariates={**item.covariates, "pair": pair})
@@ -151,7 +149,6 @@ def _item(
     task: str,
     role: Role,
     text: ReleasedItem | GeneratedItem,
-    factor: str | None,
     origin: Provenance,
 ) -> Item:
     described = text_covariates(text.text, language=_LANGUAGE)
@@ -159,7 +156,7 @@ def _item(
         item_id=item_id,
         set_name=task,
         role=role,
-        condition={} if factor is None else {factor: task},
+        condition={"task": task},
         shown={FIELD: text.text},
         intact={},
         choices=LABELS,

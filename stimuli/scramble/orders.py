@@ -14,7 +14,7 @@ import random
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Generic, NamedTuple, Protocol, TypeVar, overload, runtime_checkable
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from stimuli.scramble.changes import KEPT_UP_TO, Spelt, Tail, fewest_moves, known_tail, settled, tail_of
 from stimuli.seeds import Draw
@@ -32,14 +32,7 @@ class MadeWhenAsked(Sequence[Way], Generic[Choice, Way]):
     def __len__(self) -> int:
         return len(self._choices)
 
-    @overload
-    def __getitem__(self, index: int) -> Way: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Way]: ...
-    def __getitem__(self, index: int | slice) -> Way | Sequence[Way]:
-        """Make one, or those of a stretch."""
-        if isinstance(index, slice):
-            return MadeWhenAsked(self._choices[index], self._make)
+    def __getitem__(self, index: Any) -> Any:
         return self._make(self._choices[index])
 
     def __iter__(self) -> Iterator[Way]:

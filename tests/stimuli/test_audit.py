@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from stimuli.audit.audit import audit_items
-from stimuli.audit.page import render, write_audit
+from stimuli.audit.page import drawings, render, write_audit
 from stimuli.errors import UserError
 from stimuli.features import FAMILIES, FEATURES, about_names, bag, exempt, text_features
 from stimuli.files import data_file
@@ -224,7 +224,7 @@ def test_the_order_of_items_changes_no_finding_of_the_shortcut_test():
 
 def test_the_page_stands_alone_and_names_every_finding():
     audit = audit_items(mixed_study(), language="en", seed=4)
-    page = render(audit)
+    page = render(audit, drawings(audit))
     assert not re.search(r'(src|href)="(?!#)', page.replace('xlink:href="#', ""))
     assert "http" not in re.sub(r'xmlns(:\w+)?="[^"]*"', "", page)
     assert "<b>&" not in re.sub(r"<style>.*?</style>", "", page, flags=re.DOTALL)
