@@ -190,7 +190,7 @@ def overlap_model(target: str, shown: str) -> float:
     """Match of the overlap model (Gomez, Ratcliff & Perea, 2008).
 
     The position of the i-th letter of the shown form is normally distributed around i; each letter of the target adds
-    the probability of the same letter within half a position of its own. The sum is divided by that of the target
+    the probability of the same letter within half a position of it. The sum is divided by that of the target
     with itself, at most 1. The SD of the i-th letter is 1.25 · (1 − exp(−i)), with parameters of this package, not
     Gomez and colleagues' estimates: the asymptote is the Match Calculator's uncertainty of positions.
     """

@@ -181,7 +181,11 @@ CORRECTED_ONLY = ("language", "min_letters", "avoid_real_words", "texts", "chang
     "--language", default="en", show_default=True, help="Language tag, for letters, capitals and real words."
 )
 @click.option(
-    "--min-letters", type=int, default=0, show_default=True, help="Fewest letters of a word to change."
+    "--min-letters",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Fewest letters of a word to change.",
 )
 @click.option(
     "--avoid-real-words/--allow-real-words",
