@@ -149,8 +149,8 @@ def crossed_profile(
     drawn = []
     for start in range(0, resamples, at_once):
         count = min(at_once, resamples - start)
-        people, things = (draw_units(random, units, count) for units in shape)
-        drawn.append(_of_weights(sums, counts, people, things))
+        person_weights, item_weights = (draw_units(random, units, count) for units in shape)
+        drawn.append(_of_weights(sums, counts, person_weights, item_weights))
     return Profile(levels[0], levels[1:], estimate, np.concatenate(drawn), *shape, PEOPLE_AND_ITEMS)
 
 
@@ -386,8 +386,8 @@ def profiles(
         for profile in measured
         if profile.kind in PARTICIPANT_KINDS and len(profile.profile.levels) > 1
     ]
-    named = [profile for profile in measured if (profile.group, profile.measure) == reference]
-    chosen = next(iter(usual if reference is None else named), None)
+    requested = [profile for profile in measured if (profile.group, profile.measure) == reference]
+    chosen = next(iter(usual if reference is None else requested), None)
     if chosen is None and reference is not None:
         available = ", ".join(f"{profile.group} {profile.measure}" for profile in measured)
         raise UserError(f"no profile of {reference[0]} in {reference[1]}", mend=f"There are: {available}.")

@@ -66,19 +66,19 @@ def _beside(on_log: Analysis, on_own: Analysis) -> pd.DataFrame:
             "groups": " − ".join(contrast.groups),
             "agree": _verdict(contrast, other),
         }
-        percents = {head: 100 * expm1(log[name]) for head, name in _PERCENTS.items()}
+        percents = {prefix: 100 * expm1(log[name]) for prefix, name in _PERCENTS.items()}
         rows.append({**names, **log, **percents, **_numbers(other, "ms", "ms")})
     return pd.DataFrame(rows, columns=_COLUMNS)
 
 
-def _numbers(contrast: Contrast | None, head: str, first: str) -> dict[str, float]:
+def _numbers(contrast: Contrast | None, prefix: str, first: str) -> dict[str, float]:
     nan = float("nan")
     values = (
         (contrast.estimate, contrast.low, contrast.high, contrast.p)
         if contrast is not None and contrast.estimable
         else (nan,) * 4
     )
-    return dict(zip((first, f"{head}_low", f"{head}_high", f"{head}_p"), values, strict=True))
+    return dict(zip((first, f"{prefix}_low", f"{prefix}_high", f"{prefix}_p"), values, strict=True))
 
 
 def _verdict(contrast: Contrast, other: Contrast | None) -> str:

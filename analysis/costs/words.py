@@ -133,8 +133,8 @@ def _zones(words: pd.DataFrame, cell: list[str], factor: str, intact: str) -> pd
     follows = (words["region"].diff() == 1) & (cell_code.diff() == 0)
     first = target.shift(1, fill_value=False) & follows
     second = target.shift(2, fill_value=False) & follows & follows.shift(1, fill_value=False)
-    named = np.select([target, first, second], np.array(ZONES, dtype=object), default="")
-    return pd.Series(named, index=words.index, dtype=object).replace("", None)
+    zones = np.select([target, first, second], np.array(ZONES, dtype=object), default="")
+    return pd.Series(zones, index=words.index, dtype=object).replace("", None)
 
 
 def _describe(words: pd.DataFrame, factors: list[str], language: str) -> None:
@@ -144,10 +144,10 @@ def _describe(words: pd.DataFrame, factors: list[str], language: str) -> None:
     words["zipf"] = words["intact"].map(frequency).astype(float)
     words["place"] = words["region"]
     cells = words.groupby([*_KEY, *factors], dropna=False, sort=False)
-    for lag, head in ((1, "previous"), (2, "second")):
+    for lag, prefix in ((1, "previous"), (2, "second")):
         is_adjacent = words["region"] - cells["region"].shift(lag) == lag
         for name in ("letters", "zipf"):
-            words[f"{head}_{name}"] = cells[name].shift(lag).where(is_adjacent)
+            words[f"{prefix}_{name}"] = cells[name].shift(lag).where(is_adjacent)
 
 
 def letters_in(text: str) -> int:
@@ -223,15 +223,15 @@ def _means(frame: pd.DataFrame, factor: str, levels: tuple[str, ...]) -> pd.Data
     words = frame.groupby([factor, "at"])["count"].sum().to_dict()
     order = {level: index for index, level in enumerate(levels)}
     rows = []
-    for at in sorted({int(value) for value in frame["at"].to_numpy()}):
-        cells = frame[frame["at"] == at]
+    for distance in sorted({int(value) for value in frame["at"].to_numpy()}):
+        cells = frame[frame["at"] == distance]
         wide = cells.pivot_table(index="unit", columns=factor, values="value", aggfunc="mean")
         half = within_participant_half_widths(wide.dropna().to_numpy(dtype=float))
         for index, level in enumerate(wide.columns):
             values = wide[level].dropna().to_numpy(dtype=float)
             ends = _interval(values, float(half[index]), kind in PARTICIPANT_KINDS)
-            counts = {"units": len(values), "words": int(words[level, at])}
-            rows.append({"reader_kind": kind, factor: level, "place": at, **ends, **counts})
+            counts = {"units": len(values), "words": int(words[level, distance])}
+            rows.append({"reader_kind": kind, factor: level, "place": distance, **ends, **counts})
     table = pd.DataFrame(rows)
     return table.sort_values([factor, "place"], key=lambda c: c.map(order) if c.name == factor else c)
 
@@ -381,8 +381,8 @@ def _told(
     assert simplification.fit is not None
     means = margins(simplification.fit, [factor])
     table = means.against(levels[0], adjust="none")
-    middle = float(means.table()["estimate"].iloc[0])
-    base = float(np.exp(middle)) if scale == LOG else middle
+    base_mean = float(means.table()["estimate"].iloc[0])
+    base = float(np.exp(base_mean)) if scale == LOG else base_mean
     columns = table[["estimate", "se", "df", "ci_low", "ci_high", "p"]].reset_index(drop=True)
     columns = columns.rename(columns={"ci_low": "low", "ci_high": "high"})
     columns = pd.DataFrame({"scale": scale, factor: levels[1:], "intact": base}).join(columns)
@@ -440,10 +440,10 @@ def clustered_slopes(
         share = np.bincount(codes, weighted) * ratio / (1.0 + ratio * np.bincount(codes, w))
         return np.asarray(weighted - w * share[codes])
 
-    inner = np.column_stack([whitened(column) for column in x.T])
-    bread = np.linalg.inv(x.T @ inner)
-    beta = bread @ (inner.T @ y)
-    scores = inner * (y - x @ beta)[:, None]
+    whitened_x = np.column_stack([whitened(column) for column in x.T])
+    bread = np.linalg.inv(x.T @ whitened_x)
+    beta = bread @ (whitened_x.T @ y)
+    scores = whitened_x * (y - x @ beta)[:, None]
     sums = np.column_stack([np.bincount(codes, column) for column in scores.T])
     n_items = len(items)
     return WordSlopes(names, beta, bread @ (sums.T @ sums) @ bread * n_items / (n_items - 1), n_items)
@@ -500,18 +500,18 @@ def word_means(tables: Tables, table: WordTable) -> pd.DataFrame:
         timed = timed.merge(speeds[[*by_reader, "speed"]], on=by_reader, how="left")
         timed = timed.assign(number=timed["rt"] - timed["speed"])
         machine = batch[~batch["reader_kind"].isin(PARTICIPANT_KINDS)].rename(columns={"surprisal": "number"})
-        for head, rows in (("rt", timed), ("surprisal", machine[machine["number"].notna()])):
+        for measure, rows in (("rt", timed), ("surprisal", machine[machine["number"].notna()])):
             for group, rows_of_group in rows.groupby("reader_group", sort=False):
-                parts.setdefault(f"{head} {group}", KeyedSums(table.on)).add(rows_of_group, "number")
+                parts.setdefault(f"{measure} {group}", KeyedSums(table.on)).add(rows_of_group, "number")
     for name, part in parts.items():
         sums = part.table
-        head, _, group = name.partition(" ")
+        measure, _, group = name.partition(" ")
         level = 0.0
-        if head == "rt":
+        if measure == "rt":
             level = float(speeds.loc[speeds["reader_group"] == group, "speed"].mean())
         sums[name] = sums["sum"] / sums["count"] + level
         sums = sums.rename(columns={"count": f"n {group}"})
-        columns = [*table.on, name, *([f"n {group}"] if head == "rt" else [])]
+        columns = [*table.on, name, *([f"n {group}"] if measure == "rt" else [])]
         means = means.merge(sums[columns], on=table.on, how="left")
     return means
 
@@ -565,7 +565,7 @@ def _linked(
         base += [n for n in SPILLED if baseline and spilled and n in available]
         base = _independent(rows, base)
         added = ["surprisal", *(SURPRISAL_SPILLED if spilled else ())]
-        done = compete(
+        competition = compete(
             {"without": base, "with": [*base, *added]},
             rows,
             response="mean_rt",
@@ -574,8 +574,8 @@ def _linked(
             folds=folds,
             study=study,
         )
-        gain, ends = done.gain("with", "without", seed=stable_seed(study, "gain", *names))
-        without, full = done.candidates
+        gain, ends = competition.gain("with", "without", seed=stable_seed(study, "gain", *names))
+        without, full = competition.candidates
         slope, total = _slopes(rows, base, added, random)
         table_rows.append(
             {
@@ -588,8 +588,8 @@ def _linked(
                 "gain_low": ends.low,
                 "gain_high": ends.high,
                 "delta_aic": full.aic - without.aic,
-                "words_used": done.rows,
-                "items": done.items,
+                "words_used": competition.rows,
+                "items": competition.items,
                 "sound": full.sound and without.sound,
             }
         )

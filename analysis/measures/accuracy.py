@@ -97,10 +97,14 @@ def accuracy(
             "highest": (correct + missing) / n,
         }
         # one set of drawn units for all three ways, which are thus compared on the same resamples
-        above, below = (sums[list(names)].to_numpy() for names in zip(*_WAYS.values(), strict=True))
+        numerators, denominators = (
+            sums[list(names)].to_numpy() for names in zip(*_WAYS.values(), strict=True)
+        )
         drawn = np.full((resamples, len(_WAYS)), np.nan)
         if resamples and len(sums) > 1:
-            drawn = resampled_ratios(above, below, stable_seed(study, "accuracy", *map(str, key)), resamples)
+            drawn = resampled_ratios(
+                numerators, denominators, stable_seed(study, "accuracy", *map(str, key)), resamples
+            )
         for name, draws in zip(_WAYS, drawn.T, strict=True) if resamples else ():
             ends = interval(draws)
             summary |= {f"{name}_low": ends.low, f"{name}_high": ends.high}
@@ -125,7 +129,7 @@ def adjusted_accuracy(trials: pd.DataFrame, by: Sequence[str] | str = ()) -> pd.
     """Return accuracy, that of the answered, and the out-of-context ratio (Lee & Lim, 2024, appendix D)."""
     by = cell_columns(trials, by)
     table = accuracy(trials, by, resamples=0)
-    named = {
+    renamed = {
         **{name: name for name in (GROUP, *by, "trials")},
         "valid": "answered",
         "correct": "correct",
@@ -133,7 +137,7 @@ def adjusted_accuracy(trials: pd.DataFrame, by: Sequence[str] | str = ()) -> pd.
         "valid_only": "adjusted_accuracy",
         "missing_share": "out_of_context_ratio",
     }
-    return table[list(named)].rename(columns=named)
+    return table[list(renamed)].rename(columns=renamed)
 
 
 _WAYS = {"wrong": ("right", "n"), "valid_only": ("right", "valid"), "chance": ("guessed", "n")}
@@ -148,10 +152,10 @@ def _cells(trials: pd.DataFrame, by: Sequence[str], *, judged: bool = True) -> p
 
 def _many(choices: Any) -> float:
     try:
-        given = json.loads(choices) if isinstance(choices, str) else None
+        options = json.loads(choices) if isinstance(choices, str) else None
     except ValueError:
         return float("nan")
-    return float(len(given)) if isinstance(given, list) and given else float("nan")
+    return float(len(options)) if isinstance(options, list) and options else float("nan")
 
 
 ALPHA = 0.05

@@ -126,10 +126,12 @@ def told_of(measured: Profiles, study: str) -> PeopleTold:
         measured.of_models, np.broadcast_to(measured.whole.mean(axis=0), measured.of_models.shape)
     )
     finite = typical[np.isfinite(typical)]
-    below = np.array(
+    share_below = np.array(
         [(finite < model).mean() if np.isfinite(model) and len(finite) else np.nan for model in of_models]
     )
-    return PeopleTold(matched, float(spearman_brown(np.array(matched.within))), typical, of_models, below)
+    return PeopleTold(
+        matched, float(spearman_brown(np.array(matched.within))), typical, of_models, share_below
+    )
 
 
 def plane(measured: Profiles) -> Plane:

@@ -52,8 +52,10 @@ def levels_of(
                     rows_of_level.get(name, [None] * len(rows_of_level))
                     for name in ("provenance", "shown", "intact")
                 ]
-                done = {done_to(*record) for record in zip(*texts, strict=True)}
-                meanings[str(level)] = done.pop() if len(done) == 1 else None if None in done else "changed"
+                kinds = {done_to(*record) for record in zip(*texts, strict=True)}
+                meanings[str(level)] = (
+                    kinds.pop() if len(kinds) == 1 else None if None in kinds else "changed"
+                )
     for level, sets in ((between or {}).get(factor) or {}).items():
         if level in meanings and (sets.get("exemplars") == 0 or sets.get("example_labels") == "shuffled"):
             meanings[level] = "withheld"

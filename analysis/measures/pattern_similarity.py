@@ -72,12 +72,20 @@ def alike(
             f"maps of shapes {pattern.shape} and {other.shape}",
             mend=f"Give two maps of the same layers and at least {FEWEST_CONDITIONS} conditions.",
         )
-    tried = _orders(len(pattern), seed, orders)
-    r, p = _against_orders(centred(pattern), centred(other), tried)
-    r_both, p_both = _against_orders(centred(pattern, "both"), centred(other, "both"), tried)
+    label_orders = _orders(len(pattern), seed, orders)
+    r, p = _against_orders(centred(pattern), centred(other), label_orders)
+    r_both, p_both = _against_orders(centred(pattern, "both"), centred(other, "both"), label_orders)
     (conditions, layers), raw = pattern.shape, float(row_correlations(pattern, other))
     return MapSimilarity(
-        conditions, layers, raw, r, p, r_both, p_both, 1.0 / len(tried), len(pattern) <= EXACT_CONDITIONS
+        conditions,
+        layers,
+        raw,
+        r,
+        p,
+        r_both,
+        p_both,
+        1.0 / len(label_orders),
+        len(pattern) <= EXACT_CONDITIONS,
     )
 
 
@@ -111,12 +119,12 @@ def common(
 
 def at_depths(pattern: NDArray[np.floating], layers: int) -> Array:
     """Return a map at relative depths (0 embedding, 1 last block), linear between layers."""
-    given = np.asarray(pattern, dtype=float)
-    if given.shape[-1] == layers:
-        return given
-    depth = np.linspace(0.0, given.shape[-1] - 1.0, layers)
-    positions = np.arange(given.shape[-1])
-    return np.apply_along_axis(lambda row: np.interp(depth, positions, row), -1, given)
+    cells = np.asarray(pattern, dtype=float)
+    if cells.shape[-1] == layers:
+        return cells
+    depth = np.linspace(0.0, cells.shape[-1] - 1.0, layers)
+    positions = np.arange(cells.shape[-1])
+    return np.apply_along_axis(lambda row: np.interp(depth, positions, row), -1, cells)
 
 
 def splits(items: int, seed: int, n_splits: int = SPLITS) -> Mask:
@@ -290,5 +298,5 @@ def _nearest(table: Array) -> Index:
     """Return the column that each row is most like; −1 where it is like none, or like two as much."""
     values = np.where(np.isfinite(table), table, -np.inf)
     best = values.max(axis=-1, keepdims=True)
-    alone = ((values >= best - 1e-12).sum(axis=-1) == 1) & np.isfinite(best[..., 0])
-    return np.where(alone, values.argmax(axis=-1), -1).astype(np.intp)
+    is_unique = ((values >= best - 1e-12).sum(axis=-1) == 1) & np.isfinite(best[..., 0])
+    return np.where(is_unique, values.argmax(axis=-1), -1).astype(np.intp)

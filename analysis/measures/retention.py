@@ -151,8 +151,8 @@ class Ratio:
 
 def cost_ratio(intact: Array, changed: Array) -> Ratio:
     """Return how much more paired items cost."""
-    both = np.isfinite(intact) & np.isfinite(changed)
-    base, cost = intact[both], changed[both]
+    is_paired = np.isfinite(intact) & np.isfinite(changed)
+    base, cost = intact[is_paired], changed[is_paired]
     nan = float("nan")
     if not len(base):
         return Ratio(nan, nan, nan, 0, 0)

@@ -87,8 +87,8 @@ def signal_detection(
             "false_alarms": int((said_signal & ~is_signal).sum()),
             "others": int((~is_signal).sum()),
         }
-        both = counts["signals"] > 0 and counts["others"] > 0
-        estimates = vars(sensitivity(**counts)) if both else dict.fromkeys(_SENSITIVITY, float("nan"))
+        has_both = counts["signals"] > 0 and counts["others"] > 0
+        estimates = vars(sensitivity(**counts)) if has_both else dict.fromkeys(_SENSITIVITY, float("nan"))
         missing = {"missing": len(answers) - len(valid)}
         results.append(dict(zip(keys, key, strict=True)) | counts | missing | estimates)
     return pd.DataFrame(results)
@@ -165,10 +165,13 @@ def differences_in_sensitivity(fit: Fit, data: ProbitData) -> pd.DataFrame:
     factor = next(iter(name for name in data.settings["levels"] if name != GROUP))
     reference, *others = data.settings["levels"][factor]
     groups = data.settings["levels"].get(GROUP, [None])
-    at = {(cell.get(GROUP), cell[factor]): weights[index] for index, cell in enumerate(data.cells)}
+    weights_of = {(cell.get(GROUP), cell[factor]): weights[index] for index, cell in enumerate(data.cells)}
     rows: list[tuple[dict[str, Any], NDArray[np.float64]]] = []
     for measure, level in product(MEASURED, others):
-        within = {group: at[group, level][measure] - at[group, reference][measure] for group in groups}
+        within = {
+            group: weights_of[group, level][measure] - weights_of[group, reference][measure]
+            for group in groups
+        }
         comparisons: dict[tuple[Any, ...], NDArray[np.float64]] = {
             (group,): within[group] for group in groups
         }
@@ -303,22 +306,24 @@ def of_groups(classes: Classes, factor: str | None, levels: Sequence[str] = ()) 
 
 def _of_cell(rows: pd.DataFrame, kind: str, level: str) -> dict[str, Any]:
     counts = {name: int(rows[name].sum()) for name in (*COUNTED, "missing")}
-    both = rows[(rows["signals"] > 0) & (rows["others"] > 0)]
+    with_both = rows[(rows["signals"] > 0) & (rows["others"] > 0)]
     person = kind in PARTICIPANT_KINDS
-    too_few = len(both) < 2 or 2 * len(both) < len(rows)
+    too_few = len(with_both) < 2 or 2 * len(with_both) < len(rows)
     pooled = person and too_few and min(counts["signals"], counts["others"]) > 0
-    summary: dict[str, Any] = {"readers": len(rows) if pooled else len(both), "pooled": pooled, **counts}
+    summary: dict[str, Any] = {"readers": len(rows) if pooled else len(with_both), "pooled": pooled, **counts}
     if pooled:
         return summary | _pooled(rows, level)
     nan = float("nan")
-    summary["hit_rate"] = float((both["hits"] / both["signals"]).mean()) if len(both) else nan
-    summary["false_alarm_rate"] = float((both["false_alarms"] / both["others"]).mean()) if len(both) else nan
+    summary["hit_rate"] = float((with_both["hits"] / with_both["signals"]).mean()) if len(with_both) else nan
+    summary["false_alarm_rate"] = (
+        float((with_both["false_alarms"] / with_both["others"]).mean()) if len(with_both) else nan
+    )
     for name in MEASURED:
-        values = both[name].to_numpy(dtype=float)
+        values = with_both[name].to_numpy(dtype=float)
         centre = float(values.mean()) if len(values) else nan
         half = half_width(values) if person else nan
         if not person and len(values) == 1:
-            half = float(stats.norm.ppf(0.975) * both[f"{name}_se"].iloc[0])
+            half = float(stats.norm.ppf(0.975) * with_both[f"{name}_se"].iloc[0])
         summary |= {name: centre, f"{name}_low": centre - half, f"{name}_high": centre + half}
     return summary
 
@@ -401,8 +406,8 @@ def _in_model(
     model_levels: list[str] = []
     remarks = []
     for group in candidates:
-        both = (classes.signal, classes.other)
-        usable = [n for n in levels if all(0 < shares.get((group, n, answer), 0) < 1 for answer in both)]
+        answers = (classes.signal, classes.other)
+        usable = [n for n in levels if all(0 < shares.get((group, n, answer), 0) < 1 for answer in answers)]
         unusable = [level for level in levels if level not in usable]
         if unusable:
             remarks.append(

@@ -112,11 +112,11 @@ def value_in_cell(name: str, plan: Plan, level: str, person: bool) -> float:
         return float(person == (name == "people"))
     if name in (f"{plan.factor}{level}", indicator(plan.factor, level)):
         return 1.0
-    usual = float(person and name == indicator("people", level))
+    default = float(person and name == indicator("people", level))
     if plan.crossing is None:
-        return usual
+        return default
     of_kind = slopes_in_cell(plan.crossing, level, "people" if person else "model")
-    return (slopes_in_cell(plan.crossing, level) | of_kind).get(name, usual)
+    return (slopes_in_cell(plan.crossing, level) | of_kind).get(name, default)
 
 
 def without_effects(assumptions: Assumptions, plan: Plan) -> Assumptions:
@@ -361,14 +361,18 @@ def _components(
         "several models": len(machines) > 1,
     }
     idle = {name for readers, names in _USUAL["concern"].items() for name in names if not applies[readers]}
-    usual = {name: entry for name, entry in defaults.items() if name not in given and name not in idle}
-    short = [name.removesuffix("_models") for name, entry in usual.items() if entry["value"] is None]
-    if short:
+    default_entries = {
+        name: entry for name, entry in defaults.items() if name not in given and name not in idle
+    }
+    unknown = [
+        name.removesuffix("_models") for name, entry in default_entries.items() if entry["value"] is None
+    ]
+    if unknown:
         raise UserError(
-            f"nothing says how far {plan.measure.noun} scatters, in {plan.measure.unit}: {', '.join(short)}",
-            mend=f"Give it, such as {' '.join(f'--sd {name}=1.5' for name in short)}, or take it from a pilot: --pilot FOLDER.",
+            f"nothing says how far {plan.measure.noun} scatters, in {plan.measure.unit}: {', '.join(unknown)}",
+            mend=f"Give it, such as {' '.join(f'--sd {name}=1.5' for name in unknown)}, or take it from a pilot: --pilot FOLDER.",
         )
-    for name, entry in usual.items():
+    for name, entry in default_entries.items():
         remarks.append(f"{name} was not given: {entry['value']:g} taken ({entry['note']}).")
     return {name: float(entry["value"] or 0.0) for name, entry in defaults.items()} | given
 
@@ -403,8 +407,8 @@ def _variance(sd: Mapping[str, float], plan: Plan, kinds: Mapping[str, str]) -> 
 
 def _by_kind(a: float, b: float, correlation: float) -> Array:
     """Covariance of an item's deviation in people (SD a) and of what models (SD b) add to it, shape (2, 2)."""
-    both = correlation * a * b
-    return np.array([[a**2, both - a**2], [both - a**2, a**2 + b**2 - 2.0 * both]])
+    covariance = correlation * a * b
+    return np.array([[a**2, covariance - a**2], [covariance - a**2, a**2 + b**2 - 2.0 * covariance]])
 
 
 def _centre(statement: EffectStatement, plan: Plan, partial: Assumptions) -> float:

@@ -123,13 +123,13 @@ def _row(
         estimate is not None and bool(estimate.equivalent if equal else estimate.significant)
         for estimate in estimates
     ]
-    alone = usable & [estimate is not None and estimate.p < plan.alpha for estimate in estimates]
+    unadjusted = usable & [estimate is not None and estimate.p < plan.alpha for estimate in estimates]
     numbers = np.array(
         [(estimate.estimate, estimate.se) if estimate else (np.nan, np.nan) for estimate in estimates]
     )
     means = numbers[usable].mean(axis=0) if usable.any() else (np.nan, np.nan)
     effect = truth.effect(plan, test.difference, test.groups)
-    wrong = np.sign(numbers[detected, 0]) != np.sign(effect)
+    wrong_sign = np.sign(numbers[detected, 0]) != np.sign(effect)
     low, high = wilson(float(detected.mean()), len(estimates))
     return {
         "kind": test.kind,
@@ -141,9 +141,11 @@ def _row(
         "power": float(detected.mean()),
         "power_low": low,
         "power_high": high,
-        "power_unadjusted": np.nan if equal else float(alone.mean()),
+        "power_unadjusted": np.nan if equal else float(unadjusted.mean()),
         "power_of_usable": float(detected.sum() / usable.sum()) if usable.any() else np.nan,
-        "wrong_sign": np.nan if equal or not len(wrong) or abs(effect) < 1e-9 else float(wrong.mean()),
+        "wrong_sign": np.nan
+        if equal or not len(wrong_sign) or abs(effect) < 1e-9
+        else float(wrong_sign.mean()),
         "true_effect": effect,
         "mean_estimate": float(means[0]),
         "mean_se": float(means[1]),
@@ -217,12 +219,12 @@ def _needed(curve: pd.DataFrame, axis: str, wanted: float) -> dict[str, object]:
 def _crossing(sizes: Array, power: Array, studies: Array, wanted: float) -> float:
     """Return where a monotone curve through the powers crosses the wanted one; the smallest size, or infinity beyond the largest."""
     rising = np.asarray(optimize.isotonic_regression(power, weights=studies).x)
-    above = np.flatnonzero(rising >= wanted)
-    if not len(above):
+    reached = np.flatnonzero(rising >= wanted)
+    if not len(reached):
         return float("inf")
-    if above[0] == 0:
+    if reached[0] == 0:
         return float(sizes[0])
-    left, right = above[0] - 1, above[0]
+    left, right = reached[0] - 1, reached[0]
     edge = 0.5 / studies
     z = stats.norm.ppf(np.clip(rising, edge, 1.0 - edge)[[left, right]])
     target = float(np.clip(stats.norm.ppf(wanted), z[0], z[1]))
@@ -305,9 +307,11 @@ class PowerReport:
                 "raw": f"{row['true_effect']:+.2f} {measure.unit}",
             }[measure.scale]
             ends = f"[{100 * row['power_low']:.1f}, {100 * row['power_high']:.1f}]"
-            alone = "" if math.isnan(row["power_unadjusted"]) else f"{100 * row['power_unadjusted']:.1f}%"
+            unadjusted = (
+                "" if math.isnan(row["power_unadjusted"]) else f"{100 * row['power_unadjusted']:.1f}%"
+            )
             sizes = [str(row[a]) for a in varying]
-            rows.append([*_named(row), *sizes, true, f"{100 * row['power']:.1f}%", ends, alone])
+            rows.append([*_named(row), *sizes, true, f"{100 * row['power']:.1f}%", ends, unadjusted])
         return rows
 
     def _needed_rows(self) -> list[list[str]]:
@@ -346,16 +350,16 @@ def tell(
     return PowerReport(question, table, needed(table, wanted), wanted, tuple(dict.fromkeys(all_remarks)))
 
 
-def write(told: PowerReport, folder: Path) -> list[Path]:
+def write(report: PowerReport, folder: Path) -> list[Path]:
     """Write table and needed numbers as CSV, everything as JSON, and the figure as SVG and PNG."""
     from analysis.figures.simulation import power_figure
 
     folder.mkdir(parents=True, exist_ok=True)
-    table, numbers, document = (folder / f"{told.stem}{end}" for end in (".csv", "_needed.csv", ".json"))
-    told.table.to_csv(table, index=False)
-    told.needed.to_csv(numbers, index=False)
-    document.write_text(json.dumps(told.to_json(), ensure_ascii=False, indent=1) + "\n", "utf-8")
-    plan = told.question.plan
+    table, numbers, document = (folder / f"{report.stem}{end}" for end in (".csv", "_needed.csv", ".json"))
+    report.table.to_csv(table, index=False)
+    report.needed.to_csv(numbers, index=False)
+    document.write_text(json.dumps(report.to_json(), ensure_ascii=False, indent=1) + "\n", "utf-8")
+    plan = report.question.plan
     title = f"Power of {plan.name}"
-    drawing = power_figure(told.stem, title, told.table, told.needed, told.wanted, plan.alpha)
+    drawing = power_figure(report.stem, title, report.table, report.needed, report.wanted, plan.alpha)
     return [table, numbers, document, *drawing.save(folder)]

@@ -100,8 +100,8 @@ class _Design:
         if not of_people.any():
             return self._scaled(variance), df_i
         df_p = max(1.0, self.sizes.participants - blocks)
-        below = (v_p + both) ** 2 / df_p + (v_i + v_e) ** 2 / df_i
-        return self._scaled(variance), float(np.clip(variance**2 / below, min(df_p, df_i), df_p + df_i))
+        denominator = (v_p + both) ** 2 / df_p + (v_i + v_e) ** 2 / df_i
+        return self._scaled(variance), float(np.clip(variance**2 / denominator, min(df_p, df_i), df_p + df_i))
 
     def _scaled(self, variance: float) -> float:
         return (100.0 if self.shares else 1.0) * float(np.sqrt(variance))

@@ -69,17 +69,17 @@ def moments(
         sums = sums_of_people(answers)
         within[group] = np.asarray((sums.answers.T @ sums.answers).toarray())
         for c, level in enumerate(layout.conditions):
-            at = answers.condition == c
-            if not at.any():
+            in_condition = answers.condition == c
+            if not in_condition.any():
                 continue
-            p, i = answers.participant[at], answers.item[at]
+            p, i = answers.participant[in_condition], answers.item[in_condition]
             n_i = np.bincount(i, minlength=len(layout.items))
             weight = 1.0 / (np.count_nonzero(n_i) * n_i[i])
             parts.append(
                 _Part(
                     (group, str(level)),
                     float(sums.mean[c]),
-                    int(at.sum()),
+                    int(in_condition.sum()),
                     sums.participants[:, c],
                     np.bincount(p, weight, len(layout.participants)).astype(float),
                     sums.items[:, c],
@@ -113,9 +113,11 @@ def _in_log_odds(
     h = stats.norm.ppf(shares)
     for a, b in combinations_with_replacement(range(n_parts), 2):
         part, other = parts[a], parts[b]
-        (group, level), (second, at) = part.cell, other.cell
+        (group, level), (other_group, other_level) = part.cell, other.cell
         answers = (
-            within[group][column_of[level], column_of[at]] if group == second and group in within else 0.0
+            within[group][column_of[level], column_of[other_level]]
+            if group == other_group and group in within
+            else 0.0
         )
         by_person, by_item = (
             float(part.weights @ other.weights),
@@ -193,11 +195,11 @@ def from_pilot(plan: Plan, tables: Tables, kinds: Mapping[str, str], name: str =
         trials = trials.assign(excluded_reason=reason.where(reason != PILOT, None))
         remarks.append("The pilot's sessions are marked as pilots; they are in no other analysis.")
     present_kinds = kinds_of(trials[trials["excluded_reason"].isna()])
-    named = dict.fromkeys(plan.groups)
-    if "human" in named and "human" not in present_kinds and "simulated" in present_kinds:
-        named = {("simulated" if group == "human" else group): None for group in named}
+    group_names = dict.fromkeys(plan.groups)
+    if "human" in group_names and "human" not in present_kinds and "simulated" in present_kinds:
+        group_names = {("simulated" if group == "human" else group): None for group in group_names}
         remarks.append("Simulated readers stand in for people: their effects were specified, not measured.")
-    pilot_plan = replace(plan, groups=tuple(group for group in named if group in present_kinds))
+    pilot_plan = replace(plan, groups=tuple(group for group in group_names if group in present_kinds))
     if plan.measure.family == "binomial":
         base = Assumptions({}, (), None, kinds, f"pilot {name or tables.folder}", tuple(remarks))
         return _by_moments(plan, pilot_plan, trials, base)
@@ -305,8 +307,8 @@ def _lent(
             term = VarianceComponent("item", (*term.terms, *names), cov)
         terms.append(term)
     if kinds[group] in PARTICIPANT_KINDS:
-        usual = float(default_spreads(plan.measure)["participant"]["value"])
-        terms.append(VarianceComponent("participant", names, np.full((len(names),) * 2, usual**2)))
+        default_sd = float(default_spreads(plan.measure)["participant"]["value"])
+        terms.append(VarianceComponent("participant", names, np.full((len(names),) * 2, default_sd**2)))
     return tuple(terms)
 
 

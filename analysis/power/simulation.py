@@ -67,8 +67,8 @@ def grid(
 ) -> list[Sizes]:
     """Cross the sizes, in ascending order."""
     minimum = {"participants": 2, "items": 2, "prompts": 1, "replicates": 1}
-    given = {"participants": participants, "items": items, "prompts": prompts, "replicates": replicates}
-    for name, numbers in given.items():
+    sizes = {"participants": participants, "items": items, "prompts": prompts, "replicates": replicates}
+    for name, numbers in sizes.items():
         if not numbers:
             raise UserError(f"no number of {name} is given", mend=f"For example --{name} 20,40,60.")
         for number in numbers:
@@ -101,15 +101,15 @@ def layout_of(plan: Plan, layouts: Mapping[str, str]) -> Layout:
 
 def laid_out(plan: Plan, layout: Layout) -> tuple[tuple[int, str], ...]:
     """Return how many levels vary and their layout; cells of two factors with one layout count together."""
-    named = layout.split("+")
-    if len(set(named)) == 1 and len(named) <= 2:
-        return ((len(plan.levels), named[0]),)
-    if plan.crossing is None or len(named) != 2:
+    parts = layout.split("+")
+    if len(set(parts)) == 1 and len(parts) <= 2:
+        return ((len(plan.levels), parts[0]),)
+    if plan.crossing is None or len(parts) != 2:
         raise UserError(
             f"--layout is {layout!r}; {plan.name} compares {'two factors' if plan.crossing else 'one factor'}",
             mend=f"Give one of {', '.join(LAYOUTS)}{', or two joined by +' if plan.crossing else ''}.",
         )
-    return tuple((len(levels), part) for levels, part in zip(plan.crossing.levels, named, strict=True))
+    return tuple((len(levels), part) for levels, part in zip(plan.crossing.levels, parts, strict=True))
 
 
 def trials(plan: Plan, kinds: Mapping[str, str], sizes: Sizes, layout: Layout) -> pd.DataFrame:
@@ -118,8 +118,10 @@ def trials(plan: Plan, kinds: Mapping[str, str], sizes: Sizes, layout: Layout) -
     levels = len(plan.levels)
     people, machines = sides(plan, kinds)
     for n_levels, part in dimensions:
-        short = {"between_items": sizes.items, "between_participants": sizes.participants}.get(part, n_levels)
-        if short < n_levels and (people or part == "between_items"):
+        n_shown = {"between_items": sizes.items, "between_participants": sizes.participants}.get(
+            part, n_levels
+        )
+        if n_shown < n_levels and (people or part == "between_items"):
             raise UserError(
                 f"{sizes.participants} participants and {sizes.items} items cannot show {n_levels} conditions ({part})",
                 mend="Give more, or another --layout.",

@@ -76,8 +76,8 @@ def timed_beside_others(trials: pd.DataFrame) -> pd.Series[bool]:
 def is_deterministic(trials: pd.DataFrame) -> pd.Series[bool]:
     """Mark the trials of models with identical answers to identical prompts: no sampling, and no context before the trial."""
     greedy = (trials["temperature"] == 0) | (trials["temperature"].isna() & trials["margin"].notna())
-    alone = trials["context"].isna() | (trials["context"] == "independent")
-    return (trials["reader_kind"] == "model") & greedy & alone
+    is_independent = trials["context"].isna() | (trials["context"] == "independent")
+    return (trials["reader_kind"] == "model") & greedy & is_independent
 
 
 def identical_repeats(trials: pd.DataFrame, factors: Collection[str]) -> pd.Series[bool]:
@@ -234,10 +234,10 @@ def session_signs(trials: pd.DataFrame) -> pd.DataFrame:
 def sessions_against_rules(trials: pd.DataFrame, exclude: Mapping[str, Any]) -> pd.DataFrame:
     """Hold every session against every declared rule."""
     signs = session_signs(trials)
-    given = (
+    is_flagged = (
         trials["flagged_reason"].notna() if "flagged_reason" in trials else trials["excluded_reason"].notna()
     )
-    excluded = given.groupby(trials["session_id"]).all().reindex(signs.index)
+    excluded = is_flagged.groupby(trials["session_id"]).all().reindex(signs.index)
     columns = ["session_id", "reader_group", "reader", "sign", "rule", "value", "meets", "excluded"]
     tables = []
     for rule in declared_rules(exclude):
@@ -265,8 +265,8 @@ def _missed_checks(rows: pd.DataFrame) -> Any:
 
 
 def _right_share(rows: pd.DataFrame) -> Any:
-    tested = rows[~rows["is_attention_check"].astype(bool) & ~rows["is_filler"].astype(bool)]
-    judged = tested[tested["correct"].notna() | (tested["response_status"] == "timeout")]
+    test_trials = rows[~rows["is_attention_check"].astype(bool) & ~rows["is_filler"].astype(bool)]
+    judged = test_trials[test_trials["correct"].notna() | (test_trials["response_status"] == "timeout")]
     return (judged["correct"] == 1).groupby(judged["session_id"]).mean()
 
 
@@ -292,8 +292,8 @@ def same_prompts(trials: pd.DataFrame, items: pd.DataFrame, factors: Collection[
         return numbers
     keys = [name for name in ("set", "item_id") if name in items and name in trials] + item_factors
     texts = [name for name in ("shown", "choices", "key") if name in items]
-    tested = items[items["role"] == "test"] if "role" in items else items
-    prompts = tested[[*keys, *texts]].drop_duplicates(keys)
+    test_items = items[items["role"] == "test"] if "role" in items else items
+    prompts = test_items[[*keys, *texts]].drop_duplicates(keys)
     others = [name for name in factors if name not in item_factors]
     settings = ["version", "block", "trial_type", "prompt_variant", "label_map", "choice_order"]
     prompt_columns = ["reader", "set", "item_id", *settings, *others, *texts]
@@ -414,8 +414,8 @@ def alternatives(
     """Return a multiverse's time rules: the study's own, then those of ``alternatives.json``."""
     bounds = own_bounds(exclude or {}, of_plan or {}, measure)
     rules = [Alternative(OWN, bounds, True)] if bounds else []
-    usual = json.loads(Path(__file__).with_name("alternatives.json").read_text("utf-8"))
-    for entry in usual["alternatives"]:
+    content = json.loads(Path(__file__).with_name("alternatives.json").read_text("utf-8"))
+    for entry in content["alternatives"]:
         if measure not in entry["of"]:
             continue
         rule: TimeRule = EveryTime()
@@ -437,7 +437,7 @@ def of_flagged_sessions(
 ) -> pd.DataFrame:
     """Flag a trials table again, with the sessions that the study excluded put back and others taken out."""
     changed = trials.copy()
-    given = trials["flagged_reason"].where(pd.Series(not back, index=trials.index), None)
-    reason = given.mask(given.isna() & trials["session_id"].isin(set(out)), "left out for comparison")
+    flagged = trials["flagged_reason"].where(pd.Series(not back, index=trials.index), None)
+    reason = flagged.mask(flagged.isna() & trials["session_id"].isin(set(out)), "left out for comparison")
     changed["excluded_reason"] = reason.astype(object)
     return flag_trials(changed, factors, collected)

@@ -23,8 +23,8 @@ def is_statement(trials: pd.DataFrame) -> pd.Series[bool]:
 
 def reasons_named(trials: pd.DataFrame) -> pd.Series[str]:
     """Return why trials are excluded in words: statements of rules are fillers too, but are not called so."""
-    named = trials["excluded_reason"].replace({FILLER: f"{FILLER} items", CHECK: f"{CHECK}s"})
-    return named.mask((trials["excluded_reason"] == FILLER) & is_statement(trials), STATED)
+    reasons = trials["excluded_reason"].replace({FILLER: f"{FILLER} items", CHECK: f"{CHECK}s"})
+    return reasons.mask((trials["excluded_reason"] == FILLER) & is_statement(trials), STATED)
 
 
 def flow(trials: pd.DataFrame, readers: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
@@ -39,27 +39,29 @@ def flow(trials: pd.DataFrame, readers: Mapping[str, Mapping[str, Any]]) -> pd.D
 
     for group, part in parts.items():
         record, with_trials = readers.get(group, {}), int(part["session_id"].nunique())
-        started, done = int(record.get("sessions") or with_trials), record.get("finished")
+        started, finished = int(record.get("sessions") or with_trials), record.get("finished")
         counts.setdefault("Declined to take part", []).append(int(record.get("declined") or 0))
         counts.setdefault("Sessions begun", []).append(started)
         counts.setdefault("of these without a trial", []).append(max(started - with_trials, 0))
-        counts.setdefault("of these not finished", []).append(0 if done is None else started - int(done))
+        counts.setdefault("of these not finished", []).append(
+            0 if finished is None else started - int(finished)
+        )
     counts = {
         stage: numbers for stage, numbers in counts.items() if any(numbers) or stage == "Sessions begun"
     }
     count("Trials recorded", len)
-    named = reasons_named(trials)
-    for reason in named.value_counts().index:
-        count(f"Excluded: {reason}", lambda part, reason=reason: (named[part.index] == reason).sum())
+    reasons = reasons_named(trials)
+    for reason in reasons.value_counts().index:
+        count(f"Excluded: {reason}", lambda part, reason=reason: (reasons[part.index] == reason).sum())
     parts = {group: part[part["excluded_reason"].isna()] for group, part in parts.items()}
     count("Sessions analyzed", lambda part: part["session_id"].nunique())
     count("Trials analyzed", len)
     can_be_wrong = judged(trials)
-    for counted, rows in (("counted as wrong", can_be_wrong), ("not valid", ~can_be_wrong)):
+    for outcome, rows in (("counted as wrong", can_be_wrong), ("not valid", ~can_be_wrong)):
         statuses = trials.loc[trials["excluded_reason"].isna() & rows, "response_status"].dropna().unique()
         for status in sorted(s for s in statuses if s != "valid"):
             count(
-                f"of these {counted}: {status}",
+                f"of these {outcome}: {status}",
                 lambda part, s=status, marked=rows: (
                     marked[part.index] & (part["response_status"] == s)
                 ).sum(),
@@ -96,11 +98,15 @@ def time_steps(trials: pd.DataFrame, measure: str, rule: TimeRule | None = None)
             continue
         answered = not_failed(part)
         timed = answered & (part[measure] > 0)
-        counted = part[["reader", "session_id"]]
-        stages = [("analyzed", counted), ("no valid answer", counted[answered]), ("no time", counted[timed])]
+        sessions = part[["reader", "session_id"]]
+        stages = [
+            ("analyzed", sessions),
+            ("no valid answer", sessions[answered]),
+            ("no time", sessions[timed]),
+        ]
         if rule is not None:
             timed_rows = part[timed]
-            stages.append((rule.said, counted[timed][rule.keeps(timed_rows, measure)]))
+            stages.append((rule.said, sessions[timed][rule.keeps(timed_rows, measure)]))
         rows += _steps(stages, group, kinds[group])
     return pd.DataFrame(rows, columns=_COLUMNS)
 
@@ -111,10 +117,10 @@ _COLUMNS = ("step", "why", "group", "kind", *_COUNTED, *(f"{name}_lost" for name
 
 def _steps(stages: Iterable[tuple[str, pd.DataFrame]], group: str, kind: str) -> Iterator[dict[str, Any]]:
     """Yield what is left after each stage, and what went with it."""
-    before: dict[str, int] = {}
+    previous: dict[str, int] = {}
     for number, (reason, left) in enumerate(stages):
         sizes = (int(left["reader"].nunique()), int(left["session_id"].nunique()), len(left))
         counts = dict(zip(_COUNTED, sizes, strict=True))
-        losses = {f"{name}_lost": before.get(name, size) - size for name, size in counts.items()}
+        losses = {f"{name}_lost": previous.get(name, size) - size for name, size in counts.items()}
         yield {"step": number, "why": reason, "group": group, "kind": kind, **counts, **losses}
-        before = counts
+        previous = counts
