@@ -55,8 +55,10 @@ def _posterior(b: float, se: float, df: float, side: int, prior: Prior, bound: f
     def mass(low: Array, high: Array) -> Array:
         """Prior times likelihood between points, in units of the largest likelihood."""
         half = (high - low)[:, None] / 2.0
-        at = low[:, None] + half * (1.0 + _NODES)
-        return np.asarray((half * _WEIGHTS * np.exp(belief.logpdf(at) + data.logpdf(at) - top)).sum(1))
+        points = low[:, None] + half * (1.0 + _NODES)
+        return np.asarray(
+            (half * _WEIGHTS * np.exp(belief.logpdf(points) + data.logpdf(points) - top)).sum(1)
+        )
 
     pieces = mass(ends[:-1], ends[1:])
     reached = np.concatenate([[0.0], np.cumsum(pieces)])
@@ -76,8 +78,8 @@ def _posterior(b: float, se: float, df: float, side: int, prior: Prior, bound: f
     within = None
     if bound is not None and not side:
         inside = float(reached[np.searchsorted(ends, bound)] - reached[np.searchsorted(ends, -bound)])
-        before = 1.0 - 2.0 * float(belief.sf(bound))
-        within = inside / float(reached[-1] - inside) * (1.0 - before) / before
+        prior_inside = 1.0 - 2.0 * float(belief.sf(bound))
+        within = inside / float(reached[-1] - inside) * (1.0 - prior_inside) / prior_inside
     with np.errstate(over="ignore"):
         factor = float((2.0 if side else 1.0) * reached[-1] * np.exp(top - data.logpdf(0.0)))
     return Posterior(factor, quantile(0.5), quantile(0.025), quantile(0.975), within)

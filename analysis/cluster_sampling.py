@@ -58,9 +58,9 @@ def draw(
         in_group = (groups == group).to_numpy()
         sizes = names[in_group].value_counts()
         order = sorted(sizes.index, key=lambda name: (place_in_order(name), name))
-        bearable = most if isinstance(most, int) else most[group]
+        max_rows = most if isinstance(most, int) else most[group]
         minimum = fewest if isinstance(fewest, int) else fewest[group]
-        count = min(len(order), max(minimum, int((sizes[order].cumsum() <= bearable).sum())))
+        count = min(len(order), max(minimum, int((sizes[order].cumsum() <= max_rows).sum())))
         is_kept[in_group] = names[in_group].isin(order[:count])
         counts[str(group)] = (count, len(order))
     return Drawn(is_kept, counts)

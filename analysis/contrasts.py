@@ -98,11 +98,11 @@ def one_sided(p: float, statistic: float, direction: str) -> float:
 
 def averaged_probability(eta: Floats | float, variance: Floats | float) -> Floats:
     """Average the inverse logit over normal linear predictors."""
-    at = (
+    logits = (
         np.asarray(eta, dtype=float)[..., None]
         + np.sqrt(np.asarray(variance, dtype=float))[..., None] * _NODES
     )
-    return np.asarray(special.expit(at) @ (_OF_NODES / _OF_NODES.sum()))
+    return np.asarray(special.expit(logits) @ (_OF_NODES / _OF_NODES.sum()))
 
 
 NOT_WITH_OTHERS = "not in one model with the others"

@@ -81,8 +81,10 @@ class ItemAnswers:
         is_known = (p >= 0) & (i >= 0) & (c >= 0)
         p, i, c, y = p[is_known], i[is_known], c[is_known], y[is_known]
         cell = (c * len(layout.participants) + p) * len(layout.items) + i
-        cells, first, at, counts = np.unique(cell, return_index=True, return_inverse=True, return_counts=True)
-        return cls(layout, np.bincount(at, y, len(cells)) / counts, p[first], i[first], c[first])
+        cells, first, cell_index, counts = np.unique(
+            cell, return_index=True, return_inverse=True, return_counts=True
+        )
+        return cls(layout, np.bincount(cell_index, y, len(cells)) / counts, p[first], i[first], c[first])
 
 
 def _places(names: Sequence[Any], given: Units) -> Codes:
@@ -162,8 +164,8 @@ def sums_of_people(
     values: list[Floats] = []
     lost = 0
     for c in range(size[2]):
-        at = people.condition == c
-        y, p, i = people.value[at], people.participant[at], people.item[at]
+        in_condition = people.condition == c
+        y, p, i = people.value[in_condition], people.participant[in_condition], people.item[in_condition]
         if model is not None:
             is_known = np.isfinite(model[i, c])
             lost += int((~is_known).sum())
@@ -230,10 +232,10 @@ def _additive_residuals(z: Floats, p: Codes, i: Codes, n_p: Codes, n_i: Codes) -
     """Return what participants and items, added up, leave of one condition's answers: alternating centring."""
     left: Floats = z - z.mean()
     for _ in range(500):
-        before = left
+        previous = left
         left = left - (np.bincount(p, left, len(n_p)) / np.maximum(n_p, 1))[p]
         left = np.asarray(left - (np.bincount(i, left, len(n_i)) / np.maximum(n_i, 1))[i])
-        if np.max(np.abs(left - before)) < 1e-10:
+        if np.max(np.abs(left - previous)) < 1e-10:
             break
     return left
 
@@ -348,9 +350,9 @@ def estimate(
     parts = VarianceParts(v_p, v_i, answers, extra, least, df_p, df_i)
     value = float(w[used] @ sums.mean[used])
     # of shares between 0 and 1 a contrast reaches half the sum of its weights' sizes, a mean the end of the scale
-    both = 2 if sums.model is not None and sums.of_people else 1
+    sides = 2 if sums.model is not None and sums.of_people else 1
     sized = float(np.abs(w).sum()) * layout.width
-    furthest = both * sized / 2 if abs(w.sum()) < 1e-9 else sized
+    furthest = sides * sized / 2 if abs(w.sum()) < 1e-9 else sized
 
     def result(variance: float, df: float, to: Generalized) -> CrossedEstimate:
         return CrossedEstimate(weights, value, float(np.sqrt(variance)), df, furthest, parts, sums, to)
@@ -362,13 +364,13 @@ def estimate(
         return result(max(v_p, least) + repeated, df_p, "participants")
     v_items = v_i + extra
     if not sums.of_people:
-        alone = (sums.item_blocks[:, used] >= 0).sum(axis=0).min() < 2
-        return None if alone else result(v_items, df_i, "items")
+        one_item = (sums.item_blocks[:, used] >= 0).sum(axis=0).min() < 2
+        return None if one_item else result(v_items, df_i, "items")
     if int((sums.participant_blocks[:, used] >= 0).any(axis=1).sum()) == 1:  # one person
         return result(max(v_items, least), df_i, "items")
     variance = max(v_p + v_items - answers, v_p, v_items, least)
-    below = v_p**2 / df_p + v_items**2 / df_i
-    df = variance**2 / below if below > 0 else min(df_p, df_i)
+    denominator = v_p**2 / df_p + v_items**2 / df_i
+    df = variance**2 / denominator if denominator > 0 else min(df_p, df_i)
     return result(variance, float(np.clip(df, min(df_p, df_i), df_p + df_i)), "participants and items")
 
 
@@ -379,8 +381,8 @@ def _over_units(u: Floats, blocks: NDArray[np.int64]) -> tuple[float, float]:
         return 0.0, 1.0
     squares = [float(u[members] @ u[members]) for members, _ in groups]
     total, freedoms = sum(squares), sum(df for _, df in groups)
-    below = sum(square**2 / df for square, (_, df) in zip(squares, groups, strict=True))
-    return total, (total**2 / below if below > 0 else freedoms)
+    denominator = sum(square**2 / df for square, (_, df) in zip(squares, groups, strict=True))
+    return total, (total**2 / denominator if denominator > 0 else freedoms)
 
 
 @lru_cache(maxsize=16)
@@ -454,9 +456,13 @@ def model_means(
     i, c, v, y = i[is_known], c[is_known], of_variant[is_known], np.asarray(value, dtype=float)[is_known]
     shape = (len(layout.items), len(layout.conditions))
     size, variants_ = shape[0] * shape[1], int(v.max(initial=0)) + 1
-    cells, at, counts = np.unique((i * shape[1] + c) * variants_ + v, return_inverse=True, return_counts=True)
-    means = np.bincount(at, y, len(cells)) / counts
-    spread = np.bincount(at, (y - means[at]) ** 2, len(cells)) / np.maximum(counts - 1, 1) / counts
+    cells, cell_index, counts = np.unique(
+        (i * shape[1] + c) * variants_ + v, return_inverse=True, return_counts=True
+    )
+    means = np.bincount(cell_index, y, len(cells)) / counts
+    spread = (
+        np.bincount(cell_index, (y - means[cell_index]) ** 2, len(cells)) / np.maximum(counts - 1, 1) / counts
+    )
     cell = cells // variants_
     variants = np.bincount(cell, minlength=size)
     with np.errstate(invalid="ignore"):

@@ -66,17 +66,17 @@ def _analysed(
         return replace(
             unfitted, remarks=data.remarks or ("No model could be fitted: there is nothing to compare.",)
         )
-    data, fewer = thinned(plan, data)
+    data, thinning = thinned(plan, data)
     terms, remarks = justified(data, plan.factor)
     if most_columns is None and not plan.planned:
         most_columns = MOST_COLUMNS_BESIDE
     if most_columns is not None:
         terms, notes = begun_uncorrelated(terms, most_columns)
         remarks = [*remarks, *notes]
-    all_remarks = (*plan.remarks, *data.remarks, *fewer, *remarks)
+    all_remarks = (*plan.remarks, *data.remarks, *thinning, *remarks)
     if not terms:
-        alone = "With one answer to each item and no second participant no mixed model can be fitted."
-        return replace(unfitted, remarks=(*all_remarks, alone))
+        remark = "With one answer to each item and no second participant no mixed model can be fitted."
+        return replace(unfitted, remarks=(*all_remarks, remark))
     try:
         model = None
         if plan.formula is not None:
@@ -213,10 +213,10 @@ def _tried(
 
 def _named_in(text: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Keep the levels of the factors that a formula names."""
-    named = read_formula(text).columns()
+    columns = read_formula(text).columns()
     return {
         **settings,
-        "levels": {name: levels for name, levels in settings["levels"].items() if name in named},
+        "levels": {name: levels for name, levels in settings["levels"].items() if name in columns},
     }
 
 

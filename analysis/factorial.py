@@ -59,33 +59,37 @@ def slopes_in_words(crossing: CrossedFactors) -> dict[str, str]:
     for kind in ("", "people", "model"):
         for name, parts in _columns(crossing, kind).items():
             label = TIMES.join(level for _, level in parts)
-            alone = f"{label} vs. {reference[parts[0][0]]}" if len(parts) == 1 else label
-            words[name] = words[":".join(f"{factor}{level}" for factor, level in parts)] = alone
+            phrase = f"{label} vs. {reference[parts[0][0]]}" if len(parts) == 1 else label
+            words[name] = words[":".join(f"{factor}{level}" for factor, level in parts)] = phrase
     return words
 
 
 def _columns(crossing: CrossedFactors, kind: str) -> dict[str, tuple[tuple[str, str], ...]]:
     """Return every column with the factors and levels that it is the product of."""
-    head = [kind] if kind else []
+    prefix = [kind] if kind else []
     mains = [
         ((factor, level),)
         for factor, levels in zip(crossing.factors, crossing.levels, strict=True)
         for level in levels[1:]
     ]
-    both = [
+    interactions = [
         ((crossing.factors[0], a), (crossing.factors[1], b))
         for a in crossing.levels[0][1:]
         for b in crossing.levels[1][1:]
     ]
-    return {plain(*head, *(word for part in parts for word in part)): parts for parts in [*mains, *both]}
+    return {
+        plain(*prefix, *(word for part in parts for word in part)): parts for parts in [*mains, *interactions]
+    }
 
 
 def cells_shown(rows: pd.DataFrame, factors: tuple[str, str]) -> pd.Series[str]:
     """Return the cell of two factors that each row shows; None where one of them has no level. Equal texts are kept once."""
-    (first_codes, firsts), (second_codes, seconds) = (pd.factorize(rows[factor]) for factor in factors)
-    names = [cell_name(str(a), str(b)) for a, b in product(firsts, seconds)]
+    (first_codes, first_levels), (second_codes, second_levels) = (
+        pd.factorize(rows[factor]) for factor in factors
+    )
+    names = [cell_name(str(a), str(b)) for a, b in product(first_levels, second_levels)]
     codes = np.where(
-        (first_codes < 0) | (second_codes < 0), len(names), first_codes * len(seconds) + second_codes
+        (first_codes < 0) | (second_codes < 0), len(names), first_codes * len(second_levels) + second_codes
     )
     cells = np.array([*names, None], dtype=object)[codes]
     return pd.Series(cells, index=rows.index, name=crossed_name(*factors), dtype=object)
@@ -104,10 +108,10 @@ def slopes_of(rows: pd.DataFrame, crossing: CrossedFactors, kind: str = "") -> E
     """Return the slopes of both factors and of their interaction that vary within participants, with trials enough."""
     reasons = {factor: why_no_slope(rows, factor) for factor in crossing.factors}
     remarks = [reason for reason in reasons.values() if reason]
-    enough = [factor for factor in crossing.factors if not reasons[factor]]
-    is_crossed = len(enough) == 2 and crossing.is_filled(set(rows[crossing.name]))
-    both = is_crossed and is_enough(rows, ["participant", *crossing.factors])
-    if len(enough) == 2 and not both:
+    sloped = [factor for factor in crossing.factors if not reasons[factor]]
+    is_crossed = len(sloped) == 2 and crossing.is_filled(set(rows[crossing.name]))
+    has_interaction = is_crossed and is_enough(rows, ["participant", *crossing.factors])
+    if len(sloped) == 2 and not has_interaction:
         problem = (
             f"Participants have {said_few(rows, 'trials')} per cell (median)"
             if is_crossed
@@ -115,8 +119,10 @@ def slopes_of(rows: pd.DataFrame, crossing: CrossedFactors, kind: str = "") -> E
         )
         remarks.append(f"{problem}, so the model has no slope of the interaction by participant.")
     parts = _columns(crossing, kind)
-    columns = tuple(name for name in slope_columns(crossing, kind, enough) if both or len(parts[name]) == 1)
-    text = " + ".join(columns) if kind else (" * " if both else " + ").join(enough)
+    columns = tuple(
+        name for name in slope_columns(crossing, kind, sloped) if has_interaction or len(parts[name]) == 1
+    )
+    text = " + ".join(columns) if kind else (" * " if has_interaction else " + ").join(sloped)
     return EstimableSlopes(text, columns, tuple(remarks))
 
 

@@ -69,10 +69,10 @@ def halves(
 def weighted_correlations(array: Array, other: Array, weights: Array) -> Array:
     """Correlate rows under several weightings of their columns."""
     present = np.isfinite(array) & np.isfinite(other)
-    at = present.astype(float).T
+    is_present = present.astype(float).T
     # deviations from the row's own mean keep the sums of squares small and so exact
     x, y = (np.where(present, side - row_means(side, present), 0.0).T for side in (array, other))
-    n = weights @ at
+    n = weights @ is_present
     with np.errstate(divide="ignore", invalid="ignore"):
         mean_x, mean_y = (weights @ x) / n, (weights @ y) / n
         xx = (weights @ (x * x)) / n - mean_x**2
@@ -250,22 +250,26 @@ def _rows(
     names: tuple[str, str],
 ) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
-    gathered: list[tuple[Array, ...]] = []
+    by_level: list[tuple[Array, ...]] = []
     for level in people_cells.means:
         x, y = people_cells.means[level], model_cells.means[level]
-        both = np.isfinite(x) & np.isfinite(y)
-        n_items = int(both.sum())
+        is_shared = np.isfinite(x) & np.isfinite(y)
+        n_items = int(is_shared.sum())
         if n_items < 3:
             continue
         r = weighted_correlations(x[None, :], y[None, :], weights)[:, 0]
         of_model = _reliabilities(model_cells, level, weights)
-        ranks = float(stats.spearmanr(x[both], y[both]).statistic) if np.isfinite(r[0]) else float("nan")
+        ranks = (
+            float(stats.spearmanr(x[is_shared], y[is_shared]).statistic)
+            if np.isfinite(r[0])
+            else float("nan")
+        )
         row = {"people": names[0], "model": names[1], factor: level, "items": n_items}
         rows.append(row | _told(r, reliabilities[level], of_model) | {"rank_correlation": ranks})
         if n_items > 3 and np.isfinite(r[0]):
-            gathered.append((np.array(n_items - 3.0), r, reliabilities[level], of_model))
-    if gathered:
-        share, correlations, people, model = (np.array(part) for part in zip(*gathered, strict=True))
+            by_level.append((np.array(n_items - 3.0), r, reliabilities[level], of_model))
+    if by_level:
+        share, correlations, people, model = (np.array(part) for part in zip(*by_level, strict=True))
         r = np.tanh(_averaged(np.arctanh(correlations.clip(-0.999999, 0.999999)), share))
         met = np.isfinite(
             np.array([people_cells.means[level] + model_cells.means[level] for level in people_cells.means])
@@ -287,13 +291,13 @@ def _averaged(values: Array, share: Array) -> Array:
 
 def _told(r: Array, people: Array, model: Array) -> dict[str, object]:
     """Return a correlation and its ceiling; all shapes (1 + resamples,), the estimate first."""
-    alone = not np.isfinite(model[0])
-    product = people if alone else people * model
-    sound = (people > 0) & (alone | (model > 0))
+    people_only = not np.isfinite(model[0])
+    product = people if people_only else people * model
+    sound = (people > 0) & (people_only | (model > 0))
     ceiling = np.sqrt(np.where(sound, product, np.nan))
     with np.errstate(invalid="ignore", divide="ignore"):
         corrected = r / ceiling
-    ends, sides = interval(r[1:]), [people] if alone else [people, model]
+    ends, sides = interval(r[1:]), [people] if people_only else [people, model]
     return {
         "correlation": float(r[0]),
         "low": ends.low,
@@ -301,7 +305,7 @@ def _told(r: Array, people: Array, model: Array) -> dict[str, object]:
         "people_reliability": float(people[0]),
         "model_reliability": float(model[0]),
         **with_ends("ceiling", ceiling),
-        "ceiling_of": "people" if alone else "both",
+        "ceiling_of": "people" if people_only else "both",
         **with_ends("corrected", corrected),
         "unsure": any(interval(side[1:]).includes_zero for side in sides),
     }
@@ -429,12 +433,12 @@ def effects(analysis: Analysis, people: Analysis | None = None) -> pd.DataFrame:
     for difference in analysis.plan.contrasts:
         for model in models:
             keys = ((human,), (model,), (human, model))
-            three = [
+            contrasts = [
                 contrast_of[difference.label, key] for key in keys if (difference.label, key) in contrast_of
             ]
-            if len(three) < len(keys):
+            if len(contrasts) < len(keys):
                 continue
-            human_contrast, model_contrast, gap = three
+            human_contrast, model_contrast, gap = contrasts
             rows.append(
                 {
                     "contrast": difference.label,
@@ -459,9 +463,9 @@ def _equivalence(contrast: Contrast) -> dict[str, float]:
     return dict(zip(names, values, strict=True))
 
 
-def _ends(head: str, contrast: Contrast) -> dict[str, float]:
+def _ends(prefix: str, contrast: Contrast) -> dict[str, float]:
     values = (contrast.estimate, contrast.low, contrast.high) if contrast.estimable else (_NAN,) * 3
-    return dict(zip((head, f"{head}_low", f"{head}_high"), values, strict=True))
+    return dict(zip((prefix, f"{prefix}_low", f"{prefix}_high"), values, strict=True))
 
 
 def _judged(rows: pd.DataFrame, alpha: float) -> pd.DataFrame:
@@ -496,7 +500,7 @@ def cost_effects(
             if people_cost is None or model_cost is None:
                 continue
             draws = (people_cost - model_cost)[1:]
-            inner = interval(draws, 1 - 2 * alpha)
+            equivalence_interval = interval(draws, 1 - 2 * alpha)
             limit = _NAN if bound is None else bound.half_width
             p_equivalence = max(_share(draws >= limit, draws), _share(draws <= -limit, draws))
             rows.append(
@@ -512,8 +516,8 @@ def cost_effects(
                     **with_ends("difference", people_cost - model_cost),
                     "p": min(1.0, 2 * min(_share(draws >= 0, draws), _share(draws <= 0, draws))),
                     "bound": limit,
-                    "equivalence_low": inner.low,
-                    "equivalence_high": inner.high,
+                    "equivalence_low": equivalence_interval.low,
+                    "equivalence_high": equivalence_interval.high,
                     "equivalence_p": _NAN if bound is None else p_equivalence,
                 }
             )

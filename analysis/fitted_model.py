@@ -659,7 +659,7 @@ class FittedModel:
 def table_text(table: pd.DataFrame) -> str:
     """Write a table of a fitted model to read, under its title."""
     cells = [[_cell(name, value) for name, value in row.items()] for row in _records(table)]
-    words = {at for at, name in enumerate(table.columns) if not _is_number(table[name])}
+    words = {index for index, name in enumerate(table.columns) if not _is_number(table[name])}
     return "\n".join([table.attrs["title"], *lined_up([list(map(str, table.columns)), *cells], words)])
 
 

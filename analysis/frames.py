@@ -268,12 +268,12 @@ def _largest_common(
 ) -> tuple[list[str], list[str]]:
     """Keep the first group with a testable difference (else with two levels), its levels, and groups that have all of these."""
     can_be_fitted = [group for group, levels in usable.items() if len(levels) > 1]
-    tested = [
+    testable = [
         group
         for group in can_be_fitted
         if any(set(plan.weights(contrast)) <= set(usable[group]) for contrast in plan.contrasts)
     ]
-    first = next(iter([*tested, *can_be_fitted]), None)
+    first = next(iter([*testable, *can_be_fitted]), None)
     groups: list[str] = []
     levels: list[str] = [] if first is None else usable[first]
     for group, shown in usable.items():
@@ -391,8 +391,8 @@ def lead_data(tables: Tables, plan: Plan) -> ModelData:
 def _two_labels(tables: Tables) -> bool:
     if "choices" not in tables.items.columns:
         return False
-    offered = tables.items["choices"].dropna().map(lambda text: len(json.loads(text) or []))
-    return bool((offered[offered > 0] == 2).all())
+    n_choices = tables.items["choices"].dropna().map(lambda text: len(json.loads(text) or []))
+    return bool((n_choices[n_choices > 0] == 2).all())
 
 
 def rating_rows(trials: pd.DataFrame, plan: Plan) -> tuple[pd.DataFrame, list[str]]:

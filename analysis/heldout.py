@@ -51,11 +51,11 @@ class Competition:
         self, name: str, over: str, *, seed: int = 0, resamples: int = 2000
     ) -> tuple[float, BootstrapInterval]:
         """Return how many nats a row a candidate gains over another one in held-out items, with a bootstrap over items."""
-        named = {candidate.name: candidate for candidate in self.candidates}
+        by_name = {candidate.name: candidate for candidate in self.candidates}
         for candidate in (name, over):
-            if candidate not in named:
-                raise unknown_name("candidate:", candidate, named)
-        difference = named[name].held_out - named[over].held_out
+            if candidate not in by_name:
+                raise unknown_name("candidate:", candidate, by_name)
+        difference = by_name[name].held_out - by_name[over].held_out
         if not np.isfinite(difference).all():
             return float("nan"), BootstrapInterval(float("nan"), float("nan"), 1.0)
         drawn = np.random.default_rng(seed).multinomial(
@@ -77,8 +77,8 @@ class Competition:
             rows.append(row)
         table = pd.DataFrame(rows)
         table.insert(5, "delta_aic", table["aic"] - table["aic"].min())
-        likely = np.exp(-table["delta_aic"] / 2)
-        table.insert(6, "weight", likely / likely.sum())
+        likelihood = np.exp(-table["delta_aic"] / 2)
+        table.insert(6, "weight", likelihood / likelihood.sum())
         return table.sort_values("aic", ignore_index=True)
 
 
@@ -113,8 +113,8 @@ def compete(
     )
     fold = np.argsort(permutation)[codes] % n_folds
     results = []
-    for name, given in candidates.items():
-        formula = f"{response} ~ {' + '.join(given) or '1'}" + (f" + {random}" if random else "")
+    for name, columns in candidates.items():
+        formula = f"{response} ~ {' + '.join(columns) or '1'}" + (f" + {random}" if random else "")
         full = _fitted(formula, rows, family, weights)
         sound, density = _is_sound(full), np.full(len(rows), np.nan)
         for held_out in range(n_folds):

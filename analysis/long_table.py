@@ -204,8 +204,8 @@ class _Table:
         if column is None or column not in self.cells:
             return pd.Series("", index=range(len(self.lines)), dtype=object)
         values = self.cells[column]
-        named = self._named_models()
-        return values.where(values.isin(named), "") if named else values
+        named_models = self._named_models()
+        return values.where(values.isin(named_models), "") if named_models else values
 
     def _named_models(self) -> list[str]:
         names = (self.roles.model or "").partition("=")[2].split(",")
@@ -257,16 +257,16 @@ class _Table:
                 f"--model {column}: empty in all rows", mend="Leave --model out where only people answered."
             )
         names = people[self.is_model & (people != self.models)]
-        both = sorted(set(names) & set(people[~self.is_model]) - {""})
-        for name in both[:3]:
+        shared = sorted(set(names) & set(people[~self.is_model]) - {""})
+        for name in shared[:3]:
             rows = self.is_model & (people == name)
             yield UserError(
                 f"--participant {self.roles.participant}: {name!r} is a person, and {self._where(rows)} the model "
                 f"{self.models[rows].iloc[0]!r}",
                 mend="Give the model's rows another name in this column.",
             )
-        named = sorted(set(self.models[self.is_model]) & {"human", "simulated"})
-        for name in named:
+        reserved = sorted(set(self.models[self.is_model]) & {"human", "simulated"})
+        for name in reserved:
             yield UserError(
                 f"--model {self.roles.model}: a model cannot be named {name!r}", mend="Give it its own name."
             )

@@ -56,9 +56,13 @@ def _one_interval_each(analyses: Sequence[Analysis], all_contrasts: list[list[Co
                 tests.setdefault(key, []).append((number, index))
     labels: list[dict[str, dict[str, None]]] = [{} for _ in analyses]
     for positions in tests.values():
-        number, index = max(positions, key=lambda at: all_contrasts[at[0]][at[1]].reach)
+        number, index = max(positions, key=lambda position: all_contrasts[position[0]][position[1]].reach)
         widest, name = all_contrasts[number][index], family_name(analyses[number].plan)
-        bounded = [test for n, at in positions if (test := all_contrasts[n][at].equivalence) is not None]
+        bounded = [
+            test
+            for n, test_index in positions
+            if (test := all_contrasts[n][test_index].equivalence) is not None
+        ]
         for number, index in positions:
             contrast = all_contrasts[number][index]
             if family_name(analyses[number].plan) != name and contrast.reach < widest.reach:
@@ -74,8 +78,8 @@ def _one_interval_each(analyses: Sequence[Analysis], all_contrasts: list[list[Co
     explanation = "The p value and interval are from that adjustment, whose interval is wider."
     return [
         [
-            f"Also among the planned tests of {name}: {', '.join(tested)}. {explanation}"
-            for name, tested in by_family.items()
+            f"Also among the planned tests of {name}: {', '.join(contrast_labels)}. {explanation}"
+            for name, contrast_labels in by_family.items()
         ]
         for by_family in labels
     ]

@@ -116,8 +116,8 @@ def _generated(analysis: Analysis, tables: Tables) -> pd.DataFrame:
     if truth[TRUTH_OF[analysis.plan.measure.name]].get("learning"):
         keys = ["session_id", "trial_index", "attempt"]
         trials = tables.trials[keys].drop_duplicates().sort_values(keys)
-        before = trials.assign(before=trials.groupby("session_id").cumcount())
-        rows = rows.merge(before, on=keys, how="left")
+        numbered = trials.assign(before=trials.groupby("session_id").cumcount())
+        rows = rows.merge(numbered, on=keys, how="left")
     return rows
 
 
@@ -135,10 +135,10 @@ def recovered_lapses(tables: Tables) -> list[Recovered]:
         answers = answers[judged(answers)]
         if reader.get("use") != LAPSING or rate is None or answers.empty:
             continue
-        wrong = 1.0 - failures_as_wrong(answers)
+        is_wrong = 1.0 - failures_as_wrong(answers)
         wrong_at_chance = float((1.0 - with_chance(answers, tables.items, tables.factors)["chance"]).mean())
-        low, high = (min(end / wrong_at_chance, 1.0) for end in wilson(float(wrong.mean()), len(answers)))
-        estimate = min(float(wrong.mean()) / wrong_at_chance, 1.0)
+        low, high = (min(end / wrong_at_chance, 1.0) for end in wilson(float(is_wrong.mean()), len(answers)))
+        estimate = min(float(is_wrong.mean()) / wrong_at_chance, 1.0)
         label = f"lapses of {name}"
         results.append(Recovered("lapses", "Lapses", "share", label, float(rate), estimate, low, high))
     return results
@@ -169,7 +169,7 @@ def expected_levels(
     lapses: Mapping[str, Any] | None = None,
 ) -> dict[str, float]:
     """Return what a mixed model of one factor should find in each of its levels."""
-    fixed, moving = float(given["intercept"]), np.zeros(len(rows))
+    fixed, varying = float(given["intercept"]), np.zeros(len(rows))
     for name, effects in given["effects"].items():
         if name == factor or name not in rows:
             continue
@@ -178,13 +178,13 @@ def expected_levels(
         if any((rows.groupby(unit)[name].nunique() <= 1).all() for unit in ("participant", "item")):
             fixed += float(values.mean())
         else:
-            moving += values
+            varying += values
     if given.get("learning"):
-        moving += float(given["learning"]) * np.log1p(rows["before"].to_numpy(dtype=float))
+        varying += float(given["learning"]) * np.log1p(rows["before"].to_numpy(dtype=float))
     by_level = given["effects"].get(factor, {})
     predicted = _right if given["scale"] == "logit" else _mean_log
     return {
-        level: predicted(fixed + float(by_level.get(level, 0.0)) + moving, rows, given, lapses or {})
+        level: predicted(fixed + float(by_level.get(level, 0.0)) + varying, rows, given, lapses or {})
         for level in levels
     }
 
@@ -258,12 +258,10 @@ def recovered_words(tables: Tables, factor: str) -> list[Recovered]:
         if len(of_reader) < 2:
             continue
         differences = (of_reader["log_rt"] - of_reader["base"]).to_numpy(dtype=float)
-        middle, truth = float(differences.mean()), float(of_reader["cost"].mean())
+        mean, truth = float(differences.mean()), float(of_reader["cost"].mean())
         wide = half_width(differences)
         label = f"{level} − {intact}"
-        results.append(
-            Recovered(MEASURE, TITLE, "log_ms", label, truth, middle, middle - wide, middle + wide)
-        )
+        results.append(Recovered(MEASURE, TITLE, "log_ms", label, truth, mean, mean - wide, mean + wide))
     return results
 
 

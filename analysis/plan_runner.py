@@ -232,17 +232,17 @@ def companions(
     analyses: Iterable[Analysis], tables: Tables, told: Callable[[str], None] = lambda _: None
 ) -> list[SupplementaryModel]:
     """Carry out the supplementary analyses of each analysis of accuracy."""
-    makers: dict[Kind, Callable[[Plan, Tables], Analysis | None]]
-    makers = {"models in general": in_general, "label probabilities": by_label_probabilities}
+    analysers: dict[Kind, Callable[[Plan, Tables], Analysis | None]]
+    analysers = {"models in general": in_general, "label probabilities": by_label_probabilities}
     questions: dict[tuple[object, ...], tuple[Kind, Plan]] = {}
     for primary in analyses:
         if primary.plan.measure.name == "correct":
-            for kind in makers:
+            for kind in analysers:
                 questions.setdefault(_question(kind, primary.plan, tables), (kind, primary.plan))
     models = []
     for kind, plan in questions.values():
         told(f"model: {plan.name}, {kind}")
-        analysis = makers[kind](plan, tables)
+        analysis = analysers[kind](plan, tables)
         if analysis is not None:
             models.append(SupplementaryModel(kind, plan, analysis))
     return models
@@ -291,9 +291,9 @@ def in_general(plan: Plan, tables: Tables) -> Analysis | None:
     sums = ReaderSums(replace(general_plan, groups=(people[0], *models)), rows, tables)
     estimates = []
     for difference in general_plan.contrasts:
-        done = sums.in_general(people[0], general_plan.weights(difference))
-        if done is not None:
-            estimates.append(contrast_in_points(difference, general_plan.groups, general_plan, done))
+        estimated = sums.in_general(people[0], general_plan.weights(difference))
+        if estimated is not None:
+            estimates.append(contrast_in_points(difference, general_plan.groups, general_plan, estimated))
     if not estimates:
         return None
     remark = (
@@ -317,8 +317,8 @@ def in_general(plan: Plan, tables: Tables) -> Analysis | None:
 def by_label_probabilities(plan: Plan, tables: Tables) -> Analysis | None:
     """Compare conditions by the lead of the correct label in models; None if no model returned label probabilities."""
     trials = tables.trials
-    telling = trials["margin"].notna() & (trials["reader_kind"] == "model")
-    groups = tuple(group for group in plan.groups if (telling & (trials["reader_group"] == group)).any())
+    has_margin = trials["margin"].notna() & (trials["reader_kind"] == "model")
+    groups = tuple(group for group in plan.groups if (has_margin & (trials["reader_group"] == group)).any())
     if not groups:
         return None
     lead_plan = replace(_exploratory(plan, "label probabilities"), groups=groups, measure=LEAD)

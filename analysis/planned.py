@@ -40,9 +40,9 @@ def planned_analyses(tables: Tables) -> list[PlannedAnalysis]:
     analyses, faults = [], []
     for name, spec in tables.dictionary["planned"].items():
         path = f"analysis.planned.{name}"
-        wrong = [error_at(f"{path}{fault.path}", *fault.args) for fault in faults_of(spec, design)]
-        faults += wrong
-        if not wrong:
+        problems = [error_at(f"{path}{fault.path}", *fault.args) for fault in faults_of(spec, design)]
+        faults += problems
+        if not problems:
             analyses.append(read_plan(str(name), spec, tables.factors))
     if faults:
         raise together(faults)
@@ -89,17 +89,17 @@ def _left_out(planned: list[Plan], tables: Tables) -> list[Plan]:
     of_accuracy = [plan for plan in planned if plan.measure.name == "correct"]
     named = {group for plan in of_accuracy for group in plan.groups}
     scored_groups = group_order(scored[scored["reader_kind"].isin(DATA_KINDS)])
-    missed = [group for group in scored_groups if group not in named]
+    unplanned = [group for group in scored_groups if group not in named]
     present = set(scored["reader_group"])
     planned_groups = [group for plan in of_accuracy for group in plan.groups if group in present]
     first = "human" if "human" in scored_groups else next(iter(planned_groups), None)
-    groups = tuple(dict.fromkeys([*([first] if first else []), *missed]))
+    groups = tuple(dict.fromkeys([*([first] if first else []), *unplanned]))
     added = []
     crossings = {plan.factor: plan.crossing for plan in of_accuracy or planned}
     for factor, crossing in crossings.items():
         levels = tables.factors[factor] if crossing is None else list(crossing.cells)
         columns = [factor] if crossing is None else list(crossing.factors)
-        of_missed = scored.loc[scored["reader_group"].isin(missed), columns]
+        of_missed = scored.loc[scored["reader_group"].isin(unplanned), columns]
         if len(levels) > 1 and of_missed.notna().all(axis=1).any():
             name = f"accuracy by {factor} with readers that no plan names"
             contrasts = usual_contrasts({factor: levels} if crossing is None else crossing.by_factor)
@@ -140,8 +140,8 @@ def _exploratory(tables: Tables) -> list[Plan]:
                         continue
                     name = f"{measure.noun} by {factor}{of_trials(kind, within)}"
                     contrasts = usual_contrasts({factor: shown} if part is None else part.by_factor)
-                    given = replace(base, name=name, levels=tuple(shown), contrasts=contrasts)
-                    result.append(replace(given, factors=_all(tables), crossing=part))
+                    plan = replace(base, name=name, levels=tuple(shown), contrasts=contrasts)
+                    result.append(replace(plan, factors=_all(tables), crossing=part))
     return result
 
 

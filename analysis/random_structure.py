@@ -154,11 +154,11 @@ def _items(
                 instead=(condition_term,),
             )
     columns = len(present) * len(data.levels)
-    enough = rows["item"].nunique() >= ITEMS_FOR_A_COLUMN * columns
+    enough_items = rows["item"].nunique() >= ITEMS_FOR_A_COLUMN * columns
     everywhere = data.crossing is None or bool(
         rows.groupby("item")[factor].nunique().median() == len(data.levels)
     )
-    if sloping != present or columns > MOST_COLUMNS or not enough or not everywhere:
+    if sloping != present or columns > MOST_COLUMNS or not enough_items or not everywhere:
         return [plain, condition_term]
     if data.crossing is not None:
         factor = " * ".join(data.crossing.factors)
@@ -303,8 +303,8 @@ def reduced(
             change(term, left_over, dropped)
         elif is_apart and intercept_is_zero and term.may_go:
             # what is shared has no variance; that of models alone is left
-            alone = replace(term, intercept=term.columns[0], columns=(), state="intercept")
-            change(term, [alone], "variance shared by people and models dropped")
+            model_term = replace(term, intercept=term.columns[0], columns=(), state="intercept")
+            change(term, [model_term], "variance shared by people and models dropped")
         elif term.may_go and (intercept_is_zero or not converged):
             change(term, [], f"term dropped (it is for: {term.why}; no such variance was found)")
     left = [replacement for term in terms for replacement in changed.get(term.group, [term])]

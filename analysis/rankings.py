@@ -154,8 +154,8 @@ def _sums(share: Array, present: Array, levels: Places, n_levels: int) -> list[A
     for level in range(n_levels):
         in_level = levels == level
         x, m = share[:, in_level], present[:, in_level]
-        wrong = m - x
-        for index, value in enumerate((m @ m.T, x @ x.T + wrong @ wrong.T, x @ m.T, m @ x.T)):
+        errors = m - x
+        for index, value in enumerate((m @ m.T, x @ x.T + errors @ errors.T, x @ m.T, m @ x.T)):
             sums[index][level] = value
     return sums
 
@@ -203,8 +203,8 @@ def _with_ceilings(table: pd.DataFrame, kinds: dict[str, str]) -> pd.DataFrame:
             ceiling, source = kappa_of.get(people, float("nan")), people
         elif group != other:
             product = kappa_of.get(group, float("nan")) * kappa_of.get(other, float("nan"))
-            both = kappa_of.get(group, -1.0) > 0 and kappa_of.get(other, -1.0) > 0
-            ceiling, source = (float(np.sqrt(product)), "both") if both else (float("nan"), "")
+            both_positive = kappa_of.get(group, -1.0) > 0 and kappa_of.get(other, -1.0) > 0
+            ceiling, source = (float(np.sqrt(product)), "both") if both_positive else (float("nan"), "")
         ceilings.append(ceiling if ceiling > 0 else float("nan"))
         sources.append(source if ceiling > 0 else "")
     return table.assign(ceiling=ceilings, ceiling_of=sources)
@@ -327,8 +327,8 @@ def _shares(array: Array, other: Array, shuffles: Places) -> Array:
     distance = _distances(array, other)
     rows = np.arange(len(distance))
     for table in (distance, distance.T):
-        nearest = table <= table.min(axis=1, keepdims=True) + 1e-12
-        credit = nearest / nearest.sum(axis=1, keepdims=True)
+        is_nearest = table <= table.min(axis=1, keepdims=True) + 1e-12
+        credit = is_nearest / is_nearest.sum(axis=1, keepdims=True)
         shares[0] += credit[rows, rows].mean() / 2
         shares[1:] += credit[rows[None, :], shuffles].mean(axis=1) / 2
     return shares
@@ -420,8 +420,8 @@ def recovery_order(tables: Tables, factor: str, *, resamples: int = RESAMPLES) -
         "recovery": _item_means(recovery, recovery["score"].where(is_valid(recovery), 0.0)),
         "task": _item_means(task, failures_as_wrong(task)),
     }
-    both = set(parts["recovery"].columns) & set(parts["task"].columns)
-    models = [group for group in group_order(rows) if group in both] if len(rows) else []
+    shared = set(parts["recovery"].columns) & set(parts["task"].columns)
+    models = [group for group in group_order(rows) if group in shared] if len(rows) else []
     if len(models) < LEAST_MODELS:
         raise UserError(
             f"{len(models)} models have both recovery and a task under {factor}",

@@ -57,8 +57,8 @@ def spoken(group: str) -> str:
 
 def headed(group: str) -> str:
     """Name a reader group at the head of a sentence or a table row; names of models stay as the study has them."""
-    named = {"human": "People", "simulated": "Simulated readers", MODELS_IN_GENERAL: "Models in general"}
-    return named.get(group, group)
+    names = {"human": "People", "simulated": "Simulated readers", MODELS_IN_GENERAL: "Models in general"}
+    return names.get(group, group)
 
 
 def marked(group: str, kind: str) -> str:

@@ -175,10 +175,10 @@ def robustness_matrix(
     small, drawn = drawn_readers(tables, MOST_CHECKED) if tests else (tables, "")
     prepared, _ = drawn_readers(tables, MOST_PREPARED) if tests else (tables, "")
     remarks += [drawn] if drawn else []
-    for analysis, tested in tests[:n_checked]:
+    for analysis, contrasts in tests[:n_checked]:
         told(f"checks: {analysis.plan.name}")
         checked = {
-            (contrast.label, contrast.groups): CheckedContrast(analysis, contrast) for contrast in tested
+            (contrast.label, contrast.groups): CheckedContrast(analysis, contrast) for contrast in contrasts
         }
         checks: tuple[tuple[Callable[[Analysis, Tables], Iterator[Found]], Tables], ...] = (
             (_other_scale, tables),
@@ -186,9 +186,9 @@ def robustness_matrix(
             (_without_items, tables),
             (_prepared_otherwise, prepared),
         )
-        for check, given in checks:
+        for check, data in checks:
             try:
-                for name, key, forms in check(analysis, given):
+                for name, key, forms in check(analysis, data):
                     if key in checked and (cell := _worst(checked[key].contrast, analysis.plan.alpha, forms)):
                         checked[key].cells[name] = cell
             except UserError as error:
@@ -208,8 +208,10 @@ def _cost(analysis: Analysis) -> int:
 
 def _unchecked(left: Sequence[tuple[Analysis, Sequence[Contrast]]]) -> str:
     """Name the contrasts that were not checked."""
-    parts = [f"{analysis.plan.name} ({apa.counted(len(tested), 'contrast')})" for analysis, tested in left]
-    count = apa.counted(sum(len(tested) for _, tested in left), "contrast")
+    parts = [
+        f"{analysis.plan.name} ({apa.counted(len(contrasts), 'contrast')})" for analysis, contrasts in left
+    ]
+    count = apa.counted(sum(len(contrasts) for _, contrasts in left), "contrast")
     return f"To limit computing time, {count} of later analyses were not checked: {'; '.join(parts)}."
 
 
@@ -333,8 +335,8 @@ def _left_out(
     """Yield each set of items, their number, and every contrast of a plan without them."""
     names = item_names(tables.trials)
     for name, items in sets.items():
-        given = replace(tables, trials=tables.trials[~names.isin(items)])
-        for contrast in carry_out(plan, given, companion=False).contrasts:
+        reduced = replace(tables, trials=tables.trials[~names.isin(items)])
+        for contrast in carry_out(plan, reduced, companion=False).contrasts:
             if not contrast.left_out:
                 yield name, len(items), contrast
 
@@ -370,8 +372,8 @@ def without_item_sets(
             is_changed = (ends[0] * ends[1] > 0) != (base.low * base.high > 0)
         numbers = (contrast.estimate, *ends, contrast.p) if contrast.estimable else (nan,) * 4
         points = nan if contrast.crossed is None else contrast.estimate
-        named = (name, n_left_out, contrast.label, " − ".join(contrast.groups))
-        rows.append((*named, *numbers, points, shift, is_reversed, is_changed))
+        labels = (name, n_left_out, contrast.label, " − ".join(contrast.groups))
+        rows.append((*labels, *numbers, points, shift, is_reversed, is_changed))
     return pd.DataFrame(rows, columns=_LEFT)
 
 
@@ -404,9 +406,11 @@ def _checked(plan: Plan, data: ModelData, clusters: str) -> Iterator[dict[str, o
     rows = data.rows
     cells = [(group, level) for group in data.groups for level in data.levels]
     column_of = {cell: n for n, cell in enumerate(cells)}
-    at = np.array([column_of[cell] for cell in zip(rows["reader_group"], rows[plan.factor], strict=True)])
+    columns = np.array(
+        [column_of[cell] for cell in zip(rows["reader_group"], rows[plan.factor], strict=True)]
+    )
     x = np.zeros((len(rows), len(cells)))
-    x[np.arange(len(rows)), at] = 1.0
+    x[np.arange(len(rows)), columns] = 1.0
     names = rows["item"]
     if clusters == PARTICIPANTS:
         people = rows["reader_group"].isin(data.participant_groups)
@@ -427,8 +431,8 @@ def _checked(plan: Plan, data: ModelData, clusters: str) -> Iterator[dict[str, o
     model = GEE(y[order], x[order], groups=codes[order], cov_struct=Exchangeable())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        done = model.fit(cov_type="bias_reduced" if is_small else "robust")
-    beta, cov = np.asarray(done.params), np.asarray(done.cov_params())
+        fitted = model.fit(cov_type="bias_reduced" if is_small else "robust")
+    beta, cov = np.asarray(fitted.params), np.asarray(fitted.cov_params())
     for difference in plan.contrasts:
         levels = plan.weights(difference)
         if not set(levels) <= set(data.levels):
@@ -519,9 +523,9 @@ def time_multiverse(tables: Tables, plan: Plan, *, one_at_a_time: bool = False) 
                     value = times[name].astype(float)
                     value = value.apply(np.log) if scale == LOG else value
                     removed = (~is_kept).astype(float)
-                    given = times[["reader_group", plan.factor]].assign(unit=times["reader"], value=value)
+                    values = times[["reader_group", plan.factor]].assign(unit=times["reader"], value=value)
                     comparisons += _compared(
-                        universe, given.assign(weight=1.0, used=is_kept, gone=removed), plan
+                        universe, values.assign(weight=1.0, used=is_kept, gone=removed), plan
                     )
     return pd.DataFrame(comparisons)
 
@@ -552,9 +556,9 @@ def share_multiverse(tables: Tables, plan: Plan) -> pd.DataFrame:
                 is_primary = scale == POINTS and sessions == AS_EXCLUDED and way == WRONG
                 universe = Universe(sessions, rule, VALID, scale, is_primary)
                 value = value if way == WRONG else value.where(~is_missing, stand_in)
-                given = factors.assign(unit=unit, value=value, weight=weight)
+                values = factors.assign(unit=unit, value=value, weight=weight)
                 comparisons += _compared(
-                    universe, given.assign(used=True, gone=is_missing.astype(float)), plan
+                    universe, values.assign(used=True, gone=is_missing.astype(float)), plan
                 )
     return pd.DataFrame(comparisons)
 
@@ -714,8 +718,10 @@ def _of_model(
         ends = means
         if answers.groupby(codes)[factor].nunique().min() < answers[factor].nunique():
             # means that are set right for conditions that a level lacks are deviations, and can lie beyond 0 and 100%
-            plain = answers.groupby([codes, factor], observed=True)["right"].mean().groupby(level=0).mean()
-            ends = plain.to_numpy(dtype=float)
+            plain_means = (
+                answers.groupby([codes, factor], observed=True)["right"].mean().groupby(level=0).mean()
+            )
+            ends = plain_means.to_numpy(dtype=float)
             means = ends if name == "item" else means
         drawn = np.array([])
         in_one_condition = answers.assign(_code=codes).groupby(["item", factor])["_code"].nunique()
@@ -746,15 +752,15 @@ def _deviations(
         return {}, None
     random = " + ".join(f"(1 | source_{column})" for column in sources.values())
     fixed = f"right ~ {factor}" if several_levels else "right ~ 1"
-    done = climb(fixed, [random], answers, family="binomial")
-    if done.fit is None or not done.fit.converged:
+    simplification = climb(fixed, [random], answers, family="binomial")
+    if simplification.fit is None or not simplification.fit.converged:
         return {}, None
-    sd_by_group = {component.group: float(component.sd[0]) for component in done.fit.variance}
+    sd_by_group = {component.group: float(component.sd[0]) for component in simplification.fit.variance}
     if (
         max(sd_by_group.values()) > HUGE
     ):  # answers alike in every condition: the variance ran away and says nothing
-        return {}, done
-    return {name: sd_by_group[f"source_{column}"] for name, column in sources.items()}, done
+        return {}, simplification
+    return {name: sd_by_group[f"source_{column}"] for name, column in sources.items()}, simplification
 
 
 def _level_means(right: Array, codes: Index, conditions: Index) -> Array:
@@ -782,8 +788,8 @@ def _by_chance(
     drawn = np.empty(permutations)
     for n in range(permutations):
         shuffled = np.lexsort((random.random(len(answers)), cell))
-        mixed = np.empty_like(right)
-        mixed[order] = right[shuffled]
-        means = _level_means(mixed, codes, conditions)
+        permuted = np.empty_like(right)
+        permuted[order] = right[shuffled]
+        means = _level_means(permuted, codes, conditions)
         drawn[n] = np.nanmax(means) - np.nanmin(means)
     return drawn

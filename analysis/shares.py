@@ -151,23 +151,23 @@ def contrasts_in_points(sums: ReaderSums, plan: Plan) -> tuple[list[Contrast], l
     for difference in plan.contrasts:
         weights = plan.weights(difference)
         for groups, group_sums in sums_by_groups.items():
-            done = (
+            estimated = (
                 None
                 if group_sums is None
                 else estimate(group_sums, weights, fixed_items=plan.items == "fixed")
             )
-            if done is None:
+            if estimated is None:
                 if plan.planned:
                     contrasts.append(untested(difference, groups, _why_not(groups, weights, shown)))
                 continue
             both_models = len(groups) == 2 and set(groups) <= sums.models.keys()
-            done = replace(done, furthest=2 * done.furthest) if both_models else done
-            contrast = contrast_in_points(difference, groups, plan, done)
+            estimated = replace(estimated, furthest=2 * estimated.furthest) if both_models else estimated
+            contrast = contrast_in_points(difference, groups, plan, estimated)
             if plan.measure.scale == "points":
                 odds = [sums.log_odds(group, weights) for group in groups]
                 contrast = replace(contrast, log_odds=odds[0] - sum(odds[1:]))
             contrasts.append(contrast)
-            estimates.append((contrast, done))
+            estimates.append((contrast, estimated))
     return contrasts, list(_remarks(estimates))
 
 
@@ -216,19 +216,19 @@ def _remarks(estimates: list[tuple[Contrast, CrossedEstimate]]) -> Iterator[str]
     few: dict[str, None] = {}
     few_differ: dict[str, None] = {}
     lost: dict[str, int] = {}
-    alone: dict[str, None] = {}
-    for contrast, done in estimates:
+    single: dict[str, None] = {}
+    for contrast, estimated in estimates:
         reader = contrast.groups[-1]
-        if done.few_units:
+        if estimated.few_units:
             few.setdefault(" vs. ".join(spoken(group) for group in contrast.groups))
-        if len(contrast.groups) == 1 and done.parts.one_more > 0:
+        if len(contrast.groups) == 1 and estimated.parts.one_more > 0:
             few_differ.setdefault(f"{spoken(reader)} in {contrast.label}")
-        if len(contrast.groups) == 1 and done.to == "items" and done.sums.of_people:
-            alone.setdefault(spoken(reader))
-        if done.sums.lost:
-            lost[reader] = max(lost.get(reader, 0), done.sums.lost)
-    if alone:
-        yield f"One participant answered ({apa.listing(list(alone))}): the estimates concern this participant."
+        if len(contrast.groups) == 1 and estimated.to == "items" and estimated.sums.of_people:
+            single.setdefault(spoken(reader))
+        if estimated.sums.lost:
+            lost[reader] = max(lost.get(reader, 0), estimated.sums.lost)
+    if single:
+        yield f"One participant answered ({apa.listing(list(single))}): the estimates concern this participant."
     if few:
         yield (
             f"Estimates for {apa.few_named(list(few), 'comparison')} rest on very few participants or items, so that their intervals "

@@ -257,7 +257,7 @@ def read_columns(
     if not parts:
         names = [name for name in column_names(file) if columns is None or name in columns]
         return {name: pa.chunked_array([pa.array([], pa.null())]) for name in names}
-    return {name: pa.chunked_array(given).unify_dictionaries() for name, given in parts.items()}
+    return {name: pa.chunked_array(chunks).unify_dictionaries() for name, chunks in parts.items()}
 
 
 def as_series(name: str, column: pa.ChunkedArray) -> pd.Series[Any]:

@@ -251,11 +251,14 @@ def mapping_in(text: object) -> dict[str, Any]:
 
 def joined(left: pd.Series[Any], right: pd.Series[Any], sign: str = ":") -> pd.Series[Any]:
     """Return ``left:right`` of each row; equal texts are one object, which keeps a million rows small."""
-    (left_codes, firsts), (right_codes, seconds) = (
+    (left_codes, left_values), (right_codes, right_values) = (
         pd.factorize(column, use_na_sentinel=False) for column in (left, right)
     )
-    pairs, inverse = np.unique(left_codes * len(seconds) + right_codes, return_inverse=True)
-    texts = [f"{firsts[pair // len(seconds)]}{sign}{seconds[pair % len(seconds)]}" for pair in pairs]
+    pairs, inverse = np.unique(left_codes * len(right_values) + right_codes, return_inverse=True)
+    texts = [
+        f"{left_values[pair // len(right_values)]}{sign}{right_values[pair % len(right_values)]}"
+        for pair in pairs
+    ]
     return pd.Series(np.array(texts, dtype=object)[inverse], index=left.index)
 
 
@@ -276,9 +279,9 @@ def _told(regions: pd.DataFrame, of_trial: pd.DataFrame) -> pd.DataFrame:
     regions["session_id"] = regions["session_id"].astype(object)
     trials = of_trial if len(keys) == len(_PLACE) else of_trial.drop_duplicates(keys).drop(columns="attempt")
     joined = regions.merge(trials, on=keys, how="left")
-    given = joined.get("excluded_reason", pd.Series(None, joined.index, dtype=object)).astype(object)
-    given = given.where(given.notna(), None)
-    joined["excluded_reason"] = given.mask(given.isna(), joined.pop("_trial_excluded"))
+    reason = joined.get("excluded_reason", pd.Series(None, joined.index, dtype=object)).astype(object)
+    reason = reason.where(reason.notna(), None)
+    joined["excluded_reason"] = reason.mask(reason.isna(), joined.pop("_trial_excluded"))
     return joined
 
 
@@ -292,13 +295,13 @@ def _levels(spec: dict[str, Any]) -> list[str]:
 
 def _completed(dictionary: dict[str, Any]) -> dict[str, Any]:
     """Return the dictionary of a study with everything that may be missing in it."""
-    given: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         **dict.fromkeys(("study", "title", "language"), ""),
         **{name: {} for name in ("readers", "planned", "exclude", "columns")},
         **dict.fromkeys(("truth", "design_hash", "collected_design_hash")),
         "versions": [],
     }
-    return given | {key: value for key, value in dictionary.items() if value is not None}
+    return defaults | {key: value for key, value in dictionary.items() if value is not None}
 
 
 def _checked(trials: pd.DataFrame, dictionary: dict[str, Any], path: Path) -> pd.DataFrame:
