@@ -13,7 +13,6 @@ import pytest
 from click.testing import CliRunner
 
 from analysis import load
-from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Material
 from experiment.building import make_items
 from experiment.checking import load_study
@@ -31,6 +30,7 @@ from experiment.summaries.plain_english import sent_as_published
 from experiment.templates.parts import template_folders
 from stimuli.errors import UserError
 from stimuli.htest.rules import rule
+from tests.analysis.chapters import chapter_of, rows_by_head, tables_in
 from tests.experiment.commands import wrods
 from tests.experiment.models.tiny_models import tiny_llama
 from tests.experiment.models.tiny_seers import tiny_llava
@@ -220,9 +220,7 @@ def test_the_template_runs_from_a_folder_to_the_papers_tables(tmp_path, shared, 
         text = file.read_text("utf-8")
         file.write_text(text.replace("    guesser: {", f"    {talker}\n    guesser: {{", 1), "utf-8")
         questions = shown(letters, tmp_path / "answers", ["build"], run)
-    chapter = write(material)
-    assert chapter is not None
-    tables = {one.name: one for one in chapter.blocks if isinstance(one, ApaTable)}
+    tables = tables_in(chapter_of(write, material))
     assert {"h_test_full_released", "h_test_full_fresh", "h_test_makings", "h_test_thoughts"} <= set(tables)
     assert {"h_test_parsers", "h_test_labels", "h_test_read", "h_test_rules_tasks"} <= set(tables)
     rows = {row[0] for row in tables["h_test_full_matched"].rows}
@@ -307,12 +305,10 @@ def test_the_image_arm_runs_from_a_folder_to_text_beside_pictures(tmp_path, shar
     matched = asked_of[(asked_of["making"] == "matched") & (asked_of["reader"] == "looks")]
     # every line of the task came as its own picture, behind its own examples, with labels either way round
     assert len(matched) == 40 and matched["right"].all() and matched["label_map"].nunique() == 2
-    chapter = write(material)
-    assert chapter is not None
-    table = next(one for one in chapter.blocks if isinstance(one, ApaTable) and one.name == "h_test_pictures")
-    heads = [row[0] for row in table.rows if len(row) == 1]
-    assert heads == ["blind (text), sees (pictures, examples as text)", "reads (text), looks (pictures)"]
-    first = table.rows[[row[0] for row in table.rows].index(heads[1]) + 1]
+    found = rows_by_head(tables_in(chapter_of(write, material))["h_test_pictures"])
+    heads = ["blind (text), sees (pictures, examples as text)", "reads (text), looks (pictures)"]
+    assert list(found) == heads
+    first = found[heads[1]][0]
     assert first[0] == "Uppercase" and first[1] == "30" and float(first[4]) > 95 > float(first[3])
 
 

@@ -9,8 +9,6 @@ import pandas as pd
 import pytest
 
 from analysis import load
-from analysis.report.apa_tables import ApaTable
-from analysis.report.blocks import Material
 from experiment.building import build_study
 from experiment.checking import load_study
 from experiment.exporting.export import hand_over
@@ -28,6 +26,7 @@ from experiment.papers.mind_scramble.chapter.measures import IN_PLACE, NEARNESS,
 from experiment.scoring.rescoring import StoredResponse
 from experiment.store import open_store
 from experiment.study import Study
+from tests.analysis.chapters import chapter_of, tables_in
 from tests.experiment.models.test_rescoring import run
 from tests.experiment.models.tiny_models import tiny_llama
 from tests.experiment.test_mind_scramble import ONCE, made, wrods
@@ -72,10 +71,9 @@ def test_summaries_go_from_replies_to_the_paper_s_table(tmp_path, shared):
     for row in found[found["scramble"] == "REO-ALL"].to_dict("records"):
         one, other = embedder.embed([PLACEHOLDER, f"It is about {row['item_id']}."])
         assert row["similarity"] == pytest.approx(float(one @ other), abs=1e-5)
-    chapter = write(Material(tables))
-    assert chapter is not None and "cosine of the text vector" in " ".join(map(str, chapter.methods))
-    laid_out = {one.name: one for one in chapter.blocks if isinstance(one, ApaTable)}
-    table = laid_out["ms_reordering"]
+    chapter = chapter_of(write, tables)
+    assert "cosine of the text vector" in " ".join(map(str, chapter.methods))
+    table = tables_in(chapter)["ms_reordering"]
     assert "Table 2 of Mind Scramble" in table.note and "cosine with the reader's own answer" in table.title
     cells = dict(zip(table.columns, next(row for row in table.rows if row[0] == "m"), strict=True))
     assert cells["BASE"] == cells["Word ALL"] == "100.0"

@@ -9,14 +9,13 @@ import pytest
 
 from analysis import load
 from analysis.measures.levels import levels_of
-from analysis.report.apa_tables import ApaTable
-from analysis.report.blocks import Material
 from experiment.building import build_study
 from experiment.checking import load_study
 from experiment.exporting.export import hand_over
 from experiment.papers.inside.chapters.layers.layer_maps import represented
 from experiment.papers.inside.chapters.representations import write
 from experiment.store import open_store
+from tests.analysis.chapters import chapter_of, tables_in
 from tests.experiment.models.running import invoke
 from tests.experiment.models.tiny_models import tiny_llama
 
@@ -92,9 +91,7 @@ def test_mean_states_of_a_run_become_maps_of_its_models(folder):
 
 
 def test_the_report_of_the_run_has_the_chapter(folder):
-    chapter = write(Material(load(folder / "reports" / "data")))
-    assert chapter is not None
-    tables = {one.name: one for one in chapter.blocks if isinstance(one, ApaTable)}
+    tables = tables_in(chapter_of(write, load(folder / "reports" / "data")))
     assert {
         "representations_scramble",
         "representations_cells_scramble",
