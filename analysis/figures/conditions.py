@@ -387,7 +387,7 @@ Costs = tuple[Measure, Sequence[LevelCost], Sequence[LevelCost]]
 def position_figure(
     name: str, panels: Sequence[Costs], factor: str, levels: Sequence[str], of: str = ""
 ) -> Drawing:
-    """Draw the cost of every level against the reference, one panel a measure."""
+    """Draw the cost of every level against the reference, one panel per measure."""
     look = looks({cost.group: cost.kind for _, costs, _ in panels for cost in costs})
     changed = list(levels[1:])
     depth = laid_out(changed, places_of(len(changed), _LEFT * WIDTH, _ACROSS * WIDTH)).depth

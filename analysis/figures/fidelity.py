@@ -270,7 +270,7 @@ def told_size(parameters: float) -> str:
 
 
 def size_figure(name: str, table: pd.DataFrame, slopes: pd.DataFrame) -> Drawing:
-    """Draw points of accuracy lost against the number of parameters, a line a family."""
+    """Draw points of accuracy lost against the number of parameters, one line per family."""
     steep = slopes[slopes["measure"] == "lost"].groupby("family")["slope"].first()
     families = list(dict.fromkeys(slopes["family"]))
     look = looks(dict.fromkeys(families, "model"))

@@ -118,7 +118,7 @@ def lettered(index: int, count: int, title: str) -> str:
 
 
 def series_of(table: pd.DataFrame, first: str, second: str) -> Series:
-    """Return what a panel each shows: the rows of every pair of two columns, in the order of the table."""
+    """Return what each panel shows: the rows of every pair of two columns, in the order of the table."""
     return [
         ((str(outer), str(inner)), rows)
         for (outer, inner), rows in table.groupby([first, second], sort=False)

@@ -57,7 +57,7 @@ class Draft:
     sources: list[str] = field(default_factory=list)
 
     def add(self, other: Draft) -> None:
-        """Put another draft behind this one; methods, groups and sources are not repeated."""
+        """Append another draft; methods, groups and sources are not repeated."""
         self.blocks += other.blocks
         self.fits += other.fits
         for name in ("methods", "groups", "sources"):

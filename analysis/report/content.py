@@ -67,7 +67,7 @@ FEWEST = 5
 
 
 def gather(
-    tables: Tables, told: Callable[[str], None] = lambda _: None, wanted: Collection[str] = ()
+    tables: Tables, progress: Callable[[str], None] = lambda _: None, wanted: Collection[str] = ()
 ) -> ReportContent:
     """Run every analysis of a study and lay out the report, with tables and figures numbered in reading order.
 
@@ -79,10 +79,10 @@ def gather(
     readers = tables.dictionary["readers"]
     begun = {name: str(entry["kind"]) for name, entry in readers.items() if entry.get("kind")}
     planned = with_bounds_fixed_beforehand(plans(tables), tables.dictionary)
-    analyses = carry_out_all(planned, tables, lambda name: told(as_given(f"model: {name}")))
+    analyses = carry_out_all(planned, tables, lambda name: progress(as_given(f"model: {name}")))
     analyses = sorted(analyses, key=lambda analysis: not analysis.plan.planned)
     analyses = [analysis.in_order(group_order(trials)) for analysis in analyses]
-    matrix = robustness_matrix(analyses, tables, told)
+    matrix = robustness_matrix(analyses, tables, progress)
     tested = answer_table([analysis for analysis in analyses if analysis.plan.planned] or analyses, matrix)
     answered = None if tested is None else numbers.table(tested, MANUSCRIPT)
     counted = flow_table(flow(trials, readers), begun | kinds)
@@ -102,16 +102,16 @@ def gather(
         matrix=matrix,
         answer_table=answered,
     )
-    told(as_given(as_text(answer(content, ""))))
+    progress(as_given(as_text(answer(content, ""))))
 
     # matplotlib and the chapters take longer to import than the Answer should wait
     from analysis.figures.simulation import recovery_figure
     from analysis.report.chapters import write_chapters
 
     means = described(used, tables)
-    written = write_chapters(Material(tables, tuple(analyses), kinds, told, matrix), wanted)
-    recovered_effects, extra, recovering = _recovery(tables, analyses, told)
-    told("figures")
+    written = write_chapters(Material(tables, tuple(analyses), kinds, progress, matrix), wanted)
+    recovered_effects, extra, recovering = _recovery(tables, analyses, progress)
+    progress("figures")
     effects_drawn = planned_effects(analyses, matrix, recovered_effects, tables.dictionary["truth"] or {})
     prose = str((tables.dictionary["columns"].get(RECOVERED.name) or {}).get("prose") or "")
     laid = [table for description in means for table in tables_of(description, prose)]

@@ -55,7 +55,7 @@ class ResponseScaleEffect:
 
 
 def felt(contrasts: Sequence[Contrast], measure: Measure) -> ResponseScaleEffect:
-    """Put effects of one measure on the scale that a reader feels."""
+    """Return effects of one measure on the response scale."""
     first, raw = contrasts[0], tuple(contrast.estimate for contrast in contrasts)
     if measure.scale == "points" and all(contrast.crossed is not None for contrast in contrasts):
         return ResponseScaleEffect(POINTS, raw, (first.low, first.high), 1, " percentage points")

@@ -35,7 +35,7 @@ class Where:
         return {"column": self.column, "not" if self.but else "is": list(self.values)}
 
     def holds(self, rows: pd.DataFrame) -> pd.Series[bool]:
-        """Mark the rows of which it holds; a column that is not there is empty."""
+        """Mark the rows that meet the condition; a missing column counts as empty."""
         cells = rows[self.column] if self.column in rows else pd.Series(None, index=rows.index, dtype=object)
         if self.above is not None:
             numbers = pd.to_numeric(cells, errors="coerce").to_numpy(dtype=float)
@@ -63,7 +63,7 @@ class Either:
         return {"any": [part.told() for part in self.parts]}
 
     def holds(self, rows: pd.DataFrame) -> pd.Series[bool]:
-        """Mark the rows of which one holds."""
+        """Mark the rows that meet at least one of the conditions."""
         mask: pd.Series[bool] = self.parts[0].holds(rows)
         for part in self.parts[1:]:
             mask |= part.holds(rows)
@@ -112,7 +112,7 @@ def timed_well(*measures: str) -> tuple[Condition, ...]:
 
 
 def many(rows: pd.DataFrame, conditions: Sequence[Condition]) -> int:
-    """Count the rows of which all conditions hold."""
+    """Count the rows that meet all conditions."""
     mask = np.ones(len(rows), dtype=bool)
     for condition in conditions:
         mask &= condition.holds(rows).to_numpy(dtype=bool)

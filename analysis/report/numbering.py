@@ -185,7 +185,7 @@ class ExhibitNumbers:
     printed: list[ApaTable] = field(default_factory=list)
 
     def table(self, table: ApaTable, place: str = SUPPLEMENT, refused: str = "") -> Numbered:
-        """Count in a table, ``refused`` for a reason that it does not hold itself; its file's name begins with the number."""
+        """Assign a table its number, ``refused`` for a reason that it does not hold itself; its file's name begins with the number."""
         refused = refused or refusal(table, self.printed)
         number = self._next("table", FILES if refused else place, MOST_TABLES)
         if not refused:
@@ -196,7 +196,7 @@ class ExhibitNumbers:
         )
 
     def figure(self, drawing: Drawing, place: str = SUPPLEMENT) -> Illustrated:
-        """Count in a figure."""
+        """Assign a figure its number."""
         refused = refusal_of_figure(drawing)
         return Illustrated(self._next("figure", FILES if refused else place, MOST_FIGURES), drawing, refused)
 
@@ -207,7 +207,7 @@ class ExhibitNumbers:
         return f"{place}{self.counts[kind, place]}"
 
     def chapter(self, chapter: Chapter) -> NumberedChapter:
-        """Count in what a chapter holds; its paragraphs name tables and figures by number."""
+        """Assign numbers to what a chapter contains; its paragraphs name tables and figures by number."""
         blocks: list[Markup | Numbered | Illustrated] = []
         numbers: dict[tuple[str, str], str] = {}
         for block in chapter.blocks:

@@ -66,7 +66,7 @@ class TrialPart:
 
 
 def parts_of(used: pd.DataFrame, tables: Tables) -> Iterator[TrialPart]:
-    """Yield what is told apart; of two factors that both part sessions the first, within levels of the second."""
+    """Yield the parts that are reported separately; of two factors that both part sessions the first, within levels of the second."""
     kinds = kinds_of_trials(used, tuple(used["reader_group"].unique()))
     # trials that ask for nothing that is right or wrong have times
     kinds = kinds if kinds == (None,) else tuple(dict.fromkeys([*kinds, *used["trial_type"].dropna()]))

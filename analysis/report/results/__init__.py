@@ -194,7 +194,7 @@ def _is_open(contrast: Contrast, analysis: Analysis) -> bool:
 def crowds(
     contrasts: Sequence[Contrast], most_levels: int = MOST_LEVELS
 ) -> tuple[list[list[Contrast]], list[Contrast]]:
-    """Part comparisons into those of more than ``most_levels`` conditions with one reference, of all readers, and the rest."""
+    """Separate comparisons of more than ``most_levels`` conditions with one reference, of all readers, from the rest."""
     together: dict[str, list[Contrast]] = {}
     for contrast in contrasts:
         if contrast.estimable and not contrast.at:
@@ -207,7 +207,7 @@ def crowds(
 
 
 def runs(contrasts: Sequence[Contrast], kinds: Kinds, alpha: float) -> list[list[Contrast]]:
-    """Part comparisons of one difference, of readers and then between them, into lists of one outcome that are told together."""
+    """Divide comparisons of one difference, within readers and then between them, into lists that share an outcome."""
     parted: list[list[Contrast]] = []
     for between in (False, True):
         side = [contrast for contrast in contrasts if contrast.between == between]

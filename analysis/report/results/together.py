@@ -28,7 +28,7 @@ class Together:
 
     @classmethod
     def of(cls, analyses: Sequence[Analysis], kinds: Mapping[str, str]) -> list[Together]:
-        """Put analyses together that nobody planned, of one measure by one factor on one scale; every other one stays alone."""
+        """Group unplanned analyses of one measure by one factor on one scale; every other analysis stays alone."""
         by_key: dict[Any, list[Analysis]] = {}
         for analysis in analyses:
             plan = analysis.plan

@@ -519,7 +519,7 @@ def _is_significant(pair: Both, alpha: float) -> bool:
 
 
 def _scales_table(name: str, scales: TimeScales, pairs: Sequence[Both], thinned: tuple[str, ...]) -> ApaTable:
-    """Lay out each difference on both scales, one row a scale."""
+    """Lay out each difference on both scales, one row per scale."""
     verdicts = {(row["contrast"], row["groups"]): row["agree"] for row in scales.table.to_dict("records")}
     rows: list[dict[str, Any]] = []
     order = list(dict.fromkeys(contrast.groups for contrast, _ in pairs))

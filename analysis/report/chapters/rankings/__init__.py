@@ -42,7 +42,7 @@ def write(material: Material) -> Chapter | None:
     remarks: list[Block] = []
 
     def by_parts(write_part: Callable[[Material, str, Missing], Iterator[Block]]) -> list[Block]:
-        """Write the same of each part's trials."""
+        """Write one passage for each part's trials."""
         blocks: list[Block] = []
         for part in parts_by(factor, asked(used), material.tables):
             missing: Missing = []

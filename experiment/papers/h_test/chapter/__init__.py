@@ -79,7 +79,7 @@ def lines_figure(
     axis: str,
     kinds: dict[str, str],
 ) -> Drawing:
-    """Draw accuracy over steps, a panel a making of items, all panels on one axis, one below the other."""
+    """Draw accuracy over steps, one panel per making of items, one below the other, on one axis."""
     look = looks(kinds)
     tallest = max((len(lines) for _, lines in panels), default=1)
     height = max(1.7, 0.2 * min(tallest, MOST_LABELLED) + 0.5)
@@ -465,7 +465,7 @@ Compared = tuple[str, str, str, pd.DataFrame, pd.DataFrame]
 
 
 def _pairs(run: TestRun) -> Iterator[Compared]:
-    """Go through the comparisons that the paper makes."""
+    """Yield the comparisons that the paper makes."""
 
     def by_making(
         group: str, label: str, first: pd.DataFrame, second: pd.DataFrame, varied: str | None = None

@@ -208,7 +208,7 @@ def _source(measures: Sequence[LetterCostMeasure]) -> dict[str, Any]:
 
 
 def _places_table(by: str, measures: Sequence[LetterCostMeasure]) -> ApaTable | None:
-    """Lay out costs by kind and place, a column a measure; None where there are none, or one place in a table of positions."""
+    """Lay out costs by kind and place, one column per measure; None where there are none, or one place in a table of positions."""
     tables = {measure.measure.name: table for measure in measures if len(table := measure.table(by))}
     if not tables:
         return None
@@ -276,7 +276,7 @@ def _contrasts(measure: LetterCostMeasure) -> list[dict[Any, Any]]:
 def contrasts_in_words(
     measures: Sequence[LetterCostMeasure], kinds: dict[str, str], table: ApaTable | None = None
 ) -> list[Block]:
-    """Write significant contrasts, and those without an interval, a paragraph a reader and measure, before their table."""
+    """Write significant contrasts, and those without an interval, one paragraph per reader and measure, before their table."""
     paragraphs = []
     for measure in measures:
         rows = _contrasts(measure)
@@ -406,14 +406,14 @@ def _cell(cost: CostInterval | None, decimals: int) -> str:
 
 
 def explanations(
-    tables: Tables, measures: Sequence[LetterCostMeasure], told: Callable[[str], None]
+    tables: Tables, measures: Sequence[LetterCostMeasure], progress: Callable[[str], None]
 ) -> Explanations:
     """Let predictors compete for each reader on accuracy, on people's times and on models' surprisal."""
     explained = Explanations()
     used = tables.trials[tables.trials["excluded_reason"].isna()]
     kinds = kinds_of(used)
     for measure, noun, people in _measures(used, measures):
-        told(f"letter position: competing predictors of {noun}")
+        progress(f"letter position: competing predictors of {noun}")
         groups = [
             group
             for group in group_order(used)

@@ -207,7 +207,7 @@ def fingerprint(settings: Mapping[str, Any], *arrays: NDArray[Any]) -> str:
 
 
 def remembered(folder: Path, name: str, mark: str, compute: Callable[[], Arrays]) -> Arrays:
-    """Return what was computed before, else compute it and write_arrays it."""
+    """Return stored arrays; compute and store them where there are none."""
     file = folder / RESULTS / f"{name}-{mark[:20]}.npz"
     cached = read_arrays(file)
     if cached is None:
@@ -217,7 +217,7 @@ def remembered(folder: Path, name: str, mark: str, compute: Callable[[], Arrays]
 
 
 def read_arrays(file: Path) -> Arrays | None:
-    """Return the arrays of a file; None where there is none, or none that can be read_arrays."""
+    """Return the arrays of a file; None where there is none, or none that can be read."""
     try:
         with np.load(file, allow_pickle=False) as stored:
             return {key: stored[key] for key in stored.files}

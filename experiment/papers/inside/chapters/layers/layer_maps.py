@@ -213,7 +213,7 @@ class Represented:
 
 
 def represented(
-    tables: Tables, does: LevelMeanings, told: Callable[[str], None] = lambda _: None
+    tables: Tables, does: LevelMeanings, progress: Callable[[str], None] = lambda _: None
 ) -> list[Represented]:
     """Return the map of every model with hidden states, by one factor."""
     if does.intact is None:
@@ -224,7 +224,7 @@ def represented(
         stored_states = [state for state in kept_states(tables, position) if state.group not in groups]
         groups.update(stored.group for stored in stored_states)
         for stored in stored_states:
-            maps += _of_model(stored, does, tables.factors, told)
+            maps += _of_model(stored, does, tables.factors, progress)
     return maps
 
 

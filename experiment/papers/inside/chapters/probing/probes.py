@@ -390,7 +390,7 @@ class Unprobed:
 
 
 def probings(
-    tables: Tables, told: Callable[[str], None] = lambda _: None
+    tables: Tables, progress: Callable[[str], None] = lambda _: None
 ) -> tuple[list[Probing], list[Unprobed]]:
     """Probe every model of a study that kept the states of its prompts' last tokens."""
     settings = settings_of(tables.dictionary.get("probing"))
@@ -403,7 +403,7 @@ def probings(
         if target not in TARGETS:
             raise unknown_name("analysis.probing.predict:", target, TARGETS)
         for states in models:
-            result = _probed(states, tables, target, settings, told)
+            result = _probed(states, tables, target, settings, progress)
             if isinstance(result, Probing):
                 probed.append(result)
             else:

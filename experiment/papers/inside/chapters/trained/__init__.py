@@ -210,7 +210,7 @@ def _transfer(
 
 
 def _transfer_table(name: str, transfer: inside.Transfer) -> ApaTable:
-    """Lay transfer out as Table 8: a row a test task, a column a training, marks for cells in domain and cells that differ."""
+    """Lay transfer out as Table 8: one row per test task, one column per training, marks for cells in domain and cells that differ."""
     tested = {(score.task, score.model.group): score for score in (*transfer.cells, *transfer.averages)}
     rows = []
     for task in (*transfer.tasks, inside.AVERAGE):
