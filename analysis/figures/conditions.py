@@ -415,9 +415,13 @@ def _costs(axes: Axes, costs: Costs, changed: list[str], look: dict[str, MarkSty
     groups = list(dict.fromkeys(cost.group for cost in level_costs))
     ends = []
     for turn, group in enumerate(groups):
-        mine, mark = [cost for cost in level_costs if cost.group == group], look[group]
-        x = np.array([changed.index(cost.level) for cost in mine]) + DODGE * (turn - (len(groups) - 1) / 2)
-        y = IntervalMarks(*np.array([(cost.cost, cost.low, cost.high) for cost in mine], dtype=float).T)
+        group_costs, mark = [cost for cost in level_costs if cost.group == group], look[group]
+        x = np.array([changed.index(cost.level) for cost in group_costs]) + DODGE * (
+            turn - (len(groups) - 1) / 2
+        )
+        y = IntervalMarks(
+            *np.array([(cost.cost, cost.low, cost.high) for cost in group_costs], dtype=float).T
+        )
         rule = mark.kind == "baseline"
         join = (1.0 if rule else 1.5) if marks.are_numbers_in_order(changed) else 0.0
         marks.points(axes, mark, x, y, join=join, bar=0.0 if rule else 1.5)

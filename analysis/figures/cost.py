@@ -58,10 +58,10 @@ def cost_accuracy_figures(
         with styled():
             figure, panels = Room(1.75, below=key + 0.48, between=0.34, widest=3.6).panels(len(series))
             for axes, ((group, measure), reader_points) in zip(panels, series, strict=True):
-                behind = people if not is_person(look[group].kind) else people[:0]
+                background = people if not is_person(look[group].kind) else people[:0]
                 for level, shape in shapes.items():
                     rows, grey = (
-                        behind[behind[factor] == level],
+                        background[background[factor] == level],
                         replace(shape, colour="#C4C4C4", is_hollow=False),
                     )
                     _points(axes, grey, rows, size=4.5, edge=0, bar=0, zorder=2)
@@ -283,11 +283,11 @@ def reading_profile_figures(name: str, profile: ReadingProfile) -> list[Drawing]
                 title_of = fitted(f"{'ABCDEFGH'[index]}  {look[group].label}: {unit['noun']}", 44)
                 marks.above(axes, "\n".join(title_of), 5, weight="bold", color=look[group].colour)
             for keys in dict.fromkeys(keys for keys, _ in series):  # a reader's panels have one scale
-                alike = [
+                reader_axes = [
                     axes for axes, (panel_keys, _) in zip(panels, series, strict=True) if panel_keys == keys
                 ]
-                ends = np.array([axes.get_ylim() for axes in alike])
-                for axes in alike:
+                ends = np.array([axes.get_ylim() for axes in reader_axes])
+                for axes in reader_axes:
                     axes.set_ylim(ends.min(), ends.max())
             axis_name(figure, panels, "Place of the word, counted from a changed word (0)", key + 0.1)
             condition_key(figure, panels, shapes, lines=True)
@@ -297,8 +297,8 @@ def reading_profile_figures(name: str, profile: ReadingProfile) -> list[Drawing]
             for (measure, group), profile_rows in series
             for level, rows in profile_rows.groupby(factor, sort=False)
         ]
-        every = {mark.kind for mark in look.values()}
-        values = {"base": profile.levels[0], "shares": len(shares), "told": conditions, "every": every}
+        kinds = {mark.kind for mark in look.values()}
+        values = {"base": profile.levels[0], "shares": len(shares), "told": conditions, "every": kinds}
         return Drawing.described(name, figure, shown, "reading_profiles", title=title, **values)
 
     return paged(name, f"Reading word by word around a changed word, by {factor}", series, draw, _MOST)

@@ -133,10 +133,10 @@ def _name_contrasts(
         placed, size = marks.spread(wished, 0.07 * (high - low), low, high), 7.0
         placed = [position - (sum(placed) - sum(wished)) / len(placed) for position in placed]
     arrow = {"arrowstyle": "-", "color": "#777777", "lw": 0.5, "shrinkA": 0, "shrinkB": 0}
-    for x, beside, label in zip(wished, placed, labels, strict=True):
+    for x, text_x, label in zip(wished, placed, labels, strict=True):
         axes.plot([x, x], [low, high], color="#777777", lw=0.5, ls=(0, (1, 2)), zorder=0.8)
         axes.annotate(
-            label, (x, high), (beside, high + up * (high - low)), fontsize=size, rotation=rotation, va="bottom",
+            label, (x, high), (text_x, high + up * (high - low)), fontsize=size, rotation=rotation, va="bottom",
             ha="left" if rotation else "center", rotation_mode="anchor", annotation_clip=False, arrowprops=arrow,
         )  # fmt: skip
 

@@ -133,9 +133,9 @@ def fit_labels(axes: Axes) -> LaidOut | None:
     low, high = axes.get_xlim()
     frame = axes.get_position()
     places = (frame.x0 + frame.width * (marks - low) / (high - low)) * float(figure.get_figwidth())
-    laid = laid_out([label.get_text() for label in labels], list(places), float(labels[0].get_fontsize()))
-    axes.set_xticks(marks, laid.texts)
-    if laid.is_slanted:
+    layout = laid_out([label.get_text() for label in labels], list(places), float(labels[0].get_fontsize()))
+    axes.set_xticks(marks, layout.texts)
+    if layout.is_slanted:
         for label in axes.get_xticklabels():
             label.set(rotation=SLANT, ha="right", rotation_mode="anchor", linespacing=1.0)
-    return laid
+    return layout

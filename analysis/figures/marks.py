@@ -140,7 +140,7 @@ def ink_on(colour: Sequence[float]) -> str:
 
 def handle(look: MarkStyle, label: str = "", **style: Any) -> Line2D:
     """Return a key's entry: line and marker of a look."""
-    given: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "color": look.colour,
         "ls": look.line,
         "marker": look.marker,
@@ -148,13 +148,13 @@ def handle(look: MarkStyle, label: str = "", **style: Any) -> Line2D:
         "mfc": look.face,
         "mec": look.colour,
     }
-    return Line2D([], [], **(given | {"label": label or look.label} | style))
+    return Line2D([], [], **(defaults | {"label": label or look.label} | style))
 
 
 def key_below(figure: Figure, handles: Sequence[Any], columns: int, **more: Any) -> None:
     """Write a key under all panels."""
-    given: dict[str, Any] = {"loc": "lower center", "frameon": False, "fontsize": 8, "borderaxespad": 0.1}
-    figure.legend(handles=handles, ncols=columns, **(given | more))
+    defaults: dict[str, Any] = {"loc": "lower center", "frameon": False, "fontsize": 8, "borderaxespad": 0.1}
+    figure.legend(handles=handles, ncols=columns, **(defaults | more))
 
 
 def are_numbers_in_order(levels: Sequence[str]) -> bool:
@@ -199,17 +199,17 @@ def label_ends(axes: Axes, ends: list[tuple[float, float, str, str]], x: float) 
 
 def above(axes: Axes, text: str, up: float, **style: Any) -> None:
     """Write a text so many points above the left end of a panel's upper edge."""
-    given: dict[str, Any] = {"fontsize": 8.5, "va": "bottom", "linespacing": 1.0}
-    axes.annotate(text, (0, 1), (0, up), "axes fraction", "offset points", **(given | style))
+    defaults: dict[str, Any] = {"fontsize": 8.5, "va": "bottom", "linespacing": 1.0}
+    axes.annotate(text, (0, 1), (0, up), "axes fraction", "offset points", **(defaults | style))
 
 
 def in_the_middle(axes: Axes, text: str, **style: Any) -> None:
     """Write in the middle of a panel why it is empty."""
-    given: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "ha": "center",
         "va": "center",
         "fontsize": 7.5,
         "color": SOFT,
         "linespacing": 1.1,
     }
-    axes.text(0.5, 0.5, text, transform=axes.transAxes, **(given | style))
+    axes.text(0.5, 0.5, text, transform=axes.transAxes, **(defaults | style))

@@ -30,9 +30,9 @@ def recovered_figure(
     crowded = len(look) > MOST_LABELS or max(len(mark.label) for mark in look.values()) > LONGEST_LABEL
     legend = 0.18 * ceil(len(look) / RECOVERED_LEGEND_COLUMNS) + 0.1 if crowded else 0.0
     width = (0.86 if crowded else 0.64) * WIDTH
-    laid = laid_out(levels, places_of(len(levels), 0.09 * WIDTH, width))
-    foot = 0.2 + laid.depth
-    shared = "y" if not laid.is_slanted and foot < 0.5 else "xy"
+    layout = laid_out(levels, places_of(len(levels), 0.09 * WIDTH, width))
+    foot = 0.2 + layout.depth
+    shared = "y" if not layout.is_slanted and foot < 0.5 else "xy"
     room = Room(2.4, 0.09 * WIDTH, foot + legend, 1, above=0.35, gap=0.1, top=0, widest=width, shared=shared)
     scaled = sums.assign(
         **{f"words{end}": 100.0 * sums[f"words{end}"] for end in ("", "_low", "_high", "_with_one_typo")}
@@ -105,8 +105,8 @@ def sensitivity_figure(
     columns = min(len(levels), 4 if len(levels) <= 8 else 5)
     lines = ceil(len(levels) / columns)
     longest = max(len(mark.label) for mark in look.values())
-    beside = SENSITIVITY_LEGEND_COLUMNS if longest <= LONGEST_OF_THREE else 2
-    legend = 0.18 * ceil(len(look) / beside)
+    legend_columns = SENSITIVITY_LEGEND_COLUMNS if longest <= LONGEST_OF_THREE else 2
+    legend = 0.18 * ceil(len(look) / legend_columns)
     size, between = 8.5 if columns < 4 else 7.5, 0.15
     room = 0.895 * WIDTH / columns - 0.1
     titles = ["\n".join(cut_to_lines(str(level), room, size, bold=True)) for level in levels]
@@ -137,8 +137,8 @@ def sensitivity_figure(
             for mark in look.values()
         ]
         marks.key_below(
-            figure, handles, min(beside, len(handles)), bbox_to_anchor=(0.53, 0.0), handletextpad=0.3, columnspacing=1.2,
-            labelspacing=0.25,
+            figure, handles, min(legend_columns, len(handles)), bbox_to_anchor=(0.53, 0.0),
+            handletextpad=0.3, columnspacing=1.2, labelspacing=0.25,
         )  # fmt: skip
     values = {"factor": factor, "signal": signal, "cells": cells}
     return Drawing.described(name, figure, look, "sensitivity", **values)

@@ -95,8 +95,8 @@ def stacked(
     height: float, left: float, depth: float, foot: float = 0.0, pad: float = 0.15, **more: float
 ) -> Room:
     """Return room for panels below each other, each with separate labels that reach so many inches below it."""
-    given: dict[str, Any] = {"above": 0.42, **more}
-    return Room(height, left, foot + pad + depth, 1, gap=pad + depth, top=0, shared="", **given)
+    options: dict[str, Any] = {"above": 0.42, **more}
+    return Room(height, left, foot + pad + depth, 1, gap=pad + depth, top=0, shared="", **options)
 
 
 def deepest(places: Iterable[Sequence[str]]) -> float:
@@ -108,8 +108,8 @@ def deepest(places: Iterable[Sequence[str]]) -> float:
 
 def axes_at(figure: Figure, left: float, bottom: float, width: float, height: float) -> Axes:
     """Return axes so many inches from the lower left corner of a figure, and so many wide and high."""
-    whole, high = figure.get_size_inches()
-    return figure.add_axes((left / whole, bottom / high, width / whole, height / high))
+    figure_width, high = figure.get_size_inches()
+    return figure.add_axes((left / figure_width, bottom / high, width / figure_width, height / high))
 
 
 def lettered(index: int, count: int, title: str) -> str:

@@ -111,8 +111,8 @@ def _shared(of: Sequence[Sequence[str]]) -> list[str]:
     if any(len(set(labels)) < len(labels) for labels in of):
         return list(of[0]) if all(labels == of[0] for labels in of) else []
     longest = max(of, key=len)
-    every = list(dict.fromkeys([*longest, *(label for labels in of for label in labels)]))
-    return every if len(every) <= _APART * len(longest) else []
+    all_labels = list(dict.fromkeys([*longest, *(label for labels in of for label in labels)]))
+    return all_labels if len(all_labels) <= _APART * len(longest) else []
 
 
 def recovery_figure(name: str, recovered: Sequence[Recovered]) -> Drawing:

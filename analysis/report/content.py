@@ -77,7 +77,7 @@ def gather(
     numbers, trials = ExhibitNumbers(), tables.trials
     kinds, used = kinds_of(trials), trials[trials["excluded_reason"].isna()]
     readers = tables.dictionary["readers"]
-    begun = {name: str(entry["kind"]) for name, entry in readers.items() if entry.get("kind")}
+    declared_kinds = {name: str(entry["kind"]) for name, entry in readers.items() if entry.get("kind")}
     planned = with_bounds_fixed_beforehand(plans(tables), tables.dictionary)
     analyses = carry_out_all(planned, tables, lambda name: progress(as_given(f"model: {name}")))
     analyses = sorted(analyses, key=lambda analysis: not analysis.plan.planned)
@@ -85,7 +85,7 @@ def gather(
     matrix = robustness_matrix(analyses, tables, progress)
     tested = answer_table([analysis for analysis in analyses if analysis.plan.planned] or analyses, matrix)
     answered = None if tested is None else numbers.table(tested, MANUSCRIPT)
-    counted = flow_table(flow(trials, readers), begun | kinds)
+    counted = flow_table(flow(trials, readers), declared_kinds | kinds)
     with_means = [
         (together, [means_of(analysis.plan, used, tables) for analysis in together.analyses])
         for together in Together.of(analyses, kinds)
@@ -114,7 +114,7 @@ def gather(
     progress("figures")
     effects_drawn = planned_effects(analyses, matrix, recovered_effects, tables.dictionary["truth"] or {})
     prose = str((tables.dictionary["columns"].get(RECOVERED.name) or {}).get("prose") or "")
-    laid = [table for description in means for table in tables_of(description, prose)]
+    laid_tables = [table for description in means for table in tables_of(description, prose)]
     described_already = {
         (measure.name, description.part.stem) for description in means for measure in description.cells
     }
@@ -127,8 +127,8 @@ def gather(
         cells = means_of(analysis.plan, used, tables) or _cells_of(analysis)
         for drawing, table in planned_means(analysis, cells, used, tables, effects_drawn):
             of_plans.append((key, drawing))
-            laid.insert(0, (key, table))
-    shown = _means_of_plans(analyses, {key for key, _ in laid})
+            laid_tables.insert(0, (key, table))
+    shown = _means_of_plans(analyses, {key for key, _ in laid_tables})
     crowded = _crowded(means, shown)
     undrawn = {stem for _, stem in crowded}
     drawn = [
@@ -142,7 +142,9 @@ def gather(
     models = None
     if language_models is not None:
         models = numbers.table(language_models, MANUSCRIPT if len(language_models.rows) > 1 else SUPPLEMENT)
-    descriptives = [numbers.table(table, MANUSCRIPT) for key, table in laid if key in shown or not shown]
+    descriptives = [
+        numbers.table(table, MANUSCRIPT) for key, table in laid_tables if key in shown or not shown
+    ]
     figures = [numbers.figure(figure, MANUSCRIPT) for key, figure in drawn if key in shown or not shown]
     first = [numbers.chapter(chapter) for chapter in written if chapter.name == ROBUSTNESS]
     flow_table_ = numbers.table(counted)
@@ -156,7 +158,7 @@ def gather(
     further_figures = [numbers.figure(figure) for key, figure in drawn if shown and key not in shown]
     further_tables = [
         numbers.table(table, refused=crowded.get(key, ""))
-        for key, table in laid
+        for key, table in laid_tables
         if shown and key not in shown
     ]
     chapters = [*first, *(numbers.chapter(chapter) for chapter in written if chapter.name != ROBUSTNESS)]
@@ -206,13 +208,13 @@ def _crowded(means: Sequence[Description], shown: Collection[Pair]) -> dict[Pair
     return reasons
 
 
-def _means_of_plans(analyses: Sequence[Analysis], laid: Collection[Pair]) -> set[Pair]:
+def _means_of_plans(analyses: Sequence[Analysis], pairs: Collection[Pair]) -> set[Pair]:
     """Return which means belong to the manuscript: those of planned analyses, or of the parts of a factor that has no others."""
     shown: set[Pair] = set()
     for analysis in (analysis for analysis in analyses if analysis.plan.planned):
         measure, stem = planned_of(analysis)
-        parts = {key for key in laid if key[0] == measure and key[1].startswith(f"{stem}_")}
-        shown |= {(measure, stem)} if (measure, stem) in laid or not parts else parts
+        parts = {key for key in pairs if key[0] == measure and key[1].startswith(f"{stem}_")}
+        shown |= {(measure, stem)} if (measure, stem) in pairs or not parts else parts
     return shown
 
 
@@ -383,8 +385,8 @@ def _section_together(
     already: Already,
 ) -> Section:
     """Lay out analyses of parts of a study with the table of their differences, and each with the tables of its model and means."""
-    every, summary = together.tables()
-    shown = [numbers.table(every)]
+    differences, summary = together.tables()
+    shown = [numbers.table(differences)]
     of_differences, of_analyses = shown[0].number, None
     if shown[0].refused:
         shown.insert(0, numbers.table(summary))

@@ -64,7 +64,7 @@ def document_of(content: ReportContent, when: datetime) -> Document:
     cited, further = _references(content, when)
     nodes, remaining = manuscript(content, cited)
     more = supplement(content, remaining, further)
-    laid = list(_marked([*nodes, *more]))
+    marked_nodes = list(_marked([*nodes, *more]))
     stamp = when.strftime("%-d %B %Y, %H:%M" if platform.system() != "Windows" else "%d %B %Y, %H:%M")
     stamped = {"study": str(dictionary["study"]), "versions": dictionary["versions"] or [], "stamp": stamp}
     facts = {"kinds": set(content.kinds.values()), "has_people": content.has_people}
@@ -73,8 +73,8 @@ def document_of(content: ReportContent, when: datetime) -> Document:
         byline=SENTENCES.sentences("byline", **stamped),
         banner=SENTENCES.paragraphs("banner", **facts),
         warnings=SENTENCES.paragraphs("design_changed") if content.tables.design_changed else (),
-        nodes=tuple(laid[: len(nodes)]),
-        supplement=tuple(laid[len(nodes) :]),
+        nodes=tuple(marked_nodes[: len(nodes)]),
+        supplement=tuple(marked_nodes[len(nodes) :]),
         references=tuple(sorted_references([*cited, *further])),
     )
 

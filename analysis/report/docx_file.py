@@ -230,17 +230,17 @@ def _note(word: WordDocument, note: str) -> None:
 
 
 def _table(word: WordDocument, shown: Numbered) -> None:
-    laid = shown.table
+    apa_table = shown.table
     word.add_paragraph(f"Table {shown.number}", style="Table Number")
-    word.add_paragraph(laid.title, style="Table Title")
-    size, widths = fitted_columns(laid)
-    table = word.add_table(rows=1 + len(laid.rows), cols=len(laid.columns))
+    word.add_paragraph(apa_table.title, style="Table Title")
+    size, widths = fitted_columns(apa_table)
+    table = word.add_table(rows=1 + len(apa_table.rows), cols=len(apa_table.columns))
     table.alignment, table.autofit = WD_TABLE_ALIGNMENT.LEFT, False
     _widths(table, widths)
     rows = list(table.rows)  # python-docx reads the whole table anew for each row that it is asked for
     _fill(
         rows[0],
-        [str(head_markup(column, laid.is_symbol(column))) for column in laid.columns],
+        [str(head_markup(column, apa_table.is_symbol(column))) for column in apa_table.columns],
         size,
         head=True,
     )
@@ -248,17 +248,17 @@ def _table(word: WordDocument, shown: Numbered) -> None:
     _rule(table, 0, "bottom")
     rows[0]._tr.get_or_add_trPr().append(_element("tblHeader"))  # repeated on every page that it runs over
     _together(rows, 0, last=False)
-    for index, row in enumerate(laid.rows, 1):
+    for index, row in enumerate(apa_table.rows, 1):
         is_head = isinstance(row, Head)
         if is_head and len(row) == 1:
             cells = rows[index].cells
             _cell(cells[0].merge(cells[-1]), str(head_markup(row[0], False)), size)
         else:
-            texts = [str(head_markup(cell, is_head and laid.is_symbol(cell))) for cell in row]
-            _fill(rows[index], texts, size, head=is_head, indent=laid.has_heads)
-        _together(rows, index, last=index == len(laid.rows))
-    _rule(table, len(laid.rows), "bottom")
-    _note(word, laid.note)
+            texts = [str(head_markup(cell, is_head and apa_table.is_symbol(cell))) for cell in row]
+            _fill(rows[index], texts, size, head=is_head, indent=apa_table.has_heads)
+        _together(rows, index, last=index == len(apa_table.rows))
+    _rule(table, len(apa_table.rows), "bottom")
+    _note(word, apa_table.note)
 
 
 def _widths(table: Table, widths: Sequence[float]) -> None:
@@ -270,23 +270,23 @@ def _widths(table: Table, widths: Sequence[float]) -> None:
             cell.width = Inches(width)
 
 
-def fitted_columns(laid: ApaTable) -> tuple[float, list[float]]:
+def fitted_columns(apa_table: ApaTable) -> tuple[float, list[float]]:
     """Return points of letters and inches of columns: letters shrink before a name breaks, which breaks before they are illegible."""
-    usual = next((points for most, points in SIZES if len(laid.columns) <= most), SMALLEST)
+    usual = next((points for most, points in SIZES if len(apa_table.columns) <= most), SMALLEST)
     sizes = [usual - step for step in range(int(usual - min(usual, LEGIBLE)) + 1)]
-    chosen = next((size for size in sizes if sum(_least(laid, size)) <= TEXT_WIDTH), None)
+    chosen = next((size for size in sizes if sum(_least(apa_table, size)) <= TEXT_WIDTH), None)
     size = chosen
     if size is None:
         candidates = (
             candidate
             for candidate in [*sizes, SMALLEST]
-            if sum(_least(laid, candidate)[1:]) + LEAST_NAME <= TEXT_WIDTH
+            if sum(_least(apa_table, candidate)[1:]) + LEAST_NAME <= TEXT_WIDTH
         )
         size = next(candidates, None)
     if size is None:
-        fits = sum(_least(laid, FINEST)) <= TEXT_WIDTH
+        fits = sum(_least(apa_table, FINEST)) <= TEXT_WIDTH
         size, chosen = FINEST if fits else SMALLEST, FINEST if fits else None
-    least, full = _least(laid, size), _on_one_line(laid, size)
+    least, full = _least(apa_table, size), _on_one_line(apa_table, size)
     if chosen is None:
         least[0] = max(TEXT_WIDTH - sum(least[1:]), LEAST_NAME / 2)
     full[0] = min(full[0], max(MOST_OF_NAMES * sum(full), 1.2))
@@ -299,21 +299,21 @@ def fitted_columns(laid: ApaTable) -> tuple[float, list[float]]:
     return size, [narrow + (wide - narrow) * spare for narrow, wide in zip(least, full, strict=True)]
 
 
-def _least(laid: ApaTable, size: float) -> list[float]:
+def _least(apa_table: ApaTable, size: float) -> list[float]:
     """Return how wide each column must be for its longest piece without a blank, in inches."""
-    return _inches(laid, size, lambda index, is_head, text: _PIECES.split(text))
+    return _inches(apa_table, size, lambda index, is_head, text: _PIECES.split(text))
 
 
-def _on_one_line(laid: ApaTable, size: float) -> list[float]:
+def _on_one_line(apa_table: ApaTable, size: float) -> list[float]:
     """Return how wide each column is with every cell on one line; heads may wrap between words."""
     return _inches(
-        laid, size, lambda index, is_head, text: [text] if not is_head else text.split() if index else []
+        apa_table, size, lambda index, is_head, text: [text] if not is_head else text.split() if index else []
     )
 
 
-def _inches(laid: ApaTable, size: float, cut: Cut) -> list[float]:
-    margins, indent = 0.15 if size > LEGIBLE else 0.1, 0.15 if laid.has_heads else 0.0
-    widths = [width * LETTER * size / 72 + margins for width in laid.widths(cut)]
+def _inches(apa_table: ApaTable, size: float, cut: Cut) -> list[float]:
+    margins, indent = 0.15 if size > LEGIBLE else 0.1, 0.15 if apa_table.has_heads else 0.0
+    widths = [width * LETTER * size / 72 + margins for width in apa_table.widths(cut)]
     return [widths[0] + indent, *widths[1:]]
 
 

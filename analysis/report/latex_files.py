@@ -140,18 +140,18 @@ def _write_file(document: Document, nodes: Sequence[Node], path: Path, sources: 
 
 def table_in_latex(shown: Numbered, source: str) -> str:
     """Return a table as LaTeX: caption above, three rules, note below; a comment at its head says where its numbers come from."""
-    laid, n_columns = shown.table, len(shown.table.columns)
+    apa_table, n_columns = shown.table, len(shown.table.columns)
     size, room = next((size, room) for most, size, room in SIZES if n_columns <= most)
-    first, *others = laid.widths(lambda index, is_head, text: [text])
+    first, *others = apa_table.widths(lambda index, is_head, text: [text])
     return _written(
         "table",
         number=shown.number,
-        laid=laid,
+        laid=apa_table,
         source=" ".join(source.split()),
         size=size,
         columns=f"@{{}}{WRAPPED if first > LONG_NAME else 'l'}*{{{n_columns - 1}}}{{c}}@{{}}",
-        head=_row([str(head_markup(column, laid.is_symbol(column))) for column in laid.columns]),
-        is_long=len(laid.rows) > LONGEST,
+        head=_row([str(head_markup(column, apa_table.is_symbol(column))) for column in apa_table.columns]),
+        is_long=len(apa_table.rows) > LONGEST,
         is_wide=min(first, LONG_NAME) + sum(others) + 2 * n_columns > room,
     )
 

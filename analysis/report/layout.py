@@ -66,12 +66,12 @@ def _put(context: Context, value: Any) -> Any:
     return value
 
 
-def _with_kinds(said: Callable[..., str]) -> Callable[..., str]:
+def _with_kinds(formatter: Callable[..., str]) -> Callable[..., str]:
     """Let a template call what names readers without giving it their kinds."""
 
     @pass_context
-    def called(context: Context, *given: Any) -> str:
-        return said(*given, context["kinds"])
+    def called(context: Context, *arguments: Any) -> str:
+        return formatter(*arguments, context["kinds"])
 
     return called
 
@@ -175,7 +175,7 @@ class ChapterLayout:
             for head, cell in column.items()
             if head not in ("if", "each")
         ]
-        laid: list[tuple[str, ...]] = []
+        laid_rows: list[tuple[str, ...]] = []
         last = None
         for row in records:
             # a factor has the name that the study gave it, which may be that of a function
@@ -187,23 +187,23 @@ class ChapterLayout:
                 group = _expression(spec["group"])(**context)
                 heading = _filled(spec.get("heading", "{{ marked(reader_group) }}"), context)
                 if group != last and heading:
-                    laid.append(Head([heading]))
+                    laid_rows.append(Head([heading]))
                 last = group
             shown = columns[:1] if "missing" in spec and _expression(spec["missing"])(**context) else columns
             cells = [cell(**{**context, "each": item}) for _, cell, item in shown]
             cells = [cell if isinstance(cell, str) else str(cell) for cell in cells]
-            laid.append((*cells, *[apa.MISSING] * (len(columns) - len(cells))))
+            laid_rows.append((*cells, *[apa.MISSING] * (len(columns) - len(cells))))
         filled = [
             n
             for n in range(len(columns))
-            if n == 0 or not laid or any(len(row) > n and row[n] for row in laid)
+            if n == 0 or not laid_rows or any(len(row) > n and row[n] for row in laid_rows)
         ]
         heads = tuple(columns[n][0] for n in filled)
         return ApaTable(
             name or key,
             _filled(spec["title"], values),
             heads,
-            tuple(row if isinstance(row, Head) else tuple(row[n] for n in filled) for row in laid),
+            tuple(row if isinstance(row, Head) else tuple(row[n] for n in filled) for row in laid_rows),
             self._note(spec.get("note", ""), {**values, "heads": heads}),
             origin or self._origin(spec.get("source"), fits, values),
             drawn=bool(spec.get("drawn", False)),

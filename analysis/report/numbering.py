@@ -134,8 +134,8 @@ class ReportContent:
             table for table in (self.models_table, self.answer_table, self.recovery_table, self.flow) if table
         ]
         tables += [*self.descriptives, *self.further_tables]
-        laid = [*self.sections, *(section for section in self._laid if section.parts)]
-        tables += [table for section in laid for table in section.tables]
+        all_sections = [*self.sections, *(section for section in self._laid if section.parts)]
+        tables += [table for section in all_sections for table in section.tables]
         tables += [block for part in self.chapters for block in part.blocks if isinstance(block, Numbered)]
         return iter(sorted(tables, key=lambda table: in_order(table.number)))
 

@@ -234,8 +234,8 @@ def _in_files(content: ReportContent) -> Iterator[Node]:
     ]
     line = Markup("<b>{} {}.</b> {}: {}. <code>{}</code>")
     items = [
-        line.format(word, exhibit.number, laid.title, exhibit.refused, file.format(laid.name))
-        for word, exhibit, laid, file in shown
+        line.format(word, exhibit.number, body.title, exhibit.refused, file.format(body.name))
+        for word, exhibit, body, file in shown
         if exhibit.refused
     ]
     if items:

@@ -91,8 +91,8 @@ def write_models(content: ReportContent, folder: Path, many_rows: int = MANY_ROW
 
 def _in_r(columns: Sequence[str], text: str) -> str:
     """Return a text of a program with the names that users gave factors, longer ones where a model has such columns itself."""
-    taken = {as_given(column) for column in columns if MARK in column} & set(columns)
-    return text.replace(MARK, "_factor" if taken else "")
+    existing = {as_given(column) for column in columns if MARK in column} & set(columns)
+    return text.replace(MARK, "_factor" if existing else "")
 
 
 def _write_rows(rows: pd.DataFrame, path: Path, many_rows: int) -> Path:

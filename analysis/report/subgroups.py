@@ -60,8 +60,8 @@ class TrialPart:
         trials, items = self.rows(tables.trials), tables.items
         keys = [name for name in ("set", "item_id") if name in items]
         if keys:
-            seen = pd.MultiIndex.from_frame(trials[keys].astype(object))
-            items = items[pd.MultiIndex.from_frame(items[keys].astype(object)).isin(seen)]
+            trial_keys = pd.MultiIndex.from_frame(trials[keys].astype(object))
+            items = items[pd.MultiIndex.from_frame(items[keys].astype(object)).isin(trial_keys)]
         return replace(tables, trials=trials, items=items)
 
 

@@ -78,9 +78,9 @@ def write_files(
         models = write_models(content, folder)
         _write_rows_named(tables, folder, files_named(content))
         sources = sources_in_words(content, models)
-        told_of = numbers_of(document, content, models)
+        numbers = numbers_of(document, content, models)
         (folder / "numbers.json").write_text(
-            as_given(json.dumps(told_of, ensure_ascii=False, indent=1)), "utf-8"
+            as_given(json.dumps(numbers, ensure_ascii=False, indent=1)), "utf-8"
         )
         write_docx(document, folder, sources, when)
         write_latex(document, folder, sources, [table for table in content.all_tables() if table.refused])

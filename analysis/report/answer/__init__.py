@@ -87,11 +87,11 @@ def answer(content: ReportContent, recovered: str) -> Iterator[Node]:
         "Sample": ("sample", _sample(content)),
         "Fit": ("doubts", {"doubts": _doubts(sections)}),
     }
-    told_of: dict[str, str] = {
+    texts: dict[str, str] = {
         term: LAYOUT.sentences(passage, **facts) for term, (passage, facts) in limits.items()
     }
-    told_of["Software check"] = recovered
-    yield Facts(tuple((term, text) for term, text in told_of.items() if text))
+    texts["Software check"] = recovered
+    yield Facts(tuple((term, text) for term, text in texts.items() if text))
 
 
 def as_text(nodes: Iterable[Node]) -> str:
@@ -327,10 +327,10 @@ def answer_table(analyses: Sequence[Analysis], matrix: Matrix) -> ApaTable | Non
     facts["grades"] = {row["grade"].word for row in rows}
     facts["is_any_one_sided"] = any(contrast.direction != "two-sided" for contrast in shown)
     facts["is_any_undetectable"] = any(np.isinf(contrast.detectable) for contrast in shown)
-    laid = LAYOUT.table(
+    table = LAYOUT.table(
         "answer", rows, origin=origin_of_contrasts([analysis for analysis, _ in tested]), **facts
     )
-    return replace(laid, of_paper=len(rows) <= LONGEST_TABLE)
+    return replace(table, of_paper=len(rows) <= LONGEST_TABLE)
 
 
 def _sized(difference: float, contrast: Contrast, analysis: Analysis) -> str:
@@ -431,17 +431,17 @@ def _extremes(
             name = analysis.plan.heading if analyses <= apa.MOST_TESTS_NAMED else analysis.plan.measure.noun
             scale = felt(contrasts[:1], analysis.plan.measure).scale
             by_scale.setdefault((name, scale), []).append((analysis, contrasts))
-    for (name, _), alike in by_scale.items():
+    for (name, _), entries in by_scale.items():
         values = [
             _sized(value_of(contrast, analysis), contrast, analysis)
-            for analysis, contrasts in alike
+            for analysis, contrasts in entries
             for contrast in contrasts
         ]
         texts = {value.values[0]: str(value) for value in values if isinstance(value, apa.Written)}
         sizes = sorted(size for size in texts if np.isfinite(size))
         if sizes or np.inf in texts:
             ends = [texts[size] for size in (*sizes[:1], *sizes[1:][-1:])]
-            yield name, list(dict.fromkeys(ends)), felt(alike[0][1][:1], alike[0][0].plan.measure)
+            yield name, list(dict.fromkeys(ends)), felt(entries[0][1][:1], entries[0][0].plan.measure)
 
 
 def _sample(content: ReportContent) -> dict[str, Any]:

@@ -56,8 +56,8 @@ def means_of(plan: Plan, used: pd.DataFrame, tables: Tables) -> list[ConditionMe
     """Return the means of the trials of a plan; None for a measure that is not described for all studies."""
     if plan.measure not in DESCRIBED:
         return None
-    whole = not plan.subset and plan.crossing is None
-    levels = tuple(tables.factors[plan.factor]) if whole else plan.levels
+    is_whole_study = not plan.subset and plan.crossing is None
+    levels = tuple(tables.factors[plan.factor]) if is_whole_study else plan.levels
     rows = used[held_by(plan, used)] if plan.subset else used
     return describe(within_bounds(rows, plan.measure, tables), plan.measure, plan.factor, levels)
 
@@ -80,10 +80,10 @@ def means_table(
     all_means = {(cell.group, cell.level): (cell.trials, round(cell.mean, 9)) for cell in cells}
     if all(all_means[cell.group, cell.level] == (cell.trials, round(cell.mean, 9)) for cell in analysed):
         return None
-    laid = layouts.descriptive_table(analysed, analysis.plan.measure, analysis.plan.factor)
+    table = layouts.descriptive_table(analysed, analysis.plan.measure, analysis.plan.factor)
     computed = "means by reader and level of the model's rows, and of these by level"
     origin = Origin(fits=() if analysis.fit is None else (analysis.fit,), computed=computed)
-    return replace(laid, name=name, title=f"{laid.title}, trials of this analysis", origin=origin)
+    return replace(table, name=name, title=f"{table.title}, trials of this analysis", origin=origin)
 
 
 def tables_of(description: Description, prose: str) -> Iterator[tuple[Pair, ApaTable]]:
@@ -94,20 +94,24 @@ def tables_of(description: Description, prose: str) -> Iterator[tuple[Pair, ApaT
             continue
         recovered = description.cells[RECOVERED]
         if measure.name == "correct" and recovered:
-            laid = layouts.accuracy_and_recovery_table(cells, recovered, part.factor, prose)
+            table = layouts.accuracy_and_recovery_table(cells, recovered, part.factor, prose)
         else:
-            laid = layouts.descriptive_table(cells, measure, part.factor)
-        laid = table_of_part(laid, part, f"descriptives_{measure.name}_{part.stem}")
+            table = layouts.descriptive_table(cells, measure, part.factor)
+        table = table_of_part(table, part, f"descriptives_{measure.name}_{part.stem}")
         yield (
             (measure.name, part.stem),
-            laid
+            table
             if measure.logged or measure is RATING
-            else with_copies_told(laid, description.trials, part.factor),
+            else with_copies_told(table, description.trials, part.factor),
         )
 
 
 def planned_means(
-    analysis: Analysis, cells: Sequence[ConditionMean], used: pd.DataFrame, tables: Tables, asked: Asked
+    analysis: Analysis,
+    cells: Sequence[ConditionMean],
+    used: pd.DataFrame,
+    tables: Tables,
+    effects_asked: Asked,
 ) -> Iterator[tuple[Drawing, ApaTable]]:
     """Draw and lay out the means of a planned analysis of which no part has them: of recovered words, and over what parts sessions."""
     from analysis.figures.conditions import ConditionMeans, condition_figure
@@ -117,7 +121,7 @@ def planned_means(
     of_words = measure.value == "share"
     if not cells or not (of_words or measure in DESCRIBED):
         return
-    name, (unit, effects) = "_".join(key), asked[key]
+    name, (unit, effects) = "_".join(key), effects_asked[key]
     levels = tuple(level for level in plan.levels if any(cell.level == level for cell in cells))
     trials = (
         rows.assign(**{measure.name: rows["share"]}) if of_words else within_bounds(used, measure, tables)

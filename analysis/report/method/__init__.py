@@ -127,15 +127,15 @@ def _models(tables: Tables, table: str | None) -> dict[str, Any]:
     models = sorted(name for name, entry in readers.items() if entry.get("kind") == "model")
     baselines = sorted(name for name, entry in readers.items() if entry.get("kind") == "baseline")
     trials = {name: tables.trials[tables.trials["reader_group"] == name] for name in models}
-    alike: dict[tuple[Any, ...], list[str]] = {}
+    by_key: dict[tuple[Any, ...], list[str]] = {}
     for name in models:
         key = _imported_alike(readers[name], trials[name])
         if key is not None:
-            alike.setdefault(key, []).append(name)
-    together = [(key, names) for key, names in alike.items() if len(names) > 1]
+            by_key.setdefault(key, []).append(name)
+    together = [(key, names) for key, names in by_key.items() if len(names) > 1]
     grouped = {name for _, names in together for name in names}
     heads = ("answers", "when", "trials", "sessions", "settings")
-    told_of = [_one_model(name, readers[name], trials[name]) for name in models if name not in grouped]
+    described = [_one_model(name, readers[name], trials[name]) for name in models if name not in grouped]
     return {
         **{"models": len(models), "baselines": baselines, "table": table},
         "all_imported": all(_imported(readers[name]) for name in models),
@@ -144,7 +144,7 @@ def _models(tables: Tables, table: str | None) -> dict[str, Any]:
         ],
         "wording": (tables.dictionary.get("procedure") or {}).get("wording"),
         "alike": [{**dict(zip(heads, key, strict=True)), "names": names} for key, names in together],
-        **{"told": told_of, "shared": _shared(told_of), "most_singly": MOST_SINGLY},
+        **{"told": described, "shared": _shared(described), "most_singly": MOST_SINGLY},
     }
 
 
@@ -217,9 +217,11 @@ def _imported(entry: Mapping[str, Any]) -> bool:
 
 def _settings(entry: Mapping[str, Any], model_trials: pd.DataFrame) -> list[str]:
     """Name a model's settings in the study: number format, temperature, context and prompt wordings."""
-    apart = {"use", "base_url", "trained", "base", "price", "family", "parameters"}
-    apart |= {"dtype"} if entry.get("dtype") else set()
-    settings = {key: value for key, value in (entry.get("settings") or {}).items() if key not in apart}
+    reported_elsewhere = {"use", "base_url", "trained", "base", "price", "family", "parameters"}
+    reported_elsewhere |= {"dtype"} if entry.get("dtype") else set()
+    settings = {
+        key: value for key, value in (entry.get("settings") or {}).items() if key not in reported_elsewhere
+    }
     texts = []
     for key, value in settings.items():
         text = str(value) if not isinstance(value, bool) else "yes" if value else "no"
@@ -376,8 +378,8 @@ def _analysis(tables: Tables, analyses: tuple[Analysis, ...], has_models: bool) 
 
 def cited_keys(paragraphs: tuple[Markup, ...], keys: tuple[str, ...]) -> list[str]:
     """Return which of these references a text cites."""
-    said = " ".join(str(paragraph) for paragraph in paragraphs)
-    return [key for key in keys if str(escape(reference(key).cited())) in said]
+    text = " ".join(str(paragraph) for paragraph in paragraphs)
+    return [key for key in keys if str(escape(reference(key).cited())) in text]
 
 
 METHOD_KEYS = (

@@ -232,8 +232,14 @@ def outcome(contrast: Contrast, alpha: float) -> str:
     if contrast.p_adjusted >= alpha:
         return NOT_SIGNIFICANT
     if len(contrast.simple) == 2:
-        here, there = contrast.simple
-        return OPPOSITE if here * there < 0 else "larger" if abs(here) > abs(there) else "smaller"
+        first_effect, second_effect = contrast.simple
+        return (
+            OPPOSITE
+            if first_effect * second_effect < 0
+            else "larger"
+            if abs(first_effect) > abs(second_effect)
+            else "smaller"
+        )
     return "lower" if contrast.estimate < 0 else "higher"
 
 
@@ -382,14 +388,14 @@ def of_many_conditions(
                 readers.setdefault(contrast.groups, []).append(contrast)
         models = [groups for groups in readers if not is_several(groups[-1], kinds)]
         models = models if len(models) > MOST_SINGLY else []
-        alike: dict[tuple[str, str], list[list[Contrast]]] = {}
+        by_readers: dict[tuple[str, str], list[list[Contrast]]] = {}
         for groups, reader_contrasts in readers.items():
             if groups in models:
                 key = (groups[0] if between else "", kinds.get(groups[-1], "model"))
-                alike.setdefault(key, []).append(reader_contrasts)
+                by_readers.setdefault(key, []).append(reader_contrasts)
             else:
                 texts.append(_of_reader(reader_contrasts, analysis, kinds, brief))
-        texts += [_of_models(by_model, analysis, kinds, brief) for by_model in alike.values()]
+        texts += [_of_models(by_model, analysis, kinds, brief) for by_model in by_readers.values()]
     return Markup(" ").join(texts)
 
 

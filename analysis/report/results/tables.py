@@ -40,7 +40,7 @@ def model_table(analysis: Analysis, name: str) -> ApaTable:
         term = term_in_words(effect.term, analysis)
         rows.append({"one": effect, "term": term, "is_intercept": effect.term == "(Intercept)"})
     estimable = [coefficient.se for coefficient in model.coefficients if coefficient.estimable]
-    laid = LAYOUT.table(
+    table = LAYOUT.table(
         "model",
         rows,
         name,
@@ -61,7 +61,7 @@ def model_table(analysis: Analysis, name: str) -> ApaTable:
         reader=spoken(analysis.groups[0]) if len(analysis.groups) > 1 else "",
         exp=np.exp,
     )
-    width = len(laid.columns)
+    width = len(table.columns)
     widest = max((len(term.terms) for term in model.variance), default=1)
     more = [_padded(["Random effects", "Variance", "SD", "r" if widest > 1 else ""], width, is_head=True)]
     for random in sorted(model.variance, key=lambda term: in_order(term, analysis)):
@@ -81,7 +81,7 @@ def model_table(analysis: Analysis, name: str) -> ApaTable:
                 _padded([name, apa.number(share, leading_zero=False)], width)
                 for name, share in shares.items()
             ]
-    return replace(laid, rows=(*laid.rows, *more))
+    return replace(table, rows=(*table.rows, *more))
 
 
 def _who(analysis: Analysis) -> str:

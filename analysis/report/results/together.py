@@ -144,10 +144,10 @@ class Together:
         for analysis, texts in zip(self.analyses, said, strict=True):
             for remark in texts:
                 parts.setdefault(remark, []).append(part_of(analysis))
-        alike: dict[tuple[str, ...], list[str]] = {}
+        by_analyses: dict[tuple[str, ...], list[str]] = {}
         for remark, texts in sorted(parts.items(), key=lambda item: -len(item[1])):
-            alike.setdefault(tuple(texts), []).append(remark)
-        for names, remarks in alike.items():
+            by_analyses.setdefault(tuple(texts), []).append(remark)
+        for names, remarks in by_analyses.items():
             texts = Markup(" ").join(map(escape, remarks))
             yield LAYOUT.sentences("of_parts", names=names, all=len(self.analyses), said=texts)
 
@@ -155,7 +155,7 @@ class Together:
         """Return the table of all differences, and the one with a row for each analysis, for where that is too long."""
         first, stem = self.analyses[0], plain(self.name)
         measure = first.plan.measure
-        every = contrast_table(first, f"differences_{stem}", self.analyses[1:])
+        differences = contrast_table(first, f"differences_{stem}", self.analyses[1:])
         rows = []
         for analysis in self.analyses:
             order = sorted(analysis.estimable, key=lambda contrast: contrast.estimate)
@@ -172,7 +172,7 @@ class Together:
                 }
             )
         return [
-            every,
+            differences,
             LAYOUT.table(
                 "together",
                 rows,
@@ -188,5 +188,5 @@ class Together:
 
 
 def _unit(size: ResponseScaleEffect, unit: str) -> str:
-    said = size.unit.strip().replace("%", "percent") or (size.scale if size.scale == "odds ratio" else unit)
-    return said or "the unit of the measure"
+    text = size.unit.strip().replace("%", "percent") or (size.scale if size.scale == "odds ratio" else unit)
+    return text or "the unit of the measure"

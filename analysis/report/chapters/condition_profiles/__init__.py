@@ -94,5 +94,5 @@ def _of_factor(
         ]
         people = {"reader": result.group, "people": len(typical), "r": middle, "low": low, "high": high}
         unlike = len(summary.typical) - len(typical)
-        laid = LAYOUT.table("models", [people, *readers], name, unlike=unlike, **values)
-        yield from LAYOUT.blocks("models", table=laid, figure=figure)
+        models_table = LAYOUT.table("models", [people, *readers], name, unlike=unlike, **values)
+        yield from LAYOUT.blocks("models", table=models_table, figure=figure)

@@ -88,17 +88,17 @@ class By:
 def write(material: Material) -> Chapter | None:
     """Write what reading cost people and models; None where nobody has a time, tokens or surprisal in two conditions."""
     tables, left = item_costs.fewer_participants(material.tables)
-    whole = CostPart()
+    draft = CostPart()
     used = tables.trials[tables.trials["excluded_reason"].isna()]
     for factor, levels in tables.factors.items():
         if len(levels) > 1:
-            whole.add(_of_factor(By(material, tables, factor, left), parts_by(factor, used, tables)))
+            draft.add(_of_factor(By(material, tables, factor, left), parts_by(factor, used, tables)))
     for cells in tables.crossed:
         if timed_by(material, cells):
-            whole.add(on_two_scales(By(material, tables, cells, left)))
+            draft.add(on_two_scales(By(material, tables, cells, left)))
     if left:
-        whole.methods.append(LAYOUT.sentences("methods_of_sampling", left=left))
-    return LAYOUT.chapter("cost", whole, whole.groups, material.kinds, whole.methods)
+        draft.methods.append(LAYOUT.sentences("methods_of_sampling", left=left))
+    return LAYOUT.chapter("cost", draft, draft.groups, material.kinds, draft.methods)
 
 
 def _of_factor(by: By, shown: Sequence[TrialPart]) -> CostPart:
@@ -319,12 +319,12 @@ def _shapes(
         "factor": factor,
         "reference_name": "" if reference is None else _reader((reference.group, reference.measure), kinds),
     }
-    laid = LAYOUT.table(
+    shapes_table = LAYOUT.table(
         "profiles", shapes, name, is_sure=is_sure, has_unsure=unsure.any(), base=base, kinds=kinds, **facts
     )
     return LAYOUT.blocks(
         "profiles",
-        table=laid,
+        table=shapes_table,
         figures=cost_profile_figures(name, shapes, factor, base),
         unsure=readers_of(shapes[unsure & shapes["mean_low"].notna()]),
         unknown=readers_of(shapes[unsure & shapes["mean_low"].isna()]),
@@ -578,12 +578,12 @@ def spilling(by: By, words: WordTable) -> CostPart:
         "zones": ZONES,
     }
     fits = {key: climbed.fit for key, climbed in result.models.items() if climbed.fit is not None}
-    laid = LAYOUT.table(
+    spill_table = LAYOUT.table(
         "spill_over", pd.concat(zones), plain("spill_over", factor), list(fits.values()), **values
     )
     part.write(
         "spill_over",
-        table=laid,
+        table=spill_table,
         zone_times=[in_zone(zone_rows, factor) for zone_rows in zones],
         remarks=[*result.remarks, *by.thinned],
         **_scales_apart(table, factor),
@@ -724,5 +724,7 @@ def linking_blocks(table: pd.DataFrame, kinds: dict[str, str], factor: str) -> l
     full = [
         pair_rows[pair_rows["baseline"] & pair_rows["spill_over"]].to_dict("records") for pair_rows in pairs
     ]
-    laid = LAYOUT.table("linking", pd.concat(pairs), plain("linking", factor), factor=factor, kinds=kinds)
-    return LAYOUT.blocks("linking", table=laid, pairs=full, factor=factor, kinds=kinds)
+    slopes_table = LAYOUT.table(
+        "linking", pd.concat(pairs), plain("linking", factor), factor=factor, kinds=kinds
+    )
+    return LAYOUT.blocks("linking", table=slopes_table, pairs=full, factor=factor, kinds=kinds)

@@ -120,7 +120,7 @@ def effects_blocks(analysis: Analysis, table: pd.DataFrame, material: Material) 
         "kinds": kinds,
         "rows": rows,
     }
-    laid = LAYOUT.table(
+    effects_table = LAYOUT.table(
         "effects",
         fits=() if analysis.fit is None else (analysis.fit,),
         name=f"fidelity_{stem}",
@@ -130,7 +130,7 @@ def effects_blocks(analysis: Analysis, table: pd.DataFrame, material: Material) 
     )
     return LAYOUT.blocks(
         "effects",
-        table=laid,
+        table=effects_table,
         figure=drawing,
         contrasts=list(dict.fromkeys(row["contrast"] for row in rows)),
         models=[_counts(rows, model) for model in dict.fromkeys(row["model"] for row in rows)],

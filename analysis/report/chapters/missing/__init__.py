@@ -181,7 +181,7 @@ def _of_factor(parts: Sequence[_Part], material: Material) -> Draft:
     lacking = [str(name) for name in counts.loc[counts["missing"] > 0, "reader_group"].unique()]
     values: dict[str, Any] = {"factor": part.factor, "kinds": material.kinds, "statuses": statuses}
     values |= {"lacking": lacking, "is_alone": is_alone, "has_chance": bool(shares["chance"].notna().any())}
-    laid = [
+    laid_tables = [
         LAYOUT.table(
             key,
             shown[shown["reader_group"].isin(lacking)],
@@ -194,8 +194,8 @@ def _of_factor(parts: Sequence[_Part], material: Material) -> Draft:
     draft = Draft(
         LAYOUT.blocks(
             "missing",
-            counts=laid[0],
-            ways=laid[1],
+            counts=laid_tables[0],
+            ways=laid_tables[1],
             of=part.told if is_alone else f" in {apa.worded(len(parts), 'part')} of the trials",
             readers=[_of_reader(group, by_reader[group].reset_index(drop=True)) for group in lacking],
             whole=[named(group, material.kinds) for group in by_reader if group not in lacking],
@@ -209,14 +209,14 @@ def _of_factor(parts: Sequence[_Part], material: Material) -> Draft:
 
 def _of_reader(group: str, cells: pd.DataFrame) -> dict[str, Any]:
     """Return how many of a reader's answers are missing, where, and where they matter most."""
-    apart = (cells["valid_only"] - cells["wrong"]).dropna()
+    differences = (cells["valid_only"] - cells["wrong"]).dropna()
     return {
         "group": group,
         "missing": int(cells["missing"].sum()),
         "of": cells["trials"].sum(),
         "least": cells.iloc[int(cells["missing_share"].argmin())].to_dict(),
         "most": cells.iloc[int(cells["missing_share"].argmax())].to_dict(),
-        "at": cells.iloc[cells.index.get_loc(apart.idxmax())].to_dict() if len(apart) else None,
+        "at": cells.iloc[cells.index.get_loc(differences.idxmax())].to_dict() if len(differences) else None,
     }
 
 

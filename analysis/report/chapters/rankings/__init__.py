@@ -87,7 +87,9 @@ def _sizes_part(material: Material, factor: str, missing: Missing) -> Iterator[B
     unknown = [
         str(model) for model in table.loc[table["family"].isna() | table["parameters"].isna(), "model"]
     ]
-    laid = LAYOUT.table("robustness", table.sort_values("lost"), factor=factor, told_size=told_size)
+    robustness_table = LAYOUT.table(
+        "robustness", table.sort_values("lost"), factor=factor, told_size=told_size
+    )
     steep = drawing = None
     if slopes.empty:
         missing.append(("no_slopes", ", ".join(unknown)))
@@ -96,7 +98,9 @@ def _sizes_part(material: Material, factor: str, missing: Missing) -> Iterator[B
         drawing = size_figure("robustness_by_size", table[table["parameters"].notna()], slopes)
         steep = LAYOUT.table("size_slopes", slopes, factor=factor)
     rows = slopes.to_dict("records")
-    yield from LAYOUT.blocks("sizes", table=laid, slopes=steep, figure=drawing, rows=rows, unknown=unknown)
+    yield from LAYOUT.blocks(
+        "sizes", table=robustness_table, slopes=steep, figure=drawing, rows=rows, unknown=unknown
+    )
 
 
 def _recovery_part(material: Material, factor: str, missing: Missing) -> Iterator[Block]:

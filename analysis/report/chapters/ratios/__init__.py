@@ -45,20 +45,20 @@ def write(material: Material) -> Chapter | None:
         present = [name for name in part.levels if (part.rows(used)[factor] == name).any()]
         if len(present) < 2:
             continue
-        does = levels_of(part_tables.items, factor, present, tables.dictionary.get("between"))
+        meanings = levels_of(part_tables.items, factor, present, tables.dictionary.get("between"))
         material.told(f"ratios: {factor}{part.told}")
         ratio_blocks = [
-            *_gains(part_tables, does, study),
-            *_retentions(part_tables, does, study),
-            *_costs(part_tables, does, study),
-            *_similarities(part_tables, does, study),
+            *_gains(part_tables, meanings, study),
+            *_retentions(part_tables, meanings, study),
+            *_costs(part_tables, meanings, study),
+            *_similarities(part_tables, meanings, study),
         ]
         if ratio_blocks:
-            blocks += of_part([*LAYOUT.blocks("levels", does=does), *ratio_blocks], part)
-        elif does.unknown:
+            blocks += of_part([*LAYOUT.blocks("levels", does=meanings), *ratio_blocks], part)
+        elif meanings.unknown:
             unrecorded.append(factor)
         else:
-            lacking.append(LAYOUT.sentences("no_ratio", does=does, part=part.told))
+            lacking.append(LAYOUT.sentences("no_ratio", does=meanings, part=part.told))
     blocks += _chances(tables, study)
     if not blocks:
         return None
@@ -70,15 +70,15 @@ def write(material: Material) -> Chapter | None:
     return LAYOUT.chapter("ratios", blocks, kinds, kinds, sources=("cao2023",))
 
 
-def _accuracy_rows(tables: Tables, does: LevelMeanings) -> pd.DataFrame:
+def _accuracy_rows(tables: Tables, meanings: LevelMeanings) -> pd.DataFrame:
     """Return the trials that can be right or wrong, where the intact level and another one have some; else none."""
     trials = tables.trials
-    rows = trials[judged(trials) & trials[does.factor].notna()]
+    rows = trials[judged(trials) & trials[meanings.factor].notna()]
     used = rows[rows["excluded_reason"].isna()]
     has_both = (
-        does.intact is not None
-        and (used[does.factor] == does.intact).any()
-        and used[does.factor].nunique() > 1
+        meanings.intact is not None
+        and (used[meanings.factor] == meanings.intact).any()
+        and used[meanings.factor].nunique() > 1
     )
     return rows if has_both else rows.iloc[:0]
 
@@ -91,83 +91,88 @@ def _readers(table: pd.DataFrame, kinds: dict[str, str]) -> list[tuple[str, list
     ]
 
 
-def _gains(tables: Tables, does: LevelMeanings, study: str) -> Iterator[Block]:
-    rows = _accuracy_rows(tables, does)
-    if does.intact is None or rows.empty:
+def _gains(tables: Tables, meanings: LevelMeanings, study: str) -> Iterator[Block]:
+    rows = _accuracy_rows(tables, meanings)
+    if meanings.intact is None or rows.empty:
         return
-    floor = next((level for level in does.substituted if (rows[does.factor] == level).any()), None)
-    if floor is None or not does.changed:
+    floor = next((level for level in meanings.substituted if (rows[meanings.factor] == level).any()), None)
+    if floor is None or not meanings.changed:
         yield LAYOUT.sentences("no_gain", floor=floor)
         return
     values: dict[str, Any] = {
-        "factor": does.factor,
-        "intact": does.intact,
+        "factor": meanings.factor,
+        "intact": meanings.intact,
         "floor": floor,
         "kinds": kinds_of(rows),
     }
-    complete = _with_levels(rows, does.factor, (does.intact, floor))
-    gains = relative_gains(complete, does.factor, intact=does.intact, substituted=floor, study=study)
+    complete = _with_levels(rows, meanings.factor, (meanings.intact, floor))
+    gains = relative_gains(complete, meanings.factor, intact=meanings.intact, substituted=floor, study=study)
     gains = in_order(
-        gains[gains[does.factor].isin(does.changed)], group_order(rows), does.factor, does.changed
+        gains[gains[meanings.factor].isin(meanings.changed)],
+        group_order(rows),
+        meanings.factor,
+        meanings.changed,
     )
     yield from LAYOUT.blocks(
         "gains",
-        table=LAYOUT.table("gains", gains, f"relative_gain_{plain(does.factor)}", **values),
+        table=LAYOUT.table("gains", gains, f"relative_gain_{plain(meanings.factor)}", **values),
         readers=_readers(gains[~gains["flagged"]], values["kinds"]),
         flagged=[str(group) for group in gains.loc[gains["flagged"], GROUP].unique()],
         **values,
     )
 
 
-def _retentions(tables: Tables, does: LevelMeanings, study: str) -> Iterator[Block]:
-    rows = _accuracy_rows(tables, does)
-    transforms = [level for level in does.changed if (rows[does.factor] == level).any()]
-    if does.intact is None or rows.empty or not transforms:
+def _retentions(tables: Tables, meanings: LevelMeanings, study: str) -> Iterator[Block]:
+    rows = _accuracy_rows(tables, meanings)
+    transforms = [level for level in meanings.changed if (rows[meanings.factor] == level).any()]
+    if meanings.intact is None or rows.empty or not transforms:
         return
     kinds = kinds_of(rows)
-    complete = _with_levels(rows, does.factor, (does.intact, *transforms))
+    complete = _with_levels(rows, meanings.factor, (meanings.intact, *transforms))
     if complete.empty:
-        yield LAYOUT.sentences("no_retention", factor=does.factor)
+        yield LAYOUT.sentences("no_retention", factor=meanings.factor)
         return
     groups = {
         "all": transforms,
         **({transform: [transform] for transform in transforms} if len(transforms) > 1 else {}),
     }
-    retained = retentions(complete, does.factor, intact=does.intact, groups_of_levels=groups, study=study)
+    retained = retentions(
+        complete, meanings.factor, intact=meanings.intact, groups_of_levels=groups, study=study
+    )
     retained = in_order(retained, group_order(rows), "levels", groups)
-    values: dict[str, Any] = {"factor": does.factor, "intact": does.intact, "kinds": kinds}
-    table = LAYOUT.table("retention", retained, f"retention_{plain(does.factor)}", **values)
+    values: dict[str, Any] = {"factor": meanings.factor, "intact": meanings.intact, "kinds": kinds}
+    table = LAYOUT.table("retention", retained, f"retention_{plain(meanings.factor)}", **values)
     readers = _readers(retained[retained["levels"] == "all"], kinds)
     yield from LAYOUT.blocks("retentions", table=table, readers=readers, kinds=kinds)
 
 
-def _costs(tables: Tables, does: LevelMeanings, study: str) -> Iterator[Block]:
-    if does.intact is None:
+def _costs(tables: Tables, meanings: LevelMeanings, study: str) -> Iterator[Block]:
+    if meanings.intact is None:
         return
-    ratios = cost_ratios(tables.trials, does.factor, intact=does.intact, study=study)
+    ratios = cost_ratios(tables.trials, meanings.factor, intact=meanings.intact, study=study)
     ratios = ratios[ratios["items"] > 0] if len(ratios) else ratios
     if ratios.empty:
         return
-    levels = tables.factors[does.factor]
+    levels = tables.factors[meanings.factor]
     by_measure = [measure_rows for _, measure_rows in ratios.groupby("measure", sort=False)]
     order = group_order(tables.trials)
-    rows = pd.concat([in_order(measure_rows, order, does.factor, levels) for measure_rows in by_measure])
+    rows = pd.concat([in_order(measure_rows, order, meanings.factor, levels) for measure_rows in by_measure])
     table = LAYOUT.table(
         "costs",
         rows,
-        f"cost_ratio_{plain(does.factor)}",
-        factor=does.factor,
+        f"cost_ratio_{plain(meanings.factor)}",
+        factor=meanings.factor,
         kinds=kinds_of(tables.trials),
         timed=TIMED,
     )
     yield from LAYOUT.blocks("costs", table=table, is_timed=(ratios["measure"] == "latency_ms").any())
 
 
-def _similarities(tables: Tables, does: LevelMeanings, study: str) -> Iterator[Block]:
+def _similarities(tables: Tables, meanings: LevelMeanings, study: str) -> Iterator[Block]:
     """Write the cosines of answers by one factor; nothing where none are stored."""
-    answers = scored_similarities(tables, does.factor)
+    answers = scored_similarities(tables, meanings.factor)
     rows = []
-    for (group, level), cell in answers.groupby([GROUP, does.factor], sort=False) if len(answers) else ():
+    for (group, level), cell in answers.groupby([GROUP, meanings.factor], sort=False) if len(answers) else ():
         means = cell.groupby(["set", "item_id"], dropna=False)["similarity"].mean().to_numpy(dtype=float)
         seed = stable_seed(study, "answer similarity", str(group), str(level))
         ends = bootstrap(means[:, None], lambda drawn: drawn[:, 0], seed)
@@ -178,20 +183,20 @@ def _similarities(tables: Tables, does: LevelMeanings, study: str) -> Iterator[B
         table = LAYOUT.table(
             "similarities",
             rows,
-            f"answer_similarity_{plain(does.factor)}",
-            factor=does.factor,
+            f"answer_similarity_{plain(meanings.factor)}",
+            factor=meanings.factor,
             kinds=kinds_of(tables.trials),
             vectors=sorted(set(answers["use"])),
             compared=sorted(set(answers["compared_with"])),
         )
-        yield from LAYOUT.blocks("similarities", table=table, factor=does.factor)
+        yield from LAYOUT.blocks("similarities", table=table, factor=meanings.factor)
 
 
 def _with_levels(rows: pd.DataFrame, factor: str, levels: tuple[str, ...]) -> pd.DataFrame:
     """Keep the reader groups that answered in each of these levels."""
     used = rows[rows["excluded_reason"].isna()]
-    seen = used[used[factor].isin(levels)].groupby(GROUP)[factor].nunique()
-    return rows[rows[GROUP].isin(seen[seen == len(set(levels))].index)]
+    n_levels = used[used[factor].isin(levels)].groupby(GROUP)[factor].nunique()
+    return rows[rows[GROUP].isin(n_levels[n_levels == len(set(levels))].index)]
 
 
 def _chances(tables: Tables, study: str) -> Iterator[Block]:
@@ -213,18 +218,18 @@ def _chances(tables: Tables, study: str) -> Iterator[Block]:
             continue
         chances = in_order(chances, group_order(trials), factor, part.levels)
         present = [name for name in part.levels if (chances[factor] == name).any()]
-        does = levels_of(part.of(tables).items, factor, present, tables.dictionary.get("between"))
+        meanings = levels_of(part.of(tables).items, factor, present, tables.dictionary.get("between"))
         readers = chances[chances["kind"] != "baseline"]
-        blind = [level for level in does.without_evidence if (readers[factor] == level).any()]
+        blind = [level for level in meanings.without_evidence if (readers[factor] == level).any()]
         silent = readers[readers["out_of_context_ratio"] > 0].sort_values(
             "out_of_context_ratio", kind="stable"
         )
-        values: dict[str, Any] = {"factor": factor, "does": does, "kinds": kinds}
-        laid = LAYOUT.table("chance", chances, plain("chance", factor), shares=OF_SHARES, **values)
-        laid = with_copies_told(laid, part.rows(rows), factor)
+        values: dict[str, Any] = {"factor": factor, "does": meanings, "kinds": kinds}
+        table = LAYOUT.table("chance", chances, plain("chance", factor), shares=OF_SHARES, **values)
+        table = with_copies_told(table, part.rows(rows), factor)
         blocks = LAYOUT.blocks(
             "chance",
-            table=laid,
+            table=table,
             part=part.told,
             below=readers[readers["verdict"] == "below"].to_dict("records"),
             blind=blind,

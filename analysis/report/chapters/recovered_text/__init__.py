@@ -112,17 +112,17 @@ def _sums(measured: pd.DataFrame, part: TrialPart, groups: list[str], study: str
     name = part.factor or "all"
     rows = measured if part.factor else measured.assign(all="all")
     sums = recovery(rows, [name], study=study)
-    every: list[ConditionMean] = []
+    all_cells: list[ConditionMean] = []
     for share, (above, below) in SHARES.items():
         counted = rows[rows[below] > 0]
         counted = counted.assign(value=counted[above] / counted[below])
         cells = describe_rows(counted, WORDS, name, part.levels)
-        every += cells
+        all_cells += cells
         cell_values = [(cell.group, cell.level, cell.mean, cell.low, cell.high) for cell in cells]
         columns = [GROUP, name, share, f"{share}_low", f"{share}_high"]
         sums = sums.merge(pd.DataFrame(cell_values, columns=columns), how="left", on=columns[:2])
     ordered = in_order(sums, groups, name, part.levels).reset_index(drop=True)
-    return ordered, intervals_told(every, "Student's over items")
+    return ordered, intervals_told(all_cells, "Student's over items")
 
 
 def _described(sums: pd.DataFrame, intervals: str, part: TrialPart, kinds: dict[str, str]) -> list[Block]:

@@ -31,15 +31,15 @@ ALPHA = 0.05
 def write(material: Material) -> Chapter | None:
     """Write signal detection for each pair of classes that a study asks for; None where there is none."""
     tables = material.tables
-    asked = detection.two_class_trials(tables.trials, tables.items)
-    if asked:
+    two_class = detection.two_class_trials(tables.trials, tables.items)
+    if two_class:
         material.told("signal detection")
     draft = Draft()
     kinds: dict[str, str] = {}
-    for number, classes in enumerate(asked, 1):
-        stem = f"sensitivity_{number}" if len(asked) > 1 else "sensitivity"
+    for number, classes in enumerate(two_class, 1):
+        stem = f"sensitivity_{number}" if len(two_class) > 1 else "sensitivity"
         kinds |= kinds_of(classes.trials)
-        where = f" ({', '.join(classes.sets)})" if len(asked) > 1 and classes.sets else ""
+        where = f" ({', '.join(classes.sets)})" if len(two_class) > 1 and classes.sets else ""
         draft.blocks += LAYOUT.blocks("opening", classes=classes, where=where)
         draft.add(_of_classes(classes, stem, material))
     sources = ("hautus1995", "decarlo1998")
@@ -137,8 +137,8 @@ def _one_answer(cells: pd.DataFrame, kinds: dict[str, str]) -> list[str]:
     always = cells[(total > 0) & ((answered == 0) | (answered == total))]
     texts = []
     for group, group_cells in always.groupby(detection.GROUP, sort=False):
-        every = len(group_cells) == (cells[detection.GROUP] == group).sum()
-        where = "every condition" if every else apa.listing(list(group_cells["level"]))
+        is_everywhere = len(group_cells) == (cells[detection.GROUP] == group).sum()
+        where = "every condition" if is_everywhere else apa.listing(list(group_cells["level"]))
         texts.append(named(str(group), kinds) + (f" in {where}" if group_cells["level"].iloc[0] else ""))
     return texts
 

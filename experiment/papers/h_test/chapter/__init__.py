@@ -401,9 +401,9 @@ def _examples_figure(run: TestRun) -> Drawing:
         for group in group_order(trials):
             steps = {}
             for position, k in enumerate(run.ks):
-                every = trials[trials["k"] == k]
-                rows = every[every["reader_group"] == group]
-                if paper.covers(rows, every):
+                all_rows = trials[trials["k"] == k]
+                rows = all_rows[all_rows["reader_group"] == group]
+                if paper.covers(rows, all_rows):
                     steps[position] = rows
                 elif len(rows):
                     partial[headed(group)] = None
@@ -568,21 +568,21 @@ def _by_reader(rows: pd.DataFrame, order: list[str]) -> pd.DataFrame:
     return rows.sort_values("reader_group", key=lambda names: names.map(order.index), kind="stable")
 
 
-def _readings(asked: TestRun, folder: Path) -> Iterator[Block]:
+def _readings(run: TestRun, folder: Path) -> Iterator[Block]:
     """Compare parsers and labels, and count answers that could not be read."""
-    order, kinds = asked.order, asked.kinds
-    yield from parsers_blocks("h_test_parsers", paper.both_parsers(asked.trials, folder), kinds)
-    maps = paper.label_maps(asked.trials)
+    order, kinds = run.order, run.kinds
+    yield from parsers_blocks("h_test_parsers", paper.both_parsers(run.trials, folder), kinds)
+    maps = paper.label_maps(run.trials)
     if len(maps):
         rows = _by_reader(maps, order).to_dict("records")
         yield from LAYOUT.blocks(
             "labels", table=LAYOUT.table("h_test_labels", rows, kinds=kinds), rows=rows, kinds=kinds
         )
     readers = [group for group in order if kinds[group] != "baseline"]
-    if (asked.trials["answered"] != 0).all():
+    if (run.trials["answered"] != 0).all():
         yield LAYOUT.sentences("all_read")
     elif readers:
-        means = _means(paper.accuracy(asked.trials, ("making", "k")), readers)
+        means = _means(paper.accuracy(run.trials, ("making", "k")), readers)
         yield from LAYOUT.blocks("read", table=LAYOUT.table("h_test_read", means, kinds=kinds))
 
 
@@ -650,7 +650,9 @@ def pictures(run: TestRun) -> Iterator[Block]:
 
 def _pair(rows: Sequence[Row]) -> Row:
     """Return one pair's comparison over all items, and the tasks in which pictures help, harm, make no difference, or neither."""
-    whole = [row for row in rows if row["part"] == paper.ItemPart(paper.ALL, "", None, row["part"].compared)]
+    overall = [
+        row for row in rows if row["part"] == paper.ItemPart(paper.ALL, "", None, row["part"].compared)
+    ]
     sorted_by: dict[str, list[str]] = {name: [] for name in ("better", "worse", "alike", "rest")}
     for row in rows:
         if row["part"].task != paper.ALL:
@@ -658,7 +660,7 @@ def _pair(rows: Sequence[Row]) -> Row:
             if row["adjusted"] < ALPHA:
                 kind = "better" if row["difference"] > 0 else "worse"
             sorted_by[kind].append(row["name"].lower())
-    return {"text": rows[0]["text"], "looks": rows[0]["looks"], "whole": whole, **sorted_by}
+    return {"text": rows[0]["text"], "looks": rows[0]["looks"], "whole": overall, **sorted_by}
 
 
 def parsers_blocks(
@@ -700,8 +702,8 @@ def write_geometry(material: Material) -> Chapter | None:
         return None
     material.told("letter geometry")
     kinds, readers = kinds_of(rows), tables.dictionary["readers"]
-    asked = TestRun(rows, readers, kinds, StatedBound.of(material), is_h_test=False)
-    shown = {g: vars(paper.share(asked.rows_of[g])) for g in asked.order if kinds[g] != "baseline"}
+    run = TestRun(rows, readers, kinds, StatedBound.of(material), is_h_test=False)
+    shown = {g: vars(paper.share(run.rows_of[g])) for g in run.order if kinds[g] != "baseline"}
     blocks: list[Block] = LAYOUT.blocks(
         "geometry",
         table=geometry_table("letter_geometry", rows, kinds),
@@ -709,7 +711,7 @@ def write_geometry(material: Material) -> Chapter | None:
         alone=paper.by_option_alone(tables.items),
         kinds=kinds,
     )
-    blocks += pictures(asked)
+    blocks += pictures(run)
     read = paper.both_parsers(rows, tables.folder, paper.FAMILIES, is_pooled=True)
     blocks += parsers_blocks("letter_geometry_parsers", read, kinds, QUESTIONS)
     sources = ("lee2024htest", "benjamini1995")
@@ -753,9 +755,12 @@ def beside_figure(
 ) -> tuple[Drawing, paper.Fitted | None, paper.Fitted | None]:
     """Draw Figure 5 with the study's readers over the paper's printed models, and return the two lines drawn."""
     printed = paper.printed_points()
-    line, theirs = paper.fitted([point for point in points if point.kind == "model"]), paper.fitted(printed)
-    caption = LAYOUT.caption("beside_figure", line=line, theirs=theirs, partial=partial)
-    return geometry_figure(name, caption, points, printed, (line, theirs)), line, theirs
+    line, printed_line = (
+        paper.fitted([point for point in points if point.kind == "model"]),
+        paper.fitted(printed),
+    )
+    caption = LAYOUT.caption("beside_figure", line=line, theirs=printed_line, partial=partial)
+    return geometry_figure(name, caption, points, printed, (line, printed_line)), line, printed_line
 
 
 def together(

@@ -54,8 +54,8 @@ def asked(tables: Tables) -> HTestPrompting | None:
     making = _set_by(trials, between, "items")
     trials = trials.assign(k=k, making=making.where(making.notna(), ""))
     usable = trials[trials["excluded_reason"].isna() & trials["task"].isin(TASKS)]
-    every = usable[~usable["is_filler"].astype(bool)]
-    rows = every[every["response_status"] != UNANSWERED]
+    all_trials = usable[~usable["is_filler"].astype(bool)]
+    rows = all_trials[all_trials["response_status"] != UNANSWERED]
     extra = trials["is_practice"].astype(bool) | trials["is_pilot"].astype(bool)
     # what asks for a rule is marked as a filler; any other reason holds for its session, or for the trial as it does elsewhere
     counts = trials["excluded_reason"].isna() | (trials["excluded_reason"] == FILLER)
@@ -65,7 +65,9 @@ def asked(tables: Tables) -> HTestPrompting | None:
     rows = _scored(rows)
     makings = [str(fromkey) for fromkey in dict.fromkeys(rows["making"])]
     ks = sorted({int(number) for number in rows["k"].dropna()})
-    return HTestPrompting(rows, stated, tuple(ks), tuple(sorted(makings, key=rank)), len(every) - len(rows))
+    return HTestPrompting(
+        rows, stated, tuple(ks), tuple(sorted(makings, key=rank)), len(all_trials) - len(rows)
+    )
 
 
 def _scored(rows: pd.DataFrame) -> pd.DataFrame:
@@ -80,7 +82,11 @@ def rank(making: str) -> int:
 def _set_by(trials: pd.DataFrame, between: Mapping[str, Any], setting: str) -> pd.Series[Any]:
     """Return what the levels between sessions set, trial by trial."""
     for factor, levels in between.items():
-        values = {str(level): given[setting] for level, given in levels.items() if setting in given}
+        values = {
+            str(level): level_settings[setting]
+            for level, level_settings in levels.items()
+            if setting in level_settings
+        }
         if values and factor in trials:
             return trials[factor].map(values)
     return pd.Series(None, trials.index, dtype=object)
@@ -99,8 +105,8 @@ def accuracy(rows: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
     cells = table.groupby(keys, dropna=False, observed=True)
     means = cells[[*measures]].mean().reset_index().merge(cells["trials"].sum().reset_index(), on=keys)
     present = table.assign(_all=0).groupby(["_all", *by], dropna=False, observed=True)["task"]
-    every, of_reader = present.transform("nunique"), cells["task"].transform("size")
-    partial = table[of_reader < every][keys].drop_duplicates()
+    of_all, of_reader = present.transform("nunique"), cells["task"].transform("size")
+    partial = table[of_reader < of_all][keys].drop_duplicates()
     is_partial = means.merge(partial, on=keys, how="left", indicator=True)["_merge"] == "both"
     means.loc[is_partial, measures] = np.nan
     combined = pd.concat([table, means.assign(task="average")], ignore_index=True)
@@ -109,10 +115,10 @@ def accuracy(rows: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
     return combined[[*keys, "task", "trials", *measures]]
 
 
-def covers(rows: pd.DataFrame, every: pd.DataFrame) -> bool:
+def covers(rows: pd.DataFrame, all_rows: pd.DataFrame) -> bool:
     """Return whether a reader answered each task with each number and making of examples."""
     cells = ["making", "k", "task"]
-    return len(rows[cells].drop_duplicates()) == len(every[cells].drop_duplicates())
+    return len(rows[cells].drop_duplicates()) == len(all_rows[cells].drop_duplicates())
 
 
 @dataclass(frozen=True)
@@ -270,9 +276,9 @@ def shows_examples_as_text(reader: Mapping[str, Any]) -> bool:
     return _presentation(reader) == ("image", "text")
 
 
-def size_of(said: object) -> float | None:
+def size_of(stated: object) -> float | None:
     """Return a number of parameters, such as ``1.4B``, as a number."""
-    text = str(said or "").strip()
+    text = str(stated or "").strip()
     factors = {"K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
     try:
         return float(text[:-1]) * factors[text[-1]] if text[-1:] in factors else float(text)
@@ -286,8 +292,8 @@ def in_common(
     """Return the trials of the same items, examples and labels under both of two conditions."""
     apart = () if varied is None else (varied, "prompt_variant")
     keys = [name for name in _ASKED if name not in apart and name in first and name in second]
-    both = first[keys].drop_duplicates().merge(second[keys].drop_duplicates(), on=keys)
-    return first.merge(both, on=keys), second.merge(both, on=keys)
+    shared = first[keys].drop_duplicates().merge(second[keys].drop_duplicates(), on=keys)
+    return first.merge(shared, on=keys), second.merge(shared, on=keys)
 
 
 @dataclass(frozen=True)
@@ -340,7 +346,7 @@ def _pairs(readers: Readers, alike: Any, differs: Any, second: str, first: str) 
 
     pairs = []
     for name, model in models.items():
-        partners = [other for other, theirs in models.items() if is_partner(theirs, model)]
+        partners = [other for other, other_reader in models.items() if is_partner(other_reader, model)]
         if partners and differs(model) == second:
             pairs.append((min(partners, key=lambda other: unlike(other, model)), name))
     return pairs

@@ -155,13 +155,13 @@ def _places(tables: Tables, measures: Sequence[LetterCostMeasure], kinds: dict[s
     )
     blocks += list(_maps(measures))
     for by in TABLES:
-        laid = _places_table(by, measures)
-        if laid is not None:
-            blocks.append(laid)
+        table = _places_table(by, measures)
+        if table is not None:
+            blocks.append(table)
     rows = [row for measure in measures for row in _contrasts(measure)]
     if rows:
-        laid = LAYOUT.table("letter_contrasts", rows, kinds=kinds, **_source(measures))
-        blocks += contrasts_in_words(measures, kinds, laid)
+        table = LAYOUT.table("letter_contrasts", rows, kinds=kinds, **_source(measures))
+        blocks += contrasts_in_words(measures, kinds, table)
     return blocks
 
 
@@ -213,21 +213,21 @@ def _places_table(by: str, measures: Sequence[LetterCostMeasure]) -> ApaTable | 
     if not tables:
         return None
     shown = [measure for measure in measures if measure.measure.name in tables]
-    every = pd.concat([table.assign(measure=name) for name, table in tables.items()], ignore_index=True)
-    if by != "zone" and every["place"].nunique() < 2:
+    all_costs = pd.concat([table.assign(measure=name) for name, table in tables.items()], ignore_index=True)
+    if by != "zone" and all_costs["place"].nunique() < 2:
         return None
     order: dict[str, list[str]] = {
-        "reader_group": list(dict.fromkeys(every["reader_group"])),
+        "reader_group": list(dict.fromkeys(all_costs["reader_group"])),
         "change": list(KIND_LOOKS),
-        "place": list(ZONES) if by == "zone" else sorted(set(every["place"]), key=float),
+        "place": list(ZONES) if by == "zone" else sorted(set(all_costs["place"]), key=float),
     }
-    every = every[every["change"].isin(order["change"]) & every["place"].isin(order["place"])]
-    every = every.sort_values(
+    all_costs = all_costs[all_costs["change"].isin(order["change"]) & all_costs["place"].isin(order["place"])]
+    all_costs = all_costs.sort_values(
         list(order), key=lambda column: column.map(order[str(column.name)].index), kind="stable"
     )
     nouns = {name: "words" if name.endswith("_changed") else "items" for name in tables}
     rows = []
-    for (group, change, place), cell_rows in every.groupby(list(order), sort=False):
+    for (group, change, place), cell_rows in all_costs.groupby(list(order), sort=False):
         by_measure = {row["measure"]: row for row in cell_rows.to_dict("records")}
         most = cell_rows.groupby(cell_rows["measure"].map(nouns))["items_of_level"].max()
         row = {
@@ -241,7 +241,7 @@ def _places_table(by: str, measures: Sequence[LetterCostMeasure]) -> ApaTable | 
         TABLES[by],
         rows,
         shown=shown,
-        kinds=dict(zip(every["reader_group"], every["reader_kind"], strict=True)),
+        kinds=dict(zip(all_costs["reader_group"], all_costs["reader_kind"], strict=True)),
         has_intact=measures[0].given.has_intact,
         has_words=any(measure.measure.name.endswith("_changed") for measure in measures),
         nouns=set(nouns.values()),
@@ -461,7 +461,7 @@ def _of_measure(done: Competing, measure: str, noun: str, fits: Sequence[Reporte
         "label": _label,
     }
     name = f"letter_predictors_{measure}"
-    laid = LAYOUT.table(
+    predictors_table = LAYOUT.table(
         "letter_predictors",
         table.assign(text=[PREDICTORS.get(str(predictor), str(predictor)) for predictor in table["name"]]),
         name,
@@ -480,7 +480,7 @@ def _of_measure(done: Competing, measure: str, noun: str, fits: Sequence[Reporte
         ]
         readers.append({"group": str(group), "best": best, "base": base, "near": close})
     figures = list(_figures(done, name, noun, values["kinds"]))
-    return LAYOUT.blocks("predictors", table=laid, figures=figures, readers=readers, **values)
+    return LAYOUT.blocks("predictors", table=predictors_table, figures=figures, readers=readers, **values)
 
 
 def _figures(done: Competing, name: str, noun: str, kinds: dict[str, str]) -> Iterator[Drawing]:

@@ -79,8 +79,8 @@ class CurvePanel:
 
 def _kinds_in(panels: Sequence[CurvePanel]) -> list[str]:
     """Return the kinds of change that panels show, in one order."""
-    seen = {point.kind for panel in panels for point in panel.points}
-    return [kind for kind in KIND_LOOKS if kind in seen]
+    present = {point.kind for panel in panels for point in panel.points}
+    return [kind for kind in KIND_LOOKS if kind in present]
 
 
 def _sides(chosen: Sequence[CurvePoint]) -> IntervalMarks:
@@ -312,17 +312,19 @@ def letter_beside_figures(name: str, pairs: Sequence[HumanModelPair], title: str
 
 
 def _beside(
-    name: str, shown: Sequence[HumanModelPair], every: Sequence[HumanModelPair], caption: tuple[str, str]
+    name: str, shown: Sequence[HumanModelPair], all_pairs: Sequence[HumanModelPair], caption: tuple[str, str]
 ) -> Drawing:
-    people = every[0].people
-    look = looks({people: every[0].people_kind, **dict.fromkeys((pair.model for pair in every), "model")})
-    times = _limits(percent_added, [row.people[TIME] for pair in every for row in pair.apart])
+    people = all_pairs[0].people
+    look = looks(
+        {people: all_pairs[0].people_kind, **dict.fromkeys((pair.model for pair in all_pairs), "model")}
+    )
+    times = _limits(percent_added, [row.people[TIME] for pair in all_pairs for row in pair.apart])
     room = Room(2.05, 0.72, 0.52, 2, between=0.34, right=0.12, above=0.48, gap=0.0, top=0.28)
     with styled():
         figure, panels = room.panels(2 * len(shown))
         for n, axes in enumerate(panels):
             pair, (measure, (axis, scaled)) = shown[n // 2], list(AXES.items())[n % 2]
-            costs = [row.model[measure] for pair in every for row in pair.apart if measure in row.model]
+            costs = [row.model[measure] for pair in all_pairs for row in pair.apart if measure in row.model]
             axes.set(xlim=_limits(scaled, costs), ylim=times)
             _beside_panel(axes, pair, measure, look[pair.model])
             axes.tick_params(labelsize=8, labelbottom=True)
@@ -341,7 +343,7 @@ def _beside(
             figure, handles, columns, fontsize=8, handlelength=1.2, handletextpad=0.4, columnspacing=1.6
         )
     title, note = caption
-    people_label = marked(people, every[0].people_kind)
+    people_label = marked(people, all_pairs[0].people_kind)
     described_pairs = [
         {"pair": pair, "people": people_label, "rows": [_row(row) for row in pair.apart]} for pair in shown
     ]

@@ -125,15 +125,15 @@ def measured(tables: Tables, analyses: Sequence[Analysis] = ()) -> tuple[list[Le
 def rows_of(tables: Tables, measure: LetterMeasure) -> LetterRows | None:
     """Return a measure's observations of the readers whose it is, baselines aside; None where no changed letters were measured."""
     try:
-        given = letter_rows(tables, measure.name)
+        readings = letter_rows(tables, measure.name)
     except (UserError, KeyError):
         return None
-    rows = given.rows[given.rows["reader_kind"].isin(READERS)]
+    rows = readings.rows[readings.rows["reader_kind"].isin(READERS)]
     if measure.people is not None:
         rows = rows[rows["reader_kind"].isin(PARTICIPANT_KINDS) == measure.people]
     if rows.empty or not (rows["zone"] != "intact").any():
         return None
-    return replace(given, rows=rows.reset_index(drop=True))
+    return replace(readings, rows=rows.reset_index(drop=True))
 
 
 def _estimated(
@@ -231,11 +231,11 @@ def _questions(by: dict[str, list[GroupCosts]]) -> list[LetterContrast]:
     sides["substitution − transposition"] = [
         ([f"substitution{SEPARATOR}{zone}"], [f"transposition{SEPARATOR}{zone}"]) for zone in ZONES
     ]
-    there = {
+    pairs_of = {
         name: [pair for pair in pairs if {*pair[0], *pair[1]} <= levels] for name, pairs in sides.items()
     }
-    asked = [LetterContrast.of_pairs(name, pairs) for name, pairs in there.items() if pairs]
-    return asked + _of_distance(by["distance"], kinds)
+    contrasts = [LetterContrast.of_pairs(name, pairs) for name, pairs in pairs_of.items() if pairs]
+    return contrasts + _of_distance(by["distance"], kinds)
 
 
 _COMPARED = {
@@ -255,13 +255,13 @@ def _told_apart(costs: Sequence[GroupCosts]) -> set[str]:
 
 
 def _of_distance(costs: Sequence[GroupCosts], kinds: Sequence[str]) -> list[LetterContrast]:
-    asked = []
+    contrasts = []
     for kind in kinds:
-        there = sorted(level for level in _told_apart(costs) if level.startswith(kind + SEPARATOR))
-        places = {level: float(level.split(SEPARATOR)[1]) for level in there}
+        levels = sorted(level for level in _told_apart(costs) if level.startswith(kind + SEPARATOR))
+        places = {level: float(level.split(SEPARATOR)[1]) for level in levels}
         if len(set(places.values())) > 1:
-            asked.append(LetterContrast.of_slope(f"{kind}: each letter farther apart", places))
-    return asked
+            contrasts.append(LetterContrast.of_slope(f"{kind}: each letter farther apart", places))
+    return contrasts
 
 
 def panels(measures: Sequence[LetterCostMeasure]) -> list[CurvePanel]:
@@ -284,8 +284,8 @@ def _panels(measure: LetterCostMeasure) -> list[CurvePanel]:
             _segment(from_start, costs.group, "letter from the start"),
             _segment(from_end, costs.group, "letter from the end", backwards=True),
         ]
-        met = int(zones.loc[zones["reader_group"] == costs.group, "items_of_level"].sum())
-        telling = tuple(segment for segment in segments if segment is not None and _tells(segment, met))
+        n_items = int(zones.loc[zones["reader_group"] == costs.group, "items_of_level"].sum())
+        telling = tuple(segment for segment in segments if segment is not None and _tells(segment, n_items))
         # positions of so few items that one of them bends the curve are left out
         shown = tuple(
             (title, places, tuple(point for point in points if point.items >= FEWEST_ITEMS))
@@ -318,11 +318,11 @@ def _segment(table: pd.DataFrame, group: str, title: str, *, backwards: bool = F
     return (title, tuple(places[::-1] if backwards else places), _points(rows))
 
 
-def _tells(segment: Segment, met: int) -> bool:
+def _tells(segment: Segment, n_items: int) -> bool:
     """Whether positions say something: enough of them with enough items, of ``met`` items in all places and kinds."""
     _, _, points = segment
-    enough = {point.place for point in points if point.items >= FEWEST_ITEMS}
-    return len(enough) > 1 and 2 * sum(point.items for point in points) >= met
+    places_with_enough = {point.place for point in points if point.items >= FEWEST_ITEMS}
+    return len(places_with_enough) > 1 and 2 * sum(point.items for point in points) >= n_items
 
 
 def _points(rows: pd.DataFrame) -> tuple[CurvePoint, ...]:

@@ -171,23 +171,23 @@ def write(material: Material) -> Chapter | None:
     return LAYOUT.chapter("mind-scramble", blocks, kinds, kinds, methods=methods)
 
 
-def _of_values(values: paper.Values, kinds: Mapping[str, str], study: str, behind: str) -> Iterator[Block]:
+def _of_values(values: paper.Values, kinds: Mapping[str, str], study: str, suffix: str) -> Iterator[Block]:
     """Write the tables and the series of one measure, whose names end in ``behind``."""
     parts = [("", values)]
     shown_levels = set(values.levels)
     number = 2 if values.measure.is_perception else 1
     exhibits: dict[str, Any] = {}
     if shown_levels & set(paper.REORDERED):
-        exhibits["reordering"] = reordering_table(f"ms_reordering{behind}", parts, kinds, number=number)
+        exhibits["reordering"] = reordering_table(f"ms_reordering{suffix}", parts, kinds, number=number)
     if shown_levels & set(paper.EDITS):
-        exhibits["edits"] = edit_table(f"ms_edits{behind}", parts, kinds)
+        exhibits["edits"] = edit_table(f"ms_edits{suffix}", parts, kinds)
     if slopes := paper.slopes(values, study):
-        exhibits["series"] = series_figure(f"ms_series{behind}", slopes, kinds, values.measure.axis)
-        exhibits["slopes"] = slope_table(f"ms_slopes{behind}", slopes, kinds, values)
+        exhibits["series"] = series_figure(f"ms_series{suffix}", slopes, kinds, values.measure.axis)
+        exhibits["slopes"] = slope_table(f"ms_slopes{suffix}", slopes, kinds, values)
     yield from LAYOUT.blocks(
         "values",
         **dict.fromkeys(("reordering", "edits", "slopes", "series")) | exhibits | steepest(slopes, kinds),
-        floors=floor_table(f"ms_floors{behind}", parts, kinds, study),
+        floors=floor_table(f"ms_floors{suffix}", parts, kinds, study),
         measure=values.measure,
         paper_table=number,
         kinds=kinds,
@@ -251,12 +251,12 @@ def _faults(tables: Tables, kinds: Mapping[str, str]) -> Iterator[Block]:
     prices = paper.fault_prices(tables)
     if prices.empty:
         return
-    whole = prices[(prices["rule"] == paper.CORRECTED) | (prices["data_set"] == paper.PROGRAMS)]
-    alike = [str(group) for group in whole.loc[whole["turned"] == 0, GROUP]]
+    corrected = prices[(prices["rule"] == paper.CORRECTED) | (prices["data_set"] == paper.PROGRAMS)]
+    alike = [str(group) for group in corrected.loc[corrected["turned"] == 0, GROUP]]
     yield from LAYOUT.blocks(
         "faults",
         table=fault_table("ms_faults", prices, kinds),
-        differing=whole[~whole[GROUP].isin(alike)].to_dict("records"),
+        differing=corrected[~corrected[GROUP].isin(alike)].to_dict("records"),
         alike=[marked(group, kinds[group]) for group in alike],
         programs=paper.PROGRAMS,
         kinds=kinds,
@@ -397,21 +397,21 @@ def agreement_table(
 def similarity_table(name: str, parts: Texts, use: str) -> ApaTable:
     """Lay out Table 4: mean cosine of each text's vector by ``use`` with that of the intact text, the floor, and what lies between."""
     rows: list[Row] = []
-    every = [(title, similarity) for title, similarities in parts for similarity in similarities]
-    for title, similarity in every:
+    all_similarities = [(title, similarity) for title, similarities in parts for similarity in similarities]
+    for title, similarity in all_similarities:
         label = f"{title}, {similarity.of}" if len(parts) > 1 else upper_first(similarity.of)
         means = {level: similarity.means.get(level, math.nan) for level in paper.EMBEDDED}
         rows.append({"data_set": label, "cells": means, "floor": similarity.floor, "places": 3})
         if similarity.unrelated:
             shares = {level: similarity.share(mean) for level, mean in means.items()}
             rows.append({"data_set": SHARE, "cells": shares, "floor": 0.0, "places": 0})
-    with_floor = [similarity for _, similarity in every if similarity.unrelated]
+    with_floor = [similarity for _, similarity in all_similarities if similarity.unrelated]
     pairs = sorted(
         {similarity.pairs for similarity in with_floor}
         if all(similarity.with_all for similarity in with_floor)
         else ()
     )
-    cut = [(title, similarity) for title, similarity in every if similarity.cut]
+    cut = [(title, similarity) for title, similarity in all_similarities if similarity.cut]
     return LAYOUT.table(
         "similarity",
         rows,
@@ -532,8 +532,8 @@ def _maps(
     from experiment.papers.inside.chapters.layers.layer_maps import accuracy_of, represented
 
     present = [name for name in tables.factors[factor] if (tables.trials[factor] == name).any()]
-    does = levels_of(tables.items, factor, present, tables.dictionary.get("between"))
-    for model_map in represented(tables, does, progress):
+    meanings = levels_of(tables.items, factor, present, tables.dictionary.get("between"))
+    for model_map in represented(tables, meanings, progress):
         pattern, accuracy = model_map.pattern, accuracy_of(tables.trials, model_map)
         study_name = f"{study}, {model_map.part}" if model_map.part else study
         answers = tuple(float(value) for value in accuracy) if np.isfinite(accuracy).any() else ()

@@ -360,9 +360,9 @@ def drawn_worth(values: Values, groups: Sequence[str], seed: int) -> Array:
         ]
     )
     drawn = resampled_means(wide, seed).reshape(-1, len(groups), len(places) + 1)
-    there = np.isfinite(drawn[:, :, :-1])
+    is_known = np.isfinite(drawn[:, :, :-1])
     with np.errstate(invalid="ignore", divide="ignore"):
-        means = np.where(there, drawn[:, :, :-1], 0.0).sum(axis=2) / there.sum(axis=2)
+        means = np.where(is_known, drawn[:, :, :-1], 0.0).sum(axis=2) / is_known.sum(axis=2)
         room = 100.0 - drawn[:, :, -1]
         shares = np.where(room >= LEAST_ROOM, 100.0 * (1.0 - (100.0 - means) / room), math.nan)
     return np.asarray(shares if values.floors else means)
@@ -422,12 +422,12 @@ def alike_throughout(parts: Sequence[Part], kinds: Mapping[str, str]) -> list[tu
 
 def not_in_all(parts: Sequence[Part], kinds: Mapping[str, str]) -> list[tuple[str, str]]:
     """Return the models that have no mean in a part but are in another, each with the part."""
-    every = dict.fromkeys(
+    models = dict.fromkeys(
         group for _, values in parts for group in values.of_items if kinds.get(group) == "model"
     )
     return [
         (group, name)
-        for group in every
+        for group in models
         for name, values in parts
         if group not in values.floors and not _has_worth(values, group)
     ]

@@ -361,13 +361,13 @@ def options_of(prompt: str) -> tuple[str, ...]:
     options: list[str] = []
     remaining = line
     for letter in "ABCDE":
-        before, mark, behind = remaining.partition(f"({letter})")
+        before, mark, text_after = remaining.partition(f"({letter})")
         if not mark:
             break
         if options:
             options[-1] = before.rstrip()
-        options.append(behind)
-        remaining = behind
+        options.append(text_after)
+        remaining = text_after
     return tuple(option.strip() for option in options)
 
 
@@ -467,8 +467,8 @@ def whole(trials: pd.DataFrame) -> pd.DataFrame:
     """Return the answers about DREAM of those models and conditions whose answers to both splits are there."""
     dream = trials[trials["data"] == "dream"]
     split = dream["item"].astype(str).str.partition(" ")[0] if len(dream) else pd.Series(dtype=str)
-    both = split.groupby([dream["model"], dream["condition"]]).transform("nunique") == len(SPLITS)
-    return dream[both.reindex(dream.index, fill_value=False)]
+    has_both = split.groupby([dream["model"], dream["condition"]]).transform("nunique") == len(SPLITS)
+    return dream[has_both.reindex(dream.index, fill_value=False)]
 
 
 def faults_of_more(trials: pd.DataFrame) -> list[ScoringError]:
@@ -498,9 +498,9 @@ def _fault(
 ) -> ScoringError:
     """Return an error with its title and description; ``data`` is a data set that the title names."""
     texts = DATA["faults"][name]
-    ending, behind = (f"_{data.casefold()}", f" ({data})") if data else ("", "")
+    ending, title_suffix = (f"_{data.casefold()}", f" ({data})") if data else ("", "")
     about = Template(texts["about"]).render(apa=apa, **values)
-    return ScoringError(f"{name}{ending}", f"{texts['title']}{behind}", about, price, decimals)
+    return ScoringError(f"{name}{ending}", f"{texts['title']}{title_suffix}", about, price, decimals)
 
 
 def is_known(cells: pd.DataFrame) -> list[bool]:
@@ -589,8 +589,8 @@ def inside_a_word(reply: str, options: list[str]) -> bool:
     match = re.search(f"[{letters}]", searched)
     if match is None:
         return False
-    around = searched[max(match.start() - 1, 0) : match.start()] + searched[match.end() : match.end() + 1]
-    return any(sign.isalpha() for sign in around)
+    neighbours = searched[max(match.start() - 1, 0) : match.start()] + searched[match.end() : match.end() + 1]
+    return any(sign.isalpha() for sign in neighbours)
 
 
 def _named(trials: pd.DataFrame) -> pd.DataFrame:

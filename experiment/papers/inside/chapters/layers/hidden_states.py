@@ -77,13 +77,13 @@ class _Part:
         """Largest number of rows that the memory maps need."""
         return int(self.row.max()) + 1
 
-    def rows_of(self, wanted: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
+    def rows_of(self, trial_indices: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
         """Return places in ``wanted`` and rows of the memory maps, as many of each."""
-        first = np.searchsorted(self.trial, wanted, side="left")
-        counts = np.searchsorted(self.trial, wanted, side="right") - first
-        asked = np.repeat(np.arange(len(wanted)), counts)
-        within = np.arange(len(asked)) - np.repeat(np.cumsum(counts) - counts, counts)
-        return asked, self.row[np.repeat(first, counts) + within]
+        first = np.searchsorted(self.trial, trial_indices, side="left")
+        counts = np.searchsorted(self.trial, trial_indices, side="right") - first
+        targets = np.repeat(np.arange(len(trial_indices)), counts)
+        within = np.arange(len(targets)) - np.repeat(np.cumsum(counts) - counts, counts)
+        return targets, self.row[np.repeat(first, counts) + within]
 
 
 def states_folder(tables: Tables) -> Path | None:
@@ -133,8 +133,8 @@ def _index(run: Path, position: str) -> pd.DataFrame:
     """Return work key and row of the states of a run at one position."""
     index = pd.read_parquet(run / INDEX)
     named = index["position"].astype(str)
-    here = named.str.startswith("region ") if position == REGIONS else named == position
-    return index.loc[here, ["work_key", "row"]]
+    at_position = named.str.startswith("region ") if position == REGIONS else named == position
+    return index.loc[at_position, ["work_key", "row"]]
 
 
 def _joined(

@@ -160,8 +160,8 @@ def layer_cosines(read: Reader, pairs: StatePairs) -> LayerCosines:
         base_rows = bases[where[batch[0]] : where[batch[-1]] + 1]
         intact = read(base_rows).astype(float)[where[batch] - where[batch[0]]]
         changed = read(pairs.changed[batch]).astype(float)
-        for kind, away in enumerate((0.0, mean)):
-            values = cosines(changed - away, intact - away)
+        for kind, offset in enumerate((0.0, mean)):
+            values = cosines(changed - offset, intact - offset)
             is_finite = np.isfinite(values)
             cells = (pairs.item[batch][is_finite], pairs.condition[batch][is_finite])
             np.add.at(sums[kind], cells, values[is_finite])
@@ -176,12 +176,12 @@ def _in_parts(read: Reader, rows: Places) -> Iterator[NDArray[np.float32]]:
     yield from (read(rows[start : start + ROWS_AT_ONCE]) for start in range(0, len(rows), ROWS_AT_ONCE))
 
 
-def _apart(read: Reader, rows: Places, away: Array | None) -> float:
+def _apart(read: Reader, rows: Places, offset: Array | None) -> float:
     """Return the mean cosine of all pairs of different rows."""
     total: Array | float = 0.0
     n_rows = 0
     for part in _in_parts(read, rows):
-        states = part.astype(float) - (0.0 if away is None else away)
+        states = part.astype(float) - (0.0 if offset is None else offset)
         size = np.linalg.norm(states, axis=1)
         states = states[size > 0] / size[size > 0, None]
         total = total + states.sum(axis=0)
@@ -213,10 +213,10 @@ class Represented:
 
 
 def represented(
-    tables: Tables, does: LevelMeanings, progress: Callable[[str], None] = lambda _: None
+    tables: Tables, meanings: LevelMeanings, progress: Callable[[str], None] = lambda _: None
 ) -> list[Represented]:
     """Return the map of every model with hidden states, by one factor."""
-    if does.intact is None:
+    if meanings.intact is None:
         return []
     maps: list[Represented] = []
     groups: set[str] = set()
@@ -224,33 +224,33 @@ def represented(
         stored_states = [state for state in kept_states(tables, position) if state.group not in groups]
         groups.update(stored.group for stored in stored_states)
         for stored in stored_states:
-            maps += _of_model(stored, does, tables.factors, progress)
+            maps += _of_model(stored, meanings, tables.factors, progress)
     return maps
 
 
 def _of_model(
     stored: StoredStates,
-    does: LevelMeanings,
+    meanings: LevelMeanings,
     factors: Mapping[str, Sequence[str]],
     progress: Callable[[str], None],
 ) -> Iterator[Represented]:
-    assert does.intact is not None
+    assert meanings.intact is not None
     rows = stored.rows
     others = tuple(
-        name for name in factors if name != does.factor and name in rows and rows[name].nunique() > 1
+        name for name in factors if name != meanings.factor and name in rows and rows[name].nunique() > 1
     )
-    order = [level for level in factors[does.factor] if level != does.intact]
+    order = [level for level in factors[meanings.factor] if level != meanings.intact]
     set_names = rows["set"].astype(str) if "set" in rows else pd.Series("", index=rows.index)
     parts = []
     for part, set_rows in rows.groupby(set_names, sort=False):
-        pairs = pair_rows(set_rows.reset_index(drop=True), does.factor, does.intact, order, others)
+        pairs = pair_rows(set_rows.reset_index(drop=True), meanings.factor, meanings.intact, order, others)
         if len(pairs.items) >= FEWEST_ITEMS and pairs.conditions:
             parts.append((str(part), set_rows.index.to_numpy(dtype=np.intp), pairs))
     for part, places, pairs in parts:
         title = part if len(parts) > 1 else ""
         task = f"representations of {stored.group}{f' in {title}' if title else ''}"
         pattern, wording = _pattern(stored, places, pairs, task, progress), int((~pairs.same_wording).sum())
-        key = stored.group, stored.run, stored.position, title, does.factor, does.intact
+        key = stored.group, stored.run, stored.position, title, meanings.factor, meanings.intact
         yield Represented(*key, pattern, len(pairs.item), wording)
 
 
@@ -331,12 +331,12 @@ class SeveralModels:
 
 def cells(of_items: NDArray[np.floating], seed: int) -> MapIntervals:
     """Average a model's items in each cell, with intervals; items are drawn with all their cells."""
-    whole = np.concatenate([of_items, of_items.mean(axis=2, keepdims=True)], axis=2).astype(float)
-    value = means(whole)
+    with_mean = np.concatenate([of_items, of_items.mean(axis=2, keepdims=True)], axis=2).astype(float)
+    value = means(with_mean)
     draws = np.full((1, value.size), np.nan)
-    if len(whole) > 1:
-        draws = resampled_means(whole.reshape(len(whole), -1), seed)
-    counts = np.isfinite(whole).sum(axis=0)[:, -1].astype(np.int64)
+    if len(with_mean) > 1:
+        draws = resampled_means(with_mean.reshape(len(with_mean), -1), seed)
+    counts = np.isfinite(with_mean).sum(axis=0)[:, -1].astype(np.int64)
     return MapIntervals(value, *percentile_ends(draws.reshape(-1, *value.shape)), counts)
 
 

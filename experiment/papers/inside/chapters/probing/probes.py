@@ -439,9 +439,9 @@ def _probed(
     label, classes = codes_of(labels.iloc[where])
     names, families = item_names(rows), everyone[where]
     answers = label if target == "answer" else codes_of(labels_of(rows, tables.items, "answer", factors))[0]
-    told_of = {"name": names, "label": answers, "family": families, "split": splits_of(rows, tables.items)}
+    columns = {"name": names, "label": answers, "family": families, "split": splits_of(rows, tables.items)}
     try:
-        dealt = deal(pd.DataFrame(told_of), settings, study, max(1, MOST_CELLS // states.width))
+        dealt = deal(pd.DataFrame(columns), settings, study, max(1, MOST_CELLS // states.width))
     except UserError as error:
         if settings.test:
             raise

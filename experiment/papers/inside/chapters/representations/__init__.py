@@ -51,8 +51,8 @@ def write(material: Material) -> Chapter | None:
         present = [name for name in names if (used[factor] == name).any()]
         if len(present) < 2:
             continue
-        does = levels_of(tables.items, factor, present, tables.dictionary.get("between"))
-        maps = layer_maps.represented(tables, does, material.told)
+        meanings = levels_of(tables.items, factor, present, tables.dictionary.get("between"))
+        maps = layer_maps.represented(tables, meanings, material.told)
         if maps:
             blocks += _of_factor(maps, tables)
             groups += [model_map.group for model_map in maps]
@@ -72,7 +72,7 @@ def _of_factor(maps: Sequence[layer_maps.Represented], tables: Tables) -> Iterat
     }
     title, note = LAYOUT.caption("maps", **values)
     reliabilities = [report.halves[0].cosine for report in reports if np.isfinite(report.halves[0].cosine)]
-    every = np.concatenate([report.raw.value[:, :-1].ravel() for report in reports])
+    cosines = np.concatenate([report.raw.value[:, :-1].ravel() for report in reports])
     yield from LAYOUT.blocks(
         "maps",
         drawn=pattern_figures(
@@ -102,8 +102,8 @@ def _of_factor(maps: Sequence[layer_maps.Represented], tables: Tables) -> Iterat
         ),
         models=[_nearest(report) for report in reports[:_TOLD_IN_FULL]],
         least=math.floor(min(reliabilities) * 1e4) / 1e4 if reliabilities else float("nan"),
-        lowest=float(np.nanmin(every)),
-        highest=float(np.nanmax(every)),
+        lowest=float(np.nanmin(cosines)),
+        highest=float(np.nanmax(cosines)),
     )
     pairs = list(
         layer_maps.between_sets([(model_map.part, model_map) for model_map in maps if model_map.part], study)

@@ -249,10 +249,15 @@ def _tasks_figure(name: str, transfer: inside.Transfer, h_test: HTestPrompting) 
             for model in transfer.models
             if len(task_rows[model.group])
         ]
-        mine = [value for trained_on, value in values if trained_on == task]
+        on_this_task = [value for trained_on, value in values if trained_on == task]
         others = tuple(value[0] for trained_on, value in values if trained_on != task)
         rows.append(
-            TaskRow(NAMES[task], mean_with_ends(task_rows[transfer.base]), mine[0] if mine else None, others)
+            TaskRow(
+                NAMES[task],
+                mean_with_ends(task_rows[transfer.base]),
+                on_this_task[0] if on_this_task else None,
+                others,
+            )
         )
     title, _ = LAYOUT.caption("tasks", base=transfer.base)
     return tasks_figure(name, title, rows, transfer.base)

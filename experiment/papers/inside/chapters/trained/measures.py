@@ -261,12 +261,19 @@ def _right(
 ) -> ModelDifference | None:
     rows = part.trials[part.trials["condition"] == condition]
     rows = rows.assign(right=failures_as_wrong(rows), making="", task=rows["set"].astype(str))
-    met = paired(rows[rows[GROUP] == first], rows[rows[GROUP] == second])
-    if met is None:
+    comparison = paired(rows[rows[GROUP] == first], rows[rows[GROUP] == second])
+    if comparison is None:
         return None
-    ends = 100 * met.difference, 100 * met.low, 100 * met.high, met.p
+    ends = 100 * comparison.difference, 100 * comparison.low, 100 * comparison.high, comparison.p
     return ModelDifference(
-        condition, first, second, against, met.items, 100 * met.first, 100 * met.second, *ends
+        condition,
+        first,
+        second,
+        against,
+        comparison.items,
+        100 * comparison.first,
+        100 * comparison.second,
+        *ends,
     )
 
 
@@ -432,8 +439,8 @@ def transfer(
         common = in_common(base, rows_of[model.group])
         for task in (*tasks, AVERAGE):
             first, second = (rows if task == AVERAGE else rows[rows["task"] == task] for rows in common)
-            if (met := paired(first, second, bound)) is not None:
-                scores.append((task, model, met))
+            if (comparison := paired(first, second, bound)) is not None:
+                scores.append((task, model, comparison))
     on_tasks = {model.group: model.task for model in models if model.task in tasks}
     gains = {group: _item_gains(base, rows_of[group]) for group in on_tasks}
     return Transfer(
