@@ -112,14 +112,14 @@ class Picture:
         return {"text": self.text, "sha256": self.sha256, **size, **LOOK}
 
 
-def picture_of(told: Mapping[str, Any]) -> Picture:
+def picture_of(description: Mapping[str, Any]) -> Picture:
     """Return the picture that the store or an export describes."""
-    text = str(told["text"])
+    text = str(description["text"])
     picture = Picture.of(text, text.split("\n"))
-    if picture.sha256 != told["sha256"]:
+    if picture.sha256 != description["sha256"]:
         raise UserError(
             f"the picture of {text!r} has other pixels now than when it was sent ({picture.sha256[:12]}, then "
-            f"{str(told['sha256'])[:12]})",
+            f"{str(description['sha256'])[:12]})",
             mend="Take the versions of Pillow and of wrods under which the run was made; its record names them.",
         )
     return picture

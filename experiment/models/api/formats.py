@@ -154,7 +154,7 @@ def parse_request_options(settings: ModelSettings) -> RequestOptions:
     room = options.get("thinking_tokens", THOUGHT_ROOM if thinks else 0)
     system = options.get("system_role")
     return RequestOptions(
-        surface=next(known for known in SURFACES if known == surface),
+        surface=next(name for name in SURFACES if name == surface),
         revision=None if options.get("revision") is None else str(options["revision"]),
         reasoning_effort=None if effort is None else str(effort),
         thinking_tokens=int(str(room)),
@@ -512,14 +512,14 @@ class ApiFormat:
     def _score_whole(self, request: Request) -> Conversation:
         """Score each label as the end of the prompt, next to the model's free answer if it is requested."""
         assert request.labels is not None
-        known = plain_text(request.messages)
+        prompt = plain_text(request.messages)
         logprobs: dict[str, float] = {}
         ends: dict[str, tuple[str, ...]] = {}
         usage = Usage()
         payload: Mapping[str, Any] = {}
         regions: tuple[RegionScore, ...] = ()
         for label in request.labels:
-            ending = label if self.options.surface == "chat" else self._label_text(known, label)
+            ending = label if self.options.surface == "chat" else self._label_text(prompt, label)
             tokens, payload = yield from self.read_ending(request, ending)
             if not tokens and not self._tells_prompt(payload):
                 raise no_whole_labels(())

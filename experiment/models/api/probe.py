@@ -601,12 +601,12 @@ async def _find_structure(
     """Set the first way to restrict answers to labels that the server obeys."""
     dialect = form.dialect
     labels = tuple(texts["labels"])
-    held = replace(form, options=replace(form.options, label_only=True, whole_labels=False))
+    label_only_form = replace(form, options=replace(form.options, label_only=True, whole_labels=False))
     request = Request("probe", (Message("user", texts["user"]),), labels, 8, 0.0, 0)
     for structure in _ways(form, questions.transport.has_openai_models):
         dialect.structure = structure
         try:
-            reply = await questions.ask(request, held, learns=False)
+            reply = await questions.ask(request, label_only_form, learns=False)
         except ProbeUnanswered:
             continue
         if ((reply.generated or reply.text) or "").strip() in labels:

@@ -368,9 +368,9 @@ def without_texts(words: str, texts: Iterable[str]) -> str:
         if len(text) >= _LEAST:
             words = re.sub(re.escape(text), " ", words, flags=re.IGNORECASE)
 
-    def without(found: re.Match[str]) -> str:
-        quoted = next(part for part in found.groups() if part is not None).strip().lower()
-        return " " if any(quoted in text for text in lowered) else found[0]
+    def without(match: re.Match[str]) -> str:
+        quoted = next(part for part in match.groups() if part is not None).strip().lower()
+        return " " if any(quoted in text for text in lowered) else match[0]
 
     return _QUOTED.sub(without, words)
 

@@ -159,9 +159,9 @@ class UnattributedFailures:
         while not self._is_over():
             why = await self._ask()
             if why is None:
-                held, self._held = self._held, []
+                doubtful, self._held = self._held, []
                 self.down = ""
-                self._settle(held, count > 0)
+                self._settle(doubtful, count > 0)
                 return
             self.down = why
             count += 1
@@ -297,12 +297,12 @@ class Sending:
         """Return the current state; safe from any thread."""
         now = self._loop.time()
         due, why = None, None
-        held = self._limiter.held_for()
+        pause = self._limiter.held_for()
         waiting = self._waiting[:1]
         if waiting:
             due, why = waiting[0][0] - now, waiting[0][2].waits_for
-        if held and (self._ready or waiting):
-            due, why = held, self.last_error
+        if pause and (self._ready or waiting):
+            due, why = pause, self.last_error
         if down := self._unattributed.down:
             due, why = self._unattributed.due - now, f"the server fails with everything: {down}"
         return Status(
@@ -347,8 +347,8 @@ class Sending:
             self._timer.cancel()
             self._timer = None
         due = [self._waiting[0][0]] if self._waiting else []
-        if self._ready and (held := self._limiter.held_for()):
-            due.append(now + held * self._pace + 0.001)
+        if self._ready and (pause := self._limiter.held_for()):
+            due.append(now + pause * self._pace + 0.001)
         if due:
             self._timer = self._loop.call_at(min(due), self._fill)
 
@@ -524,9 +524,9 @@ class Sending:
         status: ReplyStatus = "timeout" if verdict.kind == "timeout" else "error"
         self._finish_one(self._failed(request, verdict, status))
 
-    def _settle(self, held: list[Doubtful], was_down: bool) -> None:
+    def _settle(self, doubtful: list[Doubtful], was_down: bool) -> None:
         """Resend requests that met a server which was down; record those on which it fails while it answers others."""
-        for request, verdict in held:
+        for request, verdict in doubtful:
             if was_down:
                 request.begin_anew()
                 self._ready.append(request)

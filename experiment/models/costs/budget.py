@@ -67,9 +67,9 @@ def spending(connection: Connection, study: str, dead: Collection[str] = ()) -> 
         .where(reservations.c.study == study)
         .group_by(state)
     )
-    held = {state: float(amount) for state, amount in rows}
-    under_way = held.get("open", 0.0) + held.get("batch", 0.0)
-    return Spending(float(spent or 0.0) + held.get(BOOKED, 0.0), under_way, held.get("lost", 0.0))
+    reserved = {state: float(amount) for state, amount in rows}
+    under_way = reserved.get("open", 0.0) + reserved.get("batch", 0.0)
+    return Spending(float(spent or 0.0) + reserved.get(BOOKED, 0.0), under_way, reserved.get("lost", 0.0))
 
 
 @dataclass(frozen=True)
@@ -481,8 +481,8 @@ class Payments:
         """Return the cost of a reply; the most that it can have cost if the server counted no tokens."""
         if self.price.is_free or reply.from_cache or reply.status == "error":
             return 0.0
-        known = reply.cost_usd if reply.cost_usd is not None else self.price.of(reply)
-        return most if known is None else known
+        cost = reply.cost_usd if reply.cost_usd is not None else self.price.of(reply)
+        return most if cost is None else cost
 
     def _used(self, reply: Reply, most: int) -> int:
         if reply.from_cache:

@@ -201,9 +201,9 @@ class RayEngine:
                 self._give(idle, longest.turns, min(at_once, len(longest.turns) // 2), leads_on)
 
     def _give(self, worker: _Worker, source: deque[Request], most: int, leads_on: bool) -> None:
-        some = [source.popleft() for _ in range(min(most, len(source)))]
-        worker.given = {request.work_key: request for request in some}
-        worker.stream = worker.actor.answer.options(num_returns="streaming").remote(some, leads_on)
+        requests = [source.popleft() for _ in range(min(most, len(source)))]
+        worker.given = {request.work_key: request for request in requests}
+        worker.stream = worker.actor.answer.options(num_returns="streaming").remote(requests, leads_on)
 
     def _begin(self) -> _Worker:
         """Return a new worker."""

@@ -57,15 +57,15 @@ class Columns:
             return str(given["value"])
         column = str(given["column"] if isinstance(given, Mapping) else given)
         value = row.value(column)
-        known = given.get("map") if isinstance(given, Mapping) else None
-        if value is None or known is None:
+        mapping = given.get("map") if isinstance(given, Mapping) else None
+        if value is None or mapping is None:
             return value
-        if value not in known:
+        if value not in mapping:
             raise UserError(
                 f"{row.where}: {column} is {value!r}, which {self.file.name} does not map",
-                mend=f"{did_you_mean(value, known)}Mapped are {', '.join(known)}; add {value!r} under map, or correct the row.",
+                mend=f"{did_you_mean(value, mapping)}Mapped are {', '.join(mapping)}; add {value!r} under map, or correct the row.",
             )
-        return str(known[value])
+        return str(mapping[value])
 
 
 @dataclass(frozen=True)

@@ -44,15 +44,15 @@ def read_responses(
     """Return an import of tables with the same columns; a study without items gets them from all tables. Nothing is written."""
     tables = [_Table(study, source, columns) for source in sources]
     items = items_for(study, store, [source.file for source in sources], lambda: _items_of(tables))
-    known: _Known = {}
+    items_by_id: _Known = {}
     for item in items.study.items:
-        known.setdefault(item.item_id, []).append(item)
+        items_by_id.setdefault(item.item_id, []).append(item)
     plain = _plain(columns.given)
     given = [
         GivenSource(
             table.source.file.name,
             table.source.sha256,
-            sessions := table.sessions(known),
+            sessions := table.sessions(items_by_id),
             {"imported": {"source": table.source.file.name, "sha256": table.source.sha256, "columns": plain}},
             table.remarks(sessions),
         )
@@ -73,10 +73,10 @@ def _items_of(tables: Sequence[_Table]) -> list[Item]:
         for row in table.rows:
             item = _item_of(table.study, table.columns, row)
             key = (item.set_name, item.item_id, tuple(sorted(item.condition.items())))
-            known = items.setdefault(key, item)
-            if (known.shown, known.answer) != (item.shown, item.answer):
+            first = items.setdefault(key, item)
+            if (first.shown, first.answer) != (item.shown, item.answer):
                 raise UserError(
-                    f"{row.where}: item {item.item_id!r} shows {dict(item.shown)} here and {dict(known.shown)} before "
+                    f"{row.where}: item {item.item_id!r} shows {dict(item.shown)} here and {dict(first.shown)} before "
                     "in the same condition",
                     mend="Let `item` and `condition` name columns that tell apart what was shown.",
                 )
@@ -94,7 +94,7 @@ class _Table:
                 f"{source.file.name} has no rows", mend="Give a table with a header and a row a response."
             )
 
-    def sessions(self, known: _Known) -> list[GivenSession]:
+    def sessions(self, items_by_id: _Known) -> list[GivenSession]:
         """Return the readers' sessions in the order of their first appearance."""
         by_session: dict[tuple[str, str], list[TableRow]] = {}
         for row in self.rows:
@@ -106,7 +106,7 @@ class _Table:
         return [
             GivenSession(
                 reader, key, self._list(reader, rows, number),
-                [_given(self.study, self.columns, row, known) for row in rows],
+                [_given(self.study, self.columns, row, items_by_id) for row in rows],
             )
             for number, ((reader, key), rows) in enumerate(by_session.items(), 1)
         ]  # fmt: skip
@@ -186,14 +186,14 @@ def _check_condition(study: Study, condition: Mapping[str, str], row: TableRow) 
             )
 
 
-def _given(study: Study, columns: Columns, row: TableRow, known: _Known) -> ImportedResponse:
+def _given(study: Study, columns: Columns, row: TableRow, items_by_id: _Known) -> ImportedResponse:
     condition = columns.texts("condition", row)
     _check_condition(study, condition, row)
     item_id = _needed(columns, "item", row)
     set_name = columns.text("set", row)
     fitting = [
         item
-        for item in known.get(item_id, ())
+        for item in items_by_id.get(item_id, ())
         if (set_name is None or item.set_name == set_name) and item.condition == condition
     ]
     if len(fitting) != 1:

@@ -129,13 +129,13 @@ def items_for(
     """Return the study's items, or new ones if it has none or only those of a failed import."""
     if (study.folder / ITEMS).exists() and not _is_left_over(study, store):
         return Items(study)
-    made = make()
-    content = items_content(made)
-    _check_blocks(study, made)
-    _check_lists(study, made)
+    items = make()
+    content = items_content(items)
+    _check_blocks(study, items)
+    _check_lists(study, items)
     with_items = dataclasses.replace(study)
     # new items are placed where the study stores the items that it has loaded
-    vars(with_items)["items"] = tuple(made)
+    vars(with_items)["items"] = tuple(items)
     vars(with_items)["design"] = {**study.design, "items": hashlib.sha256(content).hexdigest()}
     return Items(with_items, content, build_meta(study.seed, sources))
 
@@ -228,16 +228,16 @@ def write_import(given: Import, store: Store, *, actor: str, new_version: bool =
         version = note_design(connection, study, new_version=new_version)
         results = []
         for source in given.sources:
-            made = Imported(source.name, source.sha256, remarks=list(source.remarks))
-            writing = _Writing(study, connection, made, source, given.kind, version, parser)
+            imported = Imported(source.name, source.sha256, remarks=list(source.remarks))
+            writing = _Writing(study, connection, imported, source, given.kind, version, parser)
             for session in source.sessions:
                 if stop.is_asked:
                     raise _Stopped
                 with chain.gathering(connection):
                     writing.session(session)
-            detail = {name: getattr(made, name) for name in _TOLD}
+            detail = {name: getattr(imported, name) for name in _TOLD}
             records.add_audit(connection, actor, "imported responses", study=study.id, detail=detail)
-            results.append(made)
+            results.append(imported)
         return results
 
     # a signal raised here could fall between the submission to the writer and its future: the sessions would be stored without
@@ -351,12 +351,12 @@ class _Writing:
         self.made.trials += 1
 
     def _count(self, trial: PlannedTrial, response: ImportedResponse, verdict: Score) -> None:
-        made, step = self.made, trial["steps"][-1]
+        imported, step = self.made, trial["steps"][-1]
         status = verdict.response_status
-        made.statuses[status] = made.statuses.get(status, 0) + 1
+        imported.statuses[status] = imported.statuses.get(status, 0) + 1
         if self.kind == "human" and status not in ("valid", "timeout"):
             labels = tuple(map(str, step.get("responses", ())))
-            unread = made.unread.setdefault(str(response.response), Unread(0, response.where, labels))
+            unread = imported.unread.setdefault(str(response.response), Unread(0, response.where, labels))
             unread.count += 1
         if response.prediction is None:
             return
@@ -365,11 +365,11 @@ class _Writing:
             str(name): label
             for label, name in zip(step.get("labels", ()), step.get("responses", ()), strict=False)
         }
-        made.predictions += 1
+        imported.predictions += 1
         if response.prediction in (read, letters.get(read)):
-            made.agreeing += 1
-        elif len(made.differing) < SHOWN:
-            made.differing.append(f"{response.where}: stored {response.prediction!r}, read {read!r}")
+            imported.agreeing += 1
+        elif len(imported.differing) < SHOWN:
+            imported.differing.append(f"{response.where}: stored {response.prediction!r}, read {read!r}")
 
 
 def _store_call(

@@ -71,19 +71,19 @@ class Embedder:
     ) -> Vectors:
         """Return the vectors of texts, shape (texts, width), each of length 1; ``told`` receives progress as (done, total)."""
         names = [self._name(text) for text in texts]
-        known = self._kept(set(names))
-        missing = {name: text for name, text in zip(names, texts, strict=True) if name not in known}
+        vectors_by_name = self._kept(set(names))
+        missing = {name: text for name, text in zip(names, texts, strict=True) if name not in vectors_by_name}
         for batch in self._batches(missing):
             vectors = self._way.embed([missing[name] for name in batch])
             vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True).clip(1e-12)
             self.computed += len(batch)
             news = dict(zip(batch, vectors.astype(np.float32), strict=True))
             self._keep(news)
-            known |= news
-            told(len(known), len(set(names)))
+            vectors_by_name |= news
+            told(len(vectors_by_name), len(set(names)))
         if not names:
             return np.empty((0, 0), dtype=np.float32)
-        return np.stack([known[name] for name in names])
+        return np.stack([vectors_by_name[name] for name in names])
 
     def _batches(self, texts: dict[str, str]) -> Iterator[list[str]]:
         """Yield names of texts with similar lengths together."""

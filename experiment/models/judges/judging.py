@@ -63,20 +63,20 @@ def _papers_judge(study: Study, response: StoredResponse) -> str | None:
     return judge_of(response.trial) if "prompts" in study.published else None
 
 
-def judge_verdict(study: Study, judge: str, one: StoredResponse, reply: Reply) -> Score:
+def judge_verdict(study: Study, judge: str, stored: StoredResponse, reply: Reply) -> Score:
     """Return the score in a judge's reply to a response; ``unparsed`` if the judge finds no answer."""
-    step = one.trial["steps"][-1]
-    if _papers_judge(study, one) is not None:
-        label = judged_label(one.trial, reply.text or "")
+    step = stored.trial["steps"][-1]
+    if _papers_judge(study, stored) is not None:
+        label = judged_label(stored.trial, reply.text or "")
     else:
-        label = parse_label(reply.text, [*step["labels"], Prompter(one.plan).words["none"]]).value
+        label = parse_label(reply.text, [*step["labels"], Prompter(stored.plan).words["none"]]).value
     name = f"{JUDGE}:{judge}-{VERSION}"
     if label not in step["labels"]:
         return Score(
-            None, "truncated" if one.status == "truncated" else "unparsed", None, None, name, VERSION
+            None, "truncated" if stored.status == "truncated" else "unparsed", None, None, name, VERSION
         )
     response = step["responses"][step["labels"].index(label)]
-    correct = response == one.trial["answer"]
+    correct = response == stored.trial["answer"]
     return Score(response, "valid", correct, float(correct), name, VERSION)
 
 

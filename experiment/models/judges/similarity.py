@@ -83,12 +83,12 @@ class Nearness:
         return {
             "shown": {
                 name: {
-                    "items": len(some),
-                    "mean": fmean(some),
+                    "items": len(cosines),
+                    "mean": fmean(cosines),
                     "of": self.items[name],
-                    "cosines": [round(value, _DECIMALS) for value in some],
+                    "cosines": [round(value, _DECIMALS) for value in cosines],
                 }
-                for name, some in self.shown.items()
+                for name, cosines in self.shown.items()
             },
             "unrelated": {
                 "pairs": self.pairs,
@@ -295,12 +295,12 @@ class Similarity:
             **self.texts.as_json(),
             "prompts": None if self.prompts is None else self.prompts.as_json(),
             "answers_by_condition": [
-                {"reader": reader, "condition": name, "answers": len(some), "mean": fmean(some)}
-                for (reader, name), some in self.by_condition().items()
+                {"reader": reader, "condition": name, "answers": len(cosines), "mean": fmean(cosines)}
+                for (reader, name), cosines in self.by_condition().items()
             ],
             "answers_about_different_texts": [
-                {"reader": reader, "answers": len(some), "mean": fmean(some)}
-                for reader, some in self.floors.items()
+                {"reader": reader, "answers": len(cosines), "mean": fmean(cosines)}
+                for reader, cosines in self.floors.items()
             ],
             "alone": self.alone,
             "unread": self.unread,
@@ -425,10 +425,10 @@ def _floors(
     for (reader, set_name, _, variant, replicate), answered in intact.items():
         if answered[1] in vectors and compared_with(answered[0].trial) == OWN_ANSWER:
             groups.setdefault((reader, set_name, variant, replicate), []).append(answered)
-    for some in groups.values():
-        about = [json.dumps(response.trial["intact"], sort_keys=True) for response, _ in some]
+    for answers in groups.values():
+        about = [json.dumps(response.trial["intact"], sort_keys=True) for response, _ in answers]
         for (response, text), mean in zip(
-            some, with_others([vectors[text] for _, text in some], about), strict=True
+            answers, with_others([vectors[text] for _, text in answers], about), strict=True
         ):
             if mean is not None:
                 yield response, text, mean
@@ -496,22 +496,22 @@ def _key(response: StoredResponse) -> Key:
 
 def told(outcome: Similarity) -> Iterator[str]:
     """Yield the result as lines of text."""
-    for what, near in (("text", outcome.texts), ("prompt", outcome.prompts)):
-        if near is None or not near.shown:
+    for what, result in (("text", outcome.texts), ("prompt", outcome.prompts)):
+        if result is None or not result.shown:
             continue
-        for name, some in near.shown.items():
-            yield f"  {len(some):>6}  shown and intact {what}, {name or 'all'}: {fmean(some):.3f}"
-        if near.unrelated:
-            of_all = f"mean of all {near.pairs:,} pairs" if near.pairs > 1 else "one pair"
-            yield f"  {len(near.unrelated):>6}  intact {what}s of different items: {fmean(near.unrelated):.3f} ({of_all})"
-        if near.cut:
-            yield f"  {near.cut} of {near.texts} {what}s are longer than the model reads; their end is not in their vectors."
-        if near.other_wording:
-            yield f"  {near.other_wording} prompts differ from the intact one in labels or order of choices too."
-    for (reader, name), some in outcome.by_condition().items():
-        yield f"  {len(some):>6}  answers of {reader}, {name or 'all'}: {fmean(some):.3f}"
-    for reader, some in outcome.floors.items():
-        yield f"  {len(some):>6}  answers of {reader} about different intact texts: {fmean(some):.3f}"
+        for name, cosines in result.shown.items():
+            yield f"  {len(cosines):>6}  shown and intact {what}, {name or 'all'}: {fmean(cosines):.3f}"
+        if result.unrelated:
+            of_all = f"mean of all {result.pairs:,} pairs" if result.pairs > 1 else "one pair"
+            yield f"  {len(result.unrelated):>6}  intact {what}s of different items: {fmean(result.unrelated):.3f} ({of_all})"
+        if result.cut:
+            yield f"  {result.cut} of {result.texts} {what}s are longer than the model reads; their end is not in their vectors."
+        if result.other_wording:
+            yield f"  {result.other_wording} prompts differ from the intact one in labels or order of choices too."
+    for (reader, name), cosines in outcome.by_condition().items():
+        yield f"  {len(cosines):>6}  answers of {reader}, {name or 'all'}: {fmean(cosines):.3f}"
+    for reader, cosines in outcome.floors.items():
+        yield f"  {len(cosines):>6}  answers of {reader} about different intact texts: {fmean(cosines):.3f}"
     if outcome.alone:
         yield f"  {outcome.alone} answers have nothing to be compared with: no answer about the intact text, none that is right."
     if outcome.unread and outcome.placeholders:

@@ -406,7 +406,7 @@ class OutputSelection:
         """Return the columns of a line's tokens whose next-token distribution is needed; at least one."""
         return {at: column for column, at in enumerate(sorted(self._after) or [0])}
 
-    def note(self, model: CausalModel, found: Sequence[RowOutcome], logits: Any, hidden: Hidden) -> None:
+    def note(self, model: CausalModel, outcomes: Sequence[RowOutcome], logits: Any, hidden: Hidden) -> None:
         """Store the batch's outputs in its rows' outcomes; ``logits`` of shape (lines, columns, vocabulary)."""
         import torch
 
@@ -420,7 +420,7 @@ class OutputSelection:
             values = (logits[lines, places, tokens] - normaliser[lines, places]).tolist()
             for ((_, _, token), wanting), value in zip(self._targets.items(), values, strict=True):
                 for place, position in wanting:
-                    found[place].logprobs[position, token] = value
+                    outcomes[place].logprobs[position, token] = value
         if self._borders:
             lines, places = torch.tensor(
                 [(line, column[at]) for line, at in self._borders], device=logits.device
@@ -430,16 +430,16 @@ class OutputSelection:
             values = (masses - normaliser[lines, places]).tolist()
             for wanting, value in zip(self._borders.values(), values, strict=True):
                 for place, position in wanting:
-                    found[place].borders[position] = value
+                    outcomes[place].borders[position] = value
         for number, wanting in enumerate(self.states.values()):
             stack = model.in_16_bits(hidden.of_place(number))
             for place, position in wanting:
-                found[place].states[position] = stack
+                outcomes[place].states[position] = stack
         if self._means:
             sums = self.summed(hidden)
             for name, place, count, before in self._means:
                 total = sums[name] if before is None else sums[name] + before
-                found[place].mean = model.in_16_bits(total / np.float32(count))
+                outcomes[place].mean = model.in_16_bits(total / np.float32(count))
 
 
 def asked_of(rows: Sequence[Row], start: int = 0, before: Sums | None = None) -> OutputSelection:

@@ -93,8 +93,10 @@ def free_memory(device: str) -> float | None:
     with contextlib.suppress(OSError, ValueError):
         most = (_GROUP / "memory.max").read_text("ascii").strip()
         if most != "max":
-            held = dict(line.split() for line in (_GROUP / "memory.stat").read_text("ascii").splitlines())
-            used = int((_GROUP / "memory.current").read_text("ascii")) - int(held.get("file", 0))
+            memory_stat = dict(
+                line.split() for line in (_GROUP / "memory.stat").read_text("ascii").splitlines()
+            )
+            used = int((_GROUP / "memory.current").read_text("ascii")) - int(memory_stat.get("file", 0))
             available = min(available, float(int(most) - used))
     return available
 

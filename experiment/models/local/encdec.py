@@ -70,16 +70,16 @@ class EncoderDecoderBackend:
         lines = [(number, place) for number, places in enumerate(batch) for place in places]
         first = {places[0]: len(source) for places, source in zip(batch, sources, strict=True)}
         for continues in (False, True):
-            some = [line for line in lines if (rows[line[1]].decoding is not None) == continues]
-            while some:
-                length = max(len(rows[place].ids) for _, place in some)
-                n_positions = max(1, *(len(rows[place].asked_at()) for _, place in some))
+            remaining = [line for line in lines if (rows[line[1]].decoding is not None) == continues]
+            while remaining:
+                length = max(len(rows[place].ids) for _, place in remaining)
+                n_positions = max(1, *(len(rows[place].asked_at()) for _, place in remaining))
                 at_once = min(
                     budget.tokens // length,
                     budget.held // (longest + length),
                     budget.positions // n_positions,
                 )
-                together = [line for line in some if not continues or len(rows[line[1]].ids) == length]
+                together = [line for line in remaining if not continues or len(rows[line[1]].ids) == length]
                 together = together[: 1 if self.alone else max(1, at_once)]
                 for place, outcome in self._decode(rows, together, read, seen):
                     outcome.computed = first.get(place, 0)
@@ -87,7 +87,7 @@ class EncoderDecoderBackend:
                         outcome.time_since(started)
                     yield place, outcome
                 taken = set(together)
-                some = [line for line in some if line not in taken]
+                remaining = [line for line in remaining if line not in taken]
 
     def _decode(
         self, rows: Sequence[Row], lines: Sequence[tuple[int, int]], read: Any, seen: Any
@@ -95,18 +95,18 @@ class EncoderDecoderBackend:
         """Score or continue rows, given as (line of the encoder's output ``read``, place); ``seen`` masks the texts' padding."""
         import torch
 
-        some = [rows[place] for _, place in lines]
-        outcomes = [RowOutcome() for _ in some]
-        selection = asked_of(some)
-        decodings = [row.decoding for row in some if row.decoding is not None]
+        rows_of_lines = [rows[place] for _, place in lines]
+        outcomes = [RowOutcome() for _ in rows_of_lines]
+        selection = asked_of(rows_of_lines)
+        decodings = [row.decoding for row in rows_of_lines if row.decoding is not None]
         with torch.inference_mode():
             of_line = torch.tensor([number for number, _ in lines], device=self.model.device)
             read, mask = _of_lines(read, of_line), seen[of_line]
-            begun = padded([row.ids for row in some], self.model.device)
+            begun = padded([row.ids for row in rows_of_lines], self.model.device)
             output = self._pass(begun, read, mask, None, use_cache=bool(decodings))
             logits = output.logits[:, list(selection.columns())].float()
             selection.note(self.model, outcomes, logits, Hidden())
-        self.model.forwarded += sum(len(row.ids) for row in some)
+        self.model.forwarded += sum(len(row.ids) for row in rows_of_lines)
         if not decodings:
             yield from ((place, outcomes[number]) for number, (_, place) in enumerate(lines))
             return

@@ -235,8 +235,8 @@ def reply_of(job: Job, wording: Wording, path: str) -> Reply:
 
 
 def _sum(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
+    present = [value for value in values if value is not None]
+    return sum(present) if present else None
 
 
 def _read(

@@ -89,11 +89,13 @@ class KVCacheTree:
         depth = 0
         for stretch, taken in self._way(ids) if marks else ():
             new_marks = {
-                place: sums for place, sums in (marks or {}).items() if depth < place <= depth + taken
+                n_tokens: sums
+                for n_tokens, sums in (marks or {}).items()
+                if depth < n_tokens <= depth + taken
             }
             depth += taken
-            known = stretch.marks | new_marks
-            stretch.marks = {place: known[place] for place in sorted(known)[-_MARKS:]}
+            all_marks = stretch.marks | new_marks
+            stretch.marks = {n_tokens: all_marks[n_tokens] for n_tokens in sorted(all_marks)[-_MARKS:]}
 
     def _keep(self, ids: Ids, rest: Callable[[int], tuple[Layers, Layers]]) -> None:
         self._clock += 1
@@ -257,10 +259,10 @@ class CacheMemory:
             if row.mean:
                 lying, depth = deepest(self.path.marks, lying), deepest(self.kept.marks(row.ids), depth)
             source = stretch if depth > lying + _LITTLE and depth >= WORTH_KEEPING else None
-            known = depth if source is not None else lying if lying >= WORTH_KEEPING else 0
-            of_source.setdefault(source, []).append((known, place))
+            n_stored = depth if source is not None else lying if lying >= WORTH_KEEPING else 0
+            of_source.setdefault(source, []).append((n_stored, place))
         on_path = _clusters(of_source.pop(None, []), rows, lambda _: self.path.marks)
-        talks = [walk for some in of_source.values() for walk in _clusters(some, rows, self.kept.marks)]
+        talks = [walk for entries in of_source.values() for walk in _clusters(entries, rows, self.kept.marks)]
         talks.sort(key=lambda walk: rows[walk.places[0]].ids.astype(">u4").tobytes())
         return [*on_path, *talks]
 
@@ -295,18 +297,18 @@ class CacheMemory:
 
 
 def _clusters(
-    some: Iterable[tuple[int, int]], rows: Sequence[Row], marks: Callable[[Ids], Marks]
+    entries: Iterable[tuple[int, int]], rows: Sequence[Row], marks: Callable[[Ids], Marks]
 ) -> list[Walk]:
     """Return walks of rows (stored tokens, place) with similar numbers of stored tokens, the largest first."""
     clusters: list[list[tuple[int, int]]] = []
-    for known, place in sorted(some, key=lambda entry: (-entry[0], entry[1])):
-        if not clusters or known < clusters[-1][0][0] - WORTH_KEEPING:
+    for n_stored, place in sorted(entries, key=lambda entry: (-entry[0], entry[1])):
+        if not clusters or n_stored < clusters[-1][0][0] - WORTH_KEEPING:
             clusters.append([])
-        clusters[-1].append((known, place))
+        clusters[-1].append((n_stored, place))
     walks = []
     for cluster in clusters:
-        known, places = cluster[-1][0], tuple(place for _, place in cluster)
+        n_stored, places = cluster[-1][0], tuple(place for _, place in cluster)
         sums = any(rows[place].mean for place in places)
-        known = deepest(marks(rows[places[0]].ids), known) if sums else known
-        walks.append(Walk(known, places, sums))
+        n_stored = deepest(marks(rows[places[0]].ids), n_stored) if sums else n_stored
+        walks.append(Walk(n_stored, places, sums))
     return walks

@@ -168,7 +168,7 @@ _current = _CurrentPass()
 
 
 @contextmanager
-def passing(model: Any, one: Branches | Continuations) -> Iterator[None]:
+def passing(model: Any, packed_pass: Branches | Continuations) -> Iterator[None]:
     """Make the model's attention compute this pass inside the context."""
     before = model.config._attn_implementation
     if before != NAME:
@@ -176,7 +176,7 @@ def passing(model: Any, one: Branches | Continuations) -> Iterator[None]:
         model.set_attn_implementation(NAME)
         if model.config._attn_implementation != NAME:
             raise NotUnderstood(f"{type(model).__name__} has its own attention")
-    _current.one = one
+    _current.one = packed_pass
     try:
         yield
     finally:
@@ -304,8 +304,8 @@ class PackedBackend:
             under_way = _UnderWay(rows, outcomes, hold, floor if len(walks) > 1 else -1)
             for walk in walks:
                 with torch.inference_mode():
-                    known = self.memory.begin(walk, rows[walk.places[0]])
-                for place in self._walk(under_way, walk.places, known, budget):
+                    n_cached = self.memory.begin(walk, rows[walk.places[0]])
+                for place in self._walk(under_way, walk.places, n_cached, budget):
                     yield place, outcomes[place]
                 self.memory.kept.shrink(budget.held)
             for place in self._continue(under_way, under_way.waiting):
@@ -316,12 +316,12 @@ class PackedBackend:
             raise
 
     def _walk(
-        self, under_way: _UnderWay, places: Sequence[int], known: int, budget: MemoryBudget
+        self, under_way: _UnderWay, places: Sequence[int], n_cached: int, budget: MemoryBudget
     ) -> Iterator[int]:
         """Yield the rows of a walk as they are completed; those that wait at the floor may stay for the next walk."""
         waiting = under_way.waiting
         trie = Trie([under_way.rows[place] for place in places])
-        for pass_ in trie.passes(budget, known):
+        for pass_ in trie.passes(budget, n_cached):
             yield from self._continue(under_way, [length for length in waiting if length > pass_.start])
             yield from self._pass(under_way, places, pass_)
             while waiting and under_way.held >= budget.held:
@@ -561,11 +561,11 @@ class Trie:
         )
         self.size = int(self._added[-1])
 
-    def passes(self, budget: MemoryBudget, known: int = 0) -> Iterator[ForwardPass]:
-        """Yield passes in the order of a walk after ``known`` tokens on the path, within the budget at the time of each."""
+    def passes(self, budget: MemoryBudget, n_cached: int = 0) -> Iterator[ForwardPass]:
+        """Yield passes in the order of a walk after ``n_cached`` tokens on the path, within the budget at the time of each."""
         if not self.order:
             return
-        waiting = [(0, len(self.order), known)]
+        waiting = [(0, len(self.order), n_cached)]
         while waiting:
             low, high, depth = waiting.pop()
             if self._fits(low, high, depth, budget):

@@ -73,14 +73,14 @@ class ParityDeviation:
 def choose_way(model: CausalModel, rows: Sequence[Row], dtype: str, plain: Plain) -> BackendChoice:
     """Return the backends whose log-probabilities, and hidden states if stored, equal those of plain passes."""
     with model.as_check():
-        return _with_less(rows, lambda some, budget: _choice(model, some, dtype, plain, budget))
+        return _with_less(rows, lambda beginnings, budget: _choice(model, beginnings, dtype, plain, budget))
 
 
 def apart_from_plain(model: CausalModel, way: Way, rows: Sequence[Row], plain: Way) -> float | str:
     """Return a backend's deviation from plain passes in nats, or why it computes nothing; its tokens are counted separately."""
 
-    def apart(some: Sequence[Row], budget: int) -> ParityDeviation | str:
-        sample = _sample(model, some) if isinstance(plain, PlainBackend) else some[:4]
+    def apart(beginnings: Sequence[Row], budget: int) -> ParityDeviation | str:
+        sample = _sample(model, beginnings) if isinstance(plain, PlainBackend) else beginnings[:4]
         return _checked(model, way, sample, plain, budget)
 
     with model.as_check():
@@ -92,9 +92,9 @@ def _with_less(rows: Sequence[Row], check: Callable[[Sequence[Row], int], Seen])
     """Return the result of a check of rows within a budget; if memory runs out, of shorter beginnings of rows."""
     longest = max(len(row.ids if row.source is None else row.source) for row in rows)
     for part in _PARTS[:-1]:
-        some = rows if part == 1 else [_begun(row, longest // part) for row in rows]
+        beginnings = rows if part == 1 else [_begun(row, longest // part) for row in rows]
         try:
-            return check(some, _CHECK_BUDGET // part)
+            return check(beginnings, _CHECK_BUDGET // part)
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise
@@ -317,13 +317,13 @@ class Computing:
         while left:
             if alone:
                 left.sort(key=lambda entry: -len(entry[1].row.ids))
-            some = left[:1] if alone else left
-            held = {number for number, (place, _) in enumerate(some) if place in hold}
+            batch = left[:1] if alone else left
+            hold_in_batch = {number for number, (place, _) in enumerate(batch) if place in hold}
             way, done, fault = self._ways[0], set[int](), None
             try:
-                for number, outcome in way.compute([entry.row for _, entry in some], budget, held):
+                for number, outcome in way.compute([entry.row for _, entry in batch], budget, hold_in_batch):
                     done.add(number)
-                    yield some[number][1], outcome, way.name
+                    yield batch[number][1], outcome, way.name
             except Closed:
                 return
             except Exception as error:
@@ -333,13 +333,13 @@ class Computing:
                 alone = False
             else:
                 out_of_memory, message = fault
-                for _, entry in some:
+                for _, entry in batch:
                     for job, _ in entry.waiting:
                         job.attempts += 1
                 if out_of_memory:
                     if not done and alone and budget.tokens <= LEAST_TOKENS:
                         done.add(0)
-                        yield some[0][1], "memory ran out with this request alone", way.name
+                        yield batch[0][1], "memory ran out with this request alone", way.name
                         budget.tokens, budget.held, budget.positions = before
                         alone = False
                     elif not done and budget.tokens <= LEAST_TOKENS:
@@ -347,10 +347,10 @@ class Computing:
                     else:
                         budget.halve()
                         give_back()
-                elif not self._slower(message, [entry.row for _, entry in some]):
-                    if alone or len(some) == 1:
+                elif not self._slower(message, [entry.row for _, entry in batch]):
+                    if alone or len(batch) == 1:
                         done.add(0)
-                        yield some[0][1], message, way.name
+                        yield batch[0][1], message, way.name
                     alone = not alone
             left = [entry for number, entry in enumerate(left) if number not in done]
 

@@ -52,7 +52,7 @@ def self_test(
     seed: int = 1,
 ) -> SelfTest:
     """Compare the first trials of a run, computed alone, batched, shuffled and resumed, on each level of determinism."""
-    some = [
+    sample = [
         replace(
             request,
             also_text=request.labels is not None,
@@ -60,7 +60,7 @@ def self_test(
         )
         for request in list(requests)[:trials]
     ]
-    if not some:
+    if not sample:
         raise UserError(
             "there is no trial to test with", mend="Build the study's items first: wrods build STUDY."
         )
@@ -73,7 +73,7 @@ def self_test(
         if loaded is not None:
             engine.borrow(loaded)
         loaded = engine
-        replies = _computed(engine, some, seed)
+        replies = _computed(engine, sample, seed)
         pairs = [("batched", "resumed"), ("batched", "shuffled"), ("batched", "alone")]
         comparisons += [_compared(level, left, right, replies) for left, right in pairs]
     return SelfTest(settings.use, tuple(comparisons), all(_is_kept(comparison) for comparison in comparisons))

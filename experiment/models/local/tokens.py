@@ -182,12 +182,12 @@ class Thoughts:
     """Finds the reasoning in generated text, by the marks in the vocabulary and chat template."""
 
     def __init__(self, tokenizer: Any, decode: Callable[[Sequence[int]], str]) -> None:
-        known = {*tokenizer.get_added_vocab(), *tokenizer.all_special_tokens}
+        special_tokens = {*tokenizer.get_added_vocab(), *tokenizer.all_special_tokens}
         template = str(getattr(tokenizer, "chat_template", None) or "")
         self.marks = next(
-            (family for family in FAMILIES if family.ends in known or family.ends in template), None
+            (family for family in FAMILIES if family.ends in special_tokens or family.ends in template), None
         )
-        if self.marks is None and "<|channel|>" in known:
+        if self.marks is None and "<|channel|>" in special_tokens:
             self.marks = FAMILIES[-1]
         self._tokenizer = tokenizer
         self._decode = decode
@@ -465,8 +465,8 @@ class Wording:
 
     def begins_word(self, vocabulary: int) -> list[bool]:
         """Return for every token whether it can begin a word; ids beyond the tokenizer's own cannot."""
-        known = self.beginnings[:vocabulary]
-        return known + [False] * (vocabulary - len(known))
+        begins = self.beginnings[:vocabulary]
+        return begins + [False] * (vocabulary - len(begins))
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return generated tokens as text, without special tokens."""
@@ -582,17 +582,17 @@ class TextEncoder:
 
     def ids(self, text: str) -> tuple[int, ...]:
         """Return the tokens of a whole text."""
-        known = max(
+        deepest_border = max(
             (border for border in self._borders if text.startswith(border.text)),
             key=lambda border: border.cut,
             default=None,
         )
-        if known is not None and len(text) - known.cut <= 4 * WORTH_BORDER:
-            return known.ids + self._plain(text[known.cut :])
+        if deepest_border is not None and len(text) - deepest_border.cut <= 4 * WORTH_BORDER:
+            return deepest_border.ids + self._plain(text[deepest_border.cut :])
         if not getattr(self.tokenizer, "is_fast", False) or len(text) < WORTH_BORDER:
             return self._plain(text)
         whole = self.whole(text)
-        self._learn(text, whole, 0 if known is None else known.cut)
+        self._learn(text, whole, 0 if deepest_border is None else deepest_border.cut)
         return whole.ids
 
     def whole(self, text: str) -> Encoded:
@@ -607,23 +607,23 @@ class TextEncoder:
         self.characters += len(text)
         return tuple(self.tokenizer(text, add_special_tokens=False)["input_ids"])
 
-    def _learn(self, text: str, whole: Encoded, known: int) -> None:
+    def _learn(self, text: str, whole: Encoded, known_cut: int) -> None:
         """Find a border between this text and earlier ones, deeper than the known one."""
         common = max((_common(text, other) for other in self._recent), default=0)
         self._recent = [*self._recent[1 - _RECENT :], text]
-        if common < known + WORTH_BORDER:
+        if common < known_cut + WORTH_BORDER:
             return
         tries = 0
         end = len(whole.ids)
-        for place in range(len(whole.ids) - 1, 0, -1):
-            if whole.words[place] is None or whole.words[place] == whole.words[place - 1]:
+        for position in range(len(whole.ids) - 1, 0, -1):
+            if whole.words[position] is None or whole.words[position] == whole.words[position - 1]:
                 continue
-            cut, behind = whole.offsets[place - 1][1], whole.offsets[end - 1][1]
-            end = place
+            cut, behind = whole.offsets[position - 1][1], whole.offsets[end - 1][1]
+            end = position
             if behind + _LOOKAHEAD > common or not text[cut:behind].strip():
                 continue
-            if whole.ids[:place] + self._plain(text[cut:]) == whole.ids:
-                border = _Border(text[: behind + _LOOKAHEAD], cut, whole.ids[:place])
+            if whole.ids[:position] + self._plain(text[cut:]) == whole.ids:
+                border = _Border(text[: behind + _LOOKAHEAD], cut, whole.ids[:position])
                 self._borders = [*self._borders[1 - _MOST :], border]
                 return
             tries += 1

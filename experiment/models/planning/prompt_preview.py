@@ -193,17 +193,17 @@ class Kinds:
 def kinds_of(plan: Iterable[ModelSession], *, most: int = MOST_SHOWN) -> Kinds:
     """Return the number of prompts of each kind in a plan, and the first prompt of at most ``most`` kinds."""
     kinds = Kinds()
-    known: dict[int, tuple[object, Counter[PromptKind]]] = {}
+    cells_of_script: dict[int, tuple[object, Counter[PromptKind]]] = {}
     shown: dict[tuple[PromptKind, bool], PreviewedRequest] = {}
     for session in plan:
         kinds.sessions += 1
         kinds.trials += len(session)
         script = session.script
-        of_script, cells = known.get(id(script), (None, Counter()))
+        of_script, cells = cells_of_script.get(id(script), (None, Counter()))
         if of_script is not script:
             cells = _cells(session)
             if session.yoked_to is None:
-                known[id(script)] = (script, cells)
+                cells_of_script[id(script)] = (script, cells)
         is_new = any(cell not in kinds.counts for cell in cells)
         kinds.counts.update(cells)
         if is_new and kinds.sessions <= LOOKED_AT:

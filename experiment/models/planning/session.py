@@ -433,10 +433,10 @@ def region_rows(trial: Mapping[str, Any], scores: Sequence[RegionScore]) -> list
 
 def trial_surprisal(scores: Sequence[RegionScore]) -> float | None:
     """Return the surprisal of the whole text read, in bits; None if that of a word with tokens is unknown."""
-    known = [score.surprisal for score in scores if score.surprisal is not None]
-    if not known or any(score.surprisal is None and score.tokens for score in scores):
+    surprisals = [score.surprisal for score in scores if score.surprisal is not None]
+    if not surprisals or any(score.surprisal is None and score.tokens for score in scores):
         return None
-    return _bits(math.fsum(known))
+    return _bits(math.fsum(surprisals))
 
 
 def _bits(nats: float | None) -> float | None:

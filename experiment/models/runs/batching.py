@@ -109,12 +109,14 @@ class Batches:
             session, request = requests[reply.work_key]
             if reply.status in UNFINISHED:
                 failed[(reply.error or reply.status).splitlines()[0][:WORDS]] += 1
-            known = self._price.of(reply)
+            known_cost = self._price.of(reply)
             # requests that the provider did not process cost nothing; an answer without token counts may have cost the most
             most = (
                 0.0 if reply.status in UNFINISHED and not reply.unsettled_tries else self._price.most(request)
             )
-            recording.keep(session, request, reply, cost=most if known is None else known, in_batch=True)
+            recording.keep(
+                session, request, reply, cost=most if known_cost is None else known_cost, in_batch=True
+            )
             taken += 1
         recording.settle(0)
         self._balance()
@@ -130,7 +132,7 @@ class Batches:
         return {key for batch in ledger.state.batches if not batch.is_collected for key in ledger.keys(batch)}
 
     def leave_out(
-        self, plan: Callable[[], Iterable[ModelSession]], found: Survey, recording: Recording
+        self, plan: Callable[[], Iterable[ModelSession]], surveyed: Survey, recording: Recording
     ) -> set[str]:
         """Subtract pending requests from a run's survey and report them; return their work keys."""
         out = self.out() if self.are_there else set()
@@ -149,8 +151,8 @@ class Batches:
                         continue
                     theirs.add(key)
                     place = (number, blocks[trial["trial_index"]])
-                    found.missing[place] = found.missing.get(place, 0) - 1
-                    found.out[place] += 1
+                    surveyed.missing[place] = surveyed.missing.get(place, 0) - 1
+                    surveyed.out[place] += 1
         mine_out = {key for key in out if key.partition(":")[0] in theirs}
         if mine_out:
             names = ", ".join(batch.name for batch in self._ledger.state.open) or "fetched soon"
@@ -288,15 +290,15 @@ class Batches:
         costs = batch_costs(ledger, self._price)
         batches = self._own()
         named = {f"{BATCH}-{batch.run_id}" for batch in batches}
-        held: dict[str, tuple[str, float]] = {}
+        settled: dict[str, tuple[str, float]] = {}
         for run_id in {batch.run_id for batch in batches}:
-            some = [batch for batch in batches if batch.run_id == run_id]
-            lost = sum(batch.most_usd for batch in some if batch.status == GONE)
-            if all(batch.is_collected for batch in some):
-                held[run_id] = ("lost" if lost else "closed", lost)
+            batches_of_run = [batch for batch in batches if batch.run_id == run_id]
+            lost = sum(batch.most_usd for batch in batches_of_run if batch.status == GONE)
+            if all(batch.is_collected for batch in batches_of_run):
+                settled[run_id] = ("lost" if lost else "closed", lost)
 
         def write(connection: Connection) -> None:
-            for run_id, (state, amount) in held.items():
+            for run_id, (state, amount) in settled.items():
                 connection.execute(
                     update(reservations)
                     .where(reservations.c.name == f"{BATCH}-{run_id}", reservations.c.study == self._study)

@@ -43,14 +43,14 @@ class ReplacedSessions:
 def changed_sessions(
     store: Store,
     whose: tuple[str, int, str],
-    found: Survey,
+    surveyed: Survey,
     about: Mapping[str, Any],
     planned: Sequence[ModelSession],
 ) -> ReplacedSessions:
     """Compare the stored sessions of a study, version and reader with the plan; ``about`` describes the model in planned ones."""
     study, version, reader = whose
     changed = ReplacedSessions()
-    known = set(found.places.values())
+    current_ids = set(surveyed.places.values())
     columns = (
         sessions.c.session_id, sessions.c.list_id, sessions.c.prompt_variant, sessions.c.replicate, sessions.c.yoked_to,
         sessions.c.client,
@@ -67,12 +67,12 @@ def changed_sessions(
     with store.read() as connection:
         for row in connection.execute(query):
             client = dict(row.client or {})
-            if row.session_id in known or "imported" in client:
+            if row.session_id in current_ids or "imported" in client:
                 continue
             if bool(client.get("timed")) != bool(about.get("timed")):
                 continue  # timed sessions are stored in addition to the others
             place = (row.list_id, row.prompt_variant, row.replicate, row.yoked_to)
-            if place not in found.places:
+            if place not in surveyed.places:
                 changed.others += 1
                 continue
             changed.session_ids.append(row.session_id)
@@ -80,7 +80,7 @@ def changed_sessions(
             changed.trials += int(row.n)
             first = first or (row.session_id, client)
         if first is not None:
-            changed.lines = _lines(connection, first, about, found, planned)
+            changed.lines = _lines(connection, first, about, surveyed, planned)
     return changed
 
 

@@ -87,8 +87,8 @@ def flagged(connection: Connection, session_ids: Sequence[str]) -> dict[str, dic
     """Return the trials of some sessions that can never be answered, with the reason, by session and trial index."""
     faults: dict[str, dict[int, str]] = defaultdict(dict)
     for start in range(0, len(session_ids), _AT_ONCE):
-        some = session_ids[start : start + _AT_ONCE]
-        for row in connection.execute(never_trials(flags.c.session_id.in_(some))):
+        chunk = session_ids[start : start + _AT_ONCE]
+        for row in connection.execute(never_trials(flags.c.session_id.in_(chunk))):
             faults[row.session_id][int(row.trial_index)] = str(row.reason)
     return dict(faults)
 
@@ -162,8 +162,10 @@ def ended_of(connection: Connection, study: str) -> dict[str, dict[str, Any]]:
         entry = of(row.reader)
         entry["sessions"] += 1
         entry["reason"] = entry["reason"] or row.ended_reason
-    some = select(flags.c.session_id).where(flags.c.kind == TOO_LONG)
-    whose = select(sessions.c.session_id, sessions.c.reader).where(counted, sessions.c.session_id.in_(some))
+    flagged_sessions = select(flags.c.session_id).where(flags.c.kind == TOO_LONG)
+    whose = select(sessions.c.session_id, sessions.c.reader).where(
+        counted, sessions.c.session_id.in_(flagged_sessions)
+    )
     readers = {row.session_id: row.reader for row in connection.execute(whose)}
     for row in connection.execute(
         never_trials(flags.c.session_id.in_(select(sessions.c.session_id).where(counted)))

@@ -103,8 +103,10 @@ def fit_together(models: Sequence[ModelSettings]) -> bool:
         sizes = [size_of(settings) for settings in models]
     except (UserError, OSError, ValueError):
         return False
-    known = [size for size in sizes if size is not None]
-    return len(known) == len(sizes) and sum(known) < SHARE * (free_memory(choose_device(None)) or 0.0)
+    known_sizes = [size for size in sizes if size is not None]
+    return len(known_sizes) == len(sizes) and sum(known_sizes) < SHARE * (
+        free_memory(choose_device(None)) or 0.0
+    )
 
 
 def size_of(settings: ModelSettings) -> float | None:

@@ -474,8 +474,8 @@ class Pending:
 
     def peek(self) -> Due | None:
         """Return the next request; None if all were taken."""
-        while not self._now and (some := next(self._rounds, None)) is not None:
-            self._now.extend(some)
+        while not self._now and (next_round := next(self._rounds, None)) is not None:
+            self._now.extend(next_round)
         if self._later and (not self._now or self._later[0][0] <= self._now[0].place):
             return self._later[0][2]
         return self._now[0] if self._now else None

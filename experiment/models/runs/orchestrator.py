@@ -221,8 +221,8 @@ class CommandRun:
                 except UserError as fault:
                     self.faults[name] = fault
             with interruptible(self.stop):
-                some = [run for run in self._runs if run.worker.found.left or run.outcome.answered]
-                ready_runs = self._begin(some)
+                unfinished = [run for run in self._runs if run.worker.found.left or run.outcome.answered]
+                ready_runs = self._begin(unfinished)
                 if self.options.is_batch and not self.options.cancels:
                     self._hand_over(ready_runs)
                 elif ready_runs and not self.options.cancels and not self.stop.is_asked:
@@ -259,7 +259,9 @@ class CommandRun:
             reader, settings.use, payer.run_id, surveyed.sessions, surveyed.planned, surveyed.stored
         )
         outcome.given_up = surveyed.given_up
-        outcome.too_long = [fault for some in surveyed.never.values() for fault in some.values()]
+        outcome.too_long = [
+            fault for trial_faults in surveyed.never.values() for fault in trial_faults.values()
+        ]
         if surveyed.ended:
             with store.read() as connection:
                 outcome.ended = reasons_of(connection, surveyed.ended)

@@ -127,9 +127,9 @@ class Recording:
                 self._states.add(reply.work_key, reply.states)
             self._held.append((operation, session.session_id))
             waited, took = time.monotonic() - self._flushed, self._flush_took
-            many = len(self._held) >= STATES_TOGETHER or waited > STATES_EVERY_S
+            is_due = len(self._held) >= STATES_TOGETHER or waited > STATES_EVERY_S
             is_time = waited * STATES_SHARE > took or waited > STATES_AT_MOST_S
-            if (many and is_time) or len(self._held) >= MOST_HELD:
+            if (is_due and is_time) or len(self._held) >= MOST_HELD:
                 self.write_held()
         self.settle(MOST_WAITING)
 
@@ -143,8 +143,8 @@ class Recording:
             self._states.flush()
         self._flushed = time.monotonic()
         self._flush_took = self._flushed - began
-        held, self._held = self._held, []
-        for operation, session_id in held:
+        operations, self._held = self._held, []
+        for operation, session_id in operations:
             self._submit(operation, session_id)
 
     def settle(self, most: int) -> None:
@@ -243,12 +243,12 @@ class Recording:
         identity = self._answerer.identity
         key, _, before = reply.work_key.partition(":")
         trial = session.trial_of(reply.work_key)
-        place = {"session_id": session.session_id, "trial_index": trial["trial_index"], "attempt": 1}
+        trial_key = {"session_id": session.session_id, "trial_index": trial["trial_index"], "attempt": 1}
         sampling = {"temperature": request.temperature, "seed": request.seed}
         counts = {name: getattr(reply, name) for name in _FIELDS}
         moment = records.now()
         call = {
-            **place, **sampling, **counts, "request_key": request_key(identity, request), "work_key": key,
+            **trial_key, **sampling, **counts, "request_key": request_key(identity, request), "work_key": key,
             "run_id": self.outcome.run_id, "purpose": request.purpose, "request": request_json(request),
             "text": reply.text, "status": reply.status, "label_logprobs": reply.label_logprobs,
             "label_bounds": reply.label_bounds, "generated": reply.generated, "reasoning": reply.reasoning,
@@ -265,7 +265,7 @@ class Recording:
             self._read_as[verdict.response_status] += 1
             self.outcome.response_statuses = dict(self._read_as)
             row = {
-                **records.planned_columns(trial), **place, **sampling, **counts, "work_key": key,
+                **records.planned_columns(trial), **trial_key, **sampling, **counts, "work_key": key,
                 "response_raw": session.response_raw(reply), "label_logprobs": reply.label_logprobs,
                 "margin": reply.margin, "surprisal": session.surprisal(reply), "cost_usd": cost,
                 "path": f"{reply.path or ''}{session.mark_of(key)}" or None,
@@ -273,7 +273,7 @@ class Recording:
             }  # fmt: skip
         why = context_overflow.reason_of(session, request, reply)
         fault = None if why is not None else context_overflow.fault_of(session, request, reply)
-        known = session.session_id in self._there
+        session_exists = session.session_id in self._there
         is_last = False
         if row is not None or fault is not None:
             left = self._left.get(session.session_id, 1) - 1
@@ -289,14 +289,14 @@ class Recording:
             if next(runs) and _is_written(connection, call):
                 # it was committed, but the database could not confirm it
                 return None if row is None else "stored"
-            if not known and not _is_there(connection, session.session_id):
+            if not session_exists and not _is_there(connection, session.session_id):
                 records.create_session(
                     connection, session.plan, reader_kind=kind, reader=reader, session_id=session.session_id,
                     run_id=run_id, yoked_to=session.yoked_to, client=about,
                 )  # fmt: skip
             stored: records.Stored | None = None
             if row is not None and verdict is not None:
-                earlier = _cost_before(connection, place) if cost else 0.0
+                earlier = _cost_before(connection, trial_key) if cost else 0.0
                 trial_row = row if not earlier else row | {"cost_usd": (cost or 0.0) + earlier}
                 stored = records.store_trial(connection, trial_row, regions, verdict)
             records.store_call(connection, call)
@@ -339,9 +339,9 @@ def _is_complete(connection: Connection, session_id: str, planned: int) -> bool:
     return connection.scalar(query) == planned
 
 
-def _cost_before(connection: Connection, place: Mapping[str, Any]) -> float:
+def _cost_before(connection: Connection, trial_key: Mapping[str, Any]) -> float:
     """Return the cost of earlier calls for the same trial."""
-    where = [calls.c[name] == value for name, value in place.items()]
+    where = [calls.c[name] == value for name, value in trial_key.items()]
     return float(
         connection.scalar(select(func.coalesce(func.sum(calls.c.cost_usd), 0.0)).where(*where)) or 0.0
     )

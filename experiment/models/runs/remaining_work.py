@@ -134,13 +134,13 @@ class Shapes:
 
     def of(self, session: ModelSession) -> tuple[Blocks, Counter[int]]:
         """Return a session's blocks, and the number of trials in each."""
-        known = self._found.get(id(session.script))
-        if known is None or known[0] is not session.script:
+        cached = self._found.get(id(session.script))
+        if cached is None or cached[0] is not session.script:
             blocks = Blocks(session)
-            known = (session.script, blocks, Counter(blocks.of_trial.values()))
+            cached = (session.script, blocks, Counter(blocks.of_trial.values()))
             if session.yoked_to is None:
-                self._found[id(session.script)] = known
-        return known[1:]
+                self._found[id(session.script)] = cached
+        return cached[1:]
 
 
 def survey(plan: Iterable[ModelSession], store: Store) -> Survey:
@@ -149,12 +149,12 @@ def survey(plan: Iterable[ModelSession], store: Store) -> Survey:
     shapes = Shapes()
     numbered = ((number, session) for number, wave in enumerate(waves(plan)) for session in wave)
     while chunk := list(islice(numbered, CHUNK)):
-        held = stored_counts(store, [session.session_id for _, session in chunk])
-        begun = [name for name, (_, state) in held.items() if state != "finished"]
+        counts = stored_counts(store, [session.session_id for _, session in chunk])
+        begun = [name for name, (_, state) in counts.items() if state != "finished"]
         with store.read() as connection:
             surveyed.never |= flagged(connection, begun)
         for number, session in chunk:
-            _count(surveyed, shapes, number, session, held.get(session.session_id), store)
+            _count(surveyed, shapes, number, session, counts.get(session.session_id), store)
     return surveyed
 
 
@@ -163,11 +163,11 @@ def _count(
     shapes: Shapes,
     wave: int,
     session: ModelSession,
-    held: tuple[int, str] | None,
+    stored_and_state: tuple[int, str] | None,
     store: Store,
 ) -> None:
     total = len(session)
-    stored, state = held or (0, "")
+    stored, state = stored_and_state or (0, "")
     surveyed.sessions += 1
     surveyed.planned += total
     surveyed.stored += stored

@@ -340,11 +340,11 @@ _COMPUTES = {
 }
 
 
-def describe_blocks(found: Survey, left: int) -> str:
+def describe_blocks(surveyed: Survey, left: int) -> str:
     """Describe the progress of a model with this many trials left."""
-    total = len(found.rounds)
+    total = len(surveyed.rounds)
     begun = (
-        sum(found.missing.get(number, 0) + found.out[number] > 0 for number in found.rounds)
+        sum(surveyed.missing.get(number, 0) + surveyed.out[number] > 0 for number in surveyed.rounds)
         if left > 0
         else 0
     )
@@ -377,7 +377,9 @@ def describe_endpoint(reader: str, probe: object) -> list[str]:
     ]
     heading = f"{reader}: {probe['resolved_model'] or probe['model']} at {probe['base_url']}"
     parts = [("gives", gives), ("does not give", lacks)]
-    lines = [f"  {word}: {', '.join(filter(None, some))}" for word, some in parts if any(some)]
+    lines = [
+        f"  {word}: {', '.join(filter(None, properties))}" for word, properties in parts if any(properties)
+    ]
     unstable = probe["stable_prompt_logprobs"] is False
     remarks = [
         *probe["remarks"],
