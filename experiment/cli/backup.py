@@ -40,14 +40,16 @@ def backup(study: Path, target: Path | None, as_json: bool) -> None:
         copied = copy_of(opened.store, opened.study.id, target or backup_folder, stem=stem, actor=this_user())
         file = copied.resolve()
         with opened.store.read() as connection:
-            held = contents(connection, opened.study.id)
+            counts = contents(connection, opened.study.id)
     size = file.stat().st_size
     if as_json:
         click.echo(
-            json.dumps({"file": str(file), "bytes": size, "sessions": held.sessions, "trials": held.trials})
+            json.dumps(
+                {"file": str(file), "bytes": size, "sessions": counts.sessions, "trials": counts.trials}
+            )
         )
         return
     click.echo(
-        f"{file}  ({counted(held.sessions, 'session')}, {counted(held.trials, 'trial')}, {size / 1e6:.1f} MB)"
+        f"{file}  ({counted(counts.sessions, 'session')}, {counted(counts.trials, 'trial')}, {size / 1e6:.1f} MB)"
     )
     click.echo(f"Restore it with: wrods restore {shlex.quote(str(study))} {shlex.quote(str(file))}")

@@ -46,21 +46,21 @@ def sensitivity_of(study: Study, items: Sequence[Item]) -> SensitivityReport:
     from analysis.readers import PARTICIPANT_KINDS
     from experiment.cli.power import kinds_of_plan, planned_of_study
 
-    known = planned_of_study(study, items)
-    if not known.planned or not known.items:
+    design = planned_of_study(study, items)
+    if not design.planned or not design.items:
         return SensitivityReport((), ())
     try:
-        plans, _ = planned_of(known.planned, known.factors)
+        plans, _ = planned_of(design.planned, design.factors)
     except UserError:
         return SensitivityReport((), ())
     paragraphs, numbers = [], []
     for plan in plans:
-        kinds = kinds_of_plan(plan, known)
+        kinds = kinds_of_plan(plan, design)
         with_people = any(kind in PARTICIPANT_KINDS for kind in kinds.values())
-        if plan.measure.scale not in SUGGESTED or (with_people and not known.participants):
+        if plan.measure.scale not in SUGGESTED or (with_people and not design.participants):
             continue
         tests = _tests(plan, plans)
-        values = _numbers(plan, kinds, known, tests)
+        values = _numbers(plan, kinds, design, tests)
         if values is not None:
             numbers.append(values)
             paragraphs.append(_told(plan, values))
@@ -79,14 +79,14 @@ def _tests(plan: Plan, plans: Sequence[Plan]) -> tuple[int, int]:
     )
 
 
-def _numbers(plan: Plan, kinds: dict[str, str], known: Any, tests: tuple[int, int]) -> dict[str, Any] | None:
+def _numbers(plan: Plan, kinds: dict[str, str], design: Any, tests: tuple[int, int]) -> dict[str, Any] | None:
     from analysis.plan import read_bound
     from analysis.power.assumptions import EffectStatement, assumed
     from analysis.power.expected import expected_precision, items_needed
     from analysis.power.simulation import Sizes, layout_of
 
-    layout = layout_of(plan, known.layouts)
-    sizes = Sizes(known.participants or 0, known.items, known.prompts, known.replicates)
+    layout = layout_of(plan, design.layouts)
+    sizes = Sizes(design.participants or 0, design.items, design.prompts, design.replicates)
     bound = plan.equivalence or read_bound(SUGGESTED[plan.measure.scale], [plan.measure])
     half_width = bound.half_width
     several = len(plan.groups) > 1
@@ -354,9 +354,9 @@ def _explain_probes(study: Study, probes: dict[Any, Any]) -> None:
 
     for name in study.models:
         settings = model_settings(study, name)
-        known = probes.get(address_of(settings)) if settings.kind == "openai" else None
-        if known is not None:
-            at, capabilities = known
+        probed = probes.get(address_of(settings)) if settings.kind == "openai" else None
+        if probed is not None:
+            at, capabilities = probed
             click.echo(f"\n--- {name}, {settings.use} at {capabilities.base_url}, probed {at[:10]} ---")
             for sentence in capabilities.sentences():
                 click.echo(sentence)
@@ -416,7 +416,7 @@ def probing_lines(study: Study, models: Mapping[str, Mapping[str, Any]]) -> list
 
     ``models``: check's numbers for each model: ``trials`` and ``states`` (``positions``, ``files``, ``width``).
     """
-    states = {name: known.get("states") or {} for name, known in models.items()}
+    states = {name: numbers.get("states") or {} for name, numbers in models.items()}
     probed = {
         name: size
         for name, size in states.items()

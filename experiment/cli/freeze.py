@@ -114,12 +114,12 @@ def _check(study: Study, heads: Path | None, as_json: bool) -> None:
 
     from experiment.integrity.freezing import read_heads, verify_study, write_heads
 
-    known = None if heads is None else read_heads(heads)
+    known_heads = None if heads is None else read_heads(heads)
     store = store_of(study)
     with ExitStack() as opened:
         if store is not None:
             opened.enter_context(store)
-        report = verify_study(study, store, known_heads=known)
+        report = verify_study(study, store, known_heads=known_heads)
     if heads is not None and not report.changes and not report.broken:
         write_heads(heads, report)
     if as_json:

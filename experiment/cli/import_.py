@@ -212,9 +212,9 @@ def _print(imported: Imported, *, as_json: bool) -> None:
     if imported.unread:
         _print_unread(imported)
     if imported.repeated:
-        many = "trials show their readers" if imported.repeated > 1 else "trial shows its reader"
+        subject = "trials show their readers" if imported.repeated > 1 else "trial shows its reader"
         click.echo(
-            f"  {imported.repeated} {many} an item again in the same condition, first {imported.first_repeated}"
+            f"  {imported.repeated} {subject} an item again in the same condition, first {imported.first_repeated}"
         )
     if imported.predictions:
         click.echo(f"  {imported.agreeing} of {imported.predictions} stored predictions are read alike")

@@ -166,33 +166,33 @@ def power(study: Path, **asked: Any) -> None:
     from analysis.readers import PARTICIPANT_KINDS
 
     check_wanted(asked["wanted"])
-    known = _read(study)
+    design = _read(study)
     plans, remarks = planned_of(
-        known.planned,
-        known.factors,
+        design.planned,
+        design.factors,
         only=asked["planned"],
         alpha=asked["alpha"],
         equivalence=asked["equivalence"],
     )
     given = _statements(asked, plans)
-    readers = {plan.name: kinds_of_plan(plan, known) for plan in plans}
+    readers = {plan.name: kinds_of_plan(plan, design) for plan in plans}
     with_people = any(kind in PARTICIPANT_KINDS for kinds in readers.values() for kind in kinds.values())
     sizes = grid(
-        _sizes(asked, "participants", known, _around(known.participants)) if with_people else (2,),
-        _sizes(asked, "items", known, (known.items,) if known.items else ()),
-        _sizes(asked, "prompts", known, (known.prompts,)),
-        _sizes(asked, "replicates", known, (known.replicates,)),
+        _sizes(asked, "participants", design, _around(design.participants)) if with_people else (2,),
+        _sizes(asked, "items", design, (design.items,) if design.items else ()),
+        _sizes(asked, "prompts", design, (design.prompts,)),
+        _sizes(asked, "replicates", design, (design.replicates,)),
     )
     if any(size.replicates > 1 for size in sizes):
         remarks.append(
             "Replicates are sampled answers: a model at temperature 0 repeats itself, and further ones add nothing."
         )
     reports: list[PowerReport] = []
-    folder = asked["out"] or known.folder / "power"
+    folder = asked["out"] or design.folder / "power"
     for plan in plans:
-        truth = _assumed(plan, known, asked, given)
+        truth = _assumed(plan, design, asked, given)
         truth = without_effects(truth, plan) if asked["no_effects"] else truth
-        layout = layout_named(asked["layout"] or layout_of(plan, known.layouts))
+        layout = layout_named(asked["layout"] or layout_of(plan, design.layouts))
         question = SimulationQuestion(plan, truth, layout, asked["seed"])
         with WorkProgress("studies") as progress:
             outcomes = simulate(
@@ -271,8 +271,8 @@ def planned_of_study(study: Study, items: Sequence[Item]) -> PlannedDesign:
             layouts[name] = "crossed"
     count = len({(item.set_name, item.item_id) for item in items if item.role == "test"}) or None
     kinds = {
-        name: "baseline" if str(who.get("use", "")).startswith("baseline:") else "model"
-        for name, who in study.models.items()
+        name: "baseline" if str(model.get("use", "")).startswith("baseline:") else "model"
+        for name, model in study.models.items()
     }
     wanted = study.get("participants", "wanted")
     return PlannedDesign(
@@ -293,12 +293,12 @@ def _around(wanted: int | None) -> tuple[int, ...]:
 
 
 def _sizes(
-    options: Mapping[str, Any], name: str, known: PlannedDesign, default: tuple[int, ...]
+    options: Mapping[str, Any], name: str, design: PlannedDesign, default: tuple[int, ...]
 ) -> tuple[int, ...]:
     given: tuple[int, ...] | None = options[name]
     if given is None and not default:
         why = "has no built items" if name == "items" else f"does not say how many {name} are wanted"
-        raise UserError(f"{known.folder} {why}", mend=f"Give them, such as --{name} 20,40,60.")
+        raise UserError(f"{design.folder} {why}", mend=f"Give them, such as --{name} 20,40,60.")
     return default if given is None else given
 
 
@@ -354,18 +354,18 @@ def _tables(pilot: Path) -> Tables:
         return load(hand_over(opened.study, opened.store, Path(folder)))
 
 
-def kinds_of_plan(plan: Plan, known: PlannedDesign) -> dict[str, str]:
+def kinds_of_plan(plan: Plan, design: PlannedDesign) -> dict[str, str]:
     """Return the reader kind of each group of a plan."""
-    return {group: "human" if group == "human" else known.kinds.get(group, "model") for group in plan.groups}
+    return {group: "human" if group == "human" else design.kinds.get(group, "model") for group in plan.groups}
 
 
 def _assumed(
-    plan: Plan, known: PlannedDesign, options: Mapping[str, Any], given: list[EffectStatement]
+    plan: Plan, design: PlannedDesign, options: Mapping[str, Any], given: list[EffectStatement]
 ) -> Assumptions:
     from analysis.power.assumptions import assumed
     from analysis.power.pilots import from_fit_file, from_pilot
 
-    kinds = kinds_of_plan(plan, known)
+    kinds = kinds_of_plan(plan, design)
     begun = None
     if options["pilot"] is not None:
         begun = from_pilot(plan, _tables(options["pilot"]), kinds, str(options["pilot"]))

@@ -198,29 +198,29 @@ def shortened(name: str, most: int) -> str:
     return name if len(name) <= most else f"{name[: most // 3]}…{name[-(most - most // 3 - 1) :]}"
 
 
-def line(one: RunStatus) -> str:
+def line(status: RunStatus) -> str:
     """Return the status of a model in one line."""
-    parts = [f"{one.reader}: {one.done:,} of {one.planned:,} trials"]
-    if one.given_up:
-        parts.append(f"{one.given_up:,} can never be answered")
-    if one.per_second:
-        parts.append(f"{one.per_second:.1f} a second")
-    if one.seconds_left is not None:
-        parts.append(f"{short_duration(one.seconds_left)} left")
-    if _tokens(one):
-        parts.append(f"{_tokens(one):,} tokens")
-    if one.cost_usd:
-        parts.append(f"{one.cost_usd:.2f} USD")
-    notes = "; ".join(([] if one.state in ("runs", "finished") else [one.state]) + remarks_of(one))
+    parts = [f"{status.reader}: {status.done:,} of {status.planned:,} trials"]
+    if status.given_up:
+        parts.append(f"{status.given_up:,} can never be answered")
+    if status.per_second:
+        parts.append(f"{status.per_second:.1f} a second")
+    if status.seconds_left is not None:
+        parts.append(f"{short_duration(status.seconds_left)} left")
+    if _tokens(status):
+        parts.append(f"{_tokens(status):,} tokens")
+    if status.cost_usd:
+        parts.append(f"{status.cost_usd:.2f} USD")
+    notes = "; ".join(([] if status.state in ("runs", "finished") else [status.state]) + remarks_of(status))
     return ", ".join(parts) + (f" ({notes})" if notes else "")
 
 
-def remarks_of(one: RunStatus) -> list[str]:
+def remarks_of(status: RunStatus) -> list[str]:
     """Return errors by kind, reasons for waiting, and the number of cached answers."""
-    parts = [f"{count} × {kind}" for kind, count in list(one.error_kinds.items())[:3]]
-    if one.waits and one.waits not in (one.engine or ""):
-        parts.append(f"waits: {one.waits}")
-    beside = [f"{one.cached:,} from the cache"] if one.cached else []
-    if one.engine and one.state not in ENDED:
-        beside.insert(0, one.engine)
+    parts = [f"{count} × {kind}" for kind, count in list(status.error_kinds.items())[:3]]
+    if status.waits and status.waits not in (status.engine or ""):
+        parts.append(f"waits: {status.waits}")
+    beside = [f"{status.cached:,} from the cache"] if status.cached else []
+    if status.engine and status.state not in ENDED:
+        beside.insert(0, status.engine)
     return [*parts, *(["; ".join(beside)] if beside else [])]

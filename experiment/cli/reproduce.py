@@ -62,24 +62,26 @@ def reproduce(
         raise click.UsageError(f"{paper} is made from one folder; {len(data)} were given.")
     readings = {"choice": own_choice, "text": own_text}
     beside = {} if dream is None else {"dream": dream}
-    made = reproduce_paper(paper, data[0], readings, lambda step: click.echo(f"  {step}", err=True), beside)
-    page = write_page(made, out or Path(f"reproduced-{paper}"), installed_version())
-    same, many = int(made.cells["same"].sum()), len(made.cells)
+    reproduction = reproduce_paper(
+        paper, data[0], readings, lambda step: click.echo(f"  {step}", err=True), beside
+    )
+    page = write_page(reproduction, out or Path(f"reproduced-{paper}"), installed_version())
+    same, n_cells = int(reproduction.cells["same"].sum()), len(reproduction.cells)
     if as_json:
-        known = many - same - made.unexplained
+        n_known = n_cells - same - reproduction.unexplained
         click.echo(
-            json.dumps({"paper": paper, "cells": many, "same": same, "known": known, "page": str(page)})
+            json.dumps({"paper": paper, "cells": n_cells, "same": same, "known": n_known, "page": str(page)})
         )
     else:
-        for number, fault in enumerate(made.faults, 1):
+        for number, fault in enumerate(reproduction.faults, 1):
             click.echo(f"{number}. {fault.title}: {fault.about}")
-        for line in made.lacking:
+        for line in reproduction.lacking:
             click.echo(f"Not here: {line}")
-        click.echo(f"{same} of {many} cells are those in print.")
-        if many - same - made.unexplained:
-            click.echo(f"{many - same - made.unexplained} of the others are known to differ.")
+        click.echo(f"{same} of {n_cells} cells are those in print.")
+        if n_cells - same - reproduction.unexplained:
+            click.echo(f"{n_cells - same - reproduction.unexplained} of the others are known to differ.")
         click.echo(page)
-    if made.unexplained:
+    if reproduction.unexplained:
         raise click.exceptions.Exit(1)
 
 

@@ -149,11 +149,11 @@ def _tell(checked: CheckedBackup, aside: Path | None, as_json: bool, left: Seque
         click.echo(line)
 
 
-def _say(held: Contents | None) -> str:
-    if held is None:
+def _say(contents: Contents | None) -> str:
+    if contents is None:
         return "no readable database"
-    last = f", last active {held.newest}" if held.newest else ""
-    return f"{counted(held.sessions, 'session')}, {counted(held.trials, 'trial')}{last}"
+    last = f", last active {contents.newest}" if contents.newest else ""
+    return f"{counted(contents.sessions, 'session')}, {counted(contents.trials, 'trial')}{last}"
 
 
 def _first_broken(checked: CheckedBackup) -> str:

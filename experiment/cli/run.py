@@ -154,14 +154,14 @@ def _tokens(plan: Any, show: Any, kind: str, price: Price) -> tuple[float | None
         requests = session.begin({})
         a_character = 1 / BYTES_A_TOKEN
         for request in requests[:: max(1, len(requests) * COUNTED_SESSIONS // COUNTED_PROMPTS)]:
-            known = show(request).get("tokens")
+            n_tokens = show(request).get("tokens")
             written.append(price.most_tokens(request)[1])
             if grows(session):
-                if isinstance(known, int) and request.messages:
-                    a_character = known / max(1, sum(len(message.content) for message in request.messages))
+                if isinstance(n_tokens, int) and request.messages:
+                    a_character = n_tokens / max(1, sum(len(message.content) for message in request.messages))
                 continue
-            if isinstance(known, int):
-                read.append(known)
+            if isinstance(n_tokens, int):
+                read.append(n_tokens)
                 continue
             is_guess = True
             seen = sum(message.picture_tokens for message in request.messages)

@@ -116,7 +116,7 @@ def serve(studies: tuple[Path, ...], **options: Any) -> None:
         if not chosen.pilot:
             to_try = f"wrods serve {shlex.quote(str(folder))} --pilot"
             refuse_placeholders(study, f"Complete the texts. To try the study before that: {to_try}")
-    twice = [study.id for place, study in enumerate(loaded) if study.id in {s.id for s in loaded[:place]}]
+    twice = [study.id for index, study in enumerate(loaded) if study.id in {s.id for s in loaded[:index]}]
     if twice:
         raise UserError(
             f"two of the studies have the id {twice[0]!r}",
@@ -200,7 +200,9 @@ def serve(studies: tuple[Path, ...], **options: Any) -> None:
         opened.enter_context(HealthWatch(health, services, _warn))
         opened.enter_context(Maintenance(looked_after, chosen.backup_to, _warn, health.backed_up))
         server.run()
-        damaged = [name for name, one in services.items() if isinstance(one.store.trouble, DamagedStore)]
+        damaged = [
+            name for name, service in services.items() if isinstance(service.store.trouble, DamagedStore)
+        ]
     if damaged:
         raise UserError(
             f"stopped; the database is damaged of {', '.join(damaged)}",

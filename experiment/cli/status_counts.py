@@ -60,12 +60,12 @@ def _standing(connection: Connection, study: str) -> Iterator[Any]:
     )  # fmt: skip
     # participants' names are not read
     reader = func.max(counted.c.reader).label("reader")
-    who = (counted.c.reader_kind, counted.c.state, counted.c.is_pilot)
+    grouping = (counted.c.reader_kind, counted.c.state, counted.c.is_pilot)
     totals = (func.count().label("sessions"), func.sum(counted.c.n).label("trials"))
     people = counted.c.reader_kind.in_(PEOPLE)
-    yield from connection.execute(select(*who, reader, *totals).where(people).group_by(*who))
+    yield from connection.execute(select(*grouping, reader, *totals).where(people).group_by(*grouping))
     yield from connection.execute(
-        select(*who, counted.c.reader, *totals).where(~people).group_by(*who, counted.c.reader)
+        select(*grouping, counted.c.reader, *totals).where(~people).group_by(*grouping, counted.c.reader)
     )
 
 
@@ -140,12 +140,12 @@ def _unanswered(connection: Connection, study: str) -> Iterator[Any]:
         .group_by(*(calls.c[name] for name in TRIAL_KEY))
         .subquery()
     )
-    who = (sessions.c.reader_kind, sessions.c.reader, sessions.c.is_pilot, calls.c.status)
+    grouping = (sessions.c.reader_kind, sessions.c.reader, sessions.c.is_pilot, calls.c.status)
     query = (
-        select(*who, func.count().label("n"))
+        select(*grouping, func.count().label("n"))
         .join(last, last.c.call_id == calls.c.call_id)
         .join(sessions, sessions.c.session_id == calls.c.session_id)
         .where(calls.c.status.in_(UNFINISHED))
-        .group_by(*who)
+        .group_by(*grouping)
     )
     yield from connection.execute(query)

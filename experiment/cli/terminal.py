@@ -28,9 +28,9 @@ def has_screen() -> bool:
     return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
 
 
-def print_json(told: object) -> None:
+def print_json(output: object) -> None:
     """Print the output of ``--json``, with types that JSON lacks, such as paths, as text."""
-    click.echo(json.dumps(told, ensure_ascii=False, indent=1, default=str))
+    click.echo(json.dumps(output, ensure_ascii=False, indent=1, default=str))
 
 
 def print_error(text: object) -> None:

@@ -285,7 +285,7 @@ def _finish(
         print_error(f"{name}: {fault}")
     ready = [outcome.use for outcome in outcomes if outcome.state == "finished"]
     if ready and not as_json and not interrupted:
-        named = {str(who.get("use")) for who in study.get("models", "who", default={}).values()}
+        named = {str(model.get("use")) for model in study.get("models", "who", default={}).values()}
         options = "" if set(ready) <= named else "".join(f" --model {use}" for use in ready)
         click.echo(f"Next: wrods run {shlex.quote(str(study.folder))}{options}")
     if interrupted:

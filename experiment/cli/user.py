@@ -113,9 +113,9 @@ def totp(name: str, is_removed: bool) -> None:
     )
     from stimuli.errors import UserError, unknown_name
 
-    known = [OWNER, *(account.name for account in read_accounts(read_config()))]
-    if name not in known:
-        raise unknown_name("account", name, known)
+    account_names = [OWNER, *(account.name for account in read_accounts(read_config()))]
+    if name not in account_names:
+        raise unknown_name("account", name, account_names)
     if is_removed:
         set_second_factor(name, None)
         click.echo(f"{name} now signs in with the password only, and has been signed out everywhere.")
