@@ -156,10 +156,10 @@ def _about(name: str, loaded: Loaded) -> list[str]:
     lines += [f"  note: {warning}" for warning in loaded.warnings]
     if loaded.duplicates:
         named = "; ".join(" = ".join(ids) for ids in loaded.duplicates[:MOST_DOUBLES])
-        many = len(loaded.duplicates)
-        more = " …" if many > MOST_DOUBLES else ""
+        n_doubles = len(loaded.duplicates)
+        more = " …" if n_doubles > MOST_DOUBLES else ""
         lines.append(
-            f"  note: {counted(many, 'record')} {'stands' if many == 1 else 'stand'} there more than once ({named}{more})"
+            f"  note: {counted(n_doubles, 'record')} {'stands' if n_doubles == 1 else 'stand'} there more than once ({named}{more})"
         )
     return lines
 

@@ -92,19 +92,19 @@ def known_columns(study: Study, set_name: str | None = None) -> list[str]:
     """Return the columns used in the table of the materials, or in that of a practice set."""
     materials = study.get("materials")
     kind = next((name for name in OWN_COLUMNS if name in materials), None)
-    known = [*OWN_COLUMNS.get(str(kind), ("item", "answer", "choices")), *shown_fields(study, set_name)]
-    known += materials.get("columns", {})
+    columns = [*OWN_COLUMNS.get(str(kind), ("item", "answer", "choices")), *shown_fields(study, set_name)]
+    columns += materials.get("columns", {})
     words = materials.get("scramble", {}).get("words")
-    known += [str(words["column"])] if isinstance(words, Mapping) and "column" in words else []
+    columns += [str(words["column"])] if isinstance(words, Mapping) and "column" in words else []
     for factor, levels in study.get("design", "factors", default={}).items():
-        known += [factor] if set_name is not None else []
+        columns += [factor] if set_name is not None else []
         for level, does in levels.items():
-            known.append(f"{factor}:{level}")
+            columns.append(f"{factor}:{level}")
             if isinstance(does, Mapping):
-                known += does.get("where", ())
-                known += [str(does["column"])] if "column" in does else []
-    known += materials.get("match", {}).get("on", ())
-    return list(dict.fromkeys(known))
+                columns += does.get("where", ())
+                columns += [str(does["column"])] if "column" in does else []
+    columns += materials.get("match", {}).get("on", ())
+    return list(dict.fromkeys(columns))
 
 
 def require_readable(study: Study, items: Iterable[Item]) -> None:

@@ -72,11 +72,11 @@ def _matched(
     items: Sequence[Item],
     candidates: Sequence[MatchCandidate],
     on: Mapping[str, Tolerance],
-    each: int | None,
+    set_size: int | None,
     missing: Missing,
 ) -> tuple[list[Item], list[str]]:
     if study.crossing.rows:
-        matching = match_sets(candidates, on, each, seed=study.seed, missing=missing).require()
+        matching = match_sets(candidates, on, set_size, seed=study.seed, missing=missing).require()
         retained = set(chain.from_iterable(matching.sets.values()))
         return [item for item in items if item.item_id in retained], _report_matching(matching, "sets", on)
     together = [MatchCandidate(candidate.id, "all", candidate.covariates) for candidate in candidates]
@@ -304,8 +304,8 @@ def _items(
     left_out: list[Skipped] = []
     design = replace(item_design(study), source=materials[kind])
 
-    def make_some(some: Rows) -> Sequence[Item]:
-        made = make(some, design)
+    def make_some(rows_of_level: Rows) -> Sequence[Item]:
+        made = make(rows_of_level, design)
         left_out.extend(made.skipped)
         return made.items
 
@@ -332,18 +332,18 @@ def _by_rows(
         for column in wanted:
             if column not in rows[0]:
                 raise unknown_name(f"{place}: column", column, rows[0])
-        some = [row for row in rows if all(str(row[c]) == value for c, value in wanted.items())]
-        if not some:
+        rows_of_level = [row for row in rows if all(str(row[c]) == value for c, value in wanted.items())]
+        if not rows_of_level:
             requirements = " and ".join(f"{column} is {value!r}" for column, value in wanted.items())
-            held = (
+            contents = (
                 f"Column {column!r} holds {_few({str(row[column]) for row in rows})}" for column in wanted
             )
             raise UserError(
                 f"{place}: there is no row in which {requirements}",
-                mend=f"{'; '.join(held)}. Name one of these, or add rows.",
+                mend=f"{'; '.join(contents)}. Name one of these, or add rows.",
             )
-        items += in_design(study, make(some), levels)
-        taken |= {id(row) for row in some}
+        items += in_design(study, make(rows_of_level), levels)
+        taken |= {id(row) for row in rows_of_level}
     left = [row for row in rows if id(row) not in taken]
     if left:
         first = next(iter(left[0].values()))
