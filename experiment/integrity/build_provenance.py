@@ -72,9 +72,9 @@ def require_current_items(study: Study, store: Store | None = None) -> None:
         )
     if store is None or read_meta(study.folder / ITEMS).get(BUILT_FROM) is not None:
         return
-    held = exists().where(sessions.c.study == study.id, sessions.c.design_hash == study.design_hash)
+    has_sessions = exists().where(sessions.c.study == study.id, sessions.c.design_hash == study.design_hash)
     with store.read() as connection:
-        if not connection.scalar(select(held)):
+        if not connection.scalar(select(has_sessions)):
             raise UserError(
                 f"{ITEMS} does not say what it was built from: an earlier wrods built it",
                 mend=f"Run `wrods build {study.folder}`: the same study gives the same items.",
@@ -143,10 +143,10 @@ def _files(study: Study, files: Iterable[Path]) -> Iterable[tuple[str, str]]:
             else [source]
         )
         for file in inside:
-            known = next((entry for entry in named if entry[1] == file or entry[1] in file.parents), None)
-            if known is not None:
-                within = file.relative_to(known[1]).as_posix()
-                yield known[0] if within == "." else f"{known[0]}/{within}", file_sha256(file)
+            match = next((entry for entry in named if entry[1] == file or entry[1] in file.parents), None)
+            if match is not None:
+                within = file.relative_to(match[1]).as_posix()
+                yield match[0] if within == "." else f"{match[0]}/{within}", file_sha256(file)
 
 
 def _named(study: Study) -> Iterable[tuple[str, Path]]:
@@ -197,7 +197,7 @@ def note_design(connection: Connection, study: Study, *, new_version: bool = Fal
 
 def _items_line(connection: Connection, study: Study, version: int) -> str:
     """Return a line on how the items seen by a version's readers have changed, from one session per list."""
-    some = (
+    one_per_list = (
         select(func.min(sessions.c.session_id))
         .where(sessions.c.study == study.id, sessions.c.version == version)
         .where(sessions.c.reader_kind != "simulated")
@@ -206,7 +206,7 @@ def _items_line(connection: Connection, study: Study, version: int) -> str:
     columns = (
         trials.c.item_set, trials.c.item_id, trials.c.condition, trials.c.shown, trials.c.answer, trials.c.trial_index
     )  # fmt: skip
-    query = select(*columns).where(trials.c.session_id.in_(some)).order_by(trials.c.trial_index)
+    query = select(*columns).where(trials.c.session_id.in_(one_per_list)).order_by(trials.c.trial_index)
     by_name: dict[tuple[str, str], list[Item]] = {}
     for item in study.items:
         by_name.setdefault((item.set_name, item.item_id), []).append(item)

@@ -273,7 +273,7 @@ def verify_study(
         return report
     with store.read() as connection:
         gone = set(withdrawn_sessions(connection, study.id))
-        known = {
+        session_rows = {
             row.session_id: row
             for row in connection.execute(
                 select(
@@ -287,7 +287,7 @@ def verify_study(
             )
         }
         for session_id in chained_sessions(connection, study.id):
-            row = known.get(session_id)
+            row = session_rows.get(session_id)
             if row is None and not _has_chain(connection, session_id):
                 continue  # a model's session that was erased with a withdrawn participant
             verified = verify(connection, session_id)
@@ -321,10 +321,10 @@ def read_heads(file: Path) -> dict[str, Any]:
         ) from error
 
 
-def write_heads(file: Path, found: VerificationReport) -> None:
+def write_heads(file: Path, report: VerificationReport) -> None:
     """Record the last link of every session in a file, to be stored where nobody with access to the database can change it."""
     replace_file(
-        file, json.dumps({"wrods_heads": 1, "freeze": found.hash, "heads": found.heads}, indent=1) + "\n"
+        file, json.dumps({"wrods_heads": 1, "freeze": report.hash, "heads": report.heads}, indent=1) + "\n"
     )
 
 
@@ -334,13 +334,13 @@ def _has_chain(connection: Connection, session_id: str) -> bool:
     )
 
 
-def _lost_heads(connection: Connection, known: Mapping[str, Any]) -> list[tuple[str, Broken]]:
+def _lost_heads(connection: Connection, heads: Mapping[str, Any]) -> list[tuple[str, Broken]]:
     lost = []
-    for session_id, head in known.items():
-        there = connection.scalar(
+    for session_id, head in heads.items():
+        link = connection.scalar(
             select(chain.c.link).where(chain.c.session_id == session_id, chain.c.place == head["place"])
         )
-        if there != head["link"]:
-            fault = "it differs from the one noted earlier" if there else "it was noted earlier and is gone"
+        if link != head["link"]:
+            fault = "it differs from the one noted earlier" if link else "it was noted earlier and is gone"
             lost.append((session_id, Broken(head["place"], f"link {head['place']}", fault)))
     return lost

@@ -64,27 +64,29 @@ def long_duration(text: str) -> timedelta:
     return timedelta(**{_UNITS[match[2]]: float(match[1])})
 
 
-def make_backups(kept: MaintainedStudy, places: Sequence[Path] = (), *, actor: str = SERVER) -> list[Path]:
+def make_backups(
+    maintained: MaintainedStudy, places: Sequence[Path] = (), *, actor: str = SERVER
+) -> list[Path]:
     """Back a study up into its folder ``backups/`` and further folders, and remove expired copies."""
-    made: list[Path] = []
-    first: UserError | OSError | None = None
-    backup_folder = kept.folder / FOLDER
+    copies: list[Path] = []
+    first_error: UserError | OSError | None = None
+    backup_folder = maintained.folder / FOLDER
     backup_folder.mkdir(exist_ok=True)
-    for place in (backup_folder, *places):
-        stem = "study" if place == backup_folder else kept.study
+    for folder in (backup_folder, *places):
+        stem = "study" if folder == backup_folder else maintained.study
         try:
-            file = copy_of(kept.store, kept.study, place, stem=stem, actor=actor, automatic=True)
-            rotate(place, stem, lambda old: is_copy(kept.store, old))
-            with kept.store.read() as connection:
-                gone = [*withdrawn(connection), *remembered(kept.folder)]
-            share_list(place, stem, gone)
+            file = copy_of(maintained.store, maintained.study, folder, stem=stem, actor=actor, automatic=True)
+            rotate(folder, stem, lambda old: is_copy(maintained.store, old))
+            with maintained.store.read() as connection:
+                gone = [*withdrawn(connection), *remembered(maintained.folder)]
+            share_list(folder, stem, gone)
         except (UserError, OSError) as error:
-            first = first or error
+            first_error = first_error or error
             continue
-        made.append(file.resolve())
-    if first is not None:
-        raise first
-    return made
+        copies.append(file.resolve())
+    if first_error is not None:
+        raise first_error
+    return copies
 
 
 def copy_of(store: Store, study: str, place: Path, *, stem: str, actor: str, automatic: bool = False) -> Path:
@@ -123,33 +125,37 @@ def note_place(store: Store, study: str, action: str, place: Path, actor: str) -
     store.write(lambda connection: add_audit(connection, actor, action, study=study, detail=detail)).result()
 
 
-def forget_platform_ids(kept: MaintainedStudy, *, now: datetime | None = None) -> int:
+def forget_platform_ids(maintained: MaintainedStudy, *, now: datetime | None = None) -> int:
     """Erase expired platform ids and invited names, backups included; return their number.
 
     The database's own files are cleaned by :func:`~experiment.integrity.withdrawal.clean_up`.
     """
-    if kept.forget_after is None:
+    if maintained.forget_after is None:
         return 0
-    before = (now or datetime.now(UTC)) - kept.forget_after
+    before = (now or datetime.now(UTC)) - maintained.forget_after
     due = before.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
     def erase(connection: Connection) -> int:
-        gone = forget_names(connection, kept.study, due)
+        gone = forget_names(connection, maintained.study, due)
         if gone:
-            add_audit(connection, SERVER, "forget_platform_ids", study=kept.study, detail={"rows": gone})
-            note_due(connection, kept.study)
+            add_audit(
+                connection, SERVER, "forget_platform_ids", study=maintained.study, detail={"rows": gone}
+            )
+            note_due(connection, maintained.study)
         return int(gone)
 
-    number = kept.store.write(erase).result()
-    forget_in_backups(kept.store, kept.study, kept.folder, due)
+    number = maintained.store.write(erase).result()
+    forget_in_backups(maintained.store, maintained.study, maintained.folder, due)
     return number
 
 
-def forget_undecided_sessions(kept: MaintainedStudy, *, now: datetime | None = None) -> int:
+def forget_undecided_sessions(maintained: MaintainedStudy, *, now: datetime | None = None) -> int:
     """Erase sessions left on the consent screen for a day; return their number. Files are cleaned afterwards."""
     due = stamp((now or datetime.now(UTC)) - UNDECIDED_FOR)
-    gone = kept.store.write(lambda connection: forget_undecided(connection, kept.study, due)).result()
-    remember(kept.folder, gone)
+    gone = maintained.store.write(
+        lambda connection: forget_undecided(connection, maintained.study, due)
+    ).result()
+    remember(maintained.folder, gone)
     return len(gone)
 
 

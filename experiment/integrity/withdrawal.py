@@ -82,9 +82,9 @@ class PersonSession:
 class SeveralPersons(Exception):
     """The search matches more than one person; ``found`` has the sessions of all."""
 
-    def __init__(self, found: Sequence[PersonSession]) -> None:
-        super().__init__(f"{len({session.person for session in found})} persons")
-        self.found = tuple(found)
+    def __init__(self, person_sessions: Sequence[PersonSession]) -> None:
+        super().__init__(f"{len({session.person for session in person_sessions})} persons")
+        self.found = tuple(person_sessions)
 
 
 def find_person(
@@ -347,43 +347,43 @@ def scrub(store: Store, study: str, folder: Path, *, backups: Iterable[Path] = (
         gone = list(dict.fromkeys([*withdrawn(connection), *remembered(folder)]))
         folders, unreachable = _backup_folders(connection, store, folder, backups)
         ours = marks_in(connection)
-    keys = {key for some in due.values() for key in some}
+    keys = {key for keys_due in due.values() for key in keys_due}
     done = Scrubbed(state_rows=erase_states(folder, keys))
     done.replies, unread = forget_replies(folder, keys)
     rewritten = rewrite(store.address)
     done.left += [*unread, *rewritten.left]
-    done.left += [f"{place}: backups that cannot be reached now" for place in unreachable]
+    done.left += [f"{backup_folder}: backups that cannot be reached now" for backup_folder in unreachable]
     if store.path is not None:
         done.left += discard_abandoned(store.path)
     remember(folder, gone)
-    for place in folders:
-        stem = "study" if place == (folder / FOLDER).resolve() else study
-        _clean_folder(store, stem, place, ours, gone, done)
+    for backup_folder in folders:
+        stem = "study" if backup_folder == (folder / FOLDER).resolve() else study
+        _clean_folder(store, stem, backup_folder, ours, gone, done)
     if due and not (unread or rewritten.is_due):
         store.write(lambda connection: note_cleaned(connection, due)).result()
     return done
 
 
 def _clean_folder(
-    store: Store, stem: str, place: Path, ours: DatabaseMarks, gone: Sequence[str], done: Scrubbed
+    store: Store, stem: str, folder: Path, ours: DatabaseMarks, gone: Sequence[str], done: Scrubbed
 ) -> None:
     """Clean the copies of a database in a folder, and store the list of withdrawn ids next to them."""
     dumps: list[Path] = []
     are_here = False
-    for file in _copies(store, place):
+    for file in _copies(store, folder):
         try:
             if file.name.startswith(".") and file.with_name(f"{file.name}-journal").exists():
                 with closing(sqlite3.connect(file, timeout=30, isolation_level=None)) as plain:
                     plain.execute("BEGIN IMMEDIATE")
-            held = marks_of(file)
-            if not (held.is_copy_of(ours) or held.holds({*gone})):
+            copy_marks = marks_of(file)
+            if not (copy_marks.is_copy_of(ours) or copy_marks.holds({*gone})):
                 continue
             are_here = True
             if not is_dump(file):
                 if clean_backup(file, gone):
                     done.backups.append(file)
-            elif held.holds({*gone}):
-                alone = held.sessions - ours.sessions - {*gone}
+            elif copy_marks.holds({*gone}):
+                alone = copy_marks.sessions - ours.sessions - {*gone}
                 if alone:
                     done.left.append(
                         f"{file}: it holds the answers, and {counted(len(alone), 'session')} that the database lacks, so it was "
@@ -394,12 +394,12 @@ def _clean_folder(
         except (DBAPIError, sqlite3.Error, UserError, OSError) as error:
             done.left.append(_not_cleaned(file, error))
     if dumps:
-        _dump_again(store, place, stem, dumps, {*gone}, done)
+        _dump_again(store, folder, stem, dumps, {*gone}, done)
     if are_here:
         try:
-            share_list(place, stem, gone)
+            share_list(folder, stem, gone)
         except OSError as error:
-            done.left.append(f"{place}: the list of withdrawn sessions could not be written there ({error})")
+            done.left.append(f"{folder}: the list of withdrawn sessions could not be written there ({error})")
 
 
 def _copies(store: Store, place: Path) -> list[Path]:
@@ -442,11 +442,11 @@ def clean_backup(file: Path, gone: Sequence[str]) -> bool:
     """Erase withdrawn sessions from an SQLite backup of this or an earlier version; return whether it contained any."""
 
     def change(connection: Connection) -> bool:
-        held = bool(erase_sessions(connection, gone, actor=CLEANING).rows)
-        held = bool(clean_tombstones(connection)) or held
+        contained_any = bool(erase_sessions(connection, gone, actor=CLEANING).rows)
+        contained_any = bool(clean_tombstones(connection)) or contained_any
         # only the active database records what is due
         connection.execute(delete(audit).where(audit.c.action == DUE))
-        return held
+        return contained_any
 
     return _change_backup(file, change)
 
@@ -533,8 +533,8 @@ def share_list(place: Path, stem: str, gone: Iterable[str]) -> None:
 
 
 def _add_lines(file: Path, gone: Iterable[str]) -> None:
-    known = set(_read_list(file))
-    new = [line for line in gone if line not in known]
+    lines_before = set(_read_list(file))
+    new = [line for line in gone if line not in lines_before]
     if new:
         file.parent.mkdir(exist_ok=True)
         with file.open("a", encoding="utf-8") as stream:
@@ -563,13 +563,13 @@ def _read_list(file: Path) -> list[str]:
 
 
 def _dump_again(
-    store: Store, place: Path, stem: str, dumps: Sequence[Path], gone: set[str], done: Scrubbed
+    store: Store, folder: Path, stem: str, dumps: Sequence[Path], gone: set[str], done: Scrubbed
 ) -> None:
     """Replace dumps that contain withdrawn data, and cannot be edited, by one of the current database."""
     try:
-        made = back_up(store.address, place, stem=stem)
-        if marks_of(made).holds(gone):
-            raise UserError(f"{made} holds answers that were withdrawn since", exit_code=1)
+        dump = back_up(store.address, folder, stem=stem)
+        if marks_of(dump).holds(gone):
+            raise UserError(f"{dump} holds answers that were withdrawn since", exit_code=1)
     except (UserError, OSError) as error:
         why = error.message if isinstance(error, UserError) else str(error)
         done.left += [
@@ -578,7 +578,7 @@ def _dump_again(
             for file in dumps
         ]
         return
-    done.backups.append(made)
+    done.backups.append(dump)
     for file in dumps:
         file.unlink(missing_ok=True)
 
