@@ -126,9 +126,11 @@ def _helpers(setup: Sequence[ast.stmt], imported: set[str]) -> dict[str, ast.stm
             by_name |= {target.id: stmt for target in stmt.targets if isinstance(target, ast.Name)}
     by_name = {name: stmt for name, stmt in by_name.items() if times[name] == 1}
     while True:
-        known = (BUILTINS - _READERS) | MODULES | imported | by_name.keys()
+        known_names = (BUILTINS - _READERS) | MODULES | imported | by_name.keys()
         judgeable = {
-            name: stmt for name, stmt in by_name.items() if _needs_plain_values_only(stmt, known, imported)
+            name: stmt
+            for name, stmt in by_name.items()
+            if _needs_plain_values_only(stmt, known_names, imported)
         }
         if len(judgeable) == len(by_name):
             return judgeable
@@ -145,9 +147,12 @@ def _is_constant(statement: ast.stmt) -> bool:
     return True
 
 
-def _needs_plain_values_only(statement: ast.stmt, known: Iterable[str], imported: set[str]) -> bool:
+def _needs_plain_values_only(statement: ast.stmt, known_names: Iterable[str], imported: set[str]) -> bool:
     inner = _bound(node for node in ast.iter_child_nodes(statement) if isinstance(node, ast.stmt))
-    callable_names = {*known, *(node.name for node in ast.walk(statement) if isinstance(node, _DEFINITIONS))}
+    callable_names = {
+        *known_names,
+        *(node.name for node in ast.walk(statement) if isinstance(node, _DEFINITIONS)),
+    }
     if _names_of_others((statement,), {*callable_names, *inner}):
         return False
     for node in ast.walk(statement):
@@ -188,22 +193,24 @@ class _Taken:
     on_trust: bool = False
 
     def apart(self, assertion: ast.expr) -> ast.expr:
-        known = BUILTINS | MODULES | self.imported | self.functions
-        if not _names_of_others((assertion,), known) or self._gives_functions(assertion, known):
-            known -= self.functions
-        if not _names_of_others((assertion,), known):
+        known_names = BUILTINS | MODULES | self.imported | self.functions
+        if not _names_of_others((assertion,), known_names) or self._gives_functions(assertion, known_names):
+            known_names -= self.functions
+        if not _names_of_others((assertion,), known_names):
             # a program may be asked to write a function that Python has too
-            known = known - BUILTINS | CONSTANTS
-        apart = _Asking(known, self)
+            known_names = known_names - BUILTINS | CONSTANTS
+        apart = _Asking(known_names, self)
         return cast("ast.expr", apart.visit(assertion))
 
-    def _gives_functions(self, assertion: ast.expr, known: Iterable[str]) -> bool:
+    def _gives_functions(self, assertion: ast.expr, known_names: Iterable[str]) -> bool:
         """Return whether a function of the setup receives one of the program's, which no judge can call."""
         for call in _calls(assertion):
             if isinstance(call.func, ast.Name) and call.func.id in self.functions:
                 for given in _given(call):
                     is_function = isinstance(given, ast.Lambda | ast.Name)
-                    if is_function and _names_of_others((given,), {*known, *self.of_setup, *self.of_test}):
+                    if is_function and _names_of_others(
+                        (given,), {*known_names, *self.of_setup, *self.of_test}
+                    ):
                         return True
         return False
 
@@ -211,8 +218,8 @@ class _Taken:
 class _Asking(ast.NodeTransformer):
     """Replaces what only the program can evaluate by names for its answers."""
 
-    def __init__(self, known: Iterable[str], taken: _Taken) -> None:
-        self._known = frozenset(known)
+    def __init__(self, known_names: Iterable[str], taken: _Taken) -> None:
+        self._known = frozenset(known_names)
         self._taken = taken
         self._is_compared = False
 
@@ -255,8 +262,8 @@ class _Asking(ast.NodeTransformer):
     def _is_answer(self, node: ast.AST) -> bool:
         if isinstance(node, ast.Name):
             return node.id in self._taken.of_test
-        known = self._known | self._taken.of_setup
-        return isinstance(node, ast.Call) and bool(_names_of_others((node.func,), known))
+        known_names = self._known | self._taken.of_setup
+        return isinstance(node, ast.Call) and bool(_names_of_others((node.func,), known_names))
 
 
 def _calls(node: ast.expr) -> list[ast.Call]:
@@ -278,12 +285,12 @@ def _needs_more_than_truth(node: ast.expr) -> bool:
     )
 
 
-def _converted(node: ast.expr, known: frozenset[str]) -> ast.expr:
+def _converted(node: ast.expr, known_names: frozenset[str]) -> ast.expr:
     """Return the argument inside conversions such as ``sorted(…)``, which contains no expected value."""
     while (
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
-        and node.func.id in CONVERSIONS & known
+        and node.func.id in CONVERSIONS & known_names
         and len(node.args) == 1
         and not node.keywords
         and not isinstance(node.args[0], ast.Starred)
@@ -292,21 +299,21 @@ def _converted(node: ast.expr, known: frozenset[str]) -> ast.expr:
     return node
 
 
-def _is_the_programs(node: ast.expr, known: frozenset[str]) -> bool:
+def _is_the_programs(node: ast.expr, known_names: frozenset[str]) -> bool:
     if isinstance(node, ast.Name):
         return True
     if isinstance(node, ast.Attribute | ast.Subscript):
-        return bool(_names_of_others((node.value,), known))
+        return bool(_names_of_others((node.value,), known_names))
     if not isinstance(node, ast.Call):
         return False
     # modules cannot be called: this is a function of the program with a module's name
     is_no_module = isinstance(node.func, ast.Name) and node.func.id in MODULES
-    return is_no_module or bool(_names_of_others((node.func,), known))
+    return is_no_module or bool(_names_of_others((node.func,), known_names))
 
 
-def _names_of_others(nodes: Sequence[ast.AST], known: Iterable[str]) -> set[str]:
+def _names_of_others(nodes: Sequence[ast.AST], known_names: Iterable[str]) -> set[str]:
     """Return the names that expressions read and that neither Python nor they themselves define."""
-    names, bound = set(), set(known)
+    names, bound = set(), set(known_names)
     for node in (inner for expression in nodes for inner in ast.walk(expression)):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
             names.add(node.id)

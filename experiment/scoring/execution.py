@@ -51,7 +51,8 @@ class Executed:
     def as_json(self) -> dict[str, Any]:
         """Return the outcome as JSON."""
         fates = [
-            {"reader": who, "fate": fate, "programs": n} for (who, fate), n in sorted(self.fates.items())
+            {"reader": reader, "fate": fate, "programs": n}
+            for (reader, fate), n in sorted(self.fates.items())
         ]
         numbers = {name: getattr(self, name) for name in ("programs", "unread", "unknown", "on_trust")}
         return {**numbers, "fates": fates}
@@ -59,8 +60,8 @@ class Executed:
     def told(self) -> Iterator[str]:
         """Yield the outcome in lines."""
         yield f"{EXECUTED}: {self.programs} programs run against their tests."
-        for (who, fate), number in sorted(self.fates.items()):
-            yield f"  {number:>6}  {who}: {FATES[fate]}"
+        for (reader, fate), number in sorted(self.fates.items()):
+            yield f"  {number:>6}  {reader}: {FATES[fate]}"
         if self.unread:
             yield f"  {self.unread} replies hold no program and count as they stand."
         if self.on_trust:

@@ -50,12 +50,12 @@ def published_score(parser: str, trial: Mapping[str, Any], reply: str) -> Score:
 
     ``parser``: ``published`` (the paper of the trial's materials) or one of :func:`parsers`.
     """
-    name, known = paper_of(trial) if parser == "published" else parser, parsers()
+    name, papers = paper_of(trial) if parser == "published" else parser, parsers()
     if name is None:
         return Score(reply, "valid", None, None, f"published_none-{VERSION}", VERSION)
-    if name not in known:
+    if name not in papers:
         raise unknown_name("parser", parser, parser_names())
-    score: Score = known[name].part(known[name].parsers[name])(trial, reply)
+    score: Score = papers[name].part(papers[name].parsers[name])(trial, reply)
     return replace(score, version=VERSION)
 
 

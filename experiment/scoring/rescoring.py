@@ -272,16 +272,16 @@ def note(outcome: Rescored, response: StoredResponse, score: Score, *, counts: b
     return True
 
 
-def write_scores(store: Store, found: list[tuple[StoredResponse, Score]]) -> None:
+def write_scores(store: Store, scored: list[tuple[StoredResponse, Score]]) -> None:
     """Add scores in one transaction."""
 
     def write(connection: Connection) -> None:
-        for response, score in found:
+        for response, score in scored:
             records.store_score(
                 connection, response.session_id, response.trial["trial_index"], response.attempt, score
             )
 
-    if found:
+    if scored:
         store.write(write).result()
 
 

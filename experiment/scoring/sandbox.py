@@ -124,9 +124,9 @@ def _fate(result: Mapping[str, Any], tests: int, on_trust: int, limits: SandboxL
         return Ran("ended", 0, tests, f"exit code {result.get('code')}")
     verdicts: list[str | None] = result["tests"]
     verdicts += ["its answers could not be compared in time"] * (tests - len(verdicts))
-    held = sum(why is None for why in verdicts)
+    n_passed = sum(why is None for why in verdicts)
     why = next((_text(why) for why in verdicts if why is not None), None)
-    return Ran("passed" if tests and held == tests else "failed", held, tests, why, on_trust)
+    return Ran("passed" if tests and n_passed == tests else "failed", n_passed, tests, why, on_trust)
 
 
 def _text(why: str) -> str:
@@ -141,17 +141,17 @@ def _calls(machine: str) -> dict[str, Any]:
         raise _unavailable(
             f"the system calls of {machine} are not known; those of {', '.join(_ARCHITECTURES)} are"
         )
-    place = list(_ARCHITECTURES).index(machine)
-    known = json.loads(_CALLS.read_text("utf-8"))
+    column = list(_ARCHITECTURES).index(machine)
+    table = json.loads(_CALLS.read_text("utf-8"))
     return {
         "architecture": _ARCHITECTURES[machine],
-        "pivot_root": known["pivot_root"][place],
-        "allowed": [of[place] for of in known["allowed"].values() if of[place] is not None],
+        "pivot_root": table["pivot_root"][column],
+        "allowed": [numbers[column] for numbers in table["allowed"].values() if numbers[column] is not None],
         "allowed_with": [
-            (entry["number"][place], entry["argument"], entry["values"])
-            for entry in known["allowed_with"].values()
+            (entry["number"][column], entry["argument"], entry["values"])
+            for entry in table["allowed_with"].values()
         ],
-        "tried": {name: of[place] for name, of in known["tried"].items()},
+        "tried": {name: numbers[column] for name, numbers in table["tried"].items()},
     }
 
 

@@ -293,9 +293,9 @@ def error_text(error: BaseException) -> str:
         return name[:300]
 
 
-def say(pipe: int, told: object) -> None:
+def say(pipe: int, message: object) -> None:
     """Write a whole line of JSON into a pipe."""
-    line = json.dumps(told).encode() + b"\n"
+    line = json.dumps(message).encode() + b"\n"
     while line:
         line = line[os.write(pipe, line) :]
 
