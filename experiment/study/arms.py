@@ -117,7 +117,7 @@ def _check_examples(study: Study, at: tuple[str, str], given: Mapping[str, objec
 
 
 def _check_texts(
-    study: Study, at: tuple[str, str], given: Mapping[str, str], known: set[str], consents: set[str]
+    study: Study, at: tuple[str, str], given: Mapping[str, str], shown_texts: set[str], consents: set[str]
 ) -> None:
     for name in given:
         place = study.place("design", "between", *at, "texts", name)
@@ -125,9 +125,9 @@ def _check_texts(
             raise UserError(
                 f"{place}: everybody agrees to the same text", mend="Let levels differ in instructions."
             )
-        if name not in known:
-            hint = did_you_mean(name, known)
+        if name not in shown_texts:
+            hint = did_you_mean(name, shown_texts)
             raise UserError(
                 f"{place}: no screen of the procedure shows {name!r}",
-                mend=f"{hint}Texts of the procedure: {', '.join(sorted(known - consents)) or 'none'}.",
+                mend=f"{hint}Texts of the procedure: {', '.join(sorted(shown_texts - consents)) or 'none'}.",
             )

@@ -44,13 +44,15 @@ class DesignCells:
     rows: tuple[tuple[Mapping[str, str], Mapping[str, str]], ...] = ()
     examples: tuple[str, Mapping[str, Any]] | None = None
 
-    def condition(self, made: Mapping[str, str], picked: Mapping[str, str] | None = None) -> dict[str, str]:
+    def condition(
+        self, recipe_levels: Mapping[str, str], picked: Mapping[str, str] | None = None
+    ) -> dict[str, str]:
         """Return an item's condition in the order of the design's factors, from the recipes' levels."""
-        known = {**made, **(picked or {})}
-        if self.factor is not None and self.factor in made:
-            del known[self.factor]
-            known |= self.conditions[made[self.factor]]
-        return {name: known[name] for name in self.factors if name in known}
+        levels = {**recipe_levels, **(picked or {})}
+        if self.factor is not None and self.factor in recipe_levels:
+            del levels[self.factor]
+            levels |= self.conditions[recipe_levels[self.factor]]
+        return {name: levels[name] for name in self.factors if name in levels}
 
 
 def kind_of(levels: Mapping[str, Any], families: frozenset[str]) -> Kind | None:

@@ -51,9 +51,9 @@ class Faults:
         """Return whether settings conform to the schema."""
         return not any(_overlap(broken_path, path) for broken_path in self.broken for path in paths)
 
-    def add(self, place: Callable[..., str], path: KeyPath, found: Iterable[PlanFault]) -> None:
+    def add(self, place: Callable[..., str], path: KeyPath, plan_faults: Iterable[PlanFault]) -> None:
         """Add errors of a plan, or of exclusion rules, at a path of the study."""
-        self.found.extend(error_at(place(*path, *fault.at), *fault.args) for fault in found)
+        self.found.extend(error_at(place(*path, *fault.at), *fault.args) for fault in plan_faults)
 
     def report(self) -> None:
         """Raise one UserError that lists every error once, in the order of files and lines, if there are any."""

@@ -104,8 +104,8 @@ def _names_one(error: ValidationError) -> tuple[bool, bool]:
     """Return whether an error is an unknown setting, and whether it resembles a known one."""
     if error.validator != "additionalProperties":
         return False, False
-    known = error.schema.get("properties", {}) if isinstance(error.schema, dict) else {}
-    return True, any(nearest(name, known) for name in _unknown_keys(error))
+    settings = error.schema.get("properties", {}) if isinstance(error.schema, dict) else {}
+    return True, any(nearest(name, settings) for name in _unknown_keys(error))
 
 
 def _of_groups(error: ValidationError) -> list[ValidationError]:
@@ -127,9 +127,9 @@ def _paths(error: ValidationError) -> list[KeyPath]:
 
 
 def _unknown_keys(error: ValidationError) -> list[str]:
-    known = error.schema.get("properties", {}) if isinstance(error.schema, dict) else {}
+    settings = error.schema.get("properties", {}) if isinstance(error.schema, dict) else {}
     instance: Any = error.instance
-    return [key for key in instance if key not in known]
+    return [key for key in instance if key not in settings]
 
 
 def _say(source: YamlSource, error: ValidationError, path: KeyPath, root: Any) -> str:
@@ -192,13 +192,13 @@ def _say(source: YamlSource, error: ValidationError, path: KeyPath, root: Any) -
 
 
 def _say_unknown(place: str, key: str, settings: dict[str, Any], root: Any) -> str:
-    known = sorted(settings)
-    deeper = [name for name in known if key in _settings_of(settings[name], root)]
-    close = nearest(key, known)
+    setting_names = sorted(settings)
+    deeper = [name for name in setting_names if key in _settings_of(settings[name], root)]
+    close = nearest(key, setting_names)
     hint = f"did you mean {close!r}? " if close else ""
     if deeper:
         hint = f"write it under `{'` or `'.join(deeper)}`; "
-    return f"{place} is not a setting; {hint}known here: {', '.join(known)}"
+    return f"{place} is not a setting; {hint}known here: {', '.join(setting_names)}"
 
 
 def _settings_of(schema: Any, root: Any) -> dict[str, Any]:
@@ -210,14 +210,14 @@ def _settings_of(schema: Any, root: Any) -> dict[str, Any]:
 
 
 def _pattern_in_words(pattern: str) -> str:
-    known = {
+    descriptions = {
         "ms|s|min": "a duration such as `500 ms`, `10 s` or `2 min`",
         "%": "a percentage such as `80%`",
         "outside": "bounds such as `outside 50 ms to 10 s`",
         "https?": "a web address such as `http://127.0.0.1:8000/v1`",
         "A-Za-z": "a name of letters, digits, _, . or -, starting with a letter",
     }
-    return next((words for sign, words in known.items() if sign in pattern), f"text like {pattern}")
+    return next((words for sign, words in descriptions.items() if sign in pattern), f"text like {pattern}")
 
 
 def _type_in_words(kind: Any) -> str:

@@ -48,11 +48,11 @@ def stroke_name(key: object) -> str | None:
 
 def key_fault(key: object) -> str | None:
     """Return why a study cannot use a key, with the nearest valid one; None if it can."""
-    name, known = key_name(key), _list()
+    name, key_lists = key_name(key), _list()
     if stroke_name(key) is not None:
         return None
-    if name in known["taken"]:
-        return f"this key {known['taken'][name]}; choose a letter or a digit"
+    if name in key_lists["taken"]:
+        return f"this key {key_lists['taken'][name]}; choose a letter or a digit"
     if FUNCTION_KEY.fullmatch(name):
         return "function keys belong to the browser and to the computer (F5 reloads the page); choose a letter or a digit"
     if COMBINATION.fullmatch(name):
@@ -61,22 +61,26 @@ def key_fault(key: object) -> str | None:
         return _fault_of_sign(name)
     simple = re.sub(r"[\s_.-]", "", name)
     pad = NUMBER_PAD.fullmatch(simple)
-    close = (pad[1] or pad[2]) if pad else known["mistaken"].get(simple) or nearest(simple, known["named"])
+    close = (
+        (pad[1] or pad[2])
+        if pad
+        else key_lists["mistaken"].get(simple) or nearest(simple, key_lists["named"])
+    )
     hint = f" (did you mean {close!r}?)" if close else ""
-    named = ", ".join(known["named"])
+    named = ", ".join(key_lists["named"])
     return f"no keyboard has this key{hint}; a key is one letter, digit or sign, or one of: {named}"
 
 
 def _fault_of_sign(sign: str) -> str | None:
-    known = _list()
-    if sign in known["mistaken"]:
-        return f"no key writes this sign; did you mean {known['mistaken'][sign]!r}?"
+    key_lists = _list()
+    if sign in key_lists["mistaken"]:
+        return f"no key writes this sign; did you mean {key_lists['mistaken'][sign]!r}?"
     if unicodedata.name(sign, "").startswith(BY_INPUT_METHOD):
         return "an input method makes this letter out of several strokes; choose a Latin letter or a digit"
     is_letter = unicodedata.category(sign) in ("Ll", "Lo", "Lm") and (
-        sign in known["composed"] or unicodedata.normalize("NFD", sign) == sign
+        sign in key_lists["composed"] or unicodedata.normalize("NFD", sign) == sign
     )
-    if is_letter or sign.isdecimal() or (sign.isascii() and sign.isprintable()) or sign in known["dead"]:
+    if is_letter or sign.isdecimal() or (sign.isascii() and sign.isprintable()) or sign in key_lists["dead"]:
         return None
     return "no key writes this sign by itself; choose a letter or a digit"
 

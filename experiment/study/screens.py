@@ -159,14 +159,14 @@ def _check_feedback(study: Study, block: int) -> None:
 
 def _check_alike(study: Study, blocks: list[int]) -> None:
     """Raise an error unless equal labels mean the same in all blocks, and each set is in only one block."""
-    known: dict[str, tuple[list[str], str]] = {}
+    meaning_of_label: dict[str, tuple[list[str], str]] = {}
     for i in blocks:
         choosing = study.get("procedure", i, "block", "trial")[-1].get("choose", {})
         keys = choosing.get("keys")
         if not isinstance(keys, dict):
             continue
-        meant = (list(keys), choosing.get("labels", "fixed"))
-        if any(known.setdefault(label, meant) != meant for label in keys):
+        meaning = (list(keys), choosing.get("labels", "fixed"))
+        if any(meaning_of_label.setdefault(label, meaning) != meaning for label in keys):
             raise UserError(
                 f"{study.place('procedure', i, 'block')} has labels of an earlier block together with other labels, or "
                 "swapped where that one does not swap them",

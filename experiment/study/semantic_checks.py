@@ -245,10 +245,10 @@ def _check_makings(study: Study, htest: Mapping[str, Any]) -> None:
             mend="Give `items:` to the levels of one factor.",
         )
     levels = study.between[factors[0]]
-    made = [level.get("items") for level in levels.values()]
-    if None in made or len(set(made)) < len(made):
+    makings = [level.get("items") for level in levels.values()]
+    if None in makings or len(set(makings)) < len(makings):
         raise UserError(
-            f"{place}: each of its levels must name a different making of items, but they name {made}",
+            f"{place}: each of its levels must name a different making of items, but they name {makings}",
             mend="Write it like {released: {items: released}, fresh: {items: fresh}, matched: {items: matched}}.",
         )
     if "from" not in htest or htest.get("fresh") or "order" in htest:

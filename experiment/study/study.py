@@ -103,8 +103,8 @@ class Study:
         """The models' settings by their name in the study; trained ones as they will run."""
         given = self.get("models", "who", default={})
         return {
-            str(name): as_trained(self, who, self.place("models", "who", name, "use"))
-            for name, who in given.items()
+            str(name): as_trained(self, settings, self.place("models", "who", name, "use"))
+            for name, settings in given.items()
         }
 
     @cached_property

@@ -57,7 +57,7 @@ def training_folder(folder: Path, name: str) -> Path:
 def read_record(folder: Path) -> dict[str, Any]:
     """Return what a training has recorded; nothing where it has not begun."""
     try:
-        told = json.loads((folder / RECORD).read_text("utf-8"))
+        record = json.loads((folder / RECORD).read_text("utf-8"))
     except FileNotFoundError:
         return {}
     except ValueError as fault:
@@ -65,7 +65,7 @@ def read_record(folder: Path) -> dict[str, Any]:
             f"{folder / RECORD} cannot be read: {fault}",
             mend=f"Remove {folder} to train again.",
         ) from fault
-    return dict(told)
+    return dict(record)
 
 
 def as_trained(study: Trains, given: Mapping[str, Any], place: str) -> dict[str, Any]:
@@ -84,15 +84,15 @@ def as_trained(study: Trains, given: Mapping[str, Any], place: str) -> dict[str,
             mend=fault.mend if fault else "Say under `tuning:` what is to be trained.",
         )
     base = str(trainings[name]["model"])
-    known = study.get("models", "who", default={})
-    if base not in known:
+    models = study.get("models", "who", default={})
+    if base not in models:
         raise UserError(
             f"{place}: training {name} names the model {base!r}, which is not under models: who",
-            mend=unknown_name("model", base, known).mend if known else "Name the model there.",
+            mend=unknown_name("model", base, models).mend if models else "Name the model there.",
         )
-    inherited = {key: value for key, value in known[base].items() if key not in NOT_INHERITED}
+    inherited = {key: value for key, value in models[base].items() if key not in NOT_INHERITED}
     overrides = {key: value for key, value in given.items() if key != "use"}
-    use = _use_of(study, name, str(known[base]["use"]))
+    use = _use_of(study, name, str(models[base]["use"]))
     return {"use": use, **inherited, **overrides, "trained": name, "base": base}
 
 
