@@ -59,8 +59,11 @@ def stored_probes(store: Store, study: str) -> dict[tuple[str, str, str], Probed
             detail = row.detail or {}
             probe = detail.get(PROBE) or (detail.get("engine") or {}).get("probe")
             if isinstance(probe, Mapping):
-                known = _capabilities(probe)
-                probes[known.model, known.base_url, known.api] = str(row.at), known
+                capabilities = _capabilities(probe)
+                probes[capabilities.model, capabilities.base_url, capabilities.api] = (
+                    str(row.at),
+                    capabilities,
+                )
     return probes
 
 
@@ -84,12 +87,12 @@ def giving_of(
     """Compare a model's requirements with its known capabilities, without requests and without loading weights."""
     needs = [requirement.need for requirement in asked]
     if settings.kind == "openai":
-        known = probes.get(address_of(settings))
-        if known is None:
+        probed = probes.get(address_of(settings))
+        if probed is None:
             return KnownCapabilities(
                 None, remark="Not probed yet: `wrods check --probe` asks the server, as every run does first."
             )
-        at, capabilities = known
+        at, capabilities = probed
         gaps = (*capabilities.gaps(needs), *_unused(settings, capabilities, needs))
         return KnownCapabilities(
             f"its probe of {at[:10]}",

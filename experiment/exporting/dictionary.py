@@ -142,8 +142,8 @@ def _add_columns(answers: ParticipantAnswers, name: str, question: Mapping[str, 
     if column in answers.columns:
         return
     kind = _TYPES.get(question["type"], "string")
-    many = "; JSON: the list of what was chosen" if question["type"] in ("several", "vocabulary") else ""
-    answers.columns[column] = Column(column, kind, None, f"answer to: {question['ask']}{many}")
+    json_note = "; JSON: the list of what was chosen" if question["type"] in ("several", "vocabulary") else ""
+    answers.columns[column] = Column(column, kind, None, f"answer to: {question['ask']}{json_note}")
     if question["type"] == "vocabulary":
         prose = "score of the vocabulary test, 0 to 1: mean of the shares of words accepted and of nonwords rejected"
         answers.columns[f"vocabulary_{name}"] = Column(f"vocabulary_{name}", "number", None, prose)
@@ -336,7 +336,7 @@ def summarize_people(study: Study, connection: Connection) -> dict[str, Any]:
     of_sessions = [answers.by_session.get(session, {}) for session in counted]
     of_elsewhere = _imported(study.id, connection, "human")
     began = sorted(row["created_at"] for row in came if row["session_id"] not in of_elsewhere)
-    many = [int(row["n_trials"]) for row in came if row["session_id"] in of_elsewhere]
+    trial_counts = [int(row["n_trials"]) for row in came if row["session_id"] in of_elsewhere]
     summed = [
         _summed(
             question,
@@ -349,8 +349,8 @@ def summarize_people(study: Study, connection: Connection) -> dict[str, Any]:
         "eligible": study.get("participants", "eligible"),
         "first_session": began[0] if began else None,
         "last_session": began[-1] if began else None,
-        "imported": len(many),
-        "imported_trials": [min(many), max(many)] if many else None,
+        "imported": len(trial_counts),
+        "imported_trials": [min(trial_counts), max(trial_counts)] if trial_counts else None,
         "people": len(counted),
         "answers": [summary for summary in summed if summary is not None],
     }

@@ -143,11 +143,13 @@ def inside(text: str) -> str:
         text = block["inside"].strip()
     if text.startswith("{") and text.endswith("}"):
         try:
-            held = json.loads(text)
+            content = json.loads(text)
         except (ValueError, RecursionError):
             return text
         strings = (
-            [value for value in held.values() if isinstance(value, str)] if isinstance(held, dict) else []
+            [value for value in content.values() if isinstance(value, str)]
+            if isinstance(content, dict)
+            else []
         )
         if len(strings) == 1 and strings[0].strip():
             return strings[0].strip()
@@ -163,9 +165,13 @@ def _bare(text: str) -> str:
         if marker is not None and len(text) > marker.end():
             text = text[marker.end() :].strip()
         for opening, ending in _PAIRS:
-            held = text.rstrip(".") if text.rstrip(".").endswith(ending) else text
-            inner = held[len(opening) : len(held) - len(ending)]
-            if len(held) > len(opening) + len(ending) and held.startswith(opening) and held.endswith(ending):
+            quoted = text.rstrip(".") if text.rstrip(".").endswith(ending) else text
+            inner = quoted[len(opening) : len(quoted) - len(ending)]
+            if (
+                len(quoted) > len(opening) + len(ending)
+                and quoted.startswith(opening)
+                and quoted.endswith(ending)
+            ):
                 text = text if opening in inner else inner.strip()
                 break
         if text == before:

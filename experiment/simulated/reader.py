@@ -290,7 +290,9 @@ class SimulatedReader:
     ) -> list[dict[str, float]]:
         """Return the regions of a text read word by word; a changed word slows itself and the next."""
         given = self.truth.words
-        who = generator(self.seed, "simulated reader", "words", self.name).gauss(0, given.participant_sd)
+        participant_effect = generator(self.seed, "simulated reader", "words", self.name).gauss(
+            0, given.participant_sd
+        )
         draw = generator(self.seed, "simulated words", self.name, trial["trial_index"])
         costs = self._costs(trial, step["text"])
         regions: list[dict[str, float]] = []
@@ -300,7 +302,7 @@ class SimulatedReader:
             for word in text.split():
                 cost = costs.get(number, 0.0)
                 median = given.word_ms + given.letter_ms * len(word)
-                rt = median * math.exp(who + cost + spilled + draw.gauss(0, given.residual_sd))
+                rt = median * math.exp(participant_effect + cost + spilled + draw.gauss(0, given.residual_sd))
                 regions.append({"region": number, "line": line, "onset_ts": onset, "rt": rt})
                 onset += rt
                 spilled = given.spill_over * cost
@@ -332,9 +334,11 @@ class SimulatedReader:
         return {factor: level for factor, level in condition.items() if factor not in self.study.between}
 
     def _value(self, effects: TrueEffects, purpose: str, trial: Mapping[str, Any]) -> float:
-        who = generator(self.seed, "simulated reader", purpose, self.name)
-        what = generator(self.seed, "simulated item", purpose, trial["item_id"])
-        value = effects.intercept + who.gauss(0, effects.participant_sd) + what.gauss(0, effects.item_sd)
+        participant = generator(self.seed, "simulated reader", purpose, self.name)
+        item = generator(self.seed, "simulated item", purpose, trial["item_id"])
+        value = (
+            effects.intercept + participant.gauss(0, effects.participant_sd) + item.gauss(0, effects.item_sd)
+        )
         for factor, levels in effects.effects.items():
             level = trial["condition"].get(factor)
             if level is not None and level in levels:
@@ -353,8 +357,8 @@ class SimulatedReader:
         if step["step"] == "read":
             return None
         if step["step"] in TYPED:
-            known = trial["answer"] if trial["answer"] is not None else "no idea"
-            return str(known) if right and lapse is None else str(step["text"] or step["ask"] or "?")
+            answer = trial["answer"] if trial["answer"] is not None else "no idea"
+            return str(answer) if right and lapse is None else str(step["text"] or step["ask"] or "?")
         if lapse is not None:
             return str(lapse.choice(step["labels"]))
         chosen = [label for label, stands in zip(step["labels"], step["responses"], strict=True)

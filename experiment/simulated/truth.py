@@ -196,11 +196,11 @@ def _group(file: str, name: str, given: Any) -> Any:
     kind = GROUPS[name]
     if not isinstance(given, dict):
         raise UserError(f"{file}: {name} is {given!r}, not a mapping of settings")
-    known = {setting.name for setting in fields(kind)}
+    setting_names = {setting.name for setting in fields(kind)}
     settings = {key: value for key, value in given.items() if key != "scale"}
     for key in settings:
-        if key not in known:
-            raise unknown_name(f"{file}: {name}:", str(key), known)
+        if key not in setting_names:
+            raise unknown_name(f"{file}: {name}:", str(key), setting_names)
     for setting in fields(kind):
         if setting.name not in settings:
             if setting.default is MISSING and setting.default_factory is MISSING:

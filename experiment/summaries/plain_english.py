@@ -238,8 +238,8 @@ def _left_out(study: Study) -> str:
 
 def _cells(study: Study, items: Sequence[Item], lists: Sequence[int]) -> dict[str, int]:
     """Return the number of the first session's test items in each condition that it could show, even if it shows none."""
-    held = session_levels(study, items, lists[0])["condition"]
-    counts = {_cell(item): 0 for item in items if item.role == "test" and is_shown_at(item, held)}
+    levels = session_levels(study, items, lists[0])["condition"]
+    counts = {_cell(item): 0 for item in items if item.role == "test" and is_shown_at(item, levels)}
     for item in items_of_list(study, items, lists[0]):
         if item.role == "test":
             counts[_cell(item)] += 1
@@ -347,10 +347,10 @@ class Judging:
 
     def said(self) -> str:
         """Return the judge's work in sentences."""
-        each = f"{self.prompt_tokens / max(self.calls, 1):,.0f}"
+        tokens_each = f"{self.prompt_tokens / max(self.calls, 1):,.0f}"
         text = (
             f"{self.judge} then reads its thoughts (`wrods score STUDY --judge {self.judge}`): {self.calls:,} calls of at most "
-            f"{each} tokens each, {self.prompt_tokens:,} together."
+            f"{tokens_each} tokens each, {self.prompt_tokens:,} together."
         )
         return f"{text} {self.costs}".strip()
 
@@ -510,8 +510,8 @@ def _factor(name: str, levels: Mapping[str, Any]) -> str:
         for level, operation in levels.items()
         if operation is not None
     ]
-    made = ", those without brackets as the paper's code makes them" if papers else ""
-    return f"{name} has the levels {', '.join(texts) if texts else ', '.join(levels)}{made}; {next(iter(levels))} is the reference"
+    remark = ", those without brackets as the paper's code makes them" if papers else ""
+    return f"{name} has the levels {', '.join(texts) if texts else ', '.join(levels)}{remark}; {next(iter(levels))} is the reference"
 
 
 def _between(given: Mapping[str, Any]) -> str:
@@ -548,7 +548,7 @@ def _operation(operation: Any) -> str:
 def _screens(study: Study) -> tuple[str, ...]:
     kinds = [next(iter(screen)) for screen in study.get("procedure")]
     runs = [(kind, sum(1 for _ in run)) for kind, run in groupby(kinds)]
-    return tuple(kind if many == 1 else _counted(many, kind) for kind, many in runs)
+    return tuple(kind if count == 1 else _counted(count, kind) for kind, count in runs)
 
 
 def _told_to_readers(plan: Mapping[str, Any], verbs: Mapping[str, str]) -> str:
@@ -679,9 +679,9 @@ def cost_words(model: ModelSettings, trials: int, prompt_tokens: int, answer_tok
     """Describe the cost at a model's price, and the maximum answer length; empty for baselines, which write none."""
     if model.kind == "baseline":
         return ""
-    each = answer_tokens / max(trials, 1)
-    size = f"{each:.0f} tokens each"
-    size += "" if each == round(each) else " on average: some may be longer than others"
+    tokens_each = answer_tokens / max(trials, 1)
+    size = f"{tokens_each:.0f} tokens each"
+    size += "" if tokens_each == round(tokens_each) else " on average: some may be longer than others"
     price = _price(model)
     if isinstance(price, str):
         return f"Its answers have at most {answer_tokens:,} tokens together ({size}). {price}".strip()
