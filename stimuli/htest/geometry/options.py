@@ -87,22 +87,21 @@ def generate_geometry(
     made: list[GeometryItem] = []
     for place, family in enumerate(families):
         wanted = lists // len(families) + (place < lists % len(families))
-        groups = _groups(cast(Family, family), seed)
+        groups = list(itertools.islice(_groups(cast(Family, family), seed), wanted))
         if wanted > len(groups):
             raise UserError(
                 f"{wanted * asked_of_each} {family} items were requested, but there are {len(groups) * asked_of_each}",
                 mend="Ask for fewer items, or name more families.",
             )
-        made.extend(item for group in groups[:wanted] for item in group[:asked_of_each])
+        made.extend(item for group in groups for item in group[:asked_of_each])
     return tuple(made)
 
 
-@functools.lru_cache(maxsize=64)
-def _groups(family: Family, seed: int) -> tuple[tuple[GeometryItem, ...], ...]:
-    """Deal a family's questions into groups until no four different answers are left."""
+def _groups(family: Family, seed: int) -> Iterator[tuple[GeometryItem, ...]]:
+    """Yield groups of a family's questions until no four different answers are left."""
     draw = generator(seed, "letter geometry", family)
     left = {question.name: question for question in questions(family)}
-    groups: list[tuple[GeometryItem, ...]] = []
+    numbers = itertools.count(1)
     balance = [0, 0]
     places: list[int] = []
     while group := _group(left, draw, balance):
@@ -115,11 +114,11 @@ def _groups(family: Family, seed: int) -> tuple[tuple[GeometryItem, ...], ...]:
         draw.shuffle(options)
         # Where one question a list is asked, this one, its answer stands in every place equally often.
         options.insert(places.pop(), group[0].answer)
-        items = tuple(_item(question, tuple(options), len(groups) + 1) for question in group)
-        groups.append(items)
+        number = next(numbers)
+        items = tuple(_item(question, tuple(options), number) for question in group)
         balance[0] += sum(_returns(question) for question in group)
         balance[1] += sum(_untouched(item.question, item.options) for item in items)
-    return tuple(groups)
+        yield items
 
 
 def _untouched(question: GeometryQuestion, options: Sequence[str]) -> bool:
