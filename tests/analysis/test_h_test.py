@@ -56,7 +56,7 @@ READERS: dict[str, dict[str, Any]] = {
     "large": {"kind": "model", "use": "hf:large", "settings": {"family": "F", "parameters": "7B"}},
     "large-thinks": {"kind": "model", "use": "hf:large", "settings": {"strategy": "chain_of_thought"}},
 }
-RIGHT = {"small": 0.5, "large": 0.8, "large-thinks": 0.8, "P1": 0.9, "guesser": 0.5}
+RIGHT = {"small": 0.5, "large": 0.8, "large-thinks": 0.8, "P1": 0.9, "reads": 0.5, "looks": 0.5}
 
 
 def rows_of(
@@ -482,22 +482,16 @@ def test_of_two_partners_the_one_with_the_same_settings_is_taken() -> None:
     assert picture_pairs({**readers, "human": {"kind": "human"}}) == [("cold", "looks")]
 
 
-@pytest.fixture(scope="module")
-def text_and_pictures(tmp_path_factory: pytest.TempPathFactory) -> Tables:
+def test_text_and_pictures_are_paired_by_item_in_each_task(tmp_path: Path) -> None:
     """One model right in half of the lines as text; as pictures right in all of *uppercase*, alike in all others."""
-    RIGHT.update(reads=0.5, looks=0.5)
-    rows = rows_of("reads", "model") + rows_of("looks", "model")
+    rows = rows_of("reads", "model") + rows_of("looks", "model", ks=KS[:3])
     for row in rows:
         if row["reader"] == "looks" and row["task"] == "uppercase" and row["correct"] is not None:
             row["correct"] = True
-    kept = [row for row in rows if not (row["reader"] == "looks" and row["examples"] == "k50")]
-    return study(tmp_path_factory.mktemp("p"), kept, {name: TWINS[name] for name in ("reads", "looks")})
-
-
-def test_text_and_pictures_are_paired_by_item_in_each_task(text_and_pictures: Tables) -> None:
-    ((head, rows),) = rows_by_head(tables_in(chapter_of(write, text_and_pictures))["h_test_pictures"]).items()
+    tables = study(tmp_path, rows, {name: TWINS[name] for name in ("reads", "looks")})
+    ((head, under),) = rows_by_head(tables_in(chapter_of(write, tables))["h_test_pictures"]).items()
     assert head == "reads (text), looks (pictures)"
-    told = {row[0]: row[1:] for row in rows}
+    told = {row[0]: row[1:] for row in under}
     names = list(told)
     assert names[0] == "Uppercase" and names[10:] == [
         "All tasks",
@@ -507,7 +501,7 @@ def test_text_and_pictures_are_paired_by_item_in_each_task(text_and_pictures: Ta
     # 30 lines: 5 of 10 wrong as text, 6 of 10 where matched
     assert told["Uppercase"][:5] == ("30", "16", "46.7", "100.0", "53.3")
     assert told["Rhyme"][:7] == ("20", "0", "45.0", "45.0", "0.0", "–", "> .999")
-    found = asked(text_and_pictures)
+    found = asked(tables)
     assert found is not None
     one, other = (found.trials[found.trials["reader_group"] == name] for name in ("reads", "looks"))
     parts = {(part.task, part.making, part.k): part.compared for part in pictures_by_part(one, other, 0.05)}
@@ -519,9 +513,9 @@ def test_text_and_pictures_are_paired_by_item_in_each_task(text_and_pictures: Ta
 
 
 def test_letter_geometry_sets_questions_as_text_beside_pictures(tmp_path: Path) -> None:
-    text_and_pictures = questions(tmp_path / "g")
-    text_and_pictures.dictionary["readers"] = {"small": reader(), "large": reader(presentation="image")}
-    table = tables_in(chapter_of(write_geometry, text_and_pictures))["letter_geometry_pictures"]
+    tables = questions(tmp_path / "g")
+    tables.dictionary["readers"] = {"small": reader(), "large": reader(presentation="image")}
+    table = tables_in(chapter_of(write_geometry, tables))["letter_geometry_pictures"]
     told = {row[0]: row[1:] for row in rows_in(table)}
     # 10 of 40 right as text, 30 as pictures
     assert list(told) == ["Rotation", "Flip", "All questions"]
