@@ -44,11 +44,6 @@ def classes(tmp_path_factory: pytest.TempPathFactory) -> Tables:
 
 
 @pytest.fixture(scope="module")
-def detected(classes: Tables) -> Chapter:
-    return chapter_of(sensitivity.write, classes)
-
-
-@pytest.fixture(scope="module")
 def rated(classes: Tables) -> Chapter:
     return chapter_of(ratios.write, classes)
 
@@ -99,8 +94,9 @@ def test_the_probit_model_of_the_chapter_gives_back_what_was_put_in(classes: Tab
 
 
 def test_the_chapter_tells_bias_from_sensitivity_and_its_numbers_are_those_of_its_tables(
-    detected: Chapter,
+    classes: Tables,
 ) -> None:
+    detected = chapter_of(sensitivity.write, classes)
     text = words_in(detected)
     assert "One answer throughout: model stuck in every condition. This is bias without sensitivity." in text
     assert "Sensitivity of people was lower in green than in red" in text

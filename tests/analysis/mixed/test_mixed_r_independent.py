@@ -99,13 +99,12 @@ def fits(data: pd.DataFrame) -> dict[str, Fit]:
     return {name: fit(formula, data, family, **more) for name, (formula, family, more, _) in CASES.items()}
 
 
-@pytest.fixture(scope="module")
-def told(
-    data: pd.DataFrame, fits: dict[str, Fit], tmp_path_factory: pytest.TempPathFactory
-) -> list[dict[str, Any]]:
-    """R's numbers, case by case those of R's own function (but where it has none) and those of our program."""
-    folder: Path = tmp_path_factory.mktemp("independent")
-    data.to_csv(folder / "data.csv", index=False)
+@pytest.mark.r
+def test_models_of_fixed_effects_alone_are_rs(
+    data: pd.DataFrame, fits: dict[str, Fit], tmp_path: Path
+) -> None:
+    """Case by case R's own function (but where it has none), and our program."""
+    data.to_csv(tmp_path / "data.csv", index=False)
     lines = [FIRST]
     for name, (formula, _, _, call) in CASES.items():
         if call:
@@ -114,11 +113,7 @@ def told(
         lines.append(f"local({{\n{lme4_program(fits[name], 'data.csv')}")
         lines.append("if (exists('m', inherits = FALSE)) told(m) else")
         lines.append("tell(fixed$Estimate, vcov, log_likelihood) })")
-    return told_by_r("\n".join(lines), folder)
-
-
-@pytest.mark.r
-def test_models_of_fixed_effects_alone_are_rs(fits: dict[str, Fit], told: list[dict[str, Any]]) -> None:
+    told = told_by_r("\n".join(lines), tmp_path)
     judged = [fits[name] for name, case in CASES.items() for _ in range(1 + bool(case[3]))]
     assert len(judged) == len(told)
     for ours, theirs in zip(judged, told, strict=True):

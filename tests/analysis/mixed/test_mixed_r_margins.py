@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -49,18 +50,13 @@ def data(crossed: Simulate) -> pd.DataFrame:
     return made
 
 
-@pytest.fixture(scope="module")
-def theirs(data: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    folder = tmp_path_factory.mktemp("margins")
-    data.to_csv(folder / "d.csv", index=False)
-    text = SCRIPT.replace("COUNTS", COUNTS).replace("TIMES", TIMES).replace("SHIFTED", SHIFTED)
-    return told_by_r(text, folder)
-
-
 @pytest.mark.r
 def test_means_hold_offsets_and_lead_back_from_logs_as_emmeans_does(
-    data: pd.DataFrame, theirs: list[dict[str, Any]]
+    data: pd.DataFrame, tmp_path: Path
 ) -> None:
+    data.to_csv(tmp_path / "d.csv", index=False)
+    text = SCRIPT.replace("COUNTS", COUNTS).replace("TIMES", TIMES).replace("SHIFTED", SHIFTED)
+    theirs = told_by_r(text, tmp_path)
     counts = fit(COUNTS, data, "poisson")
     times, shifted = fit(TIMES, data), fit(SHIFTED, data)
     of: Margins = margins(counts, "cond")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from analysis import load
@@ -16,15 +14,9 @@ from analysis.mixed import completed, fit, fitting, sketch
 from analysis.planned import plans
 from tests.analysis.conftest import Make
 from tests.analysis.letter_study import study_rows
+from tests.analysis.mixed.conftest import Simulate
 
 SINGULAR = "correct ~ cond + (1 + cond | participant) + (1 | item) + (1 | none)"
-
-
-@pytest.fixture
-def answers(crossed: Callable[..., pd.DataFrame]) -> pd.DataFrame:
-    """Answers in which a grouping column without any variance stands beside participants and items."""
-    data = crossed(seed=3, participants=30, items=24)
-    return data.assign(none=np.arange(len(data)) % 6)
 
 
 @pytest.fixture
@@ -32,7 +24,10 @@ def many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fitting, "MANY", 1)
 
 
-def test_a_sketch_is_completed_from_where_it_ended(answers: pd.DataFrame, many: None) -> None:
+def test_a_sketch_is_completed_from_where_it_ended(crossed: Simulate, many: None) -> None:
+    """A grouping column without any variance stands beside participants and items."""
+    data = crossed(seed=3, participants=30, items=24)
+    answers = data.assign(none=np.arange(len(data)) % 6)
     whole = fit(SINGULAR, answers, "binomial")
     found = completed(sketch(SINGULAR, answers, family="binomial"))
     assert found.fixed["se"].to_numpy() == pytest.approx(whole.fixed["se"].to_numpy(), rel=1e-4)
